@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from tftracer.contract.basics import Column
 from tftracer.contract.standalone import Links, NodeTable, Records, Texts
-from tftracer.trace.analyses.node_details import MOST_LINKS, related_nodes
+from tftracer.trace.analyses.node_details import MAX_LINKS, related_nodes
 from tftracer.trace.answers import Answers
 from tftracer.trace.arrays.columns import column, narrow, strings
 from tftracer.trace.arrays.intervals import distinct
@@ -166,15 +166,15 @@ def _links(answers: Answers) -> tuple[dict[str, Links], list[str]]:
 
 
 def _first_links(owner: npt.NDArray[Any], node: npt.NDArray[Any], n: int) -> Links:
-    """As ``node_details`` lists them: of the first 2 * MOST_LINKS the distinct ones, at most MOST_LINKS. ``owner`` is sorted."""
+    """As ``node_details`` lists them: of the first 2 * MAX_LINKS the distinct ones, at most MAX_LINKS. ``owner`` is sorted."""
     owner, node = owner.astype(np.int64), node.astype(np.int64)
-    near = _place_in_run(owner) < 2 * MOST_LINKS
+    near = _place_in_run(owner) < 2 * MAX_LINKS
     owner, node = owner[near], node[near]
     low = int(node.min(initial=0))
     _, first = np.unique(owner * (n - low + 1) + (node - low), return_index=True)
     first.sort()
     owner, node = owner[first], node[first]
-    kept = _place_in_run(owner) < MOST_LINKS
+    kept = _place_in_run(owner) < MAX_LINKS
     return {"offsets": _offsets(owner[kept], n), "node": column(node[kept].astype(np.int32))}
 
 
@@ -199,7 +199,7 @@ def _not_run(answers: Answers) -> tuple[Int64, Int64, list[str]]:
         label = int(trace.label[node])
         if label not in of_label:
             sources = [parse_input(text) for text in parse_label(trace.labels[label]).inputs]
-            data = [source.name for source in sources if not source.control][:MOST_LINKS]
+            data = [source.name for source in sources if not source.control][:MAX_LINKS]
             of_label[label] = [-1 - names.setdefault(name, len(names)) for name in data]
         readers += [node] * len(of_label[label])
         links += of_label[label]

@@ -1,8 +1,8 @@
-"""Memory by the allocations that a profile recorded: an allocator's own account of what it holds, and of each piece of it.
+"""Memory of a step, from the allocator events that a profile recorded.
 
-The *curve* of an allocator is what it said to hold after each event; what it held before the profile is part of it. A *tensor* is
-one allocation, from its event to the freeing of the same address. One that is not freed in the profile lives to the end of the
-step; what was allocated before the step's first op lives from its beginning.
+The *curve* of an allocator is its bytes in use after each event, with those from before the profile. A *tensor* is one
+allocation, which lives until the same address is freed. A tensor that is not freed in the profile lives to the end of the step;
+one that was allocated before the step's first op lives from the step's beginning.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ _GPU = re.compile(r"GPU_(\d+)_bfc")
 
 @dataclass(frozen=True)
 class Lives:
-    """The allocations of a profile in its trace's time, and the pieces of memory that lived for some of it."""
+    """The allocations of a profile on the trace's clock; pieces are the allocations that lived for some time."""
 
     recorded: Allocations
     time: Int64  # [events] ns since the trace's origin
     alloc: Int64  # [pieces] the event that allocated each
     free: Int64  # [pieces] ns since the trace's origin
-    largest: Int64  # pieces, by size
+    largest: Int64  # pieces, largest first
 
     def alive(self, curve: MemoryCurve) -> Int64:
-        """The pieces of a curve's allocator, at its peak."""
+        """Return the pieces of a curve's allocator that are alive at its peak."""
         of_curve = self.recorded.allocator[self.alloc] == self.recorded.allocators.index(curve["allocator"])
         return np.flatnonzero(of_curve & (self.time[self.alloc] <= curve["peak_ns"]) & (self.free > curve["peak_ns"]))
 
 
 def lives(trace: Trace, recorded: Allocations, origin: int) -> Lives:
-    """``origin``: the profile's time at the trace's time 0."""
+    """Compute the lives of all allocations. ``origin``: the profile's time at the trace's time 0."""
     time = np.clip(recorded.time - origin, 0, trace.duration_ns)
     alloc = np.flatnonzero(~recorded.is_freed)
     free = _freed(recorded, time, alloc, trace.duration_ns)
@@ -50,13 +50,13 @@ def lives(trace: Trace, recorded: Allocations, origin: int) -> Lives:
 
 
 def curves(lived: Lives) -> list[MemoryCurve]:
-    """The curve of each allocator, the highest peak first."""
+    """Return the curve of each allocator, highest peak first."""
     each = [_curve(lived.recorded, lived.time, code) for code in range(len(lived.recorded.allocators))]
     return sorted(each, key=lambda curve: -curve["peak_bytes"])
 
 
 def memory_of_allocations(trace: Trace, lived: Lives, findings: list[Finding], most: int = MAX_TENSORS) -> Memory:
-    """The answer, with the ``most`` largest pieces."""
+    """Return the answer with the ``most`` largest pieces."""
     tensors = tensor_columns(trace, lived, lived.largest[:most], trace.start)
     return {
         "curves": curves(lived),
@@ -69,7 +69,7 @@ def memory_of_allocations(trace: Trace, lived: Lives, findings: list[Finding], m
 
 
 def _freed(allocations: Allocations, time: Int64, alloc: Int64, end: int) -> Int64:
-    """[alloc] when each was freed: at the next event of its address, if that is a freeing."""
+    """Return [alloc] when each was freed: at the next event of its address; ``end`` if there is none."""
     order = np.lexsort((allocations.address, allocations.allocator))
     following = np.full(len(time), -1, np.int64)
     first, second = order[:-1], order[1:]
@@ -81,19 +81,19 @@ def _freed(allocations: Allocations, time: Int64, alloc: Int64, end: int) -> Int
 
 
 def held_bytes(lived: Lives) -> list[HeldBytes]:
-    """What each allocator held, the highest peak first."""
+    """Return the bytes of each allocator over time, highest peak first."""
     names = lived.recorded.allocators
     each = [HeldBytes(name, device_of(name), *_in_use(lived.recorded, lived.time, code)) for code, name in enumerate(names)]
     return sorted(each, key=lambda held: -int(held.bytes.max()))
 
 
 def _in_use(allocations: Allocations, time: Int64, code: int) -> tuple[Int64, Int64]:
-    """(times, bytes) of one allocator, from the step's beginning on."""
+    """Return (times, bytes) of one allocator, from the step's beginning on."""
     mine = np.flatnonzero(allocations.allocator == code)
     in_use, times = allocations.in_use[mine], time[mine]
     held = in_use[0] + allocations.bytes[mine[0]] * (1 if allocations.is_freed[mine[0]] else -1)  # before its first event
     in_use, times = np.append(held, in_use), np.append(0, times)
-    last = np.append(np.diff(times) > 0, True)  # of several events at a time the last says what is held then
+    last = np.append(np.diff(times) > 0, True)  # of several events at one time the last counts
     return times[last], in_use[last]
 
 
@@ -117,13 +117,16 @@ def device_of(allocator: str) -> str:
 
 
 def name_of(trace: Trace, recorded: Allocations, event: int) -> str:
-    """Of the op that an allocation was for: as the allocator was told, else of the node that was running; "" for none."""
+    """Return the name of the op of an allocation, from the event or else from the node that was running; "" for none."""
     node = int(recorded.node[event])
     return recorded.ops[int(recorded.op[event])] or (trace.names[trace.name[node]] if node >= 0 else "")
 
 
 def tensor_columns(trace: Trace, lived: Lives, shown: Int64, start: Int64) -> Columns:
-    """Of some pieces, whose slot, shape and consumers are not known. ``start``: [n] of the nodes, on the clock that is shown."""
+    """Return the columns of some pieces; slot, shape and consumers are not known.
+
+    ``start``: [n] the start of each node on the clock of the table.
+    """
     recorded, event = lived.recorded, lived.alloc[shown]
     node, allocator = recorded.node[event], recorded.allocator[event]
     shift, unknown = _shift(trace, node, start), np.ma.masked_array(np.zeros(len(event), np.int64), True)
@@ -144,7 +147,7 @@ def tensor_columns(trace: Trace, lived: Lives, shown: Int64, start: Int64) -> Co
 
 
 def _shift(trace: Trace, node: Int64, start: Int64) -> Int64:
-    """[node] from the trace's clock to the one that is shown; what no op allocated takes that of the trace's earliest node."""
+    """Return [node] the offset from the trace's clock to the table's. Pieces without a node use that of the earliest node."""
     if not trace.n:
         return np.zeros(len(node), np.int64)
     shift = start - trace.start

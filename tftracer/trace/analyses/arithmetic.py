@@ -1,9 +1,9 @@
-"""How much each op computes, and how much memory it has to read and write for that: floating-point operations and bytes.
+"""Computes the floating-point operations of each op, and the bytes that it has to read and write.
 
-Floating-point operations are those of matrix ops (flop_formulas.py), nominal; all other ops have none by this count. Bytes are
-compulsory traffic (traffic.py). Each execution has the shapes of the tensors that it read and made: in a loop, its own turn's.
+FLOPs are the nominal FLOPs of matrix ops (flop_formulas.py); other ops count as 0. Bytes are compulsory traffic (traffic.py).
+Each execution has the shapes of the tensors that it read and wrote; in a loop, those of its own iteration.
 
-On a GPU both belong to the kernels that an op launched, shared by their times; its launch has none.
+On a GPU both are distributed over the kernels that an op launched, in proportion to their times; the launch itself has none.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ if TYPE_CHECKING:
     from tftracer.trace.analyses.dependencies import Graph
     from tftracer.trace.decode.resources import Outputs
 
-#: More than any op computes or moves.
-MOST = 1e24
+#: No op computes or moves more.
+MAX_VALUE = 1e24
 
-#: Inputs that formulas look at: a BlockLSTM's weights are its fifth.
-MOST_INPUTS = 5
+#: Formulas read this many inputs: the weights of a BlockLSTM are its fifth.
+MAX_INPUTS = 5
 
-_HOLDS_NO_DATA = (20,)  # tensorflow.DT_RESOURCE: what an op reads through one is known from the op's rule (traffic.py)
-_MISSING = -1  # in place of a shape's code: the op has this input or output, but its shape is not known
+_HOLDS_NO_DATA = (20,)  # tensorflow.DT_RESOURCE: reads through a resource are counted by the op's rule (traffic.py)
+_MISSING = -1  # instead of a shape's code: the op has this input or output, but its shape is not known
 
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """One entry a node."""
+    """FLOPs and bytes, one entry per node."""
 
-    flops: Float64  # [n] floating-point operations; NaN where not known; 0 of what is no matrix op
-    bytes: Float64  # [n] compulsory traffic; NaN where not known
+    flops: Float64  # [n] floating-point operations; NaN if not known; 0 for ops that are no matrix ops
+    bytes: Float64  # [n] compulsory traffic; NaN if not known
     is_matrix: Bool  # [n]
-    dtype: Int32  # [n] tensorflow.DataType of output 0, 0 where not known
+    dtype: Int32  # [n] tensorflow.DataType of output 0, 0 if not known
 
 
 def arithmetic(trace: Trace, outputs: Outputs, graph: Graph) -> Arithmetic:
-    """The arithmetic of each node of the trace."""
+    """Compute the arithmetic of each node of the trace."""
     tensors = _Tensors.of(trace, outputs, graph)
     is_matrix = np.array([is_matrix_op(op) for op in trace.ops] or [False])[trace.op]
     flops = np.where(known_ops(trace), 0.0, np.nan)
@@ -60,7 +60,7 @@ def arithmetic(trace: Trace, outputs: Outputs, graph: Graph) -> Arithmetic:
 
 
 def known_ops(trace: Trace) -> Bool:
-    """[n] whether it is known what each node is."""
+    """Return [n] whether the op type of each node is known."""
     known = np.array([bool(op) for op in trace.ops] or [False])
     result: Bool = known[trace.op] & (trace.kind != NodeKind.REPEAT)
     return result
@@ -68,14 +68,14 @@ def known_ops(trace: Trace) -> Bool:
 
 @dataclass(frozen=True)
 class _Tensors:
-    """What the outputs of all nodes are, found by node and slot. What a RecvTensor received is what was sent."""
+    """The outputs of all nodes by node and slot. The output of a RecvTensor is the one that was sent."""
 
-    bytes: Float64  # [outputs] NaN where not known
+    bytes: Float64  # [outputs] NaN if not known
     first: Int64  # [n] the first output of each node, -1 for none
-    past: Int64  # [n] the one behind its last
-    regular: bool  # whether output k of each node is in its place first + k
+    past: Int64  # [n] the index after its last output
+    regular: bool  # whether output k of each node is at first + k
     dtype: Int32  # [n] of output 0
-    received: Int64  # [n] of a RecvTensor, whose own output says nothing, the output that was sent; -1 elsewhere
+    received: Int64  # [n] for a RecvTensor, whose own output has no shape, the output that was sent; else -1
 
     @classmethod
     def of(cls, trace: Trace, outputs: Outputs, graph: Graph) -> _Tensors:
@@ -99,7 +99,7 @@ class _Tensors:
         return tensors
 
     def find(self, outputs: Outputs, node: Int64 | Int32, slot: Int64 | Int32) -> Int64:
-        """[wanted] the output with this node and slot, -1 for none."""
+        """Return the index of the output with each node and slot, -1 for none."""
         if not len(outputs.node):
             return np.full(len(node), -1, np.int64)
         at = self.first[node]
@@ -118,7 +118,7 @@ class _Tensors:
 
 
 def _searched(outputs: Outputs, node: Int64 | Int32, slot: Int64 | Int32) -> Int64:
-    """As ``find``, for nodes that made only some of their outputs: a Switch."""
+    """As ``find``, for nodes that have only some of their outputs, such as a Switch."""
     stride = int(outputs.slot.max(initial=0)) + 1
     key = outputs.node * stride + outputs.slot
     order = np.argsort(key, kind="stable")
@@ -128,22 +128,22 @@ def _searched(outputs: Outputs, node: Int64 | Int32, slot: Int64 | Int32) -> Int
 
 
 def _flops(trace: Trace, outputs: Outputs, graph: Graph, tensors: _Tensors, rows: Int64) -> Float64:
-    """[rows] of matrix ops; a Python turn for each distinct call."""
+    """Return [rows] the FLOPs of matrix ops; one Python iteration per distinct call."""
     if not len(rows):
         return np.zeros(0)
     place = np.full(trace.n, -1, np.int64)
     place[rows] = np.arange(len(rows))
-    key = np.full((len(rows), MOST_INPUTS + 3), -2, np.int64)
+    key = np.full((len(rows), MAX_INPUTS + 3), -2, np.int64)
     key[:, -1] = trace.op[rows]
     first_output = tensors.find(outputs, rows, np.zeros(len(rows), np.int64))
     key[:, -2] = _codes(outputs, first_output)
     equations = _equations(graph, place, key)
     arguments = graph.arguments
-    known = arguments.position < MOST_INPUTS
+    known = arguments.position < MAX_INPUTS
     edge, position = arguments.edge[known], arguments.position[known]
     read = tensors.find(outputs, graph.producer[edge], graph.slot[edge])
     key[place[graph.consumer[edge]], position] = _codes(outputs, read)
-    which, first = _alike(key)
+    which, first = _distinct_rows(key)
     dims, kinds = outputs.shapes.dims, [canonical(op) for op in trace.ops]
     values = []
     for batch in batches(len(first)):
@@ -160,21 +160,21 @@ def _codes(outputs: Outputs, output: Int64) -> Int64:
 
 
 def _equations(graph: Graph, place: Int64, key: Int64) -> list[str]:
-    """The equations, with their numbers in the key."""
+    """Return the equations, and write their numbers into ``key``."""
     for number, nodes in enumerate(graph.arguments.equations.values()):
-        key[place[nodes], MOST_INPUTS] = number
+        key[place[nodes], MAX_INPUTS] = number
     return list(graph.arguments.equations)
 
 
-def _alike(key: Int64) -> tuple[Int32, Int64]:
-    """(which of the distinct rows each is, the first of each)."""
+def _distinct_rows(key: Int64) -> tuple[Int32, Int64]:
+    """Return (number of the distinct row that each row equals, index of the first row of each number)."""
     raw = key.tobytes()
     size = np.full(len(key), key.itemsize * key.shape[1])
     return distinct(Hasher.random().spans(Window(raw, 0, len(raw)), np.arange(len(key)) * size, size))
 
 
 def _traffic(trace: Trace, outputs: Outputs, graph: Graph, tensors: _Tensors) -> Float64:
-    """[n] bytes."""
+    """Return [n] bytes."""
     n, sizes = trace.n, np.append(tensors.bytes, np.nan)
     data = np.flatnonzero(~graph.control)
     consumer = graph.consumer[data]
@@ -196,18 +196,18 @@ def _traffic(trace: Trace, outputs: Outputs, graph: Graph, tensors: _Tensors) ->
 
 
 def on_kernels(trace: Trace, result: Arithmetic, moved: Bool) -> Arithmetic:
-    """Moves the arithmetic of launches to the kernels that they launched.
+    """Move the arithmetic of launches to the kernels that they launched.
 
     ``moved``: [n] False for kernels whose own arithmetic is known.
     """
     for column in (result.flops, result.bytes):
-        column[~(column <= MOST)] = np.nan  # of shapes that no tensor has: files are not to be trusted
+        column[~(column <= MAX_VALUE)] = np.nan  # files may contain impossible shapes
     kernel = np.flatnonzero(physical_devices.kernels(trace))
     if not len(kernel):
         return result
     launch = physical_devices.launch_of(trace)[kernel]
     kernel, launch = kernel[launch >= 0], launch[launch >= 0]
-    duration = (trace.end[kernel] - trace.start[kernel]).astype(np.float64) + 1  # none is without a share
+    duration = (trace.end[kernel] - trace.start[kernel]).astype(np.float64) + 1  # every kernel gets a share
     share = duration / np.bincount(launch, duration, trace.n)[launch]
     to, of, part = kernel[moved[kernel]], launch[moved[kernel]], share[moved[kernel]]
     for column in (result.flops, result.bytes):

@@ -1,20 +1,20 @@
-"""The step's budget: where the time of each device, and of the whole step, went. The parts add up to exactly 100%.
+"""The step's budget: how each device, and the whole step, spent its time. The parts add up to exactly 100%.
 
-Every moment of the step belongs to the first of these that holds at that moment on the device:
+Every moment of the step belongs to the first part in this list that applies to the device at that moment:
 
 1. ``compute``: an op or a kernel runs.
 2. ``exposed_communication``: a transfer or a collective runs, and no compute. (``hidden_communication``, communication that runs
-   under compute, is given separately: it is part of ``compute`` already.)
+   at the same time as compute, is given separately: it is already part of ``compute``.)
 3. ``copies``: a copy between host and device, or on the device.
-4. ``input``: an op of the input pipeline runs, that is, mostly waits: IteratorGetNext, a queue's dequeue. What tf.data does in
-   threads of its own meanwhile, for later steps, counts nowhere.
-5. ``launch_gap``: on a GPU, nothing of the above, while an op of it is being launched on the host.
-6. ``scheduling``: nothing of the above, but an op was scheduled and has not started. None, and part of ``idle``, where no op of
-   the device has a scheduling time.
+4. ``input``: an op of the input pipeline runs, which usually means that it waits: IteratorGetNext, a queue's dequeue. Work of
+   tf.data in its own threads, for later steps, is not counted.
+5. ``launch_gap``: on a GPU, none of the above while the host launches an op of the GPU.
+6. ``scheduling``: none of the above, but an op is scheduled and has not started. Unknown, and part of ``idle``, if no op of the
+   device has a scheduling time.
 7. ``idle``: the rest.
 
-For the whole step, something runs where it runs on any device. Without kernels in the trace (no CUPTI) a GPU's launches
-stand for its work. Repeating devices are left out. Everything is O(n log n) in NumPy.
+For the whole step, a part applies if it applies to any device. Without kernels in the trace (no CUPTI) a GPU's launches count as
+its work. Repeating devices are left out. Everything is O(n log n) in NumPy.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from tftracer.trace.arrays.types import Bool
 from tftracer.trace.decode.profile_host import TF_DATA
 from tftracer.trace.model import UNKNOWN_TIME, DeviceKind, NodeKind, Trace
 
-#: What the parts are called where people read them.
+#: The parts' names for people.
 PART_TITLES = {
     "compute": "compute",
     "exposed_communication": "exposed communication",
@@ -52,15 +52,15 @@ PARTS = ("compute", "exposed_communication", "copies", "input", "launch_gap", "s
 
 @dataclass(frozen=True)
 class Activity:
-    """When a device, a process or the whole step did what; these overlap."""
+    """The times at which a device, a process or the whole step did each kind of work; they may overlap."""
 
     compute: Cover
     communication: Cover
     copies: Cover
     input: Cover
     launches: Cover
-    waiting: Cover  # scheduled and not started
-    has_scheduling: bool  # a scheduling time is known for some op
+    waiting: Cover  # some op is scheduled and not started
+    has_scheduling: bool  # whether any op has a scheduling time
 
     @cached_property
     def busy(self) -> Cover:
@@ -68,12 +68,12 @@ class Activity:
 
     @cached_property
     def parts_by_step(self) -> dict[int, dict[str, float]]:
-        """What ``parts_of`` computed, by the step's length: the verdict asks for the budget's again."""
+        """Cache of ``parts_of``, by the step's length: the verdict needs the budget's parts again."""
         return {}
 
 
 def activity(trace: Trace, group: Group) -> Activity:
-    """What the nodes of one physical device did, when."""
+    """Return the activity of one physical device."""
     there = np.flatnonzero(physical_devices.members(trace, group) & ~_ahead(trace, group))
     kind, device = trace.kind[there], trace.device[there]
     start, end, scheduled = trace.start[there], trace.end[there], trace.scheduled[there]
@@ -95,14 +95,14 @@ def activity(trace: Trace, group: Group) -> Activity:
 
 
 def _ahead(trace: Trace, group: Group) -> Bool:
-    """[n] what tf.data does in threads of its own, while the step does something else."""
+    """Return [n] whether a node is work of tf.data in its own threads, for later steps."""
     if not any(trace.devices[code].name == TF_DATA for code in group.codes):
         return np.zeros(trace.n, bool)
     return Stages.of(trace).ahead
 
 
 def _launches(trace: Trace, group: Group) -> Bool:
-    """[devices] those whose ops are launches, because the kernels they launch are in the trace."""
+    """Return [devices] whether a device's ops are launches, because their kernels are in the trace."""
     result = np.zeros(len(trace.devices), bool)
     if any(trace.devices[c].kind in physical_devices.ON_DEVICE for c in group.codes):
         result[[c for c in group.codes if trace.devices[c].kind is DeviceKind.GPU]] = True
@@ -110,8 +110,7 @@ def _launches(trace: Trace, group: Group) -> Bool:
 
 
 def together(parts: Sequence[Activity]) -> Activity:
-    """The activity of several devices as if they were one."""
-
+    """Combine the activity of several devices as if they were one."""
     if len(parts) == 1:
         return parts[0]
 
@@ -123,9 +122,9 @@ def together(parts: Sequence[Activity]) -> Activity:
 
 
 def parts_of(activity: Activity, step_ns: int) -> dict[str, float]:
-    """Each part in nanoseconds; all but ``hidden_communication`` add up to ``step_ns``.
+    """Return each part in nanoseconds; all but ``hidden_communication`` add up to ``step_ns``.
 
-    Without scheduling times ``scheduling`` is 0 here.
+    Without scheduling times ``scheduling`` is 0.
     """
     if step_ns not in activity.parts_by_step:
         activity.parts_by_step[step_ns] = _parts(activity, step_ns)
@@ -162,14 +161,14 @@ def device_budget(name: str, title: str, activity: Activity, step_ns: int) -> De
 
 @dataclass(frozen=True)
 class Activities:
-    """The activity of every physical device of a trace: computed once, used by the budget, communication and the verdict."""
+    """The activity of every physical device of a trace, for the budget, communication and the verdict."""
 
     groups: list[Group]
     each: list[Activity]
     whole: Activity
 
     def of_process(self, process: Group) -> Activity:
-        """One process: the devices whose codes it holds."""
+        """Return the activity of one process."""
         codes = set(process.codes)
         return together([a for g, a in zip(self.groups, self.each) if codes.issuperset(g.codes)])
 
@@ -181,7 +180,7 @@ def activities(trace: Trace) -> Activities:
 
 
 def budget(trace: Trace, findings: list[Finding], computed: Activities | None = None) -> Budget:
-    """The budget of each physical device and of the whole step."""
+    """Compute the budget of each physical device and of the whole step."""
     computed = computed or activities(trace)
     step = trace.duration_ns
     return {

@@ -1,7 +1,7 @@
-"""Which process sent what to which, how long that was on the wire, and how long it was waited for.
+"""Communication of a step: transfers between processes, their links, and collectives.
 
-- A *transfer* has a source and a destination: it is a RecvTensor on the receiving device, whose label names both. Its time runs
-  from the moment at which the sender began to send (by the sender's clock, which TensorFlow bounds by the request and the
+- A *transfer* has a source and a destination: it is a RecvTensor on the receiving device, whose label names both. It lasts from
+  the moment at which the sender began to send (by the sender's clock, which TensorFlow limits to the time between request and
   arrival) to the tensor's arrival. The time before the tensor was computed is not part of it.
 - A *link* is all transfers from one device to another. *Wire* time is the union of their times; *waited for* is the part of
   it in which the receiving process computed nothing.
@@ -34,7 +34,7 @@ MAX_COLLECTIVES = 5_000
 
 @dataclass(frozen=True)
 class Transfers:
-    """The transfers of a trace: ``node`` and ``link`` have one entry for each."""
+    """The transfers of a trace; ``node`` and ``link`` have one entry per transfer."""
 
     node: Int64
     link: Int64  # index into links

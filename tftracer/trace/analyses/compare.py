@@ -1,8 +1,8 @@
-"""Ops of two traces beside each other, and from which difference on it matters.
+"""Compares the ops of two traces.
 
-An op is the same in both if its key is: its type, its node name, or its scope. Two times differ if they do by more than
-``FLOOR_NS`` and by more than ``FLOOR_SHARE`` of the larger. Two steps of the same code may differ by more, so that is no
-proof of a change: comparison/two_traces.py looks at the other traces of the runs.
+An op is the same in both if its key is equal: its type, its node name, or its scope. A difference matters if it exceeds both
+``FLOOR_NS`` and ``FLOOR_SHARE`` of the larger time. Two steps of the same code may differ by more, so this does not prove a
+change: comparison/two_traces.py checks the other traces of the runs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ FLOOR_SHARE = 0.05
 
 
 def compared_ops(a: OpStatistics, b: OpStatistics) -> list[ComparedOp]:
-    """Every op of either trace, in no order (times in ns). A difference that matters is ``unknown``: not told from chance."""
+    """Return every op of either trace, in no particular order; times in ns.
+
+    A difference that matters has the status ``unknown``, because it may be chance.
+    """
     before = {row["key"]: row for row in a["rows"]}
     after = {row["key"]: row for row in b["rows"]}
     return [compared(key, before.get(key), after.get(key)) for key in {**before, **after}]
@@ -52,5 +55,5 @@ def status(in_a: bool, in_b: bool, total_a: float, total_b: float) -> OpStatus:
 
 
 def matters(before_ns: float, after_ns: float) -> bool:
-    """Whether two times differ by more than the floors."""
+    """Return whether two times differ by more than the floors."""
     return abs(after_ns - before_ns) > max(FLOOR_NS, FLOOR_SHARE * max(before_ns, after_ns))

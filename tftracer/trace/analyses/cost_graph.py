@@ -1,8 +1,7 @@
-"""TensorFlow's own cost model (``build_cost_model``) beside what was measured, op by op.
+"""TensorFlow's cost model (``build_cost_model``) next to the measured times, op by op, joined by name.
 
-``estimated``: the cost graph's ``compute_cost`` (the model's running figure, in microseconds there); ``measured``: the
-op's executions in
-this trace, added up. Joined by name.
+``estimated``: the cost graph's ``compute_cost``, a running mean in microseconds. ``measured``: the sum of the op's executions in
+this trace.
 """
 
 from __future__ import annotations
@@ -24,7 +23,10 @@ MAX_ROWS = 10_000
 
 
 def cost_graph(trace: Trace, findings: list[Finding]) -> CostGraph:
-    """The rows by estimated time, the longest first; none where the trace carries no cost graph. FormatError: it is damaged."""
+    """Return the rows, longest estimated time first; none if the trace has no cost graph.
+
+    Raises FormatError if the cost graph is damaged.
+    """
     if trace.cost_graph is None:
         return {"rows": [], "findings": findings}
     span = trace.cost_graph

@@ -1,14 +1,14 @@
-"""What runs, waits, is being sent and is held at each moment of a step: step functions on the timeline's axis.
+"""Counters over the time of a step: step functions on the timeline's axis.
 
 - *Ops running*: ops of the host that have started and not ended. Communication ops are left out: they wait without a thread.
 - *Ops ready*: the same ops from ``scheduled`` to their start: they wait for a thread.
 - *Bytes in flight*: transfers between processes, from the moment at which the sender began to send (communication.py), and
   collectives from start to end, each with the bytes of its result.
 - *GPU busy*: 1 while a kernel or a copy runs on one of the GPU's streams, else 0.
-- *Memory*: what an allocator holds (memory.py, allocations.py).
+- *Memory*: the bytes of an allocator (memory.py, allocations.py).
 
-A counter has every change, so that values and extremes are exact at each zoom. What a trace cannot tell is in ``missing``
-with the reason. NumPy; a Python turn for each GPU and each allocator.
+A counter has every change, so that values and extremes are exact at each zoom. Counters that a trace does not have are in
+``missing`` with the reason. NumPy, with one Python iteration per GPU and per allocator.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from tftracer.trace.decode.node_kinds import NO_COLLECTIVE
 from tftracer.trace.decode.resources import Outputs
 from tftracer.trace.model import DeviceKind, NodeKind, Trace
 
-MOST_BYTES = 1 << 53
+MAX_BYTES = 1 << 53
 RUNNING, READY, IN_FLIGHT, MEMORY = "Ops running", "Ops ready", "Bytes in flight", "Memory"
 
 
 class Steps(NamedTuple):
-    """``value[i]`` holds from ``time[i]`` to ``time[i + 1]``, the last one to the end of the step."""
+    """A step function: ``value[i]`` from ``time[i]`` to ``time[i + 1]``, the last one to the end of the step."""
 
     time: Int64  # [points] ns, ascending
     value: Int64
@@ -50,7 +50,7 @@ Part = Union[Counter, Missing]
 
 
 def counters(trace: Trace, outputs: Outputs, held: Sequence[HeldBytes]) -> Counters:
-    """``outputs``: for the sizes of collectives. ``held``: what each allocator held."""
+    """Compute all counters. ``outputs``: for the sizes of collectives. ``held``: the bytes of each allocator over time."""
     drawn: list[Counter] = []
     missing: list[MissingCounter] = []
     for part in (_running(trace), _ready(trace), _in_flight(trace, outputs), *_gpus(trace), *_memory(trace, held)):
@@ -82,7 +82,7 @@ def _ready(trace: Trace) -> Part:
 
 
 def _on_threads(trace: Trace) -> Bool:
-    """[n] the ops that take a thread of the host while they run."""
+    """Return [n] whether an op takes a thread of the host while it runs."""
     elsewhere = physical_devices.runs_on(trace, *physical_devices.ON_DEVICE, DeviceKind.SYNC)
     result: Bool = trace.counted & ~elsewhere & (trace.kind != NodeKind.COMMUNICATION)
     return result
@@ -107,18 +107,18 @@ def _in_flight(trace: Trace, outputs: Outputs) -> Part:
 
 
 def _collective(trace: Trace, node: Int64) -> Bool:
-    """For each communicating node, whether it is a collective. The others, sends and receives, wait before anything is sent."""
+    """Return for each communicating node whether it is a collective. Sends and receives also wait before anything is sent."""
     collective = np.array([NO_COLLECTIVE.fullmatch(op) is None for op in trace.ops] or [False])
     result: Bool = collective[trace.op[node]]
     return result
 
 
 def _result_bytes(outputs: Outputs, node: Int64) -> Int64:
-    """For each node, the bytes of its outputs; 0 where they are not known, or more than anything can be."""
+    """Return for each node the bytes of its outputs; 0 if they are not known or impossible."""
     size = np.where(outputs.requested_bytes > 0, outputs.requested_bytes, outputs.allocated_bytes)
     reach = int(max(outputs.node.max(initial=-1), node.max(initial=-1))) + 1
     sums = np.bincount(outputs.node, size, reach)
-    return np.where(np.abs(sums) < MOST_BYTES, sums, 0).astype(np.int64)[node]
+    return np.where(np.abs(sums) < MAX_BYTES, sums, 0).astype(np.int64)[node]
 
 
 def _gpus(trace: Trace) -> Iterator[Part]:
@@ -159,7 +159,7 @@ def _counter(key: str, title: str, unit: CounterUnit, points: tuple[Int64, Int64
 
 
 def _from_zero(points: Steps) -> Steps:
-    """The same from the step's beginning on, without points at which nothing changes."""
+    """Return the same function from the step's beginning on, without points at which nothing changes."""
     time, value = points
     if not len(time) or time[0] > 0:
         time, value = np.concatenate([[0], time]), np.concatenate([[0], value])
@@ -168,7 +168,7 @@ def _from_zero(points: Steps) -> Steps:
 
 
 def _narrow(value: Int64) -> npt.NDArray[np.generic]:
-    """In the narrowest type of the wire that holds it."""
+    """Convert to the smallest type of the wire that fits."""
     low, high = int(value.min(initial=0)), int(value.max(initial=0))
     for narrow in (np.uint8, np.uint16, np.uint32):
         if low >= 0 and high <= np.iinfo(narrow).max:

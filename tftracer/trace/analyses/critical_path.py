@@ -95,7 +95,7 @@ def last_predecessor(trace: Trace, edges: Edges) -> tuple[Int32, Int8]:
     best = np.full(trace.n, -1, np.int32)
     why = np.full(trace.n, _START, np.int8)
     order = np.argsort(edges.rank[edges.producer], kind="stable")
-    best[edges.consumer[order]] = edges.producer[order]  # NumPy keeps the last of several writes to one place
+    best[edges.consumer[order]] = edges.producer[order]  # of several writes to one index the last one stays
     why[edges.consumer[order]] = edges.reason[order]
     counted = np.flatnonzero(trace.counted)
     orphans = counted[best[counted] < 0]

@@ -1,9 +1,9 @@
-"""Which execution waited for which: the step's dependencies between nodes of the trace.
+"""The dependencies between executions: which node of the trace waited for which.
 
-An edge of the static graph (static_graph.py) becomes one edge for each execution of its consumer. A name can execute many
-times, in a loop: the consumer reads the latest execution of the producer whose op had ended when the consumer started (its
-op_end where known, since an op's end includes handing on its outputs), else the latest that had started. A Merge reads only one
-of its inputs, the latest. No edge leads back in time, so the graph has no cycle.
+Each edge of the static graph (static_graph.py) becomes one edge per execution of its consumer. In a loop a name executes many
+times: the consumer reads the producer's latest execution that had ended when the consumer started (by op_end if known, because an
+op's end includes the time in which it passes its outputs on), or else the latest that had started. A Merge reads only the latest
+of its inputs. No edge leads back in time, so the graph has no cycle.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from tftracer.trace.model import Trace
 
 @dataclass
 class Arguments:
-    """Which input of its op an edge is: known of matrix ops (op_kinds.py), one entry an input."""
+    """The input positions of edges, known for matrix ops (op_kinds.py); one entry per input."""
 
     edge: Int64  # index of the edge
     position: Int64  # among the data inputs, from 0; one edge may be several inputs
-    equations: dict[str, Int64]  # and of each equation the nodes that are such an Einsum
+    equations: dict[str, Int64]  # equation -> the nodes that are an Einsum of it
 
     @classmethod
     def none(cls) -> Arguments:
@@ -40,7 +40,7 @@ class Graph:
     n: int  # nodes
     producer: Int32  # [e]
     consumer: Int32  # [e]
-    slot: Int32  # [e] the producer's output; -1 for a control edge
+    slot: Int32  # [e] index of the producer's output; -1 for a control edge
     control: Bool  # [e]
     transfer: Bool  # [e] from one device to another
     source: Source
@@ -60,7 +60,7 @@ class Graph:
         return _grouped(self.producer, self.n)
 
     def in_edges(self, node: int) -> Int64:
-        """Indices of the edges that end in a node."""
+        """Return the indices of the edges that end in a node."""
         order, offsets = self.by_consumer
         return order[offsets[node] : offsets[node + 1]]
 
@@ -69,7 +69,7 @@ class Graph:
         return order[offsets[node] : offsets[node + 1]]
 
     def inputs_of(self, node: int) -> Int32:
-        """The nodes that a node waited for, data and control."""
+        """Return the nodes that a node waited for, data and control."""
         return self.producer[self.in_edges(node)]
 
     def consumers_of(self, node: int) -> Int32:
@@ -83,15 +83,15 @@ def _grouped(ends: Int32, n: int) -> tuple[Int64, Int64]:
 
 
 def static_graph_of(trace: Trace) -> StaticGraph:
-    """The graph that ran, with the order of the inputs of matrix ops."""
+    """Build the static graph with the input positions of matrix ops."""
     return static_graph(trace, op_kinds.matrix_ops(trace.ops))
 
 
 def dependencies(trace: Trace, static: StaticGraph | None = None) -> Graph:
-    """The true edges, from the partition graphs, else from the labels' inputs; ``source`` says which. With those that the source
-    itself tells between executions (the stages of tf.data in a profile), which ``source`` leaves out.
+    """Compute the edges between executions, from the partition graphs or else from the labels' inputs; ``source`` says which.
 
-    ``static``: ``static_graph_of`` the trace, where it is at hand.
+    They include the edges that the trace itself has between executions (the stages of tf.data in a profile), which ``source``
+    does not mention. ``static``: the result of ``static_graph_of`` for the trace, if it is known.
     """
     graph = _of_graphs(trace, static if static is not None else static_graph_of(trace))
     if not trace.known_edges:
@@ -121,14 +121,14 @@ def _of_graphs(trace: Trace, static: StaticGraph) -> Graph:
 
 
 def _complete(static: StaticGraph, reader: Int64 | Int32, control: Bool) -> Bool:
-    """[n] whether each node's data inputs are all among the edges. ``reader``: of the edges that were dropped."""
+    """Return [n] whether all data inputs of a node are among the edges. ``reader``: the consumers of dropped edges."""
     complete: Bool = np.append(static.complete, False)[static.entity]
     complete[reader[~control]] = False
     return complete
 
 
 def _arguments(static: StaticGraph, edge: Int64) -> Arguments:
-    """``edge``: the static edge that each edge is."""
+    """Return the arguments of the graph. ``edge``: [e] the static edge of each edge."""
     entities = {text: np.flatnonzero(np.isin(static.entity, numbers)) for text, numbers in static.equations.items()}
     if not len(static.argument_edge):
         return replace(Arguments.none(), equations=entities)
@@ -153,7 +153,7 @@ def _graph(trace: Trace, writer: Int64, reader: Int64, slot: Int64, source: Sour
 
 
 def _executions(static: StaticGraph) -> tuple[Int64, Int64]:
-    """(static edge, node that reads) for each execution of each edge's consumer."""
+    """Return (static edge, consumer node) for each execution of each edge's consumer."""
     timed = np.flatnonzero(static.entity >= 0)
     entity = static.entity[timed]
     total = np.bincount(entity)
@@ -168,14 +168,14 @@ def _executions(static: StaticGraph) -> tuple[Int64, Int64]:
 
 
 def _only(entity: Int64, node: Int64) -> Int64:
-    """The one node of each entity."""
+    """Return the only node of each entity."""
     nodes = np.empty(len(node), np.int64)
     nodes[entity] = node
     return nodes
 
 
 def _latest(trace: Trace, entity: Int64, producer: Int64, reader: Int64) -> Int64:
-    """The execution of each producer that each reader reads, -1 for none."""
+    """Return the execution of the producer that each reader reads, -1 for none."""
     ready = np.where(trace.op_end >= 0, trace.op_end, trace.end)
     moment = trace.start[reader]
     timed = np.flatnonzero(entity >= 0)
@@ -189,7 +189,7 @@ def _latest(trace: Trace, entity: Int64, producer: Int64, reader: Int64) -> Int6
 
 
 def _last_at(entity: Int64, time: Int64, wanted: Int64, moment: Int64) -> Int64:
-    """The last node by ``time`` of the wanted entity whose time is at most the moment, -1 for none."""
+    """Return the last node, by ``time``, of each wanted entity whose time is at most the moment; -1 for none."""
     times = np.sort(time)
     width = len(times) + 1
     key = entity * width + np.searchsorted(times, time, "right")
@@ -204,14 +204,14 @@ def _codes(trace: Trace, *wanted: str) -> Int64:
 
 
 def _backwards(trace: Trace, writer: Int64, reader: Int64) -> Bool:
-    """Edges of a loop between executions of one instant: the only ones that could close a cycle."""
+    """Return whether an edge leads back in a loop at the same instant: only such edges could close a cycle."""
     back = np.isin(trace.op[writer], _codes(trace, "NextIteration", "RefNextIteration"))
     result: Bool = (back & (trace.start[writer] >= trace.start[reader])) | (writer == reader)
     return result
 
 
 def _merged_once(trace: Trace, writer: Int64, reader: Int64, control: Bool) -> Any:
-    """Which edges stay: all, but of a Merge's data inputs only the one that came last."""
+    """Return which edges to keep: all except the data inputs of a Merge other than the last one."""
     merges = np.flatnonzero(np.isin(trace.op[reader], _codes(trace, "Merge", "RefMerge", "_XlaMerge")) & ~control)
     keep = np.ones(len(writer), np.bool_)
     order = merges[np.lexsort((trace.end[writer[merges]], reader[merges]))]

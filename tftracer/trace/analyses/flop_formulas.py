@@ -1,7 +1,7 @@
-"""Floating-point operations of matrix ops by their shapes: two for each pair of numbers that is multiplied, and added up.
+"""FLOPs of matrix ops from their shapes: two for each pair of numbers that is multiplied and added up.
 
-They are *nominal*: a convolution with SAME padding counts what lies outside, a sequence its full length, a fused op the product
-alone, and no zero is skipped. An algorithm that takes fewer (Winograd) is not known of.
+They are *nominal*: a convolution with SAME padding counts the padding, a sequence counts its full length, a fused op counts only
+the product, and zeros are not skipped. Faster algorithms (Winograd) are not taken into account.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ Known = tuple[int, ...]
 
 
 class Call(NamedTuple):
-    """One distinct way in which an op was called."""
+    """The shapes that an op was called with."""
 
-    inputs: Sequence[Shape]  # in their order; None where a shape is not known
-    output: Shape  # the first
+    inputs: Sequence[Shape]  # in order; None: not known
+    output: Shape  # the first output
     equation: str | None = None  # of an Einsum
 
 
-#: None where a shape that it needs is missing, or is none that such an op can have.
+#: Returns the FLOPs; None if a shape that it needs is missing or invalid.
 Formula = Callable[[Call], Optional[float]]
 
 
 def flops_of(kind: str, call: Call) -> float | None:
-    """``kind``: as in op_kinds.COUNTED. None where the shapes do not tell."""
+    """Return the FLOPs of a call; None if they are not known. ``kind``: one of op_kinds.COUNTED."""
     formula = FORMULAS.get(kind)
     return formula(call) if formula is not None else None
 
 
 def _known(shape: Shape, *ranks: int) -> Known | None:
-    """The shape, if all of it is known and it has so many dimensions."""
+    """Return the shape if it is fully known and its number of dimensions is in ``ranks``; else None."""
     return shape if shape is not None and min(shape, default=0) >= 0 and len(shape) in ranks else None
 
 
@@ -46,7 +46,10 @@ def _size(shape: Known) -> float:
 
 
 def _product(output: Known, operand: Known, kept: int) -> float | None:
-    """Of a matrix of the shape ``output``, by one of its factors; ``kept``: the dimension of it that the output has, too."""
+    """Return the FLOPs of a matrix product.
+
+    ``operand``: a factor. ``kept``: the size of its dimension that the output has, too.
+    """
     if not kept:
         return 0.0
     summed, rest = divmod(operand[-1] * operand[-2], kept)
@@ -67,7 +70,7 @@ def _matmul(call: Call) -> float | None:
 
 
 def _without_output(left: Known, right: Known) -> float | None:
-    """By the one size that both factors have, if that is one: it is what is summed over, whichever of them are transposed."""
+    """Return the FLOPs if the factors share exactly one size: the sum runs over it, whichever factor is transposed."""
     shared = set(left[-2:]) & set(right[-2:])
     if len(shared) != 1 or 0 in shared:
         return 0.0 if 0 in shared and len(shared) == 1 else None
@@ -88,26 +91,26 @@ def _convolution(dimensions: int, depthwise: bool = False) -> Formula:
 
 
 def _sums(kernel: Known | None, output: Known | None, depthwise: bool) -> float | None:
-    """Every element of a convolution's output is a sum over the kernel; of a depthwise one, over its window alone."""
+    """Each element of a convolution's output is a sum over the kernel; for a depthwise one, only over the kernel's window."""
     if kernel is None or output is None:
         return None
     return 2 * _size(output) * _size(kernel[:-2] if depthwise else kernel[:-1])
 
 
 def _input_gradient(dimensions: int, depthwise: bool = False) -> Formula:
-    """Its inputs: sizes of the forward input, the kernel, the gradient of the output."""
+    """Inputs of the op: sizes of the forward input, the kernel, the gradient of the output."""
     rank = dimensions + 2
     return lambda call: _sums(_input(call, 1, rank), _input(call, 2, rank), depthwise)
 
 
 def _kernel_gradient(dimensions: int, depthwise: bool = False) -> Formula:
-    """Its inputs: the forward input, sizes of the kernel, the gradient of the output; its output has the kernel's shape."""
+    """Inputs of the op: the forward input, sizes of the kernel, the gradient of the output. The output has the kernel's shape."""
     rank = dimensions + 2
     return lambda call: _sums(_known(call.output, rank), _input(call, 2, rank), depthwise)
 
 
 def _einsum(call: Call) -> float | None:
-    """A multiplication and an addition for each combination of indices. One operand alone makes no product."""
+    """A multiplication and an addition for each combination of indices; 0 with one operand."""
     if call.equation is None or "->" not in call.equation:
         return None
     terms = [list(term.replace(" ", "").replace("...", ".")) for term in call.equation.split("->")[0].split(",")]
@@ -122,7 +125,7 @@ def _einsum(call: Call) -> float | None:
 
 
 def _add_sizes(sizes: dict[str, int], labels: list[str], shape: Known) -> bool:
-    """Notes the size of each label; ``.`` are the dimensions without one, numbered from the last. False if they do not fit."""
+    """Add the size of each label; the dimensions of ``.`` are numbered from the last. Return False if the shape does not fit."""
     left = len(shape) - len(labels) + labels.count(".")
     if "." in labels:
         at = labels.index(".")
@@ -135,7 +138,7 @@ def _add_sizes(sizes: dict[str, int], labels: list[str], shape: Known) -> bool:
 
 
 def _steps(of: int, *weights: int, times: int = 1) -> Formula:
-    """A recurrent layer: each row of input number ``of`` (all but its last dimension) is multiplied with the weights."""
+    """A recurrent layer: each row of input ``of`` (all dimensions but the last) is multiplied with the weights."""
 
     def formula(call: Call) -> float | None:
         rows, factors = _input(call, of, 2, 3), [_input(call, weight, 2) for weight in weights]
@@ -148,7 +151,7 @@ def _steps(of: int, *weights: int, times: int = 1) -> Formula:
 
 
 def _sparse_times_dense(call: Call) -> float | None:
-    """Inputs: indices and values of what is not zero, the shape, the dense matrix."""
+    """Inputs of the op: indices and values of the nonzero elements, the shape, the dense matrix."""
     values, output = _input(call, 1, 1), _known(call.output, 2)
     return None if values is None or output is None else 2 * _size(values) * output[1]
 

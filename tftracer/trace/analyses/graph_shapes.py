@@ -1,7 +1,7 @@
-"""Shapes of all tensors of a step, inferred from the graph that ran: from its arguments, variables and constants on.
+"""Infers the shapes of all tensors of a step from the graph that ran, starting at its arguments, variables and constants.
 
-For sources that record no shapes: profiles. What a rule (shape_rules.py) does not tell is not known, and neither is what
-changes from one turn of a loop to the next.
+This is for profiles, which record no shapes. A shape is unknown if there is no rule for it (shape_rules.py), or if it changes
+between the iterations of a loop.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from tftracer.trace.decode.labels import parse_input
 from tftracer.trace.decode.tensor_shapes import Shape
 from tftracer.trace.model import Tensor
 
-#: A loop's variables need a second pass, loops in loops a third.
+#: A loop's variables need a second pass, nested loops a third.
 PASSES = 4
-MOST_NODES = 1 << 18
-_MOST_VALUES = 64
+MAX_NODES = 1 << 18
+_MAX_VALUES = 64
 _INTEGERS = {3: "<i4", 9: "<i8"}  # tensorflow.DataType
 _BOOL, _RESOURCE, _BOOLS = 10, 20, ("Equal", "NotEqual", "Greater", "GreaterEqual", "Less", "LessEqual", "LogicalNot")
 _HANDLES, _SHAPES = "_handle_shapes", "_output_shapes"
@@ -37,12 +37,12 @@ class _Node:
     inputs: list[tuple[str, int]]
     shapes: list[Shape] = field(default_factory=list)
     values: Values = None  # of its only output
-    handle: Shape = None  # of the variable that its output is
+    handle: Shape = None  # shape of the variable, if the output is a variable's handle
     conflicting: bool = False  # of a Merge whose inputs differ
 
 
 class Inferred(NamedTuple):
-    """A node's tensors, and what an Einsum computes."""
+    """A node's tensors, and the equation of an Einsum."""
 
     inputs: list[Tensor]
     outputs: list[Tensor]
@@ -50,9 +50,9 @@ class Inferred(NamedTuple):
 
 
 def inferred(graphs: list[Any]) -> dict[str, Inferred]:
-    """Each node of some GraphDefs, by name; nothing for graphs of more than 2^18 nodes."""
+    """Return name -> inferred tensors of each node of some GraphDefs; {} for more than MAX_NODES nodes."""
     definitions = [node for graph in graphs for node in graph.node]
-    if len(definitions) > MOST_NODES:
+    if len(definitions) > MAX_NODES:
         return {}
     sent = {channel(node): node.input[0] for node in definitions if node.op.encode() in SENDS and node.input}
     nodes = {node.name: _Node(node, canonical(node.op), _inputs(node, sent)) for node in definitions}
@@ -69,7 +69,7 @@ def inferred(graphs: list[Any]) -> dict[str, Inferred]:
 
 
 def _inputs_first(nodes: dict[str, _Node]) -> list[str]:
-    """Each node behind those that it reads; a loop begins somewhere."""
+    """Return the nodes in topological order; a cycle (loop) begins at any of its nodes."""
     order: list[str] = []
     seen: set[str] = set()
     for first in nodes:
@@ -86,7 +86,7 @@ def _inputs_first(nodes: dict[str, _Node]) -> list[str]:
 
 
 def _inputs(node: Any, sent: dict[Any, str]) -> list[tuple[str, int]]:
-    """(node, slot) of the data inputs; a _Recv reads what was sent."""
+    """Return (node, slot) of the data inputs; a _Recv reads the input of its _Send."""
     given = [sent[channel(node)]] if node.op.encode() in RECEIVES and channel(node) in sent else list(node.input)
     parsed = [parse_input(text) for text in given]
     return [(one.name, one.slot) for one in parsed if not one.control]
@@ -111,7 +111,7 @@ def _shape(nodes: dict[str, _Node], name: str, slot: int) -> Shape:
 
 
 def _dtype(node: _Node, slot: int) -> int:
-    """tensorflow.DataType of a node's output, 0 where its attributes do not tell."""
+    """Return the tensorflow.DataType of a node's output, 0 if not known."""
     attributes = node.definition.attr
     if node.kind in _BOOLS:
         return _BOOL
@@ -170,17 +170,17 @@ def _shapes(node: _Node, reads: Reads, handle: Shape) -> list[Shape]:
         return [(len(reads.shape(0) or ()),)] if kind == "Shape" and reads.shape(0) is not None else []
     try:
         return [possible(shape) for shape in rule(reads)]
-    except (IndexError, KeyError, ValueError, ZeroDivisionError):  # no such op: a file's graph is not to be trusted
+    except (IndexError, KeyError, ValueError, ZeroDivisionError):  # an invalid op: files may contain anything
         return []
 
 
 def _values(node: _Node, reads: Reads) -> Values:
-    """What a small tensor of integers holds, as far as the graph tells."""
+    """Return the values of a small integer tensor, if known."""
     if node.kind == "Const":
         return _constant(reads.attributes["value"].tensor)
     if node.kind == "Shape":
         return reads.shape(0)
-    if node.kind == "Pack" and len(reads.values) <= _MOST_VALUES:
+    if node.kind == "Pack" and len(reads.values) <= _MAX_VALUES:
         parts = [value for value in reads.values if value is not None and len(value) == 1]
         return tuple(part[0] for part in parts) if len(parts) == len(reads.values) else None
     if node.kind == "StridedSlice":
@@ -194,21 +194,21 @@ def _sliced(reads: Reads) -> Values:
         return None
     try:
         return sliced_values(values, begin, end, strides, masks_of(reads))
-    except (IndexError, ValueError):  # no such op
+    except (IndexError, ValueError):  # an invalid op
         return None
 
 
 def _constant(tensor: Any) -> Values:
     elements = float(np.prod([dim.size for dim in tensor.tensor_shape.dim], dtype=np.float64))
-    if tensor.dtype not in _INTEGERS or not 0 <= elements <= _MOST_VALUES:
+    if tensor.dtype not in _INTEGERS or not 0 <= elements <= _MAX_VALUES:
         return None
     size = int(elements)
     if tensor.tensor_content:
-        raw = tensor.tensor_content[: 16 * _MOST_VALUES]
+        raw = tensor.tensor_content[: 16 * _MAX_VALUES]
         held = np.frombuffer(
             raw[: len(raw) // 8 * 8 if tensor.dtype == 9 else len(raw) // 4 * 4], _INTEGERS[tensor.dtype]
         ).tolist()
     else:
-        held = list((tensor.int_val if tensor.dtype == 3 else tensor.int64_val)[: 2 * _MOST_VALUES])
-        held += [held[-1] if held else 0] * (size - len(held))  # the last one is repeated, none is 0
+        held = list((tensor.int_val if tensor.dtype == 3 else tensor.int64_val)[: 2 * _MAX_VALUES])
+        held += [held[-1] if held else 0] * (size - len(held))  # protobuf omits repeats of the last value
     return tuple(held) if len(held) == size else None

@@ -1,4 +1,4 @@
-"""A tree of layers as it grows, and the rows of an answer that it makes."""
+"""A growing tree of layers, and its rows in an answer."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy as np
 from tftracer.contract.layers import Layer
 from tftracer.trace.arrays.types import Float64, Int64
 
-#: The most scopes in a tree; what lies in further ones counts for the scope around them.
+#: Maximum number of scopes in a tree; further ones count for the scope around them.
 MAX_SCOPES = 1 << 17
 #: The name of the row of scopes that were folded together.
 OTHERS = "(others)"
-_MOST_UNDERSCORED = 16  # levels
+_MAX_UNDERSCORED_DEPTH = 16
 
 
 class LayerTree:
-    """Layers have numbers. 0 stands for what is in no layer; a child layer has a higher number than its parent."""
+    """A tree of numbered layers. 0 means "in no layer"; a child layer has a higher number than its parent."""
 
     def __init__(self) -> None:
         self.parent = [0]
@@ -29,7 +29,7 @@ class LayerTree:
         return len(self.parent)
 
     def add(self, path: Iterable[str]) -> int:
-        """The number of the layer at a path, which is there from now on."""
+        """Return the number of the layer at a path, and create it if necessary."""
         at = 0
         for name in path:
             inner = self._within.get((at, name))
@@ -44,7 +44,7 @@ class LayerTree:
         return at
 
     def find(self, path: tuple[str, ...]) -> int:
-        """The deepest layer at the beginning of a path, or at that of its end: names may have a scope before the layer's."""
+        """Return the deepest layer whose path is contained in ``path``: names may have further scopes before the layer's."""
         best = 0
         for first in range(len(path)):
             if len(path) - first <= self.depth[best]:
@@ -64,27 +64,27 @@ class LayerTree:
         return at
 
     def outermost(self) -> dict[str, int]:
-        """The layers that lie in no other."""
+        """Return name -> number of the layers at the top level."""
         return {name: number for (parent, name), number in self._within.items() if parent == 0}
 
     def by_underscored_path(self) -> dict[str, int]:
-        """``a_b`` -> the layer ``a/b``."""
+        """Return ``a_b`` -> number of the layer ``a/b``."""
         paths = {0: ""}
         for number in range(1, len(self)):
-            if self.depth[number] <= _MOST_UNDERSCORED:
+            if self.depth[number] <= _MAX_UNDERSCORED_DEPTH:
                 paths[number] = "_".join(filter(None, (paths[self.parent[number]], self.names[number])))
         return {path: number for number, path in paths.items() if number}
 
 
 def layer_rows(tree: LayerTree, own: Float64, node: Int64, most: int) -> tuple[list[Layer], int]:
-    """(rows of at most the ``most`` largest layers, how many others there are); those are folded within what they lie in.
+    """Return (rows of the ``most`` largest layers, number of other layers). The others are folded into one row per parent.
 
-    own: [layers, phases]. node: [layers]. What is in no layer has no row here.
+    own: [layers, phases]. node: [layers]. There is no row for ops in no layer.
     """
     total = inclusive(tree, own.sum(axis=1))
     depth = np.array(tree.depth)
     some = np.flatnonzero((total > 0) & (depth > 0))
-    order = some[np.lexsort((some, depth[some], -total[some]))]  # a layer before those in it, which have no more than it has
+    order = some[np.lexsort((some, depth[some], -total[some]))]  # a layer comes before its children, which are not larger
     place = {0: -1}
     rows: list[Layer] = []
     for number in order[:most].tolist():
@@ -95,7 +95,7 @@ def layer_rows(tree: LayerTree, own: Float64, node: Int64, most: int) -> tuple[l
 
 
 def _folded(tree: LayerTree, own: Float64, folded: list[int], place: dict[int, int]) -> list[Layer]:
-    """One row for all that was folded within a layer that has one."""
+    """Return one row for all layers that were folded within the same shown layer."""
     sums: dict[int, Float64] = {}
     count: dict[int, int] = {}
     within: dict[int, int] = {}
@@ -113,7 +113,7 @@ def _row(parent: int, name: str, own: Float64, node: int, folded: int = 0) -> La
 
 
 def inclusive(tree: LayerTree, own: Float64) -> Float64:
-    """[layers] with all that lies in them."""
+    """Return [layers] sums that include all child layers."""
     total, parent, depth = own.copy(), np.array(tree.parent), np.array(tree.depth)
     for level in range(int(depth.max()), 1, -1):
         at = np.flatnonzero(depth == level)

@@ -1,13 +1,12 @@
-"""Where in the model the time of a step lies, and its memory at the peak: a tree of name scopes.
+"""A step's time, and its memory at the peak, by layer of the model: a tree of name scopes.
 
-- A *layer* is a name scope; which one an op belongs to, and in which phase, is in ``placed_ops`` and
-  ``layers_by_graph``.
-- *Time* is the self time of the ops (``ops``): all of it together is the time in which the devices were busy. Kernels and copies
-  of a GPU belong to the op that launched them, and so does that launch.
-- *Memory* is what was alive at the peak of the allocator that peaked most, by the op that allocated it. Variables and
-  constants, which are there before the step and after it, are told apart, and so is what was allocated before the trace.
-- *In no layer* is what neither names nor the graph tell: ops without a scope, what gradients of several layers go into. It is
-  listed by op type, or by the optimizer's name. The input pipeline is no part of the model, and has a row of its own.
+- A *layer* is a name scope. ``placed_ops`` and ``layers_by_graph`` find each op's layer and phase.
+- *Time* is the self time of the ops (``ops``); its sum is the time in which the devices were busy. Kernels and copies of a GPU
+  belong to the layer of the op that launched them, and so does the launch.
+- *Memory* is everything alive at the peak of the allocator with the highest peak, by the op that allocated it. Variables and
+  constants, which live before and after the step, have a phase of their own; memory from before the trace has a row of its own.
+- *In no layer* are ops that neither names nor the graph can place: ops without a scope, ops that use gradients of several layers.
+  They are listed by op type, or by the optimizer's name. The input pipeline is not part of the model and has a row of its own.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from tftracer.trace.arrays.intervals import Numbering
 from tftracer.trace.arrays.types import Bool, Float64, Int64
 from tftracer.trace.model import Trace
 
-#: Entries of an answer.
+#: Limits of an answer's rows.
 MAX_LAYERS = 4_000
 MAX_IN_NO_LAYER = 50
 
@@ -39,16 +38,16 @@ _INPUT, _VARIABLES = PHASES.index("input"), PHASES.index("variables")
 
 
 def layers_of_time(trace: Trace, work: Work, placed: PlacedOps, findings: list[Finding], most: int = MAX_LAYERS) -> Layers:
-    """The answer, with at most ``most`` layers."""
+    """Return the answer for time, with at most ``most`` layers."""
     spent = Measured(np.arange(len(work.node)), work.self_ns, placed.phase.astype(np.int64))
     return {**_answer(trace, work, placed, spent, most), "of": "time", "findings": findings}
 
 
 @dataclass(frozen=True)
 class Alive:
-    """What an allocator held at its peak."""
+    """The pieces of memory of an allocator at its peak."""
 
-    node: Int64  # that allocated each piece, -1: not known
+    node: Int64  # the node that allocated each piece, -1: not known
     bytes: Float64
     allocator: str
     device: str
@@ -56,7 +55,7 @@ class Alive:
 
 
 def alive_of_outputs(trace: Trace, used: memory.Use, node_of_output: Int64) -> Alive | None:
-    """By the outputs that RunMetadata has; None where it has none."""
+    """Find the pieces from the outputs in RunMetadata; None if it has none."""
     if not used.curves:
         return None
     peak, held = used.curves[0], used.alive()
@@ -66,7 +65,7 @@ def alive_of_outputs(trace: Trace, used: memory.Use, node_of_output: Int64) -> A
 
 
 def alive_of_allocations(lived: allocations.Lives) -> Alive:
-    """By what a profile recorded. What the allocator held besides, from before the profile, is one piece of no op."""
+    """Find the pieces from a profile's allocations. Memory from before the profile is one piece without an op."""
     peak = allocations.curves(lived)[0]
     recorded, event = lived.recorded, lived.alloc[lived.alive(peak)]
     size = recorded.bytes[event].astype(np.float64)
@@ -78,7 +77,7 @@ def alive_of_allocations(lived: allocations.Lives) -> Alive:
 def layers_of_memory(
     trace: Trace, work: Work, placed: PlacedOps, alive: Alive | None, findings: list[Finding], most: int = MAX_LAYERS
 ) -> Layers:
-    """The same of memory. ``alive``: None where the trace records none."""
+    """Return the answer for memory. ``alive``: None if the trace has no records of memory."""
     if alive is None:
         alive = Alive(np.zeros(0, np.int64), np.zeros(0), "", "", 0.0)
     at = np.searchsorted(work.node, alive.node)
@@ -93,9 +92,9 @@ def layers_of_memory(
 
 @dataclass(frozen=True)
 class Measured:
-    """What is shared out between the layers."""
+    """The amounts that are distributed over the layers."""
 
-    work: Int64  # positions in Work, -1: an op that is not known
+    work: Int64  # positions in Work, -1: the op is not known
     amount: Float64  # ns or bytes
     phase: Int64
 
@@ -128,18 +127,18 @@ def _answer(trace: Trace, work: Work, placed: PlacedOps, measured: Measured, mos
 
 
 def _sums(group: Int64, measured: Measured, groups: int) -> Float64:
-    """[groups, phases]"""
+    """Return [groups, phases] sums."""
     key = group * len(PHASES) + measured.phase
     return np.bincount(key, measured.amount, groups * len(PHASES)).reshape(groups, len(PHASES)).astype(np.float64)
 
 
 def _largest(group: Int64, amount: Float64, node: Int64, groups: int) -> Int64:
-    """[groups] the node with the largest amount in each, -1: none."""
+    """Return [groups] the node with the largest amount in each, -1: none."""
     return np.append(node, -1)[largest_in_groups(group, amount, groups)]
 
 
 def _input(work: Work, bare: Measured) -> list[Layer]:
-    """The row of the input pipeline, if it has any of it."""
+    """Return the row of the input pipeline, if it has any amount."""
     at = np.flatnonzero(bare.phase == _INPUT)
     if not bare.amount[at].sum() > 0:
         return []
@@ -149,7 +148,7 @@ def _input(work: Work, bare: Measured) -> list[Layer]:
 
 
 def _not_looked_at(placed: PlacedOps, rest: Measured) -> list[Layer]:
-    """The row of the scopes beyond the limit."""
+    """Return the row of the scopes beyond the limit."""
     if not rest.amount.sum() > 0:
         return []
     own = np.bincount(rest.phase, rest.amount, len(PHASES)).tolist()
@@ -157,7 +156,7 @@ def _not_looked_at(placed: PlacedOps, rest: Measured) -> list[Layer]:
 
 
 def _in_no_layer(trace: Trace, work: Work, placed: PlacedOps, bare: Measured, first: int) -> list[Layer]:
-    """A row for all of it, and within that one for each optimizer and for each op type."""
+    """Return a row for all ops in no layer, and child rows for each optimizer and each op type."""
     names, codes = _kinds(trace, work, placed, bare)
     numbers = Numbering(codes)
     group = numbers(codes)
@@ -176,7 +175,7 @@ def _in_no_layer(trace: Trace, work: Work, placed: PlacedOps, bare: Measured, fi
 
 
 def _kinds(trace: Trace, work: Work, placed: PlacedOps, bare: Measured) -> tuple[list[str], Int64]:
-    """(names, [bare] the code of its name): an optimizer's, or an op type."""
+    """Return (names of op types and optimizers, [bare] index of each entry's name)."""
     ops = [*(op or NO_OP for op in trace.ops), NO_KNOWN_OP]
     code = np.append(work.op, len(ops) - 1).astype(np.int64)[bare.work]
     optimizer = np.append(placed.optimizer, -1)[bare.work]

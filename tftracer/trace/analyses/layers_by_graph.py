@@ -1,13 +1,14 @@
-"""Layers of ops whose names tell none, by the graph: those of optimizers, those that sum or send gradients, and variables.
+"""Places ops in layers by the graph if their names do not: ops of optimizers, ops that sum or send gradients, and variables.
 
 - An op of an optimizer, a collective, or an ``AddN`` of gradients belongs to the layer whose gradient it reads, directly or
-  through other such ops. One that reads gradients of several layers (their norm, many packed into one) belongs to none of
-  them, nor does what is computed from it.
-- One that reads no gradient (the decay of what the optimizer keeps for a variable) belongs to the layer of the ops that read
-  what it makes, if they are of one layer.
-- A variable belongs to the layer whose ops read it, if they are of one layer.
+  through other such ops. An op that reads gradients of several layers (a norm, or many packed into one tensor) belongs to none of
+  them, and neither do the ops that read its result.
+- An op of an optimizer that reads no gradient (such as the decay of a slot variable) belongs to the layer of the ops that read
+its
+  output, if that is one layer.
+- A variable belongs to the layer whose ops read it, if that is one layer.
 
-One Python turn for each edge to such an op.
+One Python iteration per edge to such an op.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.decode.static_graph import StaticGraph
 from tftracer.trace.model import Trace
 
-#: Of a graph with more such edges none is followed.
+#: If there are more such edges, none is followed.
 MAX_EDGES = 1 << 18
 
 _BACKWARD, _OPTIMIZER, _COMMUNICATION = (PHASES.index(phase) for phase in ("backward", "optimizer", "communication"))
@@ -32,14 +33,14 @@ _SEVERAL = -1
 
 
 def may_be_found(trace: Trace, work: Work, placed: PlacedOps) -> Bool:
-    """[work] the ops that the graph may place."""
+    """Return [work] whether the graph may place an op."""
     kinds = _of_types(trace, work, VARIABLES | {"AddN"})
     bare: Bool = (placed.layer == 0) & placed.looked_at & (kinds | np.isin(placed.phase, _OF_GRADIENTS))
     return bare
 
 
 def with_graph(trace: Trace, work: Work, placed: PlacedOps, graph: StaticGraph) -> PlacedOps:
-    """Places more ops in layers, by the graph."""
+    """Place more ops in layers, by the graph."""
     bare = may_be_found(trace, work, placed)
     variables = bare & _of_types(trace, work, VARIABLES)
     entity, entities = graph.entity[work.node], len(graph.complete)
@@ -60,7 +61,7 @@ def with_graph(trace: Trace, work: Work, placed: PlacedOps, graph: StaticGraph) 
 
 
 def _of_types(trace: Trace, work: Work, types: frozenset[str]) -> Bool:
-    """[work]"""
+    """Return [work] whether the op's type is one of ``types``."""
     return np.array([op in types for op in trace.ops] or [False])[work.op]
 
 
@@ -71,7 +72,7 @@ def _marked(entity: Int64, selected: Bool, entities: int) -> Bool:
 
 
 def _spread(layer: Int64, source: Int64, target: Int64, turn: Int64) -> None:
-    """Gives each target the one layer of its sources. ``turn``: [entities] targets come in this order."""
+    """Give each target the layer of its sources if it is only one. Targets are processed in the order of ``turn``: [entities]."""
     if len(target) > MAX_EDGES:
         return
     order = np.lexsort((target, turn[target]))
@@ -84,7 +85,7 @@ def _spread(layer: Int64, source: Int64, target: Int64, turn: Int64) -> None:
 
 
 def _placed(trace: Trace, work: Work, placed: PlacedOps, bare: Bool, new_layer: Int64) -> PlacedOps:
-    """Applies the new layers. An op's kernels have its name and no edges: they get its layer, too."""
+    """Apply the new layers, also to an op's kernels, which have its name and no edges."""
     of_name = np.zeros(max(len(trace.names), 1), np.int64)
     of_name[work.name[bare]] = np.where(new_layer[bare] > 0, new_layer[bare], of_name[work.name[bare]])
     layer, phase = placed.layer.copy(), placed.phase.copy()

@@ -1,14 +1,13 @@
-"""Memory: what was alive when, for each allocator, from the outputs in the trace and their consumers in the graph.
+"""Memory of a step over time, per allocator, from the outputs in the trace and their consumers in the graph.
 
-- An *output* comes to life when the op that makes it starts, and dies when the last of its consumers ends. Without
-  consumers it dies with its producer, if the edges come from partition graphs; else nobody knows, and it lives to the end.
-- A *buffer* is what several outputs at one address share while their lives overlap (ops hand buffers on); it counts once,
-  with the largest of their sizes. Outputs whose address is not recorded are buffers of their own.
-- Outputs of variables and constants were there before the step and are after it: they live through all of it.
-- The *curve* of an allocator is the sum of its buffers' allocated bytes (requested, where that is all there is). Workspaces
-  that ops hold only while they run are listed beside, by op type (``temporary``), and so is what they keep.
-
-Lifetimes, curves and peaks are NumPy; a row is made for each of the listed tensors.
+- An *output* lives from the start of its op to the end of its last consumer. Without consumers it ends with its producer if the
+  edges come from partition graphs; otherwise consumers may be missing, and it lives to the end of the step.
+- A *buffer* is shared by outputs with the same address whose lives overlap (ops forward buffers). It counts once, with the
+largest
+  of their sizes. An output without a recorded address is a buffer of its own.
+- Outputs of variables and constants exist before and after the step, so they live through all of it.
+- The *curve* of an allocator is the sum of its buffers' allocated bytes (or requested bytes, if only these are known). Workspaces
+  that ops hold only while they run are listed separately by op type (``temporary``); so is memory that ops keep.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ PERSISTENT = frozenset([
 
 @dataclass(frozen=True)
 class Lives:
-    """One entry an output that holds memory. Times in ns since the step began."""
+    """One entry per output that holds memory. Times in ns since the step began."""
 
     output: Int64  # index into Outputs
     alloc: Int64
@@ -57,7 +56,7 @@ class Lives:
 
 
 def lifetimes(trace: Trace, outputs: Outputs, graph: Graph) -> Lives:
-    """When each output was allocated and freed, forwarded buffers not yet put together."""
+    """Return when each output was allocated and freed; forwarded buffers are not merged yet."""
     size = np.maximum(outputs.allocated_bytes, outputs.requested_bytes)
     index = np.flatnonzero((size > 0) & trace.counted[outputs.node] & (trace.start[outputs.node] >= 0))
     node = outputs.node[index]
@@ -72,7 +71,7 @@ def lifetimes(trace: Trace, outputs: Outputs, graph: Graph) -> Lives:
 
 
 def _last_consumers(trace: Trace, graph: Graph, node: Int64, slot: Int64) -> tuple[Int64, Int64]:
-    """For each output (node, slot): when its last consumer ended (-1: has none), and which it was (-1)."""
+    """Return for each output (node, slot) when its last consumer ended, and this consumer; -1 if it has none."""
     data = np.flatnonzero(~graph.control)
     stride = int(max(graph.slot[data].max(initial=0), slot.max(initial=0))) + 1
     wanted = node.astype(np.int64) * stride + slot
@@ -89,7 +88,7 @@ def _last_consumers(trace: Trace, graph: Graph, node: Int64, slot: Int64) -> tup
 
 
 def _places(trace: Trace, node: Int64, allocator: Int32, names: StringTable) -> tuple[Int64, list[tuple[int, str]]]:
-    """An allocator of one name on two devices is two allocators."""
+    """Number the pairs of device and allocator: the same allocator name on two devices is two allocators."""
     stride = max(len(names), 1)
     key = trace.device[node].astype(np.int64) * stride + allocator
     numbers = Numbering(key)
@@ -98,21 +97,20 @@ def _places(trace: Trace, node: Int64, allocator: Int32, names: StringTable) -> 
 
 @dataclass(frozen=True)
 class Buffers:
-    """One entry a buffer."""
+    """One entry per buffer."""
 
     alloc: Int64
     free: Int64
     bytes: Int64
     place: Int64
-    first: Int64  # position in Lives of the output that made it
+    first: Int64  # position in Lives of the output that created it
     of: Int64  # [lives] the buffer of each output
 
 
 def buffers(lives: Lives, ptr: Int64) -> Buffers:
-    """Puts outputs at one address of one allocator together while their lives overlap. ``ptr``: [lives], 0 is unknown."""
+    """Merge outputs at the same address of an allocator whose lives overlap. ``ptr``: [lives], 0: not known."""
     n = len(lives.output)
-    # an unknown address is one of its own: below zero, where no address is (they come as int64 of 48 bits); and what lived for
-    # no moment shared none
+    # Outputs with an unknown address, or with no lifetime, get a distinct negative address: real ones have 48 bits.
     address = np.where((ptr == 0) | (lives.free <= lives.alloc), -1 - np.arange(n), ptr)
     order = np.lexsort((lives.free, lives.alloc, address, lives.place))
     place, address = lives.place[order], address[order]
@@ -134,16 +132,16 @@ def buffers(lives: Lives, ptr: Int64) -> Buffers:
 
 
 def _reached(free: Int64, new: Bool) -> Int64:
-    """The running maximum of ``free``, started anew where ``new``."""
+    """Return the running maximum of ``free``, which starts again where ``new``."""
     if not len(free):
         return free
-    lift = (np.cumsum(new) - 1) * (int(free.max()) + 1)  # each address above the one before it
+    lift = (np.cumsum(new) - 1) * (int(free.max()) + 1)  # separates the ranges of the addresses
     reached: Int64 = np.maximum.accumulate(free + lift) - lift
     return reached
 
 
 def curve(alloc: Int64, free: Int64, size: Int64) -> tuple[Int64, Int64]:
-    """(times, bytes): the sum of what is alive from each time on; a buffer freed at a time does not count at it."""
+    """Return (times, live bytes from each time on). A buffer does not count at the time at which it is freed."""
     times = np.concatenate([alloc, free])
     change = np.concatenate([size, -size])
     order = np.argsort(times, kind="stable")
@@ -160,28 +158,28 @@ class Curve:
     time: Int64
     bytes: Int64
     peak_bytes: int
-    peak: int  # when
+    peak: int  # time of the peak
 
 
 @dataclass(frozen=True)
 class Use:
-    """The buffers and curves that the answer is made from."""
+    """The buffers and curves of a step."""
 
     lives: Lives
     buffers: Buffers
-    curves: list[Curve]  # the highest peak first
-    largest: Int64  # buffers, by size
-    last: Int64  # of ``_last_of_buffers``
+    curves: list[Curve]  # highest peak first
+    largest: Int64  # buffers, largest first
+    last: Int64  # result of ``_last_of_buffers``
 
     def alive(self) -> Int64:
-        """The buffers of the allocator that peaked most, at its peak."""
+        """Return the buffers that are alive at the highest peak of all allocators."""
         first, allocated = self.curves[0], self.buffers
         at_peak = (allocated.alloc <= first.peak) & (allocated.free > first.peak)
         return np.flatnonzero(at_peak & (allocated.place == first.place))
 
 
 def use(trace: Trace, outputs: Outputs, graph: Graph) -> Use:
-    """Every buffer of the step, and the curves of its allocators."""
+    """Compute every buffer of the step, and the curves of its allocators."""
     lives = lifetimes(trace, outputs, graph)
     allocated = buffers(lives, outputs.ptr[lives.output])
     curves = [_curve(allocated, place) for place in range(len(lives.places))]
@@ -192,7 +190,7 @@ def use(trace: Trace, outputs: Outputs, graph: Graph) -> Use:
 
 
 class HeldBytes(NamedTuple):
-    """All that an allocator held over a step: ``bytes[i]`` from ``time[i]`` on."""
+    """The bytes of an allocator over a step: ``bytes[i]`` from ``time[i]`` on."""
 
     allocator: str
     device: str  # its name
@@ -201,7 +199,7 @@ class HeldBytes(NamedTuple):
 
 
 def held_bytes(trace: Trace, used: Use) -> list[HeldBytes]:
-    """What each allocator held, the highest peak first."""
+    """Return the bytes of each allocator over time, highest peak first."""
     held = []
     for each in used.curves:
         device, allocator = used.lives.places[each.place]
@@ -210,14 +208,14 @@ def held_bytes(trace: Trace, used: Use) -> list[HeldBytes]:
 
 
 def curves(trace: Trace, used: Use) -> list[MemoryCurve]:
-    """The curve of each allocator, the highest peak first."""
+    """Return the curve of each allocator, highest peak first."""
     return [_curve_message(trace, used.lives.places[curve.place], curve) for curve in used.curves]
 
 
 def memory(
     trace: Trace, outputs: Outputs, held: MemoryStats, used: Use, findings: list[Finding], most: int = MAX_TENSORS
 ) -> Memory:
-    """The answer, with the ``most`` largest buffers. ``held``: what nodes kept beside their outputs."""
+    """Return the answer with the ``most`` largest buffers. ``held``: the nodes' memory other than outputs."""
     tensors = tensor_columns(trace, outputs, used, used.largest[:most], trace.start)
     return {
         "curves": curves(trace, used),
@@ -230,7 +228,7 @@ def memory(
 
 
 def _live_bytes(allocated: Buffers, place: int) -> tuple[Int64, Int64]:
-    """(times, bytes) of one allocator."""
+    """Return (times, bytes) of one allocator."""
     mine = allocated.place == place
     return curve(allocated.alloc[mine], allocated.free[mine], allocated.bytes[mine])
 
@@ -255,7 +253,7 @@ def _curve_message(trace: Trace, place: tuple[int, str], curve: Curve) -> Memory
 
 
 def thinned(live: Int64, peak: int) -> Int64:
-    """At most MAX_POINTS positions of a curve: the lowest and the highest of each stretch, both ends and the peak."""
+    """Return at most MAX_POINTS positions of a curve: minimum and maximum of each section, both ends and the peak."""
     n = len(live)
     if n <= MAX_POINTS:
         return np.arange(n)
@@ -266,7 +264,7 @@ def thinned(live: Int64, peak: int) -> Int64:
 
 
 def tensor_columns(trace: Trace, outputs: Outputs, used: Use, shown: Int64, start: Int64) -> Columns:
-    """Of some buffers. ``start``: [n] of the trace's nodes, on the clock that is shown."""
+    """Return the columns of some buffers. ``start``: [n] the start of each node on the clock of the table."""
     lives, allocated = used.lives, used.buffers
     output = lives.output[allocated.first[shown]]
     node = outputs.node[output]
@@ -290,12 +288,12 @@ def tensor_columns(trace: Trace, outputs: Outputs, used: Use, shown: Int64, star
 
 
 def tensor_rows(columns: Columns) -> list[Tensor]:
-    """The rows of a message; numbers that are not known are -1."""
+    """Return the rows of a message; unknown numbers are -1."""
     return [cast("Tensor", {name: -1 if value is None else value for name, value in row.items()}) for row in rows_of(columns)]
 
 
 def _last_of_buffers(trace: Trace, lives: Lives, allocated: Buffers) -> Int64:
-    """[buffers] the consumer that ended last of all that used the buffer, -1: none consumed."""
+    """Return [buffers] the consumer that ended last, -1: no consumers."""
     last = np.full(len(allocated.bytes), -1, np.int64)
     consumed = np.flatnonzero(lives.consumer >= 0)
     order = consumed[np.argsort(trace.end[lives.consumer[consumed]], kind="stable")]
@@ -304,6 +302,6 @@ def _last_of_buffers(trace: Trace, lives: Lives, allocated: Buffers) -> Int64:
 
 
 def _temporary(trace: Trace, temporary: Int64) -> list[OpRow]:
-    """Op types by their temporary memory; total_ns, mean_ns and max_ns hold bytes."""
+    """Return op types by their temporary memory; total_ns, mean_ns and max_ns hold bytes."""
     node = np.flatnonzero((temporary > 0) & trace.counted)
     return ops_.rows_by_type(trace, node, temporary[node], temporary[node])[:MAX_TEMPORARY]

@@ -1,4 +1,4 @@
-"""Name scopes: ``a/b/c`` lies in ``a/b``, and that in ``a``. By hashes of the names' beginnings; no Python loop."""
+"""Name scopes: ``a/b/c`` is in ``a/b``, which is in ``a``. Found by hashes of name prefixes, without a Python loop."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _SLASH = 0x2F
 
 @dataclass(frozen=True)
 class Scopes:
-    """Scopes that something lies in, their own ancestors included: they have numbers, and are spans of ``text``."""
+    """The scopes of some names and the ancestors of these scopes; a scope is a number and a span of ``text``."""
 
-    scope: Int32  # [of what was asked for] what each lies in
-    own: int  # how many different ones
-    inside: Int64  # [pairs] one of those
-    key: Int64  # [pairs] the number of a scope that it lies in, or is
+    scope: Int32  # [names] the direct scope of each name
+    own: int  # number of distinct direct scopes
+    inside: Int64  # [pairs] a direct scope
+    key: Int64  # [pairs] the scope itself, or one of its ancestors
     text: bytes
     offset: Int64  # [scopes]
     size: Int64
@@ -33,7 +33,7 @@ class Scopes:
         return table(self.text, self.offset[selected], self.size[selected])
 
     def longest_first(self, total: Float64, most: int) -> Int64:
-        """At most ``most`` of the scopes, of two with the same total the first by name."""
+        """Return the ``most`` scopes with the largest totals; equal totals are sorted by name."""
         order = np.argsort(-total, kind="stable")
         if len(order) > most:
             order = np.flatnonzero(total >= total[order[most - 1]])
@@ -46,18 +46,18 @@ class Scopes:
 
 @dataclass(frozen=True)
 class _Named:
-    """The names that are used, and where in the text the scope of each ends."""
+    """The names that are used, with the slashes in them."""
 
     code: Int64  # of each name
     begin: Int64
     end: Int64
-    slashes: Int64  # where they stand in the text
-    low: Int64  # the first slash of each name
-    high: Int64  # and the one behind its last
+    slashes: Int64  # their positions in the text
+    low: Int64  # index of the first slash of each name
+    high: Int64  # index after its last slash
 
     @property
     def size(self) -> Int64:
-        """Of its scope."""
+        """The length of each name's scope."""
         last = np.append(self.slashes, 0)[np.maximum(self.high - 1, 0)]
         return np.where(self.high > self.low, last - self.begin, 0)
 
@@ -70,9 +70,9 @@ def _named(names: StringTable, text: bytes, name: Int32) -> _Named:
 
 
 def own_scopes(names: StringTable, name: Int32) -> tuple[Int32, StringTable]:
-    """([name] the code of the scope that each lies in, those scopes), without the scopes that these lie in; "" for no scope.
+    """Return ([name] code of the direct scope of each, these scopes without their ancestors); "" for no scope.
 
-    ``name``: codes into ``names``. What is named as a scope lies in it: ``dense/MatMul``, where there is a ``dense/MatMul/x``.
+    ``name``: codes into ``names``. A name that is also a scope is in it: ``dense/MatMul``, if there is a ``dense/MatMul/x``.
     """
     text = bytes(names.data)
     named = _named(names, text, name)
@@ -85,7 +85,7 @@ def own_scopes(names: StringTable, name: Int32) -> tuple[Int32, StringTable]:
 
 
 def scopes_of(names: StringTable, name: Int32) -> Scopes:
-    """The scopes that the named ones lie in, and those that these lie in. ``name``: codes into ``names``."""
+    """Return the scopes of names and all ancestors of these scopes. ``name``: codes into ``names``."""
     text = bytes(names.data)
     named = _named(names, text, name)
     slashes, begin, size, low, high = named.slashes, named.begin, named.size, named.low, named.high
@@ -97,7 +97,7 @@ def scopes_of(names: StringTable, name: Int32) -> Scopes:
     place = np.arange(len(inside)) - np.repeat(np.cumsum(counts) - counts, counts)
     offset = begin[first][inside]
     ends = slashes[low[first][inside] + place]
-    some = ends > offset  # a name that begins with a slash lies in no scope called nothing
+    some = ends > offset  # a name that begins with a slash has no scope with an empty name
     inside, offset, ends = inside[some], offset[some], ends[some]
     key, one = distinct(hasher.spans(window, offset, ends - offset))
     scope = np.zeros(max(len(names), 1), np.int32)

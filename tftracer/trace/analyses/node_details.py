@@ -1,4 +1,4 @@
-"""Everything about one node, read from its raw bytes when someone looks at it, and the graph around it."""
+"""The details of one node, read from its raw bytes on request, and the graph around it."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from tftracer.trace.decode.resources import dtype_name, message
 from tftracer.trace.decode.tensor_shapes import dims_of, shape_text
 from tftracer.trace.model import DeviceKind, NodeKind, Trace
 
-#: Links of each kind that a node's details list; a constant in a loop can have a million consumers.
-MOST_LINKS = 200
+#: Maximum links of each kind in a node's details; a constant in a loop can have a million consumers.
+MAX_LINKS = 200
 
 
 def related_nodes(trace: Trace, graph: Graph | None, of: Int64) -> tuple[Int64, Int64]:
-    """(node, what it is related to) for the nodes ``of``, sorted by node: launch and kernels in time order, then transfers."""
+    """Return (node, related node) for the nodes ``of``, sorted by node: launch and kernels in time order, then transfers."""
     wanted = np.zeros(trace.n, np.bool_)
     wanted[of] = True
-    pairs = _launched(trace, wanted) if trace.launch is not None else _of_one_name(trace, wanted)
+    pairs = _recorded_launches(trace, wanted) if trace.launch is not None else _launches_by_name(trace, wanted)
     if graph is not None:
         producer, used = graph.producer[graph.transfer].astype(np.int64), graph.consumer[graph.transfer].astype(np.int64)
         ends = wanted & (trace.kind == NodeKind.COMMUNICATION)
@@ -37,8 +37,7 @@ def related_nodes(trace: Trace, graph: Graph | None, of: Int64) -> tuple[Int64, 
     return node[order], other[order]
 
 
-def _launched(trace: Trace, wanted: Bool) -> list[tuple[Int64, Int64]]:
-    """As the source tells it."""
+def _recorded_launches(trace: Trace, wanted: Bool) -> list[tuple[Int64, Int64]]:
     launch = launch_of(trace).astype(np.int64)
     launched = np.flatnonzero(launch >= 0)
     by_launch = launched[np.argsort(trace.start[launched], kind="stable")]
@@ -47,16 +46,16 @@ def _launched(trace: Trace, wanted: Bool) -> list[tuple[Int64, Int64]]:
     return [(launched, launch[launched]), (launch[of_launch], of_launch)]
 
 
-def _of_one_name(trace: Trace, wanted: Bool) -> list[tuple[Int64, Int64]]:
+def _launches_by_name(trace: Trace, wanted: Bool) -> list[tuple[Int64, Int64]]:
     launches = runs_on(trace, DeviceKind.GPU)
     return [
         _same_name(trace, wanted & runs_on(trace, *ON_DEVICE, DeviceKind.REPEAT), launches),
-        _same_name(trace, wanted & launches, runs_on(trace, *ON_DEVICE)),  # stream:all repeats them, and is no kernel of its own
+        _same_name(trace, wanted & launches, runs_on(trace, *ON_DEVICE)),  # stream:all only repeats kernels
     ]
 
 
 def _same_name(trace: Trace, these: Bool, those: Bool) -> tuple[Int64, Int64]:
-    """All pairs of one name on one GPU, the others in time order."""
+    """Return all pairs of these and those nodes with one name on one GPU; those are in time order."""
     nodes = np.flatnonzero(these)
     others = np.flatnonzero(those)
     if len(nodes) < len(others):
@@ -91,9 +90,9 @@ def node_detail(
     slack_ns: float | None = None,
     computed: Arithmetic | None = None,
 ) -> NodeDetail:
-    """One node's details. Without a graph, inputs are what the label names; without ``computed``, FLOPs are not known.
+    """Return a node's details. Without a graph, inputs come from the label; without ``computed``, FLOPs are not known.
 
-    ``critical``, ``slack_ns``: from the critical path. Raises UnknownError for an index that the trace does not have.
+    ``critical``, ``slack_ns``: from the critical path. Raises UnknownError for an invalid index.
     """
     check_index(trace, index)
     device, name, label = trace.devices[trace.device[index]], trace.names[trace.name[index]], trace.labels[trace.label[index]]
@@ -147,13 +146,13 @@ def check_index(trace: Trace, index: int) -> None:
 
 
 def exec_stats(trace: Trace, index: int) -> Any:
-    """The NodeExecStats as a protobuf message; an empty one for a trace without raw bytes."""
+    """Return the NodeExecStats as a protobuf message; an empty one for a trace without raw bytes."""
     low = int(trace.offset[index])
     return message("NodeExecStats", trace.raw[low : low + int(trace.size[index])])
 
 
 def outputs(stats: Any) -> list[Output]:
-    """The output tensors of a NodeExecStats."""
+    """Return the output tensors of a NodeExecStats."""
     return [
         {
             "slot": output.slot,
@@ -185,23 +184,23 @@ def _known(column: Float64, index: int) -> float | None:
 
 
 def _share_of_type(trace: Trace, index: int) -> float:
-    """Its share of the time of all counted nodes of this op type."""
+    """Return the node's share of the time of all counted nodes of its op type."""
     same = (trace.op == trace.op[index]) & trace.counted
     total = int((trace.end[same] - trace.start[same]).sum())
     return float(trace.end[index] - trace.start[index]) / total if total else 0.0
 
 
 def _inputs(trace: Trace, index: int, graph: Graph | None, label: str) -> tuple[list[NodeRef], list[NodeRef]]:
-    """(data inputs, control inputs); what the label names but did not run has node -1."""
+    """Return (data inputs, control inputs); inputs in the label that did not run have node -1."""
     named = [parse_input(text) for text in parse_label(label).inputs]
     if graph is None:
         data = [_not_run(source.name) for source in named if not source.control]
-        return data[:MOST_LINKS], [_not_run(source.name) for source in named if source.control][:MOST_LINKS]
+        return data[:MAX_LINKS], [_not_run(source.name) for source in named if source.control][:MAX_LINKS]
     edges = graph.in_edges(index)
     data = _refs(trace, graph.producer[edges[~graph.control[edges]]])
     control = _refs(trace, graph.producer[edges[graph.control[edges]]])
     if not len(edges):
-        data += [_not_run(source.name) for source in named if not source.control][:MOST_LINKS]
+        data += [_not_run(source.name) for source in named if not source.control][:MAX_LINKS]
     return data, control
 
 
@@ -210,13 +209,13 @@ def _not_run(name: str) -> NodeRef:
 
 
 def _refs(trace: Trace, nodes: Any) -> list[NodeRef]:
-    return [node_ref(trace, i) for i in list(dict.fromkeys(nodes[: 2 * MOST_LINKS].tolist()))[:MOST_LINKS]]
+    return [node_ref(trace, i) for i in list(dict.fromkeys(nodes[: 2 * MAX_LINKS].tolist()))[:MAX_LINKS]]
 
 
 def neighbourhood(trace: Trace, graph: Graph, index: int, depth: int = 2, limit: int = 200) -> Neighbourhood:
-    """The nodes at most ``depth`` edges away, nearest first, at most ``limit`` of them, and the edges among them.
+    """Return the ``limit`` nearest nodes that are at most ``depth`` edges away, nearest first, and the edges among them.
 
-    ``left_out`` counts the nodes that were met but not taken. Raises UnknownError for an index that the trace does not have.
+    ``left_out``: the number of further nodes that were found. Raises UnknownError for an invalid index.
     """
     check_index(trace, index)
     place = {index: 0}

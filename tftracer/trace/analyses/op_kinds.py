@@ -1,4 +1,4 @@
-"""Which op types do the same: `_FusedMatMul`, `_MklNativeMatMul` and `MatMul` are a MatMul; and which of them are matrix ops."""
+"""Maps variants of op types to one name (`_FusedMatMul`, `_MklNativeMatMul` -> `MatMul`), and recognizes matrix ops."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tftracer.trace.arrays.types import Bool
 _PREFIXES = re.compile(r"_?(?:ITEX|Mkl|Native|OneDnn|Fused|Quantized|PadWith|Eager)+(?=[A-Z])")
 _BATCH_NORM = re.compile(r"_?(?:Mkl|Native)*_?FusedBatchNorm")
 
-#: What the names of matrix ops begin with: behind it come versions, and what is fused behind the product (`WithBias`).
+#: Names of matrix ops, without the suffixes for versions and for fused ops (`WithBias`).
 _KINDS = [
     "MatMul", "BatchMatMul", "Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter", "Conv3D", "Conv3DBackpropInput",
     "Conv3DBackpropFilter", "DepthwiseConv2dNative", "DepthwiseConv2dNativeBackpropInput", "DepthwiseConv2dNativeBackpropFilter",
@@ -27,7 +27,7 @@ _OTHER_NAMES = {
     "DepthwiseConv2d": "DepthwiseConv2dNative",
 }
 
-#: Matrix ops whose work no shape tells, or nobody has written down yet: unknown, never 0.
+#: Matrix ops without a FLOP formula: their FLOPs are unknown, never 0.
 UNCOUNTED = frozenset(
     [
         *(f"CudnnRNN{suffix}" for suffix in ("", "V2", "V3", "Backprop", "BackpropV2", "BackpropV3")),
@@ -40,9 +40,9 @@ COUNTED = frozenset(_KINDS) - {"XlaEinsum"}
 
 
 def canonical(op: str) -> str:
-    """The op type without what says who wrote it, what is fused with it, and of matrix ops the version.
+    """Return the op type without prefixes of libraries and of fusion, and for matrix ops without the version.
 
-    ``MatMul`` of ``_MklNativeFusedMatMul``, ``BatchMatMul`` of ``BatchMatMulV2``, ``FusedBatchNorm`` of ``_FusedBatchNormEx``.
+    ``_MklNativeFusedMatMul`` -> ``MatMul``, ``BatchMatMulV2`` -> ``BatchMatMul``, ``_FusedBatchNormEx`` -> ``FusedBatchNorm``.
     """
     if op in UNCOUNTED:
         return op
@@ -57,7 +57,7 @@ def canonical(op: str) -> str:
 
 
 def is_named(op: str, name: str) -> bool:
-    """Whether a user who names this op type means ``op``: ``MatMul`` is ``_MklMatMul`` and ``_FusedMatMul``, too."""
+    """Return whether ``name`` from a user means ``op``: ``MatMul`` also means ``_MklMatMul`` and ``_FusedMatMul``."""
     return name in (op, canonical(op))
 
 
@@ -67,5 +67,5 @@ def is_matrix_op(op: str) -> bool:
 
 
 def matrix_ops(ops: StringTable) -> Bool:
-    """[ops] which of a trace's op types are."""
+    """Return [ops] whether each op type is a matrix op."""
     return np.array([is_matrix_op(op) for op in ops], np.bool_)

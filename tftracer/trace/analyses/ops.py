@@ -1,16 +1,16 @@
-"""Op statistics: executions grouped by op type, by op or by name scope. All but the final rows is computed in NumPy.
+"""Op statistics: executions grouped by op type, by op or by name scope, computed in NumPy.
 
 - *count*: executions of ops. A launch with the kernels and copies that it launched is one execution; their times are added up.
-- *total*: the sum of the durations (end less start). Ops that run at the same time count in full. A stage of tf.data counts
-  without the stages that it calls, whose time is theirs.
+- *total*: the sum of the durations (end - start). Ops that run at the same time count in full. A stage of tf.data counts
+  without the stages that it calls.
 - *self*: each moment in which k ops of a device run counts 1/k for each of them. An op that only waits for the ops inside it (a
-  function call, a ``While``) counts where nothing else runs. The self times of a device add up to the time in which it was busy.
+  function call, a ``While``) counts only while nothing else runs. The self times of a device add up to its busy time.
   (TensorFlow records no thread numbers on a CPU, so nested and concurrent ops look alike.)
 - *share*: of the sum of all totals.
 - *host*: ops of a CPU, and launches. *device*: kernels and copies on a GPU's streams, counted under the op that launched them.
 - *delay*: the sum of the known scheduling delays; unknown if none is known.
-- *FLOPs*, *bytes*: sums of arithmetic.py's, and of how many executions they are not known.
-- *by scope*: an op counts for each scope that it lies in (``a`` includes ``a/b``); an op without a ``/`` lies in no scope.
+- *FLOPs*, *bytes*: sums over the executions for which they are known (arithmetic.py), and the number of other executions.
+- *by scope*: an op counts for each scope that it is in (``a`` includes ``a/b``); an op without a ``/`` is in no scope.
 
 Repeating devices are left out.
 """
@@ -39,19 +39,19 @@ from tftracer.trace.model import UNKNOWN_TIME, Trace
 
 MAX_ROWS = 10_000
 
-#: The key of the row of nodes whose labels name no op.
+#: The key of the row of nodes without an op type.
 NO_OP = "(no op type)"
 
 By = Literal["type", "name", "scope"]
 
 
 def check_grouping(by: str) -> None:
-    """Raises UnknownError."""
+    """Raise UnknownError for an unknown grouping."""
     if by not in get_args(By):
         raise UnknownError(f"Ops are grouped by type, name or scope, not by {by!r}.")
 
 
-#: Ops that only wait for the other ops of the trace that they run.
+#: Ops that run other ops of the trace and only wait for them.
 CALLS = frozenset([
     "PartitionedCall", "StatefulPartitionedCall", "RemoteCall", "SymbolicGradient", "While", "StatelessWhile", "If",
     "StatelessIf", "Case", "StatelessCase", "For", "MapDefun", "BatchFunction", "TPUPartitionedCall",
@@ -60,27 +60,27 @@ CALLS = frozenset([
 
 @dataclass(frozen=True)
 class Work:
-    """What each counted node adds to its row; arrays with an entry for each counted node."""
+    """The contribution of each counted node to its row; one entry per counted node."""
 
-    node: Int64  # its index in the trace
-    op: Int32  # its op type; for a kernel, that of its launch
+    node: Int64  # index in the trace
+    op: Int32  # op type; for a kernel, that of its launch
     name: Int32
     duration: Int64
     self_ns: Float64
     delay: Int64  # from scheduled to start, or UNKNOWN_TIME
     on_stream: Bool
     launched: Bool  # counted under the op that launched it
-    execution_ns: Int64  # of a launch: its own time and that of all it launched; 0 for what was launched
+    execution_ns: Int64  # for a launch, its time and that of everything it launched; 0 for kernels and copies with a launch
 
     def only(self, selected: Bool) -> Work:
-        """The work of some of the nodes; ``selected`` has an entry for each node of this one."""
+        """Return the selected entries."""
         return Work(*(getattr(self, f.name)[selected] for f in fields(self)))
 
 
 def work_of(trace: Trace) -> Work:
-    """What the statistics need of each node, whatever the grouping."""
+    """Compute the entries of all counted nodes, for any grouping."""
     node = np.flatnonzero(trace.counted)
-    self_ns = self_times(trace)[node]  # first: it takes most memory on the way
+    self_ns = self_times(trace)[node]  # first, because it needs most temporary memory
     op, name = trace.op[node], trace.name[node]
     stream, joined = physical_devices.on_stream(trace), np.zeros(len(node), bool)
     duration = execution_ns = _without_inner_stages(trace)[node]
@@ -96,7 +96,7 @@ def work_of(trace: Trace) -> Work:
 
 
 def _without_inner_stages(trace: Trace) -> Int64:
-    """[n] how long each node took; a stage of tf.data without the stages that it called, whose time is theirs."""
+    """Return [n] the duration of each node; that of a tf.data stage without the stages that it called."""
     duration: Int64 = trace.end - trace.start
     stages = [code for code, device in enumerate(trace.devices) if device.name == TF_DATA]
     if not stages or not trace.known_edges:
@@ -111,20 +111,20 @@ def _without_inner_stages(trace: Trace) -> Int64:
 
 
 def self_times(trace: Trace) -> Float64:
-    """[n] ns, as defined above; 0 on repeating devices."""
+    """Return [n] self times in ns, as defined above; 0 on repeating devices."""
     result = np.zeros(trace.n)
     node = np.flatnonzero(trace.counted)
     if len(node):
         calls = np.array([op in CALLS for op in trace.ops])
         running = ~calls[trace.op[node]] if calls.any() else None
-        share, alone = fair_shares(*_one_device_after_the_other(trace, node), running)
+        share, alone = fair_shares(*_devices_in_sequence(trace, node), running)
         share += alone
         result[node] = share
     return result
 
 
-def _one_device_after_the_other(trace: Trace, node: Int64) -> tuple[Int64, Int64]:
-    """(starts, ends)"""
+def _devices_in_sequence(trace: Trace, node: Int64) -> tuple[Int64, Int64]:
+    """Return (starts, ends), shifted by device so that nodes of different devices do not overlap."""
     start, end = trace.start[node], trace.end[node]
     offset = trace.device[node] * np.int64(trace.duration_ns + 1)
     start += offset
@@ -134,16 +134,16 @@ def _one_device_after_the_other(trace: Trace, node: Int64) -> tuple[Int64, Int64
 
 @dataclass(frozen=True)
 class Computed:
-    """What ops compute, an entry a group."""
+    """FLOPs and bytes of ops, one entry per group."""
 
-    flops: Float64  # of those executions of which it is known,
-    flops_unknown: Float64  # and of how many it is not
+    flops: Float64  # sum over the executions for which they are known
+    flops_unknown: Float64  # number of the other executions
     bytes: Float64
     bytes_unknown: Float64
 
     @property
     def no_flops(self) -> Bool:
-        """Whether nothing is known. Of launches it is known that they have none, which says nothing of their kernels."""
+        """Whether nothing is known. A sum of 0 may come from launches alone, which never have FLOPs of their own."""
         return np.asarray((self.flops == 0) & (self.flops_unknown > 0))
 
     @property
@@ -160,14 +160,14 @@ class OpTable:
 
     key: Int64  # codes into keys
     keys: StringTable
-    op: Int64  # codes into the trace's ops; -1: of several types
-    device: Int64  # codes into the trace's devices; -1: on several
+    op: Int64  # codes into the trace's ops; -1: several types
+    device: Int64  # codes into the trace's devices; -1: several devices
     count: Int64
     total_ns: Float64
     self_ns: Float64
     max_ns: Float64
     device_ns: Float64
-    delay_ns: Float64  # UNKNOWN_TIME where none is known
+    delay_ns: Float64  # UNKNOWN_TIME if none is known
     node: Int64  # the longest execution
     computed: Computed
     left_out: int  # rows beyond the table's limit
@@ -175,7 +175,7 @@ class OpTable:
 
 
 def op_table(trace: Trace, by: By, work: Work, most: int = MAX_ROWS, computed: Arithmetic | None = None) -> OpTable:
-    """The rows with the largest totals, at most ``most``. Without ``computed`` no op's FLOPs and bytes are known."""
+    """Return the ``most`` rows with the largest totals. Without ``computed``, FLOPs and bytes are not known."""
     if by == "scope":
         return _by_scope(trace, work, most, computed)
     code = work.op if by == "type" else work.name
@@ -211,7 +211,7 @@ def _table(
 
 
 def _columns(trace: Trace, table: OpTable, total: float) -> dict[str, Values]:
-    """The columns of OpRow. Shares are shares of ``total``."""
+    """Return the columns of OpRow. Shares are shares of ``total``."""
     return {
         "key": [key or table.unnamed for key in table.keys.texts(table.key)],
         "op": Coded(table.op, trace.ops),
@@ -241,7 +241,7 @@ def op_statistics(
     most: int = MAX_ROWS,
     computed: Arithmetic | None = None,
 ) -> OpStatistics:
-    """The answer: at most ``most`` rows, the largest total first."""
+    """Return the answer with at most ``most`` rows, largest total first."""
     work = work or work_of(trace)
     total = float(work.duration.sum())
     table = op_table(trace, by, work, most, computed)
@@ -264,12 +264,12 @@ def _computed_columns(computed: Computed) -> dict[str, Values]:
 
 
 def rows_by_name(trace: Trace, work: Work, total: float) -> list[OpRow]:
-    """The rows of some of the work, by op; shares are shares of ``total``."""
+    """Return the rows by op name; shares are shares of ``total``."""
     return cast("list[OpRow]", rows_of(_columns(trace, op_table(trace, "name", work), total)))
 
 
 def rows_by_type(trace: Trace, node: Int64, amount: Int64, own: Int64) -> list[OpRow]:
-    """The rows of some nodes by op type, without devices. ``amount``: their times or their bytes, ``own``: their self times."""
+    """Return the rows of some nodes by op type, without devices. ``amount``: times or bytes of the nodes. ``own``: self times."""
     on_stream, launched = physical_devices.on_stream(trace)[node], np.zeros(len(node), np.bool_)
     delay = np.full(len(node), UNKNOWN_TIME)
     work = Work(node, trace.op[node], trace.name[node], amount, own.astype(np.float64), delay, on_stream, launched, amount)
@@ -280,14 +280,14 @@ def rows_by_type(trace: Trace, node: Int64, amount: Int64, own: Int64) -> list[O
 
 @dataclass(frozen=True)
 class Sums:
-    """Sums for each code 0..m of a grouping."""
+    """Sums for each code of a grouping."""
 
     count: Int64  # executions of ops
     total: Float64
     self_ns: Float64
     device_ns: Float64
-    delay: Float64  # of those that are known
-    delays: Float64  # how many are
+    delay: Float64  # sum of the known delays
+    delays: Float64  # number of known delays
     longest: Int64  # position in Work of the longest execution
     computed: Computed
 
@@ -302,7 +302,7 @@ def _sums(work: Work, code: Int32, groups: int, computed: Arithmetic | None = No
     nodes, has_delay = np.bincount(code, minlength=groups), work.delay != UNKNOWN_TIME
     launched = added(work.launched.astype(np.float64)).astype(np.int64)
     return Sums(
-        np.where(launched < nodes, nodes - launched, nodes),  # kernels whose launches are not among them count themselves
+        np.where(launched < nodes, nodes - launched, nodes),  # kernels without a launch in the group are executions themselves
         added(duration),
         added(work.self_ns),
         added(duration * work.on_stream),
@@ -314,17 +314,17 @@ def _sums(work: Work, code: Int32, groups: int, computed: Arithmetic | None = No
 
 
 def _computed(work: Work, computed: Arithmetic | None) -> Computed:
-    """What each counted node adds."""
+    """Return the contribution of each counted node."""
     if computed is None:
-        nothing, all_of_them = np.zeros(len(work.node)), np.ones(len(work.node))
-        return Computed(nothing, all_of_them, nothing, all_of_them)
+        zero, one = np.zeros(len(work.node)), np.ones(len(work.node))
+        return Computed(zero, one, zero, one)
     flops, size = computed.flops[work.node], computed.bytes[work.node]
     no_flops, no_size = np.isnan(flops), np.isnan(size)
     return Computed(np.where(no_flops, 0.0, flops), no_flops.astype(float), np.where(no_size, 0.0, size), no_size.astype(float))
 
 
 def _only_device(trace: Trace, work: Work, code: Int32, groups: int) -> Int64:
-    """[groups] the device of all executions with a code, -1 if they ran on several."""
+    """Return [groups] the device of all executions with a code, -1 if they ran on several devices."""
     device = trace.device[work.node].astype(np.int64)
     some = np.full(groups, -1, np.int64)
     some[code] = device
@@ -335,15 +335,15 @@ def _only_device(trace: Trace, work: Work, code: Int32, groups: int) -> Int64:
 
 def _by_scope(trace: Trace, work: Work, most: int, computed: Arithmetic | None) -> OpTable:
     scopes = scopes_of(trace.names, work.name)
-    sums = _added_up(_sums(work, scopes.scope, scopes.own, computed), scopes, work)
+    sums = _with_ancestors(_sums(work, scopes.scope, scopes.own, computed), scopes, work)
     shown = scopes.longest_first(sums.total, most)
     several = np.full(len(shown), -1, np.int64)
     left_out = len(scopes) - len(shown)
     return _table(trace, work, sums, shown, np.arange(len(shown)), scopes.texts(shown), several, several, left_out)
 
 
-def _added_up(sums: Sums, scopes: Scopes, work: Work) -> Sums:
-    """The sums of scopes, added up for each of their ancestors."""
+def _with_ancestors(sums: Sums, scopes: Scopes, work: Work) -> Sums:
+    """Return the sums of all scopes: each direct scope counts for itself and for all its ancestors."""
     own, key, groups = scopes.inside, scopes.key, len(scopes)
 
     def added(values: Int64 | Float64) -> Float64:
@@ -351,7 +351,7 @@ def _added_up(sums: Sums, scopes: Scopes, work: Work) -> Sums:
 
     longest = np.zeros(groups, np.int64)
     order = np.lexsort((-np.arange(len(own)), work.execution_ns[sums.longest[own]]))
-    longest[key[order]] = sums.longest[own[order]]  # of several writes to one place the last stays
+    longest[key[order]] = sums.longest[own[order]]  # of several writes to one index the last one stays
     count = added(sums.count).astype(np.int64)
     host, device = (added(sums.total), added(sums.self_ns)), added(sums.device_ns)
     return Sums(count, *host, device, added(sums.delay), added(sums.delays), longest, sums.computed.each(added))

@@ -1,6 +1,6 @@
-"""The physical devices and the processes behind a trace's device names.
+"""Groups a trace's devices by physical device and by process.
 
-One GPU shows up under several names (launches, streams, copies); ``Device.parent`` ties them together. Pure.
+A GPU has several device names (launches, streams, copies); they have the same ``Device.parent``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ON_DEVICE = (DeviceKind.STREAM, DeviceKind.MEMCPY)
 
 @dataclass(frozen=True)
 class Group:
-    """The devices that are one piece of hardware, or one process."""
+    """The devices of one piece of hardware, or of one process."""
 
     key: str
     title: str
@@ -30,9 +30,9 @@ class Group:
 
 
 def physical_devices(trace: Trace) -> list[Group]:
-    """One group for each physical device, in the order of first appearance.
+    """Return one group per physical device, in the order of first appearance.
 
-    A stream's name tells no job: it belongs to the one process with such a GPU; where several have one, it is on its own.
+    A stream's name has no job: it belongs to the only process with such a GPU, or is a group of its own if there are several.
     """
     places: dict[str, list[tuple[str, int]]] = {}
     for device in trace.devices:
@@ -60,7 +60,7 @@ def _group(key: str, devices: list[Device], codes: list[int]) -> Group:
 
 
 def processes(trace: Trace) -> list[Group]:
-    """One group for each job and task; a device whose name tells none belongs to the only process, or is its own."""
+    """Return one group per job and task. A device without a job belongs to the only process, or is a group of its own."""
     groups = physical_devices(trace)
     places = list(dict.fromkeys((g.job, g.task) for g in groups if g.job))
     members: dict[tuple[str, int], list[Group]] = {}
@@ -81,39 +81,39 @@ def processes(trace: Trace) -> list[Group]:
 
 
 def members(trace: Trace, group: Group) -> Bool:
-    """[n] the counted nodes of a group."""
+    """Return [n] whether a node is counted and on a device of the group."""
     selected = np.zeros(max(len(trace.devices), 1), bool)
     selected[group.codes] = True
     return selected[trace.device] & trace.counted
 
 
 def runs_on(trace: Trace, *kinds: DeviceKind) -> Bool:
-    """[n] what ran on devices of these kinds, counted or not."""
+    """Return [n] whether a node is on a device of these kinds, counted or not."""
     return _of_kinds(trace, kinds)[trace.device]
 
 
 def on_stream(trace: Trace) -> Bool:
-    """[n] kernels and copies that were recorded on a GPU's streams."""
+    """Return [n] whether a node is a kernel or copy on a GPU's stream."""
     result: Bool = runs_on(trace, *ON_DEVICE) & trace.counted
     return result
 
 
 def kernels(trace: Trace) -> Bool:
-    """[n] kernels alone: neither copies nor launches."""
+    """Return [n] whether a node is a kernel: no copy and no launch."""
     result: Bool = on_stream(trace) & (trace.kind == NodeKind.COMPUTE)
     return result
 
 
 def _of_kinds(trace: Trace, kinds: tuple[DeviceKind, ...]) -> Bool:
-    """[devices] which of them are of these kinds."""
+    """Return [devices] whether a device is of these kinds."""
     return np.array([device.kind in kinds for device in trace.devices] or [False])
 
 
 def launch_of(trace: Trace) -> Int32:
-    """[n] the node on the host that launched each kernel or copy, -1 where none is known.
+    """Return [n] the host's node that launched each kernel or copy, -1 if not known.
 
-    A profile tells it. Else a kernel carries its op's name (up to a ``:``); of several executions of one op it is the last that
-    began before the kernel did. O(k log n) for k kernels; a Python turn for each distinct name on a stream.
+    Profiles record it. Otherwise a kernel has its op's name (up to a ``:``), and its launch is the last execution of that op that
+    began before the kernel. O(k log n) for k kernels; one Python iteration per distinct name on a stream.
     """
     if trace.launch is not None:
         return np.where(trace.counted, trace.launch, -1).astype(np.int32)
@@ -136,13 +136,13 @@ def launch_of(trace: Trace) -> Int32:
 
 
 def _on_gpu_host(trace: Trace) -> Bool:
-    """[n] nodes that may launch: ops of a GPU, or (recorded on the CPU) ops marked as launches."""
+    """Return [n] whether a node may launch kernels: it is an op of a GPU or a CPU, or marked as a launch."""
     result: Bool = runs_on(trace, DeviceKind.GPU, DeviceKind.CPU) | (trace.kind == NodeKind.LAUNCH)
     return result
 
 
 def _base_codes(trace: Trace, kernels: Int64, hosts: Int64) -> Int32:
-    """For each kernel, the name code of the op that launched it; -1 where no host node has that name."""
+    """Return for each kernel the name code of the op that launched it; -1 if no host node has that name."""
     by_name = {trace.names[c]: c for c in distinct(trace.name[hosts]).tolist()}
     translation = np.full(max(len(trace.names), 1), -1, np.int32)
     for code in distinct(trace.name[kernels]).tolist():

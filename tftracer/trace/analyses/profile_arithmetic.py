@@ -1,7 +1,7 @@
-"""The arithmetic of a profile's ops (arithmetic.py), by what the profile says of their tensors.
+"""The arithmetic of a profile's ops (arithmetic.py), from the tensors in the profile.
 
-Shapes of inputs are noted with kernels, or with the host's op; those of outputs where they were allocated. What XLA compiled is
-taken from its modules. Where the graph that ran is beside the profile, shapes are inferred from it. All else is unknown.
+Shapes of inputs are recorded with kernels or with the host's ops, shapes of outputs with their allocations. For ops that XLA
+compiled, XLA's modules have them. If the profile has the graph that ran, more shapes are inferred from it. Others are unknown.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _RESOURCE = 20
 
 
 def arithmetic_of_profile(trace: Trace, calls: Calls, graphs: Sequence[Any] = ()) -> Arithmetic:
-    """The arithmetic of each node of the trace. ``graphs``: the GraphDefs that ran."""
+    """Compute the arithmetic of each node of the trace. ``graphs``: the GraphDefs that ran."""
     input_of = _of_launches(trace, calls.input_of)
     tensors = inferred(list(graphs))
     _add_inferred(trace, calls, input_of, tensors)
@@ -41,7 +41,7 @@ def arithmetic_of_profile(trace: Trace, calls: Calls, graphs: Sequence[Any] = ()
 
 
 def _of_launches(trace: Trace, input_of: Int64) -> Int64:
-    """[n] with what kernels say of the op that launched them."""
+    """Return [n] ``input_of``, with the inputs recorded for kernels copied to their launches."""
     launch, result = physical_devices.launch_of(trace), input_of.copy()
     kernel = np.flatnonzero((launch >= 0) & (input_of >= 0))
     kernel = kernel[input_of[launch[kernel]] < 0]
@@ -50,7 +50,7 @@ def _of_launches(trace: Trace, input_of: Int64) -> Int64:
 
 
 def _add_inferred(trace: Trace, calls: Calls, input_of: Int64, tensors: dict[str, Inferred]) -> None:
-    """What the graph tells of ops of which the profile itself says nothing."""
+    """Add the inferred tensors of ops for which the profile records none."""
     rows = np.flatnonzero(~physical_devices.on_stream(trace) & (calls.hlo_of < 0) & (trace.kind != NodeKind.REPEAT))
     place = np.full(max(len(trace.names), 1), -1, np.int64)
     for code in np.flatnonzero(np.bincount(trace.name[rows], minlength=1)).tolist():
@@ -58,8 +58,8 @@ def _add_inferred(trace: Trace, calls: Calls, input_of: Int64, tensors: dict[str
             place[code] = len(calls.inputs)
             calls.inputs.append(tensors[trace.names[code]].inputs)
     rows = rows[place[trace.name[rows]] >= 0]
-    silent = rows[input_of[rows] < 0]
-    input_of[silent] = place[trace.name[silent]]
+    missing = rows[input_of[rows] < 0]
+    input_of[missing] = place[trace.name[missing]]
     for node in rows.tolist():
         outputs = tensors[trace.names[trace.name[node]]].outputs
         if outputs:
@@ -73,7 +73,7 @@ def _has_outputs(trace: Trace, calls: Calls) -> np.ndarray:
 
 
 def _flops(trace: Trace, calls: Calls, input_of: Int64, tensors: dict[str, Inferred], rows: Int64) -> Float64:
-    """[rows]; each distinct call is looked at once."""
+    """Return [rows] the FLOPs; each distinct call is computed once."""
     kinds, known = [canonical(op) for op in trace.ops], {}
     values = np.full(len(rows), np.nan)
     for batch in batches(len(rows)):
@@ -92,9 +92,9 @@ def _flops(trace: Trace, calls: Calls, input_of: Int64, tensors: dict[str, Infer
 
 
 def _traffic(trace: Trace, calls: Calls, input_of: Int64) -> Float64:
-    """[n] bytes."""
+    """Return [n] bytes."""
     sizes = [_sizes(tensors) for tensors in calls.inputs]
-    unknown = [np.nan]  # of nodes whose number is -1
+    unknown = [np.nan]  # for index -1
     total = np.array([float(size.sum()) for size in sizes] + unknown)[input_of]
     largest = np.array([float(size.max(initial=0)) for size in sizes] + unknown)[input_of]
     written = np.full(trace.n, np.nan)
@@ -104,7 +104,7 @@ def _traffic(trace: Trace, calls: Calls, input_of: Int64) -> Float64:
 
 
 def _sizes(tensors: list[Tensor]) -> Float64:
-    """[tensors] bytes; a resource holds none."""
+    """Return [tensors] bytes; 0 for a resource."""
     dtype = np.array([tensor.dtype for tensor in tensors], np.int32)
     size = elements_of([tensor.shape for tensor in tensors]) * element_bytes(dtype)
     size[dtype == _RESOURCE] = 0.0
@@ -112,7 +112,7 @@ def _sizes(tensors: list[Tensor]) -> Float64:
 
 
 def _types(calls: Calls, input_of: Int64) -> Int32:
-    """[n] of the first output, else of the first input that is no resource: ops mostly keep it."""
+    """Return [n] the type of the first output, or else of the first input that is no resource: they are usually equal."""
     first = [next((tensor.dtype for tensor in tensors if tensor.dtype != _RESOURCE), 0) for tensors in calls.inputs]
     dtype = np.array([*first, 0], np.int32)[input_of]
     for node, outputs in calls.outputs.items():
@@ -121,7 +121,7 @@ def _types(calls: Calls, input_of: Int64) -> Int32:
 
 
 def _add_hlo(calls: Calls, result: Arithmetic) -> None:
-    """What XLA compiled."""
+    """Set the arithmetic of ops that XLA compiled."""
     compiled = np.flatnonzero(calls.hlo_of >= 0)
     if not len(compiled):
         return

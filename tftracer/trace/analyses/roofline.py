@@ -1,16 +1,16 @@
-"""The roofline: how fast ops compute, by how much they compute on each byte that they have to move, under the limits of roofs.py.
+"""The roofline: the rate at which ops compute, by their intensity, compared with the limits of roofs.py.
 
-Executions of ops that compute (no communication, copies or input), of which both operations and bytes are known (arithmetic.py),
-are added up by node name or op type, by device and by type of number. Of such a row:
+Executions of ops that compute (no communication, copies or input), and whose FLOPs and bytes are both known (arithmetic.py), are
+summed by node name or op type, by device and by type of number. Each row has:
 
-- *rate*: operations a second, over the time of its executions; those of kernels count under the op that launched them.
-- *intensity*: operations for each byte of compulsory traffic.
-- *of roof*: the rate, as a share of what the roof allows at this intensity: its rate for this type of number, or intensity times
-  its memory's rate, whichever is less. Of ops that are no matrix ops: bytes a second, as a share of its memory's rate. The roof
-  is the first that there is of: measured, peak, the best of the run's traces.
+- *rate*: FLOPs per second of execution time; kernels count for the op that launched them.
+- *intensity*: FLOPs per byte of compulsory traffic.
+- *of roof*: the rate as a share of the roof's limit at this intensity, which is its rate for this type of number, or intensity
+  times its memory's rate, whichever is less. For ops that are not matrix ops: bytes per second as a share of its memory's rate.
+  The roof is the first available one of: measured, peak, the best of the run's traces.
 
-Operations are nominal and bytes compulsory, so that a row can be above a roof: a convolution by another algorithm, or tensors
-that a cache holds.
+FLOPs are nominal and bytes compulsory, so a row can be above a roof: for example a convolution with a faster algorithm, or
+tensors in a cache.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def roofline(
     most: int = MAX_ROWS,
     others: Sequence[Sequence[Roof]] = (),
 ) -> Roofline:
-    """``others``: ``best_rates_of`` other traces of the run."""
+    """Compute the roofline. ``others``: the result of ``best_rates_of`` for other traces of the run."""
     groups = physical_devices(trace)
     at, executions = _executions(trace, work, arithmetic, groups)
     names = _dtype_names(executions)
@@ -74,7 +74,7 @@ def roofline(
 
 
 def best_rates_of(trace: Trace, work: Work, arithmetic: Arithmetic) -> list[Roof]:
-    """By kind of device and type of number, and of memory."""
+    """Return the best rates by kind of device and type of number, and the best rates of memory."""
     groups = physical_devices(trace)
     _, executions = _executions(trace, work, arithmetic, groups)
     return best_rates(groups, executions, _dtype_names(executions))
@@ -85,13 +85,13 @@ def _dtype_names(executions: Executions) -> dict[int, str]:
 
 
 def _computes(trace: Trace, work: Work) -> Bool:
-    """[work]"""
+    """Return [work] whether each node computes."""
     computes: Bool = trace.kind[work.node] == NodeKind.COMPUTE
     return computes
 
 
 def _executions(trace: Trace, work: Work, arithmetic: Arithmetic, groups: list[Group]) -> tuple[Int64, Executions]:
-    """(their positions in ``work``, the executions): of what computes or moves something, in a time that is known."""
+    """Return (positions in ``work``, executions) of ops with known FLOPs and bytes (not both 0) and a known time."""
     flops, moved = arithmetic.flops[work.node], arithmetic.bytes[work.node]
     at = np.flatnonzero((flops + moved > 0) & (work.duration > 0) & _computes(trace, work))  # NaN is not more than 0
     group_of = np.zeros(len(trace.devices), np.int64)
@@ -105,7 +105,7 @@ def _executions(trace: Trace, work: Work, arithmetic: Arithmetic, groups: list[G
 
 @dataclass(frozen=True)
 class _Sums:
-    """One entry a row."""
+    """Sums, one entry per row."""
 
     code: Int64  # of the name or the op type
     group: Int64
@@ -174,7 +174,7 @@ def _rows(
 
 
 def _judged(limits: list[Limit], rate: float, traffic: float) -> tuple[float | None, RoofSource | None]:
-    """(the share of the roof, whose): by the first source that has one for it."""
+    """Return (share of the roof, source of the roof) by the first source with a limit; (None, None) if there is none."""
     for source, compute, memory in limits:
         by_memory = traffic / memory if memory else 0.0
         if not rate and memory:

@@ -1,10 +1,10 @@
 """The limits that a trace's ops are compared with, for each kind of device:
 
-- *measured*: what ``tftracer roof`` found on the machine that recorded the trace.
-- *peak*: of a GPU, its table of peak rates (hardware.py), with the clock and the size that the trace tells.
-- *best*: the best that the run's traces reached, by type of number, in one execution of at least ``LEAST_NS``. It is not the
-  machine's peak: where all ops are slow, they look good beside it. Its bytes are compulsory traffic: caches can lift it above
-  what memory can do.
+- *measured*: the rates that ``tftracer roof`` measured on the machine that recorded the trace.
+- *peak*: for a GPU, the table of peak rates (hardware.py), with the clock and the size from the trace.
+- *best*: the best rates of the run's traces, by type of number, in one execution of at least ``MIN_NS``. These are not the
+  machine's peak: if all ops are slow, they look good in comparison. Bytes are compulsory traffic, so caches can lift this limit
+  above the memory's real rate.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from tftracer.trace.arrays.types import Float64, Int64
 from tftracer.trace.hardware import Peaks, peaks_of
 from tftracer.trace.model import Trace, TraceContext
 
-#: The clock's own steps make the rates of shorter executions doubtful.
-LEAST_NS = 1_000
+#: The rates of shorter executions are unreliable because of the clock's resolution.
+MIN_NS = 1_000
 
-#: What judges an op, if there is one for its type of number.
+#: The order in which sources are tried for an op's type of number.
 ORDER: tuple[RoofSource, ...] = ("measured", "peak", "best")
 
 
 @dataclass(frozen=True)
 class Executions:
-    """Executions of which operations and bytes are known, one entry each."""
+    """Executions with known FLOPs and bytes, one entry each."""
 
     node: Int64
     group: Int64  # codes into the physical devices
@@ -44,8 +44,8 @@ class Executions:
 
 class Limit(NamedTuple):
     source: RoofSource
-    compute: float | None  # of one type of number
-    memory: float | None
+    compute: float | None  # FLOP/s for one type of number
+    memory: float | None  # bytes/s
 
 
 @dataclass
@@ -54,12 +54,12 @@ class Roofs:
     words: list[RoofWords]
 
     def limits(self, kind: str, dtype: str) -> list[Limit]:
-        """The limit of each source that has one, in the order in which they judge."""
+        """Return the limit of each source that has one, in the order in which they are tried."""
         of_kind = [roof for roof in self.roofs if roof["device"] == kind]
         result = []
         for source in ORDER:
             of_source = [(roof["dtype"], roof["rate"]) for roof in of_kind if roof["source"] == source]
-            compute = max((rate for name, rate in of_source if name == dtype != ""), default=None)  # whatever unit computes
+            compute = max((rate for name, rate in of_source if name == dtype != ""), default=None)  # the fastest unit
             result.append(Limit(source, compute, max((rate for name, rate in of_source if not name), default=None)))
         return [limit for limit in result if limit.compute or limit.memory]
 
@@ -76,7 +76,7 @@ def roofs_of(
     context: TraceContext,
     others: Sequence[Sequence[Roof]],
 ) -> Roofs:
-    """``names``: of the types of numbers. ``others``: the best rates of other traces of the run."""
+    """Collect the roofs. ``names``: of the types of numbers. ``others``: the best rates of other traces of the run."""
     result, own = Roofs([], []), best_rates(groups, executions, names)
     present = [groups[code] for code in np.unique(executions.group).tolist()]
     for kind in sorted({kind_of(group) for group in present}):
@@ -112,7 +112,7 @@ def _add_device(result: Roofs, kind: str, roof: MeasuredRoof, gpus: list[GpuDevi
 
 
 def _peaks(trace: Trace, groups: list[Group], gpus: list[GpuDevice]) -> Peaks:
-    """The peaks of the first GPU of which something is known."""
+    """Return the peaks of the first GPU whose peaks are known."""
     every = []
     for group in groups:
         device = trace.devices[group.codes[0]]
@@ -130,11 +130,11 @@ def _add_peaks(result: Roofs, known: Peaks) -> None:
 
 
 def best_rates(groups: list[Group], executions: Executions, names: dict[int, str]) -> list[Roof]:
-    """The best that these executions reached, by kind of device and type of number, and of memory."""
+    """Return the best rates of these executions, by kind of device and type of number, and the best rates of memory."""
     best: list[Roof] = []
     kinds = np.array([kind_of(group) for group in groups] or [""])
     of = kinds[executions.group]
-    long_enough = executions.duration >= LEAST_NS
+    long_enough = executions.duration >= MIN_NS
     for kind in np.unique(of[long_enough]).tolist():
         rows = np.flatnonzero(long_enough & (of == kind))
         per_ns, dtype = 1e9 / executions.duration[rows], executions.dtype[rows]
@@ -148,7 +148,7 @@ def best_rates(groups: list[Group], executions: Executions, names: dict[int, str
 
 
 def _add_best(result: Roofs, kind: str, own: Sequence[Roof], others: Sequence[Sequence[Roof]]) -> None:
-    """The best of the trace's own rates and those of others."""
+    """Add the best of the trace's own rates and those of other traces."""
     best: dict[str, Roof] = {}
     elsewhere: list[Roof] = [{**roof, "node": -1} for rates in others for roof in rates]
     for roof in [*own, *elsewhere]:
@@ -158,7 +158,7 @@ def _add_best(result: Roofs, kind: str, own: Sequence[Roof], others: Sequence[Se
     traces = sum(any(roof["device"] == kind for roof in rates) for rates in (own, *others))
     text = f"Best reached: that of {f'{traces} traces of this run' if traces > 1 else 'this trace'}, not the machine's peak."
     if not traces:
-        text = f"No op of this trace took {LEAST_NS / 1000:.0f} µs or more, so that none sets a mark."
+        text = f"No op of this trace took {MIN_NS / 1000:.0f} µs or more, so that none sets a mark."
     result.words.append({"source": "best", "device": kind, "text": text})
 
 

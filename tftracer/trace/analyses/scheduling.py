@@ -1,7 +1,6 @@
-"""Scheduling delay: how long each op was ready (``scheduled``) before it started, waiting for a thread to run on.
+"""Scheduling delay: the time from when an op was ready (``scheduled``) to its start, in which it waited for a thread.
 
-Nodes without a valid time are left out: the decoder drops times past the start, or off by more than the step. NumPy, but for
-the longest 1,000.
+Nodes without a valid scheduling time are left out.
 """
 
 from __future__ import annotations
@@ -18,19 +17,19 @@ from tftracer.trace.model import UNKNOWN_TIME, Trace
 
 MAX_ROWS = 1_000
 
-#: Upper bounds of the histogram's bins, 1 µs to 10 s in steps of 1, 2, 5; longer delays fall in the last.
+#: Upper bounds of the histogram's bins, 1 µs to 10 s in steps of 1, 2, 5; longer delays are in the last bin.
 BOUNDS = [float(m * 10**e) for e in range(3, 10) for m in (1, 2, 5)] + [1e10]
 
 
 def delays(trace: Trace) -> tuple[Int64, Int64]:
-    """The counted nodes whose delay is timed, and their delays in nanoseconds."""
+    """Return (counted nodes with a known delay, their delays in nanoseconds)."""
     timed = (trace.scheduled != UNKNOWN_TIME) & (trace.start >= trace.scheduled) & trace.counted
     node = np.flatnonzero(timed)
     return node, trace.start[node] - trace.scheduled[node]
 
 
 def scheduling(trace: Trace, findings: list[Finding]) -> Scheduling:
-    """The distribution of the delays, and the ops that waited longest."""
+    """Return the distribution of the delays, and the ops that waited longest."""
     node, delay = delays(trace)
     longest = largest_first(delay, MAX_ROWS)
     bins = np.minimum(np.searchsorted(BOUNDS, delay, "left"), len(BOUNDS) - 1)

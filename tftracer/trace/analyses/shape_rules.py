@@ -1,6 +1,6 @@
-"""Shapes of an op's outputs by those of its inputs, as TensorFlow infers them: for the ops between the matrix ops of a model.
+"""Infers the shapes of an op's outputs from those of its inputs, as TensorFlow does, for common ops of models.
 
-A rule returns the shape of each output; None for one that it does not tell. What has no rule is not known.
+A rule returns the shape of each output; None: not known.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from typing import Any, Optional
 from tftracer.trace.analyses.strided_slice import Masks, sliced_shape
 from tftracer.trace.decode.tensor_shapes import Shape
 
-#: What TensorFlow allows is less.
-MOST_DIMENSIONS, LONGEST = 32, 1 << 62
-_MOST_PARTS = 1 << 12
+#: Limits of valid shapes; TensorFlow's own are lower.
+MAX_DIMENSIONS, MAX_SIZE = 32, 1 << 62
+_MAX_PARTS = 1 << 12
 
 Values = Optional[tuple[int, ...]]
 
 
 @dataclass
 class Reads:
-    """What a node is given."""
+    """The inputs and attributes of a node."""
 
     shapes: Sequence[Shape]
-    values: Sequence[Values]  # of small integer tensors that the graph tells
+    values: Sequence[Values]  # of small integer tensors, if known
     attributes: Any  # NodeDef.attr
 
     def shape(self, place: int) -> Shape:
@@ -50,7 +50,7 @@ class Reads:
 
 Rule = Callable[[Reads], list[Shape]]
 
-#: Their outputs have the shape of their first input.
+#: Ops whose output has the shape of their first input.
 _AS_FIRST = re.compile(
     r"Relu|Relu6|LeakyRelu|Elu|Selu|Gelu|Tanh|Sigmoid|Softplus|Softsign|Softmax|LogSoftmax|Exp|Expm1|Log|Log1p|Sqrt|Rsqrt|Square|Neg"
     r"|Abs|Sign|Sin|Cos|Erf|Floor|Ceil|Round|Reciprocal|Inv|Cast|Identity|StopGradient|PreventGradient|Snapshot|CheckNumerics"
@@ -68,7 +68,7 @@ _REDUCED = re.compile(r"Sum|Mean|Max|Min|Prod|All|Any|EuclideanNorm")
 
 
 def rule_of(kind: str) -> Rule | None:
-    """``kind``: as op_kinds.canonical has it."""
+    """Return the rule of an op type, if there is one. ``kind``: as returned by op_kinds.canonical."""
     if kind in _RULES:
         return _RULES[kind]
     if _BROADCAST.fullmatch(kind):
@@ -121,7 +121,7 @@ def _matmul(turned_left: str, turned_right: str) -> Rule:
 
 
 def _window(reads: Reads, shape: Shape, window: Sequence[int], channels: int | None) -> Shape:
-    """After a window has moved over an image. ``channels``: of the output; None: those of the image."""
+    """Return the shape after a window moved over an image. ``channels``: of the output; None: those of the image."""
     strides, explicit = reads.numbers("strides"), reads.numbers("explicit_paddings")
     layout, padding = reads.text("data_format") or "N...C", reads.text("padding")
     if shape is None or len(strides) != len(shape) or padding not in ("SAME", "VALID", "EXPLICIT"):
@@ -159,7 +159,7 @@ def _pool(reads: Reads) -> list[Shape]:
 
 
 def _of_value(place: int) -> Rule:
-    """The shape is what an input holds."""
+    """The shape is the value of an input."""
     return lambda reads: [reads.value(place)]
 
 
@@ -219,7 +219,7 @@ def _concat(reads: Reads) -> list[Shape]:
 
 def _split(reads: Reads) -> list[Shape]:
     axis, shape, many = reads.value(0), reads.shape(1), reads.number("num_split")
-    if not axis or not shape or not 0 < many <= _MOST_PARTS:
+    if not axis or not shape or not 0 < many <= _MAX_PARTS:
         return [None]
     at = axis[0] % len(shape)
     return [(*shape[:at], shape[at] // many, *shape[at + 1 :])] * many
@@ -284,13 +284,13 @@ def _attribute_shapes(reads: Reads) -> list[Shape]:
 
 
 def shapes_in(attribute: Any) -> list[Shape]:
-    """Of a list of shapes; None for those that are not wholly known."""
+    """Return the shapes in an attribute; None for shapes that are not fully known."""
     return [None if shape.unknown_rank else possible(tuple(dim.size for dim in shape.dim)) for shape in attribute.list.shape]
 
 
 def possible(shape: Shape) -> Shape:
-    """None for what no tensor can have: a file's graph is not to be trusted."""
-    if shape is None or len(shape) > MOST_DIMENSIONS or min(shape, default=0) < 0 or max(shape, default=0) > LONGEST:
+    """Return the shape, or None if no tensor can have it: files may contain invalid graphs."""
+    if shape is None or len(shape) > MAX_DIMENSIONS or min(shape, default=0) < 0 or max(shape, default=0) > MAX_SIZE:
         return None
     return shape
 

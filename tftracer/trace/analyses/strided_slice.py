@@ -1,16 +1,16 @@
-"""What StridedSlice leaves of a tensor: Python's slices, with the bits of five masks in place of its syntax."""
+"""Evaluates StridedSlice: Python's slices, with the bits of five masks instead of syntax."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Optional, Union
 
-#: Of one dimension: which slice stays; one place, so that the dimension goes (int); or a new one of size 1 (None).
+#: The result for one dimension: a slice; an index, which removes the dimension (int); or a new dimension of size 1 (None).
 Kept = Optional[Union[slice, int]]
 
 
 class Masks(NamedTuple):
-    """Bit i speaks of the i-th entry of begin, end and strides."""
+    """The masks. Bit i is for the i-th entry of begin, end and strides."""
 
     begin: int = 0
     end: int = 0
@@ -22,7 +22,7 @@ class Masks(NamedTuple):
 def sliced_shape(
     shape: Sequence[int], begin: Sequence[int], end: Sequence[int], strides: Sequence[int], masks: Masks
 ) -> tuple[int, ...]:
-    """ValueError and IndexError for what TensorFlow would not run."""
+    """Return the shape of the slice. Raises ValueError or IndexError for slices that TensorFlow rejects."""
     sizes, left = [], iter(shape)
     for kept in _entries(len(shape), begin, end, strides, masks):
         if kept is None:
@@ -39,7 +39,7 @@ def sliced_shape(
 def sliced_values(
     values: tuple[int, ...], begin: Sequence[int], end: Sequence[int], strides: Sequence[int], masks: Masks
 ) -> tuple[int, ...] | None:
-    """Of a vector; None where more than its one dimension is sliced."""
+    """Return the slice of a vector; None if there is more than one entry."""
     entries = list(_entries(1, begin, end, strides, masks))
     if len(entries) != 1 or entries[0] is None:
         return None

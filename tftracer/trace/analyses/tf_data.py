@@ -1,8 +1,8 @@
-"""The stages of tf.data in a profile, and which of them a step waits for.
+"""The stages of tf.data in a profile, and the stage that a step waits for.
 
-A stage is known by its path, ``Root, Prefetch, Map``: what it reads from lies beneath it. A profile has those executions of a
-stage that began within it. A stage that works ahead in a thread of its own is often at work when the profile begins: then its
-execution is missing, and its path is known from the stages beneath it.
+A stage is identified by its path, ``Root, Prefetch, Map``; the stages that it reads from are below it. A profile has only
+executions that began within it. A stage that works ahead in its own thread has often begun before: then its execution is missing,
+and its path is known from the stages below it.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from tftracer.trace.decode.profiler_names import STAGE
 from tftracer.trace.model import Trace
 
 Path = tuple[str, ...]
-#: How much of a stage's time its inputs must run for, to be what holds it up.
+#: A stage waits for its inputs if they run for this share of its time.
 INPUTS_SHARE = 0.5
-FILLS = 3  # elements, at least, that a stage gets which fills its buffer: else it waits for one
+FILLS = 3  # a stage that reads at least this many elements fills its buffer; with fewer it waits for one
 _NUMBER = re.compile(r"\[\d+\]")
-#: Stages that hand over what another thread has made, and do nothing else.
+#: Stages that only pass on elements that another thread has produced.
 _HANDS_OVER = re.compile(r"Prefetch|Root|Model|PrivateThreadPool|MaxIntraOpParallelism")
-#: Stages whose function runs in other threads, which get their inputs there, too.
+#: Stages whose function runs in other threads, which also read the inputs.
 _PARALLEL = re.compile(r"Parallel|MapAndBatch")
 #: Stages that only pass elements on.
 PASSES_ON = re.compile(rf"(?:{_HANDS_OVER.pattern}|Shuffle|\w*Repeat|\w*Take|\w*Skip|Zip|Concatenate|Enumerate|Options|Shard)")
@@ -37,16 +37,16 @@ class Holding:
     """The stage that a step waits for."""
 
     path: Path
-    began_before: bool  # before the profile did: its time is not recorded, and it is the likeliest of those at work
-    cover: Cover  # when it ran; where it began before, when the stage ran that waits for it
-    inputs_ns: int | None  # what the stages beneath it took at most, once; None: nothing recorded
+    began_before: bool  # it began before the profile: its time is not recorded, and it is only the most likely stage
+    cover: Cover  # when it ran; if it began before, when the stage that waits for it ran
+    inputs_ns: int | None  # the longest execution of the stages below it; None: none recorded
 
 
 @dataclass(frozen=True)
 class Stages:
-    """All stages of a trace, with what they do outside of the step: it tells what lies beneath what.
+    """All stages of a trace, including executions outside the step.
 
-    ``nodes``: path -> its executions (ascending), none for one that is known by its inputs alone.
+    ``nodes``: path -> executions (ascending), empty for a stage that is only known from the stages below it.
     """
 
     trace: Trace
@@ -74,7 +74,7 @@ class Stages:
 
     @cached_property
     def waited_for(self) -> Int64:
-        """Those of the roots that an op of the step asked for. What other threads ask for, or for later steps, is no wait."""
+        """The roots that an op of the step called. Calls by other threads, or for later steps, are no wait."""
         if not self.trace.known_edges or not len(self.roots):
             return self.roots[:0]
         stage, waiter = self.trace.known_edges
@@ -83,14 +83,14 @@ class Stages:
 
     @cached_property
     def ahead(self) -> Bool:
-        """[n] what tf.data does beside the step: all of it but the roots that the step waits for."""
+        """[n] whether a node is tf.data's work in the background: all of it but the roots that the step waits for."""
         result = self.members.copy()
         result[self.waited_for] = False
         return result
 
     @cached_property
     def ops(self) -> Bool:
-        """[n] the ops that the functions of tf.data run: those of map, filter and the like."""
+        """[n] whether a node is an op that a function of tf.data runs, such as that of a map or filter."""
         if not self.nodes:
             return self.members
         is_op = np.array([not name.startswith(STAGE) for name in self.trace.names] or [True])
@@ -105,12 +105,12 @@ class Stages:
         return [other for other in self.nodes if len(other) == len(path) + 1 and other[: len(path)] == path]
 
     def holding(self, wait: Cover) -> Holding | None:
-        """The stage that held a step up for most of ``wait``; None where the profile has no stages."""
+        """Return the stage that the step waited for during most of ``wait``; None if the profile has no stages."""
         path = max((p for p in self.nodes if len(p) == 1), key=lambda p: (self.cover(p) & wait).length, default=None)
         return self._recorded(path, self.cover(path) & wait) if path is not None else None
 
     def _recorded(self, path: Path, ran: Cover) -> Holding:
-        """From a stage that ran for most of the wait down to the lowest such."""
+        """Follow the stages that ran for most of the wait down to the lowest one."""
         busiest = self._busiest_input(path, ran)
         if busiest is not None:
             return self._recorded(*busiest)
@@ -121,18 +121,18 @@ class Stages:
         return self._begun_before(path, ran) if waits else Holding(path, False, ran, self._longest_input(path))
 
     def _begun_before(self, path: Path, ran: Cover) -> Holding:
-        """What ``path`` waits for: the first stage beneath it that does something and whose inputs were seen to be quick."""
+        """Find the stage that ``path`` waits for: the first stage below it that does work and whose inputs are fast."""
         inputs = self.inputs(path)
         only = inputs[0] if len(inputs) == 1 else None
-        quick = self._longest_input(path)
-        is_it = quick is not None and quick < INPUTS_SHARE * ran.length and not PASSES_ON.match(path[-1])
-        if only is None or is_it:
-            return Holding(path, True, ran, self._longest_input(path))
+        inputs_ns = self._longest_input(path)
+        has_fast_inputs = inputs_ns is not None and inputs_ns < INPUTS_SHARE * ran.length
+        if only is None or (has_fast_inputs and not PASSES_ON.match(path[-1])):
+            return Holding(path, True, ran, inputs_ns)
         busiest = self._busiest_input(only, ran)
         return self._recorded(*busiest) if busiest is not None else self._begun_before(only, ran)
 
     def _busiest_input(self, path: Path, ran: Cover) -> tuple[Path, Cover] | None:
-        """The input that runs longest, if the inputs run for most of the time."""
+        """Return the input that runs longest, if the inputs run for most of the time."""
         below = {other: self.cover(other) & ran for other in self.inputs(path)}
         if not below or sum(cover.length for cover in below.values()) < INPUTS_SHARE * ran.length:
             return None
@@ -143,7 +143,7 @@ class Stages:
         return max((length for length in longest if length is not None), default=None)
 
     def _longest(self, path: Path) -> int | None:
-        """Of an input that only passes on, and was still at it when the profile ended: what it passes on."""
+        """Return the longest execution; without executions, for a stage that only passes elements on, that of its inputs."""
         rows = self.nodes[path]
         if len(rows):
             return int((self.trace.end[rows] - self.trace.start[rows]).max())
@@ -158,9 +158,9 @@ def _on_tf_data(trace: Trace) -> Bool:
 
 
 def path_of(name: str) -> Path:
-    """``Iterator::Root::Interleave[2]::Map`` -> Root, Interleave, Map; nothing for an op.
+    """Parse ``Iterator::Root::Interleave[2]::Map`` into (Root, Interleave, Map); () for an op.
 
-    A distribution strategy has a Generator for each device, which reads from the dataset itself: it is left out.
+    A distribution strategy adds a Generator per device, which reads from the dataset itself: it is left out.
     """
     path = tuple(_NUMBER.sub("", name[len(STAGE) :]).split("::")) if name.startswith(STAGE) else ()
     return () if path[-1:] == ("Generator",) and path[-2:-1] != ("FlatMap",) else path

@@ -1,14 +1,13 @@
-"""Which ops waited for a thread, and for which op's end. Pure NumPy, O(n log n).
+"""Finds ops that waited for a thread, and the op whose end they waited for. Pure NumPy, O(n log n).
 
-RunMetadata tells when ops were scheduled, but no threads (``thread_id`` is 0, or a row of its own drawing, written by
-TensorFlow's timeline.py), so they are inferred: an op starts on the thread of its process that became free last
-(arrays/turns.py). It waited for that thread if it had been scheduled before the thread became free; an op that merely started
-late, while threads were free, did not.
+RunMetadata has scheduling times but no threads (``thread_id`` is 0, or a row number that TensorFlow's timeline.py wrote), so
+threads are inferred: an op starts on the thread of its process that became free last (arrays/turns.py). It waited for that thread
+if it was scheduled before the thread became free. An op that started late while threads were free did not wait for one.
 
-Profiles (XSpace) tell the threads, but not when ops were ready: an op that started right behind another one on its thread is
-taken to have waited for it.
+Profiles (XSpace) have threads, but no times at which ops were ready: an op that started right after another one on its thread is
+assumed to have waited for it.
 
-Asynchronous ops (transfers, collectives, iterators, queues, calls of functions) are started by a thread and hold none while they
+Asynchronous ops (transfers, collectives, iterators, queues, calls of functions) are started by a thread but hold none while they
 run. Kernels and copies on a GPU's streams have no thread.
 """
 
@@ -27,19 +26,19 @@ ASYNCHRONOUS = re.compile(
     r"(OneShot|MultiDevice)?Iterator\w*|((?!Queue(De|En)queue|Barrier)\w)*(Queue(De|En)queue|Barrier)\w*|(Stage|Unstage)\w*"
     r"|\w*PartitionedCall|(Stateless)?_?(If|While|Case)|RemoteCall|SymbolicGradient"
 )
-#: A thread takes its next op within this time: TensorFlow was seen to need 0.3 to 4 µs.
+#: A thread takes its next op within this time: TensorFlow needs 0.3 to 4 µs.
 NEXT_OP_NS = 20_000
 _HOSTS = (DeviceKind.CPU, DeviceKind.GPU, DeviceKind.TPU, DeviceKind.UNKNOWN)
 
 
 def waits_for_threads(trace: Trace) -> tuple[Int64, Int64]:
-    """(node, the node whose end it waited for) of each op that waited for a thread, each op at most once.
+    """Return (nodes that waited for a thread, the node whose end each waited for); each node at most once.
 
-    The second is the one that ran before it on its thread. If that one had ended long before (more than NEXT_OP_NS), something
-    else kept the thread: then it is the node that ended last in the process.
+    The second is the node before it on its thread. If that ended long before (more than NEXT_OP_NS), something else held the
+    thread: then it is the node that ended last in the process.
     """
     if trace.source == "xspace":
-        return _right_behind(trace)
+        return _right_after(trace)
     nodes, before = [], []
     for member in _processes(trace):
         of_process = trace.counted & member[trace.device]
@@ -54,8 +53,8 @@ def waits_for_threads(trace: Trace) -> tuple[Int64, Int64]:
     return np.concatenate([empty, *nodes]), np.concatenate([empty, *before])
 
 
-def _right_behind(trace: Trace) -> tuple[Int64, Int64]:
-    """The same, from threads that are known: ops that started within NEXT_OP_NS of the end of the one before on their thread."""
+def _right_after(trace: Trace) -> tuple[Int64, Int64]:
+    """The same for known threads: ops that started within NEXT_OP_NS of the end of the op before on their thread."""
     hosts = np.array([device.kind in _HOSTS and not device.repeats for device in trace.devices] or [False])
     nodes = np.flatnonzero(trace.counted & hosts[trace.device] & ~_asynchronous(trace) & (trace.kind != NodeKind.INPUT))
     thread = np.unique(trace.thread[nodes], return_inverse=True)[1].reshape(-1).astype(np.int64)
@@ -70,14 +69,14 @@ def _right_behind(trace: Trace) -> tuple[Int64, Int64]:
 
 
 def _ended_last(trace: Trace, among: Int64, nodes: Int64) -> tuple[Int64, Bool]:
-    """(which of some nodes had ended last when each of ``nodes`` started, whether there is one)."""
+    """Return (the node of ``among`` that had ended last when each of ``nodes`` started, whether there is one)."""
     by_end = among[np.lexsort((trace.start[among], trace.end[among]))]
     place = np.searchsorted(trace.end[by_end], trace.start[nodes], "right") - 1
     return by_end[place], place >= 0
 
 
 def _processes(trace: Trace) -> list[Bool]:
-    """[devices] for each process: which devices run on its threads."""
+    """Return for each process [devices] whether a device's ops run on its threads."""
     hosts = {code for code, device in enumerate(trace.devices) if device.kind in _HOSTS and not device.repeats}
     members = []
     for process in physical_devices.processes(trace):
@@ -88,7 +87,7 @@ def _processes(trace: Trace) -> list[Bool]:
 
 
 def _previous(trace: Trace, of_process: Bool) -> tuple[Int64, Int64]:
-    """(node, the one before it on its thread) of one process; without those that are the first on their thread."""
+    """Return (node, the node before it on its thread) of one process; the first nodes of threads are left out."""
     asynchronous = _asynchronous(trace)
     holds = np.flatnonzero(of_process & ~asynchronous)
     holds = holds[np.argsort(trace.start[holds], kind="stable")]
@@ -103,7 +102,7 @@ def _previous(trace: Trace, of_process: Bool) -> tuple[Int64, Int64]:
 
 
 def _asynchronous(trace: Trace) -> Bool:
-    """[n] ops that hold no thread while they run."""
+    """Return [n] whether an op holds no thread while it runs."""
     by_op = np.array([ASYNCHRONOUS.fullmatch(op) is not None for op in trace.ops] or [False])
     result: Bool = by_op[trace.op] | (trace.kind == NodeKind.COMMUNICATION)
     return result

@@ -1,11 +1,12 @@
-"""Compulsory memory traffic of ops: what an op has to read and write at least once, if nothing of it is in a cache before.
+"""Compulsory memory traffic of ops: the bytes that an op has to read and write at least once, with cold caches.
 
-All its inputs and outputs once, but
+All inputs and outputs count once, except:
 
-- nothing for ops that hand a buffer on (`Identity`, `Reshape`, `ReadVariableOp`) or only look at shapes;
-- twice the output for ops that read a part of what they are given (`GatherV2`, `Slice`, `Split`);
-- the outputs alone for ops that read no more than the shape (`ZerosLike`, `Fill`);
-- for optimizers, each variable that they update, read and written, by the largest input: the gradient, or its rows.
+- nothing for ops that forward a buffer (`Identity`, `Reshape`, `ReadVariableOp`) or only read shapes;
+- twice the output for ops that read a part of their inputs (`GatherV2`, `Slice`, `Split`);
+- only the outputs for ops that only read a shape (`ZerosLike`, `Fill`);
+- for optimizers, a read and a write of each variable that they update, with the size of the largest input: the gradient, or its
+  rows.
 
 Unknown for ops whose tensors are strings, resources or variants, or not in the trace.
 """
@@ -20,7 +21,7 @@ import numpy as np
 from tftracer.trace.analyses.op_kinds import canonical
 from tftracer.trace.arrays.types import Float64
 
-_HANDED_ON = re.compile(
+_FORWARDED = re.compile(
     r"Identity(?:N)?|Reshape|Squeeze|ExpandDims|Bitcast|StopGradient|PreventGradient|CheckNumerics|Snapshot|(?:Host)?Const"
     r"|VarHandleOp|ReadVariableOp|AssignVariableOp|VarIsInitializedOp|Variable(?:V2)?|AutoReloadVariable|DestroyResourceOp"
     r"|ShapeN?|Size|Rank|VariableShape|BroadcastGradientArgs|BroadcastArgs|ConcatOffset|NoOp|ControlTrigger|_?LoopCond"
@@ -35,7 +36,7 @@ _ONLY_WRITTEN = re.compile(
     r"ZerosLike|OnesLike|Fill|Range|BroadcastTo|RecvTensor|Random(?:Uniform|UniformInt|StandardNormal)|TruncatedNormal"
     r"|Stateless(?:Random|Truncated|Parameterized)\w+"
 )
-#: Variables that an optimizer's op updates.
+#: The number of variables that an optimizer's op updates.
 _UPDATED = {
     "GradientDescent": 1, "ProximalGradientDescent": 1, "Momentum": 2, "KerasMomentum": 2, "Adagrad": 2, "AdagradV2": 2,
     "ProximalAdagrad": 2, "AddSign": 2, "PowerSign": 2, "AdagradDA": 3, "Adam": 3, "AdaMax": 3, "Adadelta": 3, "RMSProp": 3,
@@ -46,25 +47,25 @@ _CHANGES = re.compile(r"(Resource)?Scatter(?:Nd)?(?:Add|Sub|Mul|Div|Min|Max)|Ass
 
 
 class Rules:
-    """[ops] ``inputs`` and ``outputs``: how often each is counted; ``largest``: how often the largest input is, beside that."""
+    """Factors per op type: ``inputs`` and ``outputs`` for the sums of their bytes, ``largest`` for the largest input."""
 
     def __init__(self, ops: Iterable[str]) -> None:
         rows = [_rule(canonical(op)) for op in ops] or [(1.0, 1.0, 0.0)]
         self.inputs, self.outputs, self.largest = np.array(rows, np.float64).T
 
     def traffic(self, op: np.ndarray, inputs: Float64, outputs: Float64, largest: Float64) -> Float64:
-        """[n] bytes of each node, from those of all its inputs, of all its outputs, and of its largest input; NaN is unknown."""
+        """Return [n] bytes of each node, from the bytes of its inputs, its outputs, and its largest input; NaN: not known."""
         total: Float64 = inputs + outputs
         special = np.flatnonzero(((self.inputs != 1) | (self.outputs != 1) | (self.largest != 0))[op])
         total[special] = 0.0
         for factor, size in ((self.inputs, inputs), (self.outputs, outputs), (self.largest, largest)):
-            counted = special[factor[op[special]] != 0]  # what is not known, and not counted, makes no sum unknown
+            counted = special[factor[op[special]] != 0]  # unknown bytes with factor 0 do not matter
             total[counted] += factor[op[counted]] * size[counted]
         return total
 
 
 def _rule(op: str) -> tuple[float, float, float]:
-    if _HANDED_ON.fullmatch(op):
+    if _FORWARDED.fullmatch(op):
         return 0.0, 0.0, 0.0
     if _PART_READ.fullmatch(op):
         return 0.0, 2.0, 0.0

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 _LOWERED = re.compile(r"(?P<path>.+)/_(?P<number>\d{1,9})")
 _INPUT = re.compile(r".+/(input|output|output_control_node)/_\d+(/_\d+)?")  # the part of a name after the caller and /Func/
 _LOOP = {"enter": "Enter", "merge": "Merge", "next_iteration": "NextIteration", "exit": "Exit", "LoopCond": "LoopCond"}
-#: At most so many name scopes of a node are searched for its branch or loop.
+#: The search for a node's branch or loop ends after this many name scopes.
 _MAX_SCOPES = 200
 
 

@@ -1,4 +1,4 @@
-"""What a profile's host did: the ops of its threads, eager and asynchronous ones too, and the stages of tf.data."""
+"""Reads a profile's host: the ops of its threads, including eager and asynchronous ones, and the stages of tf.data."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ CPU = Device(HOST, "CPU", DeviceKind.CPU, parent=HOST)
 INPUT = Device(TF_DATA, "tf.data", DeviceKind.CPU, parent=HOST)
 _FUNCTION = ("__inference_", "__forward_", "__backward_")  # calls of compiled functions: their ops are nodes of their own
 _STARTED, _DONE = "ExecutorState::ProcessAsync::Start", "ExecutorState::ProcessAsync::Done"
-_NEXT = "IteratorGetNextOp::DoCompute"  # what an asynchronous IteratorGetNext runs on a thread of tf.data's
+_NEXT = "IteratorGetNextOp::DoCompute"  # the part of an asynchronous IteratorGetNext that runs on a thread of tf.data
 _CONSUMED, _PRODUCED = "PrefetchConsume", "PrefetchProduce"
 
 
 @dataclass
 class HostNodes:
-    """Where the host's events ended up."""
+    """The nodes of the host's events."""
 
-    op_rows: Int64  # events that are ops, ascending,
-    op_nodes: Int64  # and their nodes
+    op_rows: Int64  # events that are ops, ascending
+    op_nodes: Int64  # their nodes
     waits: list[tuple[Int64, Int64]] = field(default_factory=list)  # (nodes, the nodes that waited for them)
 
     @classmethod
@@ -41,7 +41,7 @@ class HostNodes:
 
 
 def op_of(name: str, display_name: str) -> tuple[str, str] | None:
-    """(node, op type) of `dense/MatMul:MatMul`, and of the eager op `EagerLocalExecute: MatMul`; None for all else."""
+    """Return (node, op type) of `dense/MatMul:MatMul`, or of the eager op `EagerLocalExecute: MatMul`; else None."""
     if name.startswith(EAGER):
         op = name[len(EAGER) :]
         return None if op.startswith(_FUNCTION) else (op, op)
@@ -51,14 +51,14 @@ def op_of(name: str, display_name: str) -> tuple[str, str] | None:
 
 
 def _stage_of(name: str, display_name: str) -> tuple[str, str] | None:
-    """(path, stage) of `Iterator::Root::Prefetch::BatchV2`."""
+    """Return (path, stage) of `Iterator::Root::Prefetch::BatchV2`; else None."""
     return (name, name.rsplit("::", 1)[-1]) if name.startswith(STAGE) else None
 
 
 def add_host(
     nodes: Nodes, plane: Plane, place: int, step: Step | None, launches_of: list[tuple[str, Int64]], modules: Modules
 ) -> HostNodes:
-    """``place``: the plane's in the space. ``launches_of``: (device, events that put work on it)."""
+    """Add the host's nodes. ``place``: index of the plane. ``launches_of``: (device, events that launched work on it)."""
     ops, stages = Kinds(nodes, plane, op_of), Kinds(nodes, plane, _stage_of)
     staged = stages.rows()
     owners = Owners(plane, staged, step)
@@ -90,10 +90,10 @@ def add_host(
 
 @dataclass
 class _Started:
-    """Ops that were started by one thread and ended by another, [ops] each, but for those that are recorded otherwise."""
+    """Asynchronous ops, [ops] each: one thread starts them, another ends them. Without ops that have a second event."""
 
-    row: Int64  # the event that says so
-    event: Int64  # the op's own event, which lasts until it is started; -1: none, TensorFlow found it cheap
+    row: Int64  # the event of the start
+    event: Int64  # the op's own event, which ends when it is started; -1: left out as cheap
     name: Int64
     op: Int64
     step_id: Stat
@@ -103,10 +103,10 @@ class _Started:
 
 
 def _started(nodes: Nodes, plane: Plane, ops: Kinds) -> tuple[_Started, Int64]:
-    """The asynchronous ops, and the events that are ops.
+    """Return (the asynchronous ops, the events that are ops).
 
-    An op ends where its second part begins: that hands its outputs on, may run what reads them, and may wait for a CPU.
-    Collectives and ops of a GPU have a second event, of their work: then that is the op, and the one that started it is none.
+    An op ends where its Done event begins: that passes the outputs on, and may run their consumers or wait for a CPU. Collectives
+    and ops of a GPU have a second event for their work: then only this second event is an op.
     """
     rows, row, until = ops.rows(), of_kinds(plane, _STARTED), plane.events.until
     stats = stats_of(plane, row, ["name", "kernel_type", "step_id", "_p"])
@@ -117,7 +117,7 @@ def _started(nodes: Nodes, plane: Plane, ops: Kinds) -> tuple[_Started, Int64]:
     event = np.append(rows, -1)[within]
     event[(within >= 0) & (np.append(ops.name(rows), -1)[within] != name)] = -1
     others = _without(rows, event)
-    is_twice = _recorded_otherwise(plane, row, end, name, others, ops.name(others))
+    is_twice = _has_second_event(plane, row, end, name, others, ops.name(others))
     kept = np.flatnonzero(~is_twice)
     started = _Started(
         row=row[kept],
@@ -137,7 +137,7 @@ def _without(rows: Int64, left_out: Int64) -> Int64:
 
 
 def _add_unnamed(nodes: Nodes, plane: Plane, place: int, owners: Owners, started: _Started) -> None:
-    """The asynchronous ops without an event of their own."""
+    """Add the asynchronous ops that have no event of their own."""
     which = np.flatnonzero(started.event < 0)
     rows = started.row[which]
     owner = owners.of(rows, started.step_id.only(which))
@@ -153,8 +153,8 @@ def _coded(codes: Codes, stat: Stat) -> Int64:
     return codes.each(distinct)[which]
 
 
-def _recorded_otherwise(plane: Plane, started: Int64, end: Int64, name: Int64, rows: Int64, names: Int64) -> Bool:
-    """[started] whether one of the events ``rows``, of the same name, begins before the op's end."""
+def _has_second_event(plane: Plane, started: Int64, end: Int64, name: Int64, rows: Int64, names: Int64) -> Bool:
+    """Return [started] whether one of the events ``rows`` with the same name begins before the op's end."""
     start, is_alike = plane.events.start, np.isin(names, name)
     recorded, names = rows[is_alike], names[is_alike]
     if not len(recorded) or not len(started):
@@ -168,14 +168,14 @@ def _recorded_otherwise(plane: Plane, started: Int64, end: Int64, name: Int64, r
 
 
 def _done(plane: Plane, produced: Stat) -> Int64:
-    """[started] the event that ended each, by the number that both carry; -1 for none."""
+    """Return [started] the event that ended each op, found by the id that both have; -1 for none."""
     rows = of_kinds(plane, _DONE)
     consumed = stats_of(plane, rows, ["_c"])["_c"]
     return _matching(consumed.number, rows, produced.number, produced.has)
 
 
 def _matching(keys: Int64, rows: Int64, wanted: Int64, has: Bool) -> Int64:
-    """[wanted] the row with the same key, -1 for none."""
+    """Return [wanted] the row with the same key, -1 for none."""
     if not len(keys):
         return np.full(len(wanted), -1, np.int64)
     order = np.argsort(keys, kind="stable")
@@ -184,21 +184,23 @@ def _matching(keys: Int64, rows: Int64, wanted: Int64, has: Bool) -> Int64:
 
 
 def _stage_waits(plane: Plane, rows: Int64, nodes: Int64) -> list[tuple[Int64, Int64]]:
-    """A stage waits for the stages that it calls, and for the element that another thread made for it."""
-    around = _caller(plane, rows)
-    called = np.flatnonzero(around >= 0)
-    waits = [(nodes[called], nodes[around[called]])]
-    produced, made = _elements(plane, _PRODUCED)
-    consumed, taken = _elements(plane, _CONSUMED)
-    maker = _matching(made, produced, taken, np.ones(len(taken), np.bool_))
-    taker = innermost(plane, rows, consumed)
-    both = np.flatnonzero((maker >= 0) & (taker >= 0))
+    """Return (stages, stages that wait for them): a stage waits for the stages it calls, and for elements of other threads."""
+    caller = _caller(plane, rows)
+    called = np.flatnonzero(caller >= 0)
+    waits = [(nodes[called], nodes[caller[called]])]
+    produce_rows, produced = _elements(plane, _PRODUCED)
+    consume_rows, consumed = _elements(plane, _CONSUMED)
+    producer = _matching(produced, produce_rows, consumed, np.ones(len(consumed), np.bool_))
+    consumer = innermost(plane, rows, consume_rows)
+    both = np.flatnonzero((producer >= 0) & (consumer >= 0))
     if len(both):
-        outer = np.unique(maker[both])
-        held = outermost(plane, outer, rows)
-        first = np.flatnonzero((held >= 0) & (around < 0))  # the stage that the making thread called
-        by_maker = dict(zip(outer[held[first]].tolist(), nodes[first].tolist()))
-        pairs = [(by_maker[int(maker[i])], int(nodes[taker[i]])) for i in both.tolist() if int(maker[i]) in by_maker]
+        outer = np.unique(producer[both])
+        within = outermost(plane, outer, rows)
+        first = np.flatnonzero((within >= 0) & (caller < 0))  # the stage that the producing thread called
+        by_producer = dict(zip(outer[within[first]].tolist(), nodes[first].tolist()))
+        pairs = [
+            (by_producer[int(producer[i])], int(nodes[consumer[i]])) for i in both.tolist() if int(producer[i]) in by_producer
+        ]
         waits.append((np.array([a for a, _ in pairs], np.int64), np.array([b for _, b in pairs], np.int64)))
     return waits
 
@@ -210,7 +212,7 @@ def _elements(plane: Plane, kind: str) -> tuple[Int64, Int64]:
 
 
 def _caller(plane: Plane, rows: Int64) -> Int64:
-    """[rows] the place of the stage that called each, on its thread; -1 for none. A stage's name begins with its caller's."""
+    """Return [rows] the index of each stage's caller on its thread; -1 for none. A stage's name begins with its caller's."""
     caller = np.full(len(rows), -1, np.int64)
     kinds = plane.events.kind[rows]
     of_name = {plane.kind_name(kind): np.flatnonzero(kinds == kind) for kind in np.unique(kinds).tolist()}
@@ -223,7 +225,10 @@ def _caller(plane: Plane, rows: Int64) -> Int64:
 
 
 def _op_waits(plane: Plane, rows: Int64, nodes: Int64, ops: HostNodes, started: _Started) -> list[tuple[Int64, Int64]]:
-    """The op that asks for a batch waits for the outermost stage: the op's event holds it, or its asynchronous part does."""
+    """Return (stages, ops that wait for them): an op that gets a batch waits for the outermost stage in its event.
+
+    The stage may also be in the event of the op's asynchronous part.
+    """
     top = np.flatnonzero(_caller(plane, rows) < 0)
     within = innermost(plane, ops.op_rows, rows[top])
     direct = np.flatnonzero(within >= 0)

@@ -1,4 +1,4 @@
-"""Which of the host's calls put each piece of work on a device: both carry the same correlation id."""
+"""Finds the host's call that launched each kernel or copy: both have the same correlation id."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tftracer.trace.decode.xplane_stats import having
 
 @dataclass
 class Launches:
-    """The host's calls that put work on a device, by their correlation ids."""
+    """The host's calls that launched work on a device."""
 
     host: Plane | None
-    rows: Int64  # events of the host's plane, by correlation id
-    correlation: Int64  # ascending
-    of_plane: dict[int, tuple[Int64, Int64]]  # place of a device's plane -> (its events that were launched, the launches)
+    rows: Int64  # events of the host's plane, sorted by correlation id
+    correlation: Int64  # their ids, ascending
+    of_plane: dict[int, tuple[Int64, Int64]]  # index of a device's plane -> (its launched events, the host's events)
 
     @classmethod
     def of(cls, space: Space) -> Launches:
@@ -39,10 +39,10 @@ class Launches:
         return rows[is_same], self.rows[at[is_same]]
 
     def joined(self, place: int) -> tuple[Int64, Int64]:
-        """(the events of a device's plane that were launched, the host's events that launched them). ``place``: the plane's."""
+        """Return (launched events of the device with plane index ``place``, the host's events that launched them)."""
         none = np.zeros(0, np.int64)
         return self.of_plane.get(place, (none, none))
 
     def by_device(self, space: Space) -> list[tuple[str, Int64]]:
-        """(device, the host's events that put work on it)."""
+        """Return (device name, the host's events that launched work on it)."""
         return [(space.planes[place].name, launches) for place, (_, launches) in self.of_plane.items() if len(launches)]

@@ -1,4 +1,4 @@
-"""The nodes of a profile as they are put together, part by part, with the event that each comes from."""
+"""Collects the nodes of a profile part by part, with the event that each comes from; and finds events within events."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.decode.xplane import Plane
 from tftracer.trace.model import Device
 
-#: (node, op type) that an event of a kind stands for, by the kind's name and display name; None for no node.
+#: (name, display name) of a kind of event -> (node, op type) of its events; None if they are no nodes.
 Named = Callable[[str, str], "tuple[str, str] | None"]
-#: Ids of kinds of events up to this are looked up in a table; the profiler numbers them from 1.
-_SMALL = 1 << 22
+#: Kinds with ids below this are looked up in a table; the profiler numbers them from 1.
+_MAX_TABLE_ID = 1 << 22
 #: Up to this number of kinds, comparing with each is faster than looking up the kind of each event.
-_FEW = 4
+_MAX_TO_COMPARE = 4
 
 
 @dataclass
 class Codes:
-    """Strings, numbered in the order in which they come."""
+    """Numbers strings in the order in which they are added."""
 
     codes: dict[str, int] = field(default_factory=dict)
 
@@ -39,7 +39,7 @@ class Codes:
 
 @dataclass
 class Nodes:
-    """The columns as they grow."""
+    """The columns of nodes, which grow part by part."""
 
     devices: dict[str, Device] = field(default_factory=dict)
     names: Codes = field(default_factory=Codes)
@@ -53,10 +53,10 @@ class Nodes:
         return list(self.devices).index(device.name)
 
     def add(self, plane: Plane, place: int, rows: Int64, **columns: Int64 | Bool | int) -> Int64:
-        """The numbers of the nodes of these events.
+        """Add nodes for these events and return their numbers.
 
-        place: the plane's in the space. columns, each [rows] or one for all: device, name, op, label, bytes, outside; start and
-        end, where they are not the event's. What is left out is 0.
+        place: index of the plane. columns, each [rows] or a scalar: device, name, op, label, bytes, outside; start and end if
+        they differ from the event's. Missing columns are 0.
         """
         events = plane.events
         threads = np.array([line.thread for line in plane.lines] or [0], np.int64)
@@ -74,7 +74,7 @@ COLUMNS = ("device", "name", "op", "label", "bytes", "outside", "start", "end", 
 
 
 class Kinds:
-    """What the events of a plane stand for: asked once a kind, not once an event."""
+    """The nodes that the events of a plane stand for; ``named`` is called once per kind, not once per event."""
 
     def __init__(self, nodes: Nodes, plane: Plane, named: Named) -> None:
         ids, names, ops = [-1], [0], [0]
@@ -98,9 +98,9 @@ class Kinds:
 
 
 def kind_table(plane: Plane, ids: list[int]) -> Int64:
-    """[events] the place in ``ids`` of each event's kind, from 1; 0 for other kinds."""
+    """Return [events] the position of each event's kind in ``ids``, from 1; 0 for other kinds."""
     kinds = plane.events.kind
-    if len(kinds) and int(kinds.min()) >= 0 and int(kinds.max()) < _SMALL:
+    if len(kinds) and int(kinds.min()) >= 0 and int(kinds.max()) < _MAX_TABLE_ID:
         table = np.zeros(int(kinds.max()) + 1, np.int64)
         for place, number in enumerate(ids, 1):
             if 0 <= number < len(table):
@@ -113,9 +113,9 @@ def kind_table(plane: Plane, ids: list[int]) -> Int64:
 
 
 def of_kinds(plane: Plane, *names: str) -> Int64:
-    """The events of the kinds of these names, ascending."""
+    """Return the events of the kinds with these names, ascending."""
     kinds = plane.kinds(*names)
-    if len(kinds) > _FEW:
+    if len(kinds) > _MAX_TO_COMPARE:
         return np.flatnonzero(kind_table(plane, kinds))
     there = np.zeros(len(plane.events), np.bool_)
     for kind in kinds:
@@ -124,13 +124,13 @@ def of_kinds(plane: Plane, *names: str) -> Int64:
 
 
 def innermost(plane: Plane, outer: Int64, rows: Int64) -> Int64:
-    """[rows] which of the events ``outer`` began last on the same line before each began, if it had not ended; -1 for none."""
+    """Return [rows] the index in ``outer`` of the innermost event around each event's start, on the same line; -1 for none."""
     latest = _last_before(plane, outer, rows)
     return np.where((latest >= 0) & _reaches(plane, outer, latest, rows), latest, -1)
 
 
 def outermost(plane: Plane, outer: Int64, rows: Int64) -> Int64:
-    """[rows] which of the events ``outer`` holds each event, of several the outermost; -1 for none."""
+    """Return [rows] the index in ``outer`` of the outermost event around each event, on the same line; -1 for none."""
     events = plane.events
     order = outer[np.lexsort((-events.duration[outer], events.start[outer], events.line[outer]))]
     reached = _running_end(plane, order)
@@ -145,7 +145,7 @@ def outermost(plane: Plane, outer: Int64, rows: Int64) -> Int64:
 
 
 def _running_end(plane: Plane, order: Int64) -> Int64:
-    """The latest end so far on each line; ``order`` is by line and start."""
+    """Return the latest end so far on each line; ``order`` is sorted by line and start."""
     events = plane.events
     until, line = events.until[order], events.line[order].astype(np.int64)
     if not len(order):
@@ -163,7 +163,7 @@ def _reaches(plane: Plane, outer: Int64, preceding: Int64, rows: Int64) -> Bool:
 
 
 def _last_before(plane: Plane, outer: Int64, rows: Int64) -> Int64:
-    """[rows] the place in ``outer`` of the last that began at the same time or before on the same line; -1 for none."""
+    """Return [rows] the index in ``outer`` of the last event on the same line that began no later; -1 for none."""
     events = plane.events
     if not len(outer) or not len(rows):
         return np.full(len(rows), -1, np.int64)

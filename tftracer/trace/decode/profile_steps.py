@@ -1,7 +1,7 @@
-"""The steps of a profile.
+"""Finds the steps of a profile.
 
-Steps are told by markers (our own; else ``step_num`` of ``tf.profiler.experimental.Trace`` and
-``jax.profiler.StepTraceAnnotation``), else by calls of compiled functions; a profile with neither is one step.
+Steps are found by markers (our own, or else ``step_num`` of ``tf.profiler.experimental.Trace`` and
+``jax.profiler.StepTraceAnnotation``), or else by calls of compiled functions. A profile with neither is one step.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ _JIT = "PjitFunction("
 
 @dataclass
 class Step:
-    """One step of a profile, in the host's time."""
+    """One step of a profile, on the host's clock."""
 
     title: str
-    number: int  # 0: the profile does not tell
+    number: int  # 0: not known
     start: int  # ns
     end: int
-    line: int = -1  # of the host's: the thread that ran it; -1: the profile marks no steps
-    lasting: bool = False  # its work goes on behind its end: JAX returns before it is done
+    line: int = -1  # the host's line (thread) that ran it; -1: the profile marks no steps
+    lasting: bool = False  # its work goes on after its end: JAX returns before the work is done
 
     @property
     def duration_s(self) -> float | None:
-        """None where the profile marks no steps: how long one was recorded is not how long a step took."""
+        """None if the profile marks no steps: the duration of the recording is not that of a step."""
         return (self.end - self.start) / 1e9 if self.line >= 0 else None
 
     def apart(self, start: Int64, until: Int64) -> Bool:
-        """[events] whether each lies before the step, or behind it."""
+        """Return [events] whether each is before or after the step."""
         before: Bool = until < self.start
         return before if self.lasting else before | (start >= self.end)
 
 
 def steps_of(space: Space) -> list[Step]:
-    """In the order of time; none overlaps the next. One step for the whole profile where nothing marks them."""
+    """Return the steps in the order of time, without overlaps; one step for the whole profile if nothing marks them."""
     host = space.plane(HOST)
     marked = _outermost(host) if host else []
     if not marked:
@@ -70,14 +70,14 @@ def _outermost(host: Plane) -> list[Step]:
 
 
 def _named_after_its_call(host: Plane, step: Step) -> Step:
-    """Our own marker says when the step was, and not what it is called."""
+    """Name a step after the function call in it: our own marker has no name."""
     calls, events = having(host, "tf_function_call")[0], host.events
     within = calls[(events.line[calls] == step.line) & (events.start[calls] >= step.start) & (events.start[calls] < step.end)]
     return replace(step, title=host.kind_name(int(events.kind[within[0]])) if len(within) else "traced step")
 
 
 def _of_busiest_thread(host: Plane, marks: Int64) -> Int64:
-    """Steps are those of one thread: what others call meanwhile is other work."""
+    """Return the marks of the thread with the most marks: calls of other threads are other work."""
     line = host.events.line[marks]
     busiest: Int64 = marks[line == np.bincount(line).argmax()]
     return busiest

@@ -1,9 +1,9 @@
-"""Which ops of a profile's host the traced step ran, and which ran beside it.
+"""Separates the ops of the traced step from other ops of a profile's host.
 
-TensorFlow's executor says for each turn (``ExecutorState::Process``) which run of a function it works for, by a step id; calls of
-functions (``FunctionRun``) give these ids out. The step's own are those of calls on its thread, and of calls within its turns.
-Calls that tf.data makes are the input pipeline's. What lies before or behind the step, and what runs for other calls, is other
-work: of another thread that trains, evaluates, or saves.
+Each turn of TensorFlow's executor (``ExecutorState::Process``) has the step id of the function run that it works for; each
+function call (``FunctionRun``) creates such an id. The step owns the ids of calls on its thread, and of calls within their turns.
+Calls by tf.data belong to the input pipeline. Ops before or after the step, and ops of other calls, are other work: another
+thread trains, evaluates, or saves.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from tftracer.trace.decode.xplane_stats import Stat, stats_of
 
 _REMOTE = "RemoteCallOp"
 _CALLS = ("FunctionRun", "InstantiatedCapturedFunction::Run", "InstantiatedCapturedFunction::RunWithBorrowedArgs")
-_NO_ID = -1  # of runs that nobody gave an id
+_NO_ID = -1  # of runs without an id
 _INPUT_THREADS = "tf_data"
-_REDUCE = "ReduceDatasetOp"  # a loop of the step's own, which tf.data runs on threads with such names:
+_REDUCE = "ReduceDatasetOp"  # a loop of the step itself, which runs on these threads of tf.data:
 _REDUCE_THREADS = "tf_data_reduce_dataset"
-_INPUT_FUNCTIONS = "tf_data_private_threadpool"  # threads that run the functions of map, filter and the like, and nothing else
-_ROUNDS = 8  # calls within calls within calls
+_INPUT_FUNCTIONS = "tf_data_private_threadpool"  # threads that only run the functions of map, filter and similar stages
+_ROUNDS = 8  # levels of nested calls
 
 
 class Owner(enum.IntEnum):
-    """Whose an op is."""
+    """The owner of an op."""
 
     STEP = 0
-    INPUT = 1  # the input pipeline's: functions that tf.data runs, for this step or for later ones
+    INPUT = 1  # the input pipeline: functions that tf.data runs, for this step or for later ones
     OTHER = 2
 
 
 class Owners:
-    """Of the events of a host's plane. ``step``: None where the profile marks none: then nothing is other work."""
+    """Finds the owners of a host's events. ``step``: None if the profile marks none; then no op is other work."""
 
     def __init__(self, host: Plane, stages: Int64, step: Step | None) -> None:
         self._host, self._stages, self._step = host, stages, step
@@ -47,7 +47,7 @@ class Owners:
         self._calls = of_kinds(host, *_CALLS)
 
     def of(self, rows: Int64, ids: Stat | None = None) -> Int8:
-        """[rows] Owner values. ``ids``: the step ids of the events, where they carry them themselves."""
+        """Return [rows] Owner values. ``ids``: the step ids of the events, if they have their own."""
         owner = np.zeros(len(rows), np.int8)
         own, of_input = self._own_and_input
         ran_for = self._turn_of(rows) if len(own) or len(of_input) else np.zeros(len(rows), np.int64)
@@ -65,14 +65,14 @@ class Owners:
         return owner
 
     def apart(self, rows: Int64) -> Bool:
-        """[rows] what lies before or behind the step."""
+        """Return [rows] whether each is before or after the step."""
         if self._step is None:
             return np.zeros(len(rows), np.bool_)
         events = self._host.events
         return self._step.apart(events.start[rows], events.until[rows])
 
     def _named(self, prefix: str) -> Bool:
-        """[lines]"""
+        """Return [lines] whether a line's name begins with ``prefix``."""
         return np.array([line.name.startswith(prefix) for line in self._host.lines] or [False])
 
     def _is_eager(self, rows: Int64) -> Bool:
@@ -80,20 +80,20 @@ class Owners:
         return np.isin(self._host.events.kind[rows], kinds)
 
     def _turn_of(self, rows: Int64) -> Int64:
-        """[rows] the step id of the turn that holds each event, 0 for none."""
+        """Return [rows] the step id of the turn around each event, 0 for none."""
         turn = outermost(self._host, self._turns, rows)
         return np.append(self._turn_ids, 0)[turn]
 
     @cached_property
     def _calls_remotely(self) -> Owner:
-        """Whose the runs are that nobody in the profile has called: a RemoteCall gives its function an id of its own."""
+        """The owner of runs without a call in the profile: a RemoteCall gives its function a new id."""
         remote = self._turn_of(of_kinds(self._host, _REMOTE))
         if not len(remote):
             return Owner.OTHER
         return Owner.INPUT if np.isin(remote, self._own_and_input[1]).all() else Owner.STEP
 
     def _reduced_by(self, calls: Int64) -> Int64:
-        """[calls] the step id of the ReduceDataset that makes each, 0 for none."""
+        """Return [calls] the step id of the ReduceDataset that makes each call, 0 for none."""
         parts = of_kinds(self._host, *(name for name, _ in self._host.kind_names.values() if name.startswith(_REDUCE)))
         return np.append(_ids(self._host, parts), 0)[outermost(self._host, parts, calls)]
 
@@ -103,7 +103,7 @@ class Owners:
 
     @cached_property
     def _own_and_input(self) -> tuple[Int64, Int64]:
-        """Ids of the step's calls, and of the input pipeline's."""
+        """(Ids of the step's calls, ids of the input pipeline's calls.)"""
         calls, line = self._calls, self._host.events.line[self._calls]
         staged = outermost(self._host, self._stages, calls) >= 0
         reduces = self._named(_REDUCE_THREADS)[line] & ~staged
@@ -121,7 +121,7 @@ class Owners:
 
 
 def _called_within(ids: Int64, within: Int64, first: Bool) -> Int64:
-    """The ids of some calls, and of the calls that their turns make."""
+    """Return the ids of the ``first`` calls and of all calls within their turns."""
     selected = first
     for _ in range(_ROUNDS):
         more = selected | np.isin(within, ids[selected])

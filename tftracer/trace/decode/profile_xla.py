@@ -1,4 +1,4 @@
-"""What XLA runs on a profile's host: events that name their HLO op and launch nothing, a device for each module."""
+"""Reads the ops that XLA runs on a profile's host: events that have an HLO op and launch nothing. Each module is a device."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tftracer.trace.decode.xplane_stats import alike, having, stats_of
 from tftracer.trace.model import Device, DeviceKind
 
 XLA_HOST = "/host:CPU/XLA"
-#: Modules with a device of their own. The others, in a profile with more (a process that compiles all the time), share one.
-MOST_MODULES = 32
+#: At most this many modules have a device of their own; the others share one (in a process that compiles again and again).
+MAX_MODULES = 32
 
 
 def add_host_xla(nodes: Nodes, plane: Plane, place: int, owners: Owners, modules: Modules, launches: Int64) -> None:
-    """``launches``: the host's events that put work on a device, whether or not the profile holds that work."""
+    """Add the nodes. ``launches``: the host's events that launch work on a device, even if the profile lacks that work."""
     rows = np.setdiff1d(having(plane, "hlo_op")[0], launches)
     if not len(rows):
         return
@@ -39,8 +39,8 @@ def add_host_xla(nodes: Nodes, plane: Plane, place: int, owners: Owners, modules
 
 
 def _devices(nodes: Nodes, modules: list[str]) -> Int64:
-    """[modules] codes of devices."""
-    own = list(dict.fromkeys(modules))[:MOST_MODULES]
+    """Return [modules] codes of devices."""
+    own = list(dict.fromkeys(modules))[:MAX_MODULES]
     codes = {name: nodes.device(_device(name)) for name in own}
     return np.array([codes[name] if name in codes else nodes.device(_device("")) for name in modules], np.int64)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-#: An op that ran eagerly: the op type follows.
+#: Prefix of an eager op; its type follows.
 EAGER = "EagerLocalExecute: "
-#: A stage of tf.data: its path follows.
+#: Prefix of a stage of tf.data; its path follows.
 STAGE = "Iterator::"
-#: One turn of TensorFlow's executor on a thread; one run of a function has several.
+#: A turn of TensorFlow's executor on a thread; a run of a function has several turns.
 TURN = "ExecutorState::Process"

@@ -1,6 +1,6 @@
-"""Which of TensorFlow's messages a protobuf file holds. The bytes do not say it: many of them look like an empty RunMetadata.
+"""Recognizes the message type of a protobuf file. The bytes do not name it, and many types look like an empty RunMetadata.
 
-Only the first fields of a message, and of the first message within it, are looked at.
+Only the first fields of a message, and of its first submessage, are checked.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TFPROF_LOG = "tfprof's op log"
 TFPROF_VIEW = "a view of tfprof (scopes, operations or code)"
 PERFETTO = "a Perfetto trace"
 
-#: What the user is told about a file of each kind.
+#: What the error message says about each kind of file.
 ADVICE = {
     SAVED_MODEL: "it holds a model and no times",
     META_GRAPH: "it holds a graph and no times",
@@ -33,12 +33,12 @@ ADVICE = {
     PERFETTO: "ui.perfetto.dev shows it; open the session or the RunMetadata that it was made of",
 }
 
-#: Fields of a message that are looked at, and bytes of a text.
+#: Limits: fields that are checked per message; bytes of a text.
 _MAX_FIELDS, _MAX_TEXT = 40, 2000
 
 
 def kind_of(data: bytes) -> str:
-    """One of the kinds above, "" for anything else."""
+    """Return one of the kinds above, "" for anything else."""
     top = _fields(data, 0, len(data))
     if not top:
         return ""
@@ -54,7 +54,7 @@ def kind_of(data: bytes) -> str:
 
 
 def cut_kind_of(data: bytes) -> str:
-    """RUN_METADATA, STEP_STATS or XSPACE for a file that ends within the first part of one, "" for anything else."""
+    """Return RUN_METADATA, STEP_STATS or XSPACE for a file that ends within its first field, "" for anything else."""
     first = _first_part(data, 0)
     if first is None or first.offset + first.size <= len(data):
         return ""
@@ -72,7 +72,7 @@ def cut_kind_of(data: bytes) -> str:
 
 
 def _first_part(data: bytes, at: int) -> Field | None:
-    """The field at ``at`` if it is a message with the number 1. The data may end before the field does."""
+    """Return the field at ``at`` if it is a message with the number 1. The data may end before the field."""
     if data[at : at + 1] != b"\n":
         return None
     try:
@@ -104,7 +104,7 @@ def _kind_by_part(data: bytes, part: list[Field], top: list[Field]) -> str:
 
 
 def _is_plane(part: list[Field], texts: set[int]) -> bool:
-    """An XPlane: a number, its name, and messages. Its name is missing where it is empty."""
+    """Return whether the fields are those of an XPlane: an id, a name (missing if empty), and messages."""
     others = [field for field in part if field.number != 1]
     named = any(field.number == 2 for field in others)
     is_id = all(field.wire == VARINT for field in part if field.number == 1)
@@ -112,14 +112,14 @@ def _is_plane(part: list[Field], texts: set[int]) -> bool:
 
 
 def _is_step_stats(data: bytes, part: list[Field]) -> bool:
-    """A StepStats has one field, the list of devices, which may be empty."""
+    """Return whether the fields are those of a StepStats: only a list of devices, which may be empty."""
     if not all(field.number == 1 and field.wire == LEN for field in part):
         return False
     return not part or part[0].size == 0 or _is_device(data, _fields(data, part[0].offset, part[0].offset + part[0].size))
 
 
 def _is_device(data: bytes, part: list[Field]) -> bool:
-    """A DeviceStepStats: the device's name, its nodes, and names of threads."""
+    """Return whether the fields are those of a DeviceStepStats: the device's name, its nodes, and names of threads."""
     if not part or not all(field.number <= 3 and field.wire == LEN for field in part):
         return False
     if part[0].number == 1:
@@ -130,7 +130,7 @@ def _is_device(data: bytes, part: list[Field]) -> bool:
 
 
 def _fields(data: bytes, start: int, end: int) -> list[Field]:
-    """The first fields of a message, up to the first byte that is no valid field."""
+    """Return the first fields of a message, up to the first invalid one."""
     fields: list[Field] = []
     with contextlib.suppress(FormatError):
         for field in islice(wire.fields(data, start, end), _MAX_FIELDS):
@@ -139,7 +139,7 @@ def _fields(data: bytes, start: int, end: int) -> list[Field]:
 
 
 def _is_text(data: bytes, field: Field) -> bool:
-    """Whether a field holds printable text. A message is none: its first byte is a tag, a control character."""
+    """Return whether a field holds printable text. A message does not: its first byte is a tag, a control character."""
     if field.wire != LEN or not 0 < field.size <= _MAX_TEXT:
         return False
     try:

@@ -1,6 +1,6 @@
-"""Outputs and memory of all nodes, read from the raw bytes when asked for: columns, no Python object for a node.
+"""Reads outputs and memory of all nodes from the raw bytes into columns, without a Python object per node.
 
-What is a message within a node is walked like the nodes themselves: all of one block's at once, one field a round.
+Submessages are read like the nodes: all of one block at once, one field per round.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from tftracer.trace.decode.tensor_shapes import Shapes
 from tftracer.trace.decode.wire import LEN, VARINT, of_kinds, walk
 from tftracer.trace.model import Messages, Trace
 
-#: Nodes that are read together: their columns fit the second-level cache, and NumPy's calls are long enough to share the GIL.
+#: Nodes that are read together: their columns fit into the second-level cache, and NumPy's calls are long enough to share the
+#: GIL.
 BLOCK = 1 << 15
 
 _NO_SHAPE = -1  # in place of a size
@@ -30,13 +31,13 @@ _NO_SHAPE = -1  # in place of a size
 
 @dataclass
 class Outputs:
-    """[outputs] of all nodes, in the order of nodes and slots as TensorFlow wrote them."""
+    """The outputs of all nodes, [outputs] each, in the order of nodes and slots in the file."""
 
     node: Int64
     slot: Int64
     requested_bytes: Int64
     allocated_bytes: Int64
-    ptr: Int64  # address, 0 where not said
+    ptr: Int64  # address, 0 if not known
     allocator: Int32  # codes into allocators
     dtype: Int32  # tensorflow.DataType
     shape: Int32  # codes into shapes
@@ -44,19 +45,19 @@ class Outputs:
     allocators: StringTable
 
     def dtype_of(self, output: int) -> str:
-        """`float32`; "" where not said."""
+        """Return `float32`; "" if not known."""
         return dtype_name(int(self.dtype[output]))
 
 
 class MemoryStats(NamedTuple):
-    """[n] bytes that each node holds beside its outputs."""
+    """[n] bytes that each node allocates besides its outputs."""
 
-    temp_bytes: Int64  # while it runs
-    persistent_bytes: Int64  # from then on
+    temp_bytes: Int64  # freed when the node ends
+    persistent_bytes: Int64
 
 
 def message(name: str, data: bytes) -> Any:
-    """One message; an empty one where protobuf refuses it, for text that is no UTF-8: the columns take that as it is."""
+    """Parse a message; return an empty one if protobuf rejects it, for example for text that is not UTF-8."""
     parsed = message_class(name)()
     try:
         parsed.ParseFromString(data)
@@ -67,7 +68,7 @@ def message(name: str, data: bytes) -> Any:
 
 @lru_cache(maxsize=256)
 def dtype_name(dtype: int) -> str:
-    """`float32` as people write it; "" for none, the number for one that the shipped descriptors do not know."""
+    """Return the usual name, `float32`; "" for 0, the number itself for an unknown type."""
     if not dtype:
         return ""
     values = message_class("TensorDescription").DESCRIPTOR.fields_by_name["dtype"].enum_type.values_by_number
@@ -78,7 +79,10 @@ def dtype_name(dtype: int) -> str:
 
 
 def decode_resources(trace: Trace) -> tuple[Outputs, MemoryStats]:
-    """Both in one walk over the nodes; empty and all 0 for a trace without raw bytes. FormatError: they are no NodeExecStats."""
+    """Read both in one pass over the nodes; empty and all 0 for a trace without raw bytes.
+
+    Raises FormatError if the bytes are no NodeExecStats.
+    """
     outputs, held = _Outputs(), MemoryStats(*np.zeros((2, trace.n), np.int64))
     for window, first, start, end in _windows(trace):
         messages = trace.messages or nodes_.read_messages(window, start, end, nodes_.RESOURCES)
@@ -89,12 +93,12 @@ def decode_resources(trace: Trace) -> tuple[Outputs, MemoryStats]:
     return outputs.columns(trace.raw), held
 
 
-#: Of one node. TensorFlow's own limit is a tenth of it.
-_MOST_SLOTS = 1 << 20
+#: Maximum slot of an output. TensorFlow's own limit is a tenth of it.
+_MAX_SLOT = 1 << 20
 
 
 class _Outputs:
-    """What the blocks add up to."""
+    """Collects the outputs of all blocks."""
 
     def __init__(self) -> None:
         self.parts: list[list[Int64]] = []
@@ -113,7 +117,7 @@ class _Outputs:
         spans = {3: (np.zeros(n, np.int64), np.zeros(n, np.int64))}
         _take(window, described, numbers, 0, own=False, spans=spans)
         self.names.append(_hashed(self.hasher, window, *spans[3]))
-        self.parts.append([outputs.row + first, np.clip(slot, 0, _MOST_SLOTS), numbers[1], numbers[2], numbers[6], dtype])
+        self.parts.append([outputs.row + first, np.clip(slot, 0, _MAX_SLOT), numbers[1], numbers[2], numbers[6], dtype])
 
     def columns(self, raw: bytes) -> Outputs:
         node, slot, requested, allocated, ptr, dtype = _columns(self.parts, 6)
@@ -123,7 +127,7 @@ class _Outputs:
 
 
 def _windows(trace: Trace) -> Iterator[tuple[Window, int, Int64, Int64]]:
-    """(window, index of its first node, starts, ends) of each block of nodes."""
+    """Yield (window, index of its first node, starts, ends) of each block of nodes."""
     if not trace.content.size:
         return
     for first in range(0, trace.n, BLOCK):
@@ -141,9 +145,9 @@ def _take(
     own: bool = True,
     spans: Mapping[int, tuple[Int64, Int64]] = {},
 ) -> Messages:
-    """Read varints and strings of messages into columns, by field number; returns the messages of number ``inner`` within them.
+    """Read varints and strings of messages into columns, by field number; return the submessages with number ``inner``.
 
-    Rows of the columns are the messages' ``own`` numbers, or those of ``messages.row``.
+    A message's row in the columns is its index if ``own``, else ``messages.row``.
     """
     rows = np.arange(len(messages.row)) if own else messages.row
     inside: list[Messages] = []
@@ -163,7 +167,7 @@ def _take(
 
 
 def _hashed(hasher: Hasher, window: Window, offset: Int64, size: Int64) -> tuple[UInt64, Int64, Int64]:
-    """(hashes, offsets in the raw bytes, sizes); what has no shape is told from the empty shape of a number."""
+    """Return (hashes, offsets in the raw bytes, sizes). Size -1 (no shape) has hash 0, which differs from a scalar's shape."""
     hashes = hasher.spans(window, offset, np.maximum(size, 0))
     return np.where(size < 0, np.uint64(0), hashes), offset + window.low, size
 

@@ -1,9 +1,9 @@
-"""Serialized RunMetadata into the columns of a ``Trace``: no Python object for a node, no copy of the bytes.
+"""Decodes serialized RunMetadata into the columns of a ``Trace``, without a Python object per node or a copy of the bytes.
 
-First the nodes are located (message_spans.py), then read in blocks that fit the cache (node_fields.py), their strings dictionary-
-coded (arrays/strings.py). What a message means follows protobuf: the last of a repeated scalar counts, repeated messages add
-up, unknown fields are passed over. Unlike protobuf, text that is no UTF-8 is taken as it is. Nothing here trusts a length or a
-number that it read; what is damaged raises FormatError or TruncatedError, which name the byte.
+First it finds the nodes (message_spans.py), then it reads them in blocks that fit into the cache (node_fields.py), with their
+strings dictionary-coded (arrays/strings.py). As in protobuf, the last of several scalars counts, repeated messages are merged,
+and unknown fields are skipped. Unlike protobuf, it accepts text that is not UTF-8. All lengths and numbers are checked; damaged
+bytes raise FormatError or TruncatedError with their position.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ _EPOCH_NS = 10**15  # later than this, a time is an epoch time; a trace with suc
 
 @dataclass
 class Outline:
-    """What the message holds and where, before any node was read."""
+    """The positions of the parts of a RunMetadata."""
 
     devices: dict[str, int] = field(default_factory=dict)  # name -> code, in order
-    device: list[tuple[int, Spans]] = field(default_factory=list)  # (code, its nodes) of each entry
+    device: list[tuple[int, Spans]] = field(default_factory=list)  # (code, nodes) of each DeviceStepStats
     partition_graphs: list[Span] = field(default_factory=list)
     cost_graph: Span | None = None
 
 
 def outline(raw: bytes) -> Outline:
-    """Raises FormatError and TruncatedError, which name the byte."""
+    """Find the parts of a RunMetadata. Raises FormatError and TruncatedError with the position of the byte."""
     contents = Outline()
-    for top in _some(fields(raw, 0, len(raw))):
+    for top in _limited(fields(raw, 0, len(raw))):
         if top.wire != LEN:
             continue
         if top.number == 1:
-            for entry in _some(fields(raw, top.offset, top.offset + top.size)):
+            for entry in _limited(fields(raw, top.offset, top.offset + top.size)):
                 if entry.number == 1 and entry.wire == LEN:
                     _add_device(contents, raw, entry.offset, entry.offset + entry.size)
         elif top.number == 2:
@@ -60,7 +60,7 @@ def outline(raw: bytes) -> Outline:
     return contents
 
 
-def _some(all_fields: Iterator[Field]) -> Iterator[Field]:
+def _limited(all_fields: Iterator[Field]) -> Iterator[Field]:
     for number, one in enumerate(all_fields):
         if number > MAX_OTHERS:
             raise FormatError(f"Byte {one.offset}: more than {MAX_OTHERS} entries in one message. Is this a RunMetadata?")
@@ -68,7 +68,7 @@ def _some(all_fields: Iterator[Field]) -> Iterator[Field]:
 
 
 def _add_device(contents: Outline, raw: bytes, low: int, high: int) -> None:
-    """Entries of one device are merged: a parameter-server step has its ops in one, its RecvTensors in another."""
+    """Add a DeviceStepStats. Several of one device are merged: parameter servers write ops in one, RecvTensors in another."""
     spans = node_spans(raw, low, high)
     name = ""
     for other in spans.others:
@@ -79,7 +79,7 @@ def _add_device(contents: Outline, raw: bytes, low: int, high: int) -> None:
 
 @dataclass
 class _Columns:
-    """What the blocks fill in."""
+    """The columns that the blocks fill."""
 
     hasher: Hasher
     name_hash: UInt64
@@ -102,11 +102,10 @@ class _Columns:
 
 
 def decode_run_metadata(raw: bytes, communication_ops: str = "") -> Trace:
-    """The trace in a serialized RunMetadata. ``communication_ops``: see node_kinds.py.
+    """Decode a serialized RunMetadata. ``communication_ops``: see node_kinds.py.
 
-    Nodes are in the order of the bytes; entries of one device are merged. A node without a time has
-    UNKNOWN_TIME as start and end.
-    Raises FormatError for what is no RunMetadata, TruncatedError for one that was cut short; both name the byte.
+    Nodes are in the order of the bytes; entries of one device are merged. A node without a time has UNKNOWN_TIME as start and
+    end. Raises FormatError for invalid bytes, TruncatedError if the end is missing; both give the position of the byte.
     """
     contents = outline(raw)
     device = _device_codes(contents)
@@ -150,12 +149,12 @@ def decode_run_metadata(raw: bytes, communication_ops: str = "") -> Trace:
 
 
 def _may_be_double(raw: bytes, graphs: list[Span]) -> bool:
-    """Whether it is worth reading the graph and the outputs: in most steps no op has that type."""
+    """Return whether an op may compute in float64. If not, the graph and the outputs need not be read to find out."""
     return not graphs or any(raw.find(_TYPE_OF_DOUBLE, graph.offset, graph.offset + graph.size) >= 0 for graph in graphs)
 
 
 def _set_kinds(trace: Trace, communication_ops: str) -> None:
-    """A pattern that cannot be used may come out of a file: the trace is read without it, and says so."""
+    """Set the kinds. An invalid pattern, which may come from a file, is ignored with a note."""
     strings = trace.devices, trace.device, trace.names, trace.name, trace.ops, trace.op
     try:
         trace.kind = node_kinds(*strings, communication_ops)
@@ -173,7 +172,7 @@ def _device_codes(contents: Outline) -> Int32:
 
 
 def _read(raw: bytes, start: Int64, end: Int64) -> tuple[_Columns, dict[int, list[Messages]]]:
-    """The columns, and what resources.py reads within the nodes: of one block, not to keep as much as the bytes."""
+    """Read the columns, and the submessages for resources.py if there is only one block: those of more would take much memory."""
     columns = _Columns.empty(len(start))
     numbers = nodes_.RESOURCES if len(start) <= BLOCK else ()
     messages: dict[int, list[Messages]] = {}
@@ -211,7 +210,7 @@ def _read_block(
 
 
 def _set_times(columns: _Columns, notes: list[str]) -> int:
-    """Make the times relative to the earliest start, in place; returns that. What makes no sense is made UNKNOWN_TIME."""
+    """Make the times relative to the earliest start, in place, and return that. Invalid times become UNKNOWN_TIME."""
     start, end = columns.start, columns.end
     if not len(start):
         return 0
@@ -224,7 +223,7 @@ def _set_times(columns: _Columns, notes: list[str]) -> int:
     start -= origin
     end += start
     duration = int(end.max(where=timed, initial=0))
-    for block in _blocks(len(start)):  # what is computed on the way is not as large as the columns
+    for block in _blocks(len(start)):  # in blocks, so that temporary arrays are smaller than the columns
         _set_op_times(columns.op_start[block], columns.op_end[block], start[block], end[block])
         _set_scheduled(columns.scheduled[block], start[block], origin, duration)
     untimed = ~timed
@@ -235,7 +234,10 @@ def _set_times(columns: _Columns, notes: list[str]) -> int:
 
 
 def _set_op_times(op_start: Int64, op_end: Int64, start: Int64, end: Int64) -> None:
-    """Both are relative to the node's start. An op without op_end_rel was not timed."""
+    """Make both relative to the origin, in place; they are relative to the node's start.
+
+    Ops without op_end_rel were not timed.
+    """
     unknown = (op_end <= 0) | (op_start < 0) | (op_end < op_start)
     unknown |= op_end > end - start
     for column in (op_start, op_end):
@@ -246,9 +248,9 @@ def _set_op_times(op_start: Int64, op_end: Int64, start: Int64, end: Int64) -> N
 def _set_scheduled(scheduled: Int64, start: Int64, origin: int, duration: int) -> None:
     """Make the scheduling times relative to ``origin``, in place.
 
-    A time past the node's start, or earlier than the step is long, is read again as TensorFlow up to 2.19 writes it
-    (``_undo_overflow``). The two readings of one value cannot both be plausible: they are decided node by node, so that the
-    processes of one step may run different versions. What is implausible either way is UNKNOWN_TIME.
+    A time after the node's start, or before it by more than the step's duration, is interpreted again as TensorFlow up to 2.19
+    writes it (``_undo_overflow``). At most one of the two interpretations is plausible. Each node is decided separately, because
+    the processes of one step may run different versions. If neither is plausible, the time is UNKNOWN_TIME.
     """
     recorded = scheduled != 0
     wrong = np.flatnonzero(recorded & ~_plausible(scheduled, start, origin, duration))
@@ -287,7 +289,7 @@ def _set_strings(trace: Trace, columns: _Columns) -> None:
     trace.names = table(trace.raw, columns.name_at[first], columns.name_size[first].astype(np.int64))
     trace.names.hashed = Hashed(columns.hasher, columns.name_hash[first])
     del columns.name_hash, columns.name_at, columns.name_size  # tens of MB of a large trace
-    if len(trace.names) == trace.n:  # a label begins with the name: each node has one of its own
+    if len(trace.names) == trace.n:  # labels begin with the name, so all labels differ
         trace.label, first = np.arange(trace.n, dtype=np.int32), np.arange(trace.n)
     else:
         trace.label, first = distinct(_label_hashes(trace.raw, columns))
@@ -308,7 +310,7 @@ def _label_hashes(raw: bytes, columns: _Columns) -> UInt64:
 
 
 def _name_specially(trace: Trace) -> None:
-    """Nodes whose label does not follow `name = Op(...)`: RecvTensor, and kernels, whose node name is `name:Op`."""
+    """Name nodes whose label is not `name = Op(...)`: RecvTensor, and kernels, whose node name is `name:Op`."""
     received = np.flatnonzero(trace.name == find(trace.names, b"RecvTensor"))
     traced = np.array([is_gpu_trace(device) for device in trace.devices], np.bool_)
     kernels = np.flatnonzero(traced[trace.device]) if traced.any() else received[:0]
@@ -327,7 +329,7 @@ def _name_specially(trace: Trace) -> None:
 
 
 def is_gpu_trace(device: Device) -> bool:
-    """Lines that CUPTI fills: TensorFlow's own timeline.py tells them by the same parts of the name."""
+    """Return whether CUPTI recorded the device's nodes. TensorFlow's timeline.py checks the same parts of the name."""
     return "/stream:" in device.name or "/memcpy" in device.name or device.kind is DeviceKind.SYNC
 
 
@@ -354,7 +356,7 @@ class _Interned:
 
 
 def _set_bytes_moved(trace: Trace) -> None:
-    """What the labels of transfers and copies say; each distinct label is read once."""
+    """Set the bytes from the labels of transfers and copies; each distinct label is parsed once."""
     rows = np.flatnonzero((trace.kind == NodeKind.COMMUNICATION) | (trace.kind == NodeKind.COPY))
     rows = np.union1d(rows, np.flatnonzero(trace.kind == NodeKind.REPEAT))
     codes, inverse = np.unique(trace.label[rows], return_inverse=True)

@@ -1,7 +1,8 @@
-"""The graph that a step executed, before its executions: which node reads which, by name and device.
+"""Builds the static graph of a step: edges between names on devices, not between single executions.
 
-From the partition graphs where the trace has them, else from the inputs that the labels name. TensorFlow does not record its own
-_Send and _Recv nodes: what reads one is linked to the RecvTensor that carried the tensor, or to the producer on the other device.
+Edges come from the partition graphs if the trace has them, or else from the inputs in the labels. TensorFlow does not record its
+own _Send and _Recv nodes: a consumer of a _Recv is linked to the RecvTensor of the tensor, or to the producer on the other
+device.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from tftracer.trace.model import Span, Trace
 
 Source = Literal["partition_graph", "function_graph", "labels", "none"]
 
-#: Producer and consumer as entities; the producer's output; which of the consumer's inputs, -1 where that need not be known.
+#: Producer and consumer as entities; index of the producer's output; index of the consumer's input, -1 if not needed.
 _Row = tuple[int, int, int, int]
 
 _RECEIVED_SUFFIX = re.compile(r"(.+?)(?:_S\d+|/_\d+)", re.DOTALL)
@@ -35,26 +36,26 @@ _RECEIVED_SUFFIX = re.compile(r"(.+?)(?:_S\d+|/_\d+)", re.DOTALL)
 
 @dataclass
 class StaticGraph:
-    """Entities are what was executed: a name on a device, or one tensor received on a device (its RecvTensor); from 0."""
+    """A graph of entities. An entity was executed: a name on a device, or a tensor received on a device (its RecvTensor)."""
 
-    entity: Int64  # [n] the entity that each node of the trace is an execution of, -1 without a time
+    entity: Int64  # [n] the entity of each node of the trace, -1 for nodes without a time
     producer: Int64  # [edges] entities
     consumer: Int64  # [edges]
-    slot: Int64  # [edges] the producer's output, -1 for control
+    slot: Int64  # [edges] index of the producer's output, -1 for control edges
     control: Bool  # [edges]
     source: Source
     complete: Bool  # [entities] whether all data inputs of each are among the edges
-    argument_edge: Int64  # [arguments] the edges by which ops of some types read their inputs,
-    argument_position: Int64  # and which input it is; one tensor may be several
-    equations: dict[str, list[int]]  # of the entities that are an Einsum
+    argument_edge: Int64  # [arguments] edges of the ops whose input positions are known
+    argument_position: Int64  # [arguments] index of the input; one edge may have several
+    equations: dict[str, list[int]]  # equation -> the entities that are an Einsum of it
 
 
 @dataclass
 class _Entities:
-    """Numbers for entities: device * width + name code, and behind the names the received tensors."""
+    """Numbers entities: device * width + name code; the codes after the names are received tensors."""
 
     trace: Trace
-    in_order: Bool  # [ops] the op types of which it has to be known which input is which
+    in_order: Bool  # [ops] whether input positions of this op type are needed
     tensors: dict[str, int] = field(default_factory=dict)
     received: dict[tuple[int, str], int] = field(default_factory=dict)  # (device, tensor or its producer) -> entity
     arrivals: list[tuple[int, Received]] = field(default_factory=list)  # each received tensor's entity and label
@@ -70,14 +71,14 @@ class _Entities:
             self.of_node[rows] = np.array(entities, np.int64)[which]
         self.present = Numbering(self.of_node[trace.start >= 0])
         self.one_by_one: set[int] = set()
-        self.is_ordered = np.zeros(len(self.present) + 1, np.bool_)  # the last one stands for what was not executed
+        self.is_ordered = np.zeros(len(self.present) + 1, np.bool_)  # the last one is for entities that were not executed
         self.is_ordered[self.present(self.of_node[self.in_order[trace.op]])] = True
         self.is_ordered[-1] = False
         self.is_complete = np.zeros(len(self.present) + 1, np.bool_)
         self.equations: dict[str, list[int]] = {}
 
     def _arrival(self, device: int, transfer: Received) -> int:
-        """The entity of a tensor received on a device."""
+        """Return the entity of a tensor received on a device."""
         entity = device * self.width + len(self.trace.names) + self.tensors[transfer.tensor]
         if (device, transfer.tensor) not in self.received:
             self.received[device, transfer.tensor] = entity
@@ -86,7 +87,7 @@ class _Entities:
         return entity
 
     def _transfers(self) -> tuple[Int64, Int64, list[tuple[int, Received]]]:
-        """(nodes of all RecvTensors, which of the list each is, (device, what the label says))."""
+        """Return (nodes of all RecvTensors, index of each in the list, list of (device, parsed label))."""
         trace = self.trace
         code = next((i for i, op in enumerate(trace.ops) if op == "RecvTensor"), -1)
         rows = np.flatnonzero(trace.op == code)
@@ -104,9 +105,9 @@ class _Entities:
         return result
 
     def positions(self, consumer: Int64, owner: Int64, slot: Int64) -> Int64:
-        """[inputs] which of its op's data inputs each is, where that has to be known; -1 elsewhere.
+        """Return [inputs] the index of each among its op's data inputs, if it is needed; else -1.
 
-        ``owner``: numbers of the ops whose inputs they are; those of one op come in their order.
+        ``owner``: [inputs] the number of the op; inputs of one op are in their order.
         """
         position = np.full(len(consumer), -1, np.int64)
         rows = np.flatnonzero(self.is_ordered[self.present(consumer)] & (slot >= 0))
@@ -121,9 +122,9 @@ class _Entities:
 
 
 def static_graph(trace: Trace, in_order: Bool | None = None) -> StaticGraph:
-    """Edges between entities that were executed. FormatError never: a partition graph that cannot be read counts as none.
+    """Build the edges between executed entities. A partition graph that cannot be read is ignored.
 
-    ``in_order``: [ops] the op types whose ``argument_position`` are wanted; None: of none.
+    ``in_order``: [ops] the op types whose ``argument_position`` are needed; None: no types.
     """
     entities = _Entities(trace, np.zeros(len(trace.ops), np.bool_) if in_order is None else in_order)
     edges = _from_graphs(entities)
@@ -153,9 +154,9 @@ def static_graph(trace: Trace, in_order: Bool | None = None) -> StaticGraph:
 def _distinct(
     producer: Int64, consumer: Int64, slot: Int64, position: Int64, n: int
 ) -> tuple[tuple[Int64, Int64, Int64], Int64, Int64]:
-    """Each edge once, by slot, consumer and producer; without those from or to what was not executed, and to itself.
+    """Return ((producer, consumer, slot) of the distinct edges, edges of the inputs with known positions, their positions).
 
-    With (edges, positions) of the inputs whose position is known, by edge.
+    Edges from or to entities that were not executed, and edges to themselves, are left out.
     """
     kept = (producer >= 0) & (consumer >= 0) & (producer != consumer)
     slot = np.maximum(slot[kept], -1) + 1
@@ -171,7 +172,7 @@ def _distinct(
 
 
 def _arrivals(entities: _Entities, names: dict[str, int], slot: Callable[[Received], int]) -> list[_Row]:
-    """Producer on the sending device -> its RecvTensor. ``slot``: which of its outputs was sent, -1 for none."""
+    """Return edges from producers on the sending device to their RecvTensors. ``slot``: the output that was sent, -1: none."""
     rows = []
     for entity, transfer in entities.arrivals:
         device, name = entities.devices.get(transfer.source), names.get(transfer.producer)
@@ -214,7 +215,7 @@ def _graphs(trace: Trace, hasher: Hasher) -> list[GraphNodes]:
 
 
 def _of_graph(entities: _Entities, graph: GraphNodes, lookup: Lookup, channels: _Channels) -> Int64:
-    """Edges between nodes of one graph; what reads a _Recv is added to ``channels``."""
+    """Return the edges between nodes of one graph; edges to consumers of a _Recv are added to ``channels``."""
     codes = np.array([entities.devices.get(name, -1) for name in graph.devices] or [-1], np.int64)
     base = np.where(codes < 0, -1, codes * entities.width)[graph.device]
     name = lookup(graph.name)
@@ -225,10 +226,10 @@ def _of_graph(entities: _Entities, graph: GraphNodes, lookup: Lookup, channels: 
     here = there[graph.node] & (source >= 0) & entities.executed(producer)
     consumer = entity[graph.node]
     position = entities.positions(consumer, graph.node, graph.slot)
-    lacking = np.flatnonzero(there[graph.node] & ~here)
-    lacking = lacking[~channels.across(graph, lacking, entity, base, position)]
-    producer[lacking] = -1
-    here[lacking] = graph.slot[lacking] >= 0
+    missing = np.flatnonzero(there[graph.node] & ~here)
+    missing = missing[~channels.across(graph, missing, entity, base, position)]
+    producer[missing] = -1
+    here[missing] = graph.slot[missing] >= 0
     entities.is_complete[entities.present(entity)] = True
     _note_equations(entities, graph, entity)
     edges: Int64 = np.stack([producer, consumer, graph.slot, position], 1)[here]
@@ -236,7 +237,7 @@ def _of_graph(entities: _Entities, graph: GraphNodes, lookup: Lookup, channels: 
 
 
 def _note_equations(entities: _Entities, graph: GraphNodes, entity: Int64) -> None:
-    """What each Einsum computes stands in its attributes alone."""
+    """Store the equation of each Einsum, which only its attributes have."""
     ops = tuple(op.encode() for op in entities.trace.ops if op.endswith("Einsum"))
     for i, node in (_nodes(graph, ops) if ops else {}).items():
         number = int(entities.present(entity[i : i + 1])[0])
@@ -245,7 +246,7 @@ def _note_equations(entities: _Entities, graph: GraphNodes, entity: Int64) -> No
 
 
 def _base_of_sources(graph: GraphNodes, base: Int64) -> Int64:
-    """``base`` of each input's node; a graph that is no partition has nodes of several devices."""
+    """Return ``base`` of each input's producer; a function's graph has nodes of several devices."""
     if len(graph.devices) < 2:
         return base[graph.node]
     order = np.argsort(graph.name, kind="stable")
@@ -254,7 +255,7 @@ def _base_of_sources(graph: GraphNodes, base: Int64) -> Int64:
 
 
 class _Channels:
-    """What the _Send and _Recv nodes of the graphs stand for. TensorFlow records hardly any of them: read one by one."""
+    """Finds the edges across _Send and _Recv nodes. There are few, so they are read one by one."""
 
     def __init__(self, entities: _Entities, graphs: list[GraphNodes]) -> None:
         self.entities = entities
@@ -271,7 +272,10 @@ class _Channels:
         return _arrivals(self.entities, self.names, self._slot) if self.entities.arrivals else []
 
     def _slot(self, transfer: Received) -> int:
-        """What the matching _Send reads. Where an edge was a control edge, that is a constant named after the producer."""
+        """Return the output that the matching _Send reads; -1 for a control edge:
+
+        it reads a constant named after the producer.
+        """
         send = self.sends.get(_key(transfer.tensor, transfer.source, transfer.destination))
         source = parse_input(send.input[0] if send is not None and send.input else transfer.producer)
         if source.name == transfer.producer:
@@ -279,8 +283,9 @@ class _Channels:
         return -1 if source.name.startswith(f"{transfer.producer}/ctrl") else 0
 
     def across(self, graph: GraphNodes, missing: Int64, entity: Int64, base: Int64, position: Int64) -> Bool:
-        """Edges to the readers of the _Recv nodes of a graph. ``missing``: inputs whose node did not run; returns for each
-        whether it was found elsewhere.
+        """Add edges to the consumers of a graph's _Recv nodes.
+
+        ``missing``: inputs whose producer did not run in this graph. Return for each whether a producer was found elsewhere.
         """
         found, receives = np.zeros(len(missing), np.bool_), _nodes(graph, RECEIVES)
         if not receives:
@@ -293,13 +298,13 @@ class _Channels:
                 rows = self._across(receiver[0], int(base[consumer]), int(entity[consumer]), int(position[which]))
                 self.rows += rows
                 found[place] = bool(rows)
-        for i, node in receives.items():  # a TensorFlow that records them
+        for i, node in receives.items():  # if TensorFlow recorded the _Recv nodes themselves
             if entity[i] >= 0:
                 self.rows += self._across(node, int(base[i]), int(entity[i]), -1)
         return found
 
     def _across(self, receive: Any, base: int, consumer: int, position: int) -> list[_Row]:
-        """What a _Recv stands for: the RecvTensor that carried its tensor, or what the matching _Send reads."""
+        """Return the edges that replace a _Recv: from the RecvTensor of its tensor, or from the input of the matching _Send."""
         entities, tensor = self.entities, channel(receive)
         arrived = entities.received.get((base // entities.width, tensor[0].decode("utf-8", "replace")))
         if arrived is not None and entities.has(arrived):
@@ -317,7 +322,7 @@ class _Channels:
 
 
 def receives(trace: Trace) -> set[tuple[str, str, str]]:
-    """(tensor, sending device, receiving device) of all that the partition graphs' _Recv nodes receive."""
+    """Return (tensor, sending device, receiving device) of all _Recv nodes of the partition graphs."""
     hasher, _ = hashed(trace.names)
     nodes = [node for graph in _graphs(trace, hasher) for node in _nodes(graph, RECEIVES).values()]
     tensors: set[tuple[str, str, str]] = set()
@@ -329,16 +334,16 @@ def receives(trace: Trace) -> set[tuple[str, str, str]]:
 
 
 def _nodes(graph: GraphNodes, ops: tuple[bytes, ...]) -> dict[int, Any]:
-    """The NodeDefs of some ops, by their numbers in the graph."""
+    """Return the NodeDefs of some op types, by their numbers in the graph."""
     selected = np.sort(np.concatenate([graph.of_op(op) for op in ops])).tolist()
-    chosen_nodes: dict[int, Any] = {}
+    nodes: dict[int, Any] = {}
     for batch in batches(len(selected), 500):
-        chosen_nodes.update((i, message("NodeDef", graph.span(i))) for i in selected[batch.start : batch.stop])
-    return chosen_nodes
+        nodes.update((i, message("NodeDef", graph.span(i))) for i in selected[batch.start : batch.stop])
+    return nodes
 
 
 def _key(*texts: str) -> tuple[bytes, ...]:
-    """A channel by its texts."""
+    """Encode a channel's texts as ``channel`` returns them."""
     return tuple(text.encode("utf-8", "replace") for text in texts)
 
 
@@ -351,7 +356,7 @@ def _from_labels(entities: _Entities) -> list[Int64]:
     inputs = label_inputs(trace.labels, lists)
     entities.is_complete[entities.present(entities.of_node[lists.named[trace.label]])] = True
     name = codes_in(trace.names, bytes(trace.labels.data), inputs.offset, inputs.size)
-    # each label is executed under one name, on some devices
+    # The pairs of (label, device, name) that were executed: a label has one name, and may run on several devices.
     many, names_, width = len(trace.devices), len(trace.names), entities.width  # 2^16 * 2^23 * 2^23 fit an int64
     key = np.unique((trace.label.astype(np.int64) * many + trace.device) * names_ + trace.name)
     pair_label, pair_device, pair_name = key // names_ // many, key // names_ % many, key % max(names_, 1)
@@ -367,7 +372,7 @@ def _from_labels(entities: _Entities) -> list[Int64]:
     edges = [np.stack([producer, consumer, slot, order], 1)[here]]
     missing = np.stack([pair_device[pair], consumer, which, slot, order], 1)[~here]
     names = {text: code for code, text in enumerate(trace.names)} if len(missing) or entities.arrivals else {}
-    rows = _arrivals(entities, names, lambda _: 0)  # labels do not tell
+    rows = _arrivals(entities, names, lambda _: 0)  # labels do not have the output's index
     for device, reader, token, of_slot, position in missing.tolist():
         text = trace.labels.data[inputs.offset[token] : inputs.offset[token] + inputs.size[token]]
         source = _from_elsewhere(entities, bytes(text).decode("utf-8", "replace"), device, reader, names)
@@ -378,8 +383,10 @@ def _from_labels(entities: _Entities) -> list[Int64]:
 
 
 def _from_elsewhere(entities: _Entities, text: str, device: int, consumer: int, names: dict[str, int]) -> int:
-    """The entity of an input that did not run here under this name, -1 for none: `MatMul/ReadVariableOp_S249`, `Cast/_245` are
-    nodes that the partitioner added to receive a tensor (of another device, mostly); they are not recorded.
+    """Return the entity of an input that did not run on this device under this name, -1 for none.
+
+    `MatMul/ReadVariableOp_S249` and `Cast/_245` are nodes that the partitioner added to receive a tensor, usually from another
+    device; they are not recorded.
     """
     received = _RECEIVED_SUFFIX.fullmatch(text)
     name = received.group(1) if received else text

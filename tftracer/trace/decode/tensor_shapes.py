@@ -1,4 +1,4 @@
-"""The distinct shapes of a trace's tensors: each is parsed once, however many tensors have it."""
+"""The distinct shapes of a trace's tensors; each is parsed once."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tftracer.trace.arrays.intervals import batches
 from tftracer.trace.arrays.types import Float64, Int32, Int64
 from tftracer.trace.decode.descriptors import message_class
 
-#: Sizes of the dimensions, -1 for one that is not known; None: nothing is known, not even how many there are.
+#: Sizes of the dimensions, -1 for an unknown size; None: not even the number of dimensions is known.
 Shape = Optional[tuple[int, ...]]
 
-#: Bytes of one element, by tensorflow.DataType. What is missing has no fixed size (strings), or holds no data (resources).
+#: Bytes of one element, by tensorflow.DataType. Missing types have no fixed size (strings) or no data (resources).
 _ELEMENT_BYTES = {
     1: 4,  # float
     2: 8,  # double
@@ -47,7 +47,7 @@ Whole = TypeVar("Whole", Int32, Int64)
 
 
 class Shapes:
-    """``spans`` of serialized TensorShapeProtos in ``raw``; a size of -1 stands for a tensor without one."""
+    """Serialized TensorShapeProtos at raw[offset[i] : offset[i] + size[i]]; size -1: the tensor has no shape."""
 
     def __init__(self, raw: bytes, offset: Int64, size: Int64) -> None:
         self._raw, self._offset, self._size = raw, offset, size
@@ -66,12 +66,12 @@ class Shapes:
 
     @cached_property
     def texts(self) -> list[str]:
-        """Each as ``[32, 128]``, with ``?`` for a dimension that is not known; "" where nothing is."""
+        """Shapes as ``[32, 128]``, with ``?`` for an unknown dimension; "" for an unknown shape."""
         return list(map(shape_text, self.dims))
 
     @cached_property
     def elements(self) -> Float64:
-        """[shapes], NaN where a dimension is not known."""
+        """[shapes] number of elements, NaN if a dimension is not known."""
         return elements_of(self.dims)
 
 
@@ -80,7 +80,7 @@ def shape_text(shape: Shape) -> str:
 
 
 def elements_of(dims: Sequence[Shape]) -> Float64:
-    """[shapes] how many elements such a tensor has, NaN where a dimension is not known."""
+    """Return [shapes] the number of elements, NaN if a dimension is not known."""
     return np.array([_elements(shape) for shape in dims], np.float64)
 
 
@@ -103,18 +103,18 @@ def _dims(raw: bytes) -> Shape:
 
 
 def dims_of(shape: Any) -> Shape:
-    """Of a TensorShapeProto."""
+    """Return the sizes in a TensorShapeProto."""
     return None if shape.unknown_rank else tuple(max(dim.size, -1) for dim in shape.dim)
 
 
 def plain_types(dtype: Whole) -> Whole:
-    """tensorflow.DataType of tensors: a reference to a type is the type and 100."""
+    """Replace reference types by their plain types: a reference type is the plain type plus 100."""
     is_reference = (dtype > _REFERENCE) & (dtype <= _REFERENCE + _LAST_TYPE)
     return np.where(is_reference, dtype - _REFERENCE, dtype)
 
 
 def element_bytes(dtype: Int32) -> Float64:
-    """[n] bytes of one element; NaN for types without a fixed size, and for none."""
+    """Return [n] bytes of one element; NaN for types without a fixed size, and for unknown types."""
     table = np.full(_LAST_TYPE + 1, np.nan)
     table[list(_ELEMENT_BYTES)] = list(_ELEMENT_BYTES.values())
     plain = plain_types(dtype)

@@ -1,4 +1,4 @@
-"""Which times of a file make sense. What lies far from the other times of its trace was not measured with them."""
+"""Finds the valid times of a trace. A time that is far from the trace's other times is invalid."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import numpy as np
 
 from tftracer.trace.arrays.types import Bool, Int64
 
-#: Nothing takes longer (104 days), and doubles hold as many ns exactly. Sums of some hundred fit an int64, too.
+#: The longest valid duration (104 days). A double represents every ns below it, and sums of some hundreds fit into int64.
 MAX_NS = 1 << 53
-#: No clock stands later (the year 2043 in ns since the epoch). Twice as much fits an int64.
+#: The latest valid time (the year 2043 in ns since the epoch). Twice this fits into int64.
 LATEST_NS = 1 << 61
 
 
 def together(times: Int64, known: Bool) -> Bool:
-    """[n] which of the known times lie within MAX_NS of each other: those around their median."""
+    """Return [n] whether each is a known time that is within MAX_NS / 2 of the median, if the times are further apart."""
     of_known = times[known]
     if not len(of_known) or float(of_known.max()) - float(of_known.min()) <= MAX_NS:
         return known

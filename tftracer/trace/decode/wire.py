@@ -1,8 +1,8 @@
-"""The protobuf wire format read by NumPy: many messages at once, one field a round, without a Python object for any.
+"""Reads the protobuf wire format with NumPy: many messages at once, one field per round, without a Python object per message.
 
-Every reader here works on a ``Window``: a stretch of the raw bytes that may be read a little past its end, as unaligned
-8-byte little-endian words. A varint is found by its continuation bits and squeezed by three shifts, for all rows together.
-NumPy lets go of the GIL in nearly all of it. Format: https://protobuf.dev/programming-guides/encoding
+The readers work on a ``Window``: a range of the raw bytes that can be read slightly past its end, as unaligned 8-byte
+little-endian words. A varint's end is found by its continuation bits, and three shifts remove these bits, for all rows together.
+NumPy releases the GIL in nearly all of this. Format: https://protobuf.dev/programming-guides/encoding
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ VARINT, FIXED64, LEN, GROUP, END_GROUP, FIXED32 = range(6)
 #: A message with more fields than this was not written by TensorFlow (an op has at most some thousand outputs).
 MAX_FIELDS = 1 << 16
 
-_MAX_GROUP_DEPTH = 100  # as protobuf's own
+_MAX_GROUP_DEPTH = 100  # the same as protobuf's
 
 _HIGH = np.uint64(0x8080808080808080)
 _LOW = np.uint64(0x7F7F7F7F7F7F7F7F)
@@ -41,10 +41,6 @@ _THREE = np.uint64(3)
 _EIGHT = np.uint64(8)
 _WIRE = np.uint64(7)
 _NOT_PLAIN = np.uint64(0x85)  # a longer tag, or a wire type other than VARINT and LEN
-
-
-def shift(bits: int) -> np.uint64:
-    return np.uint64(bits)
 
 
 def squeeze(value: UInt64, longest: int = 8) -> UInt64:
@@ -65,7 +61,7 @@ def squeeze(value: UInt64, longest: int = 8) -> UInt64:
 
 
 def sizes(words: UInt64) -> tuple[UInt64, Int64]:
-    """(mask of the varint's bytes, its length) of the varint that starts each word; a full mask and 8 for longer ones."""
+    """Return (mask of its bytes, length) of the varint at the start of each word; a full mask and 8 for longer varints."""
     stop = ~words
     stop &= _HIGH
     stop &= np.negative(stop)
@@ -78,7 +74,7 @@ def sizes(words: UInt64) -> tuple[UInt64, Int64]:
 
 
 def read_varints(window: Window, at: Int64) -> tuple[UInt64, Int64]:
-    """(value, size in bytes) of the varints at these positions. A varint of more than 10 bytes has size 11."""
+    """Return (value, size in bytes) of the varints at these positions; size 11 for a varint of more than 10 bytes."""
     words = window.words[at]
     more = words & _HIGH
     if len(more) and (more == _HIGH).all():  # times in nanoseconds take nine bytes
@@ -99,7 +95,7 @@ def read_varints(window: Window, at: Int64) -> tuple[UInt64, Int64]:
 
 
 def _lengthen(window: Window, at: Int64, value: UInt64, size: Int64) -> None:
-    """The ninth and tenth bytes of varints whose first eight all say that more follows."""
+    """Add the ninth and tenth bytes of varints that are longer than eight bytes, in place."""
     ninth = window.bytes[at + 8].astype(np.uint64)
     value |= (ninth & _SEVEN) << np.uint64(56)
     size += 1
@@ -111,7 +107,7 @@ def _lengthen(window: Window, at: Int64, value: UInt64, size: Int64) -> None:
 
 
 class Fields(NamedTuple):
-    """One field of each of many messages: the value of a number, offset and size of what a LEN field holds."""
+    """One field of each of many messages: the value of a number, or offset and size of a LEN field's content."""
 
     row: Int64
     number: Int64
@@ -122,9 +118,9 @@ class Fields(NamedTuple):
 
 
 def of_kinds(fields: Fields, wanted: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int, Any]]:
-    """(number, wire type, which of the fields have them), of the wanted kinds.
+    """Yield (number, wire type, indices of the fields with these) of the wanted kinds.
 
-    Mostly one kind is all: the first fields of messages that one program writes are alike, and so are the second ones.
+    Usually all fields are of one kind: messages of one program have the same first field, the same second field, and so on.
     """
     if not len(fields.number):
         return
@@ -140,9 +136,9 @@ def of_kinds(fields: Fields, wanted: Sequence[tuple[int, int]]) -> Iterator[tupl
 
 
 def walk(window: Window, start: Int64, end: Int64) -> Iterator[Fields]:
-    """All fields of the messages at start[i] : end[i], one round a field; rows that have ended drop out.
+    """Yield the fields of the messages at start[i] : end[i]: in each round the next field of every message that has one.
 
-    Raises FormatError, naming the byte, for what is no protobuf message.
+    Raises FormatError with the position of the byte for invalid messages.
     """
     row = np.flatnonzero(start < end)
     at, stop = start[row], end[row]
@@ -166,14 +162,14 @@ def _place(window: Window, at: Any) -> str:
 
 
 def next_fields(window: Window, row: Int64, at: Int64, stop: Int64) -> tuple[Fields, Int64]:
-    """(one field of each row, where the next ones begin)."""
+    """Return (one field of each row, positions of the next fields)."""
     return _plain_fields(window, row, at, stop) or _any_fields(window, row, at, stop)
 
 
 def _plain_fields(window: Window, row: Int64, at: Int64, stop: Int64) -> tuple[Fields, Int64] | None:
-    """The fields, if all are numbers or short lengths with a tag of one byte; else None.
+    """As ``next_fields`` if all fields are VARINT or LEN with a tag of one byte; else None.
 
-    Most rounds are such, and take a third of the time of the general reading.
+    This is the usual case, and takes a third of the time of ``_any_fields``.
     """
     words = window.words[at]
     tag = words & _BYTE
@@ -241,7 +237,7 @@ def _refuse(window: Window, at: Int64, wrong: Bool, what: str) -> None:
 
 
 def _skip_group(data: Buffer, at: int, high: int, number: int, low: int, depth: int = 1) -> int:
-    """The position behind a group; TensorFlow writes none. Field number 0 passes here, as in protobuf's C parser."""
+    """Return the end of a group (TensorFlow writes none). Field number 0 is accepted here, as in protobuf's C parser."""
     if depth > _MAX_GROUP_DEPTH:
         raise FormatError(f"Byte {low + at}: groups within groups, {depth} deep. {_REMEDY}")
     while at < high:
@@ -270,7 +266,7 @@ class Field(NamedTuple):
 
 
 def fields(raw: bytes, low: int, high: int) -> Iterator[Field]:
-    """The fields of the one message at raw[low:high], read one by one. FormatError and TruncatedError name the byte."""
+    """Yield the fields of the message raw[low:high]. FormatError and TruncatedError give the position of the byte."""
     at = low
     while at < high:
         field, at = next_field(raw, at, high)
@@ -278,7 +274,7 @@ def fields(raw: bytes, low: int, high: int) -> Iterator[Field]:
 
 
 def next_field(raw: Buffer, at: int, high: int, low: int = 0) -> tuple[Field, int]:
-    """(the field at ``at``, where the next one begins)."""
+    """Return (the field at ``at``, position of the next one)."""
     key, content = scalar_varint(raw, at, high, low)
     number, wire = key >> 3, key & 7
     if number == 0 or key >> 32:
@@ -291,7 +287,7 @@ def next_field(raw: Buffer, at: int, high: int, low: int = 0) -> tuple[Field, in
 
 
 def scalar_varint(raw: Buffer, at: int, high: int, low: int = 0) -> tuple[int, int]:
-    """(value, position behind it), the value modulo 2^64."""
+    """Return (value modulo 2^64, position after it)."""
     value = 0
     for i in range(10):
         if at + i >= high:
@@ -304,7 +300,7 @@ def scalar_varint(raw: Buffer, at: int, high: int, low: int = 0) -> tuple[int, i
 
 
 def varint(value: int) -> bytes:
-    """A number that is not below zero, as it is written."""
+    """Encode a non-negative number."""
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -319,7 +315,7 @@ def message_field(field: int, *parts: bytes) -> bytes:
 
 
 def _skip_scalar(raw: Buffer, at: int, high: int, key: int, low: int) -> tuple[int, int, int]:
-    """(value, offset of what it holds, position behind it) of a field whose key was read."""
+    """Return (value, offset of the content, position after it) of a field whose key was read."""
     wire = key & 7
     if wire == VARINT:
         value, behind = scalar_varint(raw, at, high, low)

@@ -1,9 +1,9 @@
-"""The structure of an XSpace, the profiler's file (xplane.proto), as columns: planes, their lines, and the events on these.
+"""Reads an XSpace, the profiler's file (xplane.proto): planes, their lines, and columns of the lines' events.
 
-A plane is a host or a device, a line a thread or a stream. Events name their kind by a number into the plane's event metadata,
-and carry stats: named numbers and texts (xplane_stats.py). Nearly all of a file is events: they are read where they lie.
-NumPy finds them (message_spans.py), and reads the three numbers that each begins with; protobuf's own parser reads what is
-beside the lines. Strings are read as bytes: the profiler writes some that are no UTF-8. What is no XSpace raises FormatError.
+A plane is a host or a device, a line is a thread or a stream. An event refers to its kind in the plane's event metadata, and has
+stats: named numbers and texts (xplane_stats.py). Events are nearly all of a file, so NumPy finds them (message_spans.py) and
+reads the three numbers that each begins with; protobuf's parser reads the rest. Strings are read as bytes, because the profiler
+writes some that are not UTF-8. Invalid bytes raise FormatError.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from tftracer.trace.decode.private_messages import BYTES, INT, REAL, UINT, Schem
 from tftracer.trace.decode.times import LATEST_NS, MAX_NS
 from tftracer.trace.decode.wire import LEN, VARINT, Field, next_field, read_varints, walk
 
-BLOCK = 1 << 15  # events that are read together: what is made of them fits the cache
+BLOCK = 1 << 15  # events that are read together: the temporary arrays fit into the cache
 
-_MOST = 1 << 16  # planes in a file, lines in a plane
+_MAX_PARTS = 1 << 16  # planes in a file, lines in a plane
 
 #: The plane of the host's threads.
 HOST = "/host:CPU"
-#: The event that our own profiles put around the step that they were taken for.
+#: The event around the traced step in our own profiles.
 STEP_MARKER = "tftracer_step"
-#: Planes of our own behind the profiler's, for the step's edges: the partition graphs that it ran (a RunMetadata), else the
-#: definitions of its functions (a FunctionDefLibrary). Other readers pass them over.
+#: Planes that tftracer adds, for the step's edges: the partition graphs that ran (a RunMetadata), or else the definitions of its
+#: functions (a FunctionDefLibrary). Other readers ignore them.
 PARTITIONS_PLANE, DEFINITIONS_PLANE = "/tftracer:partition_graphs", "/tftracer:graph"
 
 _PLANES, _LINES = 1, 3  # field numbers of XSpace and of XPlane
@@ -84,38 +84,38 @@ _SCHEMA: Schema = {
 
 @functools.lru_cache(maxsize=1)
 def plane_messages() -> dict[str, Any]:
-    """The classes of XSpace (``Space``) and of what is in it."""
+    """Return the classes of XSpace (``Space``) and of the messages in it."""
     return message_classes("tftracer.xplane", _SCHEMA)
 
 
 @dataclass
 class Line:
-    """A thread, a stream, or a line that says again what others hold (``TensorFlow Ops``)."""
+    """A thread, a stream, or a line that repeats other lines (``TensorFlow Ops``)."""
 
     id: int
     name: str
     timestamp_ns: int
-    first: int  # its events are first : last of the plane's
+    first: int  # its events are first : last of the plane's events
     last: int
 
     @property
     def thread(self) -> int:
-        """The number of the thread, as nodes have it."""
+        """The thread id of its nodes."""
         return self.id & 0xFFFFFFFFFFFF
 
 
 @dataclass
 class Events:
-    """A plane's events, [n] each. Times are ns since the profile's start or the epoch, as the plane's lines have them."""
+    """A plane's events, [n] each. Times are ns since the profile's start or the epoch, like the timestamps of the lines."""
 
     line: Int32  # index into the plane's lines
     kind: Int64  # id of the event metadata
     start: Int64
     duration: Int64
     raw: bytes  # the file
-    begin: Int64  # where each lies in raw
+    begin: Int64  # positions in raw
     end: Int64
-    stats: Int64  # where its stats begin
+    stats: Int64  # position of the first stat
 
     def __len__(self) -> int:
         return len(self.start)
@@ -140,7 +140,7 @@ class Plane:
         return self.name.startswith("/device:")
 
     def stats_of_kind(self, kind: int) -> dict[str, int | float | str]:
-        """What the metadata of an event says of all events of its kind."""
+        """Return the stats that all events of a kind share."""
         return {self.stat_names.get(one.metadata_id, ""): value_of(one, self.stat_names) for one in self.metadata[kind].stats}
 
     @functools.cached_property
@@ -159,7 +159,7 @@ class Plane:
         return self.kind_names.get(kind, ("", ""))[0]
 
     def kinds(self, *names: str) -> list[int]:
-        """The ids of the kinds of events of these names."""
+        """Return the ids of the kinds with these names."""
         return [number for name in names for number in self._kinds.get(name, ())]
 
 
@@ -175,16 +175,17 @@ class Space:
 
 
 def read_space(raw: bytes) -> Space:
-    """Raises FormatError for what is no XSpace, or is cut short."""
-    planes, rest = _taken_apart(raw, 0, len(raw), _PLANES)
-    beside = _parsed("Space", rest)
-    texts = map(_texts, (beside.hostnames, beside.errors, beside.warnings))
+    """Read a serialized XSpace. Raises FormatError for invalid or truncated bytes."""
+    planes, rest = _separated(raw, 0, len(raw), _PLANES)
+    message = _parsed("Space", rest)
+    texts = map(_texts, (message.hostnames, message.errors, message.warnings))
     return Space([_plane(raw, plane) for plane in planes], *texts)
 
 
-def _taken_apart(raw: bytes, low: int, high: int, number: int, last: int = 1 << 32) -> tuple[list[Field], bytes]:
-    """(the messages of this number in the one at raw[low:high], all its other fields). Nothing is looked for behind the first
-    field of a number above ``last``.
+def _separated(raw: bytes, low: int, high: int, number: int, last: int = 1 << 32) -> tuple[list[Field], bytes]:
+    """Return (submessages with this number of the message raw[low:high], bytes of all its other fields).
+
+    The search stops at the first field with a number above ``last``.
     """
     fields: list[Field] = []
     rest: list[bytes] = []
@@ -196,8 +197,8 @@ def _taken_apart(raw: bytes, low: int, high: int, number: int, last: int = 1 << 
         else:
             behind = behind if one.number <= last else high
             rest.append(raw[at:behind])
-        if len(fields) + len(rest) > _MOST:
-            raise FormatError(f"Byte {at}: more than {_MOST} planes or lines. Profile the step again.")
+        if len(fields) + len(rest) > _MAX_PARTS:
+            raise FormatError(f"Byte {at}: more than {_MAX_PARTS} planes or lines. Profile the step again.")
         at = behind
     return fields, b"".join(rest)
 
@@ -210,12 +211,12 @@ def _parsed(kind: str, raw: bytes) -> Any:
 
 
 def with_definitions(raw: bytes, root: str, library: bytes) -> bytes:
-    """An XSpace with a plane that holds a serialized FunctionDefLibrary and the name of the function that the step ran."""
+    """Add a plane with a serialized FunctionDefLibrary and the name of the step's function to an XSpace."""
     return _with_plane(raw, DEFINITIONS_PLANE, root, library)
 
 
 def with_partition_graphs(raw: bytes, root: str, metadata: bytes) -> bytes:
-    """An XSpace with a plane that holds the ``partition_graphs`` of a serialized RunMetadata, and whose they are."""
+    """Add a plane with a serialized RunMetadata (its ``partition_graphs``) and the name of the step's function to an XSpace."""
     return _with_plane(raw, PARTITIONS_PLANE, root, metadata)
 
 
@@ -235,7 +236,7 @@ def _texts(values: Sequence[bytes]) -> list[str]:
 
 
 def value_of(stat: Any, names: dict[int, str]) -> int | float | str:
-    """What a parsed XStat holds."""
+    """Return the value of a parsed XStat."""
     if stat.str_value:
         return decoded(stat.str_value)
     if stat.ref_value:
@@ -245,10 +246,10 @@ def value_of(stat: Any, names: dict[int, str]) -> int | float | str:
 
 def _plane(raw: bytes, at: Field) -> Plane:
     low, high = at.offset, at.offset + at.size
-    serialized, rest = _taken_apart(raw, low, high, _LINES, last=_LINES)
+    serialized, rest = _separated(raw, low, high, _LINES, last=_LINES)
     message = _parsed("Plane", rest)
-    if message.lines:  # behind what the profiler writes after them
-        serialized, rest = _taken_apart(raw, low, high, _LINES)
+    if message.lines:  # more lines after the fields that the profiler writes last
+        serialized, rest = _separated(raw, low, high, _LINES)
         message = _parsed("Plane", rest)
     names = {entry.id: decoded(entry.value.name) for entry in message.stat_metadata}
     lines: list[Line] = []
@@ -272,7 +273,7 @@ def _plane(raw: bytes, at: Field) -> Plane:
 
 
 def _head(raw: bytes, others: Sequence[Field]) -> tuple[int, str, int]:
-    """(id, name, timestamp in ns) of a serialized XLine, by its fields beside the events."""
+    """Return (id, name, timestamp in ns) of an XLine from its fields other than events."""
     numbers = {field.number: field.value for field in others if field.wire == VARINT}
     texts = {field.number: raw[field.offset : field.offset + field.size] for field in others if field.wire == LEN}
     name = texts.get(_NAME) or texts.get(_DISPLAY_NAME, b"")
@@ -298,7 +299,7 @@ def _events(lines: list[Line], raw: bytes, spans: list[Spans]) -> Events:
 
 
 def blocks(raw: bytes, begin: Int64, end: Int64) -> Iterator[tuple[slice, Window, Int64, Int64]]:
-    """Messages in the order of their bytes, some together: (which, their window, begins and ends in it)."""
+    """Yield (rows, window, begins, ends) of blocks of messages; positions are relative to the window."""
     for first in range(0, len(begin), BLOCK):
         rows = slice(first, min(first + BLOCK, len(begin)))
         low, high = int(begin[rows].min()), int(end[rows].max())
@@ -306,9 +307,9 @@ def blocks(raw: bytes, begin: Int64, end: Int64) -> Iterator[tuple[slice, Window
 
 
 def _three_numbers(window: Window, begin: Int64, end: Int64) -> tuple[list[Int64], Int64]:
-    """(metadata_id, offset_ps and duration_ps of XEvents, 0 where missing; where their stats begin).
+    """Return (metadata_id, offset_ps and duration_ps of XEvents, 0 if missing; position of their first stat).
 
-    The profiler writes these numbers first, in this order.
+    The profiler writes these numbers first, in this order; other events are read by ``walk``.
     """
     at, columns = begin.copy(), []
     for number in (METADATA_ID, OFFSET_PS, DURATION_PS):

@@ -1,4 +1,4 @@
-"""The stats of a profile's events: named numbers and texts, read by NumPy for the events that are asked about."""
+"""Reads the stats of a profile's events with NumPy: named numbers and texts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tftracer.trace.arrays.window import Window
 from tftracer.trace.decode.wire import LEN, VARINT, varint, walk
 from tftracer.trace.decode.xplane import DOUBLE, EVENT_STATS, METADATA_ID, REFERENCE, Events, Plane, blocks, decoded
 
-_SEARCHED = 1 << 22  # bytes that are searched together
+_SEARCH_BLOCK = 1 << 22  # bytes that are searched together
 
 
 @dataclass
@@ -24,9 +24,9 @@ class Stat:
 
     plane: Plane
     has: Bool
-    number: Int64  # an integer, or a double's bits; of a reference, the id of the stat's metadata whose name is the text
-    referring: Bool
-    offset: Int64  # of a text in the events' raw bytes
+    number: Int64  # an integer, or a double's bits; for a reference, the id of the stat metadata whose name is the text
+    referring: Bool  # whether it is a reference
+    offset: Int64  # position of a text in the events' raw bytes
     size: Int64
 
     @classmethod
@@ -40,7 +40,7 @@ class Stat:
         return decoded(self.plane.events.raw[self.offset[row] : self.offset[row] + self.size[row]])
 
     def keys(self, hasher: Hasher) -> UInt64:
-        """[rows] the same for the same text, 0 for those that have none."""
+        """Return [rows] keys that are equal for equal texts; 0 for rows without a text."""
         keys = np.zeros(len(self.has), np.uint64)
         direct = np.flatnonzero(self.has & ~self.referring)
         if len(direct):
@@ -55,7 +55,7 @@ class Stat:
 
 
 def alike(*keys: UInt64) -> tuple[Int64, Int64]:
-    """(the group of each row, the first row of each group): rows whose keys are all the same are one group."""
+    """Group rows by equal keys. Return (the group of each row, the first row of each group)."""
     mixed = np.zeros(len(keys[0]), np.uint64)
     for key in keys:
         mixed *= np.uint64(0x9E3779B97F4A7C15)
@@ -66,7 +66,7 @@ def alike(*keys: UInt64) -> tuple[Int64, Int64]:
 
 
 def texts(stat: Stat) -> tuple[Int64, list[str]]:
-    """(which of the texts each row has, the distinct texts); "" for rows that have none."""
+    """Return (index of each row's text, the distinct texts); the text is "" for rows without one."""
     if not len(stat.has):
         return np.zeros(0, np.int64), []
     group, first = alike(stat.keys(Hasher.random()))
@@ -74,7 +74,7 @@ def texts(stat: Stat) -> tuple[Int64, list[str]]:
 
 
 def stats_of(plane: Plane, rows: Int64, names: Sequence[str]) -> dict[str, Stat]:
-    """The named stats of the events ``rows`` (ascending)."""
+    """Read the named stats of the events ``rows`` (ascending)."""
     stats = {name: Stat.missing(plane, len(rows)) for name in names}
     ids = {number: stats[name] for number, name in plane.stat_names.items() if name in stats}
     if not ids or not len(rows):
@@ -106,24 +106,24 @@ def _read_stats(window: Window, start: Int64, end: Int64, owner: Int64, ids: dic
 
 
 def having(plane: Plane, name: str) -> tuple[Int64, Stat]:
-    """(the events that have a stat, ascending; the stat of each)."""
+    """Return (the events that have a stat, ascending; the stat of each)."""
     ids = [number for number, one in plane.stat_names.items() if one == name]
-    each = [_mentioning(plane.events, number) for number in ids]
+    each = [_candidates(plane.events, number) for number in ids]
     rows = each[0] if len(each) == 1 else distinct(concatenated(each))
     stat = stats_of(plane, rows, [name])[name]
     return rows[stat.has], stat.only(stat.has)
 
 
-def _mentioning(events: Events, number: int) -> Int64:
-    """The events with the bytes of a metadata_id of this number in their stats: all that have the stat, and few others."""
+def _candidates(events: Events, number: int) -> Int64:
+    """Return the events whose stats contain the bytes of this metadata_id: all that have the stat, and few others."""
     wanted = np.frombuffer(bytes([METADATA_ID << 3 | VARINT]) + varint(number & (1 << 64) - 1), np.uint8)
     if not len(events):
         return np.zeros(0, np.int64)
     first = int(events.begin.min())
     text = np.frombuffer(events.raw, np.uint8, int(events.end.max()) - first, first)
     candidates = []
-    for low in range(0, max(len(text) - len(wanted) + 1, 0), _SEARCHED):
-        high = min(low + _SEARCHED, len(text) - len(wanted) + 1)
+    for low in range(0, max(len(text) - len(wanted) + 1, 0), _SEARCH_BLOCK):
+        high = min(low + _SEARCH_BLOCK, len(text) - len(wanted) + 1)
         there = text[low:high] == wanted[0]
         for place in range(1, len(wanted)):
             there &= text[low + place : high + place] == wanted[place]
@@ -135,5 +135,5 @@ def _mentioning(events: Events, number: int) -> Int64:
     places += first
     row = np.searchsorted(events.begin, places, "right") - 1
     row = row[(row >= 0) & (places >= events.stats[row]) & (places < events.end[row])]
-    once: Int64 = row[np.append(True, row[1:] != row[:-1])[: len(row)]]  # they ascend
+    once: Int64 = row[np.append(True, row[1:] != row[:-1])[: len(row)]]  # rows ascend
     return once

@@ -1,9 +1,9 @@
-"""A profile (XSpace) into the columns of a ``Trace``: what TensorFlow's and JAX's profiler record of any step, compiled or not.
+"""Decodes a profile (XSpace) of TensorFlow's or JAX's profiler into the columns of a ``Trace``.
 
-Nodes are the ops of the host's threads, eager and asynchronous ones too; the stages of tf.data; what XLA runs on the CPU; a
-GPU's kernels and copies. Ops that put work on a GPU are launches on that GPU. Lines of a device that say again what its streams
-hold become repeating devices. What other threads did beside the step is drawn, and counted nowhere. All else (executor turns,
-Python functions, allocations) is the profiler's account of these, and no node.
+Nodes are the ops of the host's threads, including eager and asynchronous ones; the stages of tf.data; ops that XLA runs on the
+CPU; a GPU's kernels and copies. Ops that launch work on a GPU are launches on that GPU. Lines of a device that repeat its streams
+become repeating devices. Work of other threads is drawn but not counted. Other events (executor turns, Python functions,
+allocations) are not nodes.
 """
 
 from __future__ import annotations
@@ -28,17 +28,16 @@ from tftracer.trace.decode.xplane import DEFINITIONS_PLANE, HOST, PARTITIONS_PLA
 from tftracer.trace.hardware import Hardware
 from tftracer.trace.model import OPS_LEFT_OUT, UNKNOWN_TIME, Content, NodeKind, Trace
 
-#: What waits for a tensor of another device of the process: whatever makes it, that is no communication.
+#: Ops that wait for a tensor of another device of the same process; this is not communication.
 RECEIVES = re.compile(r"_(Host)?Recv")
-#: Characters of the profiler's own messages that are kept.
+#: Maximum characters of the profiler's own messages.
 _MAX_MESSAGES = 2_000
 
 
 def decode_xspace(raw: bytes, communication_ops: str = "") -> Trace:
-    """The trace in a serialized XSpace. Nodes are in the order of planes and lines, the host's first; times as the profiler took
-    them, to the ns, since the step's first op.
+    """Decode a serialized XSpace. Nodes are in the order of planes and lines, the host's first.
 
-    Raises FormatError for what is no XSpace.
+    Raises FormatError for invalid bytes.
     """
     space = read_space(raw)
     nodes, launches, modules = Nodes(), Launches.of(space), Modules(space)
@@ -59,13 +58,13 @@ def decode_xspace(raw: bytes, communication_ops: str = "") -> Trace:
 
 
 def _only_step(space: Space) -> Step | None:
-    """The step that the profile is of; None where it marks none, or several."""
+    """Return the step of the profile; None if it marks no step, or several."""
     steps = steps_of(space)
     return steps[0] if len(steps) == 1 and steps[0].line >= 0 else None
 
 
 def _trace(raw: bytes, space: Space, nodes: Nodes, communication_ops: str, host: HostNodes, has_step: bool) -> tuple[Trace, int]:
-    """With the profile's time at the trace's time 0."""
+    """Return (the trace, the profile's time at the trace's time 0)."""
     start, end, outside = nodes.column("start"), nodes.column("end"), nodes.column("outside") != 0
     timed = together(start, np.ones(len(start), np.bool_))
     if has_step:
@@ -114,8 +113,10 @@ def _trace(raw: bytes, space: Space, nodes: Nodes, communication_ops: str, host:
 
 
 def _beyond(nodes: Nodes, start: Int64, end: Int64, outside: Bool, host: HostNodes) -> Bool:
-    """[nodes] what tf.data does that begins before the step's first op, or ends after its last: work for later steps, or of other
-    threads. None of what an op of the step waited for."""
+    """Return [nodes] whether each is tf.data's work for later steps or other threads.
+
+    Such work begins before the step's first op or ends after its last, and no op of the step waited for it.
+    """
     input_device = [code for code, device in enumerate(nodes.devices.values()) if device.name == TF_DATA]
     of_input = np.isin(nodes.column("device"), input_device)
     own = ~outside & ~of_input
@@ -134,7 +135,7 @@ def _earliest(start: Int64, inside: np.ndarray) -> int:
 
 
 def _join(trace: Trace, origin: int, launches: Launches, of_devices: DeviceNodes, host: HostNodes) -> None:
-    """What the profile says of which node launched which, and of which stage waited for which."""
+    """Set the launches of nodes, and the edges between stages of tf.data and the nodes that waited for them."""
     trace.launch, moment = of_devices.columns(trace.n, launches.host, host.op_rows, host.op_nodes)
     trace.launched_at = np.where(moment == UNKNOWN_TIME, UNKNOWN_TIME, np.maximum(moment - origin, 0))
     if host.waits:
@@ -156,14 +157,14 @@ def _note(trace: Trace, space: Space, step: Step | None) -> None:
 
 
 def epoch_of(space: Space) -> int:
-    """Epoch ns at which the profile's clock stands at 0; 0 where the profile tells the epoch itself, or nothing."""
+    """Return the epoch ns at which the profile's clock is 0; 0 if its times are epoch times, or if it is not known."""
     environment = space.plane("Task Environment")
     begun = environment.stats.get("profile_start_time", 0) if environment else 0
     return begun if isinstance(begun, int) and 0 <= begun <= LATEST_NS else 0
 
 
 def hardware_of(space: Space) -> dict[str, Hardware]:
-    """By the names of their planes, which are the ``parent`` of their streams; those that say nothing are left out."""
+    """Return the known hardware by plane name, which is the ``parent`` of a device's streams."""
     known = {plane.name: _hardware(plane) for plane in space.planes if plane.is_device}
     return {name: hardware for name, hardware in known.items() if hardware != Hardware()}
 
@@ -180,7 +181,7 @@ def _hardware(plane: Plane) -> Hardware:
     )
 
 
-def _within(plane: Plane, name: str, least: float, most: float, unit: float = 1.0) -> float | None:
-    """A stat of a plane; None for one that no device can have."""
+def _within(plane: Plane, name: str, minimum: float, maximum: float, unit: float = 1.0) -> float | None:
+    """Return a stat of a plane; None if it is missing or implausible."""
     value = plane.stats.get(name)
-    return value * unit if isinstance(value, (int, float)) and least <= value <= most else None
+    return value * unit if isinstance(value, (int, float)) and minimum <= value <= maximum else None
