@@ -1,6 +1,6 @@
-"""What TracingServer needs to take part in a job: this process may be the job's hub, and it joins the hub if there is one.
+"""Lets a TracingServer take part in a job: this process may be the job's hub, and it joins the hub if there is one.
 
-May be used from any thread. Nothing in here raises into a training script.
+May be used from any thread. Never raises into a training script.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
     from tftracer.session.live import LiveSession
     from tftracer.web.app import WebServer
 
-#: TracingServer's default port. With it, each process of a host gets a port of its own.
+#: TracingServer's default port. If it is used, each process of a host gets a port of its own.
 DEFAULT_PORT = 9999
 
 
 def port_of(server_port: int, local_rank: int | None) -> int:
-    """The default port plus the local rank, so that rank 0 of each host has the port that users expect."""
+    """Return the default port plus the local rank, so that rank 0 of each host has the port that users expect."""
     return server_port + local_rank if server_port == DEFAULT_PORT and local_rank and local_rank < 10_000 else server_port
 
 
 class JobMembership:
-    """``attach`` it to the web server that has its ``pages``, then ``start`` it."""
+    """A process's part in its job: ``attach`` it to the web server that has its ``pages``, then ``start`` it."""
 
     def __init__(self, recorder: LiveSession, hub: str = "", shared_token: bool = False) -> None:
-        """hub: host:port or URL, as in TFTRACER_HUB; shared_token: the user chose the token, so the hub may have the same."""
+        """hub: host:port or URL, as in TFTRACER_HUB; shared_token: the user set the token, so the hub may have the same."""
         session = recorder.session()
         self._recorder = recorder
         try:
@@ -78,7 +78,7 @@ class JobMembership:
         return addresses
 
     def start(self) -> None:
-        """Joins the job's hub, and again whenever the connection is lost. A second call makes it try at once."""
+        """Join the job's hub, and again whenever the connection is lost. A second call makes it try at once."""
         if self._web is None:
             return
         self._job.addresses = self._addresses(self._web)  # the certificate may have been renewed since the last start
@@ -110,9 +110,7 @@ class JobMembership:
 
 
 def saved_job_pages(path: str, source: SavedSession) -> JobPages:
-    """What shows the job that a session file holds, or the hosts of a folder's profile, in a viewer's server; without routes if
-    there is none.
-    """
+    """Return the pages of the job in a session file, or of the hosts of a folder's profile; no pages if there is none."""
     job = JobServices(Hub("", ""))
     has_job = load_hosts(job, source, path) or load_job(job, path)
     return JobPages(routes(job), job.job_message) if has_job else JobPages()

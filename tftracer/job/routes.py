@@ -1,6 +1,6 @@
 """The hub's part of the HTTP API: the job, its traces, and every process's own page behind the hub's.
 
-As web/handlers.py: the handlers check what they are given and pass it on.
+Like web/handlers.py: the handlers check their arguments and pass them on.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class JobAnswerBase(HubHandler, ApiHandler):
 
 
 class JobAnswerHandler(JobAnswerBase, AnalysisArguments):
-    """An analysis that a job's trace has in common with that of one process."""
+    """An analysis that both a job's trace and a process's trace have."""
 
     def initialize(self, services: Services, job: JobServices, analysis: Analysis) -> None:  # type: ignore[override]
         super().initialize(services, job)
@@ -100,7 +100,7 @@ class JobAnswerHandler(JobAnswerBase, AnalysisArguments):
 
 
 class JobAnalysisHandler(JobAnswerBase):
-    """Which processes are slow: in this step, and over the job's latest traced steps."""
+    """The slow processes: in this step, and over the job's latest traced steps."""
 
     async def get(self, trace: str) -> None:
         traced = self.job.hub.trace(self.number(trace, "trace"))
@@ -122,10 +122,10 @@ class JobFileHandler(HubHandler, Download):
 
 
 class ProcessPageHandler(HubHandler, AppHandler):
-    """The page of another process. It is this server's own page with another base URL: only its API requests are passed on."""
+    """The page of another process: this server's page with another base URL. Only its API requests are forwarded."""
 
     def _split(self) -> tuple[str, str]:
-        """``/job/processes/ID`` and what follows."""
+        """Return ``/job/processes/ID`` and the rest of the path."""
         parts = re.fullmatch(r"(/job/processes/[^/]+)(/.*)?", super().inner_path())
         return (parts[1], parts[2] or "/") if parts else ("", "/")
 
@@ -146,7 +146,7 @@ class ProcessPageHandler(HubHandler, AppHandler):
 
 
 class ProcessApiHandler(HubHandler, Download):
-    """An API request to one process, passed on, and its answer."""
+    """Forwards an API request to one process, and its answer."""
 
     async def get(self, process: str, path: str) -> None:
         with contextlib.suppress(StreamClosedError):
@@ -183,7 +183,7 @@ class ProcessApiHandler(HubHandler, Download):
 
 
 class ProcessFileHandler(ProcessApiHandler):
-    """A process's session as a file. An upload is passed on as it comes: the hub holds a few parts of it."""
+    """A process's session as a file. An upload is forwarded as it arrives: the hub holds only a few parts of it."""
 
     body_type = BINARY
     body_limit = UPLOAD_BYTES
@@ -223,7 +223,7 @@ class ProcessFileHandler(ProcessApiHandler):
 
 
 class ProcessLiveHandler(HubHandler, BrowserSocket):
-    """A process's live messages, passed on."""
+    """Forwards a process's live messages."""
 
     _task: asyncio.Task[None] | None = None
 
@@ -247,7 +247,7 @@ class ProcessLiveHandler(HubHandler, BrowserSocket):
 
 
 def routes(job: JobServices) -> list[Route]:
-    """The hub's routes, to stand before those that answer for everything else."""
+    """Return the hub's routes, which must come before the catch-all routes."""
     of_trace = r"/api/job/traces/(?P<trace>[^/]+)"
     of_process = r"/job/processes/(?P<process>[^/]+)"
     with_job = {"job": job}

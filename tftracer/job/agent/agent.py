@@ -40,9 +40,9 @@ from tftracer.web.worker_threads import WorkerThreads
 
 
 class DaemonExecutor(ThreadPoolExecutor):
-    """For ``loop.set_default_executor``, which takes nothing but a ``ThreadPoolExecutor``. Its threads end with the script.
+    """An executor with daemon threads, for ``loop.set_default_executor``, which only accepts a ``ThreadPoolExecutor``.
 
-    Python waits at its end for the threads of other executors: a name server that does not answer would hold up the end.
+    At exit Python waits for the threads of other executors, so a name server that does not answer would delay the exit.
     """
 
     def __init__(self, name: str, threads: int) -> None:
@@ -53,7 +53,7 @@ class DaemonExecutor(ThreadPoolExecutor):
         return self._daemons.submit(partial(function, *arguments, **named))
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Waits for nothing."""
+        """Return without waiting."""
         self._daemons.stop()
 
 
@@ -106,7 +106,7 @@ class Agent:
                 self._loop.call_soon_threadsafe(self._retry_now.set)
 
     def stop(self) -> None:
-        """Says goodbye to the hub; waits a few seconds at most."""
+        """Say goodbye to the hub; wait a few seconds at most."""
         thread = self._thread
         if thread is None or not thread.is_alive() or os.getpid() != self._source.session()["pid"]:
             return
@@ -145,7 +145,7 @@ class Agent:
             withdraw_hub(*self._published)
 
     async def _try_targets(self, end: asyncio.Event) -> None:
-        """Connects to the first target that is the hub; returns when that connection is over, or none could be made."""
+        """Connect to the first target that is the hub; return when the connection is over, or if no target is the hub."""
         problem = ""
         for target in self._targets():
             try:
@@ -170,7 +170,7 @@ class Agent:
         return [page.target(self._token)]
 
     def _publish(self, page: OwnPage) -> None:
-        """The hub's process writes the file by which the others on this host find it; again when its page has moved."""
+        """In the hub's process: write the file by which processes on this host find the hub, again if its page has moved."""
         if self._published == (self._plan.job, page.port):
             return
         host = page.host if page.is_loopback else socket.gethostname()
@@ -181,7 +181,7 @@ class Agent:
             self._source.add_problem("hub_file", str(problem))
 
     async def _join(self, target: Target, end: asyncio.Event) -> None:
-        """Returns when the connection or this process ends."""
+        """Join the hub at ``target``; return when the connection or this process ends."""
         request = _request(target, self._token)
         connection = await asyncio.wait_for(websocket_connect(request, max_message_size=MEMBER_BYTES), CONNECT_S)
         try:
@@ -197,7 +197,7 @@ class Agent:
             await close(connection)
 
     async def _greet(self, connection: WebSocketClientConnection, target: Target) -> tuple[Channel, str]:
-        """The channel to the hub, and the job's name. The hub learns who this process is only after it has proved itself."""
+        """Return (channel to the hub, the job's name). The hub must prove that it knows the token before it gets the identity."""
         hello = protocol.unpack(await connection.read_message())
         if hello["t"] != "hello":
             raise FormatError("no hub")

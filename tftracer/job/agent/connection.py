@@ -21,7 +21,7 @@ from tftracer.job.wire.handshake import Channel
 from tftracer.job.wire.protocol import Message
 from tftracer.session.source import JobSource
 
-#: A hub that has sent nothing for so long is gone, though its host may not say so; after half of it, it is asked to answer.
+#: A hub that has sent nothing for this long is gone; after half of this time it is asked to answer.
 SILENCE_S = 90.0
 BYE_S = 1.0
 
@@ -53,7 +53,7 @@ class HubConnection:
         self._refused = ""
 
     async def run(self, ended: asyncio.Event) -> None:
-        """Returns when ``ended`` is set or the connection is over. RefusedError, AlteredError: why the connection is over."""
+        """Serve the connection until it is over or ``ended`` is set. Raises RefusedError or AlteredError if that ended it."""
         beating = asyncio.ensure_future(self._beat())
         receiving = asyncio.ensure_future(self._receive())
         leaving = asyncio.ensure_future(ended.wait())
@@ -79,11 +79,11 @@ class HubConnection:
         await self._connection.write_message(self._channel.seal(protocol.pack(kind, **fields)), binary=True)
 
     def _post(self, kind: str, **fields: Any) -> None:
-        """Sends without waiting; what cannot be sent is lost with the connection."""
+        """Send without waiting; if that fails, the message is lost with the connection."""
         asyncio.ensure_future(self._send(kind, **fields)).add_done_callback(_ignore_failure)
 
     async def _beat(self) -> None:
-        """Returns when the hub has been silent for too long."""
+        """Send heartbeats; return when the hub has been silent for too long."""
         while (silent_s := time.monotonic() - self._heard_at) < SILENCE_S:
             runs, session = self._source.runs(), self._source.session()
             fields, who = totals(session, runs, self._rate.update(runs)), identity(session)
@@ -114,7 +114,7 @@ class HubConnection:
 
 
 async def close(connection: WebSocketClientConnection) -> None:
-    """Closes in order, so that no socket is left to a loop that ends."""
+    """Close the connection and wait for it, so that no socket is left when the loop ends."""
     connection.close()
     with contextlib.suppress(Exception):
         while await asyncio.wait_for(connection.read_message(), BYE_S) is not None:

@@ -1,4 +1,4 @@
-"""What a process tells its hub about itself: who it is, once, and how it is doing, in every heartbeat."""
+"""What a process sends its hub about itself: its identity once, and its totals in every heartbeat."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LEDGER_S = 5.0
 
 
 def identity(session: Session) -> Message:
-    """Who the process is. It may change: Horovod's rank is known once Horovod is initialized."""
+    """Return the process's identity. It may change: Horovod's rank is known only after Horovod is initialized."""
     return {
         "id": session["id"],
         "title": process_title(session["place"], session["pid"]),
@@ -31,7 +31,7 @@ def identity(session: Session) -> Message:
 
 @functools.lru_cache(maxsize=4)
 def machine_clock(host: str) -> str:
-    """An id of this machine's clock, the same for all of its processes until it is rebooted; "" if it cannot be told."""
+    """Return an id of this machine's clock, the same for all its processes until a reboot; "" if not known."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
     except (OSError, ValueError):
@@ -40,7 +40,7 @@ def machine_clock(host: str) -> str:
 
 
 def totals(session: Session, runs: list[Run], steps_per_s: float | None) -> Message:
-    """How the process is doing: totals over all runs, so that a heartbeat has one size however many runs there are."""
+    """Return totals over all runs, so that the size of a heartbeat does not depend on the number of runs."""
     steps = sum(run["steps"] for run in runs)
     step_time_s = sum(map(total_s, runs))
     between = [(run["steps"], run["between_steps_s"]) for run in runs if run["between_steps_s"] is not None]
@@ -58,7 +58,7 @@ def totals(session: Session, runs: list[Run], steps_per_s: float | None) -> Mess
 
 
 def _slow(runs: list[Run]) -> Message:
-    """How many slow steps there were, and what is said of those of the run that had the most."""
+    """Return the number of slow steps, and the text of the run with the most slow steps."""
     largest = max(runs, key=lambda run: run["slow_steps"]["count"], default=None)
     return {
         "slow_steps": sum(run["slow_steps"]["count"] for run in runs),
@@ -67,21 +67,21 @@ def _slow(runs: list[Run]) -> Message:
 
 
 def _slow_text(run: Run) -> str:
-    """Why a rank waits is in its trace."""
+    """Return a run's text about slow steps, with the headline of the trace that explains them."""
     text, trace_id = run["slow_steps"]["text"], run["slow_steps"]["trace_id"]
     trace = next((trace for trace in run["traces"] if trace["id"] == trace_id), None)
     return f"{text}. {trace_text(trace['id'], trace['step'], trace['headline'])}" if trace and trace["headline"] else text
 
 
 class TimeSpent:
-    """Where the process's wall time went, added up again every few seconds."""
+    """The ledger of the process's wall time, computed again every few seconds."""
 
     def __init__(self) -> None:
         self._parts: dict[str, float] = {}
         self._next = 0.0
 
     def update(self, source: JobSource) -> dict[str, float]:
-        """Seconds of each part of the ledger; empty where nothing is known."""
+        """Return the seconds of each part of the ledger; empty if nothing is known."""
         if time.monotonic() >= self._next:
             self._next = time.monotonic() + LEDGER_S
             self._parts = {part["kind"]: part["duration_s"] for part in source.ledger()["parts"]}
@@ -89,13 +89,13 @@ class TimeSpent:
 
 
 class StepRate:
-    """Steps a second since the last call."""
+    """Computes steps per second since the last call."""
 
     def __init__(self) -> None:
         self._last: tuple[float, int] | None = None
 
     def update(self, runs: list[Run]) -> float | None:
-        """None at the first call."""
+        """Return steps per second; None at the first call."""
         steps, now, last = sum(run["steps"] for run in runs), time.monotonic(), self._last
         self._last = (now, steps)
         return (steps - last[1]) / (now - last[0]) if last is not None and now > last[0] else None

@@ -1,7 +1,7 @@
 """Answers the hub's requests to this process: the bytes of a trace, and HTTP requests and live messages of its own page.
 
-Requests to the own page block, on a few threads. Parts are sent as the hub takes them, so a slow reader costs a few parts of
-memory however much it downloads. All methods run on the agent's loop unless they say otherwise.
+Requests to this process's page block, on a few threads. Parts are sent only as fast as the hub takes them, so a slow reader costs
+the memory of a few parts, however much it downloads. All methods run on the agent's loop unless they say otherwise.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class OpenRequest:
 
 
 class Proxy:
-    """``send`` sends a message to the hub, and returns when it has left."""
+    """Answers requests. ``send`` sends a message to the hub, and returns when it has left."""
 
     def __init__(self, source: JobSource, own_page: Callable[[], OwnPage | None], send: Callable[..., Awaitable[None]]) -> None:
         self._source = source
@@ -57,7 +57,7 @@ class Proxy:
         self._workers: WorkerThreads | None = None
 
     def handle(self, message: Message) -> None:
-        """A message of the hub."""
+        """Handle a message of the hub."""
         kind, request = message["t"], number(message, "request")
         answer = {"fetch": self._fetch, "http": self._http, "socket": self._socket}.get(kind)
         open_request = self._open.get(request)
@@ -85,7 +85,7 @@ class Proxy:
     async def _answer(self, answer: Callable[[int, Message], Awaitable[None]], request: int, message: Message) -> None:
         try:
             await answer(request, message)
-        except Exception as problem:  # the hub must not wait for an answer that will not come
+        except Exception as problem:  # otherwise the hub would wait for ever
             with contextlib.suppress(Exception):
                 await self._send("error", request=request, message=f"{problem or type(problem).__name__}"[:1000])
         finally:
@@ -96,7 +96,7 @@ class Proxy:
     # ---------------------------------------------------------------------------------------------------- the requests
 
     async def _fetch(self, request: int, message: Message) -> None:
-        """A trace's RunMetadata, from the session itself: the own page need not be up."""
+        """Send a trace's RunMetadata, from the session itself: this process's page need not run."""
         trace_id = number(message, "trace")
         raw = await self._work(lambda: self._source.trace_bytes(trace_id))
         for at in range(0, len(raw), PART_BYTES):
@@ -104,7 +104,7 @@ class Proxy:
         await self._send("part", request=request, data=b"", last=True)
 
     async def _http(self, request: int, message: Message) -> None:
-        """A request to the own page, with its own token."""
+        """Make a request to this process's page, with its own token."""
         page = self._page()
         given = message.get("body")
         body: Body = given if isinstance(given, bytes) else b""
@@ -122,7 +122,10 @@ class Proxy:
             answer.close()
 
     def _streamed_body(self, request: int) -> Iterator[bytes]:
-        """The parts of the request's body as they come, for a worker thread; each that was taken is reported to the hub."""
+        """Return an iterator over the parts of the request's body, for a worker thread.
+
+        Each part taken is reported to the hub.
+        """
         loop, parts = asyncio.get_running_loop(), self._open[request].body
 
         def taken() -> Iterator[bytes]:
@@ -139,12 +142,12 @@ class Proxy:
             await self._send("more", request=request)
 
     async def _socket(self, request: int, message: Message) -> None:
-        """The live messages of the own page, each in pieces: a session of many runs has long ones."""
+        """Forward the live messages of this process's page, each in pieces: a session of many runs has long ones."""
         page = self._page()
         url = f"{'wss' if page.secure else 'ws'}://{page.address}{page.path}/api/live"
         headers = {"Authorization": f"Bearer {page.token}"}
-        asked = HTTPRequest(url, headers=headers, ssl_options=page.tls_context(), connect_timeout=5)
-        connection = await websocket_connect(asked, max_message_size=1 << 30)
+        socket_request = HTTPRequest(url, headers=headers, ssl_options=page.tls_context(), connect_timeout=5)
+        connection = await websocket_connect(socket_request, max_message_size=1 << 30)
         try:
             while isinstance(live := await connection.read_message(), str):
                 data = live.encode()
@@ -172,7 +175,7 @@ class Proxy:
 
 
 def _ask(page: OwnPage, method: str, path: str, headers: dict[str, str], body: Body) -> http.client.HTTPResponse:
-    """The head of the answer; its body is to be read. Blocks: on a worker thread."""
+    """Make a request and return the response, whose body is still to be read. Blocks: runs on a worker thread."""
     if not path.startswith("/api/") or any(c in path for c in "\r\n\0 "):
         raise UnknownError("Only requests to a process's API are passed on.")
     connection: http.client.HTTPConnection
@@ -186,7 +189,9 @@ def _ask(page: OwnPage, method: str, path: str, headers: dict[str, str], body: B
     if not isinstance(body, bytes):
         kept.update({"Content-Length": length} if length else {"Transfer-Encoding": "chunked"})
     try:
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # refused before its end: the answer says why
+        with contextlib.suppress(
+            BrokenPipeError, ConnectionResetError
+        ):  # rejected before the end of the body: the answer says why
             connection.request(method, page.path + path, body or None, kept, encode_chunked=not length)
         return connection.getresponse()
     except BaseException:

@@ -1,4 +1,4 @@
-"""The steps that this process traces for its job, from the hub's request to the stored trace. On the agent's loop."""
+"""Traces steps for the job, from the hub's request to the stored trace. Runs on the agent's loop."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from tftracer.session.process.launcher import tf_config
 from tftracer.session.source import JobSource
 from tftracer.session.steps.statistics import total_s
 
-#: A step that passed so long ago without a trace will not have one any more.
+#: A step that passed this long ago without a trace will not get one.
 MISSED_AFTER_S = 30.0
-#: If no trace with the step's number has come by then, one with a lower number may be the step's.
+#: If there is no trace with the step's number after this time, one with a lower number may be the step's.
 LOWER_NUMBER_AFTER_S = 2.0
-#: How many of the latest traces are remembered, to tell a new one from an update of an old one.
+#: The number of latest traces that are remembered, to recognize updates of known traces.
 MAX_SEEN = 1000
 
 
@@ -35,8 +35,8 @@ class WatchedStep:
     job_trace: int
     run_title: str
     step: int
-    uncounted: int  # steps that had begun and that the session had not counted when it was asked
-    lower_numbered: int = 0  # id of a trace of this run whose number is a little lower: it may be the one
+    uncounted: int  # steps that had begun but that the session had not counted at the time of the request
+    lower_numbered: int = 0  # id of a trace of this run with a slightly lower number, which may be this step's
     passed_at: float | None = None
     summed_up: bool = False  # whether the hub has been sent the trace's summary
 
@@ -51,7 +51,7 @@ class StepWatch:
         self._seen: OrderedDict[int, WatchedStep | None] = OrderedDict()  # trace id -> the step whose trace it is
 
     def subscribe(self) -> Callable[[], None]:
-        """Follow the session's traces from now on; returns what ends that."""
+        """Follow the session's traces from now on; return a function that stops it."""
         loop = asyncio.get_running_loop()
 
         def stored(message: LiveMessage) -> None:  # on the thread that stored it
@@ -62,7 +62,7 @@ class StepWatch:
         return self._source.subscribe(stored)
 
     def handle(self, message: Message) -> None:
-        """``prepare``, ``trace`` or ``take_back``."""
+        """Handle ``prepare``, ``trace`` or ``take_back``."""
         kind, job_trace = message["t"], number(message, "job_trace")
         if kind == "prepare":
             self._prepare(job_trace, text(message, "run_title"))
@@ -74,7 +74,7 @@ class StepWatch:
                 self._source.request_trace_at(watched.run_title, watched.step)
 
     def _prepare(self, job_trace: int, title: str) -> None:
-        """Says how many steps of the run have begun; without a title, of the run that takes most of this process's time."""
+        """Report how many steps of the run have begun; without a title, of the run that takes most of this process's time."""
         begun, runs = self._source.steps_begun(), self._source.runs()
         live = [run for run in runs if run["title"] in begun and (not title or run["title"] == title)]
         run = max(live, key=total_s, default=None)
@@ -98,7 +98,7 @@ class StepWatch:
             self._post("late", job_trace=job_trace)
 
     def _stored(self, record: TraceRecord) -> None:
-        """A trace is announced when it is stored and again when its summary is known: both are reported to the hub."""
+        """Report a trace to the hub when it is stored, and again when its summary is known."""
         if record["id"] in self._seen:
             watched = self._seen[record["id"]]
             if watched is not None and is_analyzed(record) and not watched.summed_up:
@@ -113,7 +113,10 @@ class StepWatch:
                 self._match(watched, record)
 
     def _match(self, watched: WatchedStep, record: TraceRecord) -> None:
-        """The user may have traced a step just before; and numbers differ if some of the run's steps had other options."""
+        """Check whether a trace is the step's.
+
+        The user may have traced a step just before, and numbers differ if some of the run's steps had other options.
+        """
         if record["step"] is None:
             return
         if record["step"] == watched.step:
@@ -132,7 +135,7 @@ class StepWatch:
         self._post("traced", job_trace=watched.job_trace, step=watched.step, record=plain)
 
     def check(self, runs: list[Run]) -> None:
-        """Gives up steps that passed without a trace, because the disk was full for example."""
+        """Give up steps that passed without a trace, for example because the disk was full."""
         begun, now = self._source.steps_begun(), time.monotonic()
         for watched in list(self._watched.values()):
             if begun.get(watched.run_title, 0) < watched.step:
@@ -147,7 +150,7 @@ class StepWatch:
 
 
 def uncounted_steps(title: str, runs: list[Run], begun: dict[str, int]) -> int:
-    """Steps of a run that have begun and that the session has not counted, or has counted for another run.
+    """Return the number of steps of a run that have begun but that the session has not counted, or has counted for another run.
 
     ``runs`` must not be newer than ``begun``.
     """
@@ -155,14 +158,14 @@ def uncounted_steps(title: str, runs: list[Run], begun: dict[str, int]) -> int:
 
 
 def _lower_numbered(watched: WatchedStep, runs: list[Run], begun: dict[str, int]) -> TraceRecord | None:
-    """The trace that may be the one, if its number is lower by no more than the steps that are not counted."""
+    """Return the trace with a lower number, if the difference is at most the number of uncounted steps."""
     traces = (trace for run in runs for trace in run["traces"] if trace["id"] == watched.lower_numbered)
     lowest = watched.step - uncounted_steps(watched.run_title, runs, begun)
     return next((trace for trace in traces if (trace["step"] or 0) >= lowest), None)
 
 
 def steps_per_s(run: Run) -> float | None:
-    """While the run is active: from its median step and the median pause between steps."""
+    """Return the steps per second of an active run, from its median step and the median pause between steps."""
     pause_s: Any = run["between_steps_s"] or 0.0
     step_s = (run["p50_s"] or run["mean_s"] or 0.0) + pause_s
     return 1.0 / step_s if step_s > 0 else None

@@ -71,14 +71,14 @@ class JobAnswers:
         self._lock = threading.RLock()
 
     def observations_for(self, owners: Owners) -> list[Observation]:
-        """This step's observations of the clocks, in the numbers of another step's owners; without those it does not have."""
+        """Return this step's observations of the clocks, numbered by another step's owners; without owners it does not have."""
         index = {title: i for i, title in enumerate(owners.titles)}
         number = [index.get(title, -1) for title in self.owners.titles]
         kept = [o for o in self.observations if number[o.a] >= 0 and number[o.b] >= 0]
         return [Observation(number[o.a], number[o.b], o.at_ns, o.offset_ns, o.sigma_ns, o.matches) for o in kept]
 
     def _arrivals(self) -> Int64:
-        """[collectives, sources] when each process reached each collective, on the reference clock; MISSING if it did not."""
+        """[collectives, sources] the time at which each process reached each collective, on the reference clock, or MISSING."""
         arrivals = self.collectives.start.copy()
         for i in range(len(self.sources)):
             present = arrivals[:, i] != MISSING
@@ -86,7 +86,7 @@ class JobAnswers:
         return arrivals
 
     def _is_known(self, owner: int) -> bool:
-        """Whether anything ties the owner's clock to the reference's."""
+        """Return whether the offset of the owner's clock from the reference clock is known."""
         return bool(np.isfinite(self.clocks[owner].sigma_ns))
 
     @property
@@ -102,7 +102,7 @@ class JobAnswers:
         return 2 * max((e for e in errors if np.isfinite(e)), default=0.0)
 
     def answer(self, analysis: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        """An analysis of ``contract/analyses.py``: the job's own method where there is one, else that of the merged trace."""
+        """Return an analysis of ``contract/analyses.py``, by the job's own method if there is one, else of the merged trace."""
         answer: Mapping[str, Any] = getattr(self if hasattr(self, analysis) else self.answers, analysis)(**arguments)
         return answer
 
@@ -136,7 +136,7 @@ class JobAnswers:
         return {"sentences": sentences, "step_ns": length, "whole_ns": length, "findings": self.findings()}
 
     def node(self, index: int) -> NodeDetail:
-        """A node's details from the process that recorded it, in the merged trace's numbers and times."""
+        """Return a node's details from the process that recorded it, with the merged trace's numbers and times."""
         try:
             source, inner = self.merged.locate(index)
         except IndexError:
@@ -173,14 +173,14 @@ class JobAnswers:
         ]
 
     def _links(self) -> tuple[list[Link], list[JobTensor]]:
-        """Bytes and waits for each link and each tensor."""
+        """Return bytes and waiting time of each link and each tensor."""
         with self._lock:
             if self._link_cache is None:
                 self._link_cache = links_and_tensors(self.sources, self._source_answers, self.merged)
             return self._link_cache
 
     def _sizes(self) -> list[float | None]:
-        """[collectives] bytes; None where the traces do not say."""
+        """Return [collectives] bytes; None: not known."""
         with self._lock:
             if self._size_cache is None:
                 self._size_cache = result_bytes(self.sources, self.collectives, MAX_COLLECTIVES)
@@ -209,13 +209,13 @@ class JobAnswers:
         }
 
     def findings(self) -> list[Finding]:
-        """What the merged trace lacks, and what its processes' traces lack."""
+        """Return what the merged trace and its processes' traces lack."""
         clocks = clock_findings(self.owners.titles, self.clocks, self._shared_clocks, self.collectives)
         return [*missing_processes(self._missing), *clocks, *process_findings(self.sources)]
 
 
 class _Merged(Answers):
-    """The analyses of the merged trace, with the job's findings in place of those that it would have as a single trace."""
+    """The analyses of the merged trace, with the job's findings instead of those of a single trace."""
 
     def __init__(self, job: JobAnswers, context: TraceContext, trace_id: int) -> None:
         super().__init__(None, context, trace=job.merged.trace, trace_id=trace_id)
@@ -225,7 +225,7 @@ class _Merged(Answers):
         return self._job.findings()
 
     def critical_path(self, with_slack: bool = False, most: int = MAX_STEPS) -> CriticalPath:
-        """Without slack: of nodes of other processes little is known."""
+        """Return the path without slack: too little is known about nodes of other processes."""
         answer = super().critical_path(most=most)
         has_it = any(f["code"] == NO_GRAPHS["code"] for f in answer["findings"])
         return {**answer, "findings": [*answer["findings"], *(() if has_it else [NO_GRAPHS])]}

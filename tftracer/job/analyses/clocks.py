@@ -49,9 +49,10 @@ class Observation:
 
 @dataclass(frozen=True)
 class Clock:
-    """A process's clock against the reference's: ahead by ``offset_ns`` when that shows ``at_ns``, ``drift`` more a nanosecond.
+    """A process's clock relative to the reference clock.
 
-    ``sigma_ns`` is the standard error at ``at_ns``; infinite (with offset 0) where nothing ties the process to the reference.
+    It is ahead by ``offset_ns`` when the reference shows ``at_ns``, and ``drift`` ns more for each ns after that. ``sigma_ns`` is
+    the standard error at ``at_ns``; infinite (with offset 0) if the offset is not known.
     """
 
     at_ns: int
@@ -61,17 +62,17 @@ class Clock:
     matches: int = 0
 
     def ahead(self, times: Int64) -> Float64:
-        """[n] how far this clock is ahead of the reference at its own ``times``, ns."""
+        """Return [n] by how many ns this clock is ahead of the reference at its own ``times``."""
         on_reference = ((times - self.at_ns).astype(np.float64) - self.offset_ns) / (1.0 + self.drift)
         return np.asarray(self.offset_ns + self.drift * on_reference)
 
     def to_reference(self, times: Int64) -> Int64:
-        """[n] this clock's times as the reference clock would have shown them."""
+        """Convert [n] times of this clock to the reference clock."""
         return times - np.rint(self.ahead(times)).astype(np.int64)
 
 
 def from_ends(a: int, b: int, ends_a: Int64, ends_b: Int64) -> list[Observation]:
-    """From ends of collectives: ``ends_a[i]`` and ``ends_b[i]`` are of the same collective."""
+    """Return observations from ends of collectives: ``ends_a[i]`` and ``ends_b[i]`` are of the same collective."""
     order = np.argsort(ends_a, kind="stable")
     at, difference = ends_a[order], (ends_b - ends_a)[order]
     batch = np.concatenate([[0], np.cumsum(np.diff(at) > BATCH_GAP_NS)]) if len(at) else np.zeros(0, np.int64)
@@ -85,7 +86,7 @@ def from_ends(a: int, b: int, ends_a: Int64, ends_b: Int64) -> list[Observation]
 
 
 def _median_observation(a: int, b: int, at: Int64, difference: Int64, matches: int) -> Observation:
-    """A window's median; its error comes from the scatter, with a lower bound where there are few ends."""
+    """Return the median of a window. Its error comes from the scatter, with a lower bound if there are few ends."""
     middle = float(np.median(difference))
     spread = MAD_TO_SIGMA * float(np.median(np.abs(difference - middle)))
     sigma = MEDIAN_TO_MEAN * spread / np.sqrt(len(difference))
@@ -96,10 +97,10 @@ def _median_observation(a: int, b: int, at: Int64, difference: Int64, matches: i
 
 
 def from_sends(a: int, b: int, there: tuple[Int64, Int64], back: tuple[Int64, Int64]) -> list[Observation]:
-    """From messages: ``there`` holds (sent on a's clock, received on b's), ``back`` (sent on b's, received on a's).
+    """Return observations from messages: ``there`` is (sent on a's clock, received on b's), ``back`` the other direction.
 
-    ``received_b - sent_a`` is the difference plus a delay: its least value bounds the difference from above, and the way back
-    from below. With only one direction the delay is unknown; the median scatter is then taken for the error.
+    ``received_b - sent_a`` is the difference plus a delay: its minimum is an upper bound of the difference, and the other
+    direction gives a lower bound. With only one direction the delay is unknown; then the median scatter is used as the error.
     """
     count = len(there[0]) + len(back[0])
     if not count:
@@ -115,14 +116,14 @@ def from_sends(a: int, b: int, there: tuple[Int64, Int64], back: tuple[Int64, In
 
 
 def _windows(witnesses: int) -> list[slice]:
-    """Parts of at least 8 witnesses each, at most WINDOWS of them."""
+    """Return at most WINDOWS parts of at least 8 witnesses each."""
     parts = max(1, min(WINDOWS, witnesses // 8)) if witnesses else 0
     edges = np.linspace(0, witnesses, parts + 1).astype(int)
     return [slice(int(edges[i]), int(edges[i + 1])) for i in range(parts)]
 
 
 def estimate(observations: Sequence[Observation], processes: int, shared: Sequence[str] = ()) -> list[Clock]:
-    """[processes] every clock against that of the first process, the reference, along the most precise chain of pairs.
+    """Return [processes] every clock relative to the first process's, the reference, by the most precise chain of pairs.
 
     ``shared``: [processes] an id of the machine's clock, "" if it is not known.
     """
@@ -135,7 +136,7 @@ def estimate(observations: Sequence[Observation], processes: int, shared: Sequen
         pairs[a, b] = []
     for (a, b), seen in pairs.items():
         clock = _line(seen, at_ns) if seen else Clock(at_ns)
-        if shared and shared[a] == shared[b] != "":  # whatever the ends say: a process without a CPU notices them later
+        if shared and shared[a] == shared[b] != "":  # ends may differ, because a process without a CPU notices them later
             clock = Clock(at_ns, 0.0, 0.0, RESOLUTION_NS, clock.matches)
         edges[a].append((b, clock))
         edges[b].append((a, Clock(at_ns, -clock.offset_ns, -clock.drift, clock.sigma_ns, clock.matches)))
@@ -143,7 +144,7 @@ def estimate(observations: Sequence[Observation], processes: int, shared: Sequen
 
 
 def _unseen(pairs: Iterable[tuple[int, int]], shared: Sequence[str]) -> list[tuple[int, int]]:
-    """Processes without any observation, each paired with the first that has the same machine clock."""
+    """Pair each process without observations with the first process that has the same machine clock."""
     observed = {process for pair in pairs for process in pair}
     first: dict[str, int] = {}
     for process, clock in enumerate(shared):
@@ -152,7 +153,7 @@ def _unseen(pairs: Iterable[tuple[int, int]], shared: Sequence[str]) -> list[tup
 
 
 def _line(seen: Sequence[Observation], at_ns: int) -> Clock:
-    """A weighted line through a pair's observations, robust against outliers (Huber), with a prior on the drift."""
+    """Fit a weighted line through a pair's observations, robust against outliers (Huber), with a prior on the drift."""
     time = np.array([o.at_ns - at_ns for o in seen], np.float64)
     offset = np.array([o.offset_ns for o in seen])
     sigma = np.array([o.sigma_ns for o in seen])
@@ -166,7 +167,7 @@ def _line(seen: Sequence[Observation], at_ns: int) -> Clock:
 
 
 def _huber(time: Float64, offset: Float64, sigma: Float64, prior: float) -> tuple[Float64, Float64, Float64]:
-    """``([offset, slope], their standard errors, [n] residuals in sigmas)`` of a line whose slope is 0 give or take ``prior``."""
+    """Return ``([offset, slope], their standard errors, [n] residuals in sigmas)`` of a line. Slope prior: 0 ± ``prior``."""
     base = sigma**-2.0
     weight = base
     for _ in range(20):
@@ -179,7 +180,7 @@ def _huber(time: Float64, offset: Float64, sigma: Float64, prior: float) -> tupl
 
 
 def _chains(edges: dict[int, list[tuple[int, Clock]]], processes: int, at_ns: int) -> list[Clock]:
-    """The most precise chain from process 0, the reference, to each (Dijkstra over the variances), with the offsets added up."""
+    """Return each clock by the most precise chain from process 0 (Dijkstra over variances), with the offsets summed."""
     clocks = [Clock(at_ns) for _ in range(processes)]
     queue: list[tuple[float, int, Clock]] = [(0.0, 0, Clock(at_ns, 0.0, 0.0, 0.0, 0))]
     done: set[int] = set()

@@ -1,4 +1,4 @@
-"""What a step of a job lacks: processes, knowledge of the clocks, and what the traces of its processes lack. Pure."""
+"""Findings about a step of a job: missing processes, unknown clocks, and the findings of its processes' traces. Pure."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tftracer.job.analyses.process_traces import ProcessTrace
 from tftracer.trace.units import duration
 from tftracer.trace.verdict.finding import GRAVITY
 
-#: At most so many processes are listed by name, and so many messages of one finding.
+#: Limits: processes that are listed by name; messages of one finding.
 MAX_NAMES, MAX_MESSAGES = 10, 3
-#: Findings of one process's trace that do not hold for the merged one: here the clocks are aligned.
+#: Findings of single traces that are not true for the merged trace, whose clocks are aligned.
 NOT_MERGED = frozenset(("clocks_apart",))
-#: The merged trace has the nodes of its traces, not their graphs.
+#: The merged trace has the nodes of its traces but not their graphs.
 NO_GRAPHS: Finding = {
     "code": "no_partition_graph",
     "severity": "info",
@@ -44,7 +44,7 @@ def missing_processes(missing: Mapping[str, str]) -> list[Finding]:
 
 
 def clock_findings(titles: Sequence[str], clocks: Sequence[Clock], shared: Sequence[str], met: Collectives) -> list[Finding]:
-    """How well the clocks are known. ``titles``, ``clocks``, ``shared``: [owners], the first is the reference."""
+    """Return how well the clocks are known. ``titles``, ``clocks``, ``shared``: [owners]; the first is the reference."""
     if len(clocks) < 2:
         return []
     unknown = [title for title, clock in zip(titles, clocks) if not np.isfinite(clock.sigma_ns)]
@@ -81,7 +81,7 @@ def _unknown_clocks(titles: Sequence[str]) -> Finding:
 
 
 def process_findings(traces: Sequence[ProcessTrace]) -> list[Finding]:
-    """What the processes' traces lack: one finding for each code, the most severe first, that names the processes."""
+    """Combine the findings of the processes' traces: one per code, which names the processes; most severe first."""
     messages: dict[str, dict[str, list[str]]] = {}  # code -> message -> titles
     most_severe: dict[str, Finding] = {}
     for trace in traces:

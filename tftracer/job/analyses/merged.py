@@ -36,7 +36,7 @@ class Merged:
 
 
 def merge(aligned: Sequence[AlignedTrace], owners: Owners) -> Merged:
-    """One trace of all sources; its origin is the earliest start on the reference clock."""
+    """Merge all sources into one trace; its origin is the earliest start on the reference clock."""
     traces = [a.source.trace for a in aligned]
     origin = origin_of(aligned)
     first = np.cumsum([0, *(t.n for t in traces)])
@@ -76,7 +76,7 @@ def merge(aligned: Sequence[AlignedTrace], owners: Owners) -> Merged:
 
 
 def _launches(traces: Sequence[Trace], first: Int64) -> Int64 | None:
-    """What profiles tell of them; None where there is no profile: then they are told by name."""
+    """Return the launches recorded in profiles; None without a profile: then launches are found by name."""
     if all(trace.launch is None for trace in traces):
         return None
     each = [physical_devices.launch_of(trace).astype(np.int64) for trace in traces]
@@ -84,27 +84,27 @@ def _launches(traces: Sequence[Trace], first: Int64) -> Int64 | None:
 
 
 def _devices(aligned: Sequence[AlignedTrace], owners: Owners) -> tuple[list[Device], dict[str, str]]:
-    """Each source's devices under names of their own, and the owner of each."""
+    """Return each source's devices with distinct names, and the owner of each."""
     devices, groups = [], {}
     for i, a in enumerate(aligned):
         for device, owner in zip(a.source.trace.devices, owners.of_device[i]):
             title = _title(device, owners.titles[owner], a.source.title)
             parent = f"{a.source.title} {device.parent or device.name}"
             name = f"{a.source.title} {device.name}"
-            # job and task number the owners, so that the layout keeps each owner's lanes together, in their order
+            # job and task are the owner's number, so that the layout keeps each owner's lanes together and in order
             devices.append(replace(device, name=name, title=title, parent=parent, job="job", task=owner))
             groups[devices[-1].name] = owners.titles[owner]
     return devices, groups
 
 
 def _title(device: Device, owner: str, recorder: str) -> str:
-    """The group says whose lane it is; what is left to say is the unit, and of a server's lane for whom it worked."""
+    """Return the title of a lane without its owner, which the group shows; for a server's lane with its client."""
     unit = device.title[len(owner) + 1 :] if device.title.startswith(f"{owner} ") else device.title
     return unit if owner == recorder else f"{unit} for {recorder}"
 
 
 def _shifted(traces: Sequence[Trace], shift: Sequence[Int64], column: Callable[[Trace], Int64]) -> Int64:
-    """A time column moved as its nodes' starts were; unknown times stay unknown, nothing precedes time 0."""
+    """Shift a time column like the starts of its nodes; unknown times stay unknown, others are at least 0."""
     moved = []
     for trace, by in zip(traces, shift):
         times = column(trace)
@@ -119,7 +119,7 @@ def _numbered(columns: Sequence[Int32], sizes: Sequence[int]) -> Int32:
 
 
 def _joined(tables: Sequence[StringTable], codes: Sequence[Int32]) -> tuple[StringTable, Int32]:
-    """One table of the distinct strings of all. Ranks usually run the same graph, so an equal table is reused."""
+    """Join the string tables. Ranks usually run the same graph, so equal tables are reused."""
     if not tables:
         return StringTable.of([]), np.zeros(0, np.int32)
     place: dict[str, int] = {}

@@ -1,7 +1,7 @@
-"""The traces that the processes of a job recorded of one step, and which process each of their nodes ran on. Pure.
+"""The traces of one step from the processes of a job, and the process on which each of their nodes ran. Pure.
 
-A Horovod rank's trace holds that rank's nodes. A worker's trace of a parameter-server step holds nodes of the servers, too, timed
-by the servers' clocks. So each node has an *owner*: the process on which it ran.
+A Horovod rank's trace has only that rank's nodes. A worker's trace of a parameter-server step also has nodes of the servers,
+timed by the servers' clocks. So each node has an *owner*: the process on which it ran.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from tftracer.job.analyses.clocks import Clock
 from tftracer.trace.arrays.types import Int64
 from tftracer.trace.model import Device, DeviceKind, NodeKind, Trace
 
-#: The job in the device names of a process that is in no cluster.
+#: The job in the device names of a process without a cluster.
 NO_CLUSTER = ("", "localhost")
 
 
 @dataclass(frozen=True)
 class ProcessTrace:
-    """What one process recorded of the step."""
+    """One process's trace of the step."""
 
-    process: str  # the hub's id of it
+    process: str  # the hub's id of the process
     title: str  # "rank 0", "worker/1"
     trace: Trace
     findings: Sequence[Finding] = ()  # what the trace lacks
@@ -32,7 +32,7 @@ class ProcessTrace:
 
 @dataclass(frozen=True)
 class Owners:
-    """The owners of all nodes of a step: the processes that recorded it, then those seen only in their traces (``ps/0``)."""
+    """The owners of all nodes of a step: the processes that recorded it, then those that only appear in traces (``ps/0``)."""
 
     titles: list[str]
     of_trace: list[int]  # [traces] the owner that recorded it
@@ -54,7 +54,10 @@ class Owners:
 
 
 def _owner(device: Device, recorder: str) -> str:
-    """The process that a device belongs to. The names of GPU streams hold no job: only their own process records them."""
+    """Return the process that a device belongs to.
+
+    GPU streams have no job in their names: only their own process records them.
+    """
     if device.job in NO_CLUSTER or device.kind in (DeviceKind.STREAM, DeviceKind.MEMCPY, DeviceKind.REPEAT):
         return recorder
     owner = f"{device.job}/{device.task}"
@@ -71,7 +74,7 @@ class AlignedTrace:
     owner: Int64  # [n]
 
     def since(self, origin_ns: int) -> tuple[Int64, Int64]:
-        """[n] starts and ends as a trace with this origin has them. A node without a time keeps its mark of that."""
+        """Return [n] starts and ends relative to ``origin_ns``. Unknown times stay unknown."""
         trace = self.source.trace
         start, end = (
             np.where(trace.drawn, moved - origin_ns, own) for moved, own in ((self.start, trace.start), (self.end, trace.end))
@@ -80,18 +83,18 @@ class AlignedTrace:
 
 
 def origin_of(traces: Sequence[AlignedTrace]) -> int:
-    """The earliest start of a node of the step: time 0 of what is shown of these traces."""
+    """Return the earliest start of all nodes: time 0 of the merged trace."""
     starts = [each.start[each.source.trace.drawn & (each.source.trace.kind != NodeKind.OUTSIDE)] for each in traces]
     return min((int(start.min()) for start in starts if len(start)), default=traces[0].source.trace.origin_ns if traces else 0)
 
 
 def owners_of_nodes(source: ProcessTrace, of_device: Sequence[int]) -> Int64:
-    """[n] each node's owner."""
+    """Return [n] each node's owner."""
     return np.asarray(of_device, np.int64)[source.trace.device] if source.trace.n else np.zeros(0, np.int64)
 
 
 def align(traces: Sequence[ProcessTrace], owners: Owners, clocks: Sequence[Clock]) -> list[AlignedTrace]:
-    """Every node's times as the reference clock would have shown them. ``clocks``: [owners]."""
+    """Convert every node's times to the reference clock. ``clocks``: [owners]."""
     return [_aligned(each, owners_of_nodes(each, owners.of_device[i]), clocks) for i, each in enumerate(traces)]
 
 

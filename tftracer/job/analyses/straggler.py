@@ -1,8 +1,8 @@
-"""Which rank the others wait for, how long, and why. Pure NumPy, on aligned times.
+"""Finds the rank that the others wait for, how long, and why. Pure NumPy, on aligned times.
 
-A rank waits from the moment at which it reaches a collective until the last rank does, unless it does something else meanwhile.
-The cause is what the late rank did more of than the others until then: computing, waiting for input (or time outside session.run,
-when its step began late), or communication that does not overlap with computing.
+A rank waits from the moment at which it reaches a collective until the last rank reaches it, except while it does other work. The
+cause is the activity on which the late rank spent more time than the others: computing, waiting for input (or time outside
+session.run, if its step began late), or communication that does not overlap with computing.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from tftracer.trace.units import duration
 
 Cause = Literal["compute", "input", "communication", "none", "uncertain"]
 CAUSES: tuple[Cause, Cause, Cause] = ("compute", "input", "communication")
-#: A rank that costs the others less than this share of the step is no straggler.
+#: A rank that costs the others less than this share of the step is not a straggler.
 SHARE = 0.02
 WORKING = (NodeKind.COMPUTE, NodeKind.COPY, NodeKind.LAUNCH, NodeKind.SYNC)
 
 
 @dataclass(frozen=True)
 class Rank:
-    """What one process did when, on the reference's clock."""
+    """The activity of one process, on the reference clock."""
 
     title: str
     begin: int
@@ -47,7 +47,7 @@ class Rank:
 
 
 def rank_of(aligned: AlignedTrace, owner: int, timed: bool = True) -> Rank:
-    """The nodes that ran on the recording process, by what their time was spent on. ``timed``: its clock is comparable."""
+    """Return the activity of the process that recorded a trace. ``timed``: whether its clock is comparable."""
     kind, mine = aligned.source.trace.kind, aligned.owner == owner
     start, end = aligned.start, aligned.end
 
@@ -63,9 +63,9 @@ def rank_of(aligned: AlignedTrace, owner: int, timed: bool = True) -> Rank:
 
 @dataclass(frozen=True)
 class Waits:
-    """Which rank waited for which: ``waited_on[p][q]`` is the time in which p had nothing to do but wait for q."""
+    """The waits between ranks: ``waited_on[p][q]`` is the time in which p only waited for q."""
 
-    arrival: Int64  # [collectives, ranks], MISSING where a rank did not take part
+    arrival: Int64  # [collectives, ranks], MISSING if a rank did not take part
     last: Int64  # [collectives]
     spread: Int64  # [collectives] first to last arrival
     waiting: list[Cover]  # [ranks]
@@ -82,12 +82,12 @@ class Waits:
         return cls(arrival, last, latest - first, waiting, waited_on)
 
     def waited_for(self, q: int) -> float:
-        """Mean time that each of the others waited for q."""
+        """Return the mean time for which the other ranks waited for q."""
         others = [waited_on.get(q, Cover.empty()).length for p, waited_on in enumerate(self.waited_on) if p != q]
         return float(np.mean(others)) if others else 0.0
 
     def last_arrival(self, q: int) -> int | None:
-        """When q arrived at the last collective to which it came last."""
+        """Return when q arrived at the last collective that it reached last."""
         late = (self.last == q) & (self.spread > 0)
         return int(self.arrival[late, q].max()) if late.any() else None
 
@@ -105,7 +105,7 @@ def _union(covers: Sequence[Cover]) -> Cover:
 
 
 def collective_rows(met: Collectives, waits: Waits, ids: Sequence[str], moved: Sequence[float | None]) -> list[CollectiveRow]:
-    """The first collectives, as many as ``moved`` (their bytes) has: who came last, and how long the others waited."""
+    """Return the rows of the first ``len(moved)`` collectives: the last rank, and the others' waiting times. ``moved``: bytes."""
     result: list[CollectiveRow] = []
     for i, name in enumerate(met.names[: len(moved)]):
         arrival, last = waits.arrival[i], int(waits.last[i])
@@ -123,9 +123,9 @@ def collective_rows(met: Collectives, waits: Waits, ids: Sequence[str], moved: S
 
 
 def stragglers(ranks: Sequence[Rank], waits: Waits, ids: Sequence[str], clock_error_ns: float) -> list[Straggler]:
-    """Every rank, those that cost the others most first. ``clock_error_ns``: differences below it are not attributed to a rank.
+    """Return every rank, those that cost the others most first. ``clock_error_ns``: smaller differences are not significant.
 
-    Without collectives no rank waits; then a rank is slow by how much its step exceeds the others' median.
+    Without collectives no rank waits; then a rank is slower by the difference of its step from the others' median.
     """
     result = [_straggler(q, ranks, waits, ids, clock_error_ns) for q in range(len(ranks))]
     return sorted(result, key=lambda s: -max(s["waited_for_ns"], s["slower_by_ns"]))
@@ -159,12 +159,12 @@ def _straggler(q: int, ranks: Sequence[Rank], waits: Waits, ids: Sequence[str], 
 
 
 def _earliest(rank: Rank, ranks: Sequence[Rank], waits: Waits) -> int:
-    """When the rank could have begun: with collectives, when the first rank did."""
+    """Return when the rank could have begun: with collectives, when the first rank began."""
     return min(r.begin for r in ranks if r.timed) if len(waits.last) and rank.timed else rank.begin
 
 
 def _parts(rank: Rank, waiting: Cover, until: int, earliest: int) -> npt.NDArray[np.float64]:
-    """(compute, input, exposed communication) of a rank until a moment, without waiting for others."""
+    """Return the ns of (compute, input, exposed communication) of a rank until a moment, without waiting for other ranks."""
     window = Cover.span(earliest, until)
     compute = rank.compute & window
     late = Cover.span(earliest, rank.begin) & window
@@ -174,15 +174,15 @@ def _parts(rank: Rank, waiting: Cover, until: int, earliest: int) -> npt.NDArray
 
 
 def _cause(q: int, ranks: Sequence[Rank], waits: Waits, until: int | None) -> tuple[Cause, npt.NDArray[np.float64]]:
-    """What q did more of than the others' median until it arrived, and how much more of each (ns)."""
+    """Return (the activity with the largest excess over the others' median until q arrived, each activity's excess in ns)."""
     parts = []
     for p, rank in enumerate(ranks):
         earliest = _earliest(rank, ranks, waits)
         parts.append(_parts(rank, waits.waiting[p], rank.end if until is None else until, earliest))
     others = np.median([part for p, part in enumerate(parts) if p != q and (ranks[p].timed or until is None)], axis=0)
     excess = np.asarray(parts[q] - others)
-    most = int(excess.argmax())
-    return (CAUSES[most] if excess[most] > 0 else "none"), excess
+    largest = int(excess.argmax())
+    return (CAUSES[largest] if excess[largest] > 0 else "none"), excess
 
 
 def _beyond(values: npt.NDArray[np.float64], q: int) -> float:
@@ -222,7 +222,7 @@ def _text(
 
 
 def usual_suspects(steps: Sequence[Sequence[Straggler]], titles: dict[str, str]) -> list[Straggler]:
-    """Over several traced steps, each step's stragglers: the same figures added up, the cause that cost most, the worst first."""
+    """Combine the stragglers of several traced steps: figures summed, with the cause that cost most; worst first."""
     by_process: dict[str, list[Straggler]] = {}
     for step in steps:
         for one in step:

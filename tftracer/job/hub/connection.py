@@ -1,7 +1,7 @@
 """The hub's end of the connection to one process: the greeting, the process's messages, and requests to it.
 
-Runs on the server's loop. A stranger learns a random number and the job's name. Strangers that stay silent make way for others,
-so that they keep nobody out.
+Runs on the server's loop. A client without the token (a stranger) gets only a random number and the job's name. Silent strangers
+are disconnected when others need their place.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MAX_OPEN_REQUESTS = 64  # on one connection
 
 
 class AgentConnection(HubHandler, WebSocketHandler):
-    """``GET /api/job/agents``: a process joins the job. It proves that it knows the token, without sending it."""
+    """``GET /api/job/agents``: a process joins the job, and proves that it knows the token without sending it."""
 
     def initialize(self, services: Services, job: JobServices) -> None:  # type: ignore[override]
         super().initialize(services, job)
@@ -51,10 +51,10 @@ class AgentConnection(HubHandler, WebSocketHandler):
 
     @property
     def ping_interval(self) -> float | None:
-        return None  # heartbeats do more
+        return None  # heartbeats are enough
 
     def check_host(self) -> None:
-        """A process may know this host by any name. ``check_token`` lets no browser pass, so DNS rebinding gains nothing."""
+        """Accept any host name, because a process may use any. ``check_token`` rejects browsers, so DNS rebinding is no risk."""
 
     def check_token(self) -> None:
         scheme, _, credential = self.request.headers.get("Authorization", "").partition(" ")
@@ -70,7 +70,7 @@ class AgentConnection(HubHandler, WebSocketHandler):
         WebSocketHandler.on_connection_close(self)
 
     def get_compression_options(self) -> None:
-        """None: what is large is compressed already."""
+        """Disable compression: large messages are already compressed."""
 
     def prepare(self) -> None:
         super().prepare()
@@ -114,7 +114,7 @@ class AgentConnection(HubHandler, WebSocketHandler):
                 self.ws_connection.params.max_message_size = MEMBER_BYTES
 
     def _join(self, message: Message) -> None:
-        """The first message of a process that knows the token: who it is."""
+        """Handle the first message of a process that knows the token: its identity."""
         process = message.get("process")
         if message["t"] != "beat" or not isinstance(process, dict):
             raise FormatError("a process must say who it is")
@@ -131,7 +131,7 @@ class AgentConnection(HubHandler, WebSocketHandler):
         self.job.updates.check_silence()
 
     def _refuse(self, code: str) -> None:
-        """The agent has the words: it shows nothing that a stranger could have written."""
+        """Send a code, not a text: an agent must not show a text that a stranger could have written."""
         self.post("refused", code=code)
         self.close(1008, code)
 
@@ -168,7 +168,7 @@ class AgentConnection(HubHandler, WebSocketHandler):
             self.write_message(data, binary=True)
 
     def drop(self, reason: str) -> None:
-        """Does not wait until the other end closes, too: a stranger would keep a file descriptor of this process for seconds."""
+        """Close without waiting for the other end: a stranger would hold a file descriptor of this process for seconds."""
         stream = getattr(self.ws_connection, "stream", None)
         self.close(1008, reason)
         if stream is not None:
@@ -184,7 +184,7 @@ class AgentConnection(HubHandler, WebSocketHandler):
 
     @contextlib.asynccontextmanager
     async def ask(self, kind: str, **fields: Any) -> AsyncIterator[Reply]:
-        """A request that the process answers; leaving early cancels it."""
+        """Make a request to the process; leaving the context early cancels it."""
         if len(self._replies) >= MAX_OPEN_REQUESTS:
             raise Refusal(503, "too_many", "Too many requests to this process are open.", {"Retry-After": "1"})
         self._last_request += 1

@@ -1,7 +1,7 @@
-"""The job as its hub knows it: its processes, how they are doing, and the steps that were traced on several of them. No HTTP.
+"""The state of the job in the hub: its processes, their totals, and the steps that were traced on several of them. No HTTP.
 
-Runs on the server's loop; ``job_message`` may be called from any thread. What the hub costs grows with the number of processes: a
-heartbeat holds totals only, and pages are sent the rows that changed.
+Runs on the server's loop; ``job_message`` may be called from any thread. Costs are proportional to the number of processes: a
+heartbeat has only totals, and pages get only rows that changed.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from tftracer.job.wire.protocol import Message, number, seconds, text
 from tftracer.session.process.launcher import no_launcher, process_title
 from tftracer.storage.untrusted import launcher_info
 
-#: Heartbeats a second from all processes together: in a large job each process sends fewer.
+#: Heartbeats per second of all processes together: in a large job each process sends fewer.
 HEARTBEATS_PER_S = 60.0
 HEARTBEAT_S, LONGEST_HEARTBEAT_S = 1.0, 30.0
-#: A process that missed so many heartbeats, and was silent for so long on top, is lost.
+#: A process is lost if it missed this many heartbeats and was then silent for the grace time.
 MISSED_HEARTBEATS, GRACE_S = 3.0, 10.0
 MAX_PROCESSES = 10_000
 MAX_TRACES = 1000
@@ -36,10 +36,10 @@ class Connection(Protocol):
     """The hub's end of the connection to one process (connection.py)."""
 
     def post(self, kind: str, **fields: Any) -> None:
-        """Sends a message without an answer; it is lost if the connection is."""
+        """Send a message without an answer; it is lost if the connection is lost."""
 
     def ask(self, kind: str, **fields: Any) -> AbstractAsyncContextManager[Reply]:
-        """A request that the process answers; leaving the context early cancels it."""
+        """Make a request that the process answers; leaving the context early cancels it."""
 
     def drop(self, reason: str) -> None: ...
 
@@ -56,7 +56,7 @@ class Member:
 
 @dataclass(eq=False)
 class TracedStep:
-    """A request to trace one step on several processes, and the records of the traces that have come: process id -> record."""
+    """A request to trace one step on several processes. ``records``: process id -> record of its trace."""
 
     message: JobTrace
     records: dict[str, TraceRecord] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class TracedStep:
 
 @dataclass
 class Changes:
-    """What pages have not been sent yet."""
+    """The changes that have not been sent to pages yet."""
 
     processes: set[str] = field(default_factory=set)
     traces: set[int] = field(default_factory=set)
@@ -72,7 +72,7 @@ class Changes:
 
 
 class Hub:
-    """``changed`` is called on the loop after each change that pages show."""
+    """The job's state. ``changed`` is called on the loop after each change that pages show."""
 
     def __init__(self, own_id: str, name: str, path: str = "", changed: Callable[[], None] = lambda: None) -> None:
         self.own_id = own_id
@@ -89,15 +89,15 @@ class Hub:
 
     @property
     def interval_s(self) -> float:
-        """How often each process should send a heartbeat."""
+        """The interval of each process's heartbeats."""
         return min(max(HEARTBEAT_S, self._connected / HEARTBEATS_PER_S), LONGEST_HEARTBEAT_S)
 
     def connected(self) -> int:
-        """How many processes are connected."""
+        """Return the number of connected processes."""
         return self._connected
 
     def join(self, fields: Message, connection: Connection) -> Member | None:
-        """A process has connected, for the first time or again; its older connection is dropped. None: there are too many."""
+        """Add a process that has connected, for the first time or again; drop its older connection. None: too many processes."""
         process_id = text(fields, "id", 64)
         old = self.members.get(process_id)
         with self._lock:
@@ -112,7 +112,7 @@ class Hub:
         return member
 
     def heartbeat(self, member: Member, fields: Message) -> None:
-        """``fields``: totals, and ``process`` if more than those has changed."""
+        """Update a process. ``fields``: totals, and ``process`` if its identity has changed."""
         member.heard_at = time.monotonic()
         process = fields.get("process")
         if isinstance(process, dict):
@@ -124,7 +124,7 @@ class Hub:
         self.changed()
 
     def leave(self, member: Member, state: str) -> None:
-        """``ended`` if the process said goodbye, ``lost`` if its connection broke."""
+        """Mark a process as disconnected. ``state``: ``ended`` if it said goodbye, ``lost`` if its connection broke."""
         if self.members.get(member.id) is not member or member.connection is None:
             return
         with self._lock:
@@ -135,7 +135,7 @@ class Hub:
         self.changed()
 
     def drop_silent(self) -> None:
-        """Processes that have sent nothing for too long are lost."""
+        """Mark processes as lost that have sent nothing for too long."""
         now, patience_s = time.monotonic(), MISSED_HEARTBEATS * self.interval_s + GRACE_S
         for member in list(self.members.values()):
             if member.connection is not None and now - member.heard_at > patience_s:
@@ -144,7 +144,7 @@ class Hub:
                 connection.drop("no heartbeat")
 
     def connection(self, process_id: str) -> Connection:
-        """UnknownError: there is no such process, or it is not connected."""
+        """Return a process's connection. Raises UnknownError if there is no such process, or if it is not connected."""
         member = self.members.get(process_id)
         if member is None:
             raise UnknownError(f"The job has no process {process_id[:80]!r}; GET /api/job lists those that it has.")
@@ -163,7 +163,7 @@ class Hub:
         return oldest is not None
 
     def process(self, process_id: str, fields: Message) -> Process:
-        """A process's description of itself, checked."""
+        """Check a process's description of itself."""
         given = fields.get("place")
         launcher = launcher_info(given) if isinstance(given, dict) else no_launcher()
         pid = number(fields, "pid")
@@ -211,7 +211,7 @@ class Hub:
         return traced
 
     def update_trace(self, traced: TracedStep, **changes: Any) -> None:
-        """Replaces fields of the trace's message; its state follows from who is ready and who is missing."""
+        """Replace fields of the trace's message. Its state follows from the ready and the missing processes."""
         with self._lock:
             message: JobTrace = {**traced.message, **changes}  # type: ignore[typeddict-item]
             if len(message["ready"]) + len(message["missing"]) >= len(message["processes"]):
@@ -222,7 +222,7 @@ class Hub:
         self.changed()
 
     def add_record(self, traced: TracedStep, process_id: str, record: TraceRecord) -> None:
-        """The process has traced the step, or more is known of its trace."""
+        """Add or update the record of a process's trace."""
         message, is_new = traced.message, process_id not in traced.records
         traced.records[process_id] = record
         missing = dict(message["missing"])
@@ -230,19 +230,19 @@ class Hub:
         self.update_trace(traced, ready=[*message["ready"], process_id] if is_new else message["ready"], missing=missing)
 
     def reset_trace(self, traced: TracedStep) -> None:
-        """Another step will be chosen: forget what was traced of this one."""
+        """Forget the traces of this step, because another step will be selected."""
         traced.records.clear()
         self.update_trace(traced, step=None, steps={}, ready=[])
 
     def add_missing(self, traced: TracedStep, reasons: Mapping[str, str]) -> None:
-        """No trace will come from these processes: process id -> why. All at once, for each update copies the message."""
+        """Mark processes as missing: process id -> why. All in one call, because each update copies the message."""
         requested = set(traced.message["processes"])
         new = {process: why for process, why in reasons.items() if process in requested and process not in traced.records}
         if new:
             self.update_trace(traced, missing={**traced.message["missing"], **new})
 
     def take_update(self) -> JobUpdate | JobChangesUpdate:
-        """What changed since the last call, for the pages."""
+        """Return the changes since the last call, for the pages."""
         changes, self._changes = self._changes, Changes()
         if changes.everything:
             return {"type": "job", "payload": self.job_message()}
@@ -262,7 +262,7 @@ class Hub:
 
 
 def _totals(fields: Message) -> dict[str, Any]:
-    """What every heartbeat holds, checked."""
+    """Check the totals of a heartbeat."""
     return {
         "steps": number(fields, "steps"),
         "steps_per_s": seconds(fields, "steps_per_s"),
@@ -283,7 +283,7 @@ def _times(given: Any) -> dict[str, float]:
 
 
 def _order(process: Process) -> tuple[Any, ...]:
-    """Chief, workers, servers, by number; processes of which nothing is known come last."""
+    """Return the sort key: chief, workers, servers, by number; unknown processes come last."""
     launcher = process["place"]
     rank, task = launcher["rank"], launcher["task"]
     return (rank is None, rank or 0, launcher["role"], task or 0, process["title"], process["id"])

@@ -1,6 +1,6 @@
-"""The hub's end of one request to a process: its body goes there and its answer comes back part by part, as each is taken.
+"""The hub's end of one request to a process. The body and the answer are sent part by part, as fast as the other end takes them.
 
-On the server's loop.
+Runs on the server's loop.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ PARTS_IN_FLIGHT = 4  # of a body, before the process has taken any
 
 
 class Reply:
-    """``send`` sends a message to the process; ``request`` is the request's number on that connection."""
+    """One request. ``send`` sends a message to the process; ``request`` is the request's number on that connection."""
 
     def __init__(self, send: Callable[..., None], request: int) -> None:
         self._send = send
@@ -26,17 +26,17 @@ class Reply:
         self._answered = False
 
     def put(self, message: Message) -> None:
-        """A message of the process about this request."""
+        """Add a message of the process about this request."""
         if message["t"] == "more":
             self._may_send.release()
             return
         self._parts.put_nowait(message)
         if not self._answered:
             self._answered = True
-            self._may_send.release()  # the rest of the body is not wanted any more
+            self._may_send.release()  # the rest of the body is not needed any more
 
     async def send_body(self, data: bytes, last: bool = False) -> None:
-        """Sends a piece of the request's body as fast as the process takes it. After the answer, pieces are dropped."""
+        """Send a piece of the request's body as fast as the process takes it. After the answer, pieces are dropped."""
         for at in range(0, max(len(data), 1), PART_BYTES):
             await self._may_send.acquire()
             if self._answered:
@@ -45,11 +45,11 @@ class Reply:
             self._send("body", request=self._request, data=data[at : at + PART_BYTES], last=last)
 
     async def head(self) -> Message:
-        """Status and headers of the answer to an ``http`` request; UnknownError if there is none."""
+        """Return status and headers of the answer to an ``http`` request. Raises UnknownError if there is none."""
         return self._checked(await self._parts.get())
 
     async def parts(self) -> AsyncIterator[bytes]:
-        """The answer's body; UnknownError if the connection breaks before its end."""
+        """Yield the answer's body. Raises UnknownError if the connection breaks before its end."""
         while True:
             message = self._checked(await self._parts.get())
             if isinstance(data := message.get("data"), bytes) and data:
@@ -59,7 +59,7 @@ class Reply:
             self._send("more", request=self._request)
 
     async def messages(self) -> AsyncIterator[str]:
-        """The messages of a ``socket`` request; each comes in pieces, the last of which says so."""
+        """Yield the messages of a ``socket`` request; each comes in pieces, the last of which has ``end``."""
         pieces: list[bytes] = []
         while not (message := self._checked(await self._parts.get())).get("last"):
             data = message.get("data")
@@ -77,5 +77,5 @@ class Reply:
 
 
 def failure(request: int, reason: str) -> Message:
-    """As a process would report it."""
+    """Return the error message that a process would send."""
     return {"t": "error", "request": request, "message": reason}

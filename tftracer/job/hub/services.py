@@ -1,4 +1,4 @@
-"""What the hub's handlers work with, as web.guard.Services is for the others. One for a TracingServer."""
+"""The services of the hub's handlers, like web.services.Services for the others. One instance per TracingServer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tftracer.web.admission import peer_of
 from tftracer.web.guard import Guarded
 from tftracer.web.services import Services
 
-#: Changes are collected for so long; for longer in large jobs, of which all processes may be sent at once.
+#: Changes are collected for this long; for longer in large jobs, where all processes may be sent at once.
 COLLECT_S, PROCESSES_PER_S = 0.2, 2000
 SILENCE_CHECK_S = 2.0
 
@@ -32,7 +32,7 @@ class Stranger(Protocol):
 
 
 class Strangers:
-    """Oldest first. A peer is an IPv4 address or a network of IPv6."""
+    """Connections that have not proved that they know the token, oldest first. A peer is an IPv4 address or an IPv6 network."""
 
     def __init__(self) -> None:
         self._peers: dict[Stranger, str] = {}
@@ -41,9 +41,9 @@ class Strangers:
         return len(self._peers)
 
     def add(self, stranger: Stranger, address: str, has_place: bool = True) -> None:
-        """If there are too many, the oldest connection of this peer, or of the peer with the most connections, is dropped.
+        """Add a connection. If there are too many, drop the oldest of this peer, or of the peer with the most connections.
 
-        has_place: strangers may hold one more of the process's file descriptors.
+        has_place: whether strangers may use one more of the process's file descriptors.
         """
         peer = peer_of(address)
         self._peers[stranger] = peer
@@ -63,7 +63,7 @@ class Strangers:
 
 
 class PageUpdates:
-    """``publish`` sends a message to all pages; ``has_viewers`` says whether there are any."""
+    """Sends changes of the job to all pages (``publish``), if there are any (``has_viewers``)."""
 
     def __init__(
         self, hub: Hub, publish: Callable[[JobUpdate | JobChangesUpdate], None], has_viewers: Callable[[], bool]
@@ -71,7 +71,7 @@ class PageUpdates:
         self._hub = hub
         self._publish = publish
         self._has_viewers = has_viewers
-        # The web server may be stopped and started again: then its loop is another one, on which nothing is scheduled.
+        # The web server may be stopped and started again with another loop, on which nothing is scheduled.
         self._scheduled_on: asyncio.AbstractEventLoop | None = None
         self._checking_on: asyncio.AbstractEventLoop | None = None
         hub.changed = self.schedule
@@ -81,7 +81,7 @@ class PageUpdates:
         return self._scheduled_on is not None
 
     def schedule(self) -> None:
-        """Something changed. Without viewers nothing happens: a new page gets all of the job."""
+        """Schedule an update. Without viewers nothing happens: a new page gets the whole job."""
         loop = asyncio.get_running_loop()
         if self._scheduled_on is not loop and self._has_viewers():
             self._scheduled_on = loop
@@ -92,7 +92,7 @@ class PageUpdates:
         self._publish(self._hub.take_update())
 
     def check_silence(self) -> None:
-        """From now on, notice processes that send nothing any more."""
+        """Check from now on for processes that have stopped sending."""
         loop = asyncio.get_running_loop()
         if self._checking_on is not loop:
             self._checking_on = loop
@@ -122,12 +122,12 @@ class JobServices:
         self.other_hub: Job | None = None  # the job as far as it is known here, if its hub is another process
 
     def job_message(self) -> Job | None:
-        """The job; None for a process that is in none. May be called from any thread."""
+        """Return the job; None if the process has none. May be called from any thread."""
         return self.hub.job_message() if self.hub.members else self.other_hub
 
 
 class HubHandler(Guarded):
-    """The base of the hub's handlers. Behind all checks of ``Guarded``; has the job's services beside the web server's."""
+    """The base of the hub's handlers: ``Guarded`` with the job's services."""
 
     job: JobServices
 

@@ -1,4 +1,4 @@
-"""Has the same step traced on several processes: the hub's side.
+"""Requests a trace of the same step from several processes: the hub's side.
 
 All processes are asked first how many steps they have begun. Ranks that run in lockstep get one step number, far enough ahead to
 reach all of them in time; if the request comes too late for one of them, it is taken back and a later step is tried. The workers
@@ -24,11 +24,11 @@ from tftracer.session.files.reading import read_trace_record
 
 #: How long a process may take to answer.
 ANSWER_S = 3.0
-#: How far ahead the step is chosen. Doubled each time the request came too late for a process.
+#: How far ahead the step is selected. Doubled each time the request came too late for a process.
 MARGIN_S, TRIES = 0.3, 5
 #: How long a request waits for earlier ones: a step that hangs must not block all others.
 TURN_S = 60.0
-#: Ranks in lockstep answer within so many steps of each other, plus those that run meanwhile.
+#: The answers of ranks in lockstep differ by at most this many steps, plus those that run meanwhile.
 LOCKSTEP_STEPS = 10
 
 
@@ -59,9 +59,9 @@ class StepRequests:
         self._under_way: dict[int, asyncio.Event] = {}  # set when all processes are ready or missing
 
     def start(self, processes: list[str] | None, run_title: str) -> JobTrace:
-        """Begins a request; its progress shows in the job's messages. ``processes``: ids, None for all.
+        """Begin a request; its progress is in the job's messages. ``processes``: ids, None for all.
 
-        UnknownError: one of them is not connected. UnsupportedError: none is.
+        Raises UnknownError if one of them is not connected, UnsupportedError if none is connected.
         """
         for process in processes or []:
             self._hub.connection(process)
@@ -77,7 +77,7 @@ class StepRequests:
         return traced.message
 
     async def finished(self) -> None:
-        """Waits until no request is being carried out."""
+        """Wait until all requests have finished."""
         await asyncio.gather(*self._tasks)
 
     def close(self) -> None:
@@ -85,7 +85,7 @@ class StepRequests:
             task.cancel()
 
     def _training(self) -> list[str]:
-        """All connected processes without parameter servers: their work is in the workers' traces."""
+        """Return all connected processes except parameter servers, whose work is in the workers' traces."""
         connected = [m for m in self._hub.members.values() if m.connection is not None]
         serving = {m.id for m in connected if m.info["place"]["role"] == "ps" and not m.info["steps"]}
         return [m.id for m in connected if m.id not in serving] or [m.id for m in connected]
@@ -101,7 +101,7 @@ class StepRequests:
         self._finish(traced)
 
     def _finish(self, traced: TracedStep) -> None:
-        """Starts the next request when no process of this one is pending any more."""
+        """Let the next request start if no process of this one is pending any more."""
         if traced.message["state"] != "pending":
             finished = self._under_way.pop(traced.message["id"], None)
             if finished is not None:
@@ -117,7 +117,7 @@ class StepRequests:
             if poll is not None:
                 poll.put(member.id, message)
         elif traced.message["steps"].get(member.id) != number(message, "step"):
-            return  # of a step that was taken back
+            return  # the step was taken back
         elif kind == "traced" and isinstance(message.get("record"), dict):
             self._hub.add_record(traced, member.id, read_trace_record({**message["record"], "asked_by": "user"}))
             self._finish(traced)
@@ -125,12 +125,12 @@ class StepRequests:
             self._missing(traced, {member.id: text(message, "why") or "Its step passed without a trace."})
 
     def gone(self, member: Member) -> None:
-        """The process has disconnected: its traces are missing, unless it has connected again meanwhile."""
+        """Mark the traces of a disconnected process as missing, unless it has connected again."""
         if self._hub.members.get(member.id, member) is member:
             self._give_up(member, f"It was {member.info['state']} before it had traced the step.")
 
     def reconnected(self, member: Member) -> None:
-        """The process has connected again; it no longer knows what it was asked on the old connection."""
+        """Handle a process that has connected again: it no longer knows the requests of the old connection."""
         self._give_up(member, "Its connection broke before it had traced the step.")
 
     def _give_up(self, member: Member, why: str) -> None:
@@ -148,7 +148,7 @@ class StepRequests:
             states = await self._ask_progress(traced)
             if not states:
                 return
-            steps, step = choose_steps(states, self._in_lockstep(states), margin_s)
+            steps, step = select_steps(states, self._in_lockstep(states), margin_s)
             titles = {p: text(state, "run_title") for p, state in states.items()}
             title = (
                 f"Step {step:,}"
@@ -173,7 +173,7 @@ class StepRequests:
             margin_s *= 2
 
     async def _ask_progress(self, traced: TracedStep) -> dict[str, Message]:
-        """How many steps each process has begun. Those that do not answer, or have begun none, are missing."""
+        """Ask each process how many steps it has begun. Those without an answer or without steps are missing."""
         requests = {p: {"run_title": traced.message["run_title"]} for p in self._pending(traced)}
         answers = await self._ask(traced, requests, "prepare")
         silent = dict.fromkeys((p for p in requests if p not in answers), "It did not answer in time.")
@@ -208,7 +208,7 @@ class StepRequests:
                 member.connection.post(kind, job_trace=traced.message["id"])
 
     def _in_lockstep(self, states: dict[str, Message]) -> bool:
-        """Whether the processes run the same steps together. With parameter servers they do not; else their step counts tell."""
+        """Return whether the processes run the same steps together, by their step counts. With parameter servers they do not."""
         launchers = [self._hub.members[p].info["place"] for p in states]
         roles = {m.info["place"]["role"] for m in self._hub.members.values()}
         if "ps" in roles or any(text(state, "servers") for state in states.values()):
@@ -225,8 +225,8 @@ class StepRequests:
         return [p for p in message["processes"] if p not in settled]
 
 
-def choose_steps(states: dict[str, Message], lockstep: bool, margin_s: float) -> tuple[dict[str, int], int | None]:
-    """``(process id -> step, the common step or None)``, so far ahead that the request comes in time.
+def select_steps(states: dict[str, Message], lockstep: bool, margin_s: float) -> tuple[dict[str, int], int | None]:
+    """Return ``(process id -> step, the common step or None)``, far enough ahead that the request comes in time.
 
     ``states``: the answers to ``prepare``.
     """
@@ -240,5 +240,5 @@ def choose_steps(states: dict[str, Message], lockstep: bool, margin_s: float) ->
 
 
 def _rate(states: dict[str, Message]) -> float:
-    """Steps a second of the fastest process."""
+    """Return the steps per second of the fastest process."""
     return min(max((seconds(state, "steps_per_s") or 0.0 for state in states.values()), default=0.0), 1e6)

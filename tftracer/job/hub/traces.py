@@ -1,6 +1,6 @@
-"""The steps that were traced on several processes, opened: fetched from the processes, merged, and kept for a while.
+"""Opens steps that were traced on several processes: fetches the traces from the processes, merges and caches them.
 
-Runs on the server's loop; decoding and merging run on a worker thread. A trace is fetched when somebody opens it.
+Runs on the server's loop; decoding and merging run on a worker thread. A trace is fetched when it is opened.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from tftracer.web.worker_threads import WorkerThreads
 T = TypeVar("T")
 
 NICE = 5
-#: Merged traces that are kept, and the compressed bytes of what was fetched.
+#: Limits of the caches: merged traces, and compressed bytes of fetched traces.
 OPEN_TRACES = 4
 FETCHED_BYTES = 256 << 20
 FETCHES_AT_ONCE = 8
-#: The usual suspects are those of so many of the latest steps.
+#: The usual suspects are computed from this many of the latest steps.
 SUSPECT_STEPS = 10
 
 
 @dataclass(frozen=True)
 class MergedTrace:
-    """A step of the job, merged from the traces that could be had."""
+    """A step of the job, merged from the available traces."""
 
     sources: list[tuple[str, int, bool]]  # process, id of its trace, whether its summary was known
     answers: JobAnswers
-    unavailable: dict[str, Connection | None]  # process -> the connection on which its trace could not be had
+    unavailable: dict[str, Connection | None]  # process -> the connection on which its trace was not available
 
 
 class JobTraces:
@@ -56,12 +56,12 @@ class JobTraces:
         self._workers: WorkerThreads | None = None
 
     async def ask(self, trace_id: int, question: Callable[[JobAnswers], T]) -> T:
-        """The answer to a question about a job's trace. UnsupportedError: no process has traced the step yet."""
+        """Answer a question about a job's trace. Raises UnsupportedError if no process has traced the step yet."""
         answers = await self.answers(self._hub.trace(trace_id))
         return await self.work(lambda: question(answers))
 
     async def answers(self, traced: TracedStep) -> JobAnswers:
-        """The step merged from all traces that are there; again when more have come, or more is known of them."""
+        """Return the step merged from all available traces; merge it again if there are more traces or newer records."""
         message = traced.message
         if not message["ready"]:
             raise UnsupportedError("No process has traced this step yet." + _reasons(self._missing(traced)))
@@ -77,7 +77,7 @@ class JobTraces:
             return merged.answers
 
     def _is_more_available(self, merged: MergedTrace) -> bool:
-        """Whether a process whose trace could not be had has connected again since."""
+        """Return whether a process whose trace was not available has connected again."""
         return any(self._connection(process) not in (None, old) for process, old in merged.unavailable.items())
 
     def _connection(self, process_id: str) -> Connection | None:
@@ -85,20 +85,20 @@ class JobTraces:
         return member.connection if member is not None else None
 
     def _merge_lock(self) -> asyncio.Lock:
-        """One trace is merged at a time. A lock belongs to one loop, and the server may be started again with another."""
+        """Return the lock for merging, one per loop: the server may be started again with another loop."""
         loop = asyncio.get_running_loop()
         if self._merging is None or self._merging[0] is not loop:
             self._merging = (loop, asyncio.Lock())
         return self._merging[1]
 
     async def latest(self, newest: TracedStep) -> list[JobAnswers]:
-        """The latest traced steps of the job, for the usual suspects; ``newest`` is the last of them."""
+        """Return the latest traced steps of the job, for the usual suspects; ``newest`` comes last."""
         ready = [t for t in self._hub.traces.values() if t.message["ready"]][-SUSPECT_STEPS:]
         steps = []
         for traced in [t for t in ready if t is not newest]:
             try:
                 steps.append(await self.answers(traced))
-            except TracerError:  # its processes have dropped it, or are gone
+            except TracerError:  # its processes have deleted it, or are gone
                 continue
         return [*steps, await self.answers(newest)]
 
@@ -138,7 +138,7 @@ class JobTraces:
         return await self.work(decode)
 
     async def raw(self, traced: TracedStep, process_id: str) -> bytes:
-        """One process's RunMetadata of the step, kept from before or fetched now."""
+        """Return one process's RunMetadata of the step, from the cache or from the process."""
         stored, key = self._stored.get((traced.message["id"], process_id)), (process_id, traced.records[process_id]["id"])
         if stored is not None:
             return await self.work(stored.raw)
@@ -157,15 +157,15 @@ class JobTraces:
             return b"".join([part async for part in reply.parts()])
 
     def add_stored(self, trace_id: int, process_id: str, stored: StoredPayload) -> None:
-        """A process's trace of a step, from the file of a saved job."""
+        """Add a process's trace of a step, from the file of a saved job."""
         self._stored[trace_id, process_id] = stored
 
     def stored(self, trace_id: int, process_id: str) -> StoredPayload | None:
-        """A process's trace of a step; None unless the job was opened from a file that holds it."""
+        """Return a process's trace of a step; None unless the job was opened from a file that has it."""
         return self._stored.get((trace_id, process_id))
 
     async def work(self, function: Callable[[], T]) -> T:
-        """Runs it on the worker thread."""
+        """Run a function on the worker thread."""
         if self._workers is None:
             self._workers = WorkerThreads("tftracer-job", 1, NICE)
         future: Future[T] = self._workers.submit(function)

@@ -1,4 +1,4 @@
-"""The job as one file: the .tftrace of the hub's own session, with the job and every process's trace of every traced step.
+"""The job as one file: the .tftrace of the hub's session, with the job and every process's trace of every traced step.
 
 It adds two record types to the format (docs/file-format.rst); readers that do not know them skip them:
 
@@ -25,12 +25,12 @@ from tftracer.storage.reader import Reader
 from tftracer.storage.tftrace import StoredPayload
 
 JOB, JOB_TRACE = "job", "job_trace"
-MEMORY_BYTES = 32 << 20  # of the processes' traces; beyond this they are kept on disk
+MEMORY_BYTES = 32 << 20  # of the processes' traces; more is kept on disk
 CHUNK_BYTES = 1 << 20
 
 
 async def job_file(job: JobServices, source: SessionSource) -> Iterator[bytes]:
-    """The file's bytes. The processes' traces are fetched first; those that are not available are missing in it."""
+    """Return the file's bytes. The processes' traces are fetched first; unavailable ones are missing in the file."""
     parts: IO[bytes] = tempfile.SpooledTemporaryFile(MEMORY_BYTES)  # noqa: SIM115 (closed by _chunks)
     message = job.job_message()
     if message is not None:
@@ -67,10 +67,10 @@ def _chunks(session: Iterator[bytes], parts: IO[bytes]) -> Iterator[bytes]:
 
 
 def load_job(job: JobServices, path: str) -> bool:
-    """Shows the job that a file holds; False if it holds none. Invalid records are skipped."""
+    """Load the job from a file; return False if it has none. Invalid records are skipped."""
     try:
         records = [record for record in Reader(FileBytes(path)) if record.type in (JOB, JOB_TRACE)]
-    except TracerError:  # a format that holds no jobs
+    except TracerError:  # a format without jobs
         return False
     jobs = [record for record in records if record.type == JOB]
     if not jobs:

@@ -1,4 +1,4 @@
-"""The processes of a job that was saved as one file, each as a session of its own, and which of their traces are of one step."""
+"""The processes of a job that was saved as one file: each as a session, and the traces that belong to the same step."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tftracer.trace.model import TraceContext
 
 @dataclass(frozen=True)
 class SavedProcess:
-    """``clock``: the same for processes of one machine, "" if it is not known."""
+    """One process of a saved job. ``clock``: the same for processes of one machine, "" if not known."""
 
     title: str
     rank: int | None
@@ -28,7 +28,7 @@ class SavedProcess:
 
 @dataclass(frozen=True)
 class SavedJob:
-    """``steps``: of each step that was traced on several processes, (position of the process, number of its trace)."""
+    """A saved job. ``steps``: for each step traced on several processes, (position of the process, id of its trace)."""
 
     name: str
     processes: list[SavedProcess]
@@ -36,7 +36,7 @@ class SavedJob:
 
 
 def saved_job(path: str, own: SavedSession) -> SavedJob | None:
-    """The job in a file, None if it holds none. ``own``: the session in the same file, of the process that was the hub."""
+    """Read the job in a file, None if it has none. ``own``: the session in the same file, of the hub's process."""
     job = JobServices(Hub("", ""))
     if not load_job(job, path):
         return None
@@ -56,7 +56,7 @@ def _process(job: JobServices, info: Process, own: SavedSession) -> SavedProcess
 
 
 def _model(job: JobServices, info: Process) -> SessionModel:
-    """What the file holds of a process: its facts, and its traces under the runs' titles. Its step times stay in its own file."""
+    """Build the session of a process: its facts, and its traces by the runs' titles. The file does not have its step times."""
     facts = {name: info[name] for name in ("id", "host", "pid", "place")}
     model = SessionModel({**new_facts(), **facts, "rank": info["place"]["rank"]})  # type: ignore[typeddict-item]
     runs: dict[str, int] = {}

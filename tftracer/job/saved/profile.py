@@ -1,4 +1,4 @@
-"""The hosts of one profile as a job: the same step on each of them, of a folder of logs that several hosts wrote into."""
+"""Loads a profile of several hosts, which wrote into one folder of logs, as a job: each step on all hosts."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tftracer.job.hub.hub import Member, TracedStep
 from tftracer.job.hub.services import JobServices
 from tftracer.session.files.saved import SavedSession
 
-#: (title, its number or place among those of the title): the same step on all hosts.
+#: (title, number, or position among the steps with this title): the same step on all hosts.
 Step = tuple[str, int]
 
 
 def load_hosts(job: JobServices, source: SavedSession, path: str) -> bool:
-    """Shows the hosts of the profile that was opened as a session from a folder; False if it is of one host, or no profile."""
+    """Load the hosts of the profile that was opened from a folder; return False if it has one host, or is no profile."""
     if not Path(path).is_dir():
         return False
     try:
@@ -37,7 +37,7 @@ def load_hosts(job: JobServices, source: SavedSession, path: str) -> bool:
 
 
 def _steps(source: SavedSession, hosts: list[str]) -> dict[Step, dict[str, TraceRecord]]:
-    """Step -> process -> its trace."""
+    """Return step -> process -> its trace."""
     records: dict[Step, dict[str, TraceRecord]] = {}
     for run in source.runs():
         host, _, title = run["title"].partition(": ")

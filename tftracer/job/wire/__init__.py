@@ -1,1 +1,1 @@
-"""What an agent and its hub say to each other, and how they prove that they belong to one job."""
+"""The messages between an agent and its hub, and the proof that they belong to one job."""

@@ -1,9 +1,8 @@
-"""How an agent and its hub prove to each other that they know the job's token, and how all later messages are authenticated.
+"""The mutual proof of an agent and its hub that they know the job's token, and the authentication of all later messages.
 
-Neither end sends the token. Both derive keys from it with HKDF-SHA-256 (RFC 5869) over the whole greeting: both nonces, the
-job, the address that the agent connected to, and the certificate that it was shown. An attacker who relays the connection does
-not have these keys: he cannot send messages, and cannot change, repeat, reorder or drop one unnoticed. Without TLS he can read
-them. Pure.
+Neither end sends the token. Both derive keys from it with HKDF-SHA-256 (RFC 5869) over the whole greeting: both nonces, the job,
+the address that the agent connected to, and the certificate that it got. An attacker who relays the connection does not have
+these keys: he cannot send messages, and cannot change, repeat, reorder or drop one unnoticed. Without TLS he can read them. Pure.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import msgpack
 
 from tftracer.errors import FormatError
 
-#: Both ends must speak the same version; it is part of what the keys are derived from.
+#: Both ends must have the same version; the keys are derived from it, too.
 VERSION = 1
 TAG_BYTES = 32
 
@@ -27,7 +26,7 @@ OTHER: dict[Role, Role] = {"agent": "hub", "hub": "agent"}
 
 
 class AlteredError(FormatError):
-    """What arrived is not what the other end sent."""
+    """A message is not what the other end sent."""
 
 
 def new_nonce() -> str:
@@ -45,7 +44,7 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class Greeting:
-    """What both ends have said before either has proved anything."""
+    """The content of the greeting, before either end has proved anything."""
 
     job: str
     hub_id: str
@@ -54,7 +53,7 @@ class Greeting:
     endpoint: Endpoint
 
     def digest(self) -> bytes:
-        """SHA-256 over all fields. msgpack stores their lengths, so different greetings never have the same bytes."""
+        """Return the SHA-256 of all fields. msgpack stores their lengths, so different greetings never have the same bytes."""
         endpoint = self.endpoint
         fields = [self.job, self.hub_id, self.hub_nonce, self.agent_nonce, endpoint.dialled, endpoint.peer, endpoint.certificate]
         return hashlib.sha256(msgpack.packb(["tftracer job", VERSION, *fields])).digest()
@@ -69,18 +68,18 @@ class Keys:
         self._greeting = greeting.digest()
 
     def derive(self, purpose: str) -> bytes:
-        """A key of 32 bytes (HKDF-Expand, one block)."""
+        """Derive a key of 32 bytes (HKDF-Expand, one block)."""
         return hmac.digest(self._secret, purpose.encode() + b"\0" + self._greeting + b"\x01", "sha256")
 
     def proof(self, role: Role) -> bytes:
-        """What ``role`` shows to the other end."""
+        """Return the proof that ``role`` sends to the other end."""
         return self.derive(f"proof of the {role}")
 
     def proves(self, role: Role, proof: object) -> bool:
         return isinstance(proof, bytes) and hmac.compare_digest(proof, self.proof(role))
 
     def channel(self, role: Role) -> Channel:
-        """``role``'s end of the connection."""
+        """Return ``role``'s end of the connection."""
         return Channel(self.derive(f"messages of the {role}"), self.derive(f"messages of the {OTHER[role]}"))
 
 
@@ -96,12 +95,15 @@ class Channel:
         self._sent = self._received = 0
 
     def seal(self, data: bytes) -> bytes:
-        """The message as it is sent."""
+        """Return the message as it is sent."""
         number, self._sent = self._sent, self._sent + 1
         return _tag(self._sending, number, data) + data
 
     def open(self, sealed: object) -> bytes:
-        """The message that was sent. AlteredError: it is not the next one of the other end; the connection must end."""
+        """Return the original message.
+
+        Raises AlteredError if it is not the other end's next message; then close the connection.
+        """
         number, self._received = self._received, self._received + 1
         if isinstance(sealed, bytes) and len(sealed) >= TAG_BYTES:
             data = sealed[TAG_BYTES:]

@@ -1,8 +1,8 @@
-"""Which addresses a hub accepts as its own, so that a relay at another address is refused.
+"""The addresses that a hub accepts as its own, so that it rejects connections through a relay at another address.
 
 In its proof, an agent states the address that it was configured with, and the address and certificate that it found there. On a
 direct connection, that address is the hub's end of the connection. With a tunnel, a container's published port or a proxy in
-between the two differ, and the hub accepts only the addresses that it was configured with. Pure but for reading the
+between the two differ, and the hub accepts only the addresses that it was configured with. Pure except for reading the
 certificate.
 """
 
@@ -23,7 +23,7 @@ from tftracer.web.auth import Location, is_loopback
 
 @dataclass
 class HubAddresses:
-    """``names`` of this host go with the port that the hub listens on; ``forwarded`` are host:port of what leads here."""
+    """``names``: of this host, accepted with the hub's own port. ``forwarded``: other host:port that lead here."""
 
     names: set[str] = field(default_factory=set)
     forwarded: set[str] = field(default_factory=set)
@@ -31,7 +31,7 @@ class HubAddresses:
     certificate: str = ""  # digest of the hub's own; "" without TLS
 
     def allow(self, entries: str) -> None:
-        """``TFTRACER_ALLOWED_HOSTS``: names and name:port, with commas."""
+        """Accept the entries of ``TFTRACER_ALLOWED_HOSTS``: names and name:port, separated by commas."""
         for entry in filter(None, (part.strip().lower() for part in entries.split(","))):
             location = Location.parse(f"[{entry}]" if entry.count(":") > 1 and "[" not in entry else entry)
             if location is not None and location.port is None:
@@ -40,18 +40,18 @@ class HubAddresses:
                 self.forwarded.add(address(location.host, location.port))
 
     def know(self, hosts: Iterable[str]) -> None:
-        """Hosts that the job's configuration names for the hub. Not loopback: other users may listen on its other addresses."""
+        """Accept the hub's hosts in the job's configuration, except loopback: other users may listen on its other addresses."""
         self.names.update(host.lower() for host in hosts if not is_loopback(host))
 
     def behind(self, base_url: str) -> None:
-        """The public URL of a reverse proxy, or a path alone: then its address is that of the hub."""
+        """Accept the address of a reverse proxy. ``base_url``: its public URL, or only a path, which changes nothing."""
         parts = urlsplit(base_url)
         location = Location.parse(parts.netloc)
         if location is not None:
             self.proxy = address(location.host, location.port or (443 if parts.scheme == "https" else 80))
 
     def accepts(self, endpoint: Endpoint, own: str) -> bool:
-        """``own``: ip:port of this end of the connection."""
+        """Return whether an agent's endpoint is this hub. ``own``: ip:port of this end of the connection."""
         if self.proxy and endpoint.dialled == self.proxy:
             return True  # the agent has verified the proxy's certificate, which is not the hub's
         host, _, port = endpoint.dialled.rpartition(":")
@@ -62,7 +62,7 @@ class HubAddresses:
 
 
 def address(host: str, port: int) -> str:
-    """``host:port`` in the one spelling that both ends compare: lower case, IPv6 in brackets and short, no zone."""
+    """Return ``host:port`` in a canonical form: lower case, IPv6 in brackets and compressed, no zone."""
     plain = host.strip("[]").partition("%")[0].lower()
     try:
         ip = ipaddress.ip_address(plain)
@@ -73,12 +73,12 @@ def address(host: str, port: int) -> str:
 
 
 def digest_of(certificate: bytes | None) -> str:
-    """Of a certificate as it is sent (DER); "" for none."""
+    """Return the digest of a certificate in DER form; "" for none."""
     return hashlib.sha256(certificate).hexdigest() if certificate else ""
 
 
 def digest_of_file(certfile: str | None) -> str:
-    """Of the certificate that a server with this PEM file shows; "" for none, or one that cannot be read."""
+    """Return the digest of the first certificate in a PEM file, which a server sends; "" if there is none or it is unreadable."""
     try:
         text = Path(certfile).read_text(encoding="latin-1") if certfile else ""
         _, begins, rest = text.partition("-----BEGIN CERTIFICATE-----")
@@ -89,12 +89,12 @@ def digest_of_file(certfile: str | None) -> str:
 
 
 def own_end(stream: Any) -> str:
-    """ip:port of this end of a Tornado stream; "" if it is closed, or no network socket."""
+    """Return ip:port of this end of a Tornado stream; "" if it is closed or not a network socket."""
     return _address_of(stream, "getsockname")
 
 
 def other_end(stream: Any) -> str:
-    """ip:port of the other end."""
+    """Return ip:port of the other end."""
     return _address_of(stream, "getpeername")
 
 

@@ -1,15 +1,15 @@
-"""What the processes of a job and its hub say to each other: msgpack maps over one WebSocket, ``t`` names the message.
+"""The messages between the processes of a job and its hub: msgpack maps over one WebSocket; ``t`` is the kind of message.
 
-The greeting is plain; each end proves in it that it knows the token (see handshake.py), the agent first, so that a stranger who
-connects to the hub learns nothing from it. Every message after ``welcome`` is sealed, in both directions.
+The greeting is not encrypted. In it each end proves that it knows the token (see handshake.py), the agent first, so that an
+unauthenticated client learns nothing from the hub. Every message after ``welcome`` is sealed, in both directions.
 
     hub    hello     {version, job, id, nonce}
     agent  join      {job, nonce, dialled, peer, certificate, proof}
     hub    welcome   {proof}                   or  refused {code}
     agent  beat      {steps, steps_per_s, mean_s, between_steps_s, traces, slow_steps, slow_text, time_s,
                      problem}   every interval_s;
-                     with ``process`` in the first one and where that has changed, with ``answer`` where nothing was heard of the
-                     hub for a while: it answers with its pace
+                     with ``process`` in the first one and when that has changed; with ``answer`` if the hub has been silent for a
+                     while: it answers with its pace
     hub    pace      {interval_s}              or  refused {code}
     agent  bye       {}
     hub    prepare   {job_trace, run_title}    ->  agent  steps    {job_trace, run_title, begun, steps_per_s, servers}
@@ -18,8 +18,8 @@ connects to the hub learns nothing from it. Every message after ``welcome`` is s
     hub    take_back {job_trace}
     hub    fetch     {request, trace}          ->  agent  part     {request, data, last}, error {request, message}
     hub    http      {request, method, path, headers, body} -> agent  head {request, status, headers}, part..., or error
-    hub    body      {request, data, last}     after an http with ``streamed``; agent  more {request} for each that it has taken
-    hub    more      {request}                 for each part that it has taken
+    hub    body      {request, data, last}     after an http with ``streamed``; agent  more {request} for each body it has taken
+    hub    more      {request}                 for each part it has taken
     hub    cancel    {request}
     hub    socket    {request}                 ->  agent  text     {request, data, end} (``end``: of a message), part with last
 """
@@ -36,9 +36,9 @@ from tftracer.job.wire.handshake import Endpoint
 #: The longest message during the greeting, and after it.
 STRANGER_BYTES = 1 << 12
 MEMBER_BYTES = 1 << 22
-#: Bodies travel in parts of this size, so that a beat never waits long behind one.
+#: Bodies are sent in parts of this size, so that a heartbeat never waits long for one.
 PART_BYTES = 1 << 18
-#: A connection that has not proved by then that it knows the token is closed.
+#: A connection that has not proved that it knows the token after this time is closed.
 GREETING_S = 10.0
 
 Message = dict[str, Any]
@@ -49,7 +49,10 @@ def pack(kind: str, **fields: Any) -> bytes:
 
 
 def unpack(data: Any) -> Message:
-    """FormatError if it is not a message. Its fields are not checked: read them with ``text``, ``number`` and ``seconds``."""
+    """Parse a message.
+
+    Raises FormatError if it is none. Read its fields with ``text``, ``number`` and ``seconds``, which check.
+    """
     try:
         message = msgpack.unpackb(data, strict_map_key=False) if isinstance(data, bytes) else None
     except (ValueError, msgpack.UnpackException, RecursionError) as error:
@@ -65,12 +68,12 @@ def text(message: Message, key: str, limit: int = 2000) -> str:
 
 
 def endpoint(message: Message) -> Endpoint:
-    """What an agent says of the hub's address, in ``join``."""
+    """Return the hub's endpoint as the agent sees it, from ``join``."""
     return Endpoint(text(message, "dialled", 300), text(message, "peer", 300), text(message, "certificate", 100))
 
 
 def number(message: Message, key: str) -> int:
-    """An integer of 0 or more; 0 if the field is missing or invalid."""
+    """Return an integer of 0 or more; 0 if the field is missing or invalid."""
     value = message.get(key)
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 53 else 0
 
@@ -82,7 +85,10 @@ def seconds(message: Message, key: str) -> float | None:
 
 
 def refusal(message: Message, dialled: str = "") -> str:
-    """Why the hub refused, in this process's own words: it may have been a stranger. ``dialled``: the hub's address here."""
+    """Return why the hub refused. The text is this process's own, because the hub may be an impostor.
+
+    ``dialled``: the hub's address as configured here.
+    """
     code = text(message, "code", 100)
     if code == "another_address" and dialled:
         return (
