@@ -64,7 +64,7 @@ def of_two_runs(rng: np.random.Generator, longer: float) -> Comparison:
 
 
 def of_one_run(rng: np.random.Generator, longer: float) -> Comparison:
-    return one_run([*same_code(rng, 1), *same_code(rng, 1, longer)], same_code(rng, odd_ops.LEAST_OTHERS))
+    return one_run([*same_code(rng, 1), *same_code(rng, 1, longer)], same_code(rng, odd_ops.MIN_OTHERS))
 
 
 @pytest.mark.parametrize(("draw", "longer"), [(of_two_runs, 3.0), (of_one_run, 3.0)])
@@ -94,7 +94,7 @@ def test_the_largest_difference_comes_first_certain_or_not() -> None:
 @pytest.mark.parametrize("busy", [False, True])
 def test_equal_traces_are_called_changed_in_one_of_twenty_at_most(busy: bool) -> None:
     """Of one run and of two, quiet and with ops that take some hundred times as long when interrupted: 400 draws each."""
-    rng, rows, number = np.random.default_rng(3), 60, 2 + odd_ops.LEAST_OTHERS
+    rng, rows, number = np.random.default_rng(3), 60, 2 + odd_ops.MIN_OTHERS
 
     def times(count: int) -> Float64:
         quiet = np.geomspace(30_000, 3 * MS, rows)[:, None] * np.exp(rng.normal(0, 0.1, (rows, count)))
@@ -109,12 +109,12 @@ def test_equal_traces_are_called_changed_in_one_of_twenty_at_most(busy: bool) ->
     assert all(np.mean(each) <= 0.07 for each in claims)  # 5%, and what 400 draws scatter
 
 
-@pytest.mark.parametrize("others", [8, odd_ops.LEAST_OTHERS - 1])
+@pytest.mark.parametrize("others", [8, odd_ops.MIN_OTHERS - 1])
 def test_one_interrupted_op_beside_few_traces_of_the_run_is_no_change(others: int) -> None:
     """On a busy machine an op of 60 us takes 20 ms in one of fifty traces: it was called changed in 7% of equal pairs."""
     found = one_run([*steps(2), step([2 * MS, 20 * MS])], steps(*[2.0] * others))
     assert not changed(found) and row(found, "Op1")["statistic"] == f"the longest of {others + 2} traces is B's"
-    assert f"That takes {odd_ops.LEAST_OTHERS} traces of the run beside these two; there are {others}." in found["summary"]
+    assert f"That takes {odd_ops.MIN_OTHERS} traces of the run beside these two; there are {others}." in found["summary"]
 
 
 def test_a_pair_that_differs_the_other_way_than_its_runs_is_not_called_changed() -> None:
@@ -191,7 +191,7 @@ def test_too_few_traces_tell_nothing() -> None:
 
 
 def test_a_step_of_a_run_is_odd_if_it_lies_outside_the_others() -> None:
-    others = steps(*np.random.default_rng(7).normal(2, 0.05, odd_ops.LEAST_OTHERS))
+    others = steps(*np.random.default_rng(7).normal(2, 0.05, odd_ops.MIN_OTHERS))
     found = one_run(steps(2, 4), others)
     assert (row(found, "Op0")["status"], row(found, "Op0")["statistic"]) == ("changed", "the longest of 40 traces is B's")
     assert found["summary"].startswith(

@@ -1,6 +1,6 @@
-"""The subcommands of ``tftracer``, a module each with ``SUMMARY``, ``parser()`` and ``main(arguments, say)``.
+"""The subcommands of ``tftracer``: each is a module with ``SUMMARY``, ``parser()`` and ``main(arguments, say)``.
 
-``cli.py`` finds them here by their names; what each needs is imported when it runs.
+``cli.py`` finds them here by name; a subcommand imports what it needs when it runs.
 """
 
 from __future__ import annotations

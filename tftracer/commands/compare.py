@@ -48,7 +48,7 @@ def parser() -> Parser:
 
 
 def main(arguments: Sequence[str], say: Say) -> int:
-    """Returns the exit code."""
+    """Return the exit code."""
     from tftracer.comparison import text
     from tftracer.comparison.gate import judge, parse_rule, worst
     from tftracer.scripting.compare import compare_sessions
@@ -76,7 +76,7 @@ def _with_colours(answer: str) -> str:
 
 
 def _sides(arguments: list[str]) -> tuple[list[str], list[str]]:
-    """What stands before and after ``--``."""
+    """Return the arguments before and after ``--``."""
     if "--" not in arguments:
         if {"-h", "--help"} & set(arguments):
             return arguments, []

@@ -57,6 +57,6 @@ def main(arguments: Sequence[str], say: Callable[[str], None]) -> int:
 
 
 def options_of_commands() -> dict[str, list[str]]:
-    """Command -> its options."""
+    """Return command -> its options."""
     found = sorted(module.name for module in pkgutil.iter_modules(commands.__path__))
     return {name: importlib.import_module(f"tftracer.commands.{name}").parser().options for name in found}

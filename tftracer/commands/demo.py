@@ -1,4 +1,4 @@
-"""``tftracer demo``: opens a small session that comes with tftracer, of a real training with slow steps and traces."""
+"""``tftracer demo``: opens a small session that is included in tftracer, of a real training with slow steps and traces."""
 
 from __future__ import annotations
 

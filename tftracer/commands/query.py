@@ -64,7 +64,7 @@ def main(arguments: Sequence[str], say: Say) -> int:
     if options.json:
         say(as_json(results))
     else:
-        is_file = options.csv and not sys.stdout.isatty()  # CSV for a program holds the values as they are
+        is_file = options.csv and not sys.stdout.isatty()  # CSV for a program has unchanged values
         say("\n\n".join(map(as_csv if options.csv else as_text, results)), is_safe=is_file)
     return 0
 
@@ -79,13 +79,13 @@ def _read(file: str | int) -> str:
 
 
 def as_json(results: Sequence[Result]) -> str:
-    """RFC 8259: what is no number there (NaN, infinity) is null; times, dates and UUIDs are text as in SQL, bytes hexadecimal."""
+    """Format results as RFC 8259: NaN and infinity are null; times, dates and UUIDs are text as in SQL, bytes hexadecimal."""
     lists = [[dict(zip(_distinct(result.columns), map(_json_value, row))) for row in result.rows] for result in results]
     return json.dumps(lists[0] if len(lists) == 1 else lists, indent=1, allow_nan=False)
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
-    """``SELECT a, a`` has two columns of one name: the second is ``a_1``."""
+    """Make names distinct: ``SELECT a, a`` gives ``a`` and ``a_1``."""
     distinct: list[str] = []
     for name in names:
         free = (
@@ -113,13 +113,13 @@ def as_csv(result: Result) -> str:
     text = io.StringIO()
     writer, quoting = (csv.writer(text, lineterminator="\n", quoting=kind) for kind in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL))
     for row in (result.columns, *result.rows):
-        ends_lines = any("\r" in value for value in row if isinstance(value, str))  # up to Python 3.12 not quoted otherwise
+        ends_lines = any("\r" in value for value in row if isinstance(value, str))  # Python up to 3.12 does not quote these
         (quoting if ends_lines else writer).writerow(row)
     return text.getvalue().rstrip("\n")
 
 
 def as_text(result: Result) -> str:
-    """Columns side by side, numbers to the right; "-" for what is not known."""
+    """Format a table, numbers to the right; "-" for unknown values."""
     rows = [[_cell(value) for value in row] for row in result.rows]
     numeric = [all(isinstance(row[i], (int, float, type(None))) for row in result.rows) for i in range(len(result.columns))]
     widths = [max(map(len, column)) for column in zip(result.columns, *rows)]

@@ -52,12 +52,12 @@ def main(arguments: Sequence[str], say: Callable[[str], None]) -> int:
 
 
 def _tell(text: str) -> None:
-    """Writes to stderr: a program may read the answer on stdout."""
+    """Write to stderr: a program may read the answer on stdout."""
     sys.stderr.write(f"{text}\n")
 
 
 def as_text(roof: MeasuredRoof) -> str:
-    """A table for each device."""
+    """Return one table per device."""
     doubt = [f"\n{roof['doubt']}"] if roof["doubt"] else []
     return "\n".join([*(line for device in roof["devices"] for line in _lines(device)), *doubt])
 

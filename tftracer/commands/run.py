@@ -155,7 +155,7 @@ def _absolute(place: str | None) -> str | None:
 
 def _slow(text: str) -> float | bool:
     """Parse the value of ``--trace-slow``."""
-    from tftracer.arguments import slow_factor  # imports NumPy, which nothing else here needs
+    from tftracer.arguments import slow_factor  # imports NumPy, which is slow
 
     if text == "off":
         return False

@@ -1,4 +1,4 @@
-"""Two groups of sessions beside each other, with what chance alone explains; two traces; ops over the traces of one run.
+"""Compares two groups of sessions, or two traces, with tests against chance; combines ops over the traces of one run.
 
 Pure NumPy; reads no files.
 """

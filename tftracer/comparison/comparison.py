@@ -1,4 +1,4 @@
-"""Two groups of sessions compared: values of their steps, ops, findings, and what else differs between them."""
+"""Compares two groups of sessions: values of their steps, ops, findings, and other differences."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tftracer.comparison.measured import Measured
-from tftracer.comparison.ops import LEAST_SESSIONS, OpChange, OpChanges, op_changes
+from tftracer.comparison.ops import MIN_SESSIONS, OpChange, OpChanges, op_changes
 from tftracer.comparison.order import IN_TURNS, in_a_row
 from tftracer.comparison.shift import Shift, shift_of
 from tftracer.comparison.words import NOT_IN_TURNS, ONE_SESSION, interval, outcome, sessions, title, value
@@ -14,27 +14,31 @@ from tftracer.display import markup
 from tftracer.trace.analyses.compare import FLOOR_NS, FLOOR_SHARE
 from tftracer.trace.units import duration
 
-#: In the order in which they are shown.
+#: In display order.
 METRICS = ("step", "p99", "gap", "memory", "bytes")
 _SHOWN_OPS = 5
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """``shifts``: by metric, without metrics that only one side has. ``warnings``: what weakens the comparison, in words."""
+    """The result.
+
+    ``shifts``: by metric, without metrics that only one side has. ``warnings``: limits of the comparison, in words.
+    """
 
     run: str
     a: list[Measured]
     b: list[Measured]
     shifts: dict[str, Shift]
     ops: OpChanges
-    new_findings: list[str]  # codes that traces of b have and none of a
+    new_findings: list[str]  # codes of findings that only traces of b have
     warnings: list[str]
 
     def op_type(self, name: str) -> Shift | None:
-        """The shift of an op type's time in a step (``MatMul``: ``_MklMatMul``, too); None where a side has no trace with it.
+        """Return the shift of an op type's time per step (``MatMul`` includes ``_MklMatMul``); None if no trace of a side has it.
 
-        It compares the medians or the shortest times, whichever scatter less; its interval allows for the choice."""
+        It compares the medians or the shortest times, whichever scatter less; the interval takes this selection into account.
+        """
         looks = (False, True) if _has_shortest([*self.a, *self.b]) else (False,)
         shifts = [shift for shortest in looks if (shift := self._op_shift(name, shortest, len(looks))) is not None]
         return min(shifts, key=lambda shift: shift.spread, default=None)
@@ -45,12 +49,12 @@ class Comparison:
         return shift_of(f"op {name}", before, after, started=_started(*sides), looks=looks)
 
     def _repr_html_(self) -> str:
-        """In a notebook: what differs, the values of both sides, the ops that differ most."""
+        """Show the differences, the values of both sides, and the ops that differ most in a notebook."""
         return markup.shown("Comparison", lambda: as_html(self))
 
 
 def compare(run: str, a: Sequence[Measured], b: Sequence[Measured]) -> Comparison:
-    """``a``: before, ``b``: after; one entry a session."""
+    """Compare sessions before (``a``) and after (``b``) a change; one entry per session."""
     shifts = {metric: shift for metric in METRICS if (shift := _shift(metric, a, b)) is not None}
     traced = [[each for each in side if each.traces] for side in (a, b)]
     traced_a, traced_b = ([each.ops for each in side] for side in traced)
@@ -73,12 +77,12 @@ def _shift(metric: str, a: Sequence[Measured], b: Sequence[Measured]) -> Shift |
 
 
 def _has_shortest(sessions: Sequence[Measured]) -> bool:
-    """Whether the shortest times of ops can be compared: of more traces they are shorter."""
+    """Return whether shortest times of ops can be compared: more traces give shorter times."""
     return len({each.traces for each in sessions if each.traces}) == 1
 
 
 def _started(a: Sequence[Measured], b: Sequence[Measured]) -> tuple[list[float], list[float]] | None:
-    """When the sessions of both sides began; None where that is not known of all."""
+    """Return when the sessions of both sides began; None if not known for all."""
     started = [[each.started_at for each in side if each.started_at] for side in (a, b)]
     return (started[0], started[1]) if (len(started[0]), len(started[1])) == (len(a), len(b)) else None
 
@@ -91,8 +95,8 @@ def _warnings(a: Sequence[Measured], b: Sequence[Measured]) -> Iterator[str]:
             yield f"The sides differ in {name}: {both}. That alone may explain a difference."
     if len(a) == len(b) == 1:
         yield ONE_SESSION
-    elif min(len(a), len(b)) < LEAST_SESSIONS:
-        yield f"With fewer than {LEAST_SESSIONS} sessions a side, ops cannot be told from chance."
+    elif min(len(a), len(b)) < MIN_SESSIONS:
+        yield f"With fewer than {MIN_SESSIONS} sessions a side, ops cannot be told from chance."
     started = _started(a, b)
     if min(len(a), len(b)) > 1 and started is not None and (row := in_a_row(*started)) >= IN_TURNS:
         yield NOT_IN_TURNS.format(row)
@@ -108,7 +112,7 @@ def _warnings(a: Sequence[Measured], b: Sequence[Measured]) -> Iterator[str]:
 
 
 def as_html(compared: Comparison) -> str:
-    """The sentences, the values before and after, and the ops that differ most."""
+    """Return the sentences, the values before and after, and the ops that differ most, as HTML."""
     ops = compared.ops
     changes = [change for change in ops.changes if change.separated or not ops.enough_sessions]
     return markup.block(
@@ -123,7 +127,7 @@ def as_html(compared: Comparison) -> str:
 
 
 def sentences(shifts: Mapping[str, Shift], ops: OpChanges, changes: Sequence[OpChange], new_findings: Sequence[str]) -> list[str]:
-    """The sentences that say what differs. ``changes``: the ops that differ."""
+    """Return sentences about the differences. ``changes``: the ops that differ."""
     texts = [_of_step(shifts.get("step"))]
     others = (shift for metric, shift in shifts.items() if metric != "step" and shift.differs)
     texts += [f"{title(shift.metric)}: {shift.shift:+.1%}, {outcome(shift)}." for shift in others]
@@ -147,7 +151,7 @@ def _of_ops(ops: OpChanges, differ: int) -> str:
     if not ops.compared and not ops.only_a and not ops.only_b:
         return "Ops are not compared: a side has no trace of this run."
     if not ops.enough_sessions:
-        needed = f"It takes {LEAST_SESSIONS} sessions a side, in turns, to rule out chance for ops"
+        needed = f"It takes {MIN_SESSIONS} sessions a side, in turns, to rule out chance for ops"
         return f"{needed}; below are those whose medians differ most."
     floors = f"more than {duration(FLOOR_NS)} and {FLOOR_SHARE:.0%}"
     return f"{differ} of {ops.compared} ops differ by more than chance explains, and by {floors}. {ops.told_from_words}".rstrip()

@@ -16,9 +16,9 @@ from tftracer.trace.analyses.op_kinds import canonical
 
 State = Literal["PASS", "FAIL", "INCONCLUSIVE"]
 
-#: Parts of the ledger whose share of the wall time a rule may limit: that of the sessions after the change alone.
+#: Parts of the ledger whose share of the wall time a rule may limit; only the sessions after the change count.
 _SHARES = ("start", "building", "input", "slow", "python", "evaluation", "checkpoints")
-#: The memory growth that a rule may limit, in MB a minute: that of the sessions after the change alone.
+#: The memory growth that a rule may limit, in MB per minute; only the sessions after the change count.
 _GROWTH = "memory growth"
 _RULE = re.compile(
     rf"(?P<growth>{_GROWTH}\s*)>\s*(?P<rate>\d+(\.\d+)?)\s*MB/min|"
@@ -36,7 +36,7 @@ RECORD = "Record traces of each session: tftracer run --trace 5 --from 100 ..."
 
 @dataclass(frozen=True)
 class Rule:
-    """``threshold``: a share, 0.05 for 5%; of findings their number; of memory growth bytes a second."""
+    """A rule. ``threshold``: a share, 0.05 for 5%; for findings their number; for memory growth bytes per second."""
 
     text: str
     metric: str
@@ -53,7 +53,7 @@ class Outcome:
 
 
 def parse_rule(text: str) -> Rule:
-    """Raises UsageError, which says how rules are written."""
+    """Parse a rule. Raises UsageError, which explains the syntax."""
     rule = _RULE.fullmatch(text.strip())
     if rule is not None and rule["growth"]:
         return Rule(text.strip(), _GROWTH, "", float(rule["rate"]) * 1e6 / 60)
@@ -66,7 +66,7 @@ def parse_rule(text: str) -> Rule:
 
 
 def judge(comparison: Comparison, rules: Sequence[Rule]) -> list[Outcome]:
-    """Raises UsageError if a rule names an op type that no trace of either side has."""
+    """Apply the rules. Raises UsageError if a rule names an op type that no trace of either side has."""
     for rule in rules:
         _check_op(comparison, rule)
     return [_outcome(comparison, rule) for rule in rules]
@@ -130,7 +130,7 @@ def _of_growth(comparison: Comparison, rule: Rule) -> Outcome:
 
 
 def _of_all(rule: Rule, values: Sequence[float], why: str) -> Outcome:
-    """PASS if no value is above the limit, FAIL if all are, else INCONCLUSIVE."""
+    """Return PASS if no value is above the limit, FAIL if all are, else INCONCLUSIVE."""
     above = sum(value > rule.threshold for value in values)
     state: State = "PASS" if not above else "FAIL" if above == len(values) else "INCONCLUSIVE"
     return Outcome(rule.text, state, why)

@@ -1,19 +1,20 @@
-"""Which ops differ by more than chance between traces, looked at all at once: many ops give chance many tries.
+"""Finds the ops that differ between traces by more than chance, with one test for all ops: many ops would give many false alarms.
 
-The step itself is one of the rows. A row's differences are measured in its own *unit*: how much it scatters, and no less than the
-floors from which on a difference matters.
+The step itself is one of the rows. A row's differences are measured in a *unit* of the row: its scatter, but at least the floors
+above which a difference matters.
 
 - Traces of one run: one of two traces is *odd* if a row deviates from the median of all traces by more than any row of any other
-  trace does. If nothing differs, each of n traces is equally likely to be the farthest. So one of the two is it in 2 of n cases,
-  which is 5% with ``LEAST_OTHERS`` others. With fewer, none is called odd: on a busy machine an op of 60 us takes 20 ms in one of
-  fifty traces, and no margin tells that from a change.
-- Traces of two runs: the traces are dealt out to two groups of the same sizes in other ways, in all of them or in many. A row
-  has *changed* if its means differ by more than any row's do in 97% of these. That holds for any number of rows, whatever their
-  times are like, as long as traces of equal runs are alike. In each deal only rows count whose means differ by more than the
-  floors: those that do not matter take no power from those that do. Each row is looked at twice: as it is, and as it would be had
-  the machine been as fast as usual in each trace, which the median of all long rows against their usual times tells. A machine
-  whose speed varies hides a change of single ops otherwise. Where most rows differ, so does that median: then only the times as
-  they are count.
+  trace. If nothing differs, each of n traces is equally likely to be the farthest, so it is one of the two in 2 of n cases, which
+  is 5% with ``MIN_OTHERS`` others. With fewer, no trace is called odd: on a busy machine an op of 60 us takes 20 ms in one of
+  fifty traces, and no margin separates that from a change.
+- Traces of two runs: a permutation test. The traces are divided into two groups of the same sizes in all other ways, or in many.
+A
+  row has *changed* if its means differ by more than those of any row in 97% of these divisions. This is valid for any number of
+  rows and any distribution, as long as traces of equal runs are exchangeable. In each division only rows count whose means differ
+  by more than the floors, so that unimportant rows do not reduce the power. Each row is tested twice: with its times as they are,
+  and with the times corrected for the machine's speed in each trace, which is the median of all long rows relative to their usual
+  times. Without the correction, a varying speed would hide the change of a single op. If most rows differ, this median differs,
+  too: then only the uncorrected times count.
 """
 
 from __future__ import annotations
@@ -27,24 +28,24 @@ import numpy as np
 from tftracer.trace.analyses.compare import FLOOR_NS, FLOOR_SHARE
 from tftracer.trace.arrays.types import Bool, Float64
 
-#: How often chance may call one of two equal traces odd.
+#: The probability of calling one of two equal traces odd.
 FALSE_CLAIMS = 0.05
-#: With so many other traces, chance does it no more often than that.
-LEAST_OTHERS = round(2 / FALSE_CLAIMS) - 2
-#: The share of deals that may differ as much as the real groups do. Traces that were taken one after the other are not quite
-#: independent: of 120 equal pairs of runs, traced in turns on a busy machine, 9 were told apart with 5% and 6 with 3%. Four
-#: traces a side are enough.
+#: With this many other traces the probability is not exceeded.
+MIN_OTHERS = round(2 / FALSE_CLAIMS) - 2
+#: The share of divisions that may differ as much as the real groups. Traces that follow each other are not quite independent: of
+#: 120 equal pairs of runs, traced in turns on a busy machine, 9 were called different with 5% and 6 with 3%. Four traces per side
+#: are enough.
 DEALS_SHARE = 0.03
 MOST_DEALS = 1_000
-#: Rows that tell how fast the machine was, and how many of them it takes: few may all have changed.
+#: Rows of this length show the machine's speed, if there are enough of them: a few rows may all have changed.
 LONG_NS, LEAST_LONG = 50_000, 5
-#: The standard deviation of normal values by their median absolute deviation.
+#: Factor from the median absolute deviation to the standard deviation of normal values.
 _MAD = 1.4826
 
 
 def odd(times: Float64) -> Bool:
-    """[rows, 2] whether the first two of the traces deviate. ``times``: [rows, traces] ns, NaN where not known."""
-    if times.shape[1] < 2 + LEAST_OTHERS:
+    """Return [rows, 2] whether the first two traces deviate. ``times``: [rows, traces] ns, NaN: not known."""
+    if times.shape[1] < 2 + MIN_OTHERS:
         return np.zeros((len(times), 2), bool)
     middle = _nanmedian(times)[:, None]
     away = np.abs(times - middle)
@@ -54,16 +55,20 @@ def odd(times: Float64) -> Bool:
 
 
 class Changed(NamedTuple):
-    """By rows. ``shown``: whether it has changed. ``least_ns``: by how much its means have to differ for that; infinite where
-    there are too few traces to tell any change from chance, or the row has NaN."""
+    """The result per row. ``shown``: whether it has changed. ``least_ns``: the smallest difference of means that would be shown.
+
+    ``least_ns`` is infinite if there are too few traces, or if the row has NaN.
+    """
 
     shown: Bool
     least_ns: Float64
 
 
 def changed(times: Float64, first: int) -> Changed:
-    """Whether the rows' means differ between the ``first`` traces and the others. ``times``: [rows, traces] ns; rows with NaN
-    never do."""
+    """Test whether the rows' means differ between the ``first`` traces and the others.
+
+    ``times``: [rows, traces] ns; rows with NaN are never shown as changed.
+    """
     known = ~np.isnan(times).any(axis=1)
     result = Changed(np.zeros(len(times), bool), np.full(len(times), np.inf))
     rows, count = times[known], times.shape[1]
@@ -84,7 +89,7 @@ def changed(times: Float64, first: int) -> Changed:
 
 
 def _slowness(rows: Float64) -> Float64:
-    """[traces] how slow the machine was in each, as a logarithm: the median of what long rows took against their usual times."""
+    """Return [traces] the machine's slowness as a logarithm: the median of long rows' times relative to their usual times."""
     long = rows[np.median(rows, axis=1) >= LONG_NS]
     if len(long) < LEAST_LONG:
         return np.zeros(rows.shape[1])
@@ -93,20 +98,19 @@ def _slowness(rows: Float64) -> Float64:
 
 
 def _deals(count: int, first: int) -> Bool:
-    """[deals, traces] which traces are in the first group. The first deal is the real one."""
+    """Return [deals, traces] whether a trace is in the first group. The first deal (division) is the real one."""
     real = np.arange(count) < first
     if math.comb(count, first) <= MOST_DEALS:
         members = list(itertools.combinations(range(count), first))  # the first is the real one
         deals = np.zeros((len(members), count), bool)
         deals[np.repeat(np.arange(len(members)), first), np.array(members).ravel()] = True
         return deals
-    random = np.random.default_rng(0)  # the same answer each time
+    random = np.random.default_rng(0)  # reproducible
     return np.array([real, *(real[random.permutation(count)] for _ in range(MOST_DEALS - 1))])
 
 
 def _distance(rows: Float64, deals: Bool) -> tuple[Float64, Float64]:
-    """([rows, deals] how far the groups' means lie apart, in units of the scatter within the groups and the floor, 0 where it
-    does not matter; [rows] that unit in the first deal)."""
+    """Return ([rows, deals] distance of the groups' means in units, 0 if it does not matter; [rows] unit in the first deal)."""
     first, second = deals.sum(axis=1), (~deals).sum(axis=1)
     in_first = deals.T.astype(np.float64)
     total, squares = rows.sum(axis=1)[:, None], (rows**2).sum(axis=1)[:, None]
@@ -120,7 +124,7 @@ def _distance(rows: Float64, deals: Bool) -> tuple[Float64, Float64]:
 
 
 def _apart(rows: Float64, deals: Bool) -> Float64:
-    """[rows, deals] how far the groups' means lie apart."""
+    """Return [rows, deals] the distance of the groups' means."""
     in_first, in_second = deals.T.astype(np.float64), (~deals).T.astype(np.float64)
     return np.asarray(np.abs(rows @ (in_first / in_first.sum(axis=0)) - rows @ (in_second / in_second.sum(axis=0))))
 
@@ -130,7 +134,7 @@ def _floor(usual: Float64) -> Float64:
 
 
 def _nanmedian(rows: Float64) -> Float64:
-    """[rows] NaN where nothing is known."""
+    """Return [rows] medians of the known values; NaN if there are none."""
     result = np.full(len(rows), np.nan)
     known = ~np.isnan(rows).all(axis=1)
     result[known] = np.nanmedian(rows[known], axis=1)

@@ -1,12 +1,12 @@
-"""Ops that differ between two groups of sessions, by more than chance and by enough to matter.
+"""Finds ops that differ between two groups of sessions by more than chance and by enough to matter.
 
-An op's value in a session is the median of its time in the traces, or the shortest of them: traces follow each other, so a busy
-moment makes most of a session's long, and the shortest is disturbed least. Of the two that one counts, and is shown, which
-scatters less between the sessions of a side; the shortest only where all sessions have as many traces. An op is *separated* if
-the means of the groups differ by more than any op's do in 97% of the other ways to deal the sessions out to two groups
-(odd_ops.py; medians and shortest times are one test), and their medians, in the same direction, by more than the floors of
-trace/analyses/compare.py: of equal sessions one comparison in twenty separates any op. Sessions of one side that were recorded
-in a row count once, as their mean.
+An op's value in a session is the median of its times in the traces, or the shortest of them: traces follow each other, so a busy
+moment makes most of a session's times long, and the shortest is disturbed least. The one that scatters less between the sessions
+of a side is used and shown; the shortest only if all sessions have equally many traces. An op is *separated* if the means of the
+groups differ by more than those of any op in 97% of the other divisions of the sessions into two groups (odd_ops.py; medians and
+shortest times are one test), and if their medians differ, in the same direction, by more than the floors of
+trace/analyses/compare.py. With equal sessions, one comparison in twenty separates any op. Sessions of one side that were recorded
+one after the other count once, as their mean.
 """
 
 from __future__ import annotations
@@ -23,20 +23,22 @@ from tftracer.trace.analyses.compare import matters
 from tftracer.trace.arrays.types import Bool, Float64, Int64
 from tftracer.trace.units import percent
 
-#: Where smaller differences are told, more traces are not advised.
+#: If smaller differences than this would be shown, more traces are not recommended.
 ENOUGH = 0.1
 TELL_SMALLER = (
     "Smaller ones are told by more sessions, by more traces in each (tftracer run --trace 25), and by ops that share no threads "
     "(TF_NUM_INTRAOP_THREADS=1)."
 )
-#: With fewer sessions on a side, chance separates too many ops.
-LEAST_SESSIONS = 4
+#: With fewer sessions per side, chance separates too many ops.
+MIN_SESSIONS = 4
 
 
 @dataclass(frozen=True)
 class OpChange:
-    """Medians of the sessions' values, in ns a step. ``separated``: as defined above. ``of_shortest``: whether the values are
-    the shortest times of the sessions' traces."""
+    """Medians of the sessions' values, in ns per step.
+
+    ``separated``: as defined above. ``of_shortest``: whether the values are the shortest times of the sessions' traces.
+    """
 
     key: str
     a_ns: float
@@ -50,21 +52,21 @@ class OpChange:
 
     @property
     def matters(self) -> bool:
-        """Whether the medians differ by more than the floors."""
+        """Return whether the medians differ by more than the floors."""
         return matters(self.a_ns, self.b_ns)
 
 
 @dataclass(frozen=True)
 class OpChanges:
-    """``changes``: the ops above the floors, the separated ones first.
+    """``changes``: the ops above the floors, separated ones first.
 
-    ``enough_sessions``: whether the groups are large enough, and were recorded in turns, for a separation to mean anything.
-    ``longest``, ``told_from``: the op that takes most time, and by what share it would have to differ to be separated.
+    ``enough_sessions``: whether separations are meaningful: the groups are large enough and were recorded in turns.
+    ``longest``, ``told_from``: the op that takes most time, and the relative difference from which on it would be separated.
     """
 
     compared: int
     changes: list[OpChange]
-    only_a: dict[str, float]  # ops that no session of b has -> ns, the longest first
+    only_a: dict[str, float]  # ops that no session of b has -> ns, longest first
     only_b: dict[str, float]
     enough_sessions: bool
     longest: str = ""
@@ -72,7 +74,7 @@ class OpChanges:
 
     @property
     def told_from_words(self) -> str:
-        """What these sessions could show; "" where they show nothing."""
+        """Return the smallest difference that these sessions could show, in words; "" if they show none."""
         if self.told_from is None:
             return ""
         share = percent(self.told_from)
@@ -86,10 +88,10 @@ def op_changes(
     started: tuple[Sequence[float], Sequence[float]] | None = None,
     shortest: Sequence[Mapping[str, float]] = (),
 ) -> OpChanges:
-    """``a``, ``b``: of each session with traces, op -> ns. An op that a session does not have took no time in it.
+    """Compare the ops. ``a``, ``b``: for each session with traces, op -> ns; a missing op took no time.
 
-    ``started``: when these sessions began, where that is known of all. ``shortest``: of all of them, op -> ns in the trace in
-    which it took least; empty where sessions have different numbers of traces.
+    ``started``: when these sessions began, if known for all. ``shortest``: for all of them, op -> shortest ns over the traces;
+    empty if sessions have different numbers of traces.
     """
     in_a, in_b = set().union(*a), set().union(*b)
     shared = sorted(in_a & in_b)
@@ -118,12 +120,12 @@ def op_changes(
 
 
 def _table(sessions: Sequence[Mapping[str, float]], keys: Sequence[str]) -> Float64:
-    """[keys, sessions]"""
+    """Return [keys, sessions] times."""
     return np.array([[session.get(key, 0.0) for session in sessions] for key in keys]).reshape(len(keys), len(sessions))
 
 
 def _scatters_less(tables: Float64, in_a: int) -> Int64:
-    """[ops] which of the tables has times that scatter less between the sessions of a side."""
+    """Return [ops] the index of the table whose times scatter less between the sessions of a side."""
     logs = np.log(np.maximum(tables, 1.0))
     sides = [side for side in (logs[..., :in_a], logs[..., in_a:]) if side.shape[-1]]
     return np.asarray(sum(side.var(axis=-1) for side in sides)).argmin(axis=0) if sides else np.zeros(tables.shape[1], np.int64)
@@ -132,12 +134,14 @@ def _scatters_less(tables: Float64, in_a: int) -> Int64:
 def _separated(
     tables: Float64, which: Int64, in_a: int, started: tuple[Sequence[float], Sequence[float]] | None
 ) -> tuple[Bool, Float64, bool]:
-    """([ops] whether they are separated, [ops] by how much they have to differ for that, whether there are enough sessions).
-    ``tables``: [tables, ops, sessions], all of which are one test. ``which``: [ops] the table that counts for each."""
+    """Return ([ops] whether each is separated, [ops] the smallest difference that would be, whether there are enough sessions).
+
+    ``tables``: [tables, ops, sessions], all in one test. ``which``: [ops] the table that counts for each.
+    """
     (number, ops, count), each = tables.shape, np.arange(tables.shape[1])
     times = tables.reshape(number * ops, count)
     means, first = in_turns(times, *started) if 0 < in_a < count and started is not None else (times, in_a)
-    enough_sessions = min(first, means.shape[1] - first) >= LEAST_SESSIONS
+    enough_sessions = min(first, means.shape[1] - first) >= MIN_SESSIONS
     if not enough_sessions:
         return np.zeros(ops, bool), np.full(ops, np.inf), False
     changed, least_ns = (of_all.reshape(number, ops)[which, each] for of_all in odd_ops.changed(means, first))
@@ -148,6 +152,6 @@ def _separated(
 
 
 def _longest_first(side: Sequence[Mapping[str, float]], keys: Iterable[str]) -> dict[str, float]:
-    """The ops with the medians of their times, without ops that took no time in most sessions."""
+    """Return op -> median time, longest first, without ops that took no time in most sessions."""
     times = {key: median([session.get(key, 0.0) for session in side]) for key in sorted(keys)}
     return dict(sorted(((key, ns) for key, ns in times.items() if ns), key=lambda op: -op[1]))

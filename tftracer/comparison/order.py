@@ -1,6 +1,6 @@
-"""In which order sessions were recorded.
+"""Takes the order in which sessions were recorded into account.
 
-Those of one side, one after the other, all take part in whatever the machine did then: they are not independent.
+Sessions of one side that follow each other are not independent: the machine's state at that time affects all of them.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ import numpy as np
 
 from tftracer.trace.arrays.types import Float64
 
-#: Sessions are not in turns if this many of one side come in a row, on average.
+#: Sessions do not count as recorded in turns if on average this many of one side follow each other.
 IN_TURNS = 1.5
-#: How much of what a machine that drifts at random would add is added, times the sessions of a side in a row. Chosen by
-#: simulation: neighbours differ by chance, too (tests/comparison/test_order.py).
+#: The share of a random drift's variance that is added per session of a side in a row. Found by simulation, because neighbours
+#: also differ by chance (tests/comparison/test_order.py).
 DRIFT_SHARE = 0.04
 
 
 def in_a_row(a: Sequence[float], b: Sequence[float]) -> float:
-    """``a``, ``b``: when the sessions of each side began. How many of one side follow each other, on average: 1 in turns."""
+    """Return the mean number of sessions of one side that follow each other; 1: in turns. ``a``, ``b``: when sessions began."""
     order = np.argsort([*a, *b], kind="stable") < len(a)
     return len(order) / (1 + int((order[1:] != order[:-1]).sum()))
 
 
 def drift_variance(a: Float64, b: Float64, started_a: Sequence[float], started_b: Sequence[float]) -> float:
-    """What a drifting machine adds to the variance of the difference of the sides' means. 0 for sessions recorded in turns."""
+    """Return the variance that a drifting machine adds to the difference of the sides' means; 0 for sessions in turns."""
     row = in_a_row(started_a, started_b)
     steps = [np.diff(side[np.argsort(started, kind="stable")]) for side, started in ((a, started_a), (b, started_b))]
     known = [float((each**2).mean()) for each in steps if len(each)]
@@ -36,9 +36,9 @@ def drift_variance(a: Float64, b: Float64, started_a: Sequence[float], started_b
 
 
 def in_turns(times: Float64, started_a: Sequence[float], started_b: Sequence[float]) -> tuple[Float64, int]:
-    """[rows, turns] the means of the columns of one side that follow each other, those of A first; how many are of A.
+    """Average the columns of one side that follow each other. Return ([rows, turns], those of A first; number of A's turns).
 
-    ``times``: [rows, columns] of what began at ``started_a`` and, behind it, of what began at ``started_b``.
+    ``times``: [rows, columns], first the columns that began at ``started_a``, then those that began at ``started_b``.
     """
     of_a = np.arange(times.shape[1]) < len(started_a)
     order = np.argsort([*started_a, *started_b], kind="stable")

@@ -1,4 +1,4 @@
-"""Ops over the traces of one run: the table that the page shows of them (trace/analyses/over_traces.py)."""
+"""The page's table of ops over the traces of one run (trace/analyses/over_traces.py)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class RunTraces(NamedTuple):
-    """``traces``: (number, step, ``Answers.op_totals``, encoded) of each that was read, the oldest first."""
+    """The traces of a run. ``traces``: (id, step, encoded ``Answers.op_totals``) of each that was read, oldest first."""
 
     traces: Sequence[tuple[int, int | None, bytes]]
     older: int = 0  # traces that were not read
@@ -44,7 +44,7 @@ def run_ops(run: RunTraces, by: By) -> RunOps:
 
 
 def summary(read: int, older: int, unreadable: int, cut: int) -> str:
-    """Which of a run's traces the table is of."""
+    """Return a text about the traces that the table is based on."""
     if older:
         text = f"Of the run's {counted(read + older + unreadable, 'trace')} the newest {read:,} are read."
     else:

@@ -1,4 +1,4 @@
-"""How far the recorded step times of two runs differ, in words; computed as ``tftracer compare`` does with one session a side."""
+"""The difference of the step times of two runs in words, computed as by ``tftracer compare`` with one session per side."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tftracer.trace.arrays.columns import array
 
 
 def step_times_in_words(a: StepTimes, b: StepTimes) -> str:
-    """One or more sentences; "" if a run has no usual steps (measured.py)."""
+    """Return one or more sentences; "" if a run has no usual steps (measured.py)."""
     before, after = _usual(a), _usual(b)
     shift = _shift(before, after)
     if shift is None:
@@ -30,7 +30,7 @@ def _shift(before: Steps, after: Steps) -> Shift | None:
 
 
 def _usual(times: StepTimes) -> Steps:
-    """The usual steps, without entries that stand for several steps."""
+    """Return the usual steps, without entries that stand for several steps."""
     single = array(times["count"]) == 1
     number, start_at, mean_s = (array(times[name])[single] for name in ("step", "start_at", "mean_s"))
     nanoseconds = (np.rint(each.astype(np.float64) * 1e9).astype(np.int64) for each in (start_at, mean_s))

@@ -1,9 +1,9 @@
-"""By how much a value differs between two groups of sessions, with its 95% interval.
+"""The difference of a value between two groups of sessions, with its 95% interval.
 
-Welch's interval on the logarithms of the sessions' values: groups may differ in spread and size. A side of one session shows no
-spread of its own; it is taken from the other side. With one session a side the spread within the sessions (between blocks of
-steps) is added to ``ASSUMED_SPREAD``, that between sessions of the same code, which nobody can see then. It stands in, too, where
-the few sessions of a side happen to be equal. Values that are all equal, on both sides, are no difference at all.
+Welch's interval on the logarithms of the sessions' values: groups may differ in spread and size. A side with one session uses the
+other side's spread. With one session per side, the spread within the sessions (between blocks of steps) is added to
+``ASSUMED_SPREAD``, an assumption about sessions of the same code. It is also used if the few sessions of a side happen to be
+equal. If all values of both sides are equal, there is no difference.
 """
 
 from __future__ import annotations
@@ -19,21 +19,24 @@ from tftracer.comparison.order import drift_variance
 from tftracer.trace.arrays.types import Float64
 
 CONFIDENCE = 0.95
-#: Five values are compared at once (comparison.py): each is said to differ with this confidence, so that all hold with 95%.
+#: Five values are compared at once (comparison.py). This confidence of each makes all of them hold with 95% (Bonferroni).
 OF_ALL = 1 - (1 - CONFIDENCE) / 5
 #: Standard deviation between sessions of the same code, as a share: 5% on steps of 2.8 ms on a shared machine.
 ASSUMED_SPREAD = 0.05
-#: With fewer sessions a side, equal values say nothing of the spread.
-LEAST_SESSIONS = 4
-#: More sessions than these nobody records.
-MOST_SESSIONS = 1000
+#: With fewer sessions per side, equal values do not show the spread.
+MIN_SESSIONS = 4
+#: Nobody records more sessions than this.
+MAX_SESSIONS = 1000
 
 Basis = Literal["sessions", "assumed"]
 
 
 @dataclass(frozen=True)
 class Shift:
-    """``a``, ``b``: geometric means. ``shift``, ``low``, ``high``: of b against a, as shares: 0.05 is 5% more."""
+    """The difference of a value.
+
+    ``a``, ``b``: geometric means. ``shift``, ``low``, ``high``: of b relative to a; 0.05: 5% more.
+    """
 
     metric: str
     a: float
@@ -44,13 +47,13 @@ class Shift:
     spread: float  # standard deviation of the logarithms between sessions
     sessions_a: int
     sessions_b: int
-    basis: Basis  # of the spread; assumed: one session a side
-    differs: bool = False  # chance alone does not explain it, though five values are compared. An assumed spread proves nothing
+    basis: Basis  # of the spread; assumed: one session per side
+    differs: bool = False  # significant, although five values are compared; never with an assumed spread
 
     def sessions_to_decide(self, threshold: float) -> int | None:
-        """Sessions a side with which the interval would probably leave ``threshold`` out, None if even many would not do."""
+        """Return how many sessions per side would probably exclude ``threshold`` from the interval; None if even many would not."""
         distance = abs(math.log1p(self.shift) - math.log1p(threshold))
-        too_few, enough = 1, MOST_SESSIONS
+        too_few, enough = 1, MAX_SESSIONS
         if _half_width(self.spread, enough) >= distance:
             return None
         while enough - too_few > 1:
@@ -72,10 +75,10 @@ def shift_of(
     started: tuple[Sequence[float], Sequence[float]] | None = None,
     looks: int = 1,
 ) -> Shift | None:
-    """None where a side has no value above 0. ``blocks``: of the only sessions, where there is one a side.
+    """Compute a shift; None if a side has no value above 0. ``blocks``: blocks of the sessions, if there is one per side.
 
-    ``started``: when the sessions began, where that is known of all. ``looks``: so many shifts are computed, and one is chosen.
-    ``rounding``: by what share the values may be wrong, all of a side's in the same direction. The interval is wider by that.
+    ``started``: when the sessions began, if known for all. ``looks``: number of computed shifts of which one is selected.
+    ``rounding``: the possible relative error of the values, in the same direction for all of a side; it widens the interval.
     """
     if a and b and len({*a, *b}) == 1 and not rounding:
         return Shift(metric, a[0], b[0], 0.0, 0.0, 0.0, 0.0, len(a), len(b), "sessions")
@@ -106,8 +109,8 @@ def shift_of(
 
 
 def _error(a: Float64, b: Float64, blocks: tuple[Float64, Float64] | None) -> tuple[float, float, float, Basis]:
-    """(standard error, degrees of freedom, spread between sessions, its basis)."""
-    if min(len(a), len(b)) < LEAST_SESSIONS and not np.ptp(a) + np.ptp(b):
+    """Return (standard error, degrees of freedom, spread between sessions, its basis)."""
+    if min(len(a), len(b)) < MIN_SESSIONS and not np.ptp(a) + np.ptp(b):
         within = sum(_of_mean(np.log(side[side > 0])) for side in blocks or ())
         by_chance = ASSUMED_SPREAD**2 * (1 / len(a) + 1 / len(b))
         return math.sqrt(by_chance + within), 1e6, ASSUMED_SPREAD, "assumed"
@@ -121,18 +124,18 @@ def _error(a: Float64, b: Float64, blocks: tuple[Float64, Float64] | None) -> tu
 
 
 def _of_mean(blocks: Float64) -> float:
-    """The variance of a mean of blocks."""
+    """Return the variance of a mean of blocks."""
     return float(blocks.var(ddof=1)) / len(blocks) if len(blocks) > 1 else 0.0
 
 
 def _welch(parts: Sequence[float], sizes: tuple[int, int]) -> float:
-    """Degrees of freedom by Welch and Satterthwaite."""
+    """Return the degrees of freedom by Welch and Satterthwaite."""
     below = sum(part**2 / (size - 1) for part, size in zip(parts, sizes))
     return sum(parts) ** 2 / below if below else float(sum(sizes) - 2)
 
 
 def quantile(probability: float, freedom: float) -> float:
-    """The t of Student's distribution below which a share of ``probability`` (0 to 1, exclusive) lies, to six digits."""
+    """Return the quantile of Student's t distribution for ``probability`` (0 to 1, exclusive), to six digits."""
     root = math.sqrt(freedom)  # of t = root * tan(angle), the density is a power of the angle's cosine
     angle = np.linspace(0.0, min(math.pi / 2, 12 / root), 20_001)
     density = np.cos(angle) ** (freedom - 1)

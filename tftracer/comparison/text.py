@@ -1,4 +1,4 @@
-"""A comparison for a terminal, as JSON, and its outcomes as JUnit XML."""
+"""Formats a comparison for a terminal and as JSON, and its outcomes as JUnit XML."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 from tftracer.comparison.comparison import Comparison
 from tftracer.comparison.gate import Outcome
-from tftracer.comparison.ops import LEAST_SESSIONS, OpChange
+from tftracer.comparison.ops import MIN_SESSIONS, OpChange
 from tftracer.comparison.shift import CONFIDENCE, Shift
 from tftracer.comparison.words import interval, outcome, sessions, title, value
 from tftracer.display.lines import joined
@@ -26,7 +26,7 @@ def as_text(comparison: Comparison, outcomes: Sequence[Outcome] = ()) -> str:
 
 
 def as_json(comparison: Comparison, outcomes: Sequence[Outcome] = ()) -> dict[str, Any]:
-    """Plain values. Times in ns, shifts and intervals as shares."""
+    """Return plain values. Times in ns, shifts and intervals as shares."""
     ops = asdict(comparison.ops)
     ops["changes"] = [{**asdict(change), "delta_ns": change.delta_ns} for change in comparison.ops.changes]
     return {
@@ -82,7 +82,7 @@ def _op_lines(comparison: Comparison) -> Iterator[str]:
         yield f"{len(separated)} of {ops.compared} ops differ by more than chance explains, and by {floors}{end}"
     else:
         yield ""
-        yield f"Ops whose medians differ by {floors}; it takes {LEAST_SESSIONS} sessions a side, in turns, to rule out chance:"
+        yield f"Ops whose medians differ by {floors}; it takes {MIN_SESSIONS} sessions a side, in turns, to rule out chance:"
         separated = ops.changes
     yield from map(_op_line, separated[:_SHOWN_OPS])
     if not separated and not ops.enough_sessions:
@@ -103,7 +103,7 @@ def _op_line(change: OpChange) -> str:
 
 
 def as_junit(outcomes: Sequence[Outcome]) -> str:
-    """JUnit XML, which CI systems show as tests: a rule that fails is a failure, one that is inconclusive an error."""
+    """Return JUnit XML, which CI systems show as tests: a failed rule is a failure, an inconclusive one an error."""
     counts = {state: str(sum(each.state == state for each in outcomes)) for state in ("FAIL", "INCONCLUSIVE")}
     attributes = {"name": "tftracer compare", "tests": str(len(outcomes))}
     suite = ElementTree.Element("testsuite", {**attributes, "failures": counts["FAIL"], "errors": counts["INCONCLUSIVE"]})
@@ -118,5 +118,5 @@ def as_junit(outcomes: Sequence[Outcome]) -> str:
 
 
 def _clean(text: str) -> str:
-    """XML has no control characters."""
+    """Remove control characters, which XML does not allow."""
     return "".join(character if character.isprintable() else "�" for character in text)

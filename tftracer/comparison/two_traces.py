@@ -1,10 +1,10 @@
-"""Two traces beside each other, judged by the other traces of their runs: what the page's comparison says.
+"""Compares two traces with the help of the other traces of their runs, for the page.
 
-Two steps of the same code differ, too. So an op counts as changed only if the runs' other traces tell the difference from chance,
-all ops and the step looked at together (odd_ops.py), and if it is larger than the floors. Traces of one run that were recorded in
-a row count once, as their mean: what the machine did meanwhile is in all of them. With fewer than four traces of a side,
-or beside the two of one run, nothing is claimed: two traces alone show by how much these steps differ, and no more. An op that a
-trace does not have took no time in it, unless the trace has more ops than its table.
+Two steps of the same code differ, too. So an op counts as changed only if the runs' other traces show that the difference is not
+chance, in one test for all ops and the step (odd_ops.py), and if it is larger than the floors. Traces of one run that were
+recorded one after the other count once, as their mean, because the machine's state affects all of them. With too few other traces
+no change is claimed: two traces alone only show by how much these two steps differ. An op that is missing in a trace took no time
+in it, unless the trace has more ops than its table.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tftracer.comparison import odd_ops
-from tftracer.comparison.ops import LEAST_SESSIONS
+from tftracer.comparison.ops import MIN_SESSIONS
 from tftracer.comparison.order import in_turns
 from tftracer.contract.encoding import unpacked
 from tftracer.trace.analyses.compare import compared_ops, matters
@@ -32,17 +32,17 @@ if TYPE_CHECKING:
 
 
 MAX_ROWS = 10_000
-#: Traces that are looked at beside the two, of each of two runs and of one run: the newest.
-MOST_TRACES, MOST_OF_ONE_RUN = 8, odd_ops.LEAST_OTHERS
+#: The newest other traces that are used: of each of two runs, and of one run.
+MOST_TRACES, MOST_OF_ONE_RUN = 8, odd_ops.MIN_OTHERS
 
 
 class Beside(NamedTuple):
-    """What is known beside the two traces. ``a``, ``b``: of each other trace of their runs, ``Answers.op_totals``, encoded."""
+    """The other traces of the two runs. ``a``, ``b``: the encoded ``Answers.op_totals`` of each."""
 
     a: Sequence[bytes] = ()
     b: Sequence[bytes] = ()  # of the same run: empty
     same_run: bool = True
-    older: int = 0  # traces that are not looked at
+    older: int = 0  # traces that are not used
     unreadable: int = 0
     step_times: str = ""
     #: When the traces of each side were recorded, in epoch seconds, the one that is compared first; empty: each counts by itself.
@@ -51,14 +51,14 @@ class Beside(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """``shown``: whether the traces tell the difference from chance."""
+    """The result for one op or the step. ``shown``: whether the traces show that the difference is not chance."""
 
     shown: bool
     statistic: str
 
 
 class Judge(NamedTuple):
-    """``step``, ``ops``: of the step, and of each op by its key. ``untold``: why nothing can be told; "" where it can."""
+    """The result for the step, and for each op by its key. ``untold``: why no change can be claimed, or ""."""
 
     step: Judged
     ops: dict[str, Judged]
@@ -66,7 +66,7 @@ class Judge(NamedTuple):
 
 
 def compare(a: Answers, b: Answers, beside: Beside, by: By = "type") -> Comparison:
-    """Ops of two traces (times in ns), the largest difference first, whether the runs' traces show it or not."""
+    """Compare the ops of two traces (times in ns); largest difference first, significant or not."""
     ops_a, ops_b = a.ops(by), b.ops(by)
     rows = compared_ops(ops_a, ops_b)
     judge = _judge(a, b, beside, by, [row["key"] for row in rows])
@@ -104,16 +104,16 @@ def _judge(a: Answers, b: Answers, beside: Beside, by: By, keys: list[str]) -> J
 def _of_two_runs(
     keys: list[str], a: Sequence[OpTotals], b: Sequence[OpTotals], started_a: list[float], started_b: list[float]
 ) -> Judge:
-    """Traces of one run against those of another."""
+    """Compare traces of one run with those of another."""
     times, first, traces = _times(keys, [*a, *b]), len(a), f"{len(a)} and {len(b)} traces"
-    if min(len(a), len(b)) < LEAST_SESSIONS:
+    if min(len(a), len(b)) < MIN_SESSIONS:
         few = f"{len(a)} and {len(b)}"
-        untold = too_few_traces(LEAST_SESSIONS, "of each run", few)
+        untold = too_few_traces(MIN_SESSIONS, "of each run", few)
         return _judged(keys, [Judged(False, f"too few traces: {few}")] * len(times), untold)
-    differs_by = times[:, len(a)] - times[:, 0]  # the two that are compared
+    differs_by = times[:, len(a)] - times[:, 0]  # of the two traces
     if (len(started_a), len(started_b)) == (len(a), len(b)):
         times, first = in_turns(times, started_a, started_b)
-        if min(first, len(times[0]) - first) < LEAST_SESSIONS:
+        if min(first, len(times[0]) - first) < MIN_SESSIONS:
             return _judged(keys, [Judged(False, "not traced in turns")] * len(times), NOT_IN_TURNS)
     differs, least = odd_ops.changed(times, first)
     before, after = (np.median(side, axis=1).tolist() for side in (times[:, :first], times[:, first:]))
@@ -122,8 +122,11 @@ def _of_two_runs(
 
 
 def _changed(is_shown: bool, least: float, differs_by: float, before: float, after: float, traces: str) -> Judged:
-    """Of one op. ``least``: from which difference on it is shown; ``differs_by``: that of the two traces; ``before``, ``after``:
-    the medians of all of their runs."""
+    """Return the result of one op.
+
+    ``least``: the smallest difference that would be shown. ``differs_by``: the difference of the two traces. ``before``,
+    ``after``: the medians over all traces of their runs.
+    """
     if math.isnan(before) or math.isnan(after):
         return Judged(False, "a trace has too many ops")
     if not is_shown:
@@ -137,7 +140,7 @@ def _changed(is_shown: bool, least: float, differs_by: float, before: float, aft
 
 
 def _of_one_run(keys: list[str], own: Sequence[OpTotals], others: Sequence[OpTotals]) -> Judge:
-    """Two traces of a run against its others."""
+    """Compare two traces of a run with its other traces."""
     times, number = _times(keys, [*own, *others]), len(others)
     judged = [
         Judged(False, "a trace has too many ops")
@@ -145,17 +148,17 @@ def _of_one_run(keys: list[str], own: Sequence[OpTotals], others: Sequence[OpTot
         else Judged(any(is_odd) and matters(*row[:2]), place_among(row[:2], row[2:]))
         for is_odd, row in zip(odd_ops.odd(times).tolist(), times.tolist())
     ]
-    least = odd_ops.LEAST_OTHERS
+    least = odd_ops.MIN_OTHERS
     return _judged(keys, judged, "" if number >= least else too_few_traces(least, "of the run beside these two", f"{number}"))
 
 
 def _judged(keys: list[str], judged: Sequence[Judged], untold: str) -> Judge:
-    """The last is of the step."""
+    """Combine the results; the last one is that of the step."""
     return Judge(judged[-1], dict(zip(keys, judged)), untold)
 
 
 def _times(keys: list[str], traces: Sequence[OpTotals]) -> Float64:
-    """[keys and the step, traces] ns, NaN where it is not known."""
+    """Return [keys and the step, traces] ns, NaN: not known."""
     columns = [[np.nan if (time := trace.time_of(key)) is None else time for key in keys] + [trace.step_ns] for trace in traces]
     return np.array(columns, np.float64).T
 
@@ -163,17 +166,17 @@ def _times(keys: list[str], traces: Sequence[OpTotals]) -> Float64:
 CHANCE = "chance may explain it"
 NOT_IN_TURNS = (
     "The two runs were not traced in turns: whatever the machine did meanwhile looks like a change, so none is claimed. To tell, "
-    f"trace them in turns, {LEAST_SESSIONS} times each, or compare sessions (tftracer compare)."
+    f"trace them in turns, {MIN_SESSIONS} times each, or compare sessions (tftracer compare)."
 )
 
 
 def summary(
     rows: Sequence[ComparedOp], shown: AbstractSet[str], step_a_ns: float, step_b_ns: float, step_shown: bool, untold: str
 ) -> str:
-    """The step's difference, the op with the largest, and whether the traces tell them from chance.
+    """Return sentences about the step's difference, the op with the largest difference, and whether they are significant.
 
-    ``rows``: the largest difference first. ``shown``: keys of the ops that the runs' traces show to have changed; ``step_shown``:
-    whether they show it of the step. ``untold``: why nothing can be told; "" where it can.
+    ``rows``: largest difference first. ``shown``: keys of the ops that changed significantly. ``step_shown``: whether the step
+    did. ``untold``: why no change can be claimed, or "".
     """
     delta = step_b_ns - step_a_ns
     if matters(step_a_ns, step_b_ns):
@@ -200,7 +203,7 @@ def too_few_traces(least: int, of: str, number: str) -> str:
 
 
 def place_among(two: Sequence[float], others: Sequence[float]) -> str:
-    """Where the times of the two traces lie among those of the others, NaN where it is not known."""
+    """Return a text about the rank of the two traces' times among those of the others; NaN: not known."""
     if not others:
         return "no other trace"
     known = [time for time in (*two, *others) if not math.isnan(time)]
@@ -210,7 +213,7 @@ def place_among(two: Sequence[float], others: Sequence[float]) -> str:
 
 
 def _op_change(row: ComparedOp) -> str:
-    """No share of the step's change: an op's time is a sum, also of what runs at the same time."""
+    """Return a text without the share of the step's change: an op's time is a sum of executions that may overlap."""
     counts = dict.fromkeys((row["count_a"], row["count_b"]))
     executions = " and ".join(f"{count:,}" for count in counts if count)
     summed = f" over its {executions} executions, which may run at the same time" if max(counts) > 1 else ""
@@ -220,7 +223,7 @@ def _op_change(row: ComparedOp) -> str:
 
 
 def used_traces(others_a: int, others_b: int, same_run: bool, older: int, unreadable: int) -> str:
-    """By how many traces the two are judged."""
+    """Return a text about the number of traces that the comparison is based on."""
     if same_run:
         text = f"Compared with the run's {counted(others_a, 'other trace')}."
     else:

@@ -1,7 +1,7 @@
-"""Chrome's trace event JSON, for chrome://tracing and Perfetto.
+"""Writes Chrome's trace event JSON, for chrome://tracing and Perfetto.
 
-A process for each device, a thread for each row of a lane. Times are microseconds with three decimals, relative to the start of
-the first slice, which is ``otherData.origin_ns``: as microseconds since the epoch, doubles would be 256 ns apart. Numbers of
+Each device is a process, each row of a lane a thread. Times are microseconds with three decimals, relative to the start of the
+first slice, which is ``otherData.origin_ns``: as microseconds since the epoch, doubles would be 256 ns apart. Numbers of
 processes and flows are derived from the file's identity, so that the events of several ranks' files can be joined in one list.
 Flows follow the data edges of the graph; counters are the allocators' live bytes. docs/exports.rst lists the differences from
 TensorFlow's own Timeline.
@@ -37,7 +37,7 @@ _THOUSANDTHS = [f".{number:03d}" for number in range(1000)]
 _KINDS: tuple[LaneKind, ...] = get_args(LaneKind)
 _ROWS_OF_A_KIND = 100_000
 
-#: What a counter is called whose allocator has no name: TensorFlow tells none for tensors that came over the network.
+#: The name of a counter whose allocator has no name: TensorFlow records none for tensors received over the network.
 UNNAMED = "(unnamed allocator)"
 
 
@@ -60,7 +60,7 @@ class Tracks:
 
 
 def tracks_of(trace: Trace, layout: Layout) -> Tracks:
-    """The layout's rows with names and numbers."""
+    """Return the layout's rows with names and numbers."""
     rows = [
         Row(
             trace.devices[lane.device].name,
@@ -78,10 +78,10 @@ def tracks_of(trace: Trace, layout: Layout) -> Tracks:
 
 @dataclass(frozen=True)
 class _File:
-    """What the traces of one file have in common."""
+    """The common values of all traces of one file."""
 
     origin_ns: int  # time 0
-    identity: str  # differs from one set of traces to another
+    identity: str  # different for each set of traces
 
     @classmethod
     def of(cls, traces: list[Trace]) -> _File:
@@ -91,7 +91,7 @@ class _File:
 
 
 def process_id(device: str, identity: str) -> int:
-    """31 bits of a hash."""
+    """Return 31 bits of a hash."""
     digest = blake2s(f"{identity} {device}".encode("utf-8", "replace"), digest_size=4).digest()
     return int.from_bytes(digest, "big") & 0x7FFFFFFF or 1
 
@@ -112,7 +112,7 @@ def write_chrome_traces(
 
 
 def chrome_traces(traces: list[tuple[str, Answers]], *, show_dataflow: bool = True, show_memory: bool = False) -> Iterator[str]:
-    """What ``write_chrome_traces`` writes, in parts of some thousand events."""
+    """Yield the output of ``write_chrome_traces`` in parts of some thousand events."""
     of_file = _File.of([answers.trace for _, answers in traces])
     findings = [finding for _, answers in traces for finding in answers.findings()]
     about = json.dumps({"tftracer": __version__, "origin_ns": str(of_file.origin_ns), "findings": findings})
@@ -148,7 +148,7 @@ class _Trace:
         self._shift = answers.trace.origin_ns - of_file.origin_ns if answers.trace.n else 0
 
     def events(self, show_dataflow: bool, show_memory: bool) -> Iterator[str]:
-        """The events in parts. A comma and a line feed precede each event."""
+        """Yield the events in parts. A comma and a line feed precede each event."""
         yield "".join(f",\n{event}" for event in self._metadata())
         yield from self._slices()
         if show_dataflow:
@@ -157,7 +157,7 @@ class _Trace:
             yield from self._counters()
 
     def _metadata(self) -> Iterator[str]:
-        """Titles are short: of a name that begins with a slash, Perfetto shows what follows the last slash."""
+        """Yield titles, which are short: if a name begins with a slash, Perfetto only shows the part after the last slash."""
         titles = {device.name: device.title for device in self._answers.trace.devices}
         for order, device in enumerate(self._tracks.devices):
             pid = process_id(device, self._identity)
@@ -169,11 +169,11 @@ class _Trace:
             yield _meta("thread_sort_index", pid, row.tid, {"sort_index": row.tid})
 
     def _places(self) -> list[str]:
-        """The text before the time of an event, for each row."""
+        """Return for each row the text before the time of an event."""
         return [f'"pid":{process_id(row.device, self._identity)},"tid":{row.tid},"ts":' for row in self._tracks.rows]
 
     def _slices(self) -> Iterator[str]:
-        """The slices, with the same fields as TensorFlow's: ``"name":OP,"args":{"name":...,"op":...,"input0":...}``."""
+        """Yield the slices with the same fields as TensorFlow's: ``"name":OP,"args":{"name":...,"op":...,"input0":...}``."""
         trace, tracks = self._answers.trace, self._tracks
         places = self._places()
         ops = [quoted(op or "unknown") for op in trace.ops]
@@ -196,9 +196,9 @@ class _Trace:
             )
 
     def _flows(self) -> Iterator[str]:
-        """An arrow for each data edge between two rows, from inside the producer's slice to the consumer's start.
+        """Yield an arrow for each data edge between two rows, from inside the producer's slice to the consumer's start.
 
-        A slice without length cannot hold the end of an arrow, and arrows do not run back in time.
+        Slices of zero length get no arrows, and no arrow leads back in time.
         """
         trace, tracks = self._answers.trace, self._tracks
         start, end = trace.start + self._shift, trace.end + self._shift
@@ -219,7 +219,7 @@ class _Trace:
         self.flows += len(producer)
 
     def _counters(self) -> Iterator[str]:
-        """Live bytes over time, a counter for each allocator."""
+        """Yield live bytes over time, as one counter per allocator."""
         for curve in self._answers.curves:
             pid = process_id(curve["device"], self._identity)
             name = json.dumps(curve["allocator"] or UNNAMED, ensure_ascii=False)
@@ -232,13 +232,13 @@ class _Trace:
 
 
 def _microseconds(nanoseconds: Int64) -> list[str]:
-    """Decimal numbers with three digits behind the point: ``1.000``, ``1.024``."""
+    """Format decimal numbers with three digits after the point: ``1.000``, ``1.024``."""
     whole, rest = np.divmod(nanoseconds, 1000)
     return [f"{number}{_THOUSANDTHS[behind]}" for number, behind in zip(whole.tolist(), rest.tolist())]
 
 
 def _inputs(label: str) -> str:
-    """The label's inputs as fields of a JSON object; the whole label if it has another form. A comma precedes each field."""
+    """Return the label's inputs as fields of a JSON object, or else the whole label. A comma precedes each field."""
     _, equals, call = label.rpartition(" = ")
     inside, closed, _ = call.partition("(")[2].rpartition(")")
     if not equals or not closed:
@@ -253,14 +253,14 @@ def _fields(inputs: int) -> str:
 
 
 def _kernel(name: str, label: str) -> str:
-    """The title and the fields of a kernel or copy. ``name``: as JSON."""
+    """Return the title and the fields of a kernel or copy. ``name``: as JSON."""
     name, op = kernel_name(label, json.loads(name))
     title = quoted(op or "unknown")
     return f'{title},"args":{{"name":{quoted(name)},"op":{title},"label":{quoted(label)}'
 
 
 def data_edges(answers: Answers) -> tuple[Int64, Int64]:
-    """(producers, consumers) of the graph's data edges."""
+    """Return (producers, consumers) of the graph's data edges."""
     if labels_hold_all_edges(answers.trace):
         return _edges_of_labels(answers)
     graph = answers.graph
@@ -269,8 +269,9 @@ def data_edges(answers: Answers) -> tuple[Int64, Int64]:
 
 
 def labels_hold_all_edges(trace: Trace) -> bool:
-    """Whether the ops' labels give all data edges: in a step on one device without loops, each name runs once and reads what its
-    label names. That takes a tenth of the time that it takes to read the partition graph.
+    """Return whether the ops' labels have all data edges, as in a step on one device without loops, where each name runs once.
+
+    Reading them takes a tenth of the time of reading the partition graph.
     """
     merges = {"Merge", "RefMerge", "_XlaMerge"}
     single = len(trace.devices) <= 1 and len(trace.names) >= trace.n and len(trace.labels) >= trace.n
@@ -278,7 +279,7 @@ def labels_hold_all_edges(trace: Trace) -> bool:
 
 
 def _edges_of_labels(answers: Answers) -> tuple[Int64, Int64]:
-    """Here each label and each name belongs to one node."""
+    """Return the edges for a trace in which each label and each name belongs to one node."""
     trace = answers.trace
     by_name, by_label = np.zeros(trace.n, np.int64), np.zeros(trace.n, np.int64)
     by_name[trace.name] = by_label[trace.label] = np.arange(trace.n)

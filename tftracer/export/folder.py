@@ -1,4 +1,4 @@
-"""A folder that is written to: of this machine, or of any storage that fsspec knows. Files appear whole or not at all."""
+"""Writes files atomically to a folder of this machine, or of any storage that fsspec supports."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from tftracer.storage.whole_file import beside, take_place
 
 
 class Folder(Protocol):
-    """Paths are relative, with slashes. ``StorageError`` where the storage refuses."""
+    """A folder. Paths are relative, with slashes. Methods raise ``StorageError`` if the storage fails."""
 
     def aside(self, path: str) -> Path:
-        """Where to write a local file that ``publish`` makes the file at ``path``."""
+        """Return the path of a temporary local file, which ``publish`` turns into the file at ``path``."""
 
     def publish(self, aside: Path, path: str) -> None: ...
 
     def read(self, path: str) -> bytes | None:
-        """None for a file that is not there."""
+        """Return a file's content; None if it does not exist."""
 
     def remove(self, path: str) -> None: ...
 
     def close(self) -> None:
-        """Removes what was written aside and not published."""
+        """Remove temporary files that were not published."""
 
 
 def folder(place: str) -> Folder:
-    """``place``: a path, or a URL such as ``s3://bucket/folder``."""
+    """Open a folder. ``place``: a path, or a URL such as ``s3://bucket/folder``."""
     if "://" not in place:
         return LocalFolder(Path(place))
     try:
@@ -82,7 +82,7 @@ class LocalFolder:
 
 
 class RemoteFolder:
-    """Written to a temporary file here first, then copied beside its place, and moved there."""
+    """A remote folder: a file is written locally first, then copied to a temporary name in the folder, and renamed."""
 
     def __init__(self, system: Any, root: str) -> None:
         self.system = system

@@ -1,7 +1,7 @@
-"""One trace as one HTML file: the same viewer as the page, with its answers inside. It asks nobody for anything.
+"""Writes one trace as one HTML file: the same viewer as the page, with its answers inside.
 
 Script, style and data are in the file; a content security policy forbids any request. The script and the data are deflated and
-in base64, which a few lines in the page undo: nothing of a trace is ever parsed as HTML or as script.
+base64-encoded, so that nothing of a trace is ever parsed as HTML or as script.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from tftracer.errors import StorageError
 from tftracer.export.node_table import node_table
 from tftracer.trace.answers import Answers
 
-#: Of zlib. Of 8,009 nodes level 1 makes 5% more in two thirds of the time, level 6 makes 5% less in more than twice the time.
+#: zlib's level. For 8,009 nodes level 1 writes 5% more in two thirds of the time, level 6 5% less in more than twice the time.
 _LEVEL = 3
 
 _REST_OF_POLICY = "style-src 'unsafe-inline'; img-src data: blob:; font-src data:"
 
-#: The front-end inflates data and script itself; this starts the script.
+#: Inflates and starts the script, which then inflates the data.
 _LOADER = """(async()=>{const b=atob(document.getElementById("tftracer-script").textContent.trim());\
 const u=Uint8Array.from(b,c=>c.charCodeAt(0));\
 const s=new Blob([u]).stream().pipeThrough(new DecompressionStream("deflate"));\
@@ -42,7 +42,7 @@ const e=document.createElement("script");e.textContent=await new Response(s).tex
 
 @functools.lru_cache(maxsize=1)
 def page_script() -> tuple[str, str]:
-    """The script, deflated in base64, and its hash for the content security policy. The build of the page made both."""
+    """Return the script, deflated and base64-encoded, and its hash for the content security policy; both come from the build."""
     digest, deflated = _asset("standalone.script").splitlines()
     return deflated, digest
 
@@ -53,7 +53,7 @@ def _page_style() -> str:
 
 
 def inside_style_element(css: str) -> str:
-    """In a style element nothing but its own end tag is special."""
+    """Escape CSS for a style element, in which only its end tag is special."""
     return re.sub(r"</(?=style)", r"<\\/", css, flags=re.IGNORECASE)
 
 
@@ -69,14 +69,13 @@ def _asset(name: str) -> str:
 def write_html(
     answers: Answers, record: TraceRecord, file: IO[bytes], session: SessionMessage, others: OtherAnswers = NO_OTHER_ANSWERS
 ) -> None:
-    """Write the page. ``record`` is the trace's, ``session`` the session that it belongs to, ``others`` what other traces of its
-    run say."""
+    """Write the page. ``record`` and ``session``: of the trace. ``others``: the answers of the run's other traces."""
     for part in page_of(answers, record, session, others):
         file.write(part.encode("utf-8"))
 
 
 def page_of(answers: Answers, record: TraceRecord, session: SessionMessage, others: OtherAnswers = NO_OTHER_ANSWERS) -> list[str]:
-    """What ``write_html`` writes, in parts."""
+    """Return the output of ``write_html`` in parts."""
     step = f" · step {record['step']:,}" if record["step"] is not None else ""
     title = html.escape(f"{answers.context.title or 'session.run'}{step} · tftracer")
     script, digest = page_script()
@@ -96,7 +95,7 @@ def page_of(answers: Answers, record: TraceRecord, session: SessionMessage, othe
 
 
 def _data(answers: Answers, record: TraceRecord, session: SessionMessage, others: OtherAnswers) -> str:
-    """Deflated by a second thread while the next part is made: zlib, a quarter of the work, lets go of the GIL."""
+    """Return the deflated data. A second thread deflates while the next part is built: zlib releases the GIL."""
     deflate = zlib.compressobj(_LEVEL)
     with ThreadPoolExecutor(1) as thread:
         parts = [thread.submit(deflate.compress, part) for part in _parts(answers, record, session, others)]
@@ -105,7 +104,7 @@ def _data(answers: Answers, record: TraceRecord, session: SessionMessage, others
 
 
 def _parts(answers: Answers, record: TraceRecord, session: SessionMessage, others: OtherAnswers) -> Iterator[bytes]:
-    """A message of the type ``Embedded``. Its nodes come first, because they take longest to deflate."""
+    """Yield a message of the type ``Embedded`` in parts; first its nodes, because they take longest to deflate."""
     packer = msgpack.Packer(use_bin_type=True)
     yield packer.pack_map_header(len(Embedded.__annotations__))
     yield packer.pack("nodes") + packer.pack(node_table(answers))
@@ -115,11 +114,11 @@ def _parts(answers: Answers, record: TraceRecord, session: SessionMessage, other
 
 
 def _answers(answers: Answers, record: TraceRecord, others: OtherAnswers) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Each analysis under the path that the live page asks for; those of one node are in the node table.
+    """Yield each analysis with the path that the live page requests; those of one node are in the node table.
 
-    Of long tables the page carries the first rows: all rows of 8,009 nodes would be most of its size.
+    Long tables are limited to their first rows: all rows of 8,009 nodes would be most of the page's size.
     """
-    answers.on_critical_path()  # the timeline marks it once it is known
+    answers.on_critical_path()  # so that the timeline marks it
     for analysis in ANALYSES:
         if "index" in analysis.parameters:
             continue

@@ -1,5 +1,6 @@
-"""The NodeDetail of every node as columns, for the standalone page: what ``node_details.node_detail`` says, without a Python
-object for a node.
+"""The NodeDetail of every node as columns, for the standalone page:
+
+as ``node_details.node_detail``, without an object per node.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from tftracer.trace.decode.labels import label_inputs, parse_input, parse_label,
 from tftracer.trace.decode.resources import Outputs, dtype_name
 from tftracer.trace.model import UNKNOWN_TIME, NodeKind, Trace
 
-_LEAST = -(1 << 31)  # null in a column of i4
+_NULL = -(1 << 31)  # in a column of i4
 
 
 def node_table(answers: Answers) -> NodeTable:
-    """All nodes of the trace, and the edges between them."""
+    """Return all nodes of the trace, and the edges between them."""
     graph, outputs = answers.graph, answers.outputs
     order, inputs = graph.by_consumer
     links, not_run = _links(answers)
@@ -82,11 +83,11 @@ def _fields(answers: Answers) -> Records:
 
 
 def _numbers(values: Int64, has_value: Bool | None = None) -> Column:
-    """As 32 bits where they fit, half the size; as doubles otherwise. What is not known is null."""
+    """Encode numbers as 32-bit integers if they fit, which is half the size, else as doubles. Unknown values are null."""
     shown = values if has_value is None else values[has_value]
-    small = int(shown.min(initial=0)) > _LEAST and int(shown.max(initial=0)) < 1 << 31
+    small = int(shown.min(initial=0)) > _NULL and int(shown.max(initial=0)) < 1 << 31
     if has_value is not None:
-        return column(np.where(has_value, values, _LEAST).astype(np.int32) if small else np.where(has_value, values, np.nan))
+        return column(np.where(has_value, values, _NULL).astype(np.int32) if small else np.where(has_value, values, np.nan))
     return column(values.astype(np.int32 if small else np.float64))
 
 
@@ -101,7 +102,7 @@ def _texts(codes: npt.NDArray[Any], texts: list[str] | StringTable) -> Texts:
 
 
 def _offsets(owner: Int64, n: int) -> Column:
-    """[n + 1] where each owner's entries lie among those of ``owner``, sorted."""
+    """Return [n + 1] offsets of each owner's entries in ``owner``, which is sorted."""
     offsets = np.zeros(n + 1, np.uint32)
     np.cumsum(np.bincount(owner, minlength=n), out=offsets[1:])
     return column(offsets)
@@ -114,14 +115,14 @@ def _scopes(trace: Trace) -> tuple[Int64, list[str]]:
 
 
 def _shares(trace: Trace) -> npt.NDArray[np.float64]:
-    """Each node's share of the time of all counted nodes of its op type."""
+    """Return each node's share of the time of all counted nodes of its op type."""
     duration = (trace.end - trace.start).astype(np.float64)
     total = np.bincount(trace.op, duration * trace.counted, max(len(trace.ops), 1))[trace.op]
     return np.divide(duration, total, out=np.zeros(trace.n), where=total > 0)
 
 
 def _places(trace: Trace) -> tuple[Int64, Int64, list[str]]:
-    """(codes of the devices that each transfer goes from, and to; the devices, the first "" for no transfer)."""
+    """Return (source device of each transfer, destination device, list of devices); code 0 is "": no transfer."""
     places = {"": 0}
     codes = np.zeros((2, max(len(trace.labels), 1)), np.int64)
     for label in np.unique(trace.label[trace.kind == NodeKind.COMMUNICATION]).tolist():
@@ -149,7 +150,7 @@ def _outputs(outputs: Outputs) -> Records:
 
 
 def _links(answers: Answers) -> tuple[dict[str, Links], list[str]]:
-    """(the links of each field, the names of those that did not run)."""
+    """Return (the links of each field, the names of linked nodes that did not run)."""
     trace, graph = answers.trace, answers.graph
     inputs, consumers = graph.by_consumer[0], graph.by_producer[0]
     data, control = inputs[~graph.control[inputs]], inputs[graph.control[inputs]]
@@ -166,7 +167,7 @@ def _links(answers: Answers) -> tuple[dict[str, Links], list[str]]:
 
 
 def _first_links(owner: npt.NDArray[Any], node: npt.NDArray[Any], n: int) -> Links:
-    """As ``node_details`` lists them: of the first 2 * MAX_LINKS the distinct ones, at most MAX_LINKS. ``owner`` is sorted."""
+    """As in ``node_details``: the distinct ones of the first 2 * MAX_LINKS, at most MAX_LINKS. ``owner`` is sorted."""
     owner, node = owner.astype(np.int64), node.astype(np.int64)
     near = _place_in_run(owner) < 2 * MAX_LINKS
     owner, node = owner[near], node[near]
@@ -179,13 +180,13 @@ def _first_links(owner: npt.NDArray[Any], node: npt.NDArray[Any], n: int) -> Lin
 
 
 def _place_in_run(owner: Int64) -> Int64:
-    """Of each entry, how many of the same owner come before it."""
+    """Return for each entry how many entries of the same owner precede it."""
     place: Int64 = np.arange(len(owner)) - np.searchsorted(owner, owner, "left")
     return place
 
 
 def _not_run(answers: Answers) -> tuple[Int64, Int64, list[str]]:
-    """(node, link, names): what the labels of nodes without edges name."""
+    """Return (node, link, names) of the inputs in the labels of nodes without edges."""
     trace = answers.trace
     offsets = answers.graph.by_consumer[1]
     written = label_inputs(trace.labels, answers.listed)

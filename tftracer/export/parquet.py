@@ -19,7 +19,7 @@ _SQL_TYPES = {"int": "BIGINT", "float": "DOUBLE", "bool": "BOOLEAN", "text": "VA
 
 
 def connect() -> DuckDBPyConnection:
-    """A database in memory that loads nothing from the network. UnsupportedError says what to install."""
+    """Open a database in memory that loads nothing from the network. Raises UnsupportedError, which says what to install."""
     try:
         import duckdb
     except ImportError:
@@ -30,17 +30,17 @@ def connect() -> DuckDBPyConnection:
 
 
 def quoted(text: str) -> str:
-    """A string literal of SQL."""
+    """Return a string literal of SQL."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def select(table: str, source: str, *more: str) -> str:
-    """SQL that reads columns registered as ``source``, with the types of the table's fields; ``more``: columns behind them."""
+    """Return SQL that reads columns registered as ``source`` with the types of the table's fields; ``more``: further columns."""
     return f"SELECT {', '.join([*map(_cast, TABLES[table]), *more])} FROM {source}"
 
 
 def _cast(field: Field) -> str:
-    """Releases of DuckDB before 2.0 see no masks: what lies under them (export/tables/table.py) is NULL."""
+    """Cast a column. DuckDB before 2.0 ignores masks, so the values under masks (export/tables/table.py) become NULL."""
     column = f'"{field.name}"::{_SQL_TYPES[field.type]}'
     if field.unknown and field.type == "int":
         column = f"nullif({column}, (-9223372036854775807 - 1)::BIGINT)"
@@ -50,12 +50,12 @@ def _cast(field: Field) -> str:
 
 
 def plain(columns: dict[str, Array]) -> dict[str, Array]:
-    """The columns as DuckDB reads them: releases before 2.0 see no mask of a class of ours."""
+    """Return the columns in a form that DuckDB reads: releases before 2.0 ignore the masks of our class."""
     return {name: column.view(np.ma.MaskedArray) if np.ma.isMaskedArray(column) else column for name, column in columns.items()}
 
 
 def write(connection: DuckDBPyConnection, table: str, columns: dict[str, Array], path: Path) -> None:
-    """One whole file. Its key-value metadata hold the schema's version. ``StorageError`` where it cannot be written."""
+    """Write one file, with the schema's version in its metadata. Raises ``StorageError`` if it cannot be written."""
     metadata = {"tftracer_schema": str(SCHEMA_VERSION), "tftracer_table": table, "tftracer_version": __version__}
     pairs = ", ".join(f"{name}: {quoted(value)}" for name, value in metadata.items())
     options = f"FORMAT parquet, COMPRESSION zstd, KV_METADATA {{{pairs}}}"

@@ -1,4 +1,4 @@
-"""Tells files that were cut short, as an interrupted copy leaves them, from others that cannot be read."""
+"""Recognizes files that were cut short, for example by an interrupted copy, among other unreadable files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tftracer.trace.decode import wire
 if TYPE_CHECKING:
     from google.protobuf import text_format
 
-#: What may be left of a text behind the place where its parser gave up: part of one word, or a string that does not end.
+#: The rest of a text that was cut, after the position of the parser's error: part of one word, or a string that does not end.
 _UNFINISHED = re.compile(r"\s*(?:\S*|[\"'][^\n]*)\s*")
 
 
@@ -21,7 +21,7 @@ def cut_short(kind: str) -> TruncatedError:
 
 
 def check_end(data: bytes, kind: str) -> None:
-    """``TruncatedError`` for a serialized message of this kind that ends within one of its fields."""
+    """Raise ``TruncatedError`` if a serialized message of this kind ends within one of its fields."""
     try:
         for _ in wire.fields(data, 0, len(data)):
             pass
@@ -30,12 +30,12 @@ def check_end(data: bytes, kind: str) -> None:
 
 
 def is_cut_json(error: json.JSONDecodeError) -> bool:
-    """Whether the text was right up to its end."""
+    """Return whether the text was valid up to its end."""
     return error.pos >= len(error.doc.rstrip()) - 1 or error.msg.startswith("Unterminated")
 
 
 def is_cut_text(error: text_format.ParseError, text: str) -> bool:
-    """The same of ``text`` in protobuf's text format. The error says in which line and column it is."""
+    """Return the same for protobuf's text format. The error has its line and column."""
     line, column = error.GetLine(), error.GetColumn()
     if line is None or column is None or text.count("{") < text.count("}"):
         return False

@@ -1,8 +1,7 @@
-"""What a file of another tool holds, before it becomes a session.
+"""The content of another tool's file, before it becomes a session.
 
-``open_any`` returns an ``Imported``; session/files/imported.py makes a session of it. In every format a trace is a serialized
-RunMetadata or XSpace, made by the importer where the format has neither, so that one kind of trace is stored and analyzed.
-``findings`` say what the format does not hold.
+``open_any`` returns an ``Imported``, from which session/files/imported.py builds a session. Each trace is a serialized
+RunMetadata or XSpace, built by the importer if the format has neither. ``findings`` say what the format lacks.
 """
 
 from __future__ import annotations
@@ -18,16 +17,16 @@ class ImportedTrace:
 
     raw: bytes  # serialized RunMetadata
     title: str = ""
-    step: int = 0  # the run's step number, from 1; 0: the format does not tell
+    step: int = 0  # the run's step number, from 1; 0: not known
     started_at: float | None = None  # epoch seconds
     duration_s: float | None = None  # wall time of the session.run
     findings: list[Finding] = field(default_factory=list)
-    is_whole_file: bool = False  # ``raw`` is the file's content as it lies on disk
+    is_whole_file: bool = False  # ``raw`` is the file's unchanged content
 
 
 @dataclass
 class ImportedRun:
-    """One session.run call site; a file of a single trace has one run."""
+    """One session.run call site; a file with a single trace has one run."""
 
     title: str
     fetches: list[str] = field(default_factory=list)
@@ -47,4 +46,4 @@ class Imported:
     kind: str  # "tensorflow-tracer session", "RunMetadata", "Chrome timeline", ...: for people
     runs: list[ImportedRun] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)  # of the file as a whole
-    cut: str = ""  # how the file ends early, in words; "" where it is whole
+    cut: str = ""  # how the file ends early, in words; "" if it is complete

@@ -17,12 +17,12 @@ _MAX_NAMES = 1000
 
 
 def looks_like_pickle(head: bytes) -> bool:
-    """Protocols from 2 begin with PROTO, older ones with the name of a class."""
+    """Protocols 2 and later begin with PROTO, older ones with the name of a class."""
     return (head[:1] == b"\x80" and len(head) > 1 and head[1] <= 5) or head.startswith((b"ctensorflow.", b"ccopy", b"ctftracer."))
 
 
 def read(data: bytes) -> Imported:
-    """A session of tensorflow-tracer, or RunMetadata as its ``Timeline`` and tfvis's pickled it, one or a list.
+    """Read a session of tensorflow-tracer, or RunMetadata as its ``Timeline`` and tfvis's pickled it, one or a list.
 
     Raises UnsafePickleError if the pickle names any other class, FormatError if it is damaged.
     """
@@ -38,7 +38,7 @@ def read(data: bytes) -> Imported:
 
 
 def _list_of(values: Sequence[Any]) -> Imported:
-    """RunMetadata that a script collected, one for each step. One that the pickle refers to several times is taken once."""
+    """Read RunMetadata that a script collected, one per step. Several references to the same one count once."""
     if len(values) > _MAX_TRACES:
         raise FormatError(f"the pickle holds more than {_MAX_TRACES} traces")
     distinct = {id(value): value for value in values}
@@ -47,7 +47,7 @@ def _list_of(values: Sequence[Any]) -> Imported:
 
 
 def pickled(raw: bytes) -> bytes:
-    """A serialized RunMetadata as a pickle, as TensorFlow would write it (protocol 4). Needs no TensorFlow.
+    """Pickle a serialized RunMetadata as TensorFlow would (protocol 4). Needs no TensorFlow.
 
     ``pickle.load`` opens it where TensorFlow is installed; so do the original tensorflow-tracer and ``read``.
     """
@@ -86,7 +86,7 @@ def _index(value: Any) -> int:
 
 
 class _Session:
-    """A pickled TracingSource. Values may be shared through the memo: each is converted once."""
+    """A pickled TracingSource. Values may be shared through the memo; each is converted once."""
 
     def __init__(self, state: dict[Any, Any]) -> None:
         self._state = state
@@ -116,7 +116,7 @@ class _Session:
         )
 
     def _traces(self, records: list[Any], metadata: list[Any]) -> list[ImportedTrace]:
-        """The original replaced traces that it dropped by None."""
+        """Return the traces; the original replaced dropped traces by None."""
         self._traces_seen += len(metadata)
         if self._traces_seen > _MAX_TRACES:
             raise FormatError(f"the session claims more than {_MAX_TRACES} traces")
@@ -140,7 +140,7 @@ _NAMED = re.compile(r"<tf\.[A-Za-z_.]{1,40} '([^']{1,500})'")
 
 
 def _names(text: Any) -> list[str]:
-    """The names in ``repr(fetches)`` or ``repr(feed_dict)``, without the fed values."""
+    """Return the names in ``repr(fetches)`` or ``repr(feed_dict)``, without the fed values."""
     if not isinstance(text, str) or text == "None":
         return []
     names = list(dict.fromkeys(_NAMED.findall(text)))[:_MAX_NAMES]
@@ -148,7 +148,7 @@ def _names(text: Any) -> list[str]:
 
 
 def seconds_of(value: Any) -> float | None:
-    """A timedelta; None if it is invalid."""
+    """Convert a timedelta; None if it is invalid."""
     if not isinstance(value, Stub) or value.path != TIMEDELTA:
         return None
     if not all(isinstance(part, int) for part in value.args) or len(value.args) > 3:
@@ -160,7 +160,7 @@ def seconds_of(value: Any) -> float | None:
 
 
 def epoch_seconds(value: Any) -> float | None:
-    """A datetime without a time zone, by the recording machine's clock; taken as local time. None if it is invalid."""
+    """Convert a datetime without a time zone, which is taken as local time; None if it is invalid."""
     if not isinstance(value, Stub) or value.path != DATETIME or not value.args:
         return None
     state = value.args[0].encode("latin1", "replace") if isinstance(value.args[0], str) else value.args[0]
@@ -176,7 +176,7 @@ def epoch_seconds(value: Any) -> float | None:
 
 
 def _merged(runs: list[ImportedRun]) -> list[ImportedRun]:
-    """One run for the same fetches, feed names and options. The original made a new run for each set of feed values."""
+    """Merge runs with the same fetches, feed names and options. The original made a new run for each set of feed values."""
     merged: dict[tuple[str, ...], ImportedRun] = {}
     for run in runs:
         key = (*run.fetches, "|", *run.feeds, "|", run.options)

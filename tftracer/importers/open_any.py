@@ -1,10 +1,10 @@
 """Opens the files of other tools: RunMetadata and StepStats, Timeline JSON, tfevents files, old pickles; also ``.gz``.
 
-A file is known by its first bytes, not by its name. Everything read here may come from a stranger: sizes are checked
-before anything is allocated, nothing is executed, and time grows in proportion to the file. Memory is bounded by forty
-times the file (JSON and text; three times for the binary formats) and the file by ``MAX_BYTES``.
+A file's format is recognized by its first bytes, not by its name. All files are untrusted: sizes are checked before anything is
+allocated, nothing is executed, and the time is proportional to the file's size. Memory is at most forty times the file for JSON
+and text, three times for binary formats, and the file at most ``MAX_BYTES``.
 
-``session/files/imported.py`` makes a session of what ``open_any`` returns (see ``imported.py``).
+``session/files/imported.py`` builds a session from the result (see ``imported.py``).
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from tftracer.importers.imported import Imported
 from tftracer.storage.plain_files import read_plain
 from tftracer.trace.decode import protobuf_kinds
 
-#: No file of one step, and no session that ever fitted into memory to be pickled, is larger.
+#: Larger than any file of one step, and any session that fitted into memory to be pickled.
 MAX_BYTES = 4 << 30
-#: Text is parsed into objects, many times its size.
+#: Text is parsed into objects, which take many times its size.
 MAX_TEXT = 1 << 30
-#: A gzip file may grow to 64 MB, or to 200 times its size: the labels of a RunMetadata shrink to a thirtieth at best.
+#: A gzip file may inflate to 64 MB, or to 200 times its size: a RunMetadata is compressed to a thirtieth at best.
 FREE_INFLATE = 64 << 20
 MAX_RATIO = 200
 
 _CHUNK = 1 << 20
-#: Files of other tools that people have beside their traces, by how they begin.
+#: First bytes of files of other tools that people have next to their traces.
 _MAGIC = {
     b"\x89HDF\r\n\x1a\n": "an HDF5 file (Keras keeps weights in those)",
     b"PK\x03\x04": "a zip archive (.keras and .npz files are those)",
@@ -36,7 +36,7 @@ _MAGIC = {
     b"PAR1": "a Parquet table",
     b"model_checkpoint_path:": "the list of a folder's checkpoints",
 }
-_TABLE_END = bytes.fromhex("57fb808b247547db")  # of LevelDB's tables, as checkpoints have them
+_TABLE_END = bytes.fromhex("57fb808b247547db")  # of LevelDB's tables, the format of checkpoints
 _OPENS = (
     "It opens .tftrace sessions, sessions and run metadata of tensorflow-tracer and tfvis (.pickle), RunMetadata and StepStats "
     "(.pb, .pbtxt, .json), profiles (.xplane.pb, or a log folder with them), TensorFlow's Timeline JSON, and tfevents files that "
@@ -45,10 +45,10 @@ _OPENS = (
 
 
 def open_any(path: str | os.PathLike[str]) -> Imported:
-    """Whatever the file at ``path`` holds.
+    """Read the file at ``path``.
 
-    ``StorageError`` when it cannot be read, ``FormatError`` (``TruncatedError``, ``UnsafePickleError``) when it is of no
-    known format, broken, too large or hostile.
+    Raises ``StorageError`` if it cannot be read, ``FormatError`` (``TruncatedError``, ``UnsafePickleError``) if its format is
+    unknown, or if it is damaged, too large or hostile.
     """
     if Path(path).is_dir():
         return _open_folder(Path(path))
@@ -61,7 +61,7 @@ def open_any(path: str | os.PathLike[str]) -> Imported:
 
 
 def _open_folder(folder: Path) -> Imported:
-    """The newest profile in a folder of logs; the steps of several hosts are told apart by the hosts' names."""
+    """Read the newest profile in a folder of logs; with several hosts, the titles of steps have the hosts' names."""
     files = profile.newest_profile(folder)
     hosts = [profile.host_of(file) if len(files) > 1 else "" for file in files]
     parts = [_host(file, host) for file, host in zip(files, hosts)]
@@ -69,7 +69,7 @@ def _open_folder(folder: Path) -> Imported:
 
 
 def _host(file: Path, title: str) -> Imported:
-    """One host's file of a profile; an error names the file."""
+    """Read one host's file of a profile; an error names the file."""
     try:
         return profile.read(_unpacked(_content(file)), title)
     except FormatError as error:
@@ -77,12 +77,12 @@ def _host(file: Path, title: str) -> Imported:
 
 
 def open_pickle(path: str | os.PathLike[str]) -> Imported:
-    """Like ``open_any``, for a file that has to be a pickle."""
+    """As ``open_any``, for a file that must be a pickle."""
     return legacy_pickles.read(_unpacked(_content(path)))
 
 
 def open_bytes(data: bytes, name: str = "the file") -> Imported:
-    """``open_any`` for what is in memory already; ``name`` is for the messages."""
+    """As ``open_any``, for bytes in memory; ``name`` is for messages."""
     data = _unpacked(data)
     if not data:
         raise FormatError(f"{name!r} is empty: there is nothing to open")
@@ -109,7 +109,7 @@ def open_bytes(data: bytes, name: str = "the file") -> Imported:
 
 
 def _what_it_is(data: bytes) -> str:
-    """For a file that is known and holds no trace."""
+    """Return what a recognized file without a trace is."""
     if data.endswith(_TABLE_END):
         return ": it is the index of a checkpoint, which holds no trace of a step"
     for magic, kind in _MAGIC.items():
@@ -132,7 +132,7 @@ def _content(path: str | os.PathLike[str]) -> bytes:
 
 
 def _unpacked(data: bytes) -> bytes:
-    """The content of a gzip file, bounded; other files as they are. A gzip in a gzip is opened once only."""
+    """Return the content of a gzip file, with a size limit; other files unchanged. Only one level of gzip is opened."""
     if data[:2] != b"\x1f\x8b":
         return data
     limit = min(max(FREE_INFLATE, MAX_RATIO * len(data)), MAX_BYTES)

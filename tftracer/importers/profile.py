@@ -1,4 +1,4 @@
-"""Profiles that TensorFlow's or JAX's profiler wrote (``.xplane.pb``): one file, or the newest profile in a folder of logs."""
+"""Reads profiles of TensorFlow's or JAX's profiler (``.xplane.pb``): one file, or the newest profile in a folder of logs."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tftracer.importers.imported import Imported, ImportedRun, ImportedTrace
 from tftracer.trace.decode.profile_cut import steps
 from tftracer.trace.decode.protobuf_kinds import XSPACE
 
-#: Where TensorBoard's callback and jax.profiler put profiles below their log folder, a folder each.
+#: Folders of profiles below the log folder of TensorBoard's callback and of jax.profiler.
 _PROFILES = ("plugins/profile/*", "*/plugins/profile/*", "*")
 
 
 def newest_profile(folder: Path) -> list[Path]:
-    """The files of the newest profile below a folder of logs, one a host. FormatError where there is none."""
+    """Return the files of the newest profile below a folder of logs, one per host. Raises FormatError if there is none."""
     runs = [folder, *(run for pattern in _PROFILES for run in folder.glob(pattern))]
     profiles = [files for run in runs if (files := sorted(run.glob("*.xplane.pb")))]
     if not profiles:
@@ -26,20 +26,20 @@ def newest_profile(folder: Path) -> list[Path]:
 
 
 def host_of(file: Path) -> str:
-    """The host that a file of a profile is named after."""
+    """Return the host that a profile's file is named after."""
     return file.name.removesuffix(".xplane.pb")
 
 
 def read(raw: bytes, host: str = "") -> Imported:
-    """The steps of one profile, each a trace. ``host``: put before the titles, where a profile has several hosts.
+    """Read the steps of one profile, each as a trace. ``host``: prefix of the titles if a profile has several hosts.
 
-    FormatError for what is no profile, TruncatedError for one that is cut short.
+    Raises FormatError for invalid bytes, TruncatedError if the end is missing.
     """
     check_end(raw, XSPACE)
     runs: dict[str, ImportedRun] = {}
     for step, part in steps(raw):
         title = f"{host}: {step.title}" if host else step.title
         run = runs.setdefault(title, ImportedRun(title))
-        run.steps += step.line >= 0  # a profile that marks no steps does not tell how many it has
+        run.steps += step.line >= 0  # without marks, the number of steps is not known
         run.traces.append(ImportedTrace(part, title, step.number, None, step.duration_s))
     return Imported("profile", list(runs.values()))

@@ -1,4 +1,4 @@
-"""RunMetadata and StepStats as TensorFlow's users keep them: serialized, as protobuf's text, as JSON; one or a list."""
+"""Reads RunMetadata and StepStats in the forms in which users save them: serialized, protobuf text, or JSON; one or a list."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tftracer.importers.imported import Imported, ImportedRun, ImportedTrace
 from tftracer.trace.decode import protobuf_kinds, wire
 from tftracer.trace.decode.descriptors import message_class
 
-_HEAD = 4096  # characters that tell the kind
+_HEAD = 4096  # characters by which the kind is recognized
 MAX_FIELDS = 100_000
 _MAX_TRACES = 100_000
 _FIELDS = frozenset({1, 2, 3, 4, 5})  # step_stats, cost_graph, partition_graphs, function_graphs, session_metadata
@@ -32,12 +32,15 @@ def looks_like_json(head: bytes) -> bool:
 
 
 def of(kind: str, traces: list[bytes]) -> Imported:
-    """One run with these serialized RunMetadata."""
+    """Return one run with these serialized RunMetadata."""
     return Imported(kind, [ImportedRun("Run metadata", traces=[ImportedTrace(raw) for raw in traces])])
 
 
 def from_binary(data: bytes) -> Imported | None:
-    """None if it is neither a RunMetadata nor a StepStats; ``TruncatedError`` if it is one that is cut between its parts."""
+    """Read serialized bytes; None if they are neither a RunMetadata nor a StepStats.
+
+    Raises ``TruncatedError`` if they are cut.
+    """
     kind = protobuf_kinds.kind_of(data)
     if kind == protobuf_kinds.STEP_STATS:
         check_end(data, kind)
@@ -58,12 +61,12 @@ def from_binary(data: bytes) -> Imported | None:
 
 
 def wrapped(step_stats: bytes) -> bytes:
-    """A serialized StepStats as a RunMetadata that holds nothing else."""
+    """Wrap a serialized StepStats in a RunMetadata."""
     return wire.message_field(1, step_stats)
 
 
 def from_text(text: str) -> Imported:
-    """Protobuf's text format, ``.pbtxt``: fields that are newer than the shipped descriptors are left out."""
+    """Read protobuf's text format, ``.pbtxt``; fields that are newer than the shipped descriptors are left out."""
     from google.protobuf import text_format
 
     first = _TEXT.match(text[:_HEAD].encode())
@@ -81,7 +84,7 @@ def from_text(text: str) -> Imported:
 
 
 def from_json(text: str) -> Imported:
-    """What ``MessageToJson`` writes of a RunMetadata or a StepStats, a list of those, or one such document after the other."""
+    """Read the output of ``MessageToJson`` for a RunMetadata or a StepStats, a list of these, or several such documents."""
     try:
         values = list(_documents(text.strip("\ufeff \t\r\n")))
     except (ValueError, RecursionError) as error:

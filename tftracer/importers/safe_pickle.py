@@ -1,4 +1,4 @@
-"""Reads the pickles of tensorflow-tracer and tfvis without executing anything in them: anyone may have written the file.
+"""Reads the pickles of tensorflow-tracer and tfvis without executing anything in them, because files are untrusted.
 
 ``pickle.loads`` executes what the file says, and CPython's C reader allocates whatever a file asks for. ``PickleReader`` is the
 standard library's reader in Python, with the opcodes that such files have and no others. It imports nothing and calls nothing: a
@@ -66,7 +66,7 @@ class Stub:
 
 
 class _File:
-    """The pickle, as the standard library's reader asks for it: opcodes byte by byte."""
+    """The pickle as a file for the standard library's reader, which reads opcodes byte by byte."""
 
     def __init__(self, data: bytes) -> None:
         self.at = 0
@@ -152,7 +152,7 @@ class PickleReader(pickle._Unpickler):
         if not isinstance(name, Name) or not isinstance(args, tuple):
             raise TypeError("a call of something other than a class")
         self._may_copy -= len(args[0]) if args and isinstance(args[0], (str, list)) else 0
-        if self._may_copy < 0:  # a memo could multiply what is written once
+        if self._may_copy < 0:  # the memo could multiply a value
             raise FormatError("the pickle copies its own values repeatedly, which no session does")
         self.append(_instance(name.path, args))
 

@@ -1,7 +1,7 @@
-"""RunMetadata in TensorBoard's event files, where ``FileWriter.add_run_metadata`` and ``ProfilerHook`` put it.
+"""Reads RunMetadata from TensorBoard's event files, where ``FileWriter.add_run_metadata`` and ``ProfilerHook`` write it.
 
-A file is a row of TFRecords (length, its checksum, payload, the payload's checksum), each an ``Event``; those that hold
-no RunMetadata are stepped over. A file that ends in the middle of a record, as a running job's does, is read up to there.
+A file is a sequence of TFRecords (length, its checksum, payload, the payload's checksum), each an ``Event``; events without
+RunMetadata are skipped. A file that ends within a record, as that of a running job may, is read up to this record.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _TAG, _RUN_METADATA = 1, 2
 
 
 def looks_like_events(head: bytes, size: int) -> bool:
-    """The first record's length has a checksum of its own: no other file passes that by chance."""
+    """Return whether the checksum of the first record's length is right: other files do not pass this by chance."""
     if len(head) < _HEADER:
         return False
     length, checksum = struct.unpack_from("<QI", head)
@@ -32,7 +32,10 @@ def looks_like_events(head: bytes, size: int) -> bool:
 
 
 def read(data: bytes) -> Imported:
-    """All RunMetadata of the file: a run for each tag, without its step number. FormatError: none, or a broken one."""
+    """Read all RunMetadata:
+
+    one run per tag (without its step number). Raises FormatError if there is none, or if one is damaged.
+    """
     runs: dict[str, ImportedRun] = {}
     findings: list[Finding] = []
     at, records, traces = 0, 0, 0
@@ -65,7 +68,7 @@ def read(data: bytes) -> Imported:
 
 
 def _record(data: bytes, at: int) -> tuple[int, int] | None:
-    """Where the payload of the record at ``at`` lies; None when the file ends before it does."""
+    """Return (start, end) of the payload of the record at ``at``; None if the file ends before it."""
     if at + _HEADER > len(data):
         return None
     (length,) = struct.unpack_from("<Q", data, at)
@@ -77,7 +80,7 @@ def _record(data: bytes, at: int) -> tuple[int, int] | None:
 
 
 def _event(data: bytes, start: int, end: int) -> tuple[str, ImportedTrace] | None:
-    """(tag, trace) of an event that holds a RunMetadata."""
+    """Return (tag, trace) of an event with a RunMetadata; None for other events."""
     wall, step, tagged = None, 0, None
     for field in _fields(data, start, end):
         if field.number == _WALL_TIME and field.wire == FIXED64:
@@ -111,7 +114,7 @@ def _fields(data: bytes, start: int, end: int) -> Iterator[Field]:
 
 
 def _call_site(tag: str) -> str:
-    """ProfilerHook names each step ``step_123``: one run, many steps."""
+    """Return the run of a tag: ProfilerHook's tags ``step_123`` are steps of one run."""
     return "Run metadata" if tag.startswith("step") and tag.strip("step_ -").isdigit() else tag or "Run metadata"
 
 
@@ -125,13 +128,13 @@ def _cut(rest: int) -> Finding:
 
 
 def masked_crc(data: bytes) -> int:
-    """TFRecord's checksum: CRC-32C, rotated and offset so that a checksum of checksums is no trap."""
+    """Compute TFRecord's checksum: CRC-32C, rotated and offset."""
     crc = crc32c(data)
     return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 
 def crc32c(data: bytes) -> int:
-    """CRC-32C (Castagnoli). Long data is cut into lanes that advance together, then the lanes are joined: 100 MB a second."""
+    """Compute CRC-32C (Castagnoli). Long data is cut into lanes that advance together, then the lanes are joined: 100 MB/s."""
     if len(data) < 4096:
         return _advance(0xFFFFFFFF, data) ^ 0xFFFFFFFF
     lanes = min(len(data) // 64, 4096)
@@ -156,7 +159,7 @@ def _advance(crc: int, data: bytes) -> int:
 
 
 def _skipper(steps: int) -> list[list[int]]:
-    """Four tables (one a byte of the state) of what ``steps`` zero bytes make of a state: the change is linear."""
+    """Return four tables (one per byte of the state) of the effect of ``steps`` zero bytes on a state, which is linear."""
     states = (np.arange(256, dtype=np.uint32)[None, :] << np.array([0, 8, 16, 24], np.uint32)[:, None]).ravel()
     for _ in range(steps):
         states = _TABLE[states & 0xFF] ^ (states >> 8)

@@ -34,7 +34,7 @@ def looks_like_json(head: bytes) -> bool:
 
 
 def read(text: str) -> Imported:
-    """The slices of each trace as a RunMetadata: a file may hold several JSON documents, as loops that append to it write them.
+    """Convert each trace to a RunMetadata. A file may have several JSON documents, if a loop appended to it.
 
     Raises FormatError if it is not JSON or has no slices.
     """
@@ -103,9 +103,9 @@ def _skip(text: str, at: int) -> int:
 
 
 class _Events:
-    """The events of the document at ``at`` one by one, so that only one of them is in memory; then ``at`` is behind the document.
+    """Iterates over the events of the document at ``at``, with only one of them in memory.
 
-    Fields before the list go to ``about``.
+    At the end, ``at`` is the end of the document. Fields before the list of events go to ``about``.
     """
 
     def __init__(self, text: str, at: int, about: dict[str, Any]) -> None:
@@ -128,7 +128,7 @@ class _Events:
 
 
 def _behind_object(text: str, at: int) -> int:
-    """The end of the object whose list of events ends at ``at``; what lacks its end ends where the text does."""
+    """Return the end of the object whose list of events ends at ``at``; the end of the text if the object is incomplete."""
     at = _skip(text, at)
     while text[at : at + 1] == '"':
         try:
@@ -136,13 +136,13 @@ def _behind_object(text: str, at: int) -> int:
             if text[at : at + 1] != ":":
                 break
             at = _skip(text, _value(text, _skip(text, at + 1))[1])
-        except _Cut:  # all events are there
+        except _Cut:  # all events are complete
             return len(text)
     return at + 1 if text[at : at + 1] == "}" else len(text)
 
 
 def _list_of_events(text: str, at: int, about: dict[str, Any]) -> int:
-    """Where the list ``traceEvents`` of the object at ``at`` begins. Fields before it go to ``about``."""
+    """Return the position of the list ``traceEvents`` in the object at ``at``. Fields before it go to ``about``."""
     at = _skip(text, at + 1)
     while at < len(text) and text[at] == '"':
         key, at = _value(text, at)
@@ -193,7 +193,7 @@ class _Slices:
 
     @property
     def origin_ns(self) -> int:
-        """The time in our own export that its times are relative to; 0 in other files."""
+        """Return the time that the times of our own export are relative to; 0 for other files."""
         other = self.about.get("otherData")
         origin = _string(other.get("origin_ns")) if isinstance(other, dict) else ""
         return int(origin) if origin.isascii() and origin.isdigit() and len(origin) < 20 and int(origin) <= LATEST_NS else 0
@@ -245,12 +245,12 @@ def _fill(node: Any, event: dict[str, Any], kernels: bool, origin_ns: int) -> No
 
 
 def nanoseconds(micros: Any) -> int:
-    """From microseconds. A float is rounded to whole nanoseconds, because thousandths are not exact in binary."""
+    """Convert microseconds. A float is rounded to whole nanoseconds, because thousandths are not exact in binary."""
     return micros * 1000 if isinstance(micros, int) else int(micros) * 1000 + round((micros - int(micros)) * 1000)
 
 
 def _inputs(args: dict[str, Any]) -> list[str]:
-    """``input0``, ``input1``, ... as TensorFlow writes them, or a list ``inputs``."""
+    """Return the inputs: ``input0``, ``input1``, ... as TensorFlow writes them, or a list ``inputs``."""
     listed = args.get("inputs")
     if isinstance(listed, list):
         return [_string(entry) for entry in listed[:_MAX_INPUTS]]
@@ -264,7 +264,7 @@ def _inputs(args: dict[str, Any]) -> list[str]:
 
 
 def _encodable(text: str) -> str:
-    """JSON may hold half of a surrogate pair, which a protobuf string may not."""
+    """Replace lone surrogates, which JSON may have but protobuf strings may not."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 

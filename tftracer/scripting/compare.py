@@ -1,4 +1,4 @@
-"""Sessions measured and compared: what ``Session.compare`` and ``tftracer compare`` do."""
+"""Measures and compares sessions, for ``Session.compare`` and ``tftracer compare``."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from tftracer.session.steps.sketch import ERROR, SketchedSteps
 from tftracer.session.steps.statistics import total_s
 from tftracer.trace.analyses.ops import By
 
-LEAST_SHARE = 0.5  # of the time of a session's longest run, for a shared run to stand for the session
+MIN_SHARE = 0.5  # of the time of a session's longest run that a shared run must have to represent the session
 _TURN = re.compile(r"\[\d+\]")
 
 
 class Session(Protocol):
-    """What is asked of a session (session.py)."""
+    """The methods of a session that are used here (session.py)."""
 
     name: str
 
@@ -55,10 +55,11 @@ class Session(Protocol):
 
 
 def compare_sessions(before: Sequence[Session], after: Sequence[Session], run: str | None = None, by: By = "name") -> Comparison:
-    """``run``: the title of the run to compare; without it, the one that took the most time of those that all sessions have. If
-    that took less than half of the time of each side's longest run, these two are compared, and a warning says so.
+    """Compare sessions before and after a change.
 
-    ``UnknownError``: the sessions have no run in common, or not this one. ``UsageError``: one session is there twice.
+    ``run``: the title of the run to compare; by default the one that took most time of those that all sessions have. If it took
+    less than half of the time of each side's longest run, these two are compared instead, with a warning. Raises ``UnknownError``
+    if the sessions do not have the run, or no run in common; ``UsageError`` if a session is given twice.
     """
     _check_distinct([*before, *after])
     titles = _runs_to_compare(before, after, run)
@@ -74,7 +75,7 @@ def compare_sessions(before: Sequence[Session], after: Sequence[Session], run: s
 
 
 def _check_distinct(sessions: Sequence[Session]) -> None:
-    """A session that is compared with itself, or counts twice, makes differences look smaller and surer than they are."""
+    """Raise UsageError if a session is given twice: differences would look smaller and more certain than they are."""
     names: dict[str, str] = {}
     for session in sessions:
         identity = session.facts["id"] or os.path.realpath(session.facts["file"] or session.name)
@@ -88,14 +89,14 @@ def _measured(session: Session, run: str, by: By) -> Measured:
     try:
         return measure(session, run, by)
     finally:
-        session.forget_traces()  # those of many sessions take much memory
+        session.forget_traces()  # traces of many sessions take much memory
 
 
 def _runs_to_compare(before: Sequence[Session], after: Sequence[Session], wanted: str | None) -> tuple[str, str]:
-    """The titles of the runs of both sides."""
+    """Return the titles of the runs of both sides."""
     shared = _shared_run([*before, *after], wanted)
     longest = [{_busiest_first(session)[0]["title"] for session in side} for side in (before, after)]
-    is_small = all(_share_of_longest(session, shared) < LEAST_SHARE for session in (*before, *after))
+    is_small = all(_share_of_longest(session, shared) < MIN_SHARE for session in (*before, *after))
     if wanted is None and is_small and len(longest[0]) == len(longest[1]) == 1:
         return longest[0].pop(), longest[1].pop()
     return shared, shared
@@ -126,7 +127,7 @@ def _listed(titles: Sequence[str]) -> str:
 
 
 def measure(session: Session, run: str, by: By = "name") -> Measured:
-    """The numbers of one session that are compared."""
+    """Measure the values of one session that are compared."""
     table = session.steps(run).select("step", "count", "start_at", "mean_ns", "traced")
     single = table["count"] == 1
     steps = Steps(table["step"], table["start_at"].astype(np.int64), table["mean_ns"]).only(single)
@@ -154,13 +155,13 @@ def measure(session: Session, run: str, by: By = "name") -> Measured:
 
 
 def _shares(session: Session) -> dict[str, float]:
-    """Those of a ledger that are missing took no time."""
+    """Return the shares of the ledger's parts; a missing part took no time."""
     parts = {row["kind"]: row["permille"] / 1000 for row in session.table("ledger")}
     return {**dict.fromkeys(get_args(LedgerKind), 0.0), **parts} if parts else {}
 
 
 def _sketched_values(session: Session, run: str) -> dict[str, float]:
-    """p99 of all steps, where the session has more than it keeps one by one, and sketches of all of them."""
+    """Return the p99 of all steps if the session has more steps than it stores individually, and sketches of them."""
     sketched, last = session.sketched_steps(run)
     if last <= RECENT or sketched.first_step > 1:
         return {}
@@ -170,7 +171,7 @@ def _sketched_values(session: Session, run: str) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class _Trace:
-    """``ops``, ``op_types``: key -> ns."""
+    """The values of one trace. ``ops``, ``op_types``: key -> ns."""
 
     peak_bytes: int | None
     received_bytes: int
@@ -180,7 +181,7 @@ class _Trace:
 
 
 def _measure_trace(session: Session, trace: int, by: By) -> _Trace:
-    """All of a trace at once: it is decoded once."""
+    """Measure all values of a trace, which is decoded only once."""
     return _Trace(
         peak_bytes=session.table("traces", trace)["memory_peak_bytes"].tolist()[0],
         received_bytes=int(session.transfers(trace)["bytes"].sum()),
@@ -191,13 +192,13 @@ def _measure_trace(session: Session, trace: int, by: By) -> _Trace:
 
 
 def _traces(session: Session, run: str) -> list[int]:
-    """The numbers of the run's traces that can be read."""
+    """Return the ids of the run's readable traces."""
     of_run = next(each["traces"] for each in session.run_messages() if each["title"] == run)
     return [trace["id"] for trace in of_run if session.table("traces", trace["id"])["state"][0] == "ready"]
 
 
 def _totals(session: Session, trace: int, by: By) -> dict[str, int]:
-    """Stages of tf.data have a number for each turn of a repeat, which no other trace has: it is left out."""
+    """Return op -> ns. The number that a tf.data stage has for each repetition is removed, because it differs in each trace."""
     ops = session.ops(by, trace).select("key", "total_ns")
     totals: Counter[str] = Counter()
     for key, total in zip(ops["key"].tolist(), ops["total_ns"].tolist()):
@@ -206,7 +207,7 @@ def _totals(session: Session, trace: int, by: By) -> dict[str, int]:
 
 
 def _trace_values(traces: Sequence[_Trace]) -> dict[str, float]:
-    """Medians of the traces, of what they tell."""
+    """Return the medians of the traces' known values."""
     if not traces:
         return {}
     values = {"bytes": float(median(trace.received_bytes for trace in traces))}
@@ -215,12 +216,12 @@ def _trace_values(traces: Sequence[_Trace]) -> dict[str, float]:
 
 
 def _medians(traces: Sequence[dict[str, int]]) -> dict[str, float]:
-    """Each op's median over the traces; one that a trace does not have took no time in it."""
+    """Return each op's median over the traces; a missing op took no time."""
     return {key: float(median(trace.get(key, 0) for trace in traces)) for key in set().union(*traces)}
 
 
 def _shortest(traces: Sequence[dict[str, int]]) -> dict[str, float]:
-    """Each op's shortest time in the traces, in the same way."""
+    """Return each op's shortest time over the traces; a missing op took no time."""
     return {key: float(min(trace.get(key, 0) for trace in traces)) for key in set().union(*traces)}
 
 

@@ -1,4 +1,4 @@
-"""Files read by position, from any thread."""
+"""Reads files by position, from any thread."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tftracer.storage.plain_files import open_plain
 
 
 class Bytes(Protocol):
-    """Where a session's bytes are: a file, or memory where no file can be written."""
+    """The bytes of a session: a file, or memory if no file can be written."""
 
     name: str  # for error messages
 
     def read_at(self, offset: int, size: int) -> bytes:
-        """Up to ``size`` bytes, fewer at the end."""
+        """Return ``size`` bytes, fewer at the end."""
 
     def length(self) -> int: ...
 
@@ -52,7 +52,7 @@ class FileBytes:
         return os.fstat(self._handle.fd).st_size
 
     def changed_ns(self) -> int:
-        """When the content was changed last, in ns."""
+        """Return when the content was changed last, in ns."""
         return os.fstat(self._handle.fd).st_mtime_ns
 
     def close(self) -> None:
@@ -60,7 +60,7 @@ class FileBytes:
 
 
 def read_fully(fd: int, offset: int, size: int, name: str) -> bytes:
-    """``size`` bytes, fewer at the end of the file; ``StorageError`` where the system refuses."""
+    """Return ``size`` bytes, fewer at the end of the file. Raises ``StorageError`` if the file cannot be read."""
     parts = []
     try:
         while size > 0 and (part := os.pread(fd, min(size, 1 << 30), offset)):

@@ -1,7 +1,7 @@
-"""How files are opened by a name that others could have put something else under: a link, a FIFO, a device, a file of theirs.
+"""Opens files safely at paths where other users could have put a link, a FIFO, a device, or a file of their own.
 
-Opening a FIFO waits for its other end, and what is written through a link lands elsewhere. So the open never waits, and what was
-opened is looked at before it is used.
+Opening a FIFO would wait for its other end, and writing through a link would change another file. So opening never waits, and the
+opened file is checked before it is used.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
 
 def open_plain(path: str | os.PathLike[str]) -> int:
-    """A file of anyone, to be read; a link to one is good, too. OSError for all else."""
+    """Open a regular file of any user, also through a link, for reading. Raises OSError for anything else."""
     return _checked(os.open(path, os.O_RDONLY | _NEVER_WAITS), path)
 
 
 def open_own(path: str | os.PathLike[str], flags: int = os.O_RDONLY) -> int:
-    """A file that this user has made, and no link. OSError for all else.
+    """Open a regular file of this user that is no link. Raises OSError for anything else.
 
-    The system's administrator may read those of others: on some network file systems, its own seem to be another user's.
+    Root may open files of other users: on some network file systems its own files seem to belong to another user.
     """
     handle = _checked(os.open(path, flags | _NEVER_WAITS | _NO_LINK), path)
     is_reading = flags & (os.O_WRONLY | os.O_RDWR) == 0
@@ -39,7 +39,7 @@ def read_plain(path: str | os.PathLike[str]) -> bytes:
 
 
 def is_own_folder(path: Path) -> bool:
-    """Whether this user has made it, and it is no link. OSError where there is nothing."""
+    """Return whether the folder belongs to this user and is no link. Raises OSError if there is none."""
     facts = path.lstat()
     return stat.S_ISDIR(facts.st_mode) and _is_ours(facts)
 

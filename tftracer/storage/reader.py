@@ -1,4 +1,4 @@
-"""Reads a .tftrace file of any version: the records in order, and in words what of it could not be read."""
+"""Reads a .tftrace file of any version: the records in order, and a text about unreadable parts."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from tftracer.storage import tftrace
 from tftracer.storage.file_bytes import Bytes
 from tftracer.storage.tftrace import Record, StoredPayload, is_session, missing, record_crc
 
-#: How much is read at a time: little where payloads are skipped, more and more where small records stand close together.
-_LEAST_WINDOW = 8 << 10
+#: How much is read at a time: little while payloads are skipped, more and more where many small records follow each other.
+_MIN_WINDOW = 8 << 10
 _WINDOW = 256 << 10
-_LARGEST_WINDOW = tftrace.MAX_META + _WINDOW  # holds the head of any record
-#: What may be the head of a record: an array of four, a short string, an integer.
+_MAX_WINDOW = tftrace.MAX_META + _WINDOW  # holds the head of any record
+#: Matches a possible head of a record: an array of four, a short string, an integer.
 _HEAD = re.compile(rb"\x94[\xa0-\xbf][\x20-\x7e]{0,31}[\xcc-\xce]")
 _HEAD_SIZE = 2 + tftrace.MAX_TYPE + 1
 _SEARCH_FROM, _SEARCH_WINDOW = 4 << 10, 1 << 20
-#: A file of false heads would take the square of its size to search: the search stops after so many bytes of metas.
+#: The time to search a file of false heads would be quadratic in its size: the search stops after this many bytes of metas.
 _MAX_TRIED = 256 << 20
 
 
@@ -33,10 +33,10 @@ class _Short(Exception):
 
 
 class Reader:
-    """The records of one file. ``cut`` and ``damage`` are complete when the last record has been taken.
+    """The records of one file. ``cut`` and ``damage`` are complete when the last record has been read.
 
-    ``header``: the file's. ``cut``: how the file ends early. ``damage``: what is damaged or missing. Each is "" where nothing is.
-    ``FormatError``: no session file, or one of a later version; ``TruncatedError``: it ends within its header.
+    ``header``: the file's header. ``cut``: how the file ends early, or "". ``damage``: what is damaged or missing, or "".
+    Raises ``FormatError`` if it is no session file, or of a later version; ``TruncatedError`` if it ends within its header.
     """
 
     def __init__(self, source: Bytes) -> None:
@@ -58,7 +58,7 @@ class Reader:
         return " ".join([*parts, *self._notes])
 
     def _read_header(self) -> tuple[dict[str, Any], int, int]:
-        """(header, version, where the records begin)."""
+        """Return (header, version, position of the first record)."""
         head = self.source.read_at(0, tftrace.MAX_HEADER)
         if not is_session(head):
             raise FormatError(f"{self.source.name}: not a tftracer session.")
@@ -74,7 +74,7 @@ class Reader:
         return fields, version, end
 
     def _damaged_header(self, fields: dict[str, Any]) -> tuple[dict[str, Any], int, int]:
-        """Read on where the first whole record is, if there is one."""
+        """Continue at the first complete record, if there is one."""
         self.version = tftrace.VERSION
         first = self._search(len(tftrace.MAGIC))
         if first is None and fields:
@@ -113,14 +113,14 @@ class Reader:
         counts.clear()
 
     def _attempt(self, position: int) -> tuple[Record | None, str]:
-        """(the record at ``position``, "") or (None, what is wrong with it, "" where the file ends first)."""
+        """Return (the record at ``position``, ""), or (None, the problem; "" if the file ends first)."""
         try:
             return self._record_at(position), ""
         except FormatError as error:
             return None, str(error)
 
     def _rest(self, position: int, why: str) -> None:
-        """Nothing after ``position`` can be read."""
+        """Note that nothing after ``position`` can be read."""
         rest = self.size - position
         if why and self.version == 1:
             self._notes.append(f"{why} {rest:,} bytes after it were not read.")
@@ -139,9 +139,9 @@ class Reader:
             self.cut = "The file ends early: its last record is missing, and others may be."
 
     def _record_at(self, position: int) -> Record | None:
-        """The record that begins there; None if the file ends before its payload begins. ``FormatError``: there is none."""
+        """Return the record at a position; None if the file ends before its payload. Raises ``FormatError`` if it is invalid."""
         if not self._window_at <= position < self._window_at + len(self._window):
-            self._load(position, _LEAST_WINDOW)
+            self._load(position, _MIN_WINDOW)
         while True:
             try:
                 return self._parsed(position)
@@ -179,8 +179,8 @@ class Reader:
         return StoredPayload(self.source, offset, size, raw_size, crc)
 
     def _search(self, position: int) -> int | None:
-        """Where the next whole record begins, at ``position`` or later."""
-        if self.version == 1:  # its checksum covers too little to tell a record from other bytes
+        """Return the position of the next complete record, at ``position`` or later."""
+        if self.version == 1:  # its checksum covers too little to recognize a record among other bytes
             return None
         size, until = _SEARCH_FROM, self._tried + _MAX_TRIED
         while position < self.size:
@@ -195,7 +195,7 @@ class Reader:
 
 
 def _unpacked(head: bytes) -> tuple[dict[str, Any], int]:
-    """(the header, where it ends); ({}, 0) for what cannot be read."""
+    """Return (the header, its end); ({}, 0) if it cannot be read."""
     unpacker = msgpack.Unpacker(strict_map_key=False, max_buffer_size=tftrace.MAX_HEADER)
     unpacker.feed(head)
     try:
@@ -206,19 +206,19 @@ def _unpacked(head: bytes) -> tuple[dict[str, Any], int]:
 
 
 def _header_crc(head: bytes, end: int) -> int | None:
-    """The checksum that a header must have; None if it has none, as in version 1."""
+    """Return the checksum that a header must have; None if it has none, as in version 1."""
     return zlib.crc32(head[: end - 5]) if head[end - 9 : end - 4] == b"\xa3crc\xce" else None
 
 
 def _wider(asked: int, one_record: bool) -> int:
-    """The next window's size after one that ends inside a record, its only one or not; 0 if no record is as large."""
+    """Return the next window's size after one that ends inside a record; 0 if no valid record is that large."""
     if one_record:
-        return min(asked * 8, _LARGEST_WINDOW) if asked < _LARGEST_WINDOW else 0
+        return min(asked * 8, _MAX_WINDOW) if asked < _MAX_WINDOW else 0
     return min(asked * 2, _WINDOW)
 
 
 def unpack_map(packed: bytes) -> dict[str, Any]:
-    """A msgpack map with string keys; ``FormatError`` for anything else."""
+    """Parse a msgpack map with string keys. Raises ``FormatError`` for anything else."""
     try:
         fields = msgpack.unpackb(packed, strict_map_key=False)
     except (ValueError, TypeError, msgpack.UnpackException, RecursionError) as error:

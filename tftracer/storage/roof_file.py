@@ -1,4 +1,4 @@
-"""The files that ``tftracer roof --save`` writes: one a host, in the user's cache. What they say is checked as it is read."""
+"""The files that ``tftracer roof --save`` writes: one per host, in the user's cache. Their contents are checked when read."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _MAX_BYTES = 1 << 20
 
 
 def roof_path(host: str) -> Path:
-    """Homes are shared by many hosts."""
+    """Return the file of a host: home folders are shared by many hosts."""
     name = re.sub(r"[^A-Za-z0-9_.-]", "_", host)[:100]
     return user_cache() / "roofs" / f"{name}.json"
 
 
 def save_roof(roof: MeasuredRoof) -> Path:
-    """In place of the one before. ``StorageError`` where it cannot be written."""
+    """Write a roof in place of the older one. Raises ``StorageError`` if it cannot be written."""
     path = roof_path(roof["host"])
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -38,12 +38,12 @@ def save_roof(roof: MeasuredRoof) -> Path:
 
 
 def saved_roof(host: str, processor: str) -> MeasuredRoof | None:
-    """That of a machine; None where none was saved, or another machine has its name now."""
+    """Return the roof of a machine; None if none was saved, or if it was measured on another processor."""
     if not host or not processor:
         return None
     try:
         with os.fdopen(open_own(roof_path(host)), "rb") as file:
             roof = untrusted.measured_roof(json.loads(file.read(_MAX_BYTES)))
-    except (OSError, ValueError, RecursionError, RuntimeError):  # RuntimeError: there is no home
+    except (OSError, ValueError, RecursionError, RuntimeError):  # RuntimeError: there is no home folder
         return None
     return roof if roof and (roof["host"], roof["processor"]) == (host, processor) else None

@@ -1,4 +1,4 @@
-"""A session's records as one closed file, which appears whole or not at all."""
+"""Writes a session's records as one closed file, atomically."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tftracer.storage.whole_file import replacing
 
 
 def stream(records: Iterable[NewRecord]) -> Iterator[bytes]:
-    """The file's bytes; memory for one record at a time."""
+    """Yield the file's bytes; only one record at a time is in memory."""
     counts = Counter[str]()
     yield tftrace.header()
     for new in records:
@@ -25,15 +25,15 @@ def stream(records: Iterable[NewRecord]) -> Iterator[bytes]:
 
 
 def write_whole(path: str, chunks: Iterable[bytes]) -> None:
-    """Write a file in one step: whoever opens ``path`` finds the old file until the new one is whole and on the disk.
+    """Write a file atomically: ``path`` is the old file until the new one is complete and on the disk.
 
-    ``StorageError`` if it cannot be written; then the old file stays. A link stays a link.
+    Raises ``StorageError`` if it cannot be written; then the old file stays. A link stays a link.
     """
     try:
         with replacing(Path(path).resolve()) as file:
             for chunk in chunks:
                 file.write(chunk)
-    except StorageError:  # what is to be saved cannot be read
+    except StorageError:  # the data to save cannot be read
         raise
     except OSError as error:
         raise StorageError(f"{path}: cannot be written ({error.strerror or error}). Nothing was saved.") from error

@@ -1,7 +1,7 @@
 """The file that a live session appends to, so that nothing is lost when the job is killed.
 
-A record is written to the operating system before it counts, so that it outlives the process; only a crash of the machine can
-lose the last seconds. Appending is atomic to readers: a record that could not be written whole (a full disk) is cut off again.
+A record is written to the operating system before it counts, so that it survives the process; only a crash of the machine can
+lose the last seconds. Appending is atomic for readers: a partly written record (on a full disk) is cut off again.
 All methods may be called from any thread.
 """
 
@@ -25,14 +25,14 @@ from tftracer.storage.whole_file import take_place
 
 try:
     import fcntl
-except ImportError:  # no flock on this system: the process alone tells whether a spool is in use
+except ImportError:  # no flock on this system: only the process id tells whether a spool is in use
     fcntl = None  # type: ignore[assignment]
 
-#: The most that a session keeps in memory where no file can be written.
+#: The most that a session keeps in memory if no file can be written.
 MEMORY_LIMIT = 64 << 20
 #: The suffix of a spool while it is rewritten.
 ASIDE = ".new"
-#: A payload shares its first and last block with other records: these cannot be given back.
+#: A payload shares its first and last block with other records: these blocks cannot be freed.
 BLOCKS = 2 << 12
 #: Small records that may wait for space on a full disk.
 MAX_DEFERRED = 10_000
@@ -48,14 +48,14 @@ class NewRecord(NamedTuple):
 
 
 class Disk:
-    """A file that is written at its end and read anywhere. Closed when nothing refers to it any more."""
+    """A file that is written at its end and read anywhere. It is closed when nothing refers to it any more."""
 
     def __init__(self, path: Path) -> None:
         self.name = str(path)
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
         self.handle = Handle(os.open(path, flags, 0o600))
         self.locked = lock(self.handle.fd)
-        self.gives_back = punch_hole(self.handle.fd, 1 << 30, 1 << 12)  # where nothing is yet
+        self.gives_back = punch_hole(self.handle.fd, 1 << 30, 1 << 12)  # a test on an empty range
 
     def read_at(self, offset: int, size: int) -> bytes:
         return read_fully(self.handle.fd, offset, size, self.name)
@@ -76,7 +76,7 @@ class Disk:
         punch_hole(self.handle.fd, offset, size)
 
     def free(self) -> int:
-        """Bytes that the file system has left; a user's quota may leave fewer."""
+        """Return the free bytes of the file system; a user's quota may be lower."""
         try:
             system = os.fstatvfs(self.handle.fd)
         except (AttributeError, OSError):
@@ -88,7 +88,7 @@ class Disk:
 
 
 class Memory:
-    """Stands in for the file where none can be written."""
+    """Replaces the file if none can be written."""
 
     name = "memory"
     locked = gives_back = False
@@ -119,12 +119,12 @@ class Memory:
     def close(self) -> None: ...
 
 
-#: What a record that could not be written has for a payload.
+#: The payload of a record that could not be written.
 NOWHERE = StoredPayload(Memory(), 0, 0, 0, 0)
 
 
 class Spool:
-    """``path`` None: in memory. ``StorageError`` when the file cannot be made."""
+    """The spool of a session. ``path`` None: in memory. Raises ``StorageError`` if the file cannot be created."""
 
     def __init__(self, path: Path | None, memory: Memory | None = None) -> None:
         self.path = path
@@ -135,7 +135,7 @@ class Spool:
         self._counts = Counter[str]()  # records by type, for the file's end
         self.superfluous_bytes = 0  # of records that later ones have made superfluous
         self.superfluous_records = 0
-        self._readers: set[object] = set()  # of all that is there, superfluous or not
+        self._readers: set[object] = set()  # they read all payloads, also superfluous ones
         self._unreleased: list[StoredPayload] = []  # while they read
         self._deferred: deque[NewRecord] = deque(maxlen=MAX_DEFERRED)
         self._too_large = 0  # the largest record that found no space, 0: there is space
@@ -146,7 +146,7 @@ class Spool:
             store = Disk(path) if path else memory or Memory()
             store.write_at(0, self._head)
         except OSError as error:
-            if path and store:  # half a header is of no use
+            if path and store:  # the header is incomplete
                 path.unlink(missing_ok=True)
             raise StorageError(f"{path}: cannot be written ({error.strerror or error}).") from error
         return store
@@ -156,18 +156,18 @@ class Spool:
         return self._end
 
     def append(self, new: NewRecord) -> Record:
-        """Write one record; ``StorageError`` if it could not be written whole, then the file is as it was."""
+        """Write one record. Raises ``StorageError`` if it could not be written completely; then the file is unchanged."""
         with self.lock:
             self._catch_up()
             return self._append(new)
 
     def write_later(self, new: NewRecord) -> None:
-        """A record that found no space: it is written before the next one is."""
+        """Keep a record for which there was no space: it is written before the next record."""
         with self.lock:
             self._deferred.append(new)
 
     def has_space(self) -> bool:
-        """Whether what was refused last would find space now; asked after an append that went well."""
+        """Return whether there is space now for the record that was rejected last; called after a successful append."""
         if self._too_large and self.file.free() >= self._too_large:
             self._too_large = 0
         return not self._too_large
@@ -188,18 +188,18 @@ class Spool:
         return _record(self.file, new, start, start + len(head))
 
     def _cut_back(self, size: int) -> None:
-        with contextlib.suppress(OSError):  # then the next record is written over what is left there
+        with contextlib.suppress(OSError):  # then the next record overwrites the rest
             self.file.truncate(size)
 
     def busy(self) -> bool:
-        """Whether an append would have to wait (for a rewrite)."""
+        """Return whether an append would have to wait (for a rewrite)."""
         if self.lock.acquire(blocking=False):
             self.lock.release()
             return False
         return True
 
     def release(self, size: int, payload: StoredPayload | None = None, records: int = 1) -> None:
-        """Records of ``size`` bytes are superfluous: count them, and give a payload's space back where the system can."""
+        """Count records of ``size`` bytes as superfluous, and free a payload's space if the system can."""
         with self.lock:
             self.superfluous_bytes += size
             self.superfluous_records += records
@@ -213,7 +213,7 @@ class Spool:
             self.file.punch(payload.offset, payload.size)
 
     def would_fit(self, new: NewRecord, instead: list[StoredPayload]) -> bool:
-        """Whether a record that found no space would fit if these payloads were released."""
+        """Return whether a record for which there was no space would fit if these payloads were released."""
         with self.lock:
             if not instead or self._readers or not self.file.gives_back:
                 return False
@@ -222,9 +222,9 @@ class Spool:
 
     @contextlib.contextmanager
     def payloads_kept(self) -> Iterator[None]:
-        """While the session is saved, released payloads stay readable; their space is given back with the next record.
+        """Keep released payloads readable in this block, while the session is saved; their space is freed with the next record.
 
-        Ends without a lock: an abandoned save may be garbage-collected on the training thread.
+        The end takes no lock, because an abandoned save may be garbage-collected on the training thread.
         """
         reader = object()
         with self.lock:
@@ -236,11 +236,11 @@ class Spool:
 
     @property
     def kept_payloads(self) -> int:
-        """Superfluous payloads whose space waits for a reader."""
+        """Return the number of superfluous payloads whose space cannot be freed because of a reader."""
         return len(self._unreleased)
 
     def _catch_up(self) -> None:
-        """Under the lock: do what had to wait for a reader, or for space."""
+        """Free payloads that waited for a reader, and write records that waited for space. Call it with the lock."""
         while self._unreleased and not self._readers:
             self._give_back(self._unreleased.pop())
         while self._deferred:  # later records may refer to it
@@ -248,7 +248,7 @@ class Spool:
             self._deferred.popleft()
 
     def rewrite(self, parts: Iterable[NewRecord]) -> list[Record]:
-        """Put a new file with these records alone in the place of the old one, atomically. Appends wait meanwhile."""
+        """Replace the file atomically by a new one that has only these records. Appends wait meanwhile."""
         with self.lock:
             fresh, end, records = self._fresh(), len(self._head), []
             try:
@@ -267,7 +267,7 @@ class Spool:
                 raise
             self.file, self._end, self.superfluous_bytes, self.superfluous_records = fresh, end, 0, 0
             self._counts = Counter(record.type for record in records)
-            self._deferred.clear()  # whoever gives all records gives these, too
+            self._deferred.clear()  # ``parts`` includes these
             return records
 
     def _fresh(self) -> Disk | Memory:
@@ -291,19 +291,19 @@ class Spool:
             self.path.with_suffix(ASIDE).unlink(missing_ok=True)
 
     def leave_to_parent(self) -> None:
-        """In a forked child: the file is the parent's, and so is its lock, which would outlive the parent here.
+        """In a forked child: close the file, which belongs to the parent, as does its lock, which would outlive the parent here.
 
-        Takes no lock, for another thread of the parent's may have held it.
+        Takes no lock, because another thread of the parent may have held it.
         """
         self.file.close()
 
     def close(self, remove: bool = False) -> None:
-        """Closes the file and unlocks it; what was written can still be read through the records' payloads."""
+        """Close and unlock the file; the records' payloads can still be read."""
         with self.lock:
             if remove and self.path:
                 self.path.unlink(missing_ok=True)
             elif isinstance(self.file, Disk):
-                with contextlib.suppress(StorageError):  # a full disk: the file says that it was not closed
+                with contextlib.suppress(StorageError):  # a full disk: readers will see that the file was not closed
                     self._catch_up()
                     self._append(NewRecord(tftrace.END, {"records": dict(self._counts)}))
                 unlock(self.file)
@@ -317,7 +317,7 @@ def _record(store: Disk | Memory, new: NewRecord, start: int, offset: int) -> Re
 
 
 def lock(fd: int) -> bool:
-    """Mark a file as in use; False where the file system knows no locks, and then life goes on without."""
+    """Mark a file as in use; return False if the file system has no locks."""
     if fcntl is None:
         return False
     try:
@@ -328,7 +328,7 @@ def lock(fd: int) -> bool:
 
 
 def is_locked(fd: int) -> bool | None:
-    """Whether another process writes to this file; None where the file system knows no locks."""
+    """Return whether another process writes to this file; None if the file system has no locks."""
     if fcntl is None:
         return None
     try:
@@ -350,7 +350,7 @@ _KEEP_SIZE_PUNCH_HOLE = 0x01 | 0x02
 
 
 def punch_hole(fd: int, offset: int, size: int) -> bool:
-    """Give a part of a file back to the file system (Linux: ext4, xfs, btrfs, tmpfs); where it cannot, a rewrite does later."""
+    """Free a part of a file (Linux: ext4, xfs, btrfs, tmpfs); return False if that fails: a later rewrite frees it."""
     try:
         fallocate = ctypes.CDLL(None, use_errno=True).fallocate
     except (OSError, AttributeError):

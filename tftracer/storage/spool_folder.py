@@ -1,4 +1,4 @@
-"""The folder of spools: where it is, which spools belong to ended jobs, and which are deleted."""
+"""The folder of spools: its place, the spools of ended jobs, and their deletion."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tftracer.storage.tftrace import SUFFIX, is_session
 
 log = logging.getLogger("tftracer")
 
-#: A dead job's spool is deleted when it is older than this, never before.
+#: A dead job's spool is deleted when it is older than this.
 KEEP_DAYS = 30
-#: Half-written ones go earlier; a rewrite takes seconds, on a slow network file system minutes.
+#: Half-written spools are deleted earlier; a rewrite takes seconds, on a slow network file system minutes.
 LEFTOVER_S = 86400.0
-#: What dead jobs' spools may take together in one folder. The oldest make room; the newest stays in any case.
+#: Limit of all dead jobs' spools in one folder. The oldest are deleted first; the newest is always kept.
 MAX_BYTES = 10 << 30
 
 _NAME = re.compile(
@@ -37,11 +37,11 @@ class DeadSpool:
     pid: int
     bytes: int
     changed_at: float  # epoch seconds of the last record
-    locked: bool = False  # its process is gone, but something that it started holds the file
+    locked: bool = False  # its process is gone, but a child process still has the file open
 
 
 def default_folder() -> Path:
-    """$TFTRACER_SPOOL_DIR, or tftracer/spool in the user's cache."""
+    """Return $TFTRACER_SPOOL_DIR, or tftracer/spool in the user's cache."""
     given = os.environ.get("TFTRACER_SPOOL_DIR")
     if given:
         return Path(given)
@@ -49,7 +49,7 @@ def default_folder() -> Path:
 
 
 def user_cache() -> Path:
-    """tftracer's folder in the user's cache."""
+    """Return tftracer's folder in the user's cache."""
     cache = os.environ.get("XDG_CACHE_HOME")
     return (Path(cache) if cache else Path("~/.cache").expanduser()) / "tftracer"
 
@@ -60,7 +60,7 @@ def temporary_folder() -> Path:
 
 
 def open_spool(folder: str | os.PathLike[str] | None, session_id: str) -> tuple[Spool, str]:
-    """(a new spool, what went wrong): in the given folder, else in a temporary one, else in memory."""
+    """Return (a new spool, the problem): in the given folder, or else in a temporary one, or else in memory."""
     wanted = Path(folder) if folder else default_folder()
     trouble: list[str] = []
     for place in (wanted, temporary_folder()):
@@ -77,16 +77,16 @@ def spool_name(session_id: str) -> str:
 
 
 def _own_host() -> str:
-    """This host, as names of spools have it."""
+    """Return this host's name as in the names of spools."""
     return re.sub(r"[^A-Za-z0-9_.]", "_", socket.gethostname())[:60] or "host"
 
 
 def _ready(folder: Path) -> Path:
-    """The folder, made if need be, with rights for its owner alone."""
+    """Return the folder; create it if necessary, accessible only by its owner."""
     if not folder.is_dir():
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if folder == temporary_folder() and hasattr(os, "getuid"):
-        # Anybody can make folders in the temporary folder: one that belongs to another user must not be used.
+        # Anybody can create folders in the temporary folder: one of another user must not be used.
         if not is_own_folder(folder):
             raise StorageError("it belongs to another user")
         folder.chmod(0o700)
@@ -94,7 +94,7 @@ def _ready(folder: Path) -> Path:
 
 
 def dead_spools(folder: str | os.PathLike[str] | None = None) -> list[DeadSpool]:
-    """The spools of jobs that have ended, in whatever way, newest first. Reads their first bytes alone."""
+    """Return the spools of ended jobs, newest first. Reads only their first bytes."""
     spools = []
     for place in [Path(folder)] if folder else [default_folder(), temporary_folder()]:
         for path in sorted(place.glob(f"*{SUFFIX}")):
@@ -122,7 +122,7 @@ def _dead(path: Path) -> DeadSpool | None:
 
 
 def recording_processes() -> list[int]:
-    """The processes of this host that write to a spool now, in the folders that sessions use unasked."""
+    """Return the ids of the processes of this host that write to a spool in one of the default folders."""
     paths = [path for place in (default_folder(), temporary_folder()) for path in sorted(place.glob(f"*{SUFFIX}"))]
     return sorted({pid for path in paths for pid in [_writer(path)] if pid is not None})
 
@@ -139,7 +139,7 @@ def _writer(path: Path) -> int | None:
 
 
 def process_is_gone(host: str, pid: int) -> bool | None:
-    """Whether no process of this number runs; None on another host."""
+    """Return whether no process with this id runs; None on another host."""
     if host != _own_host():
         return None
     try:
@@ -163,7 +163,7 @@ def tidy(folder: Path) -> None:
         elif total > MAX_BYTES and position:
             _delete(spool, f"ended jobs' spools took more than {MAX_BYTES / 1e9:.0f} GB")
             total -= spool.bytes
-    for path in folder.glob(f"*{ASIDE}"):  # of jobs that were killed while they rewrote their spools, which are whole
+    for path in folder.glob(f"*{ASIDE}"):  # of jobs killed during a rewrite; their spools are complete
         left = _dead(path)
         if left and left.changed_at < time.time() - LEFTOVER_S:
             path.unlink(missing_ok=True)

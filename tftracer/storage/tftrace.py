@@ -3,11 +3,11 @@
     header   map {"format": "tftracer-session", "version": 2, ..., "crc": uint32}
     record   array of 4: [type: str, crc: uint32, meta: bin, payload: bin]
 
-``meta`` is a msgpack map of its own. ``crc`` covers the record's type, its meta and the length of each part; ``meta`` holds
-``payload_crc`` and ``raw_size`` where the payload is not empty, so that a reader builds its index without reading payloads and
-yet nothing in the file can change unnoticed. Payloads are zstd frames. An ``end`` record says how many records came before it.
+``meta`` is a separate msgpack map. ``crc`` covers the record's type, its meta and the length of each part. ``meta`` has
+``payload_crc`` and ``raw_size`` if the payload is not empty, so that a reader can build its index without reading payloads, and
+any change of the file is still detected. Payloads are zstd frames. An ``end`` record has the number of records before it.
 
-This module writes; reader.py reads. spool.py decides who appends and who locks.
+This module writes; reader.py reads. spool.py handles appending and locking.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FORMAT = "tftracer-session"
 VERSION = 2
 SUFFIX = ".tftrace"
 
-#: Record types; see docs/file-format.rst. A reader skips those that it does not know.
+#: Record types; see docs/file-format.rst. A reader skips unknown types.
 SESSION, RUN, STEPS, HISTORY = "session", "run", "steps", "history"
 LEDGER, INPUT_PIPELINES, MEMORY = "ledger", "input_pipelines", "memory"
 TRACE, TRACE_FACTS, TRACE_REMOVED = "trace", "trace_facts", "trace_removed"
@@ -40,44 +40,44 @@ STALL, PERIOD, KINDS, GAPS, MARKS = "stall", "period", "slow_kinds", "gaps", "ma
 JOB, JOB_TRACE, END = "job", "job_trace", "end"
 RECORD_TYPES = frozenset({SESSION, RUN, STEPS, HISTORY, LEDGER, INPUT_PIPELINES, MEMORY, TRACE, TRACE_FACTS, TRACE_REMOVED})
 RECORD_TYPES |= {STALL, PERIOD, KINDS, GAPS, MARKS, JOB, JOB_TRACE, END}
-#: Limits on what a file may ask the reader to hold. TensorFlow's own protobufs end at 2 GB.
+#: Limits on the sizes in a file. TensorFlow's own protobufs are limited to 2 GB.
 MAX_HEADER = 4 << 20
 MAX_META = 4 << 20
 MAX_RAW = (1 << 31) - 1
 MAX_TYPE = 31
 _LEVEL = 3  # zstd's default: 12 times smaller at 400 MB/s on step_stats
 
-#: How every file begins, after one byte that says how many keys the header has.
+#: The first bytes of every file, after one byte with the number of the header's keys.
 MAGIC = b"\xa6format\xb0" + FORMAT.encode()
 _DESCRIPTORS = Path(__file__).parent.parent / "trace/decode/run_metadata.binpb"
 
 
 @dataclass(frozen=True)
 class StoredPayload:
-    """A payload in its file, not read yet."""
+    """A payload in its file, which has not been read yet."""
 
     source: Bytes
     offset: int
     size: int  # as stored
     raw_size: int
-    crc: int | None  # None: a plain_payload.PlainPayload, which has none
+    crc: int | None  # None for a plain_payload.PlainPayload
 
     def copied(self) -> bytes:
-        """The zstd frame as it is stored, for another file that keeps its ``crc``."""
+        """Return the zstd frame as it is stored, for another file with the same ``crc``."""
         data = self.source.read_at(self.offset, self.size)
         if len(data) != self.size:
             raise TruncatedError(f"{self.source.name}: ends inside a record. What comes before it can be read.")
         return data
 
     def stored(self) -> bytes:
-        """The zstd frame, checked."""
+        """Return the zstd frame after checking it."""
         data = self.copied()
         if zlib.crc32(data) != self.crc:
             raise FormatError(f"{self.source.name}: a record is damaged (its checksum is wrong). The others can be read.")
         return data
 
     def is_whole(self) -> bool:
-        """Whether its bytes are those that were written."""
+        """Return whether its bytes are unchanged."""
         try:
             self.stored()
         except FormatError:
@@ -93,12 +93,12 @@ class Record:
     type: str
     meta: dict[str, Any]
     payload: StoredPayload
-    start: int  # where the record begins in its file
+    start: int  # position of the record in its file
     end: int
 
     @property
     def size(self) -> int:
-        """Bytes, those of the payload included."""
+        """The record's bytes, including the payload."""
         return self.end - self.start
 
 
@@ -107,7 +107,7 @@ def compress(raw: bytes) -> bytes:
 
 
 def decompress(data: bytes, raw_size: int, name: str) -> bytes:
-    """Never more than ``raw_size`` bytes, which never exceeds MAX_RAW."""
+    """Decompress to at most ``raw_size`` bytes, which is at most MAX_RAW."""
     try:
         declared = zstandard.frame_content_size(data)
         if declared != raw_size or not 0 <= raw_size <= MAX_RAW:
@@ -121,14 +121,14 @@ def decompress(data: bytes, raw_size: int, name: str) -> bytes:
 
 
 def header(spool: bool = False) -> bytes:
-    """The first bytes of every file. ``spool``: a live session appends to it, so that it has no ``end`` record yet."""
+    """Return the first bytes of a file. ``spool``: a live session appends to it, so it has no ``end`` record yet."""
     fields = {
         "format": FORMAT,
         "version": VERSION,
         "tftracer": __version__,
         "created_at": time.time(),
         "spool": spool,
-        "descriptors": _DESCRIPTORS.read_bytes() if _DESCRIPTORS.exists() else b"",  # what a trace's payload is made of
+        "descriptors": _DESCRIPTORS.read_bytes() if _DESCRIPTORS.exists() else b"",  # of the messages in a trace's payload
     }
     packer = msgpack.Packer()
     parts = [packer.pack_map_header(len(fields) + 1)]
@@ -138,16 +138,16 @@ def header(spool: bool = False) -> bytes:
 
 
 def record_head(kind: str, meta: dict[str, Any], stored: bytes = b"", raw_size: int = 0) -> bytes:
-    """All of a record that precedes its payload; the payload, already compressed, comes straight after.
+    """Return the part of a record before its payload; the compressed payload follows immediately.
 
-    A payload copied from another file brings its ``payload_crc`` in ``meta``: what was damaged there is so here.
+    A payload copied from another file has its ``payload_crc`` in ``meta``: damage there stays detectable here.
     """
     meta = dict(meta)
     if stored:
         meta["raw_size"] = raw_size
         if "payload_crc" not in meta:
             meta["payload_crc"] = zlib.crc32(stored)
-    # Half a surrogate pair (a file name that is no UTF-8, a note out of JSON) has no UTF-8 of its own: "?" stands for it.
+    # A lone surrogate (from a file name that is not UTF-8, or a note in JSON) has no UTF-8 form: it becomes "?".
     packer = msgpack.Packer(unicode_errors="replace")
     packed, size = packer.pack(meta), len(stored)
     crc = _uint32(record_crc(kind.encode(), packed, size))
@@ -155,23 +155,23 @@ def record_head(kind: str, meta: dict[str, Any], stored: bytes = b"", raw_size: 
 
 
 def record_crc(kind: bytes, meta: bytes, payload_size: int) -> int:
-    """What a record's ``crc`` must be."""
+    """Compute a record's ``crc``."""
     return zlib.crc32(struct.pack(">III", len(kind), len(meta), payload_size) + kind + meta)
 
 
 def record(kind: str, meta: dict[str, Any], raw: bytes = b"") -> bytes:
-    """A whole record with a small payload."""
+    """Return a complete record with a small payload."""
     stored = compress(raw) if raw else b""
     return record_head(kind, meta, stored, len(raw)) + stored
 
 
 def end_record(counts: Mapping[str, int]) -> bytes:
-    """Closes a file. ``counts``: how many records of each type came before it, since the last such record if there is one."""
+    """Return the record that closes a file. ``counts``: records of each type since the last ``end`` record, or the beginning."""
     return record(END, {"records": dict(counts)})
 
 
 def missing(expected: Any, counts: Counter[str]) -> Iterator[str]:
-    """'2 steps', '1 trace': the records that an ``end`` record counts and that were not found."""
+    """Yield the records that an ``end`` record counts but that were not found: '2 steps', '1 trace'."""
     wanted = expected if isinstance(expected, dict) else {}
     for kind, number in wanted.items():
         if isinstance(number, int) and number > counts[kind]:
@@ -189,6 +189,6 @@ def _bin_header(size: int) -> bytes:
 
 
 def is_session(head: bytes) -> bool:
-    """Whether a file that begins so is of this format (of any version). A few damaged bytes do not hide it."""
+    """Return whether a file with this beginning has this format (any version), even if a few bytes are damaged."""
     same = sum(map(int.__eq__, head[1 : 1 + len(MAGIC)], MAGIC))
     return len(head) > len(MAGIC) and (same == len(MAGIC) or (same >= len(MAGIC) - 2 and 0x80 <= head[0] <= 0x8F))

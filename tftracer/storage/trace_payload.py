@@ -1,4 +1,4 @@
-"""A session's trace on its way to whoever decodes it, which may be another process."""
+"""A session's trace as it is passed to its decoder, which may be in another process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tftracer.trace.model import TraceContext
 
 
 class TraceKey(NamedTuple):
-    """One trace of one session; differs when a file loaded later brings another trace with the same number."""
+    """Identifies a trace of a session; differs if a file loaded later has another trace with the same number."""
 
     session: str
     id: int
@@ -28,7 +28,7 @@ class TraceKey(NamedTuple):
 
 
 class Payload(NamedTuple):
-    """A trace as its session keeps it."""
+    """A trace as its session stores it."""
 
     data: bytes
     compressed: bool  # data is a zstd frame
@@ -36,7 +36,7 @@ class Payload(NamedTuple):
     context: TraceContext
 
     def raw(self) -> bytes:
-        """FormatError for a frame that is damaged or larger than it says."""
+        """Return the uncompressed bytes. Raises FormatError if the frame is damaged or larger than it says."""
         return decompress(self.data, self.raw_size, "a trace") if self.compressed and self.raw_size else self.data
 
 
@@ -44,7 +44,7 @@ LoadPayload = Callable[[TraceKey], Payload]
 
 
 class Loadable(NamedTuple):
-    """A trace that this process reads from the session's own file."""
+    """A trace that this process reads from the session's file."""
 
     raw: Callable[[], bytes]
     context: TraceContext

@@ -1,4 +1,4 @@
-"""Checked values out of a file or a message that a stranger may have written.
+"""Reads values from an untrusted file or message, and checks them.
 
 A value that is missing or of a wrong type becomes its field's default, so that no file can raise an error or break a type of the
 wire contract.
@@ -21,14 +21,13 @@ MAX_BOOKMARKS = 100
 MAX_BOOKMARK_NAME = 100
 _LATEST_NS = 1e15  # of a bookmark: eleven days
 _LATEST_S = 253_402_300_800  # of a clock: the year 10000
-_LARGEST = 1 << 53  # what JSON's numbers hold exactly
-
-#: How each field of a message is read.
+_LARGEST = 1 << 53  # JSON numbers are exact up to this
+#: Field name -> function that reads and checks its value.
 Fields = dict[str, Callable[[Any], Any]]
 
 
 def text(value: Any, limit: int = MAX_TEXT) -> str:
-    """Text that has a UTF-8 form: half a surrogate pair, which JSON and file names may hold, becomes "?"."""
+    """Return text that can be encoded as UTF-8: lone surrogates, which JSON and file names may have, become "?"."""
     return value[:limit].encode("utf-8", "replace").decode() if isinstance(value, str) else ""
 
 
@@ -45,7 +44,7 @@ def items(value: Any) -> list[Any]:
 
 
 def number(value: Any) -> float | None:
-    """A finite number or None."""
+    """Return a finite number, or None."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or abs(value) > 1e300:
         return None
     return float(value) if math.isfinite(value) else None
@@ -57,7 +56,7 @@ def seconds(value: Any, default: float = 0.0) -> float:
 
 
 def duration(value: Any) -> float:
-    """Seconds that are not negative; 0 where they are not known."""
+    """Return seconds that are not negative; 0 if not known."""
     return max(0.0, seconds(value))
 
 
@@ -67,7 +66,7 @@ def duration_or_none(value: Any) -> float | None:
 
 
 def moment_or_none(value: Any) -> float | None:
-    """Epoch seconds that a calendar holds, up to the year 9999."""
+    """Return epoch seconds up to the year 9999, or None."""
     given = number(value)
     return given if given is not None and 0 <= given < _LATEST_S else None
 
@@ -81,7 +80,7 @@ def count(value: Any, default: int = 0) -> int:
 
 
 def bookmarks(value: Any) -> list[Bookmark]:
-    """Those that make sense: with a name and a time, the end of a range behind its start."""
+    """Return the valid bookmarks: with a name and a time; the end of a range is after its start."""
     read = [_bookmark(item) for item in items(value)[:MAX_BOOKMARKS]]
     return [bookmark for bookmark in read if bookmark is not None]
 
@@ -105,7 +104,7 @@ def positive_or_none(value: Any) -> int | None:
 
 
 def one_of(*texts: str) -> Callable[[Any], str]:
-    """A reader of a text that is one of these; anything else is the first."""
+    """Return a reader of a text that is one of these; anything else becomes the first."""
     return lambda value: value if isinstance(value, str) and value in texts else texts[0]
 
 
@@ -118,27 +117,27 @@ def table(value: Any) -> dict[str, Any]:
 
 
 def fields_of(value: Any, fields: Fields) -> dict[str, Any]:
-    """A message's fields, every one of them; keys that it does not have are left out."""
+    """Read all fields of a message; unknown keys are left out."""
     given = table(value)
     return {name: read(given.get(name)) for name, read in fields.items()}
 
 
 def readers(message: type, names: Sequence[str] = (), **special: Callable[[Any], Any]) -> Fields:
-    """How a message of the contract, or a dataclass, is read: each field as its type says, but for the ``special`` ones.
+    """Return readers for the fields of a message of the contract, or of a dataclass, by their types or from ``special``.
 
-    ``names``: of the fields that are read, all of them by default. KeyError: a field of another type has no reader.
+    ``names``: the fields to read, by default all. Raises KeyError for a field whose type has no reader.
     """
     kinds = {name: str(getattr(kind, "__forward_arg__", kind)) for name, kind in message.__annotations__.items()}
     return {name: special.get(name) or _READERS[name.endswith("_at"), kinds[name]] for name in names or kinds}
 
 
 def rows_of(message: type, limit: int = MAX_ITEMS, **special: Callable[[Any], Any]) -> Callable[[Any], list[Any]]:
-    """A reader of a list of such messages; what is no map is left out."""
+    """Return a reader of a list of such messages; entries that are no map are left out."""
     fields = readers(message, (), **special)
     return lambda value: [fields_of(item, fields) for item in items(value)[:limit] if isinstance(item, dict)]
 
 
-#: By whether the field is a moment, and its type as the contract writes it.
+#: (whether the field is a moment, its type as the contract writes it) -> reader.
 _READERS: dict[tuple[bool, str], Callable[[Any], Any]] = {
     (True, "float"): moment,
     (True, "float | None"): moment_or_none,
@@ -178,13 +177,13 @@ def gpu_facts(value: Any) -> GpuFacts:
 
 
 def measured_roof(value: Any) -> MeasuredRoof | None:
-    """None without a host: nothing else says what was measured."""
+    """Return the roof; None without a host, because then it is not known what was measured."""
     roof = cast(MeasuredRoof, fields_of(value, _ROOF))
     return roof if roof["host"] else None
 
 
 def _rate(value: Any) -> float:
-    """0 for none, and for what no machine does."""
+    """Return a rate; 0 if it is missing or implausible."""
     given = number(value) or 0.0
     return given if 0 < given < 1e20 else 0.0
 
@@ -213,7 +212,7 @@ def cpu_use(value: Any) -> CpuUse:
 
 
 def fed_values(value: Any) -> list[FedValue] | None:
-    """None: not known."""
+    """Return the fed values; None: not known."""
     return None if value is None else _FED(value)
 
 

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all: written beside their place first, then renamed."""
+"""Writes files atomically: under a temporary name in the same folder first, then renamed."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tftracer.storage.plain_files import open_plain
 
 
 def beside(target: Path) -> Path:
-    """A new hidden name in the folder of ``target``."""
+    """Return a new hidden name in the folder of ``target``."""
     return target.with_name(f".{target.name[:40]}.{secrets.token_hex(4)}.part")
 
 
 def take_place(aside: Path, target: Path) -> None:
-    """``aside`` becomes ``target``: its bytes are on the disk before it has the name, and the name is before this returns."""
+    """Rename ``aside`` to ``target``. Its bytes are on the disk before the rename, and the name is before this returns."""
     with os.fdopen(open_plain(aside), "rb") as written:
         os.fsync(written.fileno())
     aside.replace(target)
@@ -27,9 +27,9 @@ def take_place(aside: Path, target: Path) -> None:
 
 @contextlib.contextmanager
 def replacing(target: Path, mode: int = 0o600, lasting: bool = True) -> Iterator[IO[bytes]]:
-    """A file to write to, that takes the place of ``target`` when the block ends, and goes if it raises. OSError.
+    """Yield a file to write to, which replaces ``target`` when the block ends, or is deleted if the block raises. OSError.
 
-    ``mode``: its rights, less the user's umask. ``lasting``: it outlives a crash of the machine. A link is replaced itself.
+    ``mode``: its permissions before the umask. ``lasting``: it survives a crash of the machine. A link is replaced itself.
     """
     aside = beside(target)
     try:
@@ -45,7 +45,7 @@ def replacing(target: Path, mode: int = 0o600, lasting: bool = True) -> Iterator
 
 
 def _sync_folder(folder: Path) -> None:
-    with contextlib.suppress(OSError):  # not every file system can
+    with contextlib.suppress(OSError):  # some file systems cannot
         fd = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(fd)

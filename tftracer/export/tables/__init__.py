@@ -1,1 +1,1 @@
-"""A session as tables of NumPy columns: what scripts, Parquet files and SQL see of it."""
+"""A session as tables of NumPy columns, for scripts, Parquet files and SQL."""

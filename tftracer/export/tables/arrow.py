@@ -1,7 +1,7 @@
-"""Columns as an Arrow stream in a PyCapsule (Arrow's C data interface): what polars, pyarrow, pandas and DuckDB read.
+"""Exports columns as an Arrow stream in a PyCapsule (Arrow's C data interface), for polars, pyarrow, pandas and DuckDB.
 
-One batch holds all rows. Numbers are shared with NumPy, not copied; texts are ``large_utf8``. The reader calls ``release`` when
-it needs a structure no longer, from any thread; until then ``_kept`` holds what the structure points to.
+One batch holds all rows. Numbers are shared with NumPy, not copied; texts are ``large_utf8``. The reader calls ``release``, from
+any thread, when it does not need a structure any more; until then ``_kept`` holds the objects that the structure points to.
 """
 
 from __future__ import annotations
@@ -61,19 +61,19 @@ _numbers = itertools.count(1)
 
 
 def _keep(structure: Any, *pointed_to: Any) -> None:
-    """Until the structure is released. The reader may move it: the number in it says whose these objects are."""
+    """Keep objects until the structure is released. The reader may move it, so a number in it identifies them."""
     structure.private_data = next(_numbers)
     _kept[structure.private_data] = structure, pointed_to
 
 
 def _for_ever(callback: Any) -> Any:
-    """A reader may call it after this module is gone, at Python's end."""
+    """Keep a callback for ever: a reader may call it at Python's exit, after this module is gone."""
     ctypes.pythonapi.Py_IncRef(py_object(callback))
     return callback
 
 
 def _releaser(kind: Any) -> Any:
-    kept = _kept  # names of this module may be gone at Python's end
+    kept = _kept  # names of this module may be gone at Python's exit
 
     def release(address: int) -> None:
         structure = kind.from_address(address)
@@ -136,7 +136,7 @@ def _bits(values: Array) -> Array:
 
 
 def _buffers(type_: str, column: Array) -> tuple[int, int, list[Array | None]]:
-    """(rows, how many are not known, the buffers)"""
+    """Return (number of rows, number of unknown values, the buffers)."""
     if type_ == "text":
         encoded = [text.encode("utf-8", "replace") for text in column.tolist()]
         offsets = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
@@ -148,12 +148,12 @@ def _buffers(type_: str, column: Array) -> tuple[int, int, list[Array | None]]:
 
 
 def _exported(structure: Any, target: int) -> None:
-    """Moves the structure to where the reader wants it."""
+    """Move the structure to the reader's address."""
     memmove(target, byref(structure), sizeof(structure))
 
 
 def capsule(fields: Sequence[Field], columns: Mapping[str, Array]) -> Any:
-    """The columns as a PyCapsule of an ArrowArrayStream."""
+    """Return the columns as a PyCapsule of an ArrowArrayStream."""
     batches = [[_buffers(field.type, columns[field.name]) for field in fields]]
     rows = len(columns[fields[0].name])
 

@@ -1,4 +1,4 @@
-"""The rows of a session in the tables that hold more than one trace: the session, its runs, steps, traces, findings and so on."""
+"""The rows of a session in the tables that do not belong to one trace: session, runs, steps, traces, findings and so on."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _UNKNOWN: dict[str, Any] = {"int": None, "text": "", "time": np.datetime64("NaT"
 
 
 def rows_part(table: str, rows: Sequence[Mapping[str, Any]]) -> Part:
-    """``rows``: what each column holds, under its name; of a column ``..._ns`` seconds under ``..._s`` do, too."""
+    """Build a part from ``rows``: column -> value; a column ``..._ns`` may also be given as seconds ``..._s``."""
 
     def column(field: Field) -> Values:
         if rows and field.name not in rows[0]:
@@ -34,7 +34,7 @@ def rows_part(table: str, rows: Sequence[Mapping[str, Any]]) -> Part:
 
 
 def session_part(session: Session, title: str, clock_offset_ns: int | None, clock_error_ns: int | None) -> Part:
-    """One row. ``clock_...``: None in a session that is no part of a job, or that nothing ties to the job's clock."""
+    """Build one row. ``clock_...``: None for a session outside a job, or if its clock's offset is not known."""
     clock = {"clock_offset_ns": clock_offset_ns, "clock_error_ns": clock_error_ns}
     known = {"session_id": session["id"], "title": title, "pid": session["pid"] or None}
     return rows_part("session", [{**session, **session["place"], **known, **clock}])
@@ -48,7 +48,7 @@ def runs_part(runs: Sequence[Run]) -> Part:
 
 
 def steps_part(run_id: int, entries: Array, traced: Sequence[int]) -> Part:
-    """``entries``: as session/steps/history.py has them; ``traced``: numbers of steps."""
+    """``entries``: as in session/steps/history.py. ``traced``: numbers of traced steps."""
     step, count, start_at, *times = entries.T
     columns: Columns = {
         "run_id": lambda: np.full(len(entries), run_id),
@@ -63,13 +63,13 @@ def steps_part(run_id: int, entries: Array, traced: Sequence[int]) -> Part:
 
 
 def _holds(first: Array, count: Array, numbers: Sequence[int]) -> Array:
-    """[rows] whether one of the numbers lies in first : first + count."""
+    """Return [rows] whether one of the numbers is in first : first + count."""
     ordered = np.sort(np.array(numbers, np.float64))
     return np.asarray(np.searchsorted(ordered, first) < np.searchsorted(ordered, first + count))
 
 
 def trace_part(record: TraceRecord, read_facts: Callable[[], dict[str, Any]]) -> Part:
-    """One row. ``read_facts`` decodes the trace: it is called for columns that the record does not tell (``TracePart.facts``)."""
+    """Build one row. ``read_facts`` decodes the trace, for columns that the record does not have (``TracePart.facts``)."""
     row = {**record, "trace_id": record["id"], "devices": ", ".join(record["devices"]), "start_at": record["started_at"]}
     facts = functools.cache(read_facts)
     read = [field for field in TRACES if field.name not in row and f"{field.name.removesuffix('_ns')}_s" not in row]
@@ -116,7 +116,7 @@ def findings_part(record: TraceRecord) -> Part:
 
 
 def ops_over_traces_part(run_id: int, traces: Sequence[OpTotals]) -> Part:
-    """Of one run. ``traces``: those that can be read."""
+    """Build the rows of one run. ``traces``: those that can be read."""
     ops = over_traces(traces)
     rows, columns = len(ops.keys), ops.columns()
     for name in ("best", "median"):

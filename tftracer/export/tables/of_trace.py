@@ -1,6 +1,6 @@
-"""The rows of one trace in the tables of slices, ops, tensors, transfers and sentences: what the page shows, without its limits.
+"""The rows of one trace in the tables of slices, ops, tensors, transfers and sentences: as on the page, but without its limits.
 
-Columns, no Python object for a node. Pure: what is computed comes from the trace's ``Answers``.
+Columns without a Python object per node, computed from the trace's ``Answers``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _KINDS = [kind.name.lower() for kind in NodeKind]
 
 @dataclass(frozen=True)
 class Times:
-    """A trace's times on the clock that the tables show: its own, or that of the first process of its job."""
+    """A trace's times on the tables' clock: its own, or that of the first process of its job."""
 
     origin_ns: int  # epoch nanoseconds of time 0
     start: Int64  # [n] ns since then
@@ -45,8 +45,11 @@ def no_others(analysis: str) -> Sequence[Mapping[str, Any]]:
 
 @dataclass(frozen=True)
 class TracePart:
-    """One trace, and its rows in each table. ``align``: None where the trace's own clock is the one to show; ``others``: what an
-    analysis takes of other traces of the run (contract/analyses.py)."""
+    """One trace and its rows in each table.
+
+    ``align``: None to use the trace's own clock. ``others``: the answers of the run's other traces that an analysis takes
+    (contract/analyses.py).
+    """
 
     record: TraceRecord
     answers: Answers
@@ -112,7 +115,7 @@ class TracePart:
         return self._part(len(table.key), columns)
 
     def _computed(self, by: By) -> Columns:
-        """What the ops compute; read of the graph and all outputs when one of the columns is."""
+        """Return the columns of FLOPs and bytes. The graph and all outputs are read when one of these columns is read."""
 
         @cache
         def table() -> ops.OpTable:
@@ -126,7 +129,7 @@ class TracePart:
         }
 
     def tensors(self) -> Part:
-        """Outputs of ops, or, in a profile, what its allocators recorded. The largest first."""
+        """Return the outputs of ops, or a profile's allocations; largest first."""
         answers, start = self.answers, self.times.start
         recorded = answers.recorded
         if recorded is not None:
@@ -161,7 +164,7 @@ class TracePart:
         return self._part(len(verdict), columns)
 
     def facts(self) -> dict[str, Any]:
-        """The fields of the table of traces that come out of the trace itself."""
+        """Return the fields of the table of traces that are read from the trace itself."""
         answers = self.answers
         trace, budget = answers.trace, answers.budget()
         curves = answers.curves
@@ -176,7 +179,7 @@ class TracePart:
 
 
 def trace_columns(record: TraceRecord, rows: int) -> Columns:
-    """The columns that say of which trace rows are."""
+    """Return the columns that identify the trace of a row."""
     return {
         "trace_id": lambda: np.full(rows, record["id"]),
         "run_id": lambda: np.full(rows, record["run_id"]),
@@ -185,7 +188,7 @@ def trace_columns(record: TraceRecord, rows: int) -> Columns:
 
 
 def _named(table: ops.OpTable) -> Values:
-    """The keys; an empty one is shown as on the page."""
+    """Return the keys; an empty one as on the page."""
     if not table.unnamed:
         return Coded(table.key, table.keys)
     texts = Coded(table.key, table.keys).decoded()

@@ -1,7 +1,7 @@
 """The tables and their columns: names, types and units. Scripts and files depend on them, so names are kept once released.
 
-``_ns`` are nanoseconds, ``_at`` is a moment in UTC (``datetime64[ns]``, without a time zone), ``_bytes`` are bytes. What a trace
-or a file does not tell is masked in NumPy and NULL in Parquet, never 0.
+``_ns`` are nanoseconds, ``_at`` is a moment in UTC (``datetime64[ns]``, without a time zone), ``_bytes`` are bytes. Unknown
+values are masked in NumPy and NULL in Parquet, never 0.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Type = Literal["int", "float", "bool", "text", "time"]
 
 @dataclass(frozen=True)
 class Field:
-    """A column. ``unknown``: some of its values may not be known; ``counts``: what a row stands for several of."""
+    """A column. ``unknown``: some values may not be known. ``counts``: the things that a row stands for several of."""
 
     name: str
     type: Type
@@ -292,7 +292,7 @@ MEMORY_GROWTH = (
     Field("advice", "text", "what to try"),
 )
 
-#: By name, in the order in which they are written.
+#: Table name -> columns, in the order in which they are written.
 TABLES: dict[str, tuple[Field, ...]] = {
     "session": SESSION,
     "runs": RUNS,
@@ -309,7 +309,7 @@ TABLES: dict[str, tuple[Field, ...]] = {
     "input_stages": INPUT_STAGES,
     "memory_growth": MEMORY_GROWTH,
 }
-#: With those that scripts alone ask for: their rows are of several traces.
+#: Also the tables that only scripts use: their rows combine several traces.
 SCRIPT_TABLES = {**TABLES, "ops_over_traces": OPS_OVER_TRACES}
-#: Those whose rows each belong to a trace.
+#: The tables in which each row belongs to a trace.
 OF_TRACES = tuple(name for name, fields in TABLES.items() if fields[: len(_TRACE)] == _TRACE)

@@ -1,4 +1,4 @@
-"""A table: columns of equal length, read when they are asked for. What ``tftracer.open`` answers with."""
+"""``Table``: columns of equal length, which are computed when they are read. Sessions return their data in tables."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Part:
-    """Some rows of a table: a trace's, or a run's. A column is computed when it is called."""
+    """Some rows of a table, for example a trace's or a run's. A column is computed when it is called."""
 
     rows: int
     columns: Mapping[str, Callable[[], Values]]
@@ -34,13 +34,13 @@ _DTYPES: dict[str, Any] = {"int": np.int64, "float": np.float64, "bool": np.bool
 
 
 class Table:
-    """Named NumPy columns of equal length; ``name in table`` says whether there is such a column.
+    """Named NumPy columns of equal length; ``name in table`` tells whether there is such a column.
 
-    ``table["start_ns"]`` is a column: int64, float64, bool, ``datetime64[ns]`` (UTC), or an object array of ``str``. A column in
-    which values may not be known is a masked array (times: NaT where not known). Columns are read when they are asked for;
-    ``select`` reads several at once, which for many traces takes less time than one after the other.
+    ``table["start_ns"]`` is a column: int64, float64, bool, ``datetime64[ns]`` (UTC), or an object array of ``str``. A column
+    with unknown values is a masked array (times: NaT). Columns are computed when they are read; ``select`` reads several at once,
+    which is faster for many traces.
 
-    ``table[0]`` is a row, a dict of Python values with None where not known, and so are the items of a loop over the table.
+    ``table[0]`` is a row, a dict of Python values with None for unknown values; iterating over the table yields such rows.
     ``table[10:20]``, and ``table[mask or positions]``, is a table of these rows.
 
     polars, pyarrow, DuckDB and pandas 3 read a table as it is: ``polars.DataFrame(table)``, ``pyarrow.table(table)``.
@@ -74,7 +74,7 @@ class Table:
     def __getitem__(self, key: slice | Array | list[int] | list[bool]) -> Table: ...
 
     def __getitem__(self, key: Any) -> Any:
-        """A column by its name, a row by its number, or a table of some rows."""
+        """Return a column by its name, a row by its number, or a table of some rows."""
         if isinstance(key, str):
             return self.select(key)[key]
         if hasattr(key, "__index__") and not isinstance(key, np.ndarray):
@@ -90,7 +90,7 @@ class Table:
     def _with_rows(self, which: Any) -> Table:
         which = (
             which if isinstance(which, slice) else np.ma.filled(np.asanyarray(which), False)
-        )  # what is not known is not chosen
+        )  # an unknown value does not select its row
         rows = len(np.arange(len(self))[which])
         columns: Columns = {name: lambda name=name: self[name][which] for name in self._fields}  # type: ignore[misc]
         return Table(self.name, lambda: iter([Part(rows, columns)]), tuple(self._fields.values()))
@@ -100,7 +100,7 @@ class Table:
         return (dict(zip(columns, row)) for row in zip(*columns.values()))
 
     def select(self, *columns: str) -> dict[str, Array]:
-        """Some columns by name, all of them if none is named."""
+        """Return some columns by name; all of them without names."""
         wanted = columns or self.columns
         for name in wanted:
             if name not in self._fields:
@@ -113,12 +113,12 @@ class Table:
         return {name: self._read[name] for name in wanted}
 
     def parts(self) -> Iterator[dict[str, Array]]:
-        """The whole table piece by piece, a trace or a run at a time: nothing is kept."""
+        """Yield the whole table in parts, one trace or run at a time; nothing is cached."""
         for part in self._parts():
             yield {name: conformed(field, part.columns[name]()) for name, field in self._fields.items()}
 
     def to_pandas(self) -> Any:
-        """A ``pandas.DataFrame``: texts as strings, whole numbers that may be unknown as ``Int64``. Needs pandas."""
+        """Return a ``pandas.DataFrame``: texts as strings, integers with unknown values as ``Int64``. Needs pandas."""
         try:
             import pandas
         except ImportError:
@@ -126,11 +126,11 @@ class Table:
         return pandas.DataFrame({name: _series(pandas, column) for name, column in self.select().items()})
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The table as Arrow's PyCapsule, for libraries that read Arrow: all rows, in one batch."""
+        """Return the table as Arrow's PyCapsule, for libraries that read Arrow: all rows, in one batch."""
         return arrow.capsule(tuple(self._fields.values()), self.select())
 
     def _size(self) -> str:
-        """Such as ``5,652 rows of 11,598 steps``: where a row stands for several, how many there are."""
+        """Return, for example, ``5,652 rows of 11,598 steps`` if a row stands for several steps."""
         rows = counted(len(self), "row")
         weight = next((field for field in self._fields.values() if field.counts), None)
         return f"{rows} of {counted(int(self[weight.name].sum()), weight.counts)}" if weight else rows
@@ -139,7 +139,7 @@ class Table:
         return f"<Table {self.name}: {self._size()}; columns {', '.join(self._fields)}>"
 
     def _repr_html_(self) -> str:
-        """In a notebook: the first rows."""
+        """Show the first rows in a notebook."""
         return markup.shown(f"Table {self.name}", self._as_html)
 
     def _as_html(self) -> str:
@@ -176,7 +176,7 @@ def _series(pandas: Any, column: Array) -> Any:
 
 
 def conformed(field: Field, values: Values) -> Array:
-    """A column as its field says, whatever it was computed as."""
+    """Convert a column to its field's type."""
     if isinstance(values, Coded):
         return values.decoded()
     if field.type == "text":
@@ -206,27 +206,27 @@ def joined(field: Field, parts: Sequence[Array]) -> Array:
 
 
 def nanoseconds(seconds: Sequence[float | None]) -> list[int | None]:
-    """Whole nanoseconds of durations in seconds."""
+    """Convert durations in seconds to whole nanoseconds."""
     return [None if value is None else round(value * 1e9) for value in seconds]
 
 
 def moments(seconds: Sequence[float | None] | Array) -> Array:
-    """``datetime64[ns]`` of epoch seconds, to the microsecond (a double holds no more); NaT where not known, or 0."""
+    """Convert epoch seconds to ``datetime64[ns]``, rounded to microseconds (a double's precision); NaT if unknown or 0."""
     given = np.array([np.nan if value is None else value for value in seconds], np.float64)
     is_valid = (given > 0) & (given < 9e9)
     micro = np.where(is_valid, np.rint(np.where(is_valid, given, 0) * 1e6), 0).astype(np.int64)
     return np.where(is_valid, (micro * 1000).astype("datetime64[ns]"), np.datetime64("NaT", "ns"))
 
 
-#: Functions of NumPy that count what lies under a mask. They get the known values of a column.
+#: Functions of NumPy that ignore the mask. They get only the known values of a column.
 _MASK_BLIND = frozenset({"histogram", "histogram_bin_edges", "median", "nanmedian", "nanpercentile", "nanquantile", "percentile",
                          "quantile", "unique"})  # fmt: skip
-#: Functions that lose the mask. numpy.ma has one of each that keeps it.
+#: Functions that drop the mask. numpy.ma has functions of the same names that keep it.
 _MASK_LOSING = frozenset({"append", "average", "concatenate", "corrcoef", "cov", "hstack", "vstack", "where"})
 
 
 class MaskedColumn(np.ma.MaskedArray):
-    """A masked array. Under a mask lies NaN, or the lowest integer: no number that could pass for a value."""
+    """A masked array. Masked values are NaN or the lowest integer, which cannot be mistaken for real values."""
 
     def __array_function__(
         self, function: Callable[..., Any], types: Iterable[type], arguments: Iterable[Any], options: Mapping[str, Any]
@@ -241,7 +241,7 @@ class MaskedColumn(np.ma.MaskedArray):
 
 
 def masked_column(values: npt.NDArray[Any], unknown: Any = None) -> MaskedColumn:
-    """``values``: masked or not, of integers or floats. ``unknown``: [n] bool; by default what is masked already."""
+    """``values``: integers or floats, masked or not. ``unknown``: [n] bool; by default the mask of ``values``."""
     mask = np.ma.getmaskarray(values) if unknown is None else np.asarray(unknown, bool)
     under = np.nan if values.dtype.kind == "f" else np.iinfo(values.dtype).min
     return MaskedColumn(np.where(mask, under, np.ma.getdata(values)).astype(values.dtype), mask)
