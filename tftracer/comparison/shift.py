@@ -51,7 +51,7 @@ class Shift:
     differs: bool = False  # significant, although five values are compared; never with an assumed spread
 
     def sessions_to_decide(self, threshold: float) -> int | None:
-        """Return how many sessions per side would probably exclude ``threshold`` from the interval; None if even many would not."""
+        """Return how many sessions per side would probably exclude ``threshold`` from the interval; None if too many."""
         distance = abs(math.log1p(self.shift) - math.log1p(threshold))
         too_few, enough = 1, MAX_SESSIONS
         if _half_width(self.spread, enough) >= distance:

@@ -1,1 +1,1 @@
-"""How objects show themselves in a notebook: pieces of HTML, and pages in frames. Knows no sessions and needs no IPython."""
+"""Shows objects in a notebook: pieces of HTML, and pages in frames. Does not depend on sessions or IPython."""

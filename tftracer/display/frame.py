@@ -17,9 +17,9 @@ from tftracer.errors import StorageError
 from tftracer.storage.save import write_whole
 
 #: Larger pages get a file of their own.
-MOST_INLINE = 1_000_000
+MAX_INLINE = 1_000_000
 #: Pixels.
-HEIGHT, LEAST_HEIGHT, MOST_HEIGHT = 640, 100, 10_000
+HEIGHT, MIN_HEIGHT, MAX_HEIGHT = 640, 100, 10_000
 #: The page's own scripts run, and its downloads work. It is of no origin: it reaches neither the notebook nor its server.
 SANDBOX = "allow-scripts allow-downloads"
 _STYLE = "width: 100%; border: 1px solid rgba(128, 128, 128, 0.35); border-radius: 4px; background: transparent"
@@ -27,7 +27,7 @@ _STYLE = "width: 100%; border: 1px solid rgba(128, 128, 128, 0.35); border-radiu
 
 @dataclass(frozen=True)
 class Frame:
-    """Shows a page where it is the value of a notebook's cell. ``file``: where the page lies, "" if it is in the notebook."""
+    """A page, which is shown if it is the value of a notebook's cell. ``file``: of the page, "" if it is in the notebook."""
 
     title: str
     html: str
@@ -41,9 +41,9 @@ class Frame:
 
 
 def framed(page: str, title: str, height: int = HEIGHT) -> Frame:
-    """``page``: a whole HTML page. ``title``: of the frame, and of its file's name."""
+    """Put a page into a frame. ``page``: a whole HTML page. ``title``: of the frame, and for its file's name."""
     content = page.encode("utf-8")
-    if len(content) <= MOST_INLINE:
+    if len(content) <= MAX_INLINE:
         return Frame(title, _frame(f'srcdoc="{html.escape(page)}"', title, height))
     path = Path.cwd() / file_name(title, content)
     try:
@@ -56,11 +56,11 @@ def framed(page: str, title: str, height: int = HEIGHT) -> Frame:
 
 
 def _frame(source: str, title: str, height: int) -> str:
-    tall = f"height: {min(max(int(height), LEAST_HEIGHT), MOST_HEIGHT)}px"
+    tall = f"height: {min(max(int(height), MIN_HEIGHT), MAX_HEIGHT)}px"
     return f'<iframe title="{markup.text(title)}" sandbox="{SANDBOX}" style="{tall}; {_STYLE}" {source}></iframe>'
 
 
 def file_name(title: str, content: bytes) -> str:
-    """Safe as a file's name and in a URL, whatever the title; the same for the same content, and for no other."""
+    """Return a name that is safe as a file name and in a URL, and that is different for different content."""
     readable = re.sub(r"[^A-Za-z0-9]+", "-", title).strip("-")[:60] or "trace"
     return f"tftracer-{readable}-{hashlib.sha256(content).hexdigest()[:16]}.html"

@@ -1,4 +1,4 @@
-"""Text in lines, for a terminal: a name from a hostile file may hold line breaks, and would print a line of its own."""
+"""Escapes line breaks in text for a terminal: a name from a hostile file could otherwise print lines of its own."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 
 def joined(lines: Iterable[str]) -> str:
-    """A line break within one of ``lines`` is written as ``\\n``."""
+    """Join lines; a line break within one of them becomes ``\\n``."""
     return "\n".join(line.replace("\n", "\\n") for line in lines)
 
 
 def without_breaks(value: Any) -> Any:
-    """Plain values as JSON has them, with the line breaks in all texts written as ``\\n``."""
+    """Return JSON values with the line breaks in all texts replaced by ``\\n``."""
     if isinstance(value, str):
         return joined([value])
     if isinstance(value, dict):

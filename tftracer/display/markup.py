@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from tftracer.errors import TracerError
 
 #: Longer texts are shortened: names of ops can have any length.
-MOST_CHARACTERS = 300
+MAX_CHARACTERS = 300
 _EDGE = "1px solid rgba(128, 128, 128, 0.35)"
 _BLOCK = "font-family: system-ui, sans-serif; font-size: 13px; line-height: 1.5; color: inherit; overflow-x: auto"
 _CELL = (
@@ -19,15 +19,15 @@ _CELL = (
 )
 
 
-def text(value: object, most: int = MOST_CHARACTERS) -> str:
-    """Any text as HTML: shortened, and without characters that cannot be seen (such as those that turn the text around)."""
+def text(value: object, most: int = MAX_CHARACTERS) -> str:
+    """Return any text as HTML: shortened, and without invisible characters (such as those that reverse the text)."""
     shown = str(value)
     shown = shown if len(shown) <= most else shown[: most - 1] + "…"
     return html.escape("".join(character if character.isprintable() else "�" for character in shown))
 
 
 def block(title: str, *parts: str) -> str:
-    """What one object shows. ``title`` is text, the parts are HTML; MathJax leaves it alone."""
+    """Return the HTML of one object, which MathJax ignores. ``title`` is text, the parts are HTML."""
     inside = "".join(parts)
     head = f'<div style="font-weight: 600">{text(title)}</div>'
     return f'<div class="tex2jax_ignore mathjax_ignore" style="{_BLOCK}">{head}{inside}</div>'
@@ -38,7 +38,7 @@ def paragraph(content: str) -> str:
 
 
 def note(content: str) -> str:
-    """Something less important."""
+    """Return a less important paragraph."""
     return f'<div style="margin: 2px 0; opacity: 0.7">{text(content, 1000)}</div>'
 
 
@@ -48,7 +48,7 @@ def points(contents: Iterable[str]) -> str:
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Columns whose head begins with a space hold numbers: they stand to the right."""
+    """Return a table. Columns whose head begins with a space hold numbers and are aligned to the right."""
     aligned = ["right" if head.startswith(" ") else "left" for head in heads]
     body = "".join(_row("td", row, aligned) for row in rows)
     if not body:
@@ -63,7 +63,7 @@ def _row(tag: str, cells: Sequence[str], aligned: Sequence[str]) -> str:
 
 
 def shown(what: str, render: Callable[[], str]) -> str:
-    """What ``render`` returns; where it fails, why. A notebook prints a traceback for an object that cannot show itself."""
+    """Return the result of ``render``, or the reason if it fails: otherwise a notebook would print a traceback."""
     try:
         return render()
     except Exception as error:

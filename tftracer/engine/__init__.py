@@ -1,1 +1,1 @@
-"""Where traces are decoded and analysed: in a process beside the training, or, where there is none to disturb, in this one."""
+"""Decodes and analyzes traces in a helper process next to the training, or in this process if there is no training."""

@@ -1,4 +1,4 @@
-"""A cache that is bounded in entries and in size. Not thread-safe."""
+"""An LRU cache with limits on the number of entries and on their size. Not thread-safe."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ V = TypeVar("V")
 
 
 class BoundedCache(Generic[V]):
-    """What was used last stays; the newest entry is always kept. ``size``: in bytes, or whatever the entries are counted in."""
+    """Keeps the entries that were used last; the newest one is always kept. ``size``: in bytes or another unit."""
 
     def __init__(self, entries: int, size: int) -> None:
         self._entries = entries

@@ -124,7 +124,7 @@ class DecodedTraces:
         return self.use(trace, answer)
 
     def compare(self, first: TraceKey, second: TraceKey, by: str, beside: Beside, answer_format: AnswerFormat) -> Body:
-        """The comparison of two traces. ``beside``: what the other traces of their runs say."""
+        """Compare two traces. ``beside``: the results of the other traces of their runs."""
         from tftracer.comparison.two_traces import compare
 
         a, b = [self.use(trace, lambda answers: answers) for trace in (first, second)]
@@ -132,7 +132,7 @@ class DecodedTraces:
             return encode(compare(a, b, beside, cast("By", by)), *answer_format)
 
     def run_ops(self, run: RunTraces, by: str, answer_format: AnswerFormat) -> Body:
-        """The table of ops over the traces of a run, from the totals of each."""
+        """Return the table of ops over the traces of a run, from the totals of each."""
         from tftracer.comparison.run_ops import run_ops
 
         return encode(run_ops(run, cast("By", by)), *answer_format)
@@ -140,7 +140,7 @@ class DecodedTraces:
     def export(
         self, trace: TraceKey, file_format: str, record: TraceRecord, others: EncodedOtherAnswers, file: IO[bytes]
     ) -> None:
-        """The trace in another tool's format."""
+        """Write the trace in another tool's format."""
         write, other_answers = EXPORTS[file_format], {name: list(map(unpacked, each)) for name, each in others.items()}
         self.use(trace, lambda answers: write(answers, record, other_answers, file))
 

@@ -1,7 +1,7 @@
-"""Where traces are decoded and analyzed: on threads of this process, or in a helper process.
+"""The engines that decode and analyze traces: on threads of this process, or in a helper process.
 
-A thread that decodes competes with the training for the interpreter's lock: next to a busy Python loop, decoding 2^20 nodes takes
-ten times as long, and every step of the training is delayed. A helper process avoids both.
+A thread that decodes competes with the training for the GIL: next to a busy Python loop, decoding 2^20 nodes takes ten times as
+long, and every step of the training is delayed. A helper process avoids both.
 
 Both engines can be used from any thread, and block the caller.
 """
@@ -35,25 +35,25 @@ class Engine(Protocol):
     ) -> None: ...
 
     def start_in_background(self) -> None:
-        """Questions will come soon: start what they need. Does not block."""
+        """Prepare for questions that will come soon. Does not block."""
 
     def clear(self) -> None:
         """Free decoded traces."""
 
 
 class ThreadEngine(DecodedTraces):
-    """Answers on the calling thread: for the viewer, and where no process can be started."""
+    """Answers on the calling thread: for the viewer, and if no process can be started."""
 
     def start_in_background(self) -> None:
         pass
 
     def decode(self, trace: TraceKey) -> None:
-        """Decode a trace, for the questions that follow; they say what is wrong with one that cannot be decoded."""
+        """Decode a trace for later questions, which raise the errors of a trace that cannot be decoded."""
         with contextlib.suppress(Exception):
             self.use(trace, lambda answers: answers.trace)
 
     def contents(self, trace: TraceKey, watched: Watched | None = None) -> dict[str, Any]:
-        """What a trace's record says of its contents (trace/contents.py)."""
+        """Return the fields of a trace's record that come from its contents (trace/contents.py)."""
         from tftracer.trace.contents import broken, contents_of, unfinished
 
         try:
@@ -65,7 +65,7 @@ class ThreadEngine(DecodedTraces):
 
 
 class HelperEngine:
-    """Answers in a helper process, or on the calling thread where no process can be started.
+    """Answers in a helper process, or on the calling thread if no process can be started.
 
     ``load`` returns a trace as its session stores it. The process is started by ``start_in_background`` or the first question.
     """
@@ -100,7 +100,7 @@ class HelperEngine:
         self.helper.ask("export", [trace], [trace, file_format, record, others], file.write)
 
     def contents(self, trace: TraceKey, watched: Watched | None = None) -> dict[str, Any]:
-        """What a trace's record says of its contents; HelperError if the helper failed."""
+        """Return the fields of a trace's record that come from its contents. Raises HelperError if the helper failed."""
         if not self.helper.is_usable():
             return self.threads.contents(trace, watched)
         return self.helper.ask("contents", [trace], [trace, watched], ignore)
@@ -125,4 +125,4 @@ class HelperEngine:
 
 
 def ignore(data: bytes) -> None:
-    """The contents of a trace come in a message alone."""
+    """Ignore data: a trace's contents are only in the message."""

@@ -24,7 +24,7 @@ NO_SIGNAL = getattr(socket, "MSG_NOSIGNAL", 0)
 
 
 def send(line: socket.socket, kind: bytes, payload: Any, deadline: float | None = None) -> None:
-    """``deadline``: on the monotonic clock; raises TimeoutError after it."""
+    """Send a frame. ``deadline``: on the monotonic clock; raises TimeoutError after it."""
     data = msgpack.packb(payload, use_bin_type=True) if kind == MESSAGE else payload
     for part in (HEAD.pack(kind, len(data)), data):
         _set_timeout(line, deadline)
@@ -32,7 +32,7 @@ def send(line: socket.socket, kind: bytes, payload: Any, deadline: float | None 
 
 
 def receive(line: socket.socket, deadline: float | None = None) -> tuple[bytes, Any]:
-    """Kind and payload of the next frame. EOFError: the connection is closed. MemoryError: the payload was passed over."""
+    """Return kind and payload of the next frame. EOFError: the connection is closed. MemoryError: the payload was skipped."""
     kind, size = HEAD.unpack(_exactly(line, HEAD.size, deadline))
     if kind not in (MESSAGE, DATA) or size > MAX_BYTES:
         raise EOFError("invalid frame")
@@ -57,7 +57,7 @@ def _exactly(line: socket.socket, size: int, deadline: float | None) -> bytearra
 
 
 def _pass_over(line: socket.socket, size: int, deadline: float | None) -> None:
-    """The other end goes on with the next frame."""
+    """Skip a payload, so that the next frame can be read."""
     while size:
         size -= len(_exactly(line, min(size, PASSED_BYTES), deadline))
 

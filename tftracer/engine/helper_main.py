@@ -48,7 +48,7 @@ class TraceMissing(Exception):
 
 
 class ChunkWriter(io.RawIOBase):
-    """A file that sends what is written to it."""
+    """A file that sends the written data over a socket."""
 
     def __init__(self, line: socket.socket) -> None:
         self._line = line

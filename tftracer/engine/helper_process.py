@@ -33,7 +33,7 @@ TIMEOUT_S = 120.0
 TIMEOUT_S_PER_MB = 3.0
 #: Bound on the helper's processor time, enforced by the kernel. NumPy may use several processors at once.
 CPU_FACTOR = 2.0
-#: What its priority is lower by than the training's.
+#: How much its priority is lower than the training's.
 NICE = 10
 START_S = 180.0  # on a machine with 20 busy processes its imports took 70 s
 END_S = 5.0
@@ -160,7 +160,7 @@ class HelperProcess:
                 problem = error
 
     def exited_by_itself(self) -> bool:
-        """Whether it exited because it was idle, just when a question came."""
+        """Return whether it exited because it was idle, just when a question came."""
         return self.ended.wait(END_S) and self.process.returncode == 0
 
     def end(self, timeout_s: float = END_S) -> int | None:
@@ -173,7 +173,7 @@ class HelperProcess:
 
 
 def close_in_child(reference: weakref.ref[socket.socket]) -> Callable[[], None]:
-    """A forked child of the training must not keep the connection open after its parent exits."""
+    """Return a function that closes the connection in a forked child, which must not keep it open after its parent exits."""
 
     def close() -> None:
         line = reference()

@@ -22,7 +22,7 @@ CONNECT_S = 30
 
 #: Question -> SQL over the merged tables.
 QUESTIONS = {
-    # A rank's own time of a step is its length without the communication that nothing else hides: what the others wait for.
+    # A rank's own time of a step is its length without exposed communication: this is what the others wait for.
     "ranks": """WITH usual AS (SELECT job, run, step, median(own_ns) AS usual_ns FROM traced GROUP BY ALL HAVING count(*) > 1),
         own AS (SELECT job, rank, count(*) AS traced_steps, median(own_ns / usual_ns) AS ratio, avg(own_ns) AS own_ns
             FROM traced JOIN usual USING (job, run, step) WHERE usual_ns > 0 GROUP BY ALL),
@@ -39,7 +39,7 @@ QUESTIONS = {
             QUALIFY row_number() OVER (PARTITION BY job, name ORDER BY times_last DESC, last_rank) = 1)
         SELECT job, name, spread_ns, last_rank, times_last, times FROM late JOIN latest USING (job, name)
         ORDER BY spread_ns DESC, job, name LIMIT {most}""",
-    # Steps that some rank traced, in two halves: a layer's mean time of a rank and step in the first and in the second.
+    # The traced steps in two halves: a layer's mean time per rank and step in the first and in the second half.
     "layers": """WITH halves AS (SELECT job, run, step, ntile(2) OVER (PARTITION BY job, run ORDER BY step) AS half
             FROM (SELECT DISTINCT job, run, step FROM layers)),
         of_rank AS (SELECT job, layer, half, sum(total_ns) / sum(ranks) AS ns FROM layers JOIN halves USING (job, run, step)
@@ -57,20 +57,20 @@ LEAST_SHARE = 0.1  # by which a layer has to grow to be listed
 
 @dataclass(frozen=True)
 class Fleet:
-    """Rows of each question, as dicts, the worst first. Times in ns."""
+    """The rows of each question as dicts, worst first. Times in ns."""
 
-    ranks: list[dict[str, Any]]  # the slowest, by the median ratio of their own time to that of the median rank
+    ranks: list[dict[str, Any]]  # slowest first, by the median ratio of their own time to the median rank's
     ops: list[dict[str, Any]]
     collectives: list[dict[str, Any]]
     layers: list[dict[str, Any]]
-    clocks: list[dict[str, Any]]  # of each job, how well its ranks' clocks agree
+    clocks: list[dict[str, Any]]  # per job, the agreement of its ranks' clocks
     partitions: int
     jobs: int
     left_out: list[str]
 
 
 def merged(partials: Iterable[Partial], partitions: int, left_out: Sequence[str], most: int = 10) -> Fleet:
-    """``most``: rows of each answer."""
+    """Merge partial results and answer the questions. ``most``: rows of each answer."""
     connection = parquet.connect()
     try:
         for number, part in enumerate(partials):
@@ -110,16 +110,17 @@ def _ops(connection: Any, most: int) -> list[dict[str, Any]]:
 
 
 def percentile(buckets: Any, counts: Any, share: float) -> float:
-    """A percentile of a sketch: the middle of the bucket in which the share is reached. ``buckets``: in order."""
+    """Return a percentile of a sketch: the middle of the bucket in which the share is reached. ``buckets``: in order."""
     reached = np.searchsorted(np.cumsum(counts), share * counts.sum())
     return float(GROWTH ** (buckets[min(int(reached), len(buckets) - 1)] + 0.5))
 
 
 def ask(folder: str, scheduler: str = "", most: int = 10, chunk_rows: int = CHUNK_ROWS) -> Fleet:
-    """``scheduler``: the address of a Dask scheduler, whose workers see the folder under the same path.
+    """Answer the questions about an exported folder.
 
-    A worker that is lost is no loss: others do its part again. ``StorageError`` where the folder or the scheduler cannot be read
-    or reached, ``UnsupportedError`` where a package is missing.
+    ``scheduler``: the address of a Dask scheduler whose workers see the folder under the same path. If a worker is lost, others
+    repeat its part. Raises ``StorageError`` if the folder cannot be read or the scheduler cannot be reached, ``UnsupportedError``
+    if a package is missing.
     """
     exported = partitions(Path(folder))
     pieces = chunks(exported.whole, chunk_rows)

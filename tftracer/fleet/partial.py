@@ -19,11 +19,11 @@ from tftracer.trace.decode.node_kinds import NO_COLLECTIVE
 #: Of one bucket's lower bound to the next one's.
 GROWTH = 1.02
 _TABLES = ("session", "runs", "steps", "traces", "slices")
-#: The scopes above a node, at most two of them: ``model/dense_1`` of ``model/dense_1/MatMul`` and of all below it.
+#: SQL for a node's first two scopes at most: ``model/dense_1`` for ``model/dense_1/MatMul`` and for all nodes below it.
 _LAYER = "array_to_string(string_split(name, '/')[:least(2, len(string_split(name, '/')) - 1)], '/')"
 _TRACE = "FROM slices s JOIN named t USING (job, rank, trace_id)"
 
-#: Table -> what it holds; ``named``: the traces with the titles of their runs, which are the same on all ranks.
+#: Table -> SQL. ``named``: the traces with the titles of their runs, which are the same on all ranks.
 QUERIES = {
     "clocks": """SELECT job, count(*) AS ranks, count(clock_error_ns) AS known, max(clock_error_ns) AS error_ns
         FROM session GROUP BY job""",
@@ -52,16 +52,16 @@ Partial = dict[str, Columns]
 
 @dataclass
 class Found:
-    """What was found out of some partitions. ``left_out``: which of them do not count, and why."""
+    """The partial results of some partitions. ``left_out``: partitions that were not used, and why."""
 
     partials: list[Partial] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
 
 
 def partial(chunk: Sequence[Partition], threads: int | None = None) -> Found:
-    """Runs on a worker. ``threads``: of DuckDB, all of the machine's by default.
+    """Compute the partial results of a chunk, on a worker. ``threads``: of DuckDB, by default one per core.
 
-    Where a file cannot be read, its partition is searched for in ever smaller parts of the chunk, and left out.
+    If a file cannot be read, its partition is found by bisecting the chunk, and left out.
     """
     try:
         return Found([_partial(chunk, threads)])

@@ -1,4 +1,4 @@
-"""A fleet's answers for a terminal."""
+"""Formats a fleet's answers for a terminal."""
 
 from __future__ import annotations
 
@@ -100,5 +100,5 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], empty: str) -> I
 
 
 def _cell(text: str) -> str:
-    """Names are any text: nothing of them reaches the terminal as a command."""
+    """Escape a name, so that it cannot send commands to the terminal."""
     return "".join(character if character.isprintable() else "�" for character in text)[:_WIDTH]

@@ -1,7 +1,7 @@
-"""Records and traces the steps of one cell: with the server of ``hook_inject`` where one runs, else with a recorder of its own.
+"""Records and traces the steps of one cell, with the server of ``hook_inject`` if it runs, or else with a separate recorder.
 
-That one serves no page and is gone after the cell: what it has wrapped of TensorFlow is as it was. Every step of the first
-seconds is traced; after that a step now and then, because the last one is not known before it has been.
+The separate recorder serves no page and ends with the cell; then TensorFlow's functions are as before. Every step of the first
+seconds is traced, later ones from time to time, because it is not known in advance which step is the last one.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 #: Seconds in which every step is traced.
 ALL_S = 10.0
-#: Then a step is traced whenever the cell has run for so much longer, and not more often than every so many seconds.
+#: After that a step is traced whenever the cell has run longer by this share, but at least this many seconds after the last.
 LATER_SHARE, LATER_S = 0.1, 0.05
 FLUSH_S = 60.0
 
 
 @dataclass(frozen=True)
 class CellRun:
-    """What a run did in the cell. ``traces``: those of its steps that have one, the oldest first."""
+    """A run's steps in the cell. ``traces``: their traces, oldest first."""
 
     run: Run
     steps: int
@@ -38,7 +38,7 @@ class CellRun:
 
     @property
     def seconds(self) -> float:
-        """About what its steps took together."""
+        """Return the approximate total time of its steps."""
         lengths = sorted(trace["duration_s"] or 0.0 for trace in self.traces)
         usual = self.run["mean_s"] or (lengths[len(lengths) // 2] if lengths else 0.0)
         return self.steps * usual
@@ -46,7 +46,7 @@ class CellRun:
 
 @dataclass(frozen=True)
 class Recorded:
-    """``runs``: those with steps in the cell, the one that took the most time first. ``problems``: why steps have no trace."""
+    """The result. ``runs``: those with steps in the cell, most time first. ``problems``: why steps have no trace."""
 
     session: Session | None
     runs: list[CellRun]
@@ -54,7 +54,7 @@ class Recorded:
 
 
 class CellRecording:
-    """Begins when it is made, or, where the cell is the first to import TensorFlow, then. Raises nothing."""
+    """A recording that begins when it is created or, if TensorFlow is not imported yet, with its import. Never raises."""
 
     def __init__(self, all_s: float = ALL_S) -> None:
         self._all_s = all_s
@@ -67,7 +67,7 @@ class CellRecording:
         self._stop_waiting = after_import("tensorflow", self._begin)
 
     def finish(self) -> Recorded:
-        """The cell has ended."""
+        """End the recording and return the result."""
         self._stop_waiting()
         self._finished.set()
         try:
@@ -87,7 +87,7 @@ class CellRecording:
             self._undo.callback(recorder.set_trace_all, recorder.session()["trace_all"])
             recorder.set_trace_all(True)
             threading.Thread(target=self._trace_now_and_then, args=[recorder], name="tftracer-cell", daemon=True).start()
-        except Exception as error:  # the cell runs all the same
+        except Exception as error:  # the cell must run anyway
             self._problems.append(f"Nothing was traced: {error}")
 
     def _of_server(self) -> Recorder | None:
@@ -138,7 +138,7 @@ class CellRecording:
         return Recorded(session, used, self._problems)
 
     def _opened(self, recorder: Recorder) -> Session:
-        """The session as it is now. It stays open when its file is deleted with the folder."""
+        """Open the session in its current state. It stays open when its file is deleted with the folder."""
         from tftracer.scripting.session import open as open_session
 
         with tempfile.TemporaryDirectory(prefix="tftracer-") as folder:

@@ -23,7 +23,7 @@ _SHOWN_RUNS = 8
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """What ``%load_ext tftracer`` calls."""
+    """Register the magic; ``%load_ext tftracer`` calls this."""
     shell.register_magic_function(TraceMagic(shell).trace, magic_kind="cell", magic_name="trace")
 
 
@@ -43,7 +43,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 class TraceMagic:
-    """``shell``: IPython's."""
+    """The magic. ``shell``: IPython's shell."""
 
     def __init__(self, shell: Any) -> None:
         self._shell = shell
@@ -55,7 +55,7 @@ class TraceMagic:
         time. NAME: a variable that gets the trace. --slowest: the slowest traced step instead. Every step of the cell's first
         10 seconds is traced, which makes them longer; later ones now and then.
         """
-        __tracebackhide__ = True  # from the tracebacks that IPython prints
+        __tracebackhide__ = True  # in the tracebacks that IPython prints
         options = parser().parse_args(line.split())
         recording = CellRecording()
         try:
@@ -64,11 +64,11 @@ class TraceMagic:
             self._show(recording.finish(), options)
 
     def _show(self, recorded: Recorded, options: argparse.Namespace) -> None:
-        """Raises nothing: an exception of the cell may be under way."""
+        """Show the trace. Never raises, because an exception of the cell may be active."""
         from IPython.display import HTML, display
 
         try:
-            trace = chosen(recorded, options.slowest)
+            trace = selected_trace(recorded, options.slowest)
             if options.name:
                 self._shell.user_ns[options.name] = trace
             display(HTML(summary(recorded, trace)))
@@ -78,8 +78,8 @@ class TraceMagic:
             display(HTML(markup.block("%%trace", markup.paragraph(f"The trace cannot be shown: {error}"))))
 
 
-def chosen(recorded: Recorded, slowest: bool) -> SessionTrace | None:
-    """The trace to show: of the run with traces that took the most time."""
+def selected_trace(recorded: Recorded, slowest: bool) -> SessionTrace | None:
+    """Return the trace to show, of the run with traces that took the most time."""
     traced = next((run.traces for run in recorded.runs if run.traces), [])
     if not traced or recorded.session is None:
         return None
@@ -88,7 +88,7 @@ def chosen(recorded: Recorded, slowest: bool) -> SessionTrace | None:
 
 
 def summary(recorded: Recorded, trace: SessionTrace | None) -> str:
-    """What ran, and what the trace says. ``trace``: the one that is shown."""
+    """Return a text about the runs and the shown trace."""
     problems = [markup.note(f"Note: {problem}") for problem in recorded.problems]
     if trace is None:
         return markup.block("%%trace", markup.paragraph(_nothing(recorded)), _runs(recorded.runs), *problems)
@@ -109,14 +109,14 @@ def _runs(runs: Sequence[CellRun]) -> str:
 
 
 def run_cell_code(shell: Any, cell: str) -> None:
-    """``shell``: IPython's. Raises what the code raises.
+    """Run a cell. Raises what its code raises.
 
-    Not ``shell.run_cell``, which prints an error and goes on: the cell, and *Run all*, must stop. The code gets a file name that
-    ``inspect`` knows, for AutoGraph reads the source of the functions that are defined in the cell.
+    ``shell.run_cell`` would print an error and continue, but the cell, and *Run all*, must stop. The code gets a file name that
+    ``inspect`` knows, because AutoGraph reads the source of functions that are defined in the cell.
     """
-    __tracebackhide__ = True  # from the tracebacks that IPython prints
-    code = "\n" + shell.transform_cell(cell)  # below the line of the magic: lines are numbered as in the cell
-    name = shell.compile.cache(code, len(shell.user_ns.get("In", ())) - 1)  # the number of the cell that runs
+    __tracebackhide__ = True  # in the tracebacks that IPython prints
+    code = "\n" + shell.transform_cell(cell)  # keeps the line numbers of the cell, whose first line is the magic
+    name = shell.compile.cache(code, len(shell.user_ns.get("In", ())) - 1)  # the number of the current cell
     body = shell.transform_ast(shell.compile.ast_parse(code, filename=name)).body
     shows_value = bool(body) and isinstance(body[-1], ast.Expr)
     before, last = (body[:-1], body[-1:]) if shows_value else (body, [])

@@ -1,1 +1,1 @@
-"""``tftracer roof``: how fast this machine multiplies matrices and moves memory, measured when somebody asks."""
+"""``tftracer roof``: measures how fast this machine multiplies matrices and moves memory."""

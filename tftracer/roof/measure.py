@@ -17,7 +17,7 @@ from tftracer.storage.spool_folder import recording_processes
 
 
 def refuse_beside_training() -> None:
-    """``UnsupportedError`` while a process that tftracer records runs here: measuring would slow it down, and be slowed down."""
+    """Raise ``UnsupportedError`` if a process that tftracer records runs here: it and the measurement would slow each other."""
     running = recording_processes()
     if running:
         pids = ", ".join(map(str, running))
@@ -29,7 +29,7 @@ def refuse_beside_training() -> None:
 
 
 def measure(seconds: float, say: Callable[[str], None]) -> MeasuredRoof:
-    """``seconds``: for each rate."""
+    """Measure this machine. ``seconds``: per rate."""
     before = Clock.now()
     devices = [_processor(seconds, say)]
     tf = with_tensorflow.tensorflow()
@@ -57,7 +57,7 @@ def _processor(seconds: float, say: Callable[[str], None]) -> MeasuredDevice:
 
 
 def _best(rates: list[MeasuredRate]) -> list[MeasuredRate]:
-    """The fastest of each type of number."""
+    """Return the fastest rate of each type of number."""
     best: dict[str, MeasuredRate] = {}
     for rate in rates:
         if rate["dtype"] not in best or rate["flops_per_s"] > best[rate["dtype"]]["flops_per_s"]:
@@ -65,17 +65,17 @@ def _best(rates: list[MeasuredRate]) -> list[MeasuredRate]:
     return sorted(best.values(), key=lambda rate: rate["dtype"])
 
 
-#: A larger share of the processors that others took makes the rates doubtful.
+#: If other processes took a larger share of the processors, the rates are doubtful.
 TOLERATED = 0.05
 _STAT = Path("/proc/stat")
-_IDLE, _IOWAIT, _GUESTS = 3, 4, 8  # positions in the first line of /proc/stat; guests are counted as users already
+_IDLE, _IOWAIT, _GUESTS = 3, 4, 8  # positions in the first line of /proc/stat; guests are already counted as users
 
 
 @dataclass(frozen=True)
 class Clock:
-    """CPU seconds until now, which tell what else runs on the machine; None where the system does not tell."""
+    """CPU seconds until now, to find other load on the machine; None: not known."""
 
-    busy_s: float | None  # of all processes, with what a hypervisor took
+    busy_s: float | None  # of all processes, including time stolen by a hypervisor
     whole_s: float
     own_s: float
 
@@ -93,7 +93,7 @@ class Clock:
 
 
 def others_share(before: Clock, after: Clock) -> float | None:
-    """The share of the processors' time that other processes took between two moments, 0..1; None: not known."""
+    """Return the share of the processors' time that other processes took between two moments, 0..1; None: not known."""
     if before.busy_s is None or after.busy_s is None or after.whole_s <= before.whole_s:
         return None
     others = after.busy_s - before.busy_s - (after.own_s - before.own_s)
@@ -101,7 +101,7 @@ def others_share(before: Clock, after: Clock) -> float | None:
 
 
 def doubt_about(share: float | None) -> str:
-    """Why the rates may be too low, in a sentence; "" if nothing says so."""
+    """Return a sentence that says why the rates may be too low; "" if there is no reason."""
     if share is None or share <= TOLERATED:
         return ""
     return f"Other programs used {share:.0%} of the processors while the machine was measured: its rates may be higher."

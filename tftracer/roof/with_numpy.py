@@ -15,15 +15,15 @@ from tftracer.contract.machine import MeasuredRate
 #: NumPy's products of other types do not use the libraries that make these fast.
 DTYPES = ("float32", "float64")
 SIZES = (512, 1024, 2048, 4096)
-#: Far more than caches hold. Less only where memory is short.
+#: Far larger than caches. Less only if memory is short.
 COPIED_BYTES = 256 << 20
 
 
-_GROWTH = 8.0  # of a product's work where its size doubles
+_GROWTH = 8.0  # of a product's work when its size doubles
 
 
 def best_rate(work: Callable[[], object], amount: float, seconds: float) -> float:
-    """Amount a second of the fastest repetition, of those that begin within ``seconds``; the first, which warms up, aside."""
+    """Return the amount per second of the fastest repetition that begins within ``seconds``, without the first (warm-up)."""
     work()
     best, end = 0.0, perf_counter() + seconds
     while True:
@@ -36,9 +36,9 @@ def best_rate(work: Callable[[], object], amount: float, seconds: float) -> floa
 
 
 def best_of_sizes(work_of: Callable[[int], tuple[Callable[[], object], float]], sizes: tuple[int, ...], seconds: float) -> float:
-    """The best rate over sizes that double, as long as one repetition stays within ``seconds``.
+    """Return the best rate over doubling sizes, as long as one repetition takes less than ``seconds``.
 
-    work_of: (what to repeat, its amount) of a size.
+    work_of: size -> (function to repeat, amount of its work).
     """
     best = 0.0
     for size in sizes:
@@ -51,12 +51,12 @@ def best_of_sizes(work_of: Callable[[int], tuple[Callable[[], object], float]], 
 
 
 def cores() -> int:
-    """That this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def matrix_rates(seconds: float) -> list[MeasuredRate]:
-    """``seconds``: for each type of number."""
+    """Measure matrix products. ``seconds``: per type of number."""
     by = f"NumPy {np.__version__}"
     return [{"dtype": dtype, "flops_per_s": _matrix_rate(dtype, seconds), "by": by} for dtype in DTYPES]
 
@@ -70,7 +70,7 @@ def _matrix_rate(dtype: str, seconds: float) -> float:
 
 
 def copy_rate(seconds: float) -> float:
-    """Bytes a second that are read and written together by a large copy."""
+    """Return the bytes per second that a large copy reads and writes in total."""
     size = min(COPIED_BYTES, _free_bytes() // 8) // 8 * 8
     source, target = (np.full(size // 8, value, np.float64) for value in (1.0, 0.0))
     edges = np.linspace(0, len(source), cores() + 1).astype(int).tolist()
@@ -84,7 +84,7 @@ def copy_rate(seconds: float) -> float:
 
 
 def _free_bytes() -> int:
-    """That can be taken without swapping; where the system does not tell, enough."""
+    """Return the bytes that are available without swapping; a sufficient value if not known."""
     try:
         for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
             if line.startswith("MemAvailable:"):

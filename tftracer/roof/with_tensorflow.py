@@ -1,4 +1,4 @@
-"""The rates of TensorFlow's own matrix products on the processor and on the first GPU, where it is installed."""
+"""Measures the rates of TensorFlow's matrix products on the processor and on the first GPU, if TensorFlow is installed."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ GPU_COPIED_BYTES = 1 << 30
 
 
 def tensorflow() -> Any:
-    """None where it is not installed, or cannot be imported. It takes no more of a GPU's memory than it needs."""
+    """Import TensorFlow, with memory growth on GPUs; return None if it cannot be imported."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     try:
         tf = importlib.import_module("tensorflow")
         for device in tf.config.list_physical_devices("GPU"):
             tf.config.experimental.set_memory_growth(device, True)
-    except Exception:  # of a broken installation, whatever
+    except Exception:  # a broken installation may raise anything
         return None
     return tf
 
 
 def matrix_rates(tf: Any, device: str, seconds: float) -> list[MeasuredRate]:
-    """``seconds``: for each type of number; those that the device cannot multiply are left out."""
+    """Measure matrix products. ``seconds``: per type of number; types that the device does not support are left out."""
     sizes = GPU_SIZES if device.startswith("GPU") else CPU_SIZES
     rates: list[MeasuredRate] = []
     for dtype in DTYPES:
@@ -53,7 +53,7 @@ def _product(tf: Any, device: str, dtype: str, size: int) -> tuple[Callable[[], 
 
 
 def gpu(tf: Any, seconds: float) -> MeasuredDevice | None:
-    """The first GPU's rates; None where TensorFlow sees none."""
+    """Measure the first GPU; return None if TensorFlow sees none."""
     devices = tf.config.list_physical_devices("GPU")
     if not devices:
         return None
@@ -67,7 +67,7 @@ def _copy_rate(tf: Any, seconds: float) -> float | None:
         with tf.device("GPU:0"):
             numbers = tf.ones(GPU_COPIED_BYTES // 4, tf.float32)
 
-        def negate() -> object:  # a copy itself would share the memory
+        def negate() -> object:  # a plain copy would share the memory
             with tf.device("GPU:0"):
                 return tf.negative(numbers)[0].numpy()
 

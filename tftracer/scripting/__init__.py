@@ -1,1 +1,1 @@
-"""What scripts ask of sessions: ``tftracer.open``, exported tables, SQL, comparisons."""
+"""Sessions for scripts: ``tftracer.open``, exported tables, SQL, comparisons."""

@@ -23,13 +23,13 @@ class DecodedTraces:
         self._lock = threading.Lock()
 
     def answers(self, trace_id: int) -> Answers:
-        """Raises what decoding raises: FormatError and TruncatedError for bytes that are no trace, HelperError without memory."""
+        """Return a trace's answers. Raises FormatError or TruncatedError for invalid bytes, HelperError if memory runs out."""
         with self._lock:
             answers = self._kept.get(trace_id)
         if answers is None:
             with memory_errors(self._source.trace_record(trace_id)["bytes"]):
                 answers = Answers(self._source.trace_bytes(trace_id), self._source.trace_context(trace_id), trace_id=trace_id)
-                nodes = answers.trace.n  # decoded here, so that what cannot be read is known
+                nodes = answers.trace.n  # decoded here, so that errors are raised here
             with self._lock:
                 self._kept.put(trace_id, answers, nodes)
         return answers

@@ -21,7 +21,7 @@ from tftracer.errors import StorageError
 _CHUNK = 1 << 20
 #: A view within the page (frontend/src/router.ts): a link to one is a link to its session.
 _VIEW = re.compile(r"/(runs/\d+(/ops)?|traces/\d+|compare|job(/traces/\d+)?)$")
-#: How long the server may be silent: a hub fetches its processes' traces before it answers.
+#: Maximum silence of the server: a hub fetches its processes' traces before it answers.
 _SILENCE_S = 120.0
 
 
@@ -37,7 +37,7 @@ def is_url(name: str) -> bool:
 
 @contextmanager
 def downloaded(url: str, token: str | None, certificate: str | None) -> Iterator[Downloaded]:
-    """The file, until the block ends: whoever has opened it by then can go on reading. ``StorageError`` says what to do."""
+    """Yield the file, which is deleted when the block ends; open handles stay readable. Raises ``StorageError``."""
     page = _Page.of(url, token, certificate)
     with tempfile.NamedTemporaryFile(prefix="tftracer-", suffix=".tftrace") as file:
         page.copy("api/job/file" if page.is_hub() else "api/session/file", file)
@@ -46,7 +46,7 @@ def downloaded(url: str, token: str | None, certificate: str | None) -> Iterator
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """A redirect is an error: it would take the token elsewhere."""
+    """Treats a redirect as an error: it would send the token elsewhere."""
 
     def redirect_request(self, *_: Any) -> None:
         return None
@@ -54,7 +54,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 @dataclass(frozen=True)
 class _Page:
-    address: str  # ends in a slash, holds no token
+    address: str  # ends in a slash, without the token
     token: str
     opener: urllib.request.OpenerDirector
 
@@ -76,7 +76,7 @@ class _Page:
         return cls(address, given, urllib.request.build_opener(urllib.request.HTTPSHandler(context=context), _NoRedirect()))
 
     def is_hub(self) -> bool:
-        """Whether the page shows a job of several processes, whose hub it is."""
+        """Return whether the page is the hub of a job of several processes."""
         try:
             with self._ask("api/job") as answer:
                 job = json.loads(answer.read(1 << 28))

@@ -1,4 +1,4 @@
-"""Sessions as a data set of Parquet files, one partition a process: what ``tftracer export`` does."""
+"""Exports sessions as a data set of Parquet files, one partition per process, for ``tftracer export``."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _SUFFIXES = (".tftrace", ".gz", ".pb", ".xplane", ".pbtxt", ".json", ".pickle")
 
 
 def export(files: Sequence[str], place: str, job: str | None = None) -> list[dict[str, Any]]:
-    """Export files (or URLs) to the folder ``place``; returns the manifests of the partitions.
+    """Export files (or URLs) to the folder ``place``; return the manifests of the partitions.
 
-    ``job``: the files are of the processes of one job of this name, whose clocks are aligned. Without it each file is a job of
-    its own, named as the file or, where the file holds a job, as that. Raises what opening and writing raise.
+    ``job``: name of the job whose processes recorded the files; their clocks are aligned. Without it each file is a separate job,
+    named after the job in the file, or else after the file. Raises what opening and writing raise.
     """
     connection, target = parquet.connect(), folder(place)
     try:
@@ -32,7 +32,7 @@ def export(files: Sequence[str], place: str, job: str | None = None) -> list[dic
 
 
 def each_session(files: Sequence[str], job: str | None = None) -> Iterator[tuple[str, Session]]:
-    """Every process's session of the files, with its job's name. It is closed when the next one is asked for."""
+    """Yield (job's name, session) of every process in the files. A session is closed before the next one is yielded."""
     if job is not None:
         for session in one_job([open_session(file) for file in files]):
             with session:
@@ -50,7 +50,7 @@ def each_session(files: Sequence[str], job: str | None = None) -> Iterator[tuple
 
 
 def one_job(sessions: Sequence[Session]) -> Sequence[Session]:
-    """The sessions as processes of one job, on one clock. A session that holds a whole job is one already."""
+    """Return the sessions as processes of one job, on one clock. A session that holds a whole job is not changed."""
     if len(sessions) == 1:
         return sessions[0].processes
     job = job_of([session.source for session in sessions])
@@ -58,7 +58,7 @@ def one_job(sessions: Sequence[Session]) -> Sequence[Session]:
 
 
 def _stem(file: str) -> str:
-    """``training`` of ``runs/training.tftrace`` and of ``training.pb.gz``."""
+    """Return ``training`` for ``runs/training.tftrace`` and for ``training.pb.gz``."""
     name = PurePath(file.partition("?")[0].rstrip("/")).name
     while PurePath(name).suffix in _SUFFIXES:
         name = PurePath(name).stem

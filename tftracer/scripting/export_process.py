@@ -16,16 +16,15 @@ from tftracer.errors import UnsupportedError
 
 #: Between two looks at the session.
 ROUND_S = 20.0
-#: How long the script's end waits for the last files. After that, or when they cannot be written, the process goes on by itself:
-#: it tries again.
+#: How long the script's end waits for the last files. After that, or if they cannot be written, the process continues to try.
 END_S = 20.0
 
 
 class ExportProcess:
-    """``report`` is told what goes wrong while it exports, on a thread of its own; "" when all is well again."""
+    """The process. ``report`` is called on a separate thread with each problem, and with "" when there is none any more."""
 
     def __init__(self, session: Session, job: str, place: str, report: Callable[[str], None], round_s: float = ROUND_S) -> None:
-        """``UnsupportedError``: it cannot run here; the message says why, and the remedy."""
+        """Start it. Raises ``UnsupportedError`` with reason and remedy if it cannot run here."""
         if importlib.util.find_spec("duckdb") is None:
             raise UnsupportedError("export_dir needs DuckDB, which is not installed here: pip install tftracer[tables].")
         if not session["file"]:
@@ -47,7 +46,7 @@ class ExportProcess:
         except (OSError, Unusable) as error:
             raise UnsupportedError(f"export_dir: no process can be started for it ({error}).") from error
         self._ending = False
-        self._over = threading.Event()  # the process has ended, or says what keeps it from writing the last files
+        self._over = threading.Event()  # the process has ended, or has reported why it cannot write the last files
         threading.Thread(target=self._listen, name="tftracer-export", daemon=True).start()
 
     def _listen(self) -> None:
@@ -62,18 +61,18 @@ class ExportProcess:
         self._over.set()
 
     def stop(self) -> None:
-        """After the session's end: its last rows are written. Does nothing in a forked child."""
+        """Export the last rows, after the session's end. Does nothing in a forked child."""
         if os.getpid() != self._owner or self._ending:
             return
         self._ending = True
         with contextlib.suppress(OSError), self._process.stdin or contextlib.nullcontext() as line:
             if line is not None:
-                line.write(b"\n")  # said, for a forked child of the training may hold the pipe open
+                line.write(b"\n")  # closing is not enough: a forked child of the training may have the pipe open
         self._over.wait(END_S)
 
 
 def partition_rank(place: LauncherInfo) -> int:
-    """The process's own rank; parameter servers follow the workers, evaluators them."""
+    """Return the process's rank; parameter servers come after the workers, evaluators after those."""
     if place["rank"] is not None:
         return place["rank"]
     behind = 5000 if place["role"] == "evaluator" else 0
@@ -81,5 +80,5 @@ def partition_rank(place: LauncherInfo) -> int:
 
 
 def _credentials() -> dict[str, str]:
-    """What storage elsewhere may ask for."""
+    """Return the environment variables that remote storage may need."""
     return {name: value for name, value in os.environ.items() if name.startswith(("AWS_", "AZURE_", "FSSPEC_", "GOOGLE_"))}

@@ -28,14 +28,14 @@ _WHOSE = (Field("job", "text", "the session's file, or its job"), Field("rank", 
 def open(path: str | os.PathLike[str], token: str | None = None, certificate: str | None = None) -> Session:
     """Open a session: any file that ``tftracer FILE`` opens, or the URL of a live page, also of one of its views.
 
-    A live session is copied as it is now. It needs the token: in the URL (``?token=``), as ``token``, or in the environment as
-    TFTRACER_TOKEN. ``certificate``: a file with the server's certificate, where the system does not know who signed it. The page
-    of a job's hub gives the whole job.
+    A live session is copied in its current state. It needs the token: in the URL (``?token=``), as ``token``, or in the
+    environment as TFTRACER_TOKEN. ``certificate``: a file with the server's certificate, if the system does not trust its issuer.
+    The page of a job's hub gives the whole job.
 
     A folder of ``.tftrace`` files gives all their rows in each table, and the sessions as ``processes``; a folder that ``tftracer
-    export`` wrote gives its tables (this needs DuckDB). Both have the columns ``job`` and ``rank`` beside the others, as in SQL.
+    export`` wrote gives its tables (this needs DuckDB). Both have the additional columns ``job`` and ``rank``, as in SQL.
 
-    ``StorageError`` if it cannot be read or reached, ``FormatError`` if it holds nothing that tftracer knows.
+    Raises ``StorageError`` if it cannot be read or reached, ``FormatError`` if it has no data that tftracer can open.
     """
     name = os.fspath(path)
     folder = Path(name).expanduser()
@@ -46,7 +46,7 @@ def open(path: str | os.PathLike[str], token: str | None = None, certificate: st
 
 
 class _Tables(Session):
-    """A session of which only the tables exist."""
+    """A session that only has tables."""
 
     def __init__(self, name: str) -> None:
         super().__init__(SavedSession(SessionModel(new_facts())), name)
@@ -63,7 +63,7 @@ class _Tables(Session):
 
 
 class SessionFolder(_Tables):
-    """Saved sessions in one folder: ``processes`` are all of them, each on its own clock. Made by ``tftracer.open``."""
+    """Saved sessions in one folder: ``processes`` are all of them, each on its own clock. Created by ``tftracer.open``."""
 
     def __init__(self, name: str, files: Sequence[Path]) -> None:
         super().__init__(name)
@@ -96,7 +96,7 @@ class SessionFolder(_Tables):
 
 
 class ExportedFolder(_Tables):
-    """The tables that ``tftracer export`` wrote, read from their Parquet files by DuckDB. Made by ``tftracer.open``."""
+    """The tables that ``tftracer export`` wrote, read from Parquet files by DuckDB. Created by ``tftracer.open``."""
 
     def __init__(self, name: str, folder: Path) -> None:
         super().__init__(name)

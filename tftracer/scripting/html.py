@@ -1,4 +1,4 @@
-"""A session in a notebook."""
+"""Shows a session in a notebook."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SHOWN_PROCESSES = 16
 
 
 def as_html(name: str, facts: Session, runs: Sequence[Run], processes: Sequence[str], newest: SessionTrace | None) -> str:
-    """``processes``: titles of those of the job; ``newest``: the trace whose verdict is shown."""
+    """Return the session as HTML. ``processes``: titles of the job's processes. ``newest``: the trace whose verdict is shown."""
     busiest = sorted(runs, key=total_s, reverse=True)
     return markup.block(
         name,

@@ -1,4 +1,4 @@
-"""Several processes' sessions as one job: their clocks are estimated when times are asked for, once for all of them."""
+"""Combines several processes' sessions into one job. Their clocks are estimated once, when times are first needed."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from tftracer.trace.model import Trace
 
 @dataclass(frozen=True)
 class JobClocks:
-    """By the titles of processes."""
+    """The clocks of a job's processes, by the processes' titles."""
 
     clocks: Mapping[str, Clock]
 
     def of(self, title: str) -> Clock | None:
-        """None: nothing ties it to the first process's clock."""
+        """Return a process's clock; None if its offset from the first process's clock is not known."""
         clock = self.clocks.get(title)
         return clock if clock is not None and np.isfinite(clock.sigma_ns) else None
 
     def aligner(self, title: str) -> Callable[[Trace], Times]:
-        """What moves the traces that this process recorded to the first process's clock."""
+        """Return a function that converts this process's traces to the first process's clock."""
         return lambda trace: self._aligned(ProcessTrace("", title, trace))
 
     def _aligned(self, source: ProcessTrace) -> Times:
@@ -46,7 +46,7 @@ class JobClocks:
 
 
 def job_clocks(steps: Iterable[Sequence[ProcessTrace]], shared: Mapping[str, str]) -> JobClocks:
-    """``steps``: of each step its traces, read one step at a time; ``shared``: title of a process -> its machine's clock."""
+    """Estimate the clocks. ``steps``: the traces of each step, read one step at a time. ``shared``: title -> machine's clock."""
     titles: dict[str, int] = {}
     seen: list[Observation] = []
     for sources in steps:
@@ -59,7 +59,7 @@ def job_clocks(steps: Iterable[Sequence[ProcessTrace]], shared: Mapping[str, str
 
 
 class Job:
-    """``steps``: of each step that several processes traced, (position of the process, number of its trace)."""
+    """A job. ``steps``: for each step that several processes traced, (position of the process, id of its trace)."""
 
     def __init__(self, processes: Sequence[SavedProcess], steps: Sequence[Sequence[tuple[int, int]]]) -> None:
         self.processes = list(processes)
@@ -68,7 +68,7 @@ class Job:
         self._clocks: JobClocks | None = None
 
     def clocks(self) -> JobClocks:
-        """Decodes every trace of every step of several processes, at the first call."""
+        """Return the clocks. The first call decodes every trace of every step that several processes traced."""
         with self._lock:
             if self._clocks is None:
                 shared = {process.title: process.clock for process in self.processes}
@@ -90,7 +90,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Place:
-    """A session's place in its job. ``rank``: the number that its files have, the process's own where it is known."""
+    """A session's place in its job. ``rank``: used in the names of its files; the process's own rank if known."""
 
     job: Job
     title: str
@@ -98,7 +98,7 @@ class Place:
 
 
 def places(job: Job) -> list[Place]:
-    """Of all processes. Those without a rank, and with one that is taken, get the numbers after the last rank."""
+    """Return the places of all processes. Those without a rank of their own get the numbers after the last rank."""
     taken: set[int] = set()
     numbers: list[int | None] = []
     for process in job.processes:
@@ -112,9 +112,9 @@ def places(job: Job) -> list[Place]:
 
 
 def job_of(sessions: Sequence[SavedSession]) -> Job:
-    """The job whose processes recorded one session each.
+    """Combine sessions, one per process, into a job.
 
-    Traces of one run's step of the same number are of one step; so are files that hold one trace each and do not tell its number.
+    Traces with the same run and step number belong to one step; so do files with one trace each whose step number is unknown.
     """
     titles = [_title(session, number) for number, session in enumerate(sessions)]
     repeated = {title for title in titles if titles.count(title) > 1}

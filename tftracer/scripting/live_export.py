@@ -33,7 +33,7 @@ _LAST_ROUNDS = 15
 
 
 class LivePartition:
-    """``spool``: the session's file. Raises ``StorageError`` where the folder holds another session's partition."""
+    """The partition. ``spool``: the session's file. Raises ``StorageError`` if the folder has another session's partition."""
 
     def __init__(self, connection: DuckDBPyConnection, target: Folder, spool: Path, job: str, rank: int) -> None:
         self._connection = connection
@@ -43,10 +43,10 @@ class LivePartition:
         self._where = partition_name(job, rank)
         self._parts: dict[str, list[dict[str, Any]]] = {name: [] for name in TABLES}
         self._exported: set[int] = set()  # traces
-        self._seen = (0, 0, False)  # size and time of the session's file, when it was read last, and whether it had ended
+        self._seen = (0, 0, False)  # size and time of the session's file when it was last read, and whether the session had ended
 
     def write(self, ended: bool = False) -> bool:
-        """Write what is new; False if nothing is. ``ended``: traces that nobody has summed up yet will not be."""
+        """Write new rows; return False if there are none. ``ended``: unanalyzed traces will not be analyzed any more."""
         try:
             status = self._spool.stat()
         except FileNotFoundError:  # nothing was recorded
@@ -72,19 +72,19 @@ class LivePartition:
         self._exported.update(traces)
 
     def _first_part(self, table: str) -> int:
-        """Parts of traces stay as they are; other tables are written anew."""
+        """Return the number of the next part: tables of traces get new parts, other tables are replaced."""
         return len(self._parts[table]) if table in OF_TRACES else 0
 
     @staticmethod
     def _is_whole(session: Session, trace: int, ended: bool) -> bool:
-        """Whether its bytes can be read, and it is known what is in them: a live session sums them up soon."""
+        """Return whether a trace can be read and has been analyzed, which a live session does soon."""
         if session.source.trace_record(trace)["state"] == "pending" and not ended:
             return False
         return bool(session.table("traces", trace)["state"][0] == "ready")
 
 
 def _wait(parent: int, seconds: float) -> bool:
-    """Whether the session has ended: its process says so, or is gone."""
+    """Wait; return whether the session has ended: its process says so, or is gone."""
     waited = 0.0
     while waited < seconds:
         if select.select([0], [], [], min(1.0, seconds))[0] or os.getppid() != parent:
@@ -94,7 +94,7 @@ def _wait(parent: int, seconds: float) -> bool:
 
 
 def main(spool: str, place: str, job: str, rank: str, parent: str, round_s: str) -> None:
-    """Problems are printed, a line each."""
+    """Export until the session ends. Problems are printed, one per line."""
     with contextlib.suppress(OSError):
         os.nice(_NICE)
     reported, last_rounds, target, connection = "", 0, folder(place), parquet.connect()
@@ -109,7 +109,7 @@ def main(spool: str, place: str, job: str, rank: str, parent: str, round_s: str)
             problem = ""
             try:
                 partition.write(ended=last_rounds > 0)
-            except TracerError as error:  # a full disk, say: tried again in the next round
+            except TracerError as error:  # for example a full disk: the next round tries again
                 problem = " ".join(str(error).split())
             if problem != reported or (problem and last_rounds == 1):
                 reported = problem

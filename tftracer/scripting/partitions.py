@@ -1,4 +1,4 @@
-"""The partitions of an exported folder: which of them are whole, and their files."""
+"""Finds the complete partitions of an exported folder, and their files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tftracer.storage.plain_files import read_plain
 
 @dataclass(frozen=True)
 class Partition:
-    """The files of one rank. ``where``: ``job=J/rank=RRRR``; ``files``: of each table, as whole paths."""
+    """The files of one rank. ``where``: ``job=J/rank=RRRR``. ``files``: table -> absolute paths."""
 
     where: str
     job: str
@@ -28,16 +28,16 @@ class Partition:
 
 @dataclass(frozen=True)
 class Partitions:
-    """``left_out``: partitions that are not used, and why."""
+    """The partitions of a folder. ``left_out``: partitions that are not used, and why."""
 
     whole: list[Partition]
     left_out: list[str]
 
 
 def partitions(folder: Path) -> Partitions:
-    """``StorageError`` if the folder holds none."""
+    """Find the partitions of a folder. Raises ``StorageError`` if there are none."""
     whole, left_out = [], []
-    folder = folder.absolute()  # workers have other working folders
+    folder = folder.absolute()  # Dask workers have other working folders
     for manifest in sorted(folder.glob(f"{MANIFESTS}/job=*/rank=*/manifest.json")):
         where = "/".join(manifest.parts[-3:-1])
         try:
@@ -85,14 +85,14 @@ def _check(file: Path, part: dict[str, object]) -> None:
 
 
 def read_parquet(files: Sequence[str]) -> str:
-    """The SQL expression that reads these files."""
+    """Return the SQL expression that reads these files."""
     listed = ", ".join(map(quoted, files))
     types = "hive_partitioning = true, hive_types = {job: VARCHAR, rank: BIGINT}, union_by_name = true"
     return f"read_parquet([{listed}], {types})"
 
 
 def chunks(whole: Sequence[Partition], rows: int) -> list[list[Partition]]:
-    """Partitions in groups of neighbours, each of about so many rows at most."""
+    """Split the partitions into groups of neighbours with about ``rows`` rows at most."""
     groups: list[list[Partition]] = []
     filled = rows
     for each in whole:

@@ -1,4 +1,4 @@
-"""SQL over the tables of sessions, or of an exported folder: what ``tftracer query`` does. Nothing of it is served over HTTP."""
+"""SQL over the tables of sessions, or of an exported folder, for ``tftracer query``. It is not available over HTTP."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-#: What finds a damaged Parquet file: the first reads what DuckDB reads before it answers, the second all of it.
+#: Statements that find damaged Parquet files: the first reads what DuckDB reads before it answers, the second the whole file.
 _AT_FIRST = "DESCRIBE SELECT * FROM {}"
 _ALL = "SELECT max(hash(COLUMNS(*))) FROM {}"
 
@@ -38,16 +38,16 @@ class Result:
 
 
 def query(files: Sequence[str], sql: str, job: str | None = None, external: bool = False) -> Result:
-    """The answer to the last SQL statement that answers with rows; see :func:`answers`."""
+    """Return the answer to the last SQL statement that returns rows; see :func:`answers`."""
     return (answers(files, sql, job, external) or [Result([], [])])[-1]
 
 
 def answers(files: Sequence[str], sql: str, job: str | None = None, external: bool = False) -> list[Result]:
-    """The answers to SQL statements, separated by ``;``, of those that answer with rows.
+    """Return the answers to SQL statements, separated by ``;``, that return rows.
 
-    Each table has the columns ``job`` and ``rank`` beside its own. ``files``: sessions, or one folder that was exported.
-    ``external``: the statements may read and write other files, go to the network and load DuckDB's extensions.
-    FormatError: a statement is wrong, or not allowed; it says what DuckDB says. Then no later one has run.
+    Each table has the additional columns ``job`` and ``rank``. ``files``: sessions, or one exported folder. ``external``: the
+    statements may read and write other files, use the network and load DuckDB's extensions. Raises FormatError with DuckDB's
+    message for a statement that is invalid or not allowed; later ones are not run.
     """
     wanted = [table for table in TABLES if re.search(rf"\b{table}\b", sql, re.IGNORECASE)]
     if len(files) != 1 or not (Path(files[0]) / MANIFESTS).is_dir():
@@ -55,16 +55,16 @@ def answers(files: Sequence[str], sql: str, job: str | None = None, external: bo
     view = partial(_view_folder, folder=Path(files[0]), tables=wanted)
     try:
         return _answers(partial(view, reading=_AT_FIRST), sql, external)
-    except _UnansweredError:  # a file may be damaged further on, too
+    except _UnansweredError:  # a file may be damaged in a later part
         return _answers(partial(view, reading=_ALL), sql, external)
 
 
 class _UnansweredError(FormatError):
-    """DuckDB understands a statement and cannot answer it."""
+    """DuckDB cannot answer a valid statement."""
 
 
 def _lock(connection: DuckDBPyConnection) -> None:
-    """From now on, it reaches no files but those of an exported folder's tables, and nothing of this can be changed."""
+    """Restrict the connection permanently to the files of an exported folder's tables."""
     connection.execute("SET python_enable_replacements = false")  # names of variables as tables
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
@@ -87,7 +87,9 @@ def _answers_of(connection: DuckDBPyConnection, sql: str, external: bool) -> lis
 
     misread = (duckdb.ParserException, duckdb.SyntaxException, duckdb.BinderException, duckdb.CatalogException)
 
-    writing = () if external else (duckdb.StatementType.COPY, duckdb.StatementType.EXPORT)  # where an exported folder is, too
+    writing = (
+        () if external else (duckdb.StatementType.COPY, duckdb.StatementType.EXPORT)
+    )  # they could overwrite files of an exported folder
     try:
         statements = [(statement.query, statement.type) for statement in connection.extract_statements(sql)]
         results = []
@@ -104,7 +106,7 @@ def _answers_of(connection: DuckDBPyConnection, sql: str, external: bool) -> lis
 
 
 def _answer(connection: DuckDBPyConnection, statement: str, is_select: bool) -> Result | None:
-    """None where a statement changes something and answers with no rows."""
+    """Run a statement; return None if it returns no rows."""
     if re.match(r"\s*(explain|describe|summarize|show|call|pragma)\b", statement, re.IGNORECASE):
         pass  # some releases of DuckDB count these as SELECT
     elif is_select:
@@ -117,7 +119,7 @@ def _answer(connection: DuckDBPyConnection, statement: str, is_select: bool) -> 
 
 
 def _with_zones_as_text(connection: DuckDBPyConnection, statement: str) -> str:
-    """DuckDB hands times with a time zone to Python through pytz, which need not be installed: as text they need none."""
+    """Cast times with a time zone to text: DuckDB converts them with pytz, which may not be installed."""
     columns = [(name, kind) for name, kind, *_ in connection.execute(f"DESCRIBE {statement}").fetchall()]
     if not any("TIME ZONE" in kind for _, kind in columns):
         return statement
@@ -128,7 +130,7 @@ def _with_zones_as_text(connection: DuckDBPyConnection, statement: str) -> str:
 
 
 def _view_folder(connection: DuckDBPyConnection, folder: Path, tables: Sequence[str], reading: str) -> None:
-    """Of the partitions that are whole and can be read. Those that do not count are named in the log."""
+    """Create views of the complete and readable partitions; log the names of the others."""
     exported = partitions(folder)
     whole, damaged = _readable(connection, exported.whole, tables, reading)
     for text in exported.left_out + damaged:
@@ -145,7 +147,7 @@ def _view_folder(connection: DuckDBPyConnection, folder: Path, tables: Sequence[
 def _readable(
     connection: DuckDBPyConnection, whole: Sequence[Partition], tables: Sequence[str], reading: str
 ) -> tuple[Sequence[Partition], list[str]]:
-    """The partitions whose files are Parquet as far as ``reading`` reads them; of the others, what is wrong with them."""
+    """Return (the partitions whose files ``reading`` can read, the problems of the others)."""
     import duckdb
 
     def check(some: Sequence[Partition]) -> str:
@@ -164,7 +166,7 @@ def _readable(
 
 
 def _load(connection: DuckDBPyConnection, files: Sequence[str], tables: Sequence[str], job: str | None) -> None:
-    """The tables that the statement names, in memory."""
+    """Load the tables that the statement names into memory."""
     of_traces, others = ([table for table in tables if (table in OF_TRACES) == wanted] for wanted in (True, False))
     for table in tables:
         empty = {field.name: joined(field, []) for field in TABLES[table]}
@@ -179,7 +181,7 @@ def _load(connection: DuckDBPyConnection, files: Sequence[str], tables: Sequence
 
 
 def _tell_of_damage(name: str, session: Session, of_traces: Sequence[str]) -> None:
-    """Traces that turned out to be damaged when their rows were read have none."""
+    """Log traces that turned out to be damaged when their rows were read: they have no rows."""
     traces = (trace for run in session.source.runs() for trace in run["traces"])
     broken = sum(trace["state"] == "broken" for trace in traces)
     if broken and of_traces:

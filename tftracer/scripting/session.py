@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 def open(path: str | os.PathLike[str], token: str | None = None, certificate: str | None = None) -> Session:
-    """One session of a file or a URL; :func:`tftracer.scripting.folder.open` takes folders, too, and says what is raised."""
+    """Open one session from a file or a URL. :func:`tftracer.scripting.folder.open` also opens folders, and lists the errors."""
     name = os.fspath(path)
     if not is_url(name):
         return _opened(os.path.expanduser(name), name)  # noqa: PTH111 (Path drops the slashes of other names)
@@ -58,13 +58,13 @@ def _opened(path: str, name: str) -> Session:
 
 
 class Session:
-    """All that one process recorded, as tables of NumPy columns (``tftracer.Table``). Made by ``tftracer.open``.
+    """Everything that one process recorded, as tables of NumPy columns (``tftracer.Table``). Created by ``tftracer.open``.
 
-    Traces are decoded when a table of theirs is asked for, and the latest are kept: ``forget_traces`` frees them, ``close`` the
-    file, too. A session is a context manager.
+    Traces are decoded when one of their tables is read, and the latest are cached: ``forget_traces`` frees them, ``close`` also
+    closes the file. A session is a context manager.
     """
 
-    #: The job's name, "" where there is none.
+    #: The job's name, "" if there is none.
     job_name: str = ""
 
     def __init__(self, source: SavedSession, name: str, place: Place | None = None) -> None:
@@ -79,19 +79,19 @@ class Session:
 
     @property
     def processes(self) -> tuple[Session, ...]:
-        """The sessions of all processes of a job, on one clock; this session alone where there is no job."""
-        return self._processes or (self,)  # a session that held itself would stay in memory until a garbage collection
+        """The sessions of all processes of a job, on one clock; only this session if there is no job."""
+        return self._processes or (self,)  # a session that referred to itself would stay in memory until a garbage collection
 
     # --------------------------------------------------------------------------------------------------- what it holds
 
     @property
     def facts(self) -> Facts:
-        """Host, versions, command, times, and what of the file is cut or damaged."""
+        """Host, versions, command, times, and the cut or damaged parts of the file."""
         return self.source.session()
 
     @property
     def title(self) -> str:
-        """The process's name in its job, such as ``rank 0``; else of what launched it, or its number."""
+        """The process's name in its job, such as ``rank 0``, or else by its launcher or process id."""
         if self.place is not None:
             return self.place.title
         facts = self.facts
@@ -99,17 +99,17 @@ class Session:
 
     @property
     def rank(self) -> int:
-        """In its job; 0 where there is none."""
+        """The process's rank in its job; 0 if there is no job."""
         return self.place.rank if self.place is not None else self.facts["rank"] or 0
 
     def runs(self) -> Table:
-        """The runs: title, steps, mean, percentiles."""
+        """Return the runs: title, steps, mean, percentiles."""
         return self._table("runs")
 
     def run(self, run: int | str | None = None) -> dict[str, Any]:
-        """One run's row of ``runs()``, by its number or title, by default of the one that took the most time.
+        """Return one run's row of ``runs()``, by its number or title; by default of the run that took the most time.
 
-        Its times are of all its untraced steps, however many there were. ``UnknownError``: there is no such run, or none at all.
+        Its times cover all its untraced steps. Raises ``UnknownError`` if there is no such run, or no run at all.
         """
         rows = [row for row in self.runs() if run in (None, row["title"], row["run_id"])]
         if not rows:
@@ -118,90 +118,91 @@ class Session:
         return max(rows, key=lambda row: (row["steps"] or 0) * (row["mean_ns"] or 0))
 
     def steps(self, run: int | str | None = None) -> Table:
-        """Step times of one run, by its number or title, or of all.
+        """Return the step times of one run, by its number or title, or of all runs.
 
-        The newest 4,096 steps of a run have a row each. An older row stands for ``count`` steps: weigh means by it, and take
-        the longest step from ``max_ns``. ``run()`` has the times of all steps.
+        The newest 4,096 steps of a run have one row each. An older row stands for ``count`` steps: weight means by it, and take
+        the longest step from ``max_ns``. ``run()`` has statistics of all steps.
         """
         return self._table("steps", run=run)
 
     def traces(self) -> Table:
-        """The traces, each with its step's budget."""
+        """Return the traces, each with its step's budget."""
         return self._table("traces")
 
     def slices(self, trace: int | None = None) -> Table:
-        """Every execution of an op or kernel, of one trace or of all."""
+        """Return every execution of an op or kernel, of one trace or of all."""
         return self._table("slices", trace)
 
     def ops(self, by: By = "type", trace: int | None = None) -> Table:
-        """Op statistics for each trace, by ``type``, ``name`` (node) or ``scope``."""
+        """Return op statistics for each trace, by ``type``, ``name`` (node) or ``scope``."""
         return self._table("ops", trace, by=by)
 
     def ops_over_traces(self, run: int | str | None = None, by: By = "type") -> Table:
-        """Ops over all traces of a run, by its number or title, or of each run: mean, spread, shortest and longest time, FLOP/s.
+        """Return ops over all traces of a run, by its number or title, or of each run.
 
-        Of each trace the 10,000 ops with the largest totals count. Traces are decoded one after the other.
+        The columns include mean, spread, shortest and longest time, and FLOP/s. Only the 10,000 ops with the largest totals of
+        each trace count. Traces are decoded one after the other.
         """
         return self._table("ops_over_traces", run=run, by=by)
 
     def tensors(self, trace: int | None = None) -> Table:
-        """The buffers that tensors were in: size, shape, when they were allocated and freed."""
+        """Return the buffers of tensors: size, shape, times of allocation and release."""
         return self._table("tensors", trace)
 
     def transfers(self, trace: int | None = None) -> Table:
-        """Tensors that one device sent to another."""
+        """Return the tensors that one device sent to another."""
         return self._table("transfers", trace)
 
     def sentences(self, trace: int | None = None) -> Table:
-        """What the verdict says of each trace."""
+        """Return the verdict's sentences about each trace."""
         return self._table("sentences", trace)
 
     def stalls(self) -> Table:
-        """Steps, and times between steps, that took far longer than usual: the longest and the newest of each run."""
+        """Return steps, and times between steps, that took far longer than usual: the longest and the newest of each run."""
         return self._table("stalls")
 
     def ledger(self) -> Table:
-        """Where all of the process's wall time went: parts that add up to it."""
+        """Return the parts of the process's wall time, which add up to it."""
         return self._table("ledger")
 
     def input_stages(self) -> Table:
-        """The stages of the ``tf.data`` pipelines, and which of them limits."""
+        """Return the stages of the ``tf.data`` pipelines, with the stage that limits each pipeline."""
         return self._table("input_stages")
 
     @property
     def growth_rate(self) -> float | None:
-        """Bytes a second that the process's memory grows by at the end; 0: no growth is proven, None: too little is known."""
+        """The growth of the process's memory at the end, in bytes per second; 0: no growth is proven, None: not known."""
         return self.source.memory_growth()["growth_rate"]
 
     def memory_growth(self) -> Table:
-        """Growths of the process's memory that are proven, the newest first, and what grew."""
+        """Return proven growths of the process's memory, newest first, and what grew."""
         return self._table("memory_growth")
 
     def findings(self) -> Table:
-        """What the traces lack."""
+        """Return the findings about the traces: missing or doubtful data."""
         return self._table("findings")
 
     def run_messages(self) -> list[Run]:
-        """The runs as GET /api/session answers them."""
+        """Return the runs as in GET /api/session."""
         return self.source.runs()
 
     def sketched_steps(self, run: int | str) -> tuple[SketchedSteps, int]:
-        """(Percentiles of all of a run's untraced steps, right to 1%; the number of its last step.)"""
+        """Return (percentiles of all untraced steps of a run, within 1%; the number of its last step)."""
         history = self.source.history(self._run(run)["id"])
         return history.sketched, history.last_step
 
     def trace_ids(self) -> list[int]:
-        """The numbers of all traces."""
+        """Return the ids of all traces."""
         return [record["id"] for run in self.source.runs() for record in run["traces"]]
 
     def table(self, name: str, trace: int | None = None) -> Table:
-        """A table by its name, as it is exported: ``ops`` by node name. ``trace``: one trace's rows, where a table has such."""
+        """Return a table by its name, as it is exported: ``ops`` by node name. ``trace``: only this trace's rows."""
         if name not in TABLES:
             raise UnknownError(f"There is no table {name!r}. There are {', '.join(TABLES)}.")
         return self._table(name, trace)
 
     def _table(self, name: str, trace: int | None = None, run: int | str | None = None, by: By = "name") -> Table:
-        """Rows of a table, of one trace or run where it is given; ``by``: of ops. UnknownError: there is no such one."""
+        """Return a table, of one trace or run if given. ``by``: grouping of ops. Raises UnknownError if there is no such one."""
         check_grouping(by)
         if trace is not None:
             self.source.trace_record(trace)
@@ -210,9 +211,9 @@ class Session:
         return Table(name, lambda: self._parts(name, trace, run, by))
 
     def trace_rows(self, *tables: str, traces: Sequence[int] | None = None) -> Iterator[tuple[str, dict[str, Array]]]:
-        """(table, columns) of every trace, for tables that have rows of traces. Each trace is decoded once, and none is kept.
+        """Yield (table, columns) of every trace, for tables whose rows belong to traces; by default all of these tables.
 
-        Without names: all these tables. ``traces``: the numbers of some.
+        Each trace is decoded once and not cached. ``traces``: only the traces with these ids.
         """
         for number in self.trace_ids() if traces is None else traces:
             for name in tables or OF_TRACES:
@@ -222,17 +223,17 @@ class Session:
     def compare(self, *after: Session, before: Sequence[Session] = (), run: str | None = None) -> Comparison:
         """Compare this session, and ``before``, with the sessions ``after`` a change: step times with a 95% interval, and ops.
 
-        ``run``: the title of the run to compare; without it, the one that took the most time of those that all have. Differences
-        are told from chance with several sessions a side: with one, the comparison says what it assumes.
+        ``run``: the title of the run to compare; by default the one that took the most time of those that all sessions have.
+        Several sessions per side are needed to separate differences from chance: with one, the comparison states its assumption.
         """
         return compare_sessions([self, *before], after, run)
 
     # ------------------------------------------------------------------------------------------------------- notebooks
 
     def trace(self, number: int | None = None) -> SessionTrace:
-        """One trace by its number (``trace_id``), without it the newest that can be read: shows its verdict in a notebook.
+        """Return one trace by its number (``trace_id``), by default the newest readable one. A notebook shows its verdict.
 
-        ``UnknownError`` if there is no such trace, or none at all.
+        Raises ``UnknownError`` if there is no such trace, or no trace at all.
         """
         record = self._records(number)[0] if number is not None else self._newest()
         if record is None:
@@ -242,7 +243,7 @@ class Session:
         )
 
     def view(self, trace: int | None = None, height: int = HEIGHT) -> Frame:
-        """The viewer of one trace, of the newest by default, in a frame for a notebook (:meth:`SessionTrace.view`)."""
+        """Return the viewer of one trace, by default the newest, in a frame for a notebook (:meth:`SessionTrace.view`)."""
         return self.trace(trace).view(height)
 
     def _newest(self) -> TraceRecord | None:
@@ -253,7 +254,7 @@ class Session:
         return {"session": self.facts, "runs": self.source.runs()}
 
     def _repr_html_(self) -> str:
-        """In a notebook: the runs, and the newest trace's verdict."""
+        """Show the runs and the newest trace's verdict in a notebook."""
         return markup.shown(f"Session {self.name}", self._as_html)
 
     def _as_html(self) -> str:
@@ -288,7 +289,7 @@ class Session:
         return iter(others[name]())
 
     def _session_part(self) -> Part:
-        self._records()  # the row says what is damaged
+        self._records()  # finds damage, which the row includes
         clock = self.place.job.clocks().of(self.place.title) if self.place else None
         offset, error = (round(clock.offset_ns), round(2 * clock.sigma_ns)) if clock else (None, None)
         return of_session.session_part(self.facts, self.title, offset, error)
@@ -302,12 +303,12 @@ class Session:
         return part.facts() if part else {"source": ""}
 
     def _parts_of(self, records: Iterable[TraceRecord]) -> Iterator[TracePart]:
-        """The tables of the traces that can be read."""
+        """Yield the tables of the readable traces."""
         parts = (self._part_of(record) for record in records if record["state"] != "broken")
         return (part for part in parts if part is not None)
 
     def _part_of(self, record: TraceRecord) -> TracePart | None:
-        """None for a trace that turns out to be unreadable: it is marked, and its findings say why."""
+        """Return a trace's tables; None if it turns out to be unreadable: then it is marked, with the reason in its findings."""
         align = self.place.job.clocks().aligner(self.place.title) if self.place else None
         try:
             return TracePart(record, self._decoded.answers(record["id"]), align, partial(self._others.of, record["id"]))
@@ -320,7 +321,7 @@ class Session:
         return [OpTotals(**part.answers.op_totals(by, with_flops=True)) for part in self._parts_of(records)]
 
     def _records(self, trace: int | None = None) -> list[TraceRecord]:
-        """The records of all traces, or of one; traces of which the file does not say what is in them are analyzed first."""
+        """Return the records of all traces, or of one; traces that the file has no analysis of are analyzed first."""
         numbers = self.trace_ids() if trace is None else [trace]
         with self._lock:
             unchecked = [number for number in numbers if number not in self._checked]
@@ -341,12 +342,12 @@ class Session:
     # --------------------------------------------------------------------------------------------------------- closing
 
     def forget_traces(self) -> None:
-        """Frees the decoded traces, of all processes; a table that is asked for later decodes them again."""
+        """Free the decoded traces of all processes; tables that are read later decode them again."""
         for process in {self, *self.processes}:
             process._decoded.forget()
 
     def close(self) -> None:
-        """Frees the file and the decoded traces."""
+        """Close the file and free the decoded traces."""
         self.forget_traces()
         self.source.close()
 

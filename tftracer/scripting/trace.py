@@ -1,4 +1,4 @@
-"""One trace of a session, as a notebook shows it: its verdict, and the whole viewer."""
+"""One trace of a session in a notebook: its verdict, and the whole viewer."""
 
 from __future__ import annotations
 
