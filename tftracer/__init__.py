@@ -1,7 +1,7 @@
 """tftracer: watch a TensorFlow graph-mode training live, and trace the next step op by op.
 
-Importing it imports neither TensorFlow nor the server: each name but the errors is loaded when it is used first. Of
-Python's own modules it imports none: the command handles Ctrl-C only once this one is there.
+Importing it imports neither TensorFlow nor the server: each name except the errors is loaded at its first use. It imports no
+module of Python's standard library, because the command handles Ctrl-C only after this import.
 """
 
 from __future__ import annotations

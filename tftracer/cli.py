@@ -1,7 +1,7 @@
 """The ``tftracer`` command: opens a saved session, the spool of a killed job, or another tool's traces. Needs no TensorFlow.
 
-The only place that prints errors and exits. Exit codes: 0 all went well (a viewer that Ctrl-C ended included), 1 the file cannot
-be opened, 2 wrong usage, 3 no port could be bound, 130 ended by Ctrl-C; ``tftracer compare`` has two more.
+The only place that prints errors and exits. Exit codes: 0 success (also a viewer that was ended by Ctrl-C), 1 the file cannot be
+opened, 2 wrong usage, 3 no port could be bound, 130 ended by Ctrl-C; ``tftracer compare`` has two more.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from tftracer.storage.spool_folder import DeadSpool
 
 FAILED, NO_PORT = 1, 3
-#: First words that are commands: each is a module of ``commands``.
+#: The subcommands: each is a module of ``commands``.
 COMMANDS = sorted(module.name for module in pkgutil.iter_modules(commands.__path__))
-#: Those that run a script, or decode no files: the others limit the memory of their process.
+#: Subcommands that run a script, or decode no files: the others limit the memory of their process.
 UNLIMITED = ("run", "fleet", "roof")
-#: Those that Ctrl-C ends as usual, with 0, as it ends the viewer of a file.
+#: Subcommands that exit with 0 after Ctrl-C, like the viewer of a file.
 VIEWERS = ("demo",)
 
 
@@ -60,7 +60,7 @@ def parser() -> Parser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; returns its exit code."""
+    """Run the command and return its exit code."""
     handler = logging.StreamHandler()
     handler.setFormatter(PrintableFormatter("%(message)s"))
     logging.basicConfig(handlers=[handler], level=logging.WARNING)
@@ -86,13 +86,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def misspelt(word: str) -> str:
-    """A hint at the command that was meant by an unknown word; "" if the word may be a file."""
+    """Return a suggestion for a misspelt command; "" if the word may be a file."""
     may_be_file = word.startswith("-") or Path(word).suffix or Path(word).exists()
     return "" if may_be_file else suggestion(word, COMMANDS)
 
 
 def say(text: str, *, is_safe: bool = False) -> None:
-    """An answer on stdout (terminal.Say). Where nobody reads on (``... | head``), work and exit code stay what they are."""
+    """Write an answer to stdout (terminal.Say). If the reader has gone (``... | head``), work and exit code do not change."""
     try:
         sys.stdout.write(f"{text if is_safe else printable(text)}\n")
         sys.stdout.flush()

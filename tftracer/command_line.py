@@ -1,4 +1,4 @@
-"""What all subcommands share: a parser that suggests the word that was meant, and what Ctrl-C does."""
+"""Shared by all subcommands: a parser that suggests corrections, and the handling of Ctrl-C."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from typing import Any, NoReturn
 from tftracer.terminal import RED, coloured, printable
 
 USAGE = 2
-#: What a shell reports of a program that Ctrl-C ended: 128 + SIGINT.
+#: Exit code of a program that was ended by Ctrl-C: 128 + SIGINT.
 INTERRUPTED = 130
-#: Seconds after Ctrl-C until the process ends in any case: DuckDB's statements and waiting threads do not notice Ctrl-C.
+#: Seconds after Ctrl-C until the process is forced to end: DuckDB's statements and waiting threads do not notice Ctrl-C.
 GRACE_S = 0.5
 
 
 def suggestion(word: str, known: Sequence[str]) -> str:
-    """ " Did you mean 'export'?", or nothing."""
+    """Return " Did you mean 'export'?", or ""."""
     close = difflib.get_close_matches(word, known, n=1)
     return f" Did you mean {close[0]!r}?" if close else ""
 
 
 class Parser(argparse.ArgumentParser):
-    """Suggests the option that was meant. Accepts no abbreviations: an option of a later version may begin alike."""
+    """Suggests a correction for a misspelt option. Accepts no abbreviations: a later version may have a similar option."""
 
     def __init__(self, prog: str, description: str, usage: str | None = None, epilog: str | None = None) -> None:
         super().__init__(prog, usage, description, epilog, allow_abbrev=False)
@@ -53,10 +53,10 @@ class Parser(argparse.ArgumentParser):
 
 @contextlib.contextmanager
 def ended_by_interrupt() -> Iterator[None]:
-    """Ctrl-C raises KeyboardInterrupt at the end, whatever else libraries make of it: an error of their own, or nothing.
+    """After Ctrl-C, raise KeyboardInterrupt at the end of the block, even if a library raises another error or ignores it.
 
-    Where the end does not come within ``GRACE_S``, the process ends with 130: Python runs its handlers between two instructions
-    of the main thread alone, which may wait in a library for minutes.
+    If the block does not end within ``GRACE_S``, the process exits with 130: Python runs signal handlers only between two
+    instructions of the main thread, which may wait in a library for minutes.
     """
     if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         yield

@@ -1,34 +1,34 @@
 """Every error that tftracer raises on purpose. Each message says what was wrong, with what, and what to do.
 
-All are in ``tftracer`` itself, too: ``tftracer.StorageError``. Each is one of Python's own errors as well, so that
-``except OSError`` catches a file that cannot be read. Code of the package that catches Python's errors lets its own pass first.
+All are also in ``tftracer``: ``tftracer.StorageError``. Each is a subclass of one of Python's errors, so that ``except OSError``
+catches a file that cannot be read. Code of the package that catches Python's errors must let these pass first.
 """
 
 from __future__ import annotations
 
 
 class TracerError(Exception):
-    """The root: ``except tftracer.TracerError`` catches whatever the package raises on purpose."""
+    """The base class: ``except tftracer.TracerError`` catches every error that the package raises on purpose."""
 
 
 class FormatError(TracerError, ValueError):
-    """A file or a message is not what it should be: of another format, cut short, too large or hostile."""
+    """A file or a message is invalid: of another format, cut short, too large or hostile."""
 
 
 class UsageError(TracerError, ValueError):
-    """An argument of a command cannot be followed: a rule of ``tftracer compare`` that is misspelt, for one."""
+    """An argument of a command is invalid, for example a misspelt rule of ``tftracer compare``."""
 
 
 class PatternError(FormatError):
-    """A pattern is no regular expression, or one that takes too long to match."""
+    """A pattern is not a regular expression, or takes too long to match."""
 
 
 class UnsafePickleError(FormatError):
-    """A pickle names a class that no session or run-metadata pickle has a reason to name. Nothing in it was executed."""
+    """A pickle names a class that no session or RunMetadata pickle needs. Nothing in it was executed."""
 
 
 class TruncatedError(FormatError):
-    """A file or a message ends before it should; what came before the cut was read."""
+    """A file or a message ends too early; the part before the cut was read."""
 
 
 class StorageError(TracerError, OSError):
@@ -50,8 +50,8 @@ class MissingTensorFlowError(TracerError, ImportError):
 
 
 class UnsupportedError(TracerError, RuntimeError):
-    """The call makes no sense here: tracing a session that was reopened from a file, for one."""
+    """The call is not possible here, for example tracing a session that was reopened from a file."""
 
 
 class HelperError(TracerError, RuntimeError):
-    """The process that analyzes traces died, hangs or ran out of memory. The trace is intact, and training is not affected."""
+    """The process that analyzes traces has died, hangs or ran out of memory. The trace is intact; training is not affected."""

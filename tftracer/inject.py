@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from tftracer.server import TracingServer
 
 _lock = threading.Lock()
-#: Where the server is kept: on TensorFlow's session class, so that two copies of this module find the same one.
+#: The attribute of TensorFlow's session class that holds the server, so that two copies of this module find the same one.
 _SERVER = "_tftracer_server"
 
 
@@ -38,7 +38,7 @@ def hook_inject(**options: Any) -> TracingServer:
 
 
 def injected_server() -> TracingServer | None:
-    """The server that ``hook_inject`` has made in this process (``tftracer run`` does so, too), None if there is none."""
+    """Return the server that ``hook_inject`` or ``tftracer run`` has created in this process, None if there is none."""
     from tftracer.capture import session_calls
 
     server: TracingServer | None = getattr(session_calls.session_class(), _SERVER, None)
@@ -46,7 +46,7 @@ def injected_server() -> TracingServer | None:
 
 
 def leave_to_parent(server: TracingServer) -> None:
-    """In a forked child: the server is its parent's. Nothing is recorded until ``hook_inject`` is called again."""
+    """In a forked child: give up the parent's server. Nothing is recorded until ``hook_inject`` is called again."""
     from tftracer.capture import session_calls
 
     server.functions.stop()

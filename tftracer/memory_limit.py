@@ -1,6 +1,6 @@
-"""How much memory tftracer's own processes may take: a small hostile file may need any amount to decode.
+"""Limits the memory of tftracer's own processes: a small hostile file may need any amount to decode.
 
-For processes in which nothing but tftracer runs. A script that calls tftracer has no limit but its own.
+Only for processes in which nothing but tftracer runs; a script that calls tftracer is not limited.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from tftracer.errors import HelperError
 with contextlib.suppress(ImportError):
     import resource
 
-#: GB (10^9 bytes) that a process may take; "off": no limit.
+#: The environment variable with the limit in GB (10^9 bytes); "off": no limit.
 VARIABLE = "TFTRACER_MEMORY_GB"
-#: Of the memory of the machine or container, where the variable is not set; never less than LEAST.
+#: The default limit: this share of the memory of the machine or container, but at least LEAST.
 SHARE, LEAST = 0.5, 10**9
-_MMAP_THRESHOLD, LARGE = -3, 1 << 20  # glibc's M_MMAP_THRESHOLD; allocations of so many bytes are given back one by one
+_MMAP_THRESHOLD, LARGE = -3, 1 << 20  # glibc's M_MMAP_THRESHOLD; allocations of this size are freed individually
 _ALLOCATION = re.compile("alloc|memory", re.IGNORECASE)
 _CONTAINER = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
 def allowed_bytes() -> int | None:
-    """What a process of tftracer may take on top of what it takes at its start; None: any amount."""
+    """Return the bytes that a process may take in addition to its size at the start; None: no limit."""
     setting = os.environ.get(VARIABLE, "").strip().lower()
     if setting in ("off", "no", "0"):
         return None
@@ -40,9 +40,9 @@ def allowed_bytes() -> int | None:
 
 
 def limit_memory() -> None:
-    """Limit this process, where the system can (Linux). What fails then is an allocation, with MemoryError.
+    """Limit this process, if the system can (Linux). Allocations beyond the limit raise MemoryError.
 
-    And let the system have at once what is freed of large arrays: glibc keeps some 60 MB of a large trace's decoding, otherwise.
+    Also return freed large arrays to the system at once: glibc would keep some 60 MB after decoding a large trace.
     """
     with contextlib.suppress(OSError, AttributeError):  # another C library
         ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, LARGE)
@@ -58,7 +58,7 @@ def limit_memory() -> None:
 
 @contextlib.contextmanager
 def without_limit() -> Iterator[None]:
-    """Processes that are started in the block (a browser) have no limit but that of the user."""
+    """Start processes in the block (a browser) without tftracer's limit."""
     try:
         soft, hard = resource.getrlimit(resource.RLIMIT_AS)
         resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
@@ -73,7 +73,7 @@ def without_limit() -> Iterator[None]:
 
 @contextlib.contextmanager
 def memory_errors(size: int) -> Iterator[None]:
-    """Raise HelperError if memory runs out in the block, and free what the block held. ``size``: bytes of the trace."""
+    """Raise HelperError if memory runs out in the block, and free the block's memory. ``size``: bytes of the trace."""
     try:
         yield
     except Exception as problem:
@@ -84,7 +84,7 @@ def memory_errors(size: int) -> Iterator[None]:
 
 
 def _is_memory_error(problem: BaseException | None) -> bool:
-    """Libraries in C have errors of their own for it, which readers take for those of a damaged file."""
+    """Return whether memory ran out. C libraries have their own errors for this, which readers turn into format errors."""
     while problem is not None:
         of_library = type(problem).__module__.startswith(("zstandard", "google.protobuf"))
         if isinstance(problem, MemoryError) or (of_library and _ALLOCATION.search(str(problem))):
@@ -94,7 +94,7 @@ def _is_memory_error(problem: BaseException | None) -> bool:
 
 
 def no_memory(size: int) -> HelperError:
-    """What users read. ``size``: bytes of the trace, 0 for several."""
+    """Return the error for users. ``size``: bytes of the trace, 0 for several traces."""
     what = f"This trace of {size / 1e6:,.1f} MB needs" if size else "This needs"
     allowed = allowed_bytes()
     if allowed is None or not _is_limited():

@@ -1,4 +1,4 @@
-"""Puts a live session together: this process's queue, the watch over slow steps, the session, the process that decodes traces."""
+"""Assembles a live session: this process's queue, the watch over slow steps, the session, the process that decodes traces."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tftracer.slow.watch.watch import SlowWatch
 
 
 class Recorder(LiveSession):
-    """Options as those of LiveSession. It starts nothing and writes nothing until ``start``.
+    """A live session with all its parts. It starts and writes nothing until ``start``. Options as for LiveSession.
 
-    slow_factor: so many medians make a step slow; None: slow steps are not looked for.
+    slow_factor: a step is slow from this many medians on; None: no watch over slow steps.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Recorder(LiveSession):
     def close(self) -> None:
         if self._watch:
             with contextlib.suppress(Exception):  # the session must end anyway
-                self._watch.stop()  # the slow steps that it found are written with the rest
+                self._watch.stop()  # before the rest, so that its slow steps are written
         super().close()
 
     def after_fork(self) -> None:

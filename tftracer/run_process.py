@@ -1,6 +1,6 @@
-"""What ``tftracer run`` does within the script's processes: waits until the script imports TensorFlow, then watches it.
+"""The part of ``tftracer run`` in the script's processes: it waits until the script imports TensorFlow, then watches it.
 
-Not earlier: scripts set environment variables before they import TensorFlow, and many of their processes never do.
+Not earlier, because scripts set environment variables before they import TensorFlow, and many of their processes never import it.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("tftracer")
 
-#: How ``tftracer run`` tells the script's processes what was asked for: JSON of TracingServer's options, and its own.
+#: The environment variable with the options for the script's processes: JSON of TracingServer's options and those of the command.
 VARIABLE = "TFTRACER_RUN"
-#: How long the end of the script waits until all is written and analyzed.
+#: How long the end of the script waits until everything is written and analyzed.
 FLUSH_S = 60.0
-#: Sessions of other processes that are named at the end.
+#: Maximum number of other processes' sessions that are listed at the end.
 MAX_NAMED = 20
 
 
 def watch_for_tensorflow() -> None:
-    """Start tracing as soon as this process has imported TensorFlow. Nothing where ``tftracer run`` did not start it."""
+    """Start tracing as soon as this process has imported TensorFlow. Does nothing without ``tftracer run``."""
     text = os.environ.get(VARIABLE)
     if text:
         ScriptProcess(json.loads(text)).watch()
@@ -47,8 +47,11 @@ NO_STEPS = "tftracer: no session.run, no call of a compiled function and no opti
 
 
 class ScriptProcess:
-    """One process of the script. The first one has its page at once and tells the sessions of all at its end; the others have
-    their pages with their first step."""
+    """One process of the script.
+
+    The first process starts its page at once, and lists all sessions at its end. The others start their pages with their first
+    step.
+    """
 
     def __init__(self, options: dict[str, Any]) -> None:
         self._options = options
@@ -60,7 +63,7 @@ class ScriptProcess:
 
     def watch(self) -> None:
         if self._is_first:
-            atexit.register(self._tell_of_others)  # before all others: called after them
+            atexit.register(self._list_other_sessions)  # registered first, so called last
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forked)
         after_import("tensorflow", self._start)
@@ -80,7 +83,7 @@ class ScriptProcess:
         atexit.register(self._end, server)
 
     def _forked(self) -> None:
-        """In a forked child: what the parent records stays the parent's. The child is watched once it computes something."""
+        """In a forked child: give up the parent's recording. The child is watched from its first computation on."""
         self._is_first = False
         server, self._server = self._server, None
         if server is None:
@@ -95,7 +98,7 @@ class ScriptProcess:
     # ---------------------------------------------------------------------------------------------------- other processes
 
     def _at_first_step(self, server: TracingServer) -> None:
-        """Then it has something to show: data loaders and the like get no page."""
+        """Start the page with the first step, so that data loaders and similar processes get no page."""
 
         def listen(message: LiveMessage) -> None:
             if message["type"] == "run":
@@ -109,13 +112,13 @@ class ScriptProcess:
     # -------------------------------------------------------------------------------------------------------------- the end
 
     def _end(self, server: TracingServer) -> None:
-        """Tell where the session is; with ``--stay`` keep the page until Ctrl-C."""
+        """Log where the session is; with ``--stay`` keep the page until Ctrl-C."""
         if server is not self._server:
-            return  # of the process that this one was forked from
+            return  # registered by the process that this one was forked from
         self._ending = True
         if not self._is_first:
             return
-        log_to_stderr("", self._stderr)  # again: the script may have configured logging meanwhile
+        log_to_stderr("", self._stderr)  # again, because the script may have configured logging
         saved = ""
 
         def write() -> None:
@@ -139,7 +142,7 @@ class ScriptProcess:
                 server.join()
 
     def _saved(self, server: TracingServer) -> str:
-        """The file that was asked for, ``""`` where there is none."""
+        """Return the file that was requested, ``""`` if there is none."""
         from tftracer.session.process.launcher import detect_launcher, file_of_process
 
         if not self._options["output"]:
@@ -155,13 +158,13 @@ class ScriptProcess:
     def _others(self) -> list[ProcessSession]:
         return run_sessions.read(self._options["sessions"])
 
-    def _tell_of_others(self) -> None:
+    def _list_other_sessions(self) -> None:
         if not self._is_first:
             return  # forked
         others = self._others()
         run_sessions.delete(self._options["sessions"])
         if self._server is None and sys.modules.keys() & {"jax", "keras"}:
-            self._tell_why_nothing()
+            self._explain_no_session()
         if not others:
             return
         log_to_stderr("", self._stderr)
@@ -171,8 +174,8 @@ class ScriptProcess:
         if len(others) > MAX_NAMED:
             log.warning("tftracer:   and %d more (tftracer --recover lists them)", len(others) - MAX_NAMED)
 
-    def _tell_why_nothing(self) -> None:
-        """TensorFlow was not imported. Nothing is said of scripts that do not train at all."""
+    def _explain_no_session(self) -> None:
+        """Explain that TensorFlow was not imported, except for scripts that do not train at all."""
         from tftracer.session.writer.no_steps import no_steps
 
         log_to_stderr("", self._stderr)
@@ -182,8 +185,8 @@ class ScriptProcess:
 
 
 def stderr_before_pytest() -> TextIO | None:
-    """pytest redirects the descriptor itself, and shows what came only of tests that fail. None: this is not pytest."""
-    words = getattr(sys, "orig_argv", [])[1:]  # from Python 3.10 on; sys.argv is not there yet
+    """Return the stderr from before pytest redirected it, which shows output only of failed tests. None: this is not pytest."""
+    words = getattr(sys, "orig_argv", [])[1:]  # from Python 3.10 on; sys.argv is not set yet
     if not any(Path(word).name in ("pytest", "py.test", "pytest.exe") for word in words[:4]):
         return None
     with contextlib.suppress(OSError):  # closed
@@ -192,7 +195,7 @@ def stderr_before_pytest() -> TextIO | None:
 
 
 def process_name() -> str:
-    """ "worker.py, process 4711" """
+    """Return, for example, "worker.py, process 4711"."""
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
     name = spec.name if spec is not None else Path(sys.argv[0] if sys.argv else "").name
     multiprocessing = sys.modules.get("multiprocessing")
@@ -202,7 +205,7 @@ def process_name() -> str:
 
 
 def end_with_multiprocessing(server: TracingServer) -> None:
-    """Processes that multiprocessing has forked end without calling what is registered with atexit."""
+    """Register the end with multiprocessing, too: processes that it forks do not call atexit's functions."""
     util = sys.modules.get("multiprocessing.util")
     if util is None:
         return
@@ -211,12 +214,14 @@ def end_with_multiprocessing(server: TracingServer) -> None:
         util.Finalize(None, server.close, exitpriority=0)
 
     register(server)
-    util.register_after_fork(server, register)  # where TensorFlow was imported before the process has forgotten its parent's
+    util.register_after_fork(server, register)  # if TensorFlow was imported before the fork
 
 
 def log_to_stderr(process: str, stream: TextIO | None) -> None:
-    """What we tell goes to stderr, whatever the script does with its logging and its streams; ``process``: named in it.
-    ``stream``: in place of Python's stderr."""
+    """Log tftracer's messages to stderr, independently of the script's logging and streams.
+
+    ``process``: named in the messages. ``stream``: instead of Python's stderr.
+    """
     log.handlers[:] = [handler for handler in log.handlers if not isinstance(handler, _Stderr)]
     log.addHandler(_Stderr(process, stream))
     log.setLevel(logging.WARNING)

@@ -1,6 +1,6 @@
 """The list of sessions that the processes of one ``tftracer run`` record: each process adds its own, the first reads them all.
 
-The list is a file with one JSON object per line, in a folder of its own. Each line is written by one system call, so lines of
+The list is a file with one JSON object per line, in a separate folder. Each line is written by one system call, so lines of
 different processes never mix. The first process deletes the folder when it ends; after that anybody may create a folder of that
 name.
 """
@@ -27,7 +27,7 @@ class ProcessSession(NamedTuple):
 
 def new_list() -> str:
     """Create an empty list and return its path; ``""`` if it cannot be created: the sessions are then not listed at the end."""
-    import tempfile  # a slow import that processes which only add to a list do not need
+    import tempfile  # a slow import, not needed for adding to a list
 
     try:
         path = Path(tempfile.mkdtemp(prefix="tftracer-run-")) / NAME

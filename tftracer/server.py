@@ -51,22 +51,22 @@ class TracingServer:
         server_port: TCP port (default: 9999, plus the local rank in a job of several processes). If it is in use, the next
             free one is taken; 0 takes any free port.
         server_ip: address to listen on (default: ``"127.0.0.1"``, this machine alone).
-        keep_traces: how many traces by *Trace every step* or by the script itself are kept for each run; the oldest make room
-            for the newest, and the slowest stay (default: 5). Traces that were asked for (*Trace*, :meth:`trace_next`) are all
-            kept until they take 4 GiB of disk.
-        start_web_server_on_start: False leaves it to :meth:`start_web_server`.
-        token: the secret that opens the page; by default the environment variable ``TFTRACER_TOKEN``, or a new one.
+        keep_traces: how many traces by *Trace every step* or by the script itself are kept for each run (default: 5): the newest
+            and the slowest. Requested traces (*Trace*, :meth:`trace_next`) are all kept until they take 4 GiB of disk.
+        start_web_server_on_start: False to start it with :meth:`start_web_server` instead.
+        token: the secret for the page; by default the environment variable ``TFTRACER_TOKEN``, or a new one.
         certfile, keyfile: a certificate and its key (PEM), to serve https.
         spool_dir: folder of the file that the session is written to while it runs; by default one in the user's cache.
-        communication_ops: regular expression of op types or names that communicate, beside those that tftracer knows.
+        communication_ops: regular expression of further op types or names that communicate, besides those that tftracer knows.
         is_horovod: accepted for compatibility; Horovod's ops are always recognized.
         base_url: path prefix (``"/tracer"``) or public URL (``"https://host/tracer"``) behind a reverse proxy.
         hub: ``"host:port"`` or URL of the job's page, if the launcher does not provide it (see docs/launching.rst).
-        trace_slow: watch for slow steps: which they were, what held them up, and a trace of those that come regularly (see
-            docs/slow_steps.rst). A step is slow if it, or the time before it, takes more than 3 medians and more than 20 ms
-            longer than the median. A number from 1.5 to 1000 replaces the 3; False turns the watch off.
-        export_dir: folder (or URL, with fsspec) to which a process of its own exports the session's tables while it is recorded,
-            a partition for each process of a job. Needs ``tftracer[tables]`` (see docs/tables.rst).
+        trace_slow: watch for slow steps: find their causes, and trace those that come regularly (see docs/slow_steps.rst). A step
+            is slow if it, or the time before it, takes more than 3 medians and more than 20 ms longer than the median. A number
+            from 1.5 to 1000 replaces the 3; False turns the watch off.
+        export_dir: folder (or URL, with fsspec) to which a separate process exports the session's tables during the recording,
+        one
+            partition for each process of a job. Needs ``tftracer[tables]`` (see docs/tables.rst).
 
     Other keyword arguments are ignored with a warning, as tensorflow-tracer ignored them.
 
@@ -94,7 +94,7 @@ class TracingServer:
     ) -> None:
         arguments.ignore("TracingServer", unknown)
         port = arguments.number("server_port", server_port, 0, 65535)
-        # The parts. They are no part of the public API, but open to tests and tools.
+        # The parts are not public API, but tests and tools may use them.
         self.recorder = Recorder(
             keep_traces=arguments.number("keep_traces", keep_traces, 1, 1_000_000),
             spool_dir=arguments.path("spool_dir", spool_dir),
@@ -128,7 +128,7 @@ class TracingServer:
     def _start_recording(self) -> None:
         try:
             self.recorder.start()
-        except Exception as problem:  # no thread could be started, for one
+        except Exception as problem:  # for example no thread could be started
             self.recorder.queue.switch_off()
             self.recorder.add_problem("no_recording", f"tftracer cannot record: {problem}. Training goes on without it.")
 
@@ -150,13 +150,13 @@ class TracingServer:
             self.recorder.solved("export")
 
     def watch_functions(self) -> None:
-        """Watches compiled functions (``tf.function``, Keras) from now on; done by itself as soon as TensorFlow is imported."""
+        """Watch compiled functions (``tf.function``, Keras) from now on. This happens by itself when TensorFlow is imported."""
         try:
             self.functions.watch()
         except Exception as problem:
             self.recorder.add_problem("functions", f"Compiled functions are not seen on this TensorFlow: {problem}.")
             return
-        with contextlib.suppress(Exception):  # shown on the page, nothing more
+        with contextlib.suppress(Exception):  # only shown on the page
             self.recorder.store.set_facts(call_cost_s=measure_call_cost())
 
     def _start_job(self) -> None:
@@ -183,9 +183,9 @@ class TracingServer:
 
     @property
     def callback(self) -> Any:
-        """A Keras callback for ``fit(callbacks=[server.callback])``: traces say of which epoch their step was.
+        """A Keras callback for ``fit(callbacks=[server.callback])``, which adds the epoch to traces.
 
-        Steps of Keras are listed, timed and traced without it. It has no methods for batches, so Keras 3 runs as without it.
+        Keras's steps are listed, timed and traced without it, too. It has no methods for batches, so Keras 3 runs as without it.
 
         Raises:
             MissingTensorFlowError: TensorFlow cannot be imported.
@@ -195,7 +195,7 @@ class TracingServer:
         return make_callback(self.functions.set_note)
 
     def record_all_sessions(self) -> None:
-        """Records every call of every TensorFlow session from now on, so that :attr:`hook` is not needed (:func:`hook_inject`).
+        """Record every call of every TensorFlow session from now on, so that :attr:`hook` is not needed (:func:`hook_inject`).
 
         Raises:
             MissingTensorFlowError: TensorFlow cannot be imported.
@@ -213,9 +213,10 @@ class TracingServer:
             self.recorder.add_problem("unseen_calls", f"Steps run by {names} are not listed: this TensorFlow has changed them.")
 
     def step(self, name: str = "step") -> AbstractContextManager[None]:
-        """Makes what is done in a ``with`` block one step of a run of this name: an eager loop, several functions together.
+        """Make a ``with`` block one step of a run with this name, such as an iteration of an eager loop.
 
-        It is counted, timed and, when asked for, traced with TensorFlow's profiler; what is called in it is no step by itself::
+        The step is counted, timed and, on request, traced with TensorFlow's profiler; calls inside it are not steps of their
+        own::
 
             for batch in batches:
                 with server.step("train"):
@@ -224,7 +225,7 @@ class TracingServer:
         return self.functions.calls.step(self.functions.named(name))
 
     def trace(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """A decorator: each call of the function is a step, as with :meth:`step`."""
+        """Decorate a function: each call is a step, as with :meth:`step`."""
 
         @functools.wraps(function)
         def step(*args: Any, **kwargs: Any) -> Any:
@@ -234,10 +235,10 @@ class TracingServer:
         return step
 
     def trace_next(self, run: int | str | None = None, steps: int = 1) -> None:
-        """Traces the next steps.
+        """Trace the next steps.
 
         Args:
-            run: number or title of a run, as shown on the page; None for whichever run comes next.
+            run: number or title of a run, as shown on the page; None for the next run that has a step.
             steps: how many, up to 10,000.
 
         Raises:
@@ -263,23 +264,23 @@ class TracingServer:
     def one_time_url(self) -> str:
         """A URL without the token, for output that is saved or shown to others; ``""`` while no web server runs.
 
-        It signs one browser in, once, within an hour.
+        It signs in one browser, once, within an hour.
         """
         return self.web.one_time_url()
 
     @property
     def token(self) -> str:
-        """The secret that opens the page and the HTTP API."""
+        """The secret for the page and the HTTP API."""
         return self.web.token
 
     def start_web_server(self) -> None:
-        """Starts the web server in its own thread. Recording does not depend on it."""
+        """Start the web server in its own thread. Recording does not depend on it."""
         if self.web.running:
             return
         try:
             self.web.start()
             self._log_url()
-        except Exception as problem:  # training goes on without a page
+        except Exception as problem:  # training continues without a page
             self.recorder.add_problem("no_page", f"tftracer serves no page, training goes on: {problem}")
             if not isinstance(problem, TracerError):
                 log.error("tftracer: the web server did not start", exc_info=problem)
@@ -300,21 +301,21 @@ class TracingServer:
                 log.warning("tftracer: watch and trace this training at %s", self.url)
 
     def stop_web_server(self) -> None:
-        """Stops the web server; recording goes on, and :meth:`start_web_server` starts it again at the same URL."""
+        """Stop the web server. Recording continues, and :meth:`start_web_server` starts it again at the same URL."""
         self.web.stop()
 
     def join(self) -> None:
-        """Waits until the web server is stopped: on the page, by :meth:`stop_web_server`, or with Ctrl-C."""
+        """Wait until the web server is stopped: on the page, by :meth:`stop_web_server`, or with Ctrl-C."""
         self.web.join()
 
     # ---------------------------------------------------------------------------------------------------------- the files
 
     @arguments.also_named(filename="path")
     def save_session(self, path: Path) -> None:
-        """Saves everything that was recorded to one ``.tftrace`` file, while training goes on.
+        """Save everything that was recorded to one ``.tftrace`` file. Training continues meanwhile.
 
         Args:
-            path: the file. An older one is replaced once the new one is whole.
+            path: the file. An older one is replaced when the new one is complete.
 
         Raises:
             StorageError: the file cannot be written; an older one stays as it is. Nothing is lost: the session is also in
@@ -324,7 +325,7 @@ class TracingServer:
 
     @arguments.also_named(filename="path")
     def load_session(self, path: Path, gziped: bool | None = None) -> Loaded:
-        """Adds what a session file holds to this session: a ``.tftrace``, an old pickle, or anything else that tftracer opens.
+        """Add the contents of a file to this session: a ``.tftrace``, an old pickle, or any other file that tftracer opens.
 
         Args:
             path: the file.
@@ -337,17 +338,17 @@ class TracingServer:
         return self.recorder.load(os.fspath(path))
 
     def close(self) -> None:
-        """Stops the web server and ends the recording. Everything recorded is already in the session's file."""
+        """Stop the web server and end the recording. Everything recorded is already in the session's file."""
         stop_export = self._exporting.stop if self._exporting else lambda: None  # after the session's last record
         for close in (self._stop_waiting, self.job.stop, self.web.stop, self.recorder.close, stop_export, self.functions.stop):
             try:
                 close()
-            except Exception:  # the other parts must end all the same
+            except Exception:  # the other parts must end, too
                 log.exception("tftracer: a part of it could not be closed")
 
     @property
     def session_file(self) -> str:
-        """The file that the session is written to while it runs; ``""`` if it is only in memory."""
+        """The file to which the session is written while it runs; ``""`` if it is only in memory."""
         return self.recorder.session()["file"]
 
     @property
@@ -357,13 +358,13 @@ class TracingServer:
 
 
 def end(reference: weakref.ref[TracingServer]) -> None:
-    """At the end of the script."""
+    """End the server at the end of the script."""
     server = reference()
     if server is not None:
         at_end(server.close)
 
 
 def in_notebook() -> bool:
-    """Whether what is logged is saved with a notebook, which others get to see."""
+    """Return whether log messages are saved in a notebook, which others may see."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return hasattr(shell, "kernel")

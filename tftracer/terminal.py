@@ -1,4 +1,4 @@
-"""What the command writes: text that cannot steer a terminal; on a terminal colours, and the progress of long work."""
+"""Output of the command: text without terminal control sequences; on a terminal colours and progress."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from types import TracebackType
 from typing import IO, Protocol
 
 RED, GREEN, YELLOW = "31", "32", "33"
-#: Work that takes less shows no progress.
+#: Shorter work shows no progress.
 SILENT_S = 1.0
 TICK_S = 0.5
 CLEAR_LINE = "\r\x1b[K"
-#: Control characters but tab and line feed, what changes the direction of text, other ends of lines, halves of surrogate pairs.
+#: Control characters except tab and line feed, characters for the text's direction, other line ends, lone surrogates.
 _STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class Say(Protocol):
-    """Writes an answer. ``is_safe``: as it is, because the caller has escaped it or no terminal reads it."""
+    """Writes an answer. ``is_safe``: without escaping, because the caller has done it or no terminal reads it."""
 
     def __call__(self, text: str, *, is_safe: bool = False) -> None: ...
 
 
 def printable(text: str) -> str:
-    """Text that may come from a hostile file, with what would steer a terminal as JSON writes it: ``\\u001b``, ``\\u202e``."""
+    """Escape characters in untrusted text that would control a terminal, as JSON does: ``\\u001b``, ``\\u202e``."""
     return _STEERING.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 class PrintableFormatter(logging.Formatter):
-    """For log lines, which may quote files."""
+    """Escapes log lines, which may quote files."""
 
     def format(self, record: logging.LogRecord) -> str:
         return printable(super().format(record))
 
 
 def has_colours(stream: IO[str]) -> bool:
-    """Only where somebody looks on, and not where ``NO_COLOR`` is set (no-color.org) or the terminal has none."""
+    """Return whether to use colours: only on a terminal that has them, and not if ``NO_COLOR`` is set (no-color.org)."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
@@ -49,9 +49,9 @@ def coloured(text: str, colour: str, stream: IO[str]) -> str:
 
 
 class Progress:
-    """``with Progress("Reading 12 files") as progress:`` shows the text with the time it takes on stderr, if that is a terminal.
+    """``with Progress("Reading 12 files") as progress:`` shows the text and the elapsed time on stderr, if that is a terminal.
 
-    ``progress.text`` may be set meanwhile, from any thread. The line is removed at the end.
+    ``progress.text`` may be changed from any thread. The line is removed at the end.
     """
 
     def __init__(self, text: str) -> None:

@@ -4,8 +4,8 @@
         session.run(train_op, **timeline.kwargs)
     timeline.visualize("step.html")
 
-The class of tensorflow-tracer and of tfvis, with their semantics; all times are seconds. TensorFlow is imported only by
-the ``with`` statement: a timeline that was loaded from a file needs none. It belongs to the thread that made it.
+The class of tensorflow-tracer and of tfvis, with their semantics; all times are seconds. TensorFlow is imported only by the
+``with`` statement: a timeline that was loaded from a file does not need it. Use it only on the thread that created it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from tftracer.trace.model import UNKNOWN_TIME, Trace, TraceContext
 
 Mask = npt.NDArray[np.bool_]
 
-#: What communicates unless the caller names another op: a tensor received from another process.
+#: The default communication op: a tensor received from another process.
 RECEIVE = "RecvTensor"
 ALLREDUCE = " = HorovodAllreduce("
 
@@ -50,11 +50,10 @@ class Timeline:
     """Traces a session run and shows where its time went.
 
     Args:
-        run_metadata: a ``RunMetadata`` that TensorFlow filled, or its serialized bytes. None: the ``with`` statement makes
-            one, to be filled through ``kwargs``.
+        run_metadata: a ``RunMetadata`` that TensorFlow filled, or its serialized bytes. None: the ``with`` statement creates one,
+            which is filled through ``kwargs``.
         comm_op_name: the node name that counts as communication (default ``RecvTensor``).
-        horovod: True counts nothing but ``HorovodAllreduce`` as communication, False nothing but ``comm_op_name``,
-            None (the default) both.
+        horovod: True counts only ``HorovodAllreduce`` as communication, False only ``comm_op_name``, None (the default) both.
 
     Other keyword arguments are ignored with a warning, as tensorflow-tracer ignored them.
     """
@@ -101,7 +100,7 @@ class Timeline:
 
     @property
     def run_metadata(self) -> Any:
-        """What was given or is being filled: a ``RunMetadata``, or serialized bytes, or None."""
+        """The ``RunMetadata`` that was given or is being filled, or serialized bytes, or None."""
         return self._run_metadata
 
     @property
@@ -117,32 +116,32 @@ class Timeline:
     # ----------------------------------------------------------------------------------------------------------- times
 
     def step_time(self, device_search_pattern: str | None = None, exclude_pattern: str | None = None) -> float:
-        """Seconds from the first op's start to the last op's end.
+        """Return the seconds from the first op's start to the last op's end.
 
         Args:
-            device_search_pattern: only devices whose name contains it; where no name does, it is a regular expression.
-            exclude_pattern: without the ops whose timeline label contains it (or matches it, likewise).
+            device_search_pattern: only devices whose name contains it; if no name does, it is used as a regular expression.
+            exclude_pattern: without ops whose timeline label contains it (or matches it, in the same way).
         """
         return _extent(*self._times(device_search_pattern, exclude_pattern))
 
     def iteration_time(self, device_search_pattern: str | None = None, exclude_pattern: str | None = None) -> float:
-        """``step_time``, by the name that tfvis gave it."""
+        """Return ``step_time``; this is its name in tfvis."""
         return self.step_time(device_search_pattern, exclude_pattern)
 
     def computation_time(self, device_search_pattern: str | None = None, exclude_pattern: str | None = None) -> float:
-        """Seconds in which at least one op ran, communication included unless ``exclude_pattern`` names it."""
+        """Return the seconds in which at least one op ran, including communication unless ``exclude_pattern`` matches it."""
         return _union(*self._times(device_search_pattern, exclude_pattern))
 
     def communication_time(self, device_search_pattern: str | None = None, exclude_pattern: str | None = None) -> float:
-        """Seconds in which at least one communication op ran."""
+        """Return the seconds in which at least one communication op ran."""
         return _union(*self._times(device_search_pattern, exclude_pattern, communication=True))
 
     def communication_elapsed_time(self, device_search_pattern: str | None = None, exclude_pattern: str | None = None) -> float:
-        """Seconds from the first communication op's start to the last one's end."""
+        """Return the seconds from the first communication op's start to the last one's end."""
         return _extent(*self._times(device_search_pattern, exclude_pattern, communication=True))
 
     def _times(self, device: str | None, exclude: str | None, communication: bool = False) -> tuple[Int64, Int64]:
-        """Starts and ends in whole microseconds, as the original counted: TensorFlow cuts its nanoseconds off."""
+        """Return starts and ends in whole microseconds, like the original: TensorFlow truncates its nanoseconds."""
         trace = self._ask().trace
         chosen = trace.start != UNKNOWN_TIME
         if device is not None:
@@ -167,8 +166,8 @@ class Timeline:
         """Write the trace as one HTML file that works offline; without ``output_file``, return it as a string.
 
         Args:
-            output_file: where to write to. What was there is replaced when the page is complete.
-            device_pattern: a regular expression; devices that it is not found in are hidden (and the page says so).
+            output_file: the file to write. An older file is replaced when the page is complete.
+            device_pattern: a regular expression; devices that do not match are hidden (and the page says so).
         """
         answers = self._ask() if not device_pattern else self._fresh(device_pattern)
         record = one_trace.record_of(answers)
@@ -182,9 +181,9 @@ class Timeline:
         """Write Chrome's trace JSON, for chrome://tracing and Perfetto; without ``path``, return it as a string.
 
         Args:
-            path: where to write to; gzip if it ends in ``.gz``.
-            show_dataflow: with arrows along the edges of the graph.
-            show_memory: with a counter of live bytes for each allocator.
+            path: the file to write; gzip if it ends in ``.gz``.
+            show_dataflow: add arrows along the edges of the graph.
+            show_memory: add a counter of live bytes for each allocator.
         """
         answers = self._ask() if show_memory else self._ask_of_nodes(not show_dataflow)
         parts = chrome.chrome_traces([("", answers)], show_dataflow=show_dataflow, show_memory=show_memory)
@@ -201,7 +200,7 @@ class Timeline:
 
     @arguments.also_named(pickle_file_name="path")
     def to_pickle(self, path: Path) -> None:
-        """Write the RunMetadata as a pickle, as the original did: it and TensorFlow can load it, and so can ``load``."""
+        """Write the RunMetadata as a pickle, like the original, which can load it; ``load`` can, too."""
         _write(path, legacy_pickles.pickled(self._raw()))
 
     @classmethod
@@ -209,17 +208,17 @@ class Timeline:
     def from_pickle(cls, path: Path, **kwargs: Any) -> Timeline:
         """Read a RunMetadata's pickle without executing anything in it; ``kwargs`` as for the class.
 
-        ``UnsafePickleError`` when it names any class but RunMetadata.
+        Raises ``UnsafePickleError`` if it names any other class than RunMetadata.
         """
         return cls._imported(open_any.open_pickle(path), path, kwargs)
 
     def save(self, path: Path) -> None:
-        """Write the RunMetadata as TensorFlow gave it, serialized (``.pb``); gzip if the name ends in ``.gz``."""
+        """Write the serialized RunMetadata (``.pb``); gzip if the name ends in ``.gz``."""
         _write(path, self._raw())
 
     @classmethod
     def load(cls, path: Path, **kwargs: Any) -> Timeline:
-        """Open whatever holds a trace; of several the last one. ``kwargs`` as for the class.
+        """Open a file with a trace; if it has several, the last one. ``kwargs`` as for the class.
 
         RunMetadata or StepStats (``.pb``, ``.pbtxt``, ``.json``), a profile (``.xplane.pb``), a pickle of tensorflow-tracer
         or tfvis, a Timeline JSON as TensorFlow and ProfilerHook write it, a tfevents file, a ``.tftrace`` session; each also as
@@ -231,7 +230,7 @@ class Timeline:
 
     @classmethod
     def _recorded(cls, path: Path, kwargs: dict[str, Any]) -> Timeline:
-        """The last trace of a .tftrace session."""
+        """Open the last trace of a .tftrace session."""
         from tftracer.session.files.saved import open_session
 
         session = open_session(path)
@@ -273,16 +272,16 @@ class Timeline:
         return metadata if isinstance(metadata, bytes) else _serialized(metadata)
 
     def _ask(self) -> Answers:
-        """The answers, kept until the RunMetadata is another one: a with statement may be entered again."""
+        """Return the answers, which are cached until the RunMetadata changes: the with statement may be entered again."""
         raw = self._raw()
         if self._answers is None or self._answers.trace.raw != raw:
             self._answers = Answers(raw, self._context)
         return self._answers
 
     def _ask_of_nodes(self, without_edges: bool) -> Answers:
-        """As ``_ask``, where nothing is asked about the insides of the graphs; their bytes take as long to make as the nodes'.
+        """As ``_ask``, for questions that need no content of the graphs, which take as long to serialize as the nodes.
 
-        ``without_edges``: not even which op reads which, or that may be asked.
+        ``without_edges``: whether the questions do not need the edges, either.
         """
         metadata = self._run_metadata
         if self._answers is not None or metadata is None or isinstance(metadata, bytes):
@@ -301,12 +300,12 @@ class Timeline:
         return Answers(self._raw(), dataclasses.replace(self._context, device_pattern=device_pattern))
 
 
-#: The fields of a RunMetadata that it has in every TensorFlow: step_stats, cost_graph, partition_graphs.
+#: Field numbers of a RunMetadata in all versions of TensorFlow: step_stats, cost_graph, partition_graphs.
 _STATS, _COST, _GRAPHS = 1, 2, 3
 
 
 def _serialized(metadata: Any) -> bytes:
-    """As SerializeToString, whose buffer doubles as it fills: part by part that is half the time, for there is less to move."""
+    """Serialize like SerializeToString, but part by part, which takes half the time: its buffer grows by doubling."""
     fields = {field.number: value for field, value in metadata.ListFields()}
     if not fields.keys() <= {_STATS, _COST, _GRAPHS} or _may_have_unknown_fields(metadata):
         return bytes(metadata.SerializeToString())
@@ -326,7 +325,7 @@ def _may_have_unknown_fields(metadata: Any) -> bool:
 
 
 def _without_graphs(metadata: Any) -> bytes:
-    """A RunMetadata's bytes as far as its nodes; of a cost graph and of partition graphs only that they are there."""
+    """Serialize a RunMetadata with its nodes, and with empty cost and partition graphs if it has any."""
     parts = _field(_STATS, metadata.step_stats.SerializeToString())
     parts += _field(_COST, b"") * metadata.HasField("cost_graph") + _field(_GRAPHS, b"") * len(metadata.partition_graphs)
     return b"".join(parts)
@@ -361,7 +360,7 @@ def _containing(table: StringTable, text: str) -> Mask:
 
 
 def _found(table: StringTable, pattern: str) -> Mask:
-    """Plain text first, as the originals had it; a pattern that is found nowhere as text is a regular expression."""
+    """Search plain text first, like the originals; if it is found nowhere, use it as a regular expression."""
     as_text = _containing(table, pattern)
     if as_text.any():
         return as_text
@@ -372,7 +371,7 @@ def _found(table: StringTable, pattern: str) -> Mask:
 
 
 def _write(path: Path, body: bytes) -> None:
-    """Whole or not at all: to a neighbouring file first, then renamed."""
+    """Write a file atomically: to a temporary file in the same folder first, then renamed."""
     target = pathlib.Path(path)
     if target.suffix == ".gz":
         body = gzip.compress(body, 6)

@@ -14,11 +14,11 @@ MAX_RUNS = 5
 
 
 class UnattendedTraces:
-    """Requests traces of the main run once it comes to ``first_step``: of those that ran more than once, as initialization does
-    not, the one that took the most time.
+    """Requests traces of the main run when it reaches ``first_step``.
 
-    Counted steps are looked at five times a second on the session's thread, so the traced steps come at ``first_step`` or soon
-    after. If another run takes more time later, its next ``steps`` are traced, too.
+    The main run is the one that took the most time of those with more than one step, so that initialization does not count. Steps
+    are checked five times a second on the session's thread, so the traced steps come at ``first_step`` or soon after. If another
+    run takes more time later, its next ``steps`` are traced, too.
     """
 
     def __init__(self, recorder: Recorder, steps: int, first_step: int) -> None:
@@ -33,14 +33,14 @@ class UnattendedTraces:
             return
         run = max(self._recorder.runs(), key=lambda run: (run["steps"] > 1, total_s(run)))
         if run["steps"] >= self._first_step - 1 and run["id"] not in self._requested:
-            self._requested.add(run["id"])  # before the request, which is a change of the run, too
+            self._requested.add(run["id"])  # before the request, which changes the run and calls this again
             if len(self._requested) == MAX_RUNS:
                 self._unsubscribe()
             with contextlib.suppress(UnsupportedError):  # TensorFlow cannot trace its steps
                 self._recorder.request_traces(run["id"], self._steps)
 
     def problem(self) -> str:
-        """What is missing at the end of the script, in a sentence; ``""`` for nothing."""
+        """Return a sentence about missing traces at the end of the script; ``""`` if none are missing."""
         runs = [run for run in self._recorder.runs() if run["id"] in self._requested]
         if not runs:
             return f"no step was traced: no run came to step {self._first_step:,} while it was the one that took the most time"

@@ -1,3 +1,3 @@
-"""The one place that says which version this is."""
+"""The version; the only place that defines it."""
 
 __version__ = "2.0.0"

@@ -1,4 +1,4 @@
-"""Serves a saved session's page until Ctrl-C: what ``tftracer FILE`` and ``tftracer demo`` do."""
+"""Serves a saved session's page until Ctrl-C, for ``tftracer FILE`` and ``tftracer demo``."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def add_page_options(syntax: Parser) -> None:
 
 
 def serve(source: SavedSession, path: str, options: argparse.Namespace) -> int:
-    """Until Ctrl-C, or until the page shuts it down. ``options``: those of ``add_page_options``."""
+    """Serve the page until Ctrl-C, or until the page shuts it down. ``options``: see ``add_page_options``."""
     from tftracer.job.membership import saved_job_pages
     from tftracer.web.app import Options, WebServer
 
@@ -60,7 +60,7 @@ def serve(source: SavedSession, path: str, options: argparse.Namespace) -> int:
 
 
 def wants_browser(options: argparse.Namespace) -> bool:
-    """Only where the caller would see it."""
+    """Return whether to open a browser: only if the caller would see it."""
     if options.no_browser or "SSH_CONNECTION" in os.environ:
         return False
     return sys.platform in {"darwin", "win32"} or any(name in os.environ for name in ("DISPLAY", "WAYLAND_DISPLAY"))
@@ -78,5 +78,5 @@ def opened(url: str) -> Iterator[None]:
 
 
 def open_browser(url: str) -> None:
-    with without_limit():  # browsers map far more than they use
+    with without_limit():  # browsers map far more memory than they use
         webbrowser.open(url)

@@ -276,7 +276,8 @@ class _Channels:
 
         it reads a constant named after the producer.
         """
-        send = self.sends.get(_key(transfer.tensor, transfer.source, transfer.destination))
+        texts = transfer.tensor, transfer.source, transfer.destination
+        send = self.sends.get(tuple(text.encode("utf-8", "replace") for text in texts))
         source = parse_input(send.input[0] if send is not None and send.input else transfer.producer)
         if source.name == transfer.producer:
             return source.slot
@@ -340,11 +341,6 @@ def _nodes(graph: GraphNodes, ops: tuple[bytes, ...]) -> dict[int, Any]:
     for batch in batches(len(selected), 500):
         nodes.update((i, message("NodeDef", graph.span(i))) for i in selected[batch.start : batch.stop])
     return nodes
-
-
-def _key(*texts: str) -> tuple[bytes, ...]:
-    """Encode a channel's texts as ``channel`` returns them."""
-    return tuple(text.encode("utf-8", "replace") for text in texts)
 
 
 # ------------------------------------------------------------------------------------------------------------- labels
