@@ -10,7 +10,7 @@ import pytest
 from traces import N, make_trace
 
 from tftracer.comparison import odd_ops
-from tftracer.comparison.two_traces import Beside, compare
+from tftracer.comparison.two_traces import OtherTotals, compare
 from tftracer.contract.trace import ComparedOp, Comparison
 from tftracer.trace.answers import Answers
 from tftracer.trace.arrays.types import Float64
@@ -33,12 +33,12 @@ def packed(traces: Sequence[Answers]) -> list[bytes]:
 
 def two_runs(a: Sequence[Answers], b: Sequence[Answers]) -> Comparison:
     """The first traces of two runs."""
-    return compare(a[0], b[0], Beside(packed(a[1:]), packed(b[1:]), same_run=False))
+    return compare(a[0], b[0], OtherTotals(packed(a[1:]), packed(b[1:]), same_run=False))
 
 
 def one_run(compared: Sequence[Answers], others: Sequence[Answers]) -> Comparison:
     a, b = compared
-    return compare(a, b, Beside(packed(others)))
+    return compare(a, b, OtherTotals(packed(others)))
 
 
 def row(comparison: Comparison, key: str) -> ComparedOp:
@@ -132,7 +132,7 @@ def test_a_change_of_a_tenth_is_large_enough_to_be_told() -> None:
 def test_two_steps_alone_differ_in_many_ops_of_the_same_code() -> None:
     """What the floors alone would call changed."""
     first, second = same_code(np.random.default_rng(17), 2)
-    alone = compare(first, second, Beside())
+    alone = compare(first, second, OtherTotals())
     assert sum(each["status"] == "unknown" for each in alone["rows"]) > 9 and not changed(alone)
 
 
@@ -169,8 +169,8 @@ def test_runs_that_were_traced_one_after_the_other_are_not_called_changed() -> N
     before, after = steps(*[4] * 8), steps(*[6] * 8)
     in_a_row, turns = range(8), range(0, 16, 2)
     for started_a, started_b, is_change in ((in_a_row, range(8, 16), False), (turns, [at + 1 for at in turns], True)):
-        beside = Beside(packed(before[1:]), packed(after[1:]), False, started_a=[*started_a], started_b=[*started_b])
-        found = compare(before[0], after[0], beside)
+        others = OtherTotals(packed(before[1:]), packed(after[1:]), False, started_a=[*started_a], started_b=[*started_b])
+        found = compare(before[0], after[0], others)
         assert ("Op0" in changed(found)) == is_change
         assert ("not traced in turns" in found["summary"]) != is_change
         assert "The second step is" in found["summary"]  # the difference of the two is said in any case
@@ -180,8 +180,8 @@ def test_traces_in_a_row_count_once() -> None:
     """Two rows of three a side: as few as two traces a side."""
     started_a, started_b = [0, 1, 2, 6, 7, 8], [3, 4, 5, 9, 10, 11]
     before, after = steps(*[4] * 6), steps(*[6] * 6)
-    beside = Beside(packed(before[1:]), packed(after[1:]), False, started_a=started_a, started_b=started_b)
-    assert not changed(compare(before[0], after[0], beside))
+    others = OtherTotals(packed(before[1:]), packed(after[1:]), False, started_a=started_a, started_b=started_b)
+    assert not changed(compare(before[0], after[0], others))
 
 
 def test_too_few_traces_tell_nothing() -> None:
@@ -250,13 +250,13 @@ def test_an_op_below_a_traces_table_is_unknown_and_not_zero() -> None:
         return msgpack.packb({**trace.op_totals("type"), "keys": ["Op1"], "total_ns": [MS], "left_out": 1})
 
     a, b = steps(2, 4)
-    found = compare(a, b, Beside([cut(a)] * 4, packed(steps(4, 4, 4)), same_run=False))
+    found = compare(a, b, OtherTotals([cut(a)] * 4, packed(steps(4, 4, 4)), same_run=False))
     assert row(found, "Op0")["statistic"] == "a trace has too many ops" and row(found, "Op0")["status"] == "unknown"
 
 
 def test_what_is_not_looked_at_is_said() -> None:
     a, b = steps(2, 4)
-    found = compare(a, b, Beside(packed([a] * 8), packed([b]), same_run=False, older=30, unreadable=1))
+    found = compare(a, b, OtherTotals(packed([a] * 8), packed([b]), same_run=False, older=30, unreadable=1))
     assert found["traces"] == (
         "Judged by 9 traces of A's run and 2 traces of B's. "
         "30 older traces not looked at. 1 trace cannot be read and is left out."

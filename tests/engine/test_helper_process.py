@@ -26,7 +26,7 @@ from web_client import Client
 from tftracer import memory_limit
 from tftracer.capture.traces.requests import Claim
 from tftracer.comparison.run_ops import RunTraces
-from tftracer.comparison.two_traces import Beside
+from tftracer.comparison.two_traces import OtherTotals
 from tftracer.engine import frames, helper_process
 from tftracer.engine.decoded_traces import EXPORTS, AnswerFormat, Question
 from tftracer.engine.engine import HelperEngine, ThreadEngine
@@ -111,7 +111,7 @@ def test_it_answers_as_this_process_does(number: int, all_files: tuple[Source, H
         assert engine.ask(trace, question, form) == threads.ask(trace, question, form), question.key
     for by in ("type", "name"):
         totals = b"".join(engine.ask(trace, Question("op_totals", {"by": by}), AnswerFormat(True, "zstd")).body.chunks)
-        traces, beside = (trace, source.trace(0), by), Beside([totals] * 3, [totals], False, 0, 0, "Steps.")
+        traces, beside = (trace, source.trace(0), by), OtherTotals([totals] * 3, [totals], False, 0, 0, "Steps.")
         assert engine.compare(*traces, beside, JSON) == threads.compare(*traces, beside, JSON)
         run = RunTraces([(1, 7, totals), (2, None, totals)], 3, 1)
         assert engine.run_ops(run, by, JSON) == threads.run_ops(run, by, JSON)

@@ -39,11 +39,11 @@ def parser() -> Parser:
 
 
 def main(arguments: Sequence[str], say: Callable[[str], None]) -> int:
-    from tftracer.roof.measure import measure, refuse_beside_training
+    from tftracer.roof.measure import measure, refuse_during_training
     from tftracer.storage.roof_file import save_roof
 
     options = parser().parse_args(list(arguments))
-    refuse_beside_training()
+    refuse_during_training()
     roof = measure(options.seconds, _tell)
     say(json.dumps(roof, indent=1) if options.json else as_text(roof))
     if options.save:

@@ -36,7 +36,7 @@ MAX_ROWS = 10_000
 MOST_TRACES, MOST_OF_ONE_RUN = 8, odd_ops.MIN_OTHERS
 
 
-class Beside(NamedTuple):
+class OtherTotals(NamedTuple):
     """The other traces of the two runs. ``a``, ``b``: the encoded ``Answers.op_totals`` of each."""
 
     a: Sequence[bytes] = ()
@@ -65,11 +65,11 @@ class Judge(NamedTuple):
     untold: str
 
 
-def compare(a: Answers, b: Answers, beside: Beside, by: By = "type") -> Comparison:
+def compare(a: Answers, b: Answers, others: OtherTotals, by: By = "type") -> Comparison:
     """Compare the ops of two traces (times in ns); largest difference first, significant or not."""
     ops_a, ops_b = a.ops(by), b.ops(by)
     rows = compared_ops(ops_a, ops_b)
-    judge = _judge(a, b, beside, by, [row["key"] for row in rows])
+    judge = _judge(a, b, others, by, [row["key"] for row in rows])
     for row in rows:
         judged = judge.ops[row["key"]]
         row["statistic"] = judged.statistic
@@ -88,17 +88,17 @@ def compare(a: Answers, b: Answers, beside: Beside, by: By = "type") -> Comparis
         "budget_a": budget_a["whole"],
         "budget_b": budget_b["whole"],
         "summary": summary(rows, shown, step_a, step_b, judge.step.shown, judge.untold),
-        "traces": used_traces(len(beside.a), len(beside.b), beside.same_run, beside.older, beside.unreadable),
-        "step_times": beside.step_times,
+        "traces": used_traces(len(others.a), len(others.b), others.same_run, others.older, others.unreadable),
+        "step_times": others.step_times,
     }
 
 
-def _judge(a: Answers, b: Answers, beside: Beside, by: By, keys: list[str]) -> Judge:
+def _judge(a: Answers, b: Answers, others: OtherTotals, by: By, keys: list[str]) -> Judge:
     own = [OpTotals(**each.op_totals(by)) for each in (a, b)]
-    others_a, others_b = ([OpTotals(**unpacked(body)) for body in side] for side in (beside.a, beside.b))
-    if beside.same_run:
+    others_a, others_b = ([OpTotals(**unpacked(body)) for body in side] for side in (others.a, others.b))
+    if others.same_run:
         return _of_one_run(keys, own, others_a)
-    return _of_two_runs(keys, [own[0], *others_a], [own[1], *others_b], [*beside.started_a], [*beside.started_b])
+    return _of_two_runs(keys, [own[0], *others_a], [own[1], *others_b], [*others.started_a], [*others.started_b])
 
 
 def _of_two_runs(

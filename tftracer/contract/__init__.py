@@ -1,4 +1,4 @@
-"""The wire contract: what the server answers and the page reads. Imports nothing else of the package.
+"""The wire contract: the messages that the server sends and the page reads. Imports nothing else of the package.
 
 The page's types (frontend/src/client/messages.ts) are generated from it by ``python -m tftracer.contract.typescript``;
 a test fails when they are stale. Units are in the names: ``_s`` seconds, ``_ns`` nanoseconds, ``_at`` epoch seconds.

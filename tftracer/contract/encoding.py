@@ -1,7 +1,7 @@
-"""Answers as bytes: JSON or msgpack, compressed or not, in pieces.
+"""Encodes answers as JSON or msgpack, compressed or not, in pieces.
 
-A piece is small, so that no call holds the interpreter's lock for long: 10,000 rows of ``json.dumps`` in one call take
-40 ms, in which a training thread would wait. Runs on worker threads.
+A piece is small, so that no call holds the GIL for long: ``json.dumps`` of 10,000 rows takes 40 ms, in which a training thread
+would wait. Runs on worker threads.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ import zstandard
 
 ROWS = 200  # of a list, in one piece
 WRITE_BYTES = 1 << 18  # one write to the socket
-#: Smaller bodies are sent as they are: on a tunnel of 10 MB/s the whole of it is 6 ms.
+#: Smaller bodies are not compressed: through a tunnel of 10 MB/s they take at most 6 ms.
 COMPRESS_FROM = 1 << 16
 
 JSON = "application/json; charset=utf-8"
 MSGPACK = "application/msgpack"
-ZSTD_FRAME = b"\x28\xb5\x2f\xfd"  # how each begins; no message in msgpack does
+ZSTD_FRAME = b"\x28\xb5\x2f\xfd"  # the first bytes of a frame; no msgpack message begins with these
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Body:
 
 
 def finite(value: Any) -> Any:
-    """JSON knows neither NaN nor infinity: they become null."""
+    """Replace NaN and infinity, which JSON does not have, by None."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
@@ -51,7 +51,7 @@ def finite(value: Any) -> Any:
 
 
 def dumps(value: Any) -> str:
-    """Compact JSON."""
+    """Return compact JSON."""
     try:
         return json.dumps(value, separators=(",", ":"), allow_nan=False)
     except ValueError:
@@ -63,7 +63,7 @@ def is_column(value: Any) -> bool:
 
 
 def json_pieces(message: Any) -> Iterator[bytes]:
-    """Columns are for msgpack: in JSON they are null."""
+    """Yield JSON. Columns, which only msgpack has, are null."""
     if not isinstance(message, Mapping):
         yield dumps(message).encode()
         return
@@ -100,7 +100,7 @@ def msgpack_pieces(message: Any) -> Iterator[bytes]:
 
 
 def joined(pieces: Iterable[bytes], size: int = WRITE_BYTES) -> Iterator[bytes]:
-    """The same bytes in chunks of about ``size``: neither many small ones nor one large one."""
+    """Join the pieces to chunks of about ``size`` bytes."""
     waiting: list[bytes] = []
     length = 0
     for piece in pieces:
@@ -121,7 +121,7 @@ def joined(pieces: Iterable[bytes], size: int = WRITE_BYTES) -> Iterator[bytes]:
 
 
 def accepted_encoding(accept: str) -> str:
-    """The best of what an Accept-Encoding header names; "" for none that is known here."""
+    """Return the best supported encoding in an Accept-Encoding header; "" for none."""
     names = set()
     for entry in accept.lower().split(","):
         name, _, parameters = entry.partition(";")
@@ -131,7 +131,7 @@ def accepted_encoding(accept: str) -> str:
 
 
 def compressed(chunks: Iterable[bytes], encoding: str) -> Iterator[bytes]:
-    """Level 1: on a trace of 96,108 nodes higher levels save little and cost much. Lets go of the interpreter's lock."""
+    """Compress, releasing the GIL. Level 1: for a trace of 96,108 nodes higher levels save little and take much longer."""
     if encoding == "zstd":
         compressor: Any = zstandard.ZstdCompressor(level=1).compressobj()
     else:
@@ -142,7 +142,7 @@ def compressed(chunks: Iterable[bytes], encoding: str) -> Iterator[bytes]:
 
 
 def encode(message: Any, packed: bool, encoding: str) -> Body:
-    """packed: msgpack, else JSON; encoding: what the client accepts, used where it pays."""
+    """Encode a message. packed: msgpack, else JSON. encoding: that the client accepts; used if the body is large enough."""
     chunks = tuple(joined(msgpack_pieces(message) if packed else json_pieces(message)))
     if sum(map(len, chunks)) < COMPRESS_FROM:
         encoding = ""
@@ -152,7 +152,7 @@ def encode(message: Any, packed: bool, encoding: str) -> Body:
 
 
 def unpacked(data: bytes) -> Any:
-    """What ``encode`` has packed in msgpack for ourselves, compressed with zstd or not. Not for data of strangers: unbounded."""
+    """Decode msgpack from ``encode``, compressed with zstd or not. Not for untrusted data, because the size is not limited."""
     if data.startswith(ZSTD_FRAME):
         data = zstandard.ZstdDecompressor().decompressobj().decompress(data)
     return msgpack.unpackb(data)

@@ -13,7 +13,7 @@ from tftracer.contract.analyses import ANALYSES
 
 HEADER = """// Generated from tftracer/contract/ by `make frontend-types`. Do not edit.
 """
-#: In the order of messages.ts. Modules that only hold messages of analyses need no line: they follow these.
+#: In the order of messages.ts. Modules that only have messages of analyses come after these without an entry.
 MODULES = [
     "basics",
     "stalls",
@@ -34,7 +34,7 @@ PRIMITIVES: dict[Any, str] = {str: "string", int: "number", float: "number", boo
 
 
 def type_script(kind: Any) -> str:
-    """The TypeScript spelling of a Python type; TypeError for one that JSON and msgpack cannot carry."""
+    """Return the TypeScript form of a Python type. Raises TypeError for a type that JSON and msgpack do not have."""
     if kind in PRIMITIVES:
         return PRIMITIVES[kind]
     if kind is None or kind is type(None):
@@ -63,7 +63,7 @@ def interface(name: str, kind: Any) -> str:
 
 
 def generate() -> str:
-    """The whole of messages.ts."""
+    """Return the whole of messages.ts."""
     parts = [HEADER]
     modules = dict.fromkeys(
         [
@@ -83,7 +83,7 @@ def generate() -> str:
 
 
 def analyses_interface() -> str:
-    """The answer of each analysis, by its path."""
+    """Return the interface of each analysis's answer, by its path."""
     comment = "/** The analyses of a trace, by their paths under /api/traces/ID/. */"
     entries = [f'  "{analysis.path}": {analysis.message.__name__};' for analysis in ANALYSES]
     return "\n".join([comment, "export interface Analyses {", *entries, "}", ""])

@@ -21,7 +21,7 @@ from tftracer.storage.trace_payload import Loadable, Payload, TraceKey
 
 if TYPE_CHECKING:
     from tftracer.comparison.run_ops import RunTraces
-    from tftracer.comparison.two_traces import Beside
+    from tftracer.comparison.two_traces import OtherTotals
     from tftracer.contract.analyses import OtherAnswers
     from tftracer.trace.analyses.ops import By
     from tftracer.trace.answers import Answers
@@ -123,13 +123,13 @@ class DecodedTraces:
 
         return self.use(trace, answer)
 
-    def compare(self, first: TraceKey, second: TraceKey, by: str, beside: Beside, answer_format: AnswerFormat) -> Body:
-        """Compare two traces. ``beside``: the results of the other traces of their runs."""
+    def compare(self, first: TraceKey, second: TraceKey, by: str, others: OtherTotals, answer_format: AnswerFormat) -> Body:
+        """Compare two traces. ``others``: the results of the other traces of their runs."""
         from tftracer.comparison.two_traces import compare
 
         a, b = [self.use(trace, lambda answers: answers) for trace in (first, second)]
         with self._freed_on_errors(), memory_errors(first.bytes + second.bytes):
-            return encode(compare(a, b, beside, cast("By", by)), *answer_format)
+            return encode(compare(a, b, others, cast("By", by)), *answer_format)
 
     def run_ops(self, run: RunTraces, by: str, answer_format: AnswerFormat) -> Body:
         """Return the table of ops over the traces of a run, from the totals of each."""

@@ -13,7 +13,7 @@ from functools import partial
 from typing import IO, Any, Protocol
 
 from tftracer.comparison.run_ops import RunTraces
-from tftracer.comparison.two_traces import Beside
+from tftracer.comparison.two_traces import OtherTotals
 from tftracer.contract.encoding import Body
 from tftracer.contract.session import TraceRecord
 from tftracer.engine.decoded_traces import AnswerFormat, DecodedTraces, EncodedAnswer, EncodedOtherAnswers, Question
@@ -26,7 +26,7 @@ from tftracer.trace.model import Watched
 class Engine(Protocol):
     def ask(self, trace: TraceKey, question: Question, answer_format: AnswerFormat) -> EncodedAnswer: ...
 
-    def compare(self, first: TraceKey, second: TraceKey, by: str, beside: Beside, answer_format: AnswerFormat) -> Body: ...
+    def compare(self, first: TraceKey, second: TraceKey, by: str, others: OtherTotals, answer_format: AnswerFormat) -> Body: ...
 
     def run_ops(self, run: RunTraces, by: str, answer_format: AnswerFormat) -> Body: ...
 
@@ -81,10 +81,10 @@ class HelperEngine:
         body, reply = self._body("ask", [trace], [trace, arguments, answer_format])
         return EncodedAnswer(body, reply["headline"])
 
-    def compare(self, first: TraceKey, second: TraceKey, by: str, beside: Beside, answer_format: AnswerFormat) -> Body:
+    def compare(self, first: TraceKey, second: TraceKey, by: str, others: OtherTotals, answer_format: AnswerFormat) -> Body:
         if not self.helper.is_usable():
-            return self.threads.compare(first, second, by, beside, answer_format)
-        return self._body("compare", [first, second], [first, second, by, beside, answer_format])[0]
+            return self.threads.compare(first, second, by, others, answer_format)
+        return self._body("compare", [first, second], [first, second, by, others, answer_format])[0]
 
     def run_ops(self, run: RunTraces, by: str, answer_format: AnswerFormat) -> Body:
         if not self.helper.is_usable():

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from tftracer.comparison.run_ops import RunTraces
-from tftracer.comparison.two_traces import Beside
+from tftracer.comparison.two_traces import OtherTotals
 from tftracer.contract.encoding import WRITE_BYTES
 from tftracer.engine.decoded_traces import AnswerFormat, DecodedTraces, Question
 from tftracer.engine.frames import DATA, MESSAGE, receive, send
@@ -142,10 +142,10 @@ class Worker:
         return {**self._send(body), "headline": headline}
 
     def do_compare(
-        self, first: list[Any], second: list[Any], by: str, beside: list[Any], answer_format: list[Any]
+        self, first: list[Any], second: list[Any], by: str, others: list[Any], answer_format: list[Any]
     ) -> dict[str, Any]:
         traces = (TraceKey(*first), TraceKey(*second))
-        return self._send(self._library.compare(*traces, by, Beside(*beside), AnswerFormat(*answer_format)))
+        return self._send(self._library.compare(*traces, by, OtherTotals(*others), AnswerFormat(*answer_format)))
 
     def do_run_ops(self, run: list[Any], by: str, answer_format: list[Any]) -> dict[str, Any]:
         return self._send(self._library.run_ops(RunTraces(*run), by, AnswerFormat(*answer_format)))

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from tftracer.errors import StorageError, UnsupportedError
 from tftracer.storage.plain_files import read_plain
-from tftracer.storage.whole_file import beside, take_place
+from tftracer.storage.whole_file import take_place, temporary_name
 
 
 class Folder(Protocol):
@@ -55,7 +55,7 @@ class LocalFolder:
         target = self.root / path
         with _storage_errors(target):
             target.parent.mkdir(parents=True, exist_ok=True)
-        aside = beside(target)
+        aside = temporary_name(target)
         self._aside.add(aside)
         return aside
 

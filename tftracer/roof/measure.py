@@ -16,7 +16,7 @@ from tftracer.session.process.facts import processor
 from tftracer.storage.spool_folder import recording_processes
 
 
-def refuse_beside_training() -> None:
+def refuse_during_training() -> None:
     """Raise ``UnsupportedError`` if a process that tftracer records runs here: it and the measurement would slow each other."""
     running = recording_processes()
     if running:

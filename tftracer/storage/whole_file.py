@@ -12,7 +12,7 @@ from typing import IO
 from tftracer.storage.plain_files import open_plain
 
 
-def beside(target: Path) -> Path:
+def temporary_name(target: Path) -> Path:
     """Return a new hidden name in the folder of ``target``."""
     return target.with_name(f".{target.name[:40]}.{secrets.token_hex(4)}.part")
 
@@ -31,7 +31,7 @@ def replacing(target: Path, mode: int = 0o600, lasting: bool = True) -> Iterator
 
     ``mode``: its permissions before the umask. ``lasting``: it survives a crash of the machine. A link is replaced itself.
     """
-    aside = beside(target)
+    aside = temporary_name(target)
     try:
         with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
             yield file

@@ -1,7 +1,7 @@
-"""Who may send a request: the checks of the Host header, of the Origin, and of the token or the login.
+"""Checks whether a request is allowed: its Host header, its Origin, and its token or login.
 
-They run before the body is read, so that nothing a stranger sends is kept. Which tokens, cookies and host names are right is in
-auth.py and logins.py; which connections are served at all under load, in admission.py. Runs on the server's loop.
+The checks run before the body is read, so that bodies of unauthenticated clients are never stored. auth.py and logins.py define
+the valid tokens, cookies and host names; admission.py limits connections under load. Runs on the server's loop.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from tornado import web
 from tftracer.web.refusal import Refusal
 from tftracer.web.services import Services
 
-#: The header in which the page shows its key; a WebSocket, which cannot set headers, sends it as a subprotocol.
+#: The header with the page's key; a WebSocket, which cannot set headers, sends the key as a subprotocol.
 KEY_HEADER = "Tftracer-Key"
 SUBPROTOCOL, KEY_SUBPROTOCOL = "tftracer", "key."
 WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 
 def without_prefix(uri: str, prefix: str) -> str:
-    """A path without the prefix of a reverse proxy; some proxies strip it, some do not."""
+    """Remove the prefix of a reverse proxy from a path; some proxies strip it, some do not."""
     inner = uri[len(prefix) :]
     return inner if prefix and uri.startswith(prefix) and inner[:1] in ("", "/", "?") else uri
 
 
 class AccessCheck(web.RequestHandler):
-    """The checks of one request. Subclasses set the class attributes to say what they allow."""
+    """The checks of one request. Subclasses set class attributes that define what they allow."""
 
     services: Services
     needs_key = True  # besides the cookie
@@ -66,7 +66,7 @@ class AccessCheck(web.RequestHandler):
             raise Refusal(403, "foreign_origin", "This request comes from a page that is not this server's.")
 
     def check_token(self) -> None:
-        """The token itself (scripts), or a login: cookie and key (the page)."""
+        """Check the token itself (scripts), or a login: cookie and key (the page)."""
         access = self.services.access
         scheme, _, token = self.request.headers.get("Authorization", "").partition(" ")
         has_bearer = scheme.lower() == "bearer"
@@ -82,7 +82,7 @@ class AccessCheck(web.RequestHandler):
             self.refuse_stranger("This needs the token: open the URL in the script's log, or send the token as a Bearer.")
 
     def check_key(self) -> None:
-        """The cookie alone is not enough: other servers on this host receive it, too."""
+        """Check the page's key. The cookie alone is not enough: other servers on this host receive it, too."""
         if not self.needs_key or self.services.access.logins.has_key(self.page_key()):
             return
         if not (self.accepts_links and self.services.links.use(self.inner_uri())):
@@ -97,18 +97,18 @@ class AccessCheck(web.RequestHandler):
         return headers.get(KEY_HEADER, "")
 
     def inner_uri(self) -> str:
-        """Path and query without the reverse proxy's prefix."""
+        """Return path and query without the reverse proxy's prefix."""
         return without_prefix(self.request.uri or "", self.services.path)
 
     def let_in(self) -> None:
-        """The request has a valid credential, so its connection may stay open and does not count as a stranger's."""
+        """Note a valid credential: the connection may stay open and does not count as a stranger's."""
         self.is_let_in = True
         stream = getattr(self.request.connection, "stream", None)
         if stream is not None:
             self.services.admission.let_in(stream)
 
     def check_cookie_write(self) -> None:
-        """Browsers send the Origin with each write. Without one, another page may have sent the request."""
+        """Reject a write with a cookie but without an Origin, which browsers always send: another page may have sent it."""
         if self.request.method in WRITES and "Origin" not in self.request.headers:
             raise Refusal(403, "no_origin", "A write with a cookie needs an Origin header; scripts send the token instead.")
 

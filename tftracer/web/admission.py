@@ -1,11 +1,11 @@
 """Admission control: limits how much of the training's processor time a flood of requests without the token can take.
 
-An answer to a stranger (a 401, the login page) takes about 1 ms of Python in the training's own process; 64 clients that
-requested one after another doubled its median step. So connections are accepted at a limited rate, and the head of the first
-request is read here, before anything parses it. A request with a credential goes to the HTTP server at once. The others wait
-in a queue, round robin by peer, and are served at a limited rate. A connection that sends no head is closed after
-``HEAD_S``; when too many wait, the oldest is closed. Under TLS nothing can be read before the handshake, so all connections
-wait in the queue, and those that turn out to have a credential are not counted.
+An answer to a stranger (a client without a credential) takes about 1 ms of Python in the training's process; 64 such clients
+doubled its median step. So connections are accepted at a limited rate, and the head of the first request is read here, before it
+is parsed. A request with a credential goes to the HTTP server at once. The others wait in a queue, round robin by peer, and are
+served at a limited rate. A connection that sends no head is closed after ``HEAD_S``; if too many wait, the oldest is closed. With
+TLS nothing can be read before the handshake, so all connections wait in the queue, and those that turn out to have a credential
+are not counted.
 
 Runs on the server's loop.
 """
@@ -33,12 +33,12 @@ from tftracer.web.request_head import ends
 
 SHARE = 4
 EVERY_S = 1.0  # counting a thousand open files takes 0.5 ms
-#: Where the open files are listed.
+#: The folder that lists the open files.
 FILES = Path("/proc/self/fd" if sys.platform == "linux" else "/dev/fd")
 
 
 def descriptors_left() -> int | None:
-    """Those that this process can still open; None where the system does not say."""
+    """Return how many files this process can still open; None if not known."""
     try:
         import resource
 
@@ -49,9 +49,9 @@ def descriptors_left() -> int | None:
 
 
 class FileRoom:
-    """How many file descriptors strangers may hold: a quarter of those that the script has left, measured once a second at most.
+    """Limits the file descriptors of strangers to a quarter of those that are free, measured at most once per second.
 
-    Where a process may open 256 files (macOS's default), 256 connections of strangers made the script's own ``open()`` fail.
+    If a process may open 256 files (macOS's default), 256 connections of strangers would make the script's ``open()`` fail.
     """
 
     def __init__(self, left: Callable[[], int | None] = descriptors_left, clock: Callable[[], float] = time.monotonic) -> None:
@@ -61,7 +61,10 @@ class FileRoom:
         self._places: int | None = None
 
     def has_place(self, held: int) -> bool:
-        """held: connections that strangers have now. One is always let in: it may be no stranger's."""
+        """Return whether there is room for one more.
+
+        held: strangers' connections. The first always has room: it may be a user's.
+        """
         if self._clock() >= self._measured_at + EVERY_S:
             self._measured_at = self._clock()
             left = self._left()
@@ -69,28 +72,28 @@ class FileRoom:
         return self._places is None or held < self._places
 
 
-#: Accepting a connection, reading its head and keeping it costs some 0.3 ms on a busy machine.
+#: Accepting a connection, reading its head and keeping it takes about 0.3 ms on a busy machine.
 ACCEPTS_PER_S, ACCEPT_BURST = 150, 250
-#: Requests without a credential that are answered. This also limits guessing.
+#: Answered requests without a credential. This also limits guessing of tokens.
 STRANGERS_PER_S, STRANGER_BURST = 20, 100
 #: A larger head counts as several requests: parsing 64 kB of short lines takes 35 ms.
 BYTES_OF_ONE = 2000
-#: Connections that have sent no request yet or that wait in the queue: in all, and of one peer.
-#: 200 pages may connect at once through one proxy: all connections are there before the first head has come.
+#: Connections that have sent no request yet or that wait in the queue: in total, and of one peer.
+#: 200 pages may connect at once through one proxy: all connections may be open before the first head has arrived.
 PLACES, PLACES_OF_PEER = 320, 256
 #: Requests without a credential that are answered at the same time.
 STRANGERS = 64
 HEAD_S = 10.0  # for the head of the first request
 STRANGER_S = 10.0  # for the rest of a request without a credential, and its answer
 HEAD_BYTES = 1 << 16
-HEAD_PIECES = 100  # in which a head may come; each costs a turn of the loop, a single byte as much as 64 kB
+HEAD_PIECES = 100  # maximum pieces of a head: each costs an iteration of the loop, whatever its size
 ACCEPTS_AT_ONCE = 16
-NO_FILES_S = 1.0  # until connections are accepted again where no more files can be opened
+NO_FILES_S = 1.0  # until connections are accepted again after no more files could be opened
 Serve = Callable[[IOStream, tuple[Any, ...]], None]
 
 
 def peer_of(address: str) -> str:
-    """An IPv4 address, or the network of an IPv6 one: a machine may take any of its 2^64 addresses."""
+    """Return an IPv4 address, or the network of an IPv6 address: a machine may use any of its 2^64 addresses."""
     try:
         parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
@@ -101,7 +104,7 @@ def peer_of(address: str) -> str:
 
 
 class ReadAheadStream(IOStream):
-    """A stream that begins with bytes which were read from its socket already."""
+    """A stream that begins with bytes that were already read from its socket."""
 
     def __init__(self, connection: socket.socket, ahead: bytes) -> None:
         super().__init__(connection)
@@ -126,7 +129,7 @@ class Arrival:
         self.head = b""
         self.pieces = 0
         self.deadline: asyncio.TimerHandle | None = None
-        self.watched = False  # by the loop, for what it sends
+        self.watched = False  # whether the loop watches it for data
 
     def is_gone(self) -> bool:
         try:
@@ -138,7 +141,7 @@ class Arrival:
 
 
 class Admission:
-    """``has_credential`` looks at the head of a request; ``context``: connections are TLS."""
+    """Admits connections. ``has_credential`` checks the head of a request. ``context``: connections use TLS."""
 
     def __init__(self, has_credential: Callable[[bytes], bool], context: ssl.SSLContext | None = None) -> None:
         self._has_credential = has_credential
@@ -150,27 +153,30 @@ class Admission:
         self._listening = False
         self._accepts = TokenBucket(ACCEPTS_PER_S, ACCEPT_BURST)
         self._answers = TokenBucket(STRANGERS_PER_S, STRANGER_BURST)
-        self._places: dict[str, OrderedDict[Arrival, None]] = {}  # by peer, the oldest first
-        self._waiting: OrderedDict[str, deque[Arrival]] = OrderedDict()  # by peer, in turn
-        self._strangers: OrderedDict[IOStream, asyncio.TimerHandle] = OrderedDict()  # that are being answered
+        self._places: dict[str, OrderedDict[Arrival, None]] = {}  # by peer, oldest first
+        self._waiting: OrderedDict[str, deque[Arrival]] = OrderedDict()  # by peer, round robin
+        self._strangers: OrderedDict[IOStream, asyncio.TimerHandle] = OrderedDict()  # being answered
         self._room = FileRoom()
         self._others: Callable[[], int] = lambda: 0
         self._turn: asyncio.TimerHandle | None = None
         self._resume: asyncio.TimerHandle | None = None
 
     def start(self, listeners: Sequence[socket.socket], serve: Serve, others: Callable[[], int] = lambda: 0) -> None:
-        """``serve`` takes the connections that are admitted; others: how many strangers hold that are not requests any more."""
+        """Start.
+
+        ``serve`` gets admitted connections. ``others``: number of strangers' connections that are no requests any more.
+        """
         self._serve = serve
         self._others = others
         self._listeners = listeners
         self._listen()
 
     def has_place(self) -> bool:
-        """Whether strangers may hold one more of the process's file descriptors."""
+        """Return whether strangers may use one more file descriptor of the process."""
         return self._room.has_place(sum(map(len, self._places.values())) + len(self._strangers) + self._others())
 
     def stop(self) -> None:
-        """Stops accepting, and closes the connections that were not admitted."""
+        """Stop accepting, and close the connections that were not admitted."""
         self._pause()
         self._listeners = ()
         for arrivals in list(self._places.values()):
@@ -178,7 +184,7 @@ class Admission:
                 self._drop(arrival)
 
     def let_in(self, stream: IOStream) -> None:
-        """A request on this connection had a valid credential: it no longer counts as a stranger's."""
+        """Stop counting a connection as a stranger's, because a request on it had a valid credential."""
         timer = self._strangers.pop(stream, None)
         if timer is not None:
             timer.cancel()
@@ -187,7 +193,7 @@ class Admission:
             self._take_turns()
 
     def closed(self, stream: IOStream) -> None:
-        """This connection is closed, or a WebSocket now."""
+        """Forget a connection that is closed, or has become a WebSocket."""
         timer = self._strangers.pop(stream, None)
         if timer is not None:
             timer.cancel()
@@ -211,7 +217,7 @@ class Admission:
         self._listen()
 
     def _pause(self, seconds: float | None = None) -> None:
-        """Leaves new connections in the kernel's queue; None: for good."""
+        """Leave new connections in the kernel's queue for some time; None: for ever."""
         if self._listening:
             self._listening = False
             for listener in self._listeners:
@@ -248,9 +254,9 @@ class Admission:
         self._read(arrival)
 
     def _make_room(self, peer: str) -> None:
-        """Closes the oldest connection: of this peer if it has too many, else of the peer that has the most.
+        """Close the oldest connection of this peer if it has too many, else of the peer that has the most.
 
-        Where files run short, those that are being answered make room, too.
+        If files run short, strangers that are being answered are closed, too.
         """
         while not self.has_place() and (self._places or self._strangers):
             if self._places:
@@ -264,7 +270,7 @@ class Admission:
             self._drop_oldest(max(self._places.values(), key=len))
 
     def _drop_oldest(self, crowd: OrderedDict[Arrival, None]) -> None:
-        """Unless it has sent a credential that was not read yet: then it is let in."""
+        """Drop the oldest connection, or admit it if it has sent a credential that was not read yet."""
         oldest = next(iter(crowd))
         if oldest.watched:
             self._read(oldest)
@@ -276,7 +282,7 @@ class Admission:
         arrival.socket.close()
 
     def _forget(self, arrival: Arrival) -> None:
-        """Removes it from the places and from the queue."""
+        """Remove a connection from the places and from the queue."""
         self._unwatch(arrival)
         if arrival.deadline is not None:
             arrival.deadline.cancel()
@@ -301,7 +307,7 @@ class Admission:
             return
         except OSError:
             data = b""
-        unread = max(0, len(arrival.head) - 2)  # of the end of the head, two bytes may have come before
+        unread = max(0, len(arrival.head) - 2)  # the last two bytes may be the beginning of the head's end
         arrival.head += data
         arrival.pieces += 1
         if not data:
@@ -340,7 +346,7 @@ class Admission:
         self._take_turns()
 
     def _take_turns(self) -> None:
-        """Admits as many as the rate allows, one of each peer in turn."""
+        """Admit as many connections as the rate allows, one of each peer in turn."""
         if self._turn is not None:
             self._turn.cancel()
             self._turn = None
@@ -350,7 +356,7 @@ class Admission:
                 self._turn = self._loop.call_later(wait_s, self._take_turns)
                 return
             peer, queue = self._waiting.popitem(last=False)
-            self._waiting[peer] = queue  # the peer's next connection comes after all other peers'
+            self._waiting[peer] = queue  # the peer's next connection comes after those of all other peers
             arrival = queue[0]
             if arrival.is_gone():
                 self._drop(arrival)
@@ -364,7 +370,7 @@ class Admission:
         self._forget(arrival)
         try:
             stream = self._stream(arrival)
-        except (OSError, ValueError):  # it has gone away meanwhile
+        except (OSError, ValueError):  # the client has disconnected
             arrival.socket.close()
             return
         if stranger:

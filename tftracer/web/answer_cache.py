@@ -1,8 +1,8 @@
 """The answers about traces: each is computed once, encoded, and cached.
 
-Runs on the server's loop. The engine computes on worker threads, which wait for the helper process where there is one. Browsers
-that ask the same at the same time share one computation; a trace occupies at most one worker; a computation that has not begun
-is dropped when nobody waits for it any more.
+Runs on the server's loop. The engine computes on worker threads, which wait for the helper process if there is one. Simultaneous
+requests for the same answer share one computation; a trace occupies at most one worker; a computation that has not begun is
+dropped when nobody waits for it any more.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import IO, Any, TypeVar
 
 from tftracer.comparison.run_ops import RunTraces
-from tftracer.comparison.two_traces import Beside
+from tftracer.comparison.two_traces import OtherTotals
 from tftracer.contract.encoding import Body
 from tftracer.contract.session import TraceRecord
 from tftracer.engine.bounded_cache import BoundedCache
@@ -43,7 +43,7 @@ class Abandoned(Exception):
 
 
 class Computation:
-    """An answer that is being computed, and how many requests wait for it."""
+    """An answer that is being computed, and the number of requests that wait for it."""
 
     task: asyncio.Task[Body]
     waiting = 0
@@ -51,14 +51,14 @@ class Computation:
 
 @dataclass
 class TraceLock:
-    """Held while something is computed from one trace."""
+    """A lock that is held while something is computed from one trace."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     users: int = 0
 
 
 class AnswerCache:
-    """``engine``: by default the worker threads compute. ``instance``: identifies a session that has no id."""
+    """The cache. ``engine``: by default the worker threads compute. ``instance``: identifies a session that has no id."""
 
     def __init__(self, source: SessionSource, workers: WorkerThreads, engine: Engine | None = None, instance: str = "") -> None:
         self._source = source
@@ -75,33 +75,33 @@ class AnswerCache:
         return Loadable(lambda: self._source.trace_bytes(trace.id), self._source.trace_context(trace.id))
 
     def prepare(self) -> None:
-        """A browser has connected, so questions will come soon."""
+        """Prepare the engine for questions, because a browser has connected."""
         self._engine.start_in_background()
 
     def name(self, record: TraceRecord) -> TraceKey:
-        """The trace as the engine names it. From any thread; takes the session's lock."""
+        """Return the engine's key of a trace. From any thread; takes the session's lock."""
         return TraceKey.of(self._source.session()["id"] or self._instance, record)
 
     async def ask(self, trace: TraceKey, question: Question, answer_format: AnswerFormat) -> Body:
-        """The encoded answer. If all who wait are cancelled before the computation begins, it never does."""
+        """Return the encoded answer. The computation is dropped if all waiting requests are cancelled before it begins."""
         key = (trace, question.key, answer_format)
         while True:
             body = self._cache.get(key)
             if body is not None:
                 return body
-            with contextlib.suppress(Abandoned):  # by earlier requests, just as this one came
+            with contextlib.suppress(Abandoned):  # by earlier requests, just before this one
                 return await self._wait_for(key, question)
 
-    async def compare(self, first: TraceKey, second: TraceKey, by: str, beside: Beside, answer_format: AnswerFormat) -> Body:
-        """The encoded comparison of two traces. It is not cached."""
-        return await self._run(first, lambda: self._engine.compare(first, second, by, beside, answer_format))
+    async def compare(self, first: TraceKey, second: TraceKey, by: str, others: OtherTotals, answer_format: AnswerFormat) -> Body:
+        """Return the encoded comparison of two traces. It is not cached."""
+        return await self._run(first, lambda: self._engine.compare(first, second, by, others, answer_format))
 
     async def run_ops(self, run: RunTraces, by: str, answer_format: AnswerFormat) -> Body:
-        """The encoded table of ops over a run's traces. It is not cached; what each trace said is."""
+        """Return the encoded table of ops over a run's traces. It is not cached, but each trace's totals are."""
         return await asyncio.wrap_future(self._workers.submit(self._engine.run_ops, run, by, answer_format))
 
     async def export(self, trace: TraceKey, file_format: str, record: TraceRecord, others: EncodedOtherAnswers) -> IO[bytes]:
-        """The trace in another tool's format, as a temporary file positioned at its beginning."""
+        """Return the trace in another tool's format, as a temporary file positioned at its beginning."""
 
         def write() -> IO[bytes]:
             file: IO[bytes] = tempfile.SpooledTemporaryFile(EXPORT_BYTES)  # noqa: SIM115
@@ -112,9 +112,9 @@ class AnswerCache:
         return await self._run(trace, write)
 
     async def contents(self, trace: TraceKey) -> dict[str, Any]:
-        """What its record says of its contents. For a server without a helper: the questions that follow find the trace decoded.
+        """Return the fields of a trace's record that come from its contents, and leave the trace decoded for later questions.
 
-        A question that comes while the trace is decoded is answered before this one.
+        For a server without a helper. A question that arrives while the trace is decoded is answered first.
         """
         await self._run(trace, lambda: self._threads.decode(trace))
         return await self._run(trace, lambda: self._threads.contents(trace))
@@ -135,7 +135,7 @@ class AnswerCache:
         if key in self._computations and self._computations[key].task is task:
             del self._computations[key]
         if not task.cancelled():
-            task.exception()  # retrieved, or asyncio would log it if nobody waits any more
+            task.exception()  # otherwise asyncio would log it if nobody waits any more
 
     async def _compute(self, key: Key, question: Question, computation: Computation) -> Body:
         trace, _, answer_format = key
@@ -152,12 +152,12 @@ class AnswerCache:
     def _answer(self, trace: TraceKey, question: Question, answer_format: AnswerFormat) -> Body:
         body, headline = self._engine.ask(trace, question, answer_format)
         if headline:
-            with contextlib.suppress(TracerError):  # the trace may have been removed for a newer one
+            with contextlib.suppress(TracerError):  # the trace may have been replaced by a newer one
                 self._source.set_headline(trace.id, headline)
         return body
 
     async def _run(self, trace: TraceKey, work: Callable[[], V]) -> V:
-        """``work`` on a worker thread, while nothing else is computed from this trace."""
+        """Run ``work`` on a worker thread, while nothing else is computed from this trace."""
         held = self._locks.setdefault(trace, TraceLock())
         held.users += 1
         try:

@@ -1,7 +1,7 @@
 """The web server: its sockets, its services, and the thread with the event loop on which everything in web/ runs.
 
-``WebServer`` may be used from any thread; it reaches the loop by ``call_soon_threadsafe`` only. ``start`` raises errors; its
-caller keeps them from the training script.
+``WebServer`` may be used from any thread; it uses the loop only through ``call_soon_threadsafe``. ``start`` raises errors; its
+caller must not let them reach the training script.
 """
 
 from __future__ import annotations

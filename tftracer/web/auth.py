@@ -1,7 +1,7 @@
-"""Which tokens, cookies, host names and origins are valid. access_check.py applies this to requests.
+"""Checks tokens, cookies, host names and origins. access_check.py applies this to requests.
 
 A request is allowed if its ``Host`` is a name of this server (against DNS rebinding), its ``Origin`` is this server (against
-cross-site requests), and it carries the token or a login. Used on the server's loop only.
+cross-site requests), and it has the token or a login. Used only on the server's loop.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from tftracer.web.request_head import cookie_value, fields, query_token
 #: Host names of a loopback server, and of the local end of a tunnel.
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 WILDCARDS = frozenset({"", "0.0.0.0", "::"})
-#: The scheme of the Authorization header with which a process of the job announces itself; no browser sends it.
+#: The scheme of the Authorization header of a job's processes; browsers never send it.
 AGENT_SCHEME = "tftracer-agent"
 
 
 def choose_token(token: str | None) -> str:
-    """The given token, or that of the environment (TFTRACER_TOKEN), or a new one of 256 random bits.
+    """Return the given token, or that of the environment (TFTRACER_TOKEN), or a new one of 256 random bits.
 
-    TypeError, UsageError: a token that no header or URL can carry.
+    Raises TypeError or UsageError for a token that cannot be sent in a header or a URL.
     """
     if token is None:
         token = os.environ.get("TFTRACER_TOKEN", "").strip() or secrets.token_urlsafe(32)
@@ -38,9 +38,10 @@ def choose_token(token: str | None) -> str:
 
 
 def agent_credential(token: str, nonce: str) -> str:
-    """What a process of the job sends with its request, so that it need not wait among strangers: no more than a fast way in.
+    """Return the credential of a job's process, which only saves it from waiting in the queue of unauthenticated clients.
 
-    Who records it may use it again, and comes as far as a stranger does: its keys come from the greeting (job/wire/handshake.py).
+    An attacker who records and reuses it gets no more access than an unauthenticated client: the connection's keys come from the
+    greeting (job/wire/handshake.py).
     """
     return f"{nonce} {derive(token, f'agent {nonce}')}"
 
@@ -54,7 +55,7 @@ class Location:
 
     @classmethod
     def parse(cls, netloc: str) -> Location | None:
-        """None for an invalid one."""
+        """Parse a Host header; None if it is invalid."""
         if not netloc or any(c in netloc for c in "/\\@?# \t,"):
             return None
         try:
@@ -66,7 +67,7 @@ class Location:
 
     @classmethod
     def of_origin(cls, origin: str) -> Location | None:
-        """None for ``null`` and for schemes other than http and https."""
+        """Parse an Origin; None for ``null`` and for schemes other than http and https."""
         scheme, separator, netloc = origin.partition("://")
         return cls.parse(netloc) if separator and scheme in {"http", "https"} else None
 
@@ -82,7 +83,7 @@ class HostNames:
     """The host names and origins of this server."""
 
     def __init__(self, bound: str, hostname: str, public: str = "", allowed: str = "") -> None:
-        """bound: the address listened on; public: scheme and host of a reverse proxy; allowed: more names, with commas."""
+        """bound: the listening address; public: scheme and host of a reverse proxy; allowed: more names, separated by commas."""
         self._any_port = set(LOOPBACK_NAMES)
         self._exact: set[Location] = set()
         self._origins: set[Location] = set()
@@ -108,29 +109,29 @@ class HostNames:
             self._exact.add(location)
 
     def is_ours(self, host: str, own_address: str) -> bool:
-        """host: a Host header; own_address: this machine's end of the connection, which no foreign name can be."""
+        """Return whether a Host header names this server. own_address: this machine's end of the connection."""
         location = Location.parse(host)
         if location is None:
             return False
         return location.host in self._any_port or location in self._exact or location.host == own_address
 
     def is_same_origin(self, origin: str, host: str) -> bool:
-        """The port counts too: another server on the same machine is another user's.
+        """Return whether an Origin is this server.
 
-        The scheme does not: behind a proxy that ends TLS, the page's is https and this server's is http. Both headers
-        leave out the default port, so that equal ones are equal as they stand.
+        The port must be equal, because another server on the same machine may belong to another user. The scheme may differ:
+        behind a proxy that ends TLS, the page's is https and this server's is http. Both headers omit the default port.
         """
         theirs = Location.of_origin(origin)
         return theirs is not None and (theirs == Location.parse(host) or theirs in self._origins)
 
 
 class Access:
-    """The token, and what browsers that have shown it hold."""
+    """The token, and the cookies and keys of signed-in browsers."""
 
     def __init__(
         self, token: str, names: HostNames, port: int, path: str = "", secure: bool = False, logins: Logins | None = None
     ) -> None:
-        """port, path, secure: of this server, so that its cookie has a name of its own among the servers of a host."""
+        """port, path, secure: of this server; they make its cookie's name unique among the servers of a host."""
         self.token = token
         self.names = names
         self.path = path
@@ -142,12 +143,12 @@ class Access:
         return same(given, self.token)
 
     def is_agent(self, given: str) -> bool:
-        """Whether a process of the job sent this: a nonce, and what only the token makes of it."""
+        """Return whether a credential is a nonce with a value that only the token's owner can compute."""
         nonce, _, _ = given.partition(" ")
         return same(given, agent_credential(self.token, nonce))
 
     def has_credential(self, head: bytes) -> bool:
-        """Whether the raw head of a request has a valid token or cookie. For admission.py; requests are checked again later."""
+        """Return whether a request's raw head has a valid token or cookie. For admission.py; requests are checked again later."""
         token = query_token(head)
         if token is not None and self.is_token(token):
             return True
@@ -171,7 +172,7 @@ class Access:
 
 
 class TokenUrl(str):
-    """A URL with the token. What a notebook shows of it, and saves with its cell, is the repr, which has no token."""
+    """A URL with the token. Its repr, which a notebook shows and saves, has no token."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""Files: saving and loading a session, a trace in other tools' formats. All are streamed."""
+"""Handlers for files: saving and loading a session, a trace in other tools' formats. All are streamed."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ EXPORTS = {"chrome": Export(".json", "application/json"), "html": Export(".html"
 
 
 def file_name(*parts: object) -> str:
-    """A name that is valid in any file system and in a header."""
+    """Return a name that is valid in any file system and in a header."""
     return re.sub(r"[^A-Za-z0-9_.-]+", "_", "-".join(str(p) for p in parts if p != ""))[:150]
 
 
@@ -68,7 +68,7 @@ class Download(ApiHandler):
     accepts_links = True
 
     async def send_file(self, name: str, content_type: str, chunks: Iterator[bytes]) -> None:
-        first = await self.quickly(next, chunks, None)  # an error in the first piece can still be answered as such
+        first = await self.quickly(next, chunks, None)  # an error in the first piece can still be sent as an error
         self.set_header("Content-Type", content_type)
         self.set_header("Content-Disposition", f'attachment; filename="{name}"')
         try:
@@ -88,7 +88,7 @@ class Download(ApiHandler):
             chunk = await self.quickly(next, chunks, None)
 
     def break_off(self, problem: Exception) -> None:
-        """Closes the connection without the last chunk, so that the client notices that the file is incomplete."""
+        """Close the connection without the last chunk, so that the client notices that the file is incomplete."""
         expected = isinstance(problem, (TracerError, OSError))
         log.error("tftracer: a download broke off: %s", problem, exc_info=None if expected else problem)
         self.close_connection()
@@ -125,7 +125,7 @@ class SessionFileHandler(Download):
         self.send_json(loaded)
 
     def _name(self) -> str:
-        """The name of the user's file, as the page sends it."""
+        """Return the name of the user's file, which the page sends."""
         given = re.split(r"[/\\\\]", self.get_query_argument("name", ""))[-1]
         return "".join(c for c in given if c.isprintable())[:200] or "The uploaded file"
 
@@ -139,7 +139,7 @@ class SessionFileHandler(Download):
 
 
 def allow_upload(request: HTTPServerRequest) -> None:
-    """Raises the limits on a body's size and duration for this request."""
+    """Increase the limits on a body's size and duration for this request."""
     connection = request.connection
     connection.set_max_body_size(UPLOAD_BYTES)  # type: ignore[union-attr]
     connection.set_body_timeout(UPLOAD_S)  # type: ignore[union-attr]
@@ -157,14 +157,14 @@ class Upload:
         self._file: IO[bytes] | None = None
 
     def is_due(self, chunk: bytes) -> bool:
-        """Buffers the chunk; returns whether it is time to write."""
+        """Buffer a chunk; return whether it is time to write."""
         self.size += len(chunk)
         self._waiting.append(chunk)
         self._waiting_bytes += len(chunk)
         return self._waiting_bytes >= WRITE_BYTES
 
     def write(self) -> None:
-        """Writes what is buffered. An error is kept until the end of the body, when the client reads the answer."""
+        """Write the buffered chunks. An error is kept until the end of the body, when the client reads the answer."""
         waiting, self._waiting, self._waiting_bytes = self._waiting, [], 0
         if self._problem is not None:
             return
@@ -177,7 +177,7 @@ class Upload:
             self._problem = problem
 
     def load(self, source: SessionSource, name: str) -> object:
-        """``name``: the user's file name, for error messages in place of the temporary file's."""
+        """Load the file into the session. ``name``: the user's file name, for error messages."""
         self.write()
         if self._problem is not None or self._file is None:
             raise StorageError(
@@ -197,7 +197,7 @@ class Upload:
 
 
 def suffix_of(raw: bytes) -> str:
-    """The suffix of a file of a trace's own bytes: TensorFlow's tools know a profile by it."""
+    """Return the suffix for a file of a trace's bytes, by which TensorFlow's tools recognize a profile."""
     return ".xplane.pb" if is_xspace(raw) else ".pb"
 
 
@@ -226,7 +226,7 @@ class TraceFileHandler(TraceHandlerBase, Download):
             await self.send_file(name + export.suffix, export.content_type, pieces(file))
 
     async def export(self, trace: TraceKey, file_format: str, record: TraceRecord) -> IO[bytes]:
-        """The standalone page has the verdict and the roofline, which take something of the run's other traces."""
+        """Export a trace. The standalone page has the verdict and the roofline, which need the run's other traces."""
         analyses = OTHER_TRACES_NEEDED if file_format == "html" else ()
         answers = self.services.answers
         others = await other_answers(await self.others(trace, *analyses), answers)

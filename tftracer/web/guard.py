@@ -1,4 +1,4 @@
-"""The class that every handler derives from: it checks each request before its body is read, and answers errors as JSON.
+"""The base class of every handler: it checks each request before its body is read, and sends errors as JSON.
 
 Runs on the server's loop.
 """
@@ -31,7 +31,7 @@ BODY_BYTES = 1 << 16
 
 @web.stream_request_body
 class Guarded(AccessCheck):
-    """A handler behind all checks. Subclasses set the class attributes to say what they accept."""
+    """A handler behind all checks. Subclasses set class attributes that define what they accept."""
 
     services: Services
     body_limit = BODY_BYTES
@@ -84,12 +84,12 @@ class Guarded(AccessCheck):
         return None
 
     def json(self) -> dict[str, Any]:
-        """The body, a JSON object."""
+        """Return the body, which must be a JSON object."""
         if len(self.body) > self.body_limit:
             raise Refusal(413, "too_large", f"The body is too large; at most {self.body_limit} bytes are accepted here.")
         try:
             value = json.loads(self.body)
-            json.dumps(value, ensure_ascii=False).encode()  # half of a surrogate pair cannot be stored or sent
+            json.dumps(value, ensure_ascii=False).encode()  # lone surrogates cannot be stored or sent
         except (ValueError, RecursionError) as problem:
             raise Refusal(400, "bad_body", "The body is not JSON.") from problem
         if not isinstance(value, dict):
@@ -101,7 +101,7 @@ class Guarded(AccessCheck):
         self.write(dumps(value).encode())
 
     def send_error(self, status_code: int = 500, **kwargs: Any) -> None:
-        """A request that is cancelled has no answer: the server stops. Its client notices that."""
+        """Send nothing for a request that was cancelled because the server stops: its client notices that."""
         if isinstance(sys.exc_info()[1], asyncio.CancelledError):  # Tornado 6.6 does not pass it
             self.close_connection()
         else:
@@ -122,17 +122,17 @@ class Guarded(AccessCheck):
         self.send_json(body)
 
     def log_exception(self, typ: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None) -> None:
-        """Logs errors of the server, not those of clients. The URL's query is left out: it may hold the token."""
+        """Log errors of the server, not those of clients, without the URL's query, which may have the token."""
         if not isinstance(value, (web.HTTPError, errors.TracerError, StreamClosedError, asyncio.CancelledError)):
             exc_info = (typ, value, tb) if typ and value else None
             log.error("tftracer: %s %s failed", self.request.method, self.request.path, exc_info=exc_info)
 
     async def quickly(self, function: Callable[..., T], *arguments: Any) -> T:
-        """The result of a call that may wait for a lock or for the disk, and so has to run on a worker thread."""
+        """Run a function that may wait for a lock or for the disk on a worker thread, and return its result."""
         return await asyncio.wrap_future(self.services.workers.submit(function, *arguments))
 
     async def unless_gone(self, work: Awaitable[T]) -> T:
-        """The result. When the client disconnects first, the work is cancelled and the handler ends."""
+        """Return the result. If the client disconnects first, cancel the work and end the handler."""
         task = asyncio.ensure_future(work)
         self._work = task
         try:
@@ -143,7 +143,7 @@ class Guarded(AccessCheck):
             self._work = None
 
     def finish(self, chunk: str | bytes | dict[str, Any] | None = None) -> asyncio.Future[None]:
-        """Ends the connection after an answer to a stranger: the next request waits in the queue again (admission.py)."""
+        """End the connection of an unauthenticated client, so that its next request waits in the queue again (admission.py)."""
         if self.is_let_in or self.get_status() == 101:
             return super().finish(chunk)
         self.set_header("Connection", "close")

@@ -1,4 +1,4 @@
-"""The HTTP API's handlers, described in docs/http-api.rst. They check what they are given and pass it on to the session."""
+"""The HTTP API's handlers, described in docs/http-api.rst. They check their arguments and pass them on to the session."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ SIGNED_OUT = 4001  # close code of the WebSockets
 
 
 class ApiHandler(Guarded):
-    """What API handlers share: numbers in paths, and sending encoded bodies."""
+    """The base of API handlers: numbers in paths, and sending encoded bodies."""
 
     def number(self, text: str, what: str) -> int:
-        """A number in a path. An invalid one is answered like an unknown one."""
+        """Parse a number in a path. An invalid one gives the same answer as an unknown one."""
         if not (text.isascii() and text.isdigit() and len(text) <= ID_DIGITS):
             raise Refusal(404, "unknown", f"There is no {what} {text[:50]!r}: {what}s have numbers, from 1.")
         return int(text)
 
     def one_of(self, name: str, choices: Sequence[str]) -> str:
-        """An argument of the query, by default the first choice."""
+        """Return an argument of the query, by default the first choice."""
         given = self.get_query_argument(name, choices[0])
         if given not in choices:
             allowed = f"{', '.join(choices[:-1])} or {choices[-1]}"
@@ -51,7 +51,7 @@ class ApiHandler(Guarded):
         return accepted_encoding(self.request.headers.get("Accept-Encoding", ""))
 
     async def send_body(self, body: Body) -> None:
-        """Sends chunk by chunk, so that a slow client keeps only one in the socket's buffer."""
+        """Send chunk by chunk, so that only one is in the socket's buffer for a slow client."""
         self.set_header("Content-Type", body.content_type)
         self.set_header("Vary", "Accept, Accept-Encoding")
         if body.encoding:
@@ -65,7 +65,7 @@ class ApiHandler(Guarded):
             return
 
     async def send_encoded(self, ask: Callable[[], Mapping[str, Any]], packed: bool) -> None:
-        """Sends what the session answers, read on a worker thread: it takes the session's lock, and may read the disk."""
+        """Send the session's answer, which is read on a worker thread: it takes the session's lock, and may read the disk."""
         encoding = self.accepted_encoding()
         await self.services.rate_limit.answer()
         await self.send_body(await self.quickly(lambda: encode(ask(), packed, encoding)))
@@ -86,7 +86,7 @@ class SessionHandler(ApiHandler):
 
 
 class ReadHandler(ApiHandler):
-    """What one method of the session answers; the number in the path is its argument. ``packed``: None, as the client accepts."""
+    """Sends the answer of a method of the session; its argument is the number in the path. ``packed``: None: as accepted."""
 
     def initialize(self, services: Services, method: str, packed: bool | None = None) -> None:  # type: ignore[override]
         super().initialize(services)
@@ -153,7 +153,7 @@ class BookmarksHandler(ApiHandler):
 
 
 class LinkHandler(ApiHandler):
-    """A link for a download, which a browser starts without the page's key."""
+    """Creates a one-time link for a download, which a browser starts without the page's key."""
 
     def post(self, process: str = "") -> None:
         target = self.json().get("path")
@@ -165,7 +165,7 @@ class LinkHandler(ApiHandler):
 
 
 class SignOutHandler(ApiHandler):
-    """Signs out all browsers, including the one that asks. Scripts that send the token are not affected."""
+    """Signs out all browsers, including the one that sends the request. Scripts that send the token are not affected."""
 
     def post(self, process: str = "") -> None:
         self.services.access.logins.sign_out_all()

@@ -1,4 +1,4 @@
-"""The live WebSockets: one handler for each connected browser. live_feed.py decides what is sent, and when."""
+"""The live WebSockets: one handler per connected browser. live_feed.py decides what is sent, and when."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tftracer.web.guard import Guarded
 from tftracer.web.live_feed import MAX_BROWSERS
 from tftracer.web.refusal import Refusal
 
-MAX_WAITING = 50  # messages for one browser; then a snapshot replaces them
+MAX_WAITING = 50  # messages for one browser; beyond it a snapshot replaces them
 SEND_TIMEOUT_S = 60.0  # a browser that accepts nothing for this long is disconnected
 
 
@@ -29,13 +29,13 @@ class BrowserSocket(Guarded, WebSocketHandler):
         return SUBPROTOCOL if SUBPROTOCOL in subprotocols else None
 
     def get_compression_options(self) -> None:
-        """None: messages are small, and each browser's would be compressed separately."""
+        """Disable compression: messages are small, and would be compressed for each browser separately."""
 
     def open(self, *arguments: str, **named: str) -> None:
         self.services.sockets.add(self)
 
     def on_message(self, message: str | bytes) -> None:
-        """Ignored: browsers have nothing to say."""
+        """Ignore messages: browsers send none."""
 
     def on_close(self) -> None:
         self.services.sockets.discard(self)
@@ -73,7 +73,7 @@ class LiveHandler(BrowserSocket):
             self._sender.cancel()
 
     def send_snapshot(self) -> None:
-        """Replaces all waiting messages by a snapshot."""
+        """Replace all waiting messages by a snapshot."""
         self._waiting.clear()
         self._needs_snapshot = True
         self._start_sender()
@@ -95,7 +95,7 @@ class LiveHandler(BrowserSocket):
             self._sender = asyncio.ensure_future(self._send_waiting())
 
     async def _send_waiting(self) -> None:
-        """Until nothing waits. Changes that come while a snapshot is made are sent after it."""
+        """Send until no message waits. Changes that come while a snapshot is built are sent after it."""
         try:
             while self._needs_snapshot or self._waiting:
                 if self._needs_snapshot:

@@ -1,7 +1,7 @@
-"""The session's changes, sent to all connected browsers: a snapshot first, then at most ten messages a second.
+"""Sends the session's changes to all connected browsers: a snapshot first, then at most ten messages per second.
 
-A change may be published from any thread and only goes to the outbox. Everything else runs on the server's
-loop. Each message is serialized once for all browsers.
+A change may be published from any thread, which only puts it into the outbox. Everything else runs on the server's loop. Each
+message is serialized once for all browsers.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ PRIORITIES: tuple[Priority, ...] = ("urgent", "progress")
 
 MESSAGES_PER_S = 10
 PROGRESS_INTERVAL_S = 1 / 6
-#: A send to one browser holds the interpreter's lock for about 50 µs: at most 1% of a core for progress.
+#: A send to one browser holds the GIL for about 50 µs: progress takes at most 1% of a core.
 PROGRESS_SENDS_PER_S = 200
 URGENT = frozenset({"trace", "trace_removed", "session", "closing", "job", "job_changes"})
 TRACE_MESSAGES = frozenset({"trace", "trace_removed"})
-#: With more trace messages than this in the outbox (every step is traced), a snapshot replaces them.
+#: A snapshot replaces the trace messages in the outbox if there are more than this (every step is traced).
 MAX_TRACES = 20
 
 
 def subject_of(message: LiveMessage) -> str:
-    """What a message is about. A newer message replaces an older one about the same subject."""
+    """Return the subject of a message. A newer message replaces an older one about the same subject."""
     payload = cast("dict[str, Any]", message["payload"])
     if message["type"] in TRACE_MESSAGES:
         return f"trace {payload['id']}"
@@ -42,7 +42,7 @@ def subject_of(message: LiveMessage) -> str:
 
 
 def join_job_changes(older: JobChanges, newer: JobChanges) -> JobChanges:
-    """The changes of both messages; of two with the same id the newer one."""
+    """Join the changes of both messages; of two with the same id the newer one is used."""
     return {
         "processes": list({p["id"]: p for p in (*older["processes"], *newer["processes"])}.values()),
         "traces": list({t["id"]: t for t in (*older["traces"], *newer["traces"])}.values()),
@@ -50,16 +50,16 @@ def join_job_changes(older: JobChanges, newer: JobChanges) -> JobChanges:
 
 
 def join(older: LiveMessage | None, newer: LiveMessage) -> LiveMessage:
-    """The message that replaces both."""
+    """Return the message that replaces both."""
     if older is not None and older["type"] == "job_changes" and newer["type"] == "job_changes":
         return {"type": "job_changes", "payload": join_job_changes(older["payload"], newer["payload"])}
     return newer
 
 
 class Outbox:
-    """Messages to be sent, one for each subject: its size is bounded by the number of runs and traces. Thread-safe.
+    """The messages to send, one per subject, so that its size is limited by the number of runs and traces. Thread-safe.
 
-    *Urgent* messages are those that a user waits for (a trace, the session's state); *progress* counts up with each step.
+    A user waits for *urgent* messages (a trace, the session's state); *progress* messages come with each step.
     """
 
     def __init__(self) -> None:
@@ -75,10 +75,10 @@ class Outbox:
                 return
             if message["type"] == "job":  # includes the changes before it
                 messages.pop("job_changes", None)
-            messages[subject] = join(messages.get(subject), message)  # an older one's place in the queue is kept
+            messages[subject] = join(messages.get(subject), message)  # keeps the older message's position in the queue
 
     def _has_too_many_traces(self) -> bool:
-        """True until the next snapshot, which includes them all."""
+        """Return whether trace messages are dropped until the next snapshot, which includes them all."""
         urgent = self._messages["urgent"]
         waiting = [subject for subject, message in urgent.items() if message["type"] in TRACE_MESSAGES]
         if not self._needs_snapshot and len(waiting) >= MAX_TRACES:
@@ -88,13 +88,13 @@ class Outbox:
         return self._needs_snapshot
 
     def take_snapshot_request(self) -> bool:
-        """Whether a snapshot has to replace trace messages that were dropped; False the next time."""
+        """Return whether a snapshot must replace dropped trace messages, and reset this."""
         with self._lock:
             needed, self._needs_snapshot = self._needs_snapshot, False
             return needed
 
     def take(self, priority: Priority) -> LiveMessage | None:
-        """The oldest message."""
+        """Remove and return the oldest message of a priority."""
         messages = self._messages[priority]
         with self._lock:
             return messages.popitem(last=False)[1] if messages else None
@@ -110,7 +110,7 @@ class Outbox:
 
 
 class MessageRate:
-    """When the next message may be sent: never more than ten in a second, progress at even intervals."""
+    """Limits the rate of messages: at most ten per second, progress at even intervals."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -132,20 +132,20 @@ class MessageRate:
 
 
 TICK_S = 0.1
-SNAPSHOT_INTERVAL_S = 1.0  # between two that replace trace messages
-SENDS_AT_ONCE = 20  # between two turns of the loop
+SNAPSHOT_INTERVAL_S = 1.0  # between two snapshots that replace trace messages
+SENDS_AT_ONCE = 20  # per iteration of the event loop
 MAX_BROWSERS = 200
 
 
 class Browser(Protocol):
-    """A connected browser. None of these waits for it."""
+    """A connected browser. The methods do not wait for it."""
 
     def send_snapshot(self) -> None: ...
 
     def send(self, text: str) -> None: ...
 
     def send_last(self, text: str) -> None:
-        """Sends the message and disconnects."""
+        """Send the message and disconnect."""
 
 
 class LiveFeed:
@@ -162,7 +162,7 @@ class LiveFeed:
         self._snapshot: asyncio.Future[str] | None = None
         self._sender: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._wake_up: asyncio.Future[None] | None = None  # done: something urgent is in the outbox
+        self._wake_up: asyncio.Future[None] | None = None  # done when an urgent message is in the outbox
         self._unsubscribe: Callable[[], None] = lambda: None
 
     def start(self) -> None:
@@ -172,7 +172,7 @@ class LiveFeed:
         self._sender = asyncio.ensure_future(self._send_forever())
 
     def publish(self, message: LiveMessage) -> None:
-        """From any thread. Without browsers the message is dropped. A trace is sent without waiting for the next tick."""
+        """Publish a message, from any thread. Without browsers it is dropped. A trace does not wait for the next tick."""
         if self._browsers:
             self._outbox.put(message)
             if message["type"] == "trace" and self._loop is not None:
@@ -185,7 +185,7 @@ class LiveFeed:
 
     @property
     def has_browsers(self) -> bool:
-        """From any thread."""
+        """Whether any browser is connected. From any thread."""
         return bool(self._browsers)
 
     @property
@@ -202,13 +202,13 @@ class LiveFeed:
         self._browsers.discard(browser)
 
     def send_snapshots(self) -> None:
-        """To all browsers: the session was replaced, or trace messages were dropped."""
+        """Send a snapshot to all browsers, because the session was replaced or trace messages were dropped."""
         self._snapshot = None
         for browser in self._browsers:
             browser.send_snapshot()
 
     async def snapshot(self) -> str:
-        """The snapshot, serialized; the same one for all who ask within a tick."""
+        """Return the serialized snapshot, which is shared by all requests within a tick."""
         if self._snapshot is None:
             self._snapshot = asyncio.wrap_future(self._workers.submit(self._make_snapshot))
             asyncio.get_running_loop().call_later(TICK_S, self._forget, self._snapshot)
@@ -227,7 +227,7 @@ class LiveFeed:
         return dumps(message)
 
     async def stop(self, reason: Closing) -> None:
-        """Sends the reason to all browsers and disconnects them."""
+        """Send the reason to all browsers and disconnect them."""
         self._unsubscribe()
         if self._sender is not None:
             self._sender.cancel()
@@ -244,7 +244,7 @@ class LiveFeed:
             await self._send_due()
 
     async def _send_due(self) -> None:
-        """Sends what the rate allows now, urgent messages first."""
+        """Send the messages that the rate allows now, urgent ones first."""
         if not self._browsers:
             self._outbox.clear()
         self._send_requested_snapshot()
@@ -263,8 +263,8 @@ class LiveFeed:
             self.send_snapshots()
 
     async def _send(self, text: str) -> None:
-        self._snapshot = None  # it lacks this message, which browsers that connect later will not get
+        self._snapshot = None  # outdated: browsers that connect later will not get this message
         for position, browser in enumerate(list(self._browsers), 1):
             browser.send(text)
             if position % SENDS_AT_ONCE == 0:
-                await asyncio.sleep(0)  # the loop's poll releases the interpreter's lock
+                await asyncio.sleep(0)  # the event loop's poll releases the GIL

@@ -1,8 +1,8 @@
-"""What a signed-in browser holds: a cookie, a key that the page keeps, and links that work once. Used on the server's loop.
+"""The credentials of a signed-in browser: a cookie, a key in the page, and one-time links. Used on the server's loop.
 
-Browsers send a cookie to every port of a host, so other servers there get to see it. It opens the page's own files and nothing
-of the session: each request to the API shows the page's key, too. The page gets it once, in the fragment of the URL that a login
-leads to (browsers send no fragment), and keeps it in its local storage, which belongs to one port alone.
+Browsers send a cookie to every port of a host, so other servers there can read it. The cookie only gives access to the page's
+files: each API request must also have the page's key. The page gets the key once, in the fragment of the URL after the login
+(browsers do not send fragments), and keeps it in its local storage, which is separate for each port.
 """
 
 from __future__ import annotations
@@ -21,38 +21,38 @@ CODE_S = 3600.0
 
 
 def same(given: str, expected: str) -> bool:
-    """Compares in a time that does not tell how much of it was right."""
+    """Compare in constant time."""
     return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), expected.encode())
 
 
 def derive(token: str, purpose: str) -> str:
-    """What is made of the token for one purpose alone; it does not give the token away."""
+    """Derive a secret for one purpose from the token; the token cannot be computed from it."""
     digest = hmac.new(token.encode(), purpose.encode(), hashlib.sha256).digest()
     return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
 
 class Logins:
-    """The same for all browsers, made of the token, until all are signed out."""
+    """Cookie and key, which are the same for all browsers and derived from the token, until all are signed out."""
 
     def __init__(self, token: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._token = token
         self._generation = ""
         self._clock = clock
-        self._codes: dict[str, float] = {}  # their ends
+        self._codes: dict[str, float] = {}  # code -> its end
 
     def sign_out_all(self) -> None:
-        """Cookies and keys given out so far are worth nothing from now on, while this process runs."""
+        """Invalidate all cookies and keys that were issued so far."""
         self._generation = secrets.token_hex(16)
         self._codes.clear()
 
     def new_code(self) -> str:
-        """In place of the token in one URL: it signs one browser in, once, within CODE_S. May be called from any thread."""
+        """Return a code for a URL instead of the token: it signs in one browser, once, within CODE_S. From any thread."""
         code = secrets.token_urlsafe(32)
         self._codes[code] = self._clock() + CODE_S
         return code
 
     def use_code(self, given: str) -> bool:
-        """Whether this is such a code; it is none from now on."""
+        """Return whether a code is valid, and invalidate it."""
         return self._clock() < self._codes.pop(given, float("-inf"))
 
     @property
@@ -71,14 +71,14 @@ class Logins:
 
 
 class OneTimeLinks:
-    """Downloads that a browser starts carry no key: each is asked for first, and gets a link that works once."""
+    """One-time links for downloads: a browser cannot add the key to a download, so the page requests a link first."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._links: OrderedDict[str, tuple[str, float]] = OrderedDict()  # target and end, by code
+        self._links: OrderedDict[str, tuple[str, float]] = OrderedDict()  # code -> (target, end)
 
     def make(self, target: str) -> str:
-        """``target``: path and query of a download. Returns it with a code."""
+        """Add a code to ``target``, the path and query of a download."""
         code = secrets.token_urlsafe(32)
         self._links[code] = (target, self._clock() + LINK_S)
         while len(self._links) > LINKS:
@@ -86,7 +86,7 @@ class OneTimeLinks:
         return f"{target}{'&' if '?' in target else '?'}link={code}"
 
     def use(self, link: str) -> bool:
-        """Whether this is such a link; it is none from now on."""
+        """Return whether a link is valid, and invalidate it."""
         target, separator, code = link.rpartition("link=")
         kept, ends_at = self._links.pop(code, ("", 0.0))
         return bool(separator and kept) and target[:-1] == kept and self._clock() < ends_at

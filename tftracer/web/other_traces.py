@@ -20,12 +20,12 @@ from tftracer.web.answer_cache import AnswerCache
 #: The names in the totals of 10,000 ops take a megabyte and compress well.
 COMPRESSED = AnswerFormat(True, "zstd")
 
-#: At most so many traces of a run are read, of at most so many bytes in total: about 4 million nodes. ``LEAST_TRACES`` are read
-#: whatever their size.
+#: Limits of the traces of a run that are read: their number, and their bytes in total (about 4 million nodes). ``LEAST_TRACES``
+#: are read whatever their size.
 MAX_TRACES = 32
 MAX_BYTES = 1 << 30
 
-#: The other traces by which a trace is judged, by analysis.
+#: Analysis -> the other traces that it needs.
 OtherTraceKeys = dict[str, list[TraceKey]]
 
 
@@ -61,7 +61,7 @@ async def other_answers(traces: OtherTraceKeys, answers: AnswerCache) -> Encoded
 
 @dataclass(frozen=True)
 class RunTraceKeys:
-    """The traces of a run to read, the oldest first, and how many are not read."""
+    """The traces of a run to read, oldest first, and the numbers of those that are not read."""
 
     traces: dict[TraceKey, int | None]  # trace -> its step
     older: int  # readable traces beyond the limits

@@ -1,4 +1,4 @@
-"""The page, its files, and the login page. A stranger can load only the login page and its style sheet."""
+"""The page, its files, and the login page. An unauthenticated client can load only the login page and its style sheet."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ button { border-color: #1668c7; background: #1668c7; color: #fff; cursor: pointe
 :focus-visible { outline: 3px solid #7ab5ff; outline-offset: 1px; }
 .why { min-height: 1.5em; color: #c22; }
 """
-#: Browsers send no SameSite=Strict cookie when a link of another site leads here. A redirect from a page of this server does.
+#: Browsers send no SameSite=Strict cookie after a link on another site, but they do after a redirect by a page of this server.
 ONWARD = '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>tftracer</title>\
 <meta http-equiv="refresh" content="0; url={url}"></head><body></body></html>'
 YEAR = 365 * 24 * 3600
 
 
 class PageHandler(Guarded):
-    """A handler that answers with HTML: a stranger gets the login page instead of an error."""
+    """A handler that answers with HTML: an unauthenticated client gets the login page instead of an error."""
 
     needs_key = False  # these files are the same for everybody; all data comes from the API
 
@@ -74,20 +74,20 @@ class PageHandler(Guarded):
     def show_login(self, why: str) -> None:
         self.set_header("Content-Security-Policy", LOGIN_POLICY)
         self.set_header("Content-Type", "text/html; charset=utf-8")
-        self.set_header("Referrer-Policy", "same-origin")  # with none at all the form's Origin would be "null"
+        self.set_header("Referrer-Policy", "same-origin")  # without it the form's Origin would be "null"
         self.write(LOGIN.format(path=self.services.path, next=html.escape(self.login_next()), why=html.escape(why)))
 
     def login_next(self) -> str:
         return self.public_url()
 
     def sign_in(self) -> str:
-        """Gives the browser its cookie; returns the fragment that tells the page its key."""
+        """Set the browser's cookie; return the URL fragment with the page's key."""
         access = self.services.access
         self.set_header("Set-Cookie", access.cookie())
         return f"#key={access.logins.key}"
 
     def lead_on(self, fragment: str = "") -> None:
-        """Redirects to this page without the token, in a way that sends the cookie."""
+        """Redirect to this page without the token, in a way that makes the browser send the cookie."""
         url = self.public_url() + fragment
         if self.request.headers.get("Sec-Fetch-Site") == "cross-site":
             self.set_header("Content-Type", "text/html; charset=utf-8")
@@ -140,7 +140,7 @@ class AppHandler(PageHandler):
             file = self.services.static.index()
         if file.content_type.startswith("text/html"):
             self.set_header("Content-Security-Policy", PAGE_POLICY.format(host=self.request.host))
-            self.set_header("Referrer-Policy", "same-origin")  # with none at all the login form's Origin would be "null"
+            self.set_header("Referrer-Policy", "same-origin")  # without it the login form's Origin would be "null"
         self.send_file(file)
 
     def compute_etag(self) -> str | None:
@@ -154,13 +154,13 @@ class LoginHandler(PageHandler):
     body_limit = 1 << 13
 
     def check_token(self) -> None:
-        """No check here: the request's body holds the token."""
+        """Check nothing: the token is in the request's body."""
 
     def form(self) -> dict[str, str]:
         return dict(parse_qsl(self.body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=10))
 
     def login_next(self) -> str:
-        """The path to redirect to: one of this server, whatever the form contains."""
+        """Return the path to redirect to, always one of this server, whatever the form contains."""
         try:
             wanted = self.form().get("next", "") if self.body else self.get_query_argument("next", "")
         except ValueError:
@@ -169,7 +169,7 @@ class LoginHandler(PageHandler):
         return wanted if here else self.services.path + "/"
 
     def get(self) -> None:
-        """Shows the form. The page redirects here when its login has ended."""
+        """Show the form. The page redirects here when its login has ended."""
         self.refuse_stranger("This page needs the session's token.")
 
     def post(self) -> None:
@@ -184,7 +184,7 @@ class LoginHandler(PageHandler):
 
 
 def token_in(text: str) -> str:
-    """The token that was pasted into the form, alone or within a URL. ValueError for a query of too many fields."""
+    """Return the token from the form's text, which may be a URL. Raises ValueError for a query with too many fields."""
     query = text.strip().partition("#")[0].partition("?")[2]
     return dict(parse_qsl(query, max_num_fields=100)).get("token", "") or text.strip()
 

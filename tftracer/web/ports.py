@@ -55,7 +55,7 @@ def listen(port: int, ip: str) -> list[socket.socket]:
 def listening(family: int, kind: int, protocol: int, address: tuple[Any, ...]) -> socket.socket:
     listener = socket.socket(family, kind, protocol)
     try:
-        if os.name != "nt":  # elsewhere it only lets a port be used again at once; on Windows it would share the port
+        if os.name != "nt":  # on Windows it would share the port; elsewhere it only allows immediate reuse
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
             listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
@@ -76,7 +76,7 @@ def tls_context(certfile: str | None, keyfile: str | None) -> ssl.SSLContext | N
         return None
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     try:
-        context.load_cert_chain(certfile, keyfile, password="")  # without it, OpenSSL asks at the terminal
+        context.load_cert_chain(certfile, keyfile, password="")  # otherwise OpenSSL would ask at the terminal
     except (OSError, ValueError) as problem:
         raise PortError(
             f"The certificate {certfile} (key {keyfile or 'in it'}) cannot be used: {problem}. "

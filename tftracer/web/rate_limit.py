@@ -1,8 +1,8 @@
-"""Rate limits: the token bucket, and how fast the server answers while this process trains.
+"""Rate limits: the token bucket, and the limits of the server's answers while this process trains.
 
-An answer that is ready takes some 4 ms of Python in the training's own process, and a megabyte of a saved session some 2 ms: a
-client on the same machine that asked without end took 40 to 65% of a core, and its turns at the interpreter's lock with it.
-Runs on the server's loop.
+Sending a ready answer takes about 4 ms of Python in the training's process, and a megabyte of a saved session about 2 ms: a
+client on the same machine that sent requests without a pause took 40 to 65% of a core, and held the GIL accordingly. Runs on the
+server's loop.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from collections.abc import Callable
 from tftracer.session.source import SessionSource
 from tftracer.web.worker_threads import WorkerThreads
 
-#: Opening a trace takes some ten answers.
+#: Opening a trace takes about ten answers.
 ANSWERS_PER_S, ANSWER_BURST = 10, 100
-#: Half of what a network of 1 Gbit/s takes; at 100 MB/s a saving cost the training 2.4% of its median step.
+#: Half of a 1 Gbit/s network; at 100 MB/s saving a session cost the training 2.4% of its median step.
 BYTES_PER_S, BYTE_BURST = 60e6, 32e6
 SHORTEST_WAIT_S = 0.001  # a shorter one is not worth its timer
 
@@ -32,18 +32,18 @@ class TokenBucket:
         self._filled_at = clock()
 
     def spend(self, amount: float = 1) -> float:
-        """Takes this much, into debt where there is not enough; returns the seconds until the debt is paid."""
+        """Take this amount, going into debt if necessary; return the seconds until the debt is paid."""
         self._fill()
         self._level -= amount
         return self._seconds_until(0)
 
     def wait_s(self) -> float:
-        """Seconds until 1 is there; 0: now."""
+        """Return the seconds until 1 is available; 0: now."""
         self._fill()
         return self._seconds_until(1)
 
     def refund(self) -> None:
-        """Gives back 1 that was spent."""
+        """Return 1 that was spent."""
         self._level = min(self._level + 1, self._burst)
 
     def reset(self) -> None:
@@ -60,7 +60,7 @@ class TokenBucket:
 
 
 class RateLimit:
-    """Of one server's answers and downloads. Nothing waits in a process that does not train: there, nobody is disturbed."""
+    """Limits a server's answers and downloads, but only in a process that trains."""
 
     def __init__(self, source: SessionSource, quick: WorkerThreads) -> None:
         self._source = source
@@ -69,11 +69,11 @@ class RateLimit:
         self._bytes = TokenBucket(BYTES_PER_S, BYTE_BURST)
 
     async def answer(self) -> None:
-        """Before each answer."""
+        """Wait before an answer."""
         await self._wait(self._answers, 1)
 
     async def send(self, size: int) -> None:
-        """Before each piece of a download."""
+        """Wait before a piece of a download."""
         await self._wait(self._bytes, size)
 
     async def _wait(self, bucket: TokenBucket, amount: float) -> None:

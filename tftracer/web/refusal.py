@@ -1,4 +1,4 @@
-"""Errors as HTTP answers: which status and code each has, and what its message says."""
+"""Maps errors to HTTP answers: status, code and message."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tornado import web
 
 from tftracer import errors
 
-#: The status and code of each error; the first class that matches counts.
+#: The status and code of each error; the first matching class counts.
 STATUS: list[tuple[type[errors.TracerError], int, str]] = [
     (errors.UnknownError, 404, "unknown"),
     (errors.UnsupportedError, 409, "unsupported"),
@@ -18,7 +18,7 @@ STATUS: list[tuple[type[errors.TracerError], int, str]] = [
 
 
 class Refusal(web.HTTPError):
-    """A request that is answered with an error, with the code and message that docs/http-api.rst lists."""
+    """An error answer to a request, with a code and message that docs/http-api.rst lists."""
 
     def __init__(self, status: int, code: str, message: str, headers: dict[str, str] | None = None) -> None:
         super().__init__(status)
@@ -28,7 +28,7 @@ class Refusal(web.HTTPError):
 
 
 def describe(problem: BaseException | None, status: int) -> tuple[int, str, str]:
-    """Status, code and message of an error."""
+    """Return status, code and message of an error."""
     if isinstance(problem, Refusal):
         return status, problem.code, problem.message
     if isinstance(problem, errors.TracerError):

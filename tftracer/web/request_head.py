@@ -1,7 +1,7 @@
-"""What the raw head of a request shows, read without parsing it. For admission.py, which does this for every connection.
+"""Reads values from the raw head of a request without parsing it, for admission.py, which does this for every connection.
 
-Anyone who reaches the port sends such heads, up to 64 kB of any bytes, and Python's lock is held meanwhile. So there are no
-patterns here: bytes are found and compared, each a fixed number of times.
+Anyone who can reach the port may send heads of up to 64 kB of any bytes, and the GIL is held meanwhile. So regular expressions
+are not used: bytes are searched and compared, each a fixed number of times.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ TOKEN_BYTES = 4096
 
 
 def ends(head: bytes, start: int = 0) -> bool:
-    """Whether a blank line ends the head, at or after ``start``."""
+    """Return whether a blank line ends the head, at or after ``start``."""
     return head.find(b"\n\r\n", start) >= 0 or head.find(b"\n\n", start) >= 0
 
 
 def fields(head: bytes, name: bytes) -> Iterator[str]:
-    """The values of the header lines of this name, which is in lower case."""
+    """Yield the values of the header lines with this name, which is in lower case."""
     lower = head.lower()
     end = min((at for at in (lower.find(b"\n\r\n"), lower.find(b"\n\n")) if at >= 0), default=len(head))
     line = b"\n" + name + b":"
@@ -32,7 +32,7 @@ def fields(head: bytes, name: bytes) -> Iterator[str]:
 
 
 def query_token(head: bytes) -> str | None:
-    """The last ``token`` in the URL's query."""
+    """Return the last ``token`` in the URL's query."""
     _, _, rest = head.partition(b"\n")[0].partition(b" ")
     query = b"&" + rest.partition(b" ")[0].partition(b"?")[2]
     _, found, value = query.rpartition(b"&token=")
@@ -41,7 +41,7 @@ def query_token(head: bytes) -> str | None:
 
 
 def cookie_value(header: str, name: str) -> str | None:
-    """The first cookie of this name. Not by Tornado's parser, which drops all cookies if another server's is malformed."""
+    """Return the first cookie with this name. Tornado's parser would drop all cookies if another server's is malformed."""
     start = header.find(f"{name}=")
     while start >= 0:
         if not start or header[start - 1] in "; \t":

@@ -1,4 +1,4 @@
-"""Every route of this server, in one table. Those of a job's hub are in job/routes.py and stand between these two."""
+"""All routes of this server. Those of a job's hub (job/routes.py) come between ``API`` and ``PAGES``."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from tftracer.web import downloads, handlers, pages, trace_handlers
 from tftracer.web.guard import Guarded
 from tftracer.web.live import LiveHandler
 
-#: Pattern, handler, and what the handler is initialized with beside the services.
+#: Pattern, handler, and the handler's arguments other than the services.
 Route = tuple[str, type[Guarded], dict[str, Any]]
 
 
 def path_of(analysis: Analysis) -> str:
-    """The pattern of its path, behind the folder of the traces."""
+    """Return the pattern of an analysis's path below the traces."""
     return f"(?P<trace>[^/]+)/{analysis.path.replace('{index}', '(?P<index>[^/]+)')}"
 
 
@@ -43,7 +43,7 @@ API: list[Route] = [
     (r"/api/shutdown", handlers.ShutdownHandler, {}),
     (r"/api/live", LiveHandler, {}),
 ]
-#: The last ones answer for everything else.
+#: The last routes match everything else.
 PAGES: list[Route] = [
     (r"/api(?:/.*)?", handlers.UnknownRoute, {}),
     (r"/login", pages.LoginHandler, {}),

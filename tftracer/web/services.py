@@ -1,4 +1,4 @@
-"""What the handlers of one server work with. app.py makes it."""
+"""The services that a server's handlers use. app.py creates them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page's files in tftracer/static, as the front-end build wrote them. Read on demand and compressed once."""
+"""The page's files in tftracer/static, which the front-end build wrote. They are read on demand and compressed once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent / "static"
-#: Not from the operating system's table, which may give text/plain for scripts; nosniff would block them.
+#: Not from the operating system's table, which may have text/plain for scripts: nosniff would block them.
 TYPES = {
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
@@ -22,7 +22,7 @@ TYPES = {
     ".png": "image/png",
     ".ico": "image/x-icon",
 }
-HASH_CHARS = 8  # the least that a build puts behind a dash into the name of a file
+HASH_CHARS = 8  # minimum length of the hash after a dash in the name of a built file
 COMPRESSED = {".html", ".js", ".css", ".svg", ".json"}
 NOT_BUILT = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>tftracer</title></head>
 <body><h1>The page is not built</h1>
@@ -36,7 +36,7 @@ class File:
     data: bytes
     gzipped: bytes  # b"" for small or incompressible files
     tag: str
-    hashed: bool  # the name contains a hash of the content, so it may be cached forever
+    hashed: bool  # the name contains a hash of the content, so the file may be cached for ever
 
 
 def gzipped(data: bytes) -> bytes:
@@ -45,14 +45,14 @@ def gzipped(data: bytes) -> bytes:
 
 
 def with_base(page: bytes, path: str) -> bytes:
-    """index.html with ``<base href>`` set, so that its relative links work on every route and behind a prefix."""
+    """Set ``<base href>`` in index.html, so that its relative links work on every route and behind a prefix."""
     text = re.sub(r"<base\b[^<>]*>", "", page.decode("utf-8"), count=1)
     base = f'<base href="{html.escape(path)}/">'
     return re.sub(r"<head[^<>]*>", lambda head: head.group() + base, text, count=1).encode()
 
 
 class Static:
-    """Files below one folder; none outside it, whatever a path says."""
+    """The files below one folder, and never a file outside it."""
 
     def __init__(self, path: str = "", root: Path = ROOT) -> None:
         self._path = path
@@ -63,7 +63,7 @@ class Static:
         return self.file("index.html") or self._make("index.html", NOT_BUILT.encode())
 
     def file(self, name: str) -> File | None:
-        """None if there is no such file. A file that a build has changed is read again."""
+        """Return a file; None if it does not exist. A file that a build has changed is read again."""
         try:
             path = (self._root / name).resolve()
             if self._root not in path.parents or not path.is_file():
@@ -73,7 +73,7 @@ class Static:
             if key not in self._files:
                 self._files[key] = self._make(name, path.read_bytes())
             return self._files[key]
-        except (OSError, ValueError):  # a NUL, a name too long
+        except (OSError, ValueError):  # a NUL, or a name that is too long
             return None
 
     def _make(self, name: str, data: bytes) -> File:

@@ -1,4 +1,4 @@
-"""Handlers that answer about a trace: one for all analyses of ``contract/analyses.py``, one for comparisons."""
+"""Handlers for traces: one for all analyses of ``contract/analyses.py``, one for comparisons, one for ops over a run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from tftracer.comparison.run_ops import RunTraces
 from tftracer.comparison.run_steps import step_times_in_words
-from tftracer.comparison.two_traces import MOST_OF_ONE_RUN, MOST_TRACES, Beside
+from tftracer.comparison.two_traces import MOST_OF_ONE_RUN, MOST_TRACES, OtherTotals
 from tftracer.contract.analyses import GROUPINGS, MEASURES, OTHER_TRACES_NEEDED, Analysis, Parameter
 from tftracer.contract.encoding import Body
 from tftracer.contract.session import TraceRecord
@@ -37,10 +37,10 @@ MAX_DEPTH = 5
 
 
 class TraceHandlerBase(ApiHandler):
-    """Something about one trace or two."""
+    """The base of handlers for one or two traces."""
 
     async def find_trace(self, number: str) -> TraceKey:
-        """The trace of this number, as the engine names it. Refuses one that is unknown or broken."""
+        """Return the engine's key of the trace with this number. Refuses an unknown or broken trace."""
         trace_id = self.number(number, "trace")
         source, answers = self.services.source, self.services.answers
 
@@ -55,7 +55,7 @@ class TraceHandlerBase(ApiHandler):
         return trace
 
     async def others(self, trace: TraceKey, *analyses: str) -> OtherTraceKeys:
-        """The other traces by which these analyses judge a trace."""
+        """Return the other traces that these analyses of a trace need."""
         with_others = [analysis for analysis in analyses if analysis in OTHER_TRACES_NEEDED]
         if not with_others:
             return {}
@@ -63,8 +63,10 @@ class TraceHandlerBase(ApiHandler):
 
 
 class AnswerHandler(TraceHandlerBase):
-    """Sends answers. A trace never changes, so a client may keep an answer and ask whether its tag is still right. Of a verdict
-    the tag changes with the lines that it names, of a verdict and a roofline with the run's other traces."""
+    """Sends answers with ETags. A trace never changes, so clients may cache its answers.
+
+    The tag of a verdict changes with the results of the watch, the tags of a verdict and a roofline with the run's other traces.
+    """
 
     always_msgpack = False
 
@@ -75,7 +77,7 @@ class AnswerHandler(TraceHandlerBase):
         return AnswerFormat(self.always_msgpack or self.wants_msgpack(), self.accepted_encoding())
 
     def is_cached(self, question: str) -> bool:
-        """Whether the client has this answer. The tag differs with the session and with the version that computes the answer."""
+        """Return whether the client has this answer. The tag depends on the session and on tftracer's version."""
         text = f"{__version__} {self.format().packed} {question}"
         tag = f'"{hashlib.sha256(text.encode()).hexdigest()[:32]}"'
         self.set_header("Cache-Control", "private, no-cache")
@@ -109,7 +111,7 @@ class AnalysisArguments(ApiHandler):
             return self.number(index, "node")
         if name == "depth":
             return self._depth()
-        return self.is_packed()  # with_slack: JSON has no word for columns
+        return self.is_packed()  # with_slack: JSON has no columns
 
     def _depth(self) -> int:
         text = self.get_query_argument("depth", "1")
@@ -119,7 +121,7 @@ class AnalysisArguments(ApiHandler):
 
 
 class AnalysisHandler(AnalysisArguments, AnswerHandler):
-    """Any one analysis of a trace."""
+    """Answers with one analysis of a trace."""
 
     def initialize(self, services: Services, analysis: Analysis) -> None:  # type: ignore[override]
         super().initialize(services)
@@ -137,32 +139,32 @@ class AnalysisHandler(AnalysisArguments, AnswerHandler):
             await self.send_answer(self.ask(key, question, others))
 
     async def ask(self, trace: TraceKey, question: Question, others: OtherTraceKeys) -> Body:
-        """``others``: traces of the same run, by which this one is judged."""
+        """``others``: traces of the same run that the analysis needs."""
         answers = self.services.answers
         other_replies = (await other_answers(others, answers)).get(question.name)
         whole_question = Question(question.name, {**question.arguments, "others": other_replies}) if other_replies else question
         return await answers.ask(trace, whole_question, self.format())
 
     def with_watched(self, question: Question, trace: TraceKey) -> Question:
-        """What the watch knows may come after the trace: then it is another answer."""
+        """Add the results of the watch, which may arrive after the trace and change the answer."""
         watched = self.services.source.trace_context(trace.id).watched
         return Question(question.name, {**question.arguments, "watched": watched})
 
 
 class CompareHandler(AnswerHandler):
-    """Two traces beside each other, judged by the other traces of their runs."""
+    """Compares two traces, with the help of the other traces of their runs."""
 
     async def get(self) -> None:
         by = self.one_of("by", GROUPINGS)
         first, second = [await self.find_trace(self.get_query_argument(name, "")) for name in ("a", "b")]
         source, answers = self.services.source, self.services.answers
-        runs = await self.quickly(lambda: runs_beside(source, answers.name, first.id, second.id))
+        runs = await self.quickly(lambda: other_run_traces(source, answers.name, first.id, second.id))
         if not self.is_cached(f"{first.tag} {second.tag} {runs.tag} compare?by={by}"):
             await self.send_answer(self.compare(first, second, by, runs))
 
-    async def compare(self, first: TraceKey, second: TraceKey, by: str, runs: RunsBeside) -> Body:
+    async def compare(self, first: TraceKey, second: TraceKey, by: str, runs: OtherRunTraces) -> Body:
         answers = self.services.answers
-        return await answers.compare(first, second, by, await ask_beside(runs, (first, second), by, answers), self.format())
+        return await answers.compare(first, second, by, await other_totals(runs, (first, second), by, answers), self.format())
 
 
 class RunOpsHandler(AnswerHandler):
@@ -177,7 +179,7 @@ class RunOpsHandler(AnswerHandler):
             await self.send_answer(self.ask(traces, by))
 
     async def ask(self, traces: RunTraceKeys, by: str) -> Body:
-        """Traces that cannot be read, or that were removed in the meantime, are counted."""
+        """Compute the table. Traces that cannot be read, or that were removed meanwhile, are counted."""
         answers = self.services.answers
         question = Question("op_totals", {"by": by, "with_flops": True})
         bodies = await ask_each(list(traces.traces), question, answers)
@@ -187,8 +189,8 @@ class RunOpsHandler(AnswerHandler):
 
 
 @dataclass(frozen=True)
-class RunsBeside:
-    """``a``, ``b``: the newest other traces of each run; of one run all are in ``a``."""
+class OtherRunTraces:
+    """The newest other traces of the runs of ``a`` and ``b``; if both are of one run, all are in ``a``."""
 
     a: list[TraceKey]
     b: list[TraceKey]
@@ -199,13 +201,13 @@ class RunsBeside:
 
     @property
     def tag(self) -> str:
-        """Differs where the comparison may."""
+        """Return a text that changes whenever the comparison may change."""
         tags = " ".join(trace.tag for trace in (*self.a, *self.b))
         return f"{tags} {self.same_run} {self.older} {self.broken} {self.step_times}"
 
 
-def runs_beside(source: SessionSource, name: Callable[[TraceRecord], TraceKey], first: int, second: int) -> RunsBeside:
-    """From any thread; takes the session's lock, and may read the disk. ``UnknownError``: a trace is there no more."""
+def other_run_traces(source: SessionSource, name: Callable[[TraceRecord], TraceKey], first: int, second: int) -> OtherRunTraces:
+    """Find the other traces. From any thread; takes the session's lock, and may read the disk. UnknownError: a trace is gone."""
     runs = [source.run(source.trace_record(number)["run_id"]) for number in (first, second)]
     same_run = runs[0]["id"] == runs[1]["id"]
     a, b = (
@@ -217,7 +219,7 @@ def runs_beside(source: SessionSource, name: Callable[[TraceRecord], TraceKey], 
     usable, newest = zip(*(newest_readable(side, MOST_OF_ONE_RUN if same_run else MOST_TRACES) for side in (a, b)))
     read = [newest_that_fit(side, MAX_BYTES, MOST_TRACES) for side in newest]
     times = "" if same_run else step_times_in_words(*(source.step_times(run["id"]) for run in runs))
-    return RunsBeside(
+    return OtherRunTraces(
         [name(record) for record in read[0]],
         [name(record) for record in read[1]],
         same_run,
@@ -227,12 +229,14 @@ def runs_beside(source: SessionSource, name: Callable[[TraceRecord], TraceKey], 
     )
 
 
-async def ask_beside(runs: RunsBeside, compared: tuple[TraceKey, TraceKey], by: str, answers: AnswerCache) -> Beside:
-    """Their totals, and when they and the ``compared`` traces were recorded. Traces that cannot be read, or that were removed in
-    the meantime, are counted."""
+async def other_totals(runs: OtherRunTraces, compared: tuple[TraceKey, TraceKey], by: str, answers: AnswerCache) -> OtherTotals:
+    """Return the other traces' totals, and when they and the ``compared`` traces were recorded.
+
+    Traces that cannot be read, or that were removed meanwhile, are counted.
+    """
     question = Question("op_totals", {"by": by})
     a, b = [await ask_each(traces, question, answers) for traces in (runs.a, runs.b)]
     unreadable = runs.broken + len(runs.a) + len(runs.b) - len(a) - len(b)
     totals_a, totals_b = ([body for _, body in side] for side in (a, b))
     started = [[own.started_at, *(trace.started_at for trace, _ in side)] for own, side in zip(compared, (a, b))]
-    return Beside(totals_a, totals_b, runs.same_run, runs.older, unreadable, runs.step_times, *started)
+    return OtherTotals(totals_a, totals_b, runs.same_run, runs.older, unreadable, runs.step_times, *started)

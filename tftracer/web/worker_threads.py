@@ -1,6 +1,6 @@
-"""Worker threads for work that blocks: analyses, disk access, compression.
+"""Worker threads for blocking work: analyses, disk access, compression.
 
-They are daemon threads, so the end of a script does not wait for an unfinished analysis.
+They are daemon threads, so that a script's exit does not wait for an unfinished analysis.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Job = tuple["Future[Any]", Callable[[], Any]]
 
 
 def lower_priority(nice: int) -> None:
-    """Lowers the priority of the calling thread only: Linux has a nice value for each thread."""
+    """Lower the priority of the calling thread only: Linux has a nice value per thread."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), nice)
@@ -37,7 +37,7 @@ class WorkerThreads:
             thread.start()
 
     def submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
-        """Once the threads are stopped, the future is a cancelled one. On the thread that stops them."""
+        """Submit a function. After ``stop`` the future is cancelled. Call it on the thread that stops the workers."""
         future: Future[T] = Future()
         if self._stopped:
             future.cancel()
@@ -46,7 +46,7 @@ class WorkerThreads:
         return future
 
     def stop(self) -> None:
-        """Ends each thread after its current job. Waiting jobs are cancelled."""
+        """End each thread after its current job. Waiting jobs are cancelled."""
         self._stopped = True
         with contextlib.suppress(queue.Empty):
             while True:
@@ -63,7 +63,7 @@ class WorkerThreads:
             if job is None:
                 return
             self._do(*job)
-            del job  # it refers to its result, which may be large
+            del job  # its result may be large
 
     @staticmethod
     def _do(future: Future[Any], function: Callable[[], Any]) -> None:
