@@ -31,16 +31,16 @@ class OtherTracesNeeded(NamedTuple):
 
 
 class Analysis(NamedTuple):
-    """A method of ``trace.answers.Answers``, and where its answer is found."""
+    """A method of ``trace.answers.Answers``, and the path of its answer."""
 
     name: str  # of the method
     path: str  # under /api/traces/ID/; {index} stands for a node's number
     message: type  # of the answer
     parameters: tuple[Parameter, ...] = ()
-    packed: bool = False  # has columns: msgpack whatever the client accepts
+    packed: bool = False  # has columns: always sent as msgpack
     of_job: bool = False  # also available for a job's merged trace, under /api/job/traces/ID/
     groupings: tuple[str, ...] = GROUPINGS  # the values of ``by``
-    needs_watch: bool = False  # uses results of the watch over slow steps, which may come after the trace
+    needs_watch: bool = False  # uses results of the watch over slow steps, which may arrive after the trace
     others: OtherTracesNeeded | None = None  # given to the method as its argument ``others``
     standalone_rows: int = 0  # number of rows in a standalone page (the method's argument ``most``); 0: all
 

@@ -1,4 +1,4 @@
-"""What every message is made of: columns, strings, errors and findings."""
+"""The parts of messages: columns, strings, errors and findings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Column(TypedDict):
 
 
 class Strings(TypedDict):
-    """Distinct strings as one UTF-8 blob; string i lies at offsets[i] : offsets[i + 1]."""
+    """Distinct strings as one UTF-8 blob; string i is at offsets[i] : offsets[i + 1]."""
 
     data: bytes
     offsets: Column

@@ -1,4 +1,4 @@
-"""A job of several processes, the steps traced on all of them, and what was found in these."""
+"""A job of several processes, the steps traced on all of them, and their analyses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Process(TypedDict):
     host: str
     pid: int
     place: LauncherInfo
-    clock: str  # the same for processes that one machine's clock times; "": not known
+    clock: str  # the same for processes that use one machine's clock; "": not known
     state: Literal["alive", "ended", "lost"]
     url: str  # of its own page, reachable through the hub: "/job/processes/ID/"
     steps: int
@@ -25,9 +25,9 @@ class Process(TypedDict):
     between_steps_s: float | None  # median time between two steps, mean over its runs by their steps; None: not known
     last_seen_at: float
     traces: int
-    slow_steps: int | None  # that were caught; None: it does not tell
-    slow_text: str  # the first thing to know of them; "" where there are none
-    time_s: dict[LedgerKind, float]  # where its wall time went, in parts that add up to it; empty: it does not tell
+    slow_steps: int | None  # number of slow steps; None: not known
+    slow_text: str  # the most important sentence about them; "" if there are none
+    time_s: dict[LedgerKind, float]  # parts of its wall time, which add up to it; empty: not known
     problem: str
 
 
@@ -55,7 +55,7 @@ class Job(TypedDict):
 
 
 class JobChanges(TypedDict):
-    """What changed since the last message about the job, in place of what has the same id."""
+    """Changes since the last message about the job; an entry replaces the one with the same id."""
 
     processes: list[Process]  # known ones
     traces: list[JobTrace]  # known ones, then new ones
@@ -68,7 +68,7 @@ class JobTraceRequest(TypedDict, total=False):
 
 class ClockOffset(TypedDict):
     process: str
-    offset_ns: float | None  # None, like the next two: nothing ties this clock to the first process's
+    offset_ns: float | None  # None, like the next two: the offset from the first process's clock is not known
     drift_ppm: float | None
     uncertainty_ns: float | None
     matches: int
@@ -77,17 +77,17 @@ class ClockOffset(TypedDict):
 class CollectiveRow(TypedDict):
     name: str
     op: str
-    bytes: float | None  # of its result on a rank; None: the trace does not say
-    last: str  # the process that came last
+    bytes: float | None  # of its result on a rank; None: not known
+    last: str  # the process that arrived last
     spread_ns: float  # first to last arrival
     waited_ns: dict[str, float]
 
 
 class Straggler(TypedDict):
     process: str
-    waited_for_ns: float  # mean time that each of the others lost waiting for it
-    waiting_ns: float  # that it lost itself, waiting for others
-    slower_by_ns: float  # without collectives: its step's length beyond the others' median
+    waited_for_ns: float  # mean time for which the others waited for it
+    waiting_ns: float  # time for which it waited for others
+    slower_by_ns: float  # without collectives: by how much its step is longer than the others' median
     cause: Literal["compute", "input", "communication", "none", "uncertain"]
     text: str
     compute_ns: float
@@ -98,7 +98,7 @@ class Straggler(TypedDict):
 class JobTensor(Transfer):
     """A transfer between processes of a job."""
 
-    waited_ns: float  # of its time: the process that received it computed nothing
+    waited_ns: float  # part of its time in which the receiving process computed nothing
 
 
 class JobAnalysis(TypedDict):

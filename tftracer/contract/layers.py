@@ -1,4 +1,4 @@
-"""Where in the model a step's time and memory lie."""
+"""A step's time and memory by layers of the model."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ LayerPhase = Literal["forward", "backward", "optimizer", "communication", "input
 
 
 class Layer(TypedDict):
-    """A name scope of the model, what lies in none, or scopes that were folded together."""
+    """A name scope of the model, ops in no scope, or scopes that were folded together."""
 
-    parent: int  # position in ``layers`` of what it lies in, -1: nothing
+    parent: int  # position of its parent in ``layers``, -1: none
     name: str  # the last part of the scope
-    # input: the input pipeline; none: other ops in no layer, by what they are; others: scopes that have no entry of their own
+    # input: the input pipeline; none: other ops in no layer, by op type or optimizer; others: scopes without an entry of their
+    # own
     kind: Literal["layer", "input", "none", "others"]
-    folded: int  # of others: how many scopes
-    own: list[float]  # for each of ``phases``, without the layers in it: ns, or bytes
-    node: int  # the longest execution of its own, or the largest piece of memory; -1: none
+    folded: int  # kind "others": number of scopes
+    own: list[float]  # for each of ``phases``, without its child layers: ns, or bytes
+    node: int  # the longest execution, or the largest piece of memory, without its child layers; -1: none
 
 
 class Layers(TypedDict):
-    """Where in the model the time of a step lies, or its memory at the peak (``of``)."""
+    """The time of a step, or its memory at the peak (``of``), by layers of the model."""
 
     of: Literal["time", "memory"]
     phases: list[LayerPhase]  # of ``own``

@@ -10,7 +10,7 @@ from tftracer.contract.session import Run, RunWithoutTraces, Session, TraceRecor
 
 
 class Snapshot(TypedDict):
-    """The first message of a connection; what follows are changes to it."""
+    """The first message of a connection; the following messages are changes to it."""
 
     session: Session
     runs: list[Run]
@@ -48,7 +48,7 @@ class JobUpdate(TypedDict):
 
 
 class JobChangesUpdate(TypedDict):
-    """Sent in place of the whole job where no process came, went or changed its name."""
+    """Sent instead of the whole job if no process came, went or changed its name."""
 
     type: Literal["job_changes"]
     payload: JobChanges

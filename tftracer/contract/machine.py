@@ -1,4 +1,4 @@
-"""The hardware that a process runs on, and how fast it was measured to be."""
+"""The hardware that a process runs on, and its measured rates."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class MeasuredDevice(TypedDict):
 
 
 class MeasuredRoof(TypedDict):
-    """What ``tftracer roof --save`` found on a machine."""
+    """The rates that ``tftracer roof --save`` measured on a machine."""
 
     host: str
     processor: str  # its model

@@ -21,18 +21,18 @@ class RunOp(TypedDict):
 
     key: str
     op: str
-    traces: int  # that it ran in
-    count: float  # mean executions in a trace
+    traces: int  # number of traces in which it ran
+    count: float  # mean executions per trace
     mean_ns: float
     median_ns: float
     spread_ns: float | None  # sample standard deviation; None with one trace
     shortest_ns: float
     longest_ns: float
-    flops: float | None  # mean, of matrix ops, nominal; None where they are not known of all executions
+    flops: float | None  # mean nominal FLOPs of matrix ops; None if not known for all executions
     best_flop_rate: float | None  # FLOP/s: the highest of all traces
     median_flop_rate: float | None
     share: float  # of the total op time of all traces
-    total_ns: list[float | None]  # in each trace; None where it is not among the trace's ops
+    total_ns: list[float | None]  # in each trace; None if it is not among the trace's ops
     node: list[int]  # the longest execution in each trace, or -1
 
 

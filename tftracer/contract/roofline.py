@@ -1,4 +1,4 @@
-"""How fast the ops of a trace compute, and how fast they could: the roofline."""
+"""The roofline: the rates of a trace's ops, and their limits."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ class Roof(TypedDict):
     device: str  # "CPU", "GPU"
     dtype: str  # type of the numbers, such as "float32"; "" for memory
     unit: str  # the part of the device that computes: "tensor cores"; "" for the ordinary cores
-    rate: float  # floating-point operations a second; for memory, bytes a second
+    rate: float  # floating-point operations per second; for memory, bytes per second
     node: int  # the execution that reached it; -1 if that is not in this trace
 
 
 class RoofWords(TypedDict):
-    """Where the roofs of a kind of device come from, or why there are none."""
+    """The origin of the roofs of a kind of device, or why there are none."""
 
     source: RoofSource
     device: str
@@ -41,7 +41,7 @@ class RooflineRow(TypedDict):
     bytes: float  # compulsory traffic
     flops_per_s: float
     bytes_per_s: float
-    intensity: float | None  # flops a byte; None without traffic
+    intensity: float | None  # flops per byte; None without traffic
     of_roof: float | None  # rate as a share of what the roof allows at this intensity; None without a roof
     judged_by: RoofSource | None  # source of that roof
     node: int  # the longest execution

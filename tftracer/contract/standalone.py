@@ -1,4 +1,4 @@
-"""What a standalone HTML page carries in place of a server."""
+"""The data in a standalone HTML page, which replaces the server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Texts(TypedDict):
 class Records(TypedDict):
     """Records as columns, one for each field."""
 
-    numbers: dict[str, Column]  # null: NaN, or in a column of i4 the least value
+    numbers: dict[str, Column]  # null: NaN, or the lowest value in a column of i4
     flags: dict[str, Column]  # u1
     texts: dict[str, Texts]
 
@@ -31,7 +31,7 @@ class Links(TypedDict):
 
 
 class NodeTable(TypedDict):
-    """The NodeDetail of every node (client/nodes.ts makes one when it is asked for), and the graph's edges."""
+    """The NodeDetail of every node (client/nodes.ts builds one on request), and the graph's edges."""
 
     nodes: int
     fields: Records
@@ -40,11 +40,11 @@ class NodeTable(TypedDict):
     output_offsets: Column  # [nodes + 1] into outputs
     outputs: Records
     input_offsets: Column  # [nodes + 1] into input
-    input: Column  # what each node waited for, data and control
+    input: Column  # the nodes that each node waited for, data and control
 
 
 class Embedded(TypedDict):
-    """What a standalone HTML page carries (msgpack, deflated, base64): answers under the paths that the live page asks for."""
+    """The data of a standalone HTML page (msgpack, deflated, base64): answers by the paths that the live page requests."""
 
     session: SessionMessage
     trace: TraceRecord

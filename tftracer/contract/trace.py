@@ -10,7 +10,7 @@ LaneKind = Literal["compute", "communication", "copy", "kernel", "launch", "sync
 
 
 class Lane(TypedDict):
-    """One horizontal band: rows first_row : first_row + rows."""
+    """A horizontal band: rows first_row : first_row + rows."""
 
     id: int
     device: str  # as in the trace
@@ -21,13 +21,13 @@ class Lane(TypedDict):
     rows: int
     slices: int
     busy_ns: float  # length of the union of its slices
-    collapsed: bool  # to begin with
+    collapsed: bool  # initially
 
 
 class Timeline(TypedDict):
-    """A whole trace, ready to draw (msgpack). Slices are sorted by (row, start); row r holds row_offsets[r] : row_offsets[r+1].
+    """A whole trace, ready to draw (msgpack). Slices are sorted by (row, start); row r has row_offsets[r] : row_offsets[r+1].
 
-    Times are ns since the trace's first start. On a row no two slices overlap.
+    Times are ns since the trace's first start. Slices on a row do not overlap.
     """
 
     trace_id: int
@@ -60,14 +60,14 @@ class EvidencePlace(TypedDict, total=False):
 
 
 class Evidence(EvidencePlace):
-    """Where on the timeline a sentence can be seen."""
+    """The places on the timeline that show what a sentence says."""
 
-    nodes: list[int]  # node indices, the most telling first, at most 50
+    nodes: list[int]  # node indices, most important first, at most 50
 
 
 class Sentence(TypedDict):
     code: str  # "input_bound", "communication_bound", "one_op", ..., "balanced": docs/analyses.rst lists them
-    text: str  # what holds the step back
+    text: str  # what limits the step
     advice: str  # what to try next
     share: float  # of the step, 0..1: the rank
     numbers: dict[str, float]
@@ -75,17 +75,17 @@ class Sentence(TypedDict):
 
 
 class Verdict(TypedDict):
-    sentences: list[Sentence]  # the most important first; one "balanced" sentence if nothing stands out
+    sentences: list[Sentence]  # most important first; one "balanced" sentence if nothing stands out
     step_ns: float  # from the first op to the last
-    whole_ns: float  # what the shares are of: from the call of the step to its end, as long as it would be untraced
+    whole_ns: float  # the base of the shares: duration of the step's call without tracing
     findings: list[Finding]
 
 
 class OpRow(TypedDict):
     key: str  # op type, node name or scope
     op: str  # op type ("" for a scope)
-    device: str  # "" : all of them
-    count: int  # executions; kernels that are counted under their launch add their time alone
+    device: str  # "": several, or not given
+    count: int  # executions; a launch with its kernels is one
     total_ns: float
     self_ns: float
     mean_ns: float
@@ -93,15 +93,15 @@ class OpRow(TypedDict):
     share: float  # of the sum of all counted work
     host_ns: float  # on the host: CPU ops, launches
     device_ns: float  # kernels on a GPU, joined by name
-    delay_ns: float | None  # sum of scheduled to start; None where no scheduling time is known
+    delay_ns: float | None  # sum of scheduled to start; None if no scheduling time is known
     node: int  # the longest execution
 
 
 class ComputingOpRow(OpRow):
-    """With what the ops compute (docs/analyses.rst): sums of the executions of which it is known, None if it is of none."""
+    """With FLOPs and bytes (docs/analyses.rst): sums over the executions for which they are known, None if for none."""
 
-    flops: float | None  # floating-point operations of matrix ops, nominal
-    flops_unknown: int  # executions of which they are not known
+    flops: float | None  # nominal floating-point operations of matrix ops
+    flops_unknown: int  # executions with unknown FLOPs
     bytes: float | None  # compulsory traffic
     bytes_unknown: int
 
@@ -156,7 +156,7 @@ class CriticalPath(TypedDict):
     busy_ns: float  # in ops, the rest is gaps
     by_op: list[OpRow]
     edges: Literal["partition_graph", "function_graph", "labels", "none"]
-    slack_ns: Column | None  # f4 [nodes], how much later each op could end, -1: not known; msgpack clients only, None in JSON
+    slack_ns: Column | None  # f4 [nodes], by how much later each op could end, -1: not known; only in msgpack, None in JSON
     findings: list[Finding]
 
 
@@ -172,7 +172,7 @@ class MemoryCurve(TypedDict):
 class Tensor(TypedDict):
     node: int  # -1: not known
     name: str
-    output: int  # slot, -1: not known, as of what a profile's allocators recorded
+    output: int  # slot, -1: not known, as for a profile's allocations
     op: str
     device: str
     allocator: str
@@ -197,13 +197,13 @@ CounterUnit = Literal["ops", "bytes", "share"]
 
 
 class Counter(TypedDict):
-    """A step function on the timeline's axis: value[i] holds from point i to the next, the last one to the end of the step."""
+    """A step function on the timeline's axis: value[i] from point i to the next, the last one to the end of the step."""
 
-    key: str  # "running", "ready", "in-flight", "gpu-0", "memory-0": the same whenever it is asked for
+    key: str  # "running", "ready", "in-flight", "gpu-0", "memory-0": always the same
     title: str
     unit: CounterUnit
-    note: str  # what is not in it, "" for nothing
-    gap_ns: Column  # u4 or f8 [points], from the point before, of the first one from 0
+    note: str  # what it does not include; "": nothing
+    gap_ns: Column  # u4 or f8 [points], distance from the point before; of the first one from 0
     value: Column  # u1, u2, u4 or f8 [points]
 
 
@@ -213,10 +213,10 @@ class MissingCounter(TypedDict):
 
 
 class Counters(TypedDict):
-    """What runs, waits, is being sent and is held at each moment (msgpack)."""
+    """Counters over the time of a step (msgpack)."""
 
     counters: list[Counter]
-    missing: list[MissingCounter]  # those that the trace cannot have
+    missing: list[MissingCounter]  # counters that the trace has no data for
 
 
 class Link(TypedDict):
@@ -225,7 +225,7 @@ class Link(TypedDict):
     messages: int
     bytes: float
     wire_ns: float  # union of the transfers
-    waited_ns: float  # time in which the destination ran nothing else
+    waited_ns: float  # part of wire_ns in which the receiving process computed nothing
     mean_bandwidth: float  # bytes a second
     longest: int  # node
 
@@ -265,7 +265,7 @@ class DelayRow(TypedDict):
 class Scheduling(TypedDict):
     rows: list[DelayRow]  # the longest 1,000
     known: int  # nodes with a valid scheduled time
-    total_ns: float | None  # None, as the next three, where no scheduling time is known
+    total_ns: float | None  # None, like the next three, if no scheduling time is known
     p50_ns: float | None
     p95_ns: float | None
     max_ns: float | None
@@ -305,7 +305,7 @@ class Output(TypedDict):
 
 
 class Fact(TypedDict):
-    """Something that the source of a trace says of a node."""
+    """A detail of a node from the source of its trace."""
 
     name: str
     value: str
@@ -341,14 +341,14 @@ class NodeDetail(TypedDict):
     temporary_bytes: float
     persistent_bytes: float
     bytes_moved: float
-    flops: float | None  # floating-point operations of a matrix op, nominal: None where not known; 0 of other ops
-    traffic_bytes: float | None  # that it has to read and write at least; None where not known
+    flops: float | None  # nominal floating-point operations of a matrix op; None: not known; 0 for other ops
+    traffic_bytes: float | None  # that it has to read and write at least; None: not known
     source: str  # of a transfer
     destination: str
     related: list[NodeRef]  # the launch of a kernel, the kernels of a launch, the other end of a transfer
-    launched_ns: float | None  # when the host launched a kernel or copy; None where the source does not tell
-    facts: list[Fact]  # of a profile: what the profiler recorded beside, e.g. a kernel's grid, block and registers
-    hlo: str  # of an op of XLA's, as XLA prints it; "" where the profile does not hold it
+    launched_ns: float | None  # when the host launched a kernel or copy; None: not known
+    facts: list[Fact]  # of a profile: further recorded details, e.g. a kernel's grid, block and registers
+    hlo: str  # an op of XLA as XLA prints it; "" if the profile does not have it
 
 
 class Neighbourhood(TypedDict):
@@ -363,15 +363,15 @@ OpStatus = Literal["changed", "same", "unknown", "appeared", "vanished"]
 
 
 class ComparedOp(TypedDict):
-    """An op type, name or scope in two traces; a side where it does not run has count 0.
+    """An op type, name or scope in two traces; a side on which it does not run has count 0.
 
-    ``changed``: the runs' other traces show it. ``unknown``: the two traces differ, and it may be chance.
+    ``changed``: the runs' other traces show that it changed. ``unknown``: the two traces differ, but it may be chance.
     """
 
     key: str
     op: str
     status: OpStatus
-    statistic: str  # what the runs' traces say of it, in a few words
+    statistic: str  # what the runs' traces show, in a few words
     count_a: int
     count_b: int
     total_a_ns: float
@@ -379,12 +379,12 @@ class ComparedOp(TypedDict):
     delta_ns: float  # b - a
     share_a: float
     share_b: float
-    node_a: int  # the longest execution, -1 where it does not run
+    node_a: int  # the longest execution, -1 if it does not run
     node_b: int
 
 
 class Comparison(TypedDict):
-    """Two traces beside each other (GET /api/compare?a=ID&b=ID&by=type)."""
+    """A comparison of two traces (GET /api/compare?a=ID&b=ID&by=type)."""
 
     by: Literal["type", "name", "scope"]
     rows: list[ComparedOp]  # those that the runs' traces show first, by the size of the change, descending

@@ -6,7 +6,7 @@ export interface Column {
   data: Uint8Array;
 }
 
-/** Distinct strings as one UTF-8 blob; string i lies at offsets[i] : offsets[i + 1]. */
+/** Distinct strings as one UTF-8 blob; string i is at offsets[i] : offsets[i + 1]. */
 export interface Strings {
   data: Uint8Array;
   offsets: Column;
@@ -279,7 +279,7 @@ export interface MeasuredDevice {
   bytes_per_s: number | null;
 }
 
-/** What ``tftracer roof --save`` found on a machine. */
+/** The rates that ``tftracer roof --save`` measured on a machine. */
 export interface MeasuredRoof {
   host: string;
   processor: string;
@@ -587,7 +587,7 @@ export interface ProcessMemory {
 
 export type LaneKind = "compute" | "communication" | "copy" | "kernel" | "launch" | "sync" | "input" | "repeat" | "outside" | "other";
 
-/** One horizontal band: rows first_row : first_row + rows. */
+/** A horizontal band: rows first_row : first_row + rows. */
 export interface Lane {
   id: number;
   device: string;
@@ -601,7 +601,7 @@ export interface Lane {
   collapsed: boolean;
 }
 
-/** A whole trace, ready to draw (msgpack). Slices are sorted by (row, start); row r holds row_offsets[r] : row_offsets[r+1]. Times are ns since the trace's first start. On a row no two slices overlap. */
+/** A whole trace, ready to draw (msgpack). Slices are sorted by (row, start); row r has row_offsets[r] : row_offsets[r+1]. Times are ns since the trace's first start. Slices on a row do not overlap. */
 export interface Timeline {
   trace_id: number;
   title: string;
@@ -632,7 +632,7 @@ export interface EvidencePlace {
   tab?: "ops" | "budget" | "critical-path" | "memory" | "communication" | "scheduling" | "ranks";
 }
 
-/** Where on the timeline a sentence can be seen. */
+/** The places on the timeline that show what a sentence says. */
 export interface Evidence {
   start_ns?: number;
   end_ns?: number;
@@ -674,7 +674,7 @@ export interface OpRow {
   node: number;
 }
 
-/** With what the ops compute (docs/analyses.rst): sums of the executions of which it is known, None if it is of none. */
+/** With FLOPs and bytes (docs/analyses.rst): sums over the executions for which they are known, None if for none. */
 export interface ComputingOpRow {
   key: string;
   op: string;
@@ -777,7 +777,7 @@ export interface Memory {
 
 export type CounterUnit = "ops" | "bytes" | "share";
 
-/** A step function on the timeline's axis: value[i] holds from point i to the next, the last one to the end of the step. */
+/** A step function on the timeline's axis: value[i] from point i to the next, the last one to the end of the step. */
 export interface Counter {
   key: string;
   title: string;
@@ -792,7 +792,7 @@ export interface MissingCounter {
   reason: string;
 }
 
-/** What runs, waits, is being sent and is held at each moment (msgpack). */
+/** Counters over the time of a step (msgpack). */
 export interface Counters {
   counters: Counter[];
   missing: MissingCounter[];
@@ -883,7 +883,7 @@ export interface Output {
   allocator: string;
 }
 
-/** Something that the source of a trace says of a node. */
+/** A detail of a node from the source of its trace. */
 export interface Fact {
   name: string;
   value: string;
@@ -937,7 +937,7 @@ export interface Neighbourhood {
 
 export type OpStatus = "changed" | "same" | "unknown" | "appeared" | "vanished";
 
-/** An op type, name or scope in two traces; a side where it does not run has count 0. ``changed``: the runs' other traces show it. ``unknown``: the two traces differ, and it may be chance. */
+/** An op type, name or scope in two traces; a side on which it does not run has count 0. ``changed``: the runs' other traces show that it changed. ``unknown``: the two traces differ, but it may be chance. */
 export interface ComparedOp {
   key: string;
   op: string;
@@ -954,7 +954,7 @@ export interface ComparedOp {
   node_b: number;
 }
 
-/** Two traces beside each other (GET /api/compare?a=ID&b=ID&by=type). */
+/** A comparison of two traces (GET /api/compare?a=ID&b=ID&by=type). */
 export interface Comparison {
   by: "type" | "name" | "scope";
   rows: ComparedOp[];
@@ -970,7 +970,7 @@ export interface Comparison {
 
 export type LayerPhase = "forward" | "backward" | "optimizer" | "communication" | "input" | "variables";
 
-/** A name scope of the model, what lies in none, or scopes that were folded together. */
+/** A name scope of the model, ops in no scope, or scopes that were folded together. */
 export interface Layer {
   parent: number;
   name: string;
@@ -980,7 +980,7 @@ export interface Layer {
   node: number;
 }
 
-/** Where in the model the time of a step lies, or its memory at the peak (``of``). */
+/** The time of a step, or its memory at the peak (``of``), by layers of the model. */
 export interface Layers {
   of: "time" | "memory";
   phases: ("forward" | "backward" | "optimizer" | "communication" | "input" | "variables")[];
@@ -1006,7 +1006,7 @@ export interface Roof {
   node: number;
 }
 
-/** Where the roofs of a kind of device come from, or why there are none. */
+/** The origin of the roofs of a kind of device, or why there are none. */
 export interface RoofWords {
   source: "measured" | "peak" | "best";
   device: string;
@@ -1122,7 +1122,7 @@ export interface Job {
   traces: JobTrace[];
 }
 
-/** What changed since the last message about the job, in place of what has the same id. */
+/** Changes since the last message about the job; an entry replaces the one with the same id. */
 export interface JobChanges {
   processes: Process[];
   traces: JobTrace[];
@@ -1187,7 +1187,7 @@ export interface JobAnalysis {
   findings: Finding[];
 }
 
-/** The first message of a connection; what follows are changes to it. */
+/** The first message of a connection; the following messages are changes to it. */
 export interface Snapshot {
   session: Session;
   runs: Run[];
@@ -1224,7 +1224,7 @@ export interface JobUpdate {
   payload: Job;
 }
 
-/** Sent in place of the whole job where no process came, went or changed its name. */
+/** Sent instead of the whole job if no process came, went or changed its name. */
 export interface JobChangesUpdate {
   type: "job_changes";
   payload: JobChanges;
@@ -1256,7 +1256,7 @@ export interface Links {
   node: Column;
 }
 
-/** The NodeDetail of every node (client/nodes.ts makes one when it is asked for), and the graph's edges. */
+/** The NodeDetail of every node (client/nodes.ts builds one on request), and the graph's edges. */
 export interface NodeTable {
   nodes: number;
   fields: Records;
@@ -1268,7 +1268,7 @@ export interface NodeTable {
   input: Column;
 }
 
-/** What a standalone HTML page carries (msgpack, deflated, base64): answers under the paths that the live page asks for. */
+/** The data of a standalone HTML page (msgpack, deflated, base64): answers by the paths that the live page requests. */
 export interface Embedded {
   session: SessionMessage;
   trace: TraceRecord;
