@@ -41,9 +41,9 @@ class JobTrace(TypedDict):
     run_title: str
     asked_at: float
     state: Literal["pending", "ready", "partial"]
-    processes: list[str]  # ids that were asked
+    processes: list[str]  # ids of the processes that were asked for a trace
     ready: list[str]
-    missing: dict[str, str]  # id -> why
+    missing: dict[str, str]  # process id -> why it has no trace
 
 
 class Job(TypedDict):
@@ -77,7 +77,7 @@ class ClockOffset(TypedDict):
 class CollectiveRow(TypedDict):
     name: str
     op: str
-    bytes: float | None  # of its result on a rank; None: not known
+    bytes: float | None  # size of its result on one rank; None: not known
     last: str  # the process that arrived last
     spread_ns: float  # first to last arrival
     waited_ns: dict[str, float]

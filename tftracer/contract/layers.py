@@ -26,12 +26,12 @@ class Layers(TypedDict):
     """The time of a step, or its memory at the peak (``of``), by layers of the model."""
 
     of: Literal["time", "memory"]
-    phases: list[LayerPhase]  # of ``own``
-    layers: list[Layer]  # what they lie in first; the largest of those that lie in one first
+    phases: list[LayerPhase]  # the columns of ``own``
+    layers: list[Layer]  # parents before their children; siblings by size, the largest first
     total: float  # ns in which the devices were busy, or bytes
-    in_no_layer: float  # without the input pipeline
+    in_no_layer: float  # total of the ops in no layer, without the input pipeline
     folded: int  # scopes that have no entry of their own
-    allocator: str  # of memory: whose peak this is
+    allocator: str  # for memory: the allocator whose peak this is
     device: str
-    at_ns: float  # when
+    at_ns: float  # for memory: time of the peak
     findings: list[Finding]

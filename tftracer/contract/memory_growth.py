@@ -1,11 +1,12 @@
-"""The memory of a process over time, whether it grows, and what grows beside it."""
+"""The memory of a process over time, whether it grows, and what else grows with it."""
 
 from __future__ import annotations
 
 from typing import Literal, TypedDict
 
-#: What a growth is put down to, because there are ever more of them. garbage: objects, with Python's garbage collection off.
-#: containers: lists, dicts, texts, arrays by their names. searching: that is being found out. unknown: none of these explains it.
+#: What explains a growth of the memory: there are more and more of these things. garbage: objects that are not freed because
+#: Python's garbage collection is off. containers: named lists, dicts, strings, arrays. searching: the search for the cause still
+#: runs. unknown: none of the others explains the growth.
 MemoryKind = Literal[
     "functions",
     "sessions",
@@ -22,13 +23,13 @@ MemoryKind = Literal[
 
 
 class MemoryThing(TypedDict):
-    """What grows beside the memory."""
+    """A kind of thing whose number grows while the memory grows."""
 
     kind: MemoryKind
-    name: str  # of the type, of functions, or in words
-    grown: int | None  # more within the seconds in which they were counted
-    rate: float | None  # more a second
-    bytes_rate: float | None  # bytes a second; None: not measured
+    name: str  # the type's name, functions' names, or a description
+    grown: int | None  # increase over the time in which they were counted
+    rate: float | None  # increase per second
+    bytes_rate: float | None  # bytes per second; None: not measured
     place: str  # "train.py:12"; "" if not known
 
 
@@ -37,21 +38,21 @@ class MemoryGrowth(TypedDict):
     until: float
     start_bytes: int
     end_bytes: int
-    bytes_rate: float  # a second
-    is_growing: bool  # at the end of what is known
+    bytes_rate: float  # bytes per second
+    is_growing: bool  # at the end of the record
     kind: MemoryKind
     text: str
     advice: str
-    doubts: list[str]  # and what the search cost
-    things: list[MemoryThing]  # the one that the growth is put down to comes first
+    doubts: list[str]  # reasons for doubt, and what the search cost
+    things: list[MemoryThing]  # the one that explains the growth comes first
 
 
 class ProcessMemory(TypedDict):
-    """GET /api/memory-growth. What the process holds of its own: without files that are mapped into it."""
+    """GET /api/memory-growth. The process's own memory, without files that are mapped into it."""
 
     at: list[float]  # epoch seconds
     low: list[int]  # bytes, from each of these moments to the next one
     high: list[int]
     growths: list[MemoryGrowth]  # the newest first
-    growth_rate: float | None  # bytes a second at the end; 0: none is proven; None: too little is known
-    text: str  # what the whole does not know; "" if nothing
+    growth_rate: float | None  # bytes per second at the end; 0: no growth is proven; None: too little data
+    text: str  # what could not be measured; "" if nothing is missing

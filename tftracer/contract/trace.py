@@ -120,7 +120,7 @@ BudgetPart = Literal[
 
 
 class DeviceBudget(TypedDict):
-    """Where a device's step went; the parts but hidden_communication add up to step_ns (hidden runs under compute)."""
+    """How a device spent the step. The parts add up to step_ns, except hidden_communication, which overlaps compute."""
 
     device: str
     title: str
@@ -394,5 +394,5 @@ class Comparison(TypedDict):
     budget_a: DeviceBudget
     budget_b: DeviceBudget
     summary: str  # what changed, or why nothing is claimed
-    traces: str  # by how many traces of the runs ops are judged
-    step_times: str  # of the runs' recorded steps: their shift with its interval; "" of one run, or without steps
+    traces: str  # how many traces of the runs the ops are compared with
+    step_times: str  # the shift of the runs' recorded steps, with its interval; "" for one run, or without steps

@@ -1,4 +1,4 @@
-"""A whole HTML page in a notebook, in a frame that shares nothing with it.
+"""Shows a whole HTML page in a notebook, in a frame that is isolated from it.
 
 A small page is inside the notebook. A larger one would make the notebook slow to open and to save: it is written to a file in the
 notebook's folder (the kernel's working folder), which the frame loads.

@@ -1,4 +1,4 @@
-"""Asks a fleet: DuckDB in this process, or Dask's workers, each with DuckDB on partitions of its own."""
+"""Queries on a fleet, in DuckDB in this process, or by Dask's workers, each with DuckDB on its own partitions."""
 
 from __future__ import annotations
 

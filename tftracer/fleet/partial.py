@@ -1,4 +1,4 @@
-"""What is found out of some partitions alone, small enough to be sent: sums, extremes, and sketches of durations.
+"""Partial results, computed from some of the partitions and small enough to send: sums, extremes, sketches of durations.
 
 Each of these tables can be merged with those of other partitions without loss. Durations are counted in buckets that grow by
 ``GROWTH``, from which percentiles come out within 1%.

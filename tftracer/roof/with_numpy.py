@@ -1,4 +1,4 @@
-"""The processor's rates with what NumPy brings: its matrix products, and copies by as many threads as there are cores."""
+"""Measures the processor with NumPy: matrix products, and copies by as many threads as there are cores."""
 
 from __future__ import annotations
 

@@ -472,7 +472,7 @@ export interface Loaded {
 
 export type LedgerKind = "start" | "building" | "input" | "steps" | "slow" | "python" | "evaluation" | "checkpoints" | "suspended" | "tracer" | "end" | "unknown";
 
-/** What a part is made of. */
+/** One item of a part. */
 export interface LedgerItem {
   name: string;
   duration_s: number;
@@ -551,7 +551,7 @@ export interface InputPipelines {
 
 export type MemoryKind = "functions" | "sessions" | "ops" | "iterators" | "variables" | "tensors" | "objects" | "garbage" | "containers" | "searching" | "unknown";
 
-/** What grows beside the memory. */
+/** A kind of thing whose number grows while the memory grows. */
 export interface MemoryThing {
   kind: "functions" | "sessions" | "ops" | "iterators" | "variables" | "tensors" | "objects" | "garbage" | "containers" | "searching" | "unknown";
   name: string;
@@ -575,7 +575,7 @@ export interface MemoryGrowth {
   things: MemoryThing[];
 }
 
-/** GET /api/memory-growth. What the process holds of its own: without files that are mapped into it. */
+/** GET /api/memory-growth. The process's own memory, without files that are mapped into it. */
 export interface ProcessMemory {
   at: number[];
   low: number[];
@@ -705,7 +705,7 @@ export interface OpStatistics {
 
 export type BudgetPart = "compute" | "exposed_communication" | "hidden_communication" | "copies" | "input" | "scheduling" | "launch_gap" | "idle";
 
-/** Where a device's step went; the parts but hidden_communication add up to step_ns (hidden runs under compute). */
+/** How a device spent the step. The parts add up to step_ns, except hidden_communication, which overlaps compute. */
 export interface DeviceBudget {
   device: string;
   title: string;
