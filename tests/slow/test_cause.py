@@ -240,6 +240,8 @@ def test_pythons_lock_is_blamed_on_the_thread_that_was_seen_with_it() -> None:
     assert found.cause.name == "another thread, in main() (train.py:10)"
     free = dataclasses.replace(held, holders=(holder, None, None))  # the watch had no CPU meanwhile
     assert explained(1.9, between=free).cause[:3] == ("wait", "", LOAD)
+    nobodys = dataclasses.replace(held, holders=(None, None), wanted_lock_s=1.8)
+    assert explained(1.9, between=nobodys).cause[:3] == ("unknown", "", LOAD)
     itself = dataclasses.replace(holder, whose="training")
     own = dataclasses.replace(held, holders=(itself,), cpu_s=1.85)
     assert explained(1.9, between=own).cause[:3] == ("python", "", LOAD)

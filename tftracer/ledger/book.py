@@ -215,6 +215,8 @@ class Book:
         """What a slow step took beyond the usual, as far as that is not counted as something else."""
         if stall.cause.kind == "retrace":
             return  # it is its run's first step
+        if stall.thread_id not in (0, self.training):
+            return  # a thread that feeds a queue is late whenever nobody takes from it
         if stall.end_ns > self._final.until_ns:
             self._early = [*self._early[-MAX_SLOW:], (stall, place)]
             return

@@ -138,6 +138,7 @@ class Stall(NamedTuple):
     is_traced: bool  # there is a trace of this step
     parts: tuple[Part, ...] = ()  # the longest excess first
     doubt: str = ""  # why no stack, or no cause, is known; "" if nothing
+    thread_id: int = 0  # Python's number of the thread; 0: not known
 
 
 #: Instead of a period's slow steps: it is a part of another one.

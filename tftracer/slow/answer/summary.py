@@ -76,7 +76,11 @@ def _group(group: SlowGroup) -> str:
     over = [period for period in group["periods"] if stand and period["next_step"] is None]
     until = "".join(f" Every {ordinal(each['every'])} step until {each['last_text']}." for each in over)
     ended = (
-        "" if not group["ended"] or group["times"] == 1 else " It has ended." if group["periods"] else " It has not come since."
+        ""
+        if not group["ended"] or group["times"] == 1
+        else " It has ended."
+        if group["periods"]
+        else " None was found in this run since."
     )
     return f"{group['text']}. {times}, {lost}{last}.{ended}{until}"
 

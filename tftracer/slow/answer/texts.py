@@ -127,7 +127,13 @@ def _cause(stall: Stall) -> str:
     if cause.kind == "tensorflow":
         return _tensorflow(stall)
     if cause.kind == "unknown":
-        return f"Not known; most samples were{at}" if place else "Not known: no measurement shows the cause"
+        return (
+            f"Not known; most samples were{at}"
+            if place
+            else "Not known"
+            if stall.doubt
+            else "Not known: no measurement shows the cause"
+        )
     if without_cpu(stall) == "any":
         return _no_cpu_for_tensorflow(stall)
     seconds = _seconds(stall)

@@ -74,8 +74,10 @@ AUTOGRAPH = "__autograph_generated_file"
 
 def is_library(file: str) -> bool:
     """Whether the user has not written it."""
+    if file == "<string>":  # what a library compiled from a text; of ``python -c`` the script
+        return hasattr(sys.modules.get("__main__"), "__file__")
     if file.startswith("<"):  # <frozen importlib>, <__array_function__ internals>; but what was typed or a notebook's cell
-        return not file.startswith(("<stdin>", "<string>", "<ipython", "<python-input"))
+        return not file.startswith(("<stdin>", "<ipython", "<python-input"))
     if AUTOGRAPH in file:
         return True
     return file.startswith(LIBRARIES) or any(part in file for part in INSTALLED)

@@ -153,7 +153,7 @@ def _between(seen: Observed, length: float, usual: float, input_s: float, usual_
         ("python", (span.cpu_s - collecting_s) * scale),
         ("no_cpu", queued_s + starved_s(span)),
         ("disk", (span.disk_s or 0.0) * scale),
-        ("unknown", (span.doubtful_s or 0.0) * scale),
+        ("unknown", (span.doubtful_s or 0.0) * scale + free_lock_s(span)),
     ]
     parts, left = [], length
     usually = {"python": usual_cpu, "input": usual_input_s, "lock": usual_lock}
@@ -167,7 +167,7 @@ def _between(seen: Observed, length: float, usual: float, input_s: float, usual_
 
 def lock_s(span: Span) -> float:
     """Seconds in which the training thread waited for Python's lock; where that cannot be seen, ``held_s``."""
-    return held_s(span) if span.wanted_lock_s is None else span.wanted_lock_s - starved_s(span)
+    return held_s(span) if span.wanted_lock_s is None else span.wanted_lock_s - starved_s(span) - free_lock_s(span)
 
 
 def may_have_waited_for_lock(span: Span) -> bool:
@@ -205,6 +205,13 @@ def starved_s(span: Span) -> float:
     ours = sum(holder is not None and holder.whose == "tracer" for holder in span.holders)
     waited_s = span.late_s if span.wanted_lock_s is None else span.wanted_lock_s
     return waited_s * ours / len(span.holders) if ours else 0.0
+
+
+def free_lock_s(span: Span) -> float:
+    """Seconds in which the training thread waited for Python's lock, and nobody was seen with it: for what is not known."""
+    if span.wanted_lock_s is None or not span.holders:
+        return 0.0
+    return span.wanted_lock_s * span.holders.count(None) / len(span.holders)
 
 
 def holder_text(span: Span) -> str:

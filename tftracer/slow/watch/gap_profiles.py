@@ -33,7 +33,7 @@ class Wanted(NamedTuple):
     length_ns: int
     sums: Sums
     gc_ns: int
-    only: WatchedRun | None  # the times before its steps alone: another run is the main one of the thread's loop
+    only: WatchedRun | None  # the times between its own steps alone: another run is the main one of the thread's loop
 
 
 class GapProfiles:

@@ -190,7 +190,7 @@ class SlowSteps:
         return main is not None and main.run.fetches == run.fetches
 
     def sums(self, thread: int, of_run: WatchedRun | None) -> Sums:
-        """``of_run``: only its steps, and the times before them; None: all of the thread's."""
+        """``of_run``: only its steps, and the times between two of them; None: all of the thread's."""
         if of_run is not None:
             return self._state(of_run).sums
         loop = self._threads.get(thread)
@@ -199,7 +199,7 @@ class SlowSteps:
     def gaps(self, thread: int, since_ns: int, of_run: WatchedRun | None) -> list[tuple[int, int]]:
         """The times between a thread's recent steps, in order, without those that make a turn slow, and what is near them.
 
-        ``of_run``: only those before its steps."""
+        ``of_run``: only those between two of its steps."""
         loop = self._threads.get(thread)
         if loop is None:
             return []
@@ -210,8 +210,8 @@ class SlowSteps:
         near = [(start - NEAR_NS, end + NEAR_NS) for start, end in pairs if end - start > limit_ns]
         usual = [
             (start, end)
-            for (start, end), run_id in zip(pairs, spans[5::3])
-            if start >= since_ns and 0 < end - start <= limit_ns and (of_run is None or run_id == of_run.run_id)
+            for (start, end), *runs in zip(pairs, spans[2::3], spans[5::3])
+            if start >= since_ns and 0 < end - start <= limit_ns and (of_run is None or runs == [of_run.run_id] * 2)
         ]
         return [span for span in usual if not is_within(span[0], near) and not is_within(span[1], near)]
 
@@ -239,9 +239,10 @@ class SlowSteps:
     def _count(self, loop: ThreadLoop, state: RunState, run_id: int, start_ns: int, end_ns: int, tracer: tuple[int, int]) -> None:
         gap = start_ns - tracer[0] - loop.last_end_ns - loop.after_ns if loop.last_end_ns else 0
         loop.tracer_ns += tracer[0]
+        is_own = loop.main is None or loop.main.state is state or (loop.spans and loop.spans[-1] == run_id)
         loop.sums, state.sums = (
-            Sums(sums.steps + 1, sums.inside_ns + end_ns - start_ns, sums.between_ns + max(0, gap))
-            for sums in (loop.sums, state.sums)
+            Sums(sums.steps + 1, sums.inside_ns + end_ns - start_ns, sums.between_ns + between_ns)
+            for sums, between_ns in ((loop.sums, max(0, gap)), (state.sums, max(0, gap) if is_own else 0))
         )
         loop.spans.extend((start_ns, end_ns, run_id))
         if len(loop.spans) > 3 * SPANS:

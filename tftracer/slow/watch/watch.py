@@ -322,6 +322,7 @@ class SlowWatch:
             is_traced=turn.is_traced,
             parts=parts,
             doubt=why,
+            thread_id=turn.thread,
         )
         self._records.add(stall)
         if turn.is_traced:
