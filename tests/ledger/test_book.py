@@ -197,6 +197,16 @@ def test_a_slow_step_of_a_time_that_is_not_final_yet_is_counted_later() -> None:
     assert row.own_ns / S == 2.9
 
 
+def test_a_thread_that_feeds_a_queue_is_not_slow_while_nobody_takes_from_it() -> None:
+    training = Training()
+    training.saw(STEPS, RUN, 1, 2)
+    training.saw(STEPS, OTHER, 1, 2, WORKER)
+    training.saw(STEPS, RUN, 5, 6)
+    training.sums(7)
+    training.book.add_slow(stall(OTHER, 2, 5, 0.1)._replace(thread_id=WORKER), "feeder() (train.py:3)")
+    assert training.book.slow() == []
+
+
 def test_a_call_that_traced_its_function_is_no_slow_step() -> None:
     training = Training()
     training.saw(STEPS, RUN, 1, 6)

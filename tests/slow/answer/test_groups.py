@@ -118,8 +118,24 @@ def test_what_one_function_does_in_turn_is_one_group() -> None:
     stalls = [a_stall(run, 250 * number, cause=cause) for number, cause in enumerate(causes, 1)]
     period = a_period(run, cause=causes[-1], steps=250, occurrences=9, last_step=2250, last_call=2250, first_step=250)
     (group,) = groups(log_of(*stalls, periods=[period]), run.run_id, 2300)
-    assert group["text"] == "Every 250th step: waiting for a disk and Python code at flush() (train.py)"
+    assert group["text"] == "Every 250th step: waiting for a disk and Python code at flush() (train.py:25, 21)"
     assert (group["times"], len(group["stalls"])) == (9, 9)
+
+
+def test_a_group_of_several_places_names_up_to_three() -> None:
+    run = RunHandle("train", (), (), "")
+    for number, text in (
+        (1, " at f0() (train.py:88)"),
+        (3, " at f0() (train.py:88) and f1() (train.py:88) and f2() (train.py:88)"),
+        (4, ""),
+    ):
+        frames = [LOAD._replace(function=f"f{each}") for each in range(number)]
+        stalls = [a_stall(run, 10 + step, cause=Cause("input", "", frame, 0.9)) for step, frame in enumerate(frames)]
+        (group,) = groups(log_of(*stalls), run.run_id, 400)
+        assert group["text"] == f"Waiting for the next element of a dataset{text}"
+    lines = [a_stall(run, 10 + line, cause=Cause("wait", "", LOAD._replace(line=line), 0.9)) for line in range(1, 5)]
+    (group,) = groups(log_of(*lines), run.run_id, 400)
+    assert group["text"] == "Waiting at load_batch() (train.py:1, 2, 3 and others)"
 
 
 def test_two_lambdas_of_a_file_are_two_groups() -> None:

@@ -21,6 +21,8 @@ from tftracer.slow.record.kinds import (
 )
 from tftracer.slow.record.log import SlowLog
 
+#: Lines of a function, or places in several, that a group names.
+MOST_PLACES = 3
 #: A further cause of the same code is named if it has at least this share of the cost.
 NAMED = 0.2
 #: A period of unknown cause is told if this share of its slow steps is.
@@ -232,16 +234,22 @@ def _together(one: SlowKind, other: SlowKind) -> SlowKind:
 
 
 def _common_place(alike: Sequence[SlowKind]) -> str:
-    """A line that was not seen may be the same. "" where they differ in more than the line, and the thread that held a lock."""
-    places = {kind["place"] for kind in alike if kind["place"]}
+    """The lines, the costliest first; a line that was not seen may be one of them. "" where there are too many places.
+
+    Of a lock the thread that held it, without lines.
+    """
+    places = list(dict.fromkeys(kind["place"] for kind in alike if kind["place"]))
     if len(places) > 1 and alike[0]["cause"] == "lock":
         threads, codes = map(set, zip(*map(thread_and_code, places)))
         thread = threads.pop() if len(threads) == 1 else "other threads"
         code = codes.pop() if len(codes) == 1 else without_line(codes.pop())  # one group has one function
         return f"{thread}, in {code}" if code else thread
-    if len(places) > 1:
-        places = {without_line(place) for place in places}
-    return places.pop() if len(places) == 1 else ""
+    if len({without_line(place) for place in places}) == 1:
+        lines = [place.partition(":")[2].rstrip(")") for place in places]
+        listed = ", ".join(filter(None, lines[:MOST_PLACES])) + " and others" * (len(lines) > MOST_PLACES)
+        return f"{without_line(places[0])[:-1]}:{listed})" if len(lines) > 1 else places[0]
+    has_cause_there = alike[0]["cause"] != "gc"  # a collection runs wherever objects are made
+    return " and ".join(places) if has_cause_there and len(places) <= MOST_PLACES else ""
 
 
 def _of_period(kind: SlowKind, period: Period) -> SlowKind:
