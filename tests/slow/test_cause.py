@@ -213,6 +213,15 @@ def test_steps_of_another_run_are_named_and_those_of_a_hook_by_the_hook() -> Non
     assert (found.cause.kind, found.cause.name) == ("hook", "CheckpointSaverHook")
 
 
+def test_a_python_function_in_the_step_of_another_run_is_named_by_its_line() -> None:
+    others = (OtherSteps("augment (8,3)", 1, 750 * MS, "", 1_010 * MS, 1_760 * MS),)
+    called = stack(SCRIPT_OPS, LOAD, seconds=0.7, thread="Dummy-3")
+    between = span(0.8, stack(MAIN, RUN, seconds=0.8), other_stacks=(called,))
+    assert explained(0.8, between=between, others=others).cause[:3] == ("py_function", "", LOAD)
+    alone = dataclasses.replace(between, other_stacks=())
+    assert explained(0.8, between=alone, others=others).cause.kind == "other_run"
+
+
 def test_a_call_that_was_traced_anew_says_why() -> None:
     found = explained(0.0, 0.8, retraced="argument 1 changed")
     assert (found.cause.kind, found.cause.name, found.doubt) == ("retrace", "argument 1 changed", "")

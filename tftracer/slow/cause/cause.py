@@ -118,6 +118,9 @@ def _cause(parts: tuple[Part, ...], seen: Observed, too_long: float, is_inside: 
         held = shared_line(functions_with_lock(seen.between)).frame if top.kind == "lock" else None
         if held and waits_for_input(seen.between.stacks) >= HALF * seen.between.sampled_s > 0:
             return Cause("py_function", "", held, share)  # it made the element that the loop waited for
+        called = _functions_of_graphs(seen.between, too_long) if top.kind == "other_run" else []
+        if called and owner_line(seen.between.stacks, seen.between.sampled_s) is None:
+            return Cause("py_function", "", shared_line(called).frame, share)
         span = seen.inside if top.kind == "retrace" and seen.inside.sampled_s > seen.between.sampled_s else seen.between
         return _of_clock(top, _with_line(span, too_long), share)
     if top.kind == "input":
@@ -340,11 +343,18 @@ def _rules_out_functions(seen: Observed, too_long: float) -> bool:
 def _python_functions(span: Span, too_long: float) -> list[FoldedStack]:
     """What Python functions that TensorFlow calls did, on the busiest thread. A generator of tf.data works ahead for later steps:
     it is not named where another function ran for as long as the step was late."""
-    stacks = [(stack, cut) for stack in (*span.stacks, *span.other_stacks) if (cut := called_by_tensorflow(stack)) is not None]
-    in_graph = _of_busiest_thread([cut for stack, cut in stacks if not is_generator(stack)])
-    if sum(stack.seconds for stack in in_graph) >= HALF * too_long:
+    in_graph = _functions_of_graphs(span, too_long)
+    if in_graph:
         return in_graph
-    return _of_busiest_thread([cut for _, cut in stacks])
+    stacks = (*span.stacks, *span.other_stacks)
+    return _of_busiest_thread([cut for stack in stacks if (cut := called_by_tensorflow(stack)) is not None])
+
+
+def _functions_of_graphs(span: Span, too_long: float) -> list[FoldedStack]:
+    """What such functions did on the busiest thread, generators apart; [] if that was less than half of the excess."""
+    stacks = [stack for stack in (*span.stacks, *span.other_stacks) if not is_generator(stack)]
+    called = _of_busiest_thread([cut for stack in stacks if (cut := called_by_tensorflow(stack)) is not None])
+    return called if sum(stack.seconds for stack in called) >= HALF * too_long else []
 
 
 def _of_busiest_thread(stacks: list[FoldedStack]) -> list[FoldedStack]:
