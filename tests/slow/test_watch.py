@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
+import queue
 import re
 import subprocess
 import sys
@@ -53,6 +54,11 @@ class Loop:
             inside()
         self.steps += 1
         return self.steps
+
+    def enqueue(self) -> None:
+        """A step of another run, on a thread of its own."""
+        with self._functions.calls.step(self._functions.named("enqueue")):
+            pass
 
     def warm_up(self, steps: int = WARM_UP) -> None:
         for _ in range(steps):
@@ -293,6 +299,29 @@ def test_a_thread_that_ended_leaves_nothing_to_its_successor(loop: Loop) -> None
         loop.queue.settle()
         ident = thread.ident
         wait_for(lambda: ident not in loop.queue.under_way)  # noqa: B023
+
+
+@pytest.mark.parametrize("loop", ["outside"], indirect=True)  # from inside, other threads' stacks are not read
+def test_a_thread_that_feeds_the_training_is_idle_where_it_waits_for_work(loop: Loop) -> None:
+    wanted: queue.Queue[bool] = queue.Queue()
+
+    def feed() -> None:
+        while wanted.get():
+            loop.enqueue()
+
+    thread = threading.Thread(target=feed, daemon=True)
+    thread.start()
+    for _ in range(2 * WARM_UP):
+        wanted.put(True)
+        loop.step()
+    time.sleep(STALL_S)
+    wanted.put(True)
+    loop.step()
+    loop.stall(loop.step(sleeps), inside=True)
+    wanted.put(False)
+    thread.join()
+    stalls = [record for record in loop.records if isinstance(record, Stall)]
+    assert {stall.run.title for stall in stalls} == {"train"}
 
 
 def test_a_part_that_fails_is_off_and_says_so(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:

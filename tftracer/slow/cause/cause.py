@@ -10,13 +10,13 @@ from tftracer.slow.cause.observed import Observed, Span
 from tftracer.slow.cause.stacks import (
     FIT,
     below_loop,
-    called_by_tensorflow,
     caller_of_evaluation,
     caller_of_function,
     caller_of_phase,
+    functions_called,
+    functions_of_graphs,
     is_epoch_turn,
     is_fits_own,
-    is_generator,
     is_loops_own,
     own_python,
     owner_line,
@@ -118,7 +118,9 @@ def _cause(parts: tuple[Part, ...], seen: Observed, too_long: float, is_inside: 
         held = shared_line(functions_with_lock(seen.between)).frame if top.kind == "lock" else None
         if held and waits_for_input(seen.between.stacks) >= HALF * seen.between.sampled_s > 0:
             return Cause("py_function", "", held, share)  # it made the element that the loop waited for
-        called = _functions_of_graphs(seen.between, too_long) if top.kind == "other_run" else []
+        called = (
+            functions_of_graphs((*seen.between.stacks, *seen.between.other_stacks), too_long) if top.kind == "other_run" else []
+        )
         if called and owner_line(seen.between.stacks, seen.between.sampled_s) is None:
             return Cause("py_function", "", shared_line(called).frame, share)
         span = seen.inside if top.kind == "retrace" and seen.inside.sampled_s > seen.between.sampled_s else seen.between
@@ -184,7 +186,7 @@ def _savers(stacks: tuple[FoldedStack, ...]) -> list[FoldedStack]:
 def _of_input(seen: Observed, share: float, is_inside: bool) -> Cause:
     """A wait for the next element of a dataset: the Python function that it waited for, or where the loop asks for it."""
     span = seen.inside if is_inside else seen.between
-    called = _python_functions(span, span.length_s)
+    called = functions_called((*span.stacks, *span.other_stacks), span.length_s)
     if sum(stack.seconds for stack in called) >= HALF * span.length_s:
         return Cause("py_function", "", shared_line(called).frame, share)
     return Cause("input", "", shared_line(stack for stack in span.stacks if waits_for_input([stack])).frame, share)
@@ -227,7 +229,7 @@ def _by_line(parts: list[Part], span: Span, too_long: float) -> Cause:
     if owned is not None:
         return Cause(owned.kind, owned.name, owned.frame, share)
     if waits_for_input(span.stacks) >= HALF * span.sampled_s > 0:
-        called = _python_functions(span, too_long)
+        called = functions_called((*span.stacks, *span.other_stacks), too_long)
         if sum(stack.seconds for stack in called) >= HALF * too_long:
             return Cause("py_function", "", shared_line(called).frame, share)
     frees = kind == "wait" and too_long >= FREES_S and span.late_s < HALF * too_long
@@ -263,7 +265,7 @@ def _waited(parts: list[Part], too_long: float) -> bool:
 def _inside(parts: tuple[Part, ...], seen: Observed, too_long: float) -> Cause:
     """The step itself: a Python function that TensorFlow called, its own work, or no CPU for its threads."""
     span = seen.inside
-    called = _python_functions(span, too_long)
+    called = functions_called((*span.stacks, *span.other_stacks), too_long)
     functions = sum(part.seconds for part in parts if part.kind == "py_function")
     if functions >= HALF * too_long:
         return Cause("py_function", "", shared_line(called).frame, min(1.0, functions / too_long))
@@ -338,31 +340,6 @@ def _rules_out_functions(seen: Observed, too_long: float) -> bool:
     if not seen.may_call_python:
         return True
     return span.samples > 0 and _tells_line(span, too_long) and span.unseen_s is not None and span.unseen_s <= HALF * too_long
-
-
-def _python_functions(span: Span, too_long: float) -> list[FoldedStack]:
-    """What Python functions that TensorFlow calls did, on the busiest thread. A generator of tf.data works ahead for later steps:
-    it is not named where another function ran for as long as the step was late."""
-    in_graph = _functions_of_graphs(span, too_long)
-    if in_graph:
-        return in_graph
-    stacks = (*span.stacks, *span.other_stacks)
-    return _of_busiest_thread([cut for stack in stacks if (cut := called_by_tensorflow(stack)) is not None])
-
-
-def _functions_of_graphs(span: Span, too_long: float) -> list[FoldedStack]:
-    """What such functions did on the busiest thread, generators apart; [] if that was less than half of the excess."""
-    stacks = [stack for stack in (*span.stacks, *span.other_stacks) if not is_generator(stack)]
-    called = _of_busiest_thread([cut for stack in stacks if (cut := called_by_tensorflow(stack)) is not None])
-    return called if sum(stack.seconds for stack in called) >= HALF * too_long else []
-
-
-def _of_busiest_thread(stacks: list[FoldedStack]) -> list[FoldedStack]:
-    seconds: dict[str, float] = {}
-    for stack in stacks:
-        seconds[stack.thread] = seconds.get(stack.thread, 0.0) + stack.seconds
-    busiest = max(seconds, key=lambda name: seconds[name], default="")
-    return [stack for stack in stacks if stack.thread == busiest]
 
 
 def _doubt(cause: Cause, parts: tuple[Part, ...], seen: Observed, turn: SlowTurn) -> str:

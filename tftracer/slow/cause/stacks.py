@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections import Counter
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
 from typing import Literal, NamedTuple
 
 from tftracer.slow.cause.frame_names import WRAPPERS, is_callback, is_standard_library, is_tracers
@@ -16,6 +17,8 @@ HALF = 0.5
 #: What a call of a compiled function (tf.function) comes to first, but for library frames of TensorFlow's.
 COMPILED_FUNCTIONS = "tensorflow/python/eager/polymorphic_function/polymorphic_function.py"
 GENERATORS = "tensorflow/python/data/ops/from_generator_op.py"
+#: Python's modules in which a thread waits for others.
+OF_THREADS = (f"{os.sep}threading.py", f"{os.sep}queue.py")
 #: A loop waits for the next element of a dataset in this file.
 ITERATORS = "tensorflow/python/data/ops/iterator_ops.py"
 #: The tracer's wrappers of what a training does beside its steps (capture/loops): checkpoints, evaluations and the tracing of
@@ -132,6 +135,28 @@ def called_by_tensorflow(stack: FoldedStack) -> FoldedStack | None:
     return None
 
 
+def functions_called(stacks: Sequence[FoldedStack], too_long: float) -> list[FoldedStack]:
+    """What Python functions that TensorFlow calls did, on the busiest thread. A generator of tf.data works ahead for later steps:
+    it is not named where another function ran for as long as the step was late."""
+    in_graph = functions_of_graphs(stacks, too_long)
+    return in_graph or _of_busiest_thread([cut for stack in stacks if (cut := called_by_tensorflow(stack)) is not None])
+
+
+def functions_of_graphs(stacks: Sequence[FoldedStack], too_long: float) -> list[FoldedStack]:
+    """What such functions did on the busiest thread, generators apart; [] if that was less than half of the excess."""
+    cuts = [called_by_tensorflow(stack) for stack in stacks if not is_generator(stack)]
+    called = _of_busiest_thread([cut for cut in cuts if cut is not None])
+    return called if 2 * sum(stack.seconds for stack in called) >= too_long else []
+
+
+def _of_busiest_thread(stacks: list[FoldedStack]) -> list[FoldedStack]:
+    seconds: dict[str, float] = {}
+    for stack in stacks:
+        seconds[stack.thread] = seconds.get(stack.thread, 0.0) + stack.seconds
+    busiest = max(seconds, key=lambda name: seconds[name], default="")
+    return [stack for stack in stacks if stack.thread == busiest]
+
+
 def caller_of_function(stack: FoldedStack) -> FoldedStack | None:
     """The stack down to where the outermost compiled function was called; None if none was."""
     for position, frame in enumerate(stack.frames):
@@ -223,6 +248,11 @@ def _is_wrapper(frame: Frame, *functions: str) -> bool:
 def is_generator(stack: FoldedStack) -> bool:
     """Whether tf.data takes an element from a Python generator there."""
     return any(frame.file.endswith(GENERATORS) for frame in stack.frames)
+
+
+def waits_for_thread(stacks: Iterable[FoldedStack]) -> float:
+    """Seconds in which a thread waited for another one of the process, at a queue, an event, a lock of ``threading``."""
+    return sum(stack.seconds for stack in stacks if stack.frames and stack.frames[-1].file.endswith(OF_THREADS))
 
 
 def waits_for_input(stacks: Iterable[FoldedStack]) -> float:

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 from tftracer.slow.cause.cause import explain
 from tftracer.slow.cause.frame_names import FrameNames, may_call_python
 from tftracer.slow.cause.observed import Observed, Span
-from tftracer.slow.cause.stacks import has_users_code, without_tracer
+from tftracer.slow.cause.stacks import has_users_code, waits_for_thread, without_tracer
 from tftracer.slow.recorded import HostChange, Stall, WatchedRun
 from tftracer.slow.watch.capture import TracesAhead, WatchedQueue
 from tftracer.slow.watch.each_second import GcReports, HostReadings, HostReports
@@ -50,6 +50,8 @@ MAX_ASKED = 200
 PATIENCE_NS = 60 * SECOND_NS
 #: Distinct stacks that a slow step keeps.
 MAX_STACKS = 50
+#: A thread beside the training that waits for another one for this share of a slow turn is idle.
+IDLE = 0.5
 TOO_MANY = "Its stacks were not read: too many steps were slow at once."
 NO_ANSWER = "Its stacks were not read: the process that reads them did not answer."
 
@@ -303,6 +305,8 @@ class SlowWatch:
         if not turn.is_inside and span.stacks and not has_users_code(span.stacks):
             return  # a prompt, or a notebook between two cells
         parts, cause, why = explain(turn, replace(seen, others_share=host.others_share if host else None))
+        if cause.kind in ("wait", "unknown") and self._waits_for_work(turn, span):
+            return
         start, end = (turn.step_ns, turn.end_ns) if turn.is_inside else (turn.start_ns, turn.step_ns)
         usual = turn.usual_inside_ns if turn.is_inside else turn.usual_ns - turn.usual_inside_ns
         stall = Stall(
@@ -328,6 +332,12 @@ class SlowWatch:
         if turn.is_traced:
             self._traces.caught(turn.run)
         self._periods.setdefault(turn.run, RunPeriods(turn.run)).add(stall, self._records)
+
+    def _waits_for_work(self, turn: SlowTurn, span: Span) -> bool:
+        """Whether a thread beside the training was idle: one that fills a queue waits until something is taken from it."""
+        main = threading.main_thread().ident or 0
+        is_beside = turn.thread != main and self._steps.sums(main, None).steps > 0
+        return is_beside and not turn.is_inside and waits_for_thread(span.stacks) >= IDLE * span.sampled_s > 0
 
     def _observed(self, turn: SlowTurn, raw: dict[str, Any] | None, doubt: str) -> Observed:
         raw = raw or {"usual": {}, "spans": [{"stacks": [], "others": [], "late": [], "holders": []}] * 2}
