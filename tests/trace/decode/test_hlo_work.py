@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tftracer.trace.decode.hlo import Module, hlo_messages
+from tftracer.trace.decode.hlo import Module, hlo_kind, hlo_messages
 from tftracer.trace.decode.hlo_work import hlo_flops
+
+
+def test_ops_that_differ_in_their_numbers_alone_are_of_one_type() -> None:
+    names = ("fusion", "fusion.12", "MatMul.2", "MatMul_1.2", "all-reduce-start.1", "conv2d_1.2.clone")
+    assert [hlo_kind(name) for name in names] == ["fusion", "fusion", "MatMul", "MatMul", "all-reduce-start", "conv2d_1.2.clone"]
 
 
 @pytest.mark.parametrize("dilation", [1, 2])

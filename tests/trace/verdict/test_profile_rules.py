@@ -77,6 +77,13 @@ def without_a_cpu(waits_ns: int) -> list[Any]:
     return verdict(trace, TraceContext(cpu_use=busy), [])["sentences"]
 
 
+def test_a_program_of_xla_does_not_count_beside_its_ops() -> None:
+    program = N("XlaRun", "XlaRun", 0, 10 * MS)
+    trace = make_trace([program, *[N(f"m{i}", "MatMul", i * MS, (i + 1) * MS) for i in range(4)]])
+    (computes, *_) = verdict(trace, TraceContext(), [])["sentences"]
+    assert computes["text"].startswith("Most op time goes into 4 ops of type MatMul, with 100% of the total op time.")
+
+
 def test_a_wait_for_input_on_a_busy_machine_in_which_tf_data_does_not_run() -> None:
     found, then = without_a_cpu(55 * MS // 10)[:2]
     assert "for the rest, the thread that asks it for the batch does not run" in found["text"] and then["code"] == "busy_machine"

@@ -77,7 +77,7 @@ _TYPES = [
 ]
 _TYPES += ["token", "c128", "f8e5m2", "f8e4m3fn", "s4", "u4"]
 _TUPLE = 13
-_NUMBERED = re.compile(r"\.\d+$")
+_NUMBERED = re.compile(r"(_\d+)?(\.\d+)*$")
 
 
 @functools.lru_cache(maxsize=1)
@@ -134,7 +134,7 @@ class Module:
 
 
 def hlo_kind(hlo_op: str) -> str:
-    """Return `fusion` for `fusion.12`."""
+    """Return `fusion` for `fusion.12`, `MatMul` for `MatMul_1.2`."""
     return _NUMBERED.sub("", hlo_op)
 
 

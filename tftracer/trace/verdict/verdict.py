@@ -240,12 +240,13 @@ class _OpTypes(NamedTuple):
 
 
 def _op_types(step: Step) -> _OpTypes | None:
-    work, total = step.work, float(step.work.duration.sum())
-    if not total:
-        return None
+    work = step.work
     # They lie within each other, and mostly wait: stages of tf.data, and calls whose ops are recorded.
     outer = step.stages.members | (step.function_calls if step.shows_xla else step.calls_of_ops)
     counts = ~outer[work.node]
+    total = float(work.duration[counts].sum())
+    if not total:
+        return None
     by_type = np.bincount(work.op, np.where(counts, work.duration, 0))
     most = int(np.argmax(by_type))
     executions, share = int((counts & (work.op == most)).sum()), float(by_type[most]) / total
