@@ -18,7 +18,7 @@ from recording import LOSS, RAW, TRAIN, Tensor, X, captured, recording
 
 import tftracer
 from tftracer.errors import UnknownError, UsageError
-from tftracer.scripting.compare import measure
+from tftracer.scripting.compare import compare_sessions, measure
 
 ROOT = Path(__file__).parents[2]
 SLOW_START_NS = 50_000_000
@@ -125,10 +125,16 @@ def test_wrong_usage_is_said(files: dict[str, list[Path]], tmp_path: Path) -> No
     assert run("compare", "--help").returncode == 0
 
 
-def test_sessions_without_a_run_in_common(files: dict[str, list[Path]]) -> None:
+def test_of_sessions_without_a_run_in_common_the_longest_runs_are_compared(files: dict[str, list[Path]]) -> None:
+    """A function whose arguments have other shapes has another title."""
     one, other = tftracer.open(files["a"][0]), tftracer.open(ROOT / "tests/data/versions/2-saved.tftrace")
-    with one, other, pytest.raises(UnknownError, match="no run in common"):
-        one.compare(other)
+    with one, other:
+        comparison = one.compare(other)
+        assert "The runs differ" in comparison.warnings[0] and "no run that all sessions have" in comparison.warnings[0]
+        with pytest.raises(UnknownError, match="Not all sessions have a run"):
+            one.compare(other, run="nothing")
+        with tftracer.open(files["a"][1]) as third, pytest.raises(UnknownError, match="no run in common"):
+            compare_sessions([one, other], [third])
 
 
 def test_the_main_runs_are_compared_where_a_change_gave_them_another_title(tmp_path: Path) -> None:

@@ -57,9 +57,10 @@ class Session(Protocol):
 def compare_sessions(before: Sequence[Session], after: Sequence[Session], run: str | None = None, by: By = "name") -> Comparison:
     """Compare sessions before and after a change.
 
-    ``run``: the title of the run to compare; by default the one that took most time of those that all sessions have. If it took
-    less than half of the time of each side's longest run, these two are compared instead, with a warning. Raises ``UnknownError``
-    if the sessions do not have the run, or no run in common; ``UsageError`` if a session is given twice.
+    ``run``: the title of the run to compare; by default the one that took most time of those that all sessions have. If there is
+    none, or it took less than half of the time of each side's longest run, these two are compared instead, with a warning. Raises
+    ``UnknownError`` if the sessions do not have the run, or no run in common and several longest runs on one side; ``UsageError``
+    if a session is given twice.
     """
     _check_distinct([*before, *after])
     titles = _runs_to_compare(before, after, run)
@@ -67,8 +68,8 @@ def compare_sessions(before: Sequence[Session], after: Sequence[Session], run: s
     if titles[0] == titles[1]:
         return compare(titles[0], *sides)
     warning = (
-        f"The runs differ: {titles[0][:80]!r} before, {titles[1][:80]!r} after. Each took the most time of its side; of the runs "
-        "that all sessions have, none took half as much. --run compares one of those."
+        f"The runs differ: {titles[0][:80]!r} before, {titles[1][:80]!r} after. Each took the most time of its side; no run that "
+        "all sessions have took half as much."
     )
     comparison = compare(f"{titles[0]} before, {titles[1]} after", *sides)
     return replace(comparison, warnings=[warning, *comparison.warnings])
@@ -94,28 +95,26 @@ def _measured(session: Session, run: str, by: By) -> Measured:
 
 def _runs_to_compare(before: Sequence[Session], after: Sequence[Session], wanted: str | None) -> tuple[str, str]:
     """Return the titles of the runs of both sides."""
-    shared = _shared_run([*before, *after], wanted)
-    longest = [{_busiest_first(session)[0]["title"] for session in side} for side in (before, after)]
-    is_small = all(_share_of_longest(session, shared) < MIN_SHARE for session in (*before, *after))
-    if wanted is None and is_small and len(longest[0]) == len(longest[1]) == 1:
+    sessions = [*before, *after]
+    titles = [[run["title"] for run in _busiest_first(session)] for session in sessions]
+    shared = [title for title in titles[0] if all(title in others for others in titles)]
+    if wanted is not None:
+        if wanted not in shared:
+            raise UnknownError(f"Not all sessions have a run {wanted[:80]!r}. They share {_listed(shared)}.")
+        return wanted, wanted
+    longest = [{each[0] for each in side if each} for side in (titles[: len(before)], titles[len(before) :])]
+    is_small = not shared or all(_share_of_longest(session, shared[0]) < MIN_SHARE for session in sessions)
+    if is_small and all(titles) and len(longest[0]) == len(longest[1]) == 1:
         return longest[0].pop(), longest[1].pop()
-    return shared, shared
+    if not shared:
+        each = "; ".join(f"{session.name}: {_listed(of)}" for session, of in zip(sessions, titles))
+        raise UnknownError(f"The sessions have no run in common: {each[:2000]}.")
+    return shared[0], shared[0]
 
 
 def _share_of_longest(session: Session, title: str) -> float:
     runs = _busiest_first(session)
     return next(total_s(run) for run in runs if run["title"] == title) / max(total_s(runs[0]), 1e-9)
-
-
-def _shared_run(sessions: Sequence[Session], wanted: str | None) -> str:
-    titles = [[run["title"] for run in _busiest_first(session)] for session in sessions]
-    shared = [title for title in titles[0] if all(title in others for others in titles)]
-    if wanted is not None and wanted not in shared:
-        raise UnknownError(f"Not all sessions have a run {wanted[:80]!r}. They share {_listed(shared)}.")
-    if not shared:
-        each = "; ".join(f"{session.name}: {_listed(of)}" for session, of in zip(sessions, titles))
-        raise UnknownError(f"The sessions have no run in common: {each[:2000]}.")
-    return wanted if wanted is not None else shared[0]
 
 
 def _busiest_first(session: Session) -> list[Run]:
