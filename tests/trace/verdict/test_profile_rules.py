@@ -203,7 +203,7 @@ def test_a_step_in_which_xla_compiles() -> None:
     sentence = first("recompiled_tf2.21.xplane.pb.gz", TraceContext(step=7))
     assert sentence["code"] == "compiling" and sentence["share"] == pytest.approx(0.79, abs=0.01)
     assert (
-        sentence["text"].endswith("So far it has compiled 7 programs of train_step, in 7 steps.")
+        sentence["text"].endswith("It had compiled 7 programs of train_step when this profile ended; this is step 7.")
         and "shape" in sentence["advice"]
     )
     assert "one_op" not in [s["code"] for s in sentences("recompiled_tf2.21.xplane.pb.gz")]
@@ -212,7 +212,9 @@ def test_a_step_in_which_xla_compiles() -> None:
 def test_a_profile_that_does_not_show_when_xla_compiles() -> None:
     """TensorFlow 2.15 lists the programs that it has compiled, and nothing of the compiling."""
     sentence = first("recompiled_tf2.15.xplane.pb.gz", TraceContext(step=9))
-    assert sentence["code"] == "compiling" and "9 programs of train_step, in 9 steps" in sentence["text"]
+    assert (
+        sentence["code"] == "compiling" and "9 programs of train_step when this profile ended; this is step 9" in sentence["text"]
+    )
     assert "does not show how long" in sentence["text"] and sentence["numbers"]["compile_ns"] == 0
     for step in (None, 100):  # a program for one step in ten says nothing of this one
         (only,) = sentences("recompiled_tf2.15.xplane.pb.gz", TraceContext(step=step))

@@ -65,9 +65,10 @@ def compiled(step: Step) -> Sentence | None:
     share = time.length / step.whole_ns
     module, programs = max(step.host.programs.items(), key=lambda item: item[1], default=("", 0))
     steps = step.context.step or 0
-    count = f"{programs:,} programs of {_title(module)}, in {steps:,} steps"
+    # A profile of several steps lists the programs as they were at its end.
+    count = f"{programs:,} programs of {_title(module)} when this profile ended; this is step {steps:,}"
     if share >= COMPILING_SHARE:
-        so_far = f" So far it has compiled {count}." if programs > 1 and steps else ""
+        so_far = f" It had compiled {count}." if programs > 1 and steps else ""
         text = f"XLA compiles for {duration(time.length)} ({percent(share)}) of this step.{so_far}"
     elif programs >= RECOMPILED and steps and programs >= RECOMPILED_SHARE * steps and not step.shows_xla:
         share = step.cover(step.whole_functions).length / step.whole_ns
