@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from tftracer.capture.functions.signatures import Signature, difference, signature_of
+from tftracer.capture.functions.signatures import MAX_SIGNATURES, Signature, difference, kept, signature_of
 
 USUAL: Signature = {"x": "float32[64,256]", "rate": "1"}
 
@@ -36,8 +36,18 @@ def test_a_signature_is_compared_with_the_one_that_it_is_most_like() -> None:
     odd = {"x": "float32[69,256]", "rate": "1"}
     assert difference([USUAL, odd], {"x": "float32[64,256]", "rate": "499"}) == "argument rate changed from 1 to 499"
     assert difference([USUAL, odd], {"x": "float32[70,256]", "rate": "1"}) == (
-        "argument x changed from float32[64,256] to float32[70,256]"
+        "argument x changed from float32[69,256] to float32[70,256]"
     )
+
+
+def test_of_signatures_that_are_equally_like_it_the_newest_is_named() -> None:
+    """A value that counts up, more often than signatures are kept."""
+    known: list[Signature] = []
+    for number in range(3 * MAX_SIGNATURES):
+        new = {**USUAL, "k": f"{number}.0"}
+        assert difference(known, new) == (f"argument k changed from {number - 1}.0 to {number}.0" if number else "")
+        known = kept(known, new)
+        assert len(known) <= MAX_SIGNATURES and known[0]["k"] == "0.0" and known[-1] == new
 
 
 def test_what_has_no_difference_is_said_to_have_none() -> None:

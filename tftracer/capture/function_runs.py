@@ -16,7 +16,7 @@ from tftracer.capture.functions.calls import FunctionCalls, NamedStep
 from tftracer.capture.functions.identity import FunctionIdentity, identify
 from tftracer.capture.functions.library import concrete_functions, function_library, is_concrete, name_of
 from tftracer.capture.functions.partition_graphs import PartitionGraphs
-from tftracer.capture.functions.signatures import Signature, difference, signature_of
+from tftracer.capture.functions.signatures import Signature, difference, kept, signature_of
 from tftracer.capture.functions.traces import RETRACED, FunctionTraces
 from tftracer.capture.loops.eager_steps import EagerSteps
 from tftracer.capture.loops.input_waits import InputWaits
@@ -31,7 +31,6 @@ from tftracer.trace.decode.xplane import with_definitions, with_partition_graphs
 
 #: A function is retraced too often if it has RETRACED signatures, and fewer than CALLS_EACH calls for each.
 CALLS_EACH = 5
-MAX_SIGNATURES = 16  # of one place, that new ones are compared with
 
 
 def graph_adder(concrete: Any, graphs: PartitionGraphs) -> Callable[[bytes], bytes]:
@@ -65,7 +64,7 @@ class FunctionRuns:
         self._known: dict[FunctionIdentity, list[tuple[weakref.ref[Any], CallSite]]] = {}
         self._named: dict[str, NamedStep] = {}
         self._counts: Counter[str] = Counter()  # calls by place
-        self._signatures: dict[str, tuple[int, list[Signature]]] = {}  # how many at a place, and the first of them
+        self._signatures: dict[str, tuple[int, list[Signature]]] = {}  # how many at a place, and those that are kept
         self._undo: list[Callable[[], None]] = []
         queue.count_call = self._count
         queue.request_graph = self.request_graph
@@ -178,7 +177,7 @@ class FunctionRuns:
         count, known = self._signatures.get(place, (0, []))
         signature = signature_of(key)
         changed = difference(known, signature)
-        self._signatures[place] = (count + 1, [*known, signature][:MAX_SIGNATURES])
+        self._signatures[place] = (count + 1, kept(known, signature))
         # Calls of runs beyond the limit are not counted by place: nothing is said of them.
         if count + 1 >= RETRACED and count <= self._counts[place] < CALLS_EACH * (count + 1):
             self._queue.other_problems[f"retracing:{place}"] = (

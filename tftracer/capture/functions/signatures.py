@@ -14,6 +14,7 @@ Signature = dict[str, str]
 
 #: Arguments that are named in a sentence, and how much of a Python value is shown.
 MAX_DIFFERENCES, MAX_VALUE = 3, 40
+MAX_SIGNATURES = 16  # of one place, that new ones are compared with
 #: Python values whose text tells them apart.
 VALUES = (bool, int, float, complex, str, bytes, type(None))
 ALIKE = "its arguments are as before, so it was made anew, or something else that it depends on changed"
@@ -59,11 +60,19 @@ def _unpacked(kind: Any) -> Any:
     return [_unpacked(each) for each in inner] if isinstance(inner, (tuple, list)) else kind
 
 
+def kept(known: Sequence[Signature], new: Signature) -> list[Signature]:
+    """Those that later ones are compared with, the oldest first: a function's first signatures, and the newest."""
+    return [*known[: MAX_SIGNATURES // 2], *[*known[MAX_SIGNATURES // 2 :], new][-(MAX_SIGNATURES // 2) :]]
+
+
 def difference(known: Sequence[Signature], new: Signature) -> str:
-    """How a signature differs from the one of ``known`` that is most like it, the oldest of several; "" without any."""
+    """How a signature differs from the one of ``known`` that is most like it, the newest of several; "" without any.
+
+    ``known``: the oldest first.
+    """
     if not known:
         return ""
-    nearest = min(known, key=lambda one: len(_changes(one, new)))
+    nearest = min(reversed(known), key=lambda one: len(_changes(one, new)))
     changes = _changes(nearest, new)
     more = f" and {len(changes) - MAX_DIFFERENCES} more" if len(changes) > MAX_DIFFERENCES else ""
     return ", ".join(changes[:MAX_DIFFERENCES]) + more if changes else ALIKE
