@@ -7,7 +7,9 @@ import re
 import numpy as np
 
 from tftracer.contract.trace import Sentence
+from tftracer.trace.analyses.physical_devices import runs_on
 from tftracer.trace.arrays.types import Bool
+from tftracer.trace.model import DeviceKind
 from tftracer.trace.units import byte_size, duration, percent
 from tftracer.trace.verdict.op_time import OpTime
 from tftracer.trace.verdict.rules.layout import LAYOUT_OPS
@@ -18,10 +20,10 @@ from tftracer.trace.verdict.step import Step, evidence_of, sentence
 ELEMENTWISE_SHARE = 0.40  # of the op time, without the longest execution
 LEAST_RATE = 1e7  # bytes per second
 MOST = 0.8  # of their time, for one kind to name them
-_REDUCES = re.compile(r"BiasAddGrad|Sum|Mean")
+_REDUCES = re.compile(r"BiasAddGrad|Sum|Mean|Max|Min|Prod|All|Any|EuclideanNorm")
 #: Those that XLA fuses with them.
 _BESIDE = re.compile(
-    r"BiasAdd(Grad)?|Sum|Mean|LeakyRelu(Grad)?|Softplus|Softsign(Grad)?|UnaryOpsComposition|Xdivy|Xlogy|Erfc|Inv"
+    r"BiasAdd(Grad)?|Sum|Mean|Max|Min|Prod|All|Any|EuclideanNorm|LeakyRelu(Grad)?|Softplus|Softsign(Grad)?|UnaryOpsComposition|Xdivy|Xlogy|Erfc|Inv"
 )
 
 
@@ -42,6 +44,7 @@ def elementwise(step: Step) -> Sentence | None:
     selected &= ~(dense_ops(step, time)[0] | time.of_kinds(LAYOUT_OPS.__contains__))  # which have another remedy
     if time.typical_share(selected) < ELEMENTWISE_SHARE:
         return None
+    on_cpu = bool(runs_on(step.trace, DeviceKind.CPU)[time.work.node[selected]].all())
     nodes, spent, share = time.longest(selected), float(time.work.self_ns[selected].sum()), time.share(selected)
     numbers = {"elementwise_ns": spent, "executions": float(selected.sum())}
     # NaN where the size of a tensor is not known
@@ -55,7 +58,8 @@ def elementwise(step: Step) -> Sentence | None:
         f"and writes whole tensors and computes little.{size} The longest is {step.describe(nodes[0])}.",
         "Let XLA fuse them, so that memory is read and written once for several: "
         + ("jit_compile=True" if step.calls else "tf.config.optimizer.set_jit, or jit_compile=True of a tf.function")
-        + " in which the gradients are computed, too.",
+        + " in which the gradients are computed, too."
+        + " On a CPU that may take longer instead: measure it." * on_cpu,
         time.share_of_step(selected),
         {**numbers, "bytes": moved} if moved > 0 else numbers,
         {**evidence_of(step, nodes, "ops"), "op": time.op(selected)},
