@@ -47,8 +47,8 @@ def stack(*frames: Frame, seconds: float = 0.2, thread: str = "MainThread") -> F
 
 
 def span(length: float, *stacks: FoldedStack, cpu: float = 0.0, queue: float = 0.0, process: float = 0.0, **more: Any) -> Span:
-    given = {"stopped_s": 0.0, "disk_s": 0.0, "process_queue_s": 0.0, "samples": len(stacks) * 2, "unseen_s": 0.05} | more
-    given.setdefault("process_least_s", process)
+    given = {"stopped_s": 0.0, "disk_s": 0.0, "process_queue_s": 0.0, "samples": len(stacks) * 2, "longest_unseen_s": 0.05} | more
+    given.setdefault("process_min_s", process)
     return Span(length, stacks, cpu_s=cpu, queue_s=queue, process_s=process, **given)
 
 
@@ -59,7 +59,7 @@ def explained(
     between: Span | None = None,
     within: Span | None = None,
     usual_process_queue: float | None = None,
-    usual_wanted_lock: float | None = None,
+    usual_lock_wait: float | None = None,
     others_share: float | None = None,
     may_call_python: bool = True,
     title: str = "fit: net",
@@ -73,7 +73,7 @@ def explained(
     given |= {"usual_ns": 10 * MS, "usual_inside_ns": 5 * MS, "limit_ns": 30 * MS}
     slow = SlowTurn(run, 50, 50, 7, start, step, end, is_traced=False, **given)
     usual: dict[str, Any] = {"usual_cpu": 0.1, "usual_process": 0.1, "usual_process_queue": usual_process_queue}
-    usual["usual_wanted_lock"] = usual_wanted_lock
+    usual["usual_lock_wait"] = usual_lock_wait
     usual |= {"others_share": others_share, "may_call_python": may_call_python}
     seen = Observed(between or span(before), within or span(inside), **usual)
     found = explain(slow, seen)
@@ -114,9 +114,9 @@ def test_code_that_ran_where_it_was_let_run_did_not_wait() -> None:
 
 def test_a_wait_is_proven_though_readings_lie_far_from_its_ends() -> None:
     code = stack(MAIN, LOAD, seconds=1.0)
-    found = explained(1.0, between=span(1.0, code, cpu=0.1, doubtful_s=0.2))
+    found = explained(1.0, between=span(1.0, code, cpu=0.1, uncertain_s=0.2))
     assert (found.cause[:3], found.doubt) == (("wait", "", LOAD), "")
-    doubtful = explained(1.0, between=span(1.0, code, cpu=0.1, doubtful_s=0.8))
+    doubtful = explained(1.0, between=span(1.0, code, cpu=0.1, uncertain_s=0.8))
     assert (doubtful.cause.kind, doubtful.doubt) == ("unknown", NO_COUNTERS)
 
 
@@ -192,10 +192,10 @@ def test_a_line_of_a_loop_of_the_scripts_that_trains_another_model_is_named_and_
 
 def test_a_lock_that_was_held_where_no_line_ran_is_not_said_of_a_line() -> None:
     loops = [stack(MAIN, FIT, RESET._replace(function=name), seconds=0.1) for name in "abc"]
-    found = explained(0.3, between=span(0.3, *loops, late_s=0.3))
+    found = explained(0.3, between=span(0.3, *loops, watch_delay_s=0.3))
     assert (found.cause[:3], "this line" in found.doubt) == (("wait", "", None), False)
     mine = LockHolder("MainThread", "training", ())
-    assert explained(0.3, between=span(0.3, *loops, late_s=0.3, holders=(mine,) * 3)).doubt == LOOPS_OWN
+    assert explained(0.3, between=span(0.3, *loops, watch_delay_s=0.3, holders=(mine,) * 3)).doubt == LOOPS_OWN
 
 
 def test_hooks_and_callbacks_are_named_by_their_class() -> None:
@@ -241,7 +241,7 @@ def test_a_call_that_was_traced_anew_is_named_by_the_line_that_called_it() -> No
 
 def test_pythons_lock_is_blamed_on_the_thread_that_was_seen_with_it() -> None:
     holder = LockHolder("serializer", "other", (MAIN, ENCODE))
-    held = span(1.9, stack(MAIN, LOAD, seconds=1.9), late_s=1.8, holders=(holder, holder, None))
+    held = span(1.9, stack(MAIN, LOAD, seconds=1.9), watch_delay_s=1.8, holders=(holder, holder, None))
     found = explained(1.9, between=held)
     assert (found.cause.kind, found.cause.name) == ("lock", "thread serializer, in main() (train.py:10)")
     ended = dataclasses.replace(holder, thread="")  # before its name was read
@@ -249,7 +249,7 @@ def test_pythons_lock_is_blamed_on_the_thread_that_was_seen_with_it() -> None:
     assert found.cause.name == "another thread, in main() (train.py:10)"
     free = dataclasses.replace(held, holders=(holder, None, None))  # the watch had no CPU meanwhile
     assert explained(1.9, between=free).cause[:3] == ("wait", "", LOAD)
-    nobodys = dataclasses.replace(held, holders=(None, None), wanted_lock_s=1.8)
+    nobodys = dataclasses.replace(held, holders=(None, None), lock_wait_s=1.8)
     assert explained(1.9, between=nobodys).cause[:3] == ("unknown", "", LOAD)
     itself = dataclasses.replace(holder, whose="training")
     own = dataclasses.replace(held, holders=(itself,), cpu_s=1.85)
@@ -265,17 +265,17 @@ def test_pythons_lock_is_blamed_on_the_thread_that_was_seen_with_it() -> None:
 
 def test_a_thread_that_was_seen_to_wait_for_pythons_lock_waited_for_it_whoever_held_it_each_time() -> None:
     one, other, third = (LockHolder(name, "other", (MAIN,)) for name in ("one", "other", "third"))
-    taken_in_turn = span(0.5, stack(MAIN, LOAD, seconds=0.5), cpu=0.05, wanted_lock_s=0.4, holders=(one, other, third, one))
+    taken_in_turn = span(0.5, stack(MAIN, LOAD, seconds=0.5), cpu=0.05, lock_wait_s=0.4, holders=(one, other, third, one))
     assert explained(0.5, between=taken_in_turn).cause[:2] == ("lock", "several threads, in main() (train.py:10)")
     most = dataclasses.replace(taken_in_turn, holders=(one, other, one))
     assert explained(0.5, between=most).cause.name == "thread one, in main() (train.py:10)"
-    returning = span(0.5, stack(MAIN, RUN, seconds=0.5), wanted_lock_s=0.4, holders=(one,))  # from TensorFlow
+    returning = span(0.5, stack(MAIN, RUN, seconds=0.5), lock_wait_s=0.4, holders=(one,))  # from TensorFlow
     assert explained(0.0, 0.5, within=returning).cause[:2] == ("lock", "thread one, in main() (train.py:10)")
 
 
 def test_code_is_not_said_to_wait_for_pythons_lock_that_it_was_never_seen_to_want() -> None:
     holder = LockHolder("serializer", "other", (MAIN, ENCODE))
-    sleeps = span(1.9, stack(MAIN, LOAD, seconds=1.9), late_s=1.8, wanted_lock_s=0.0, holders=(holder, holder))
+    sleeps = span(1.9, stack(MAIN, LOAD, seconds=1.9), watch_delay_s=1.8, lock_wait_s=0.0, holders=(holder, holder))
     found = explained(1.9, between=sleeps)
     assert found.cause[:3] == ("wait", "", LOAD) and not found.doubt
 
@@ -290,40 +290,40 @@ def test_of_a_turn_that_ran_at_one_line_and_waited_at_another_neither_is_said_of
 
 
 def test_whether_a_thread_waited_for_a_lock_that_others_had_is_not_known_of_too_few_readings() -> None:
-    few: dict[str, Any] = {"wanted_lock_s": 0.0, "lock_looks": 1, "others_had_lock": 1.0}
+    few: dict[str, Any] = {"lock_wait_s": 0.0, "lock_readings": 1, "other_holder_share": 1.0}
     found = explained(0.08, between=span(0.08, stack(MAIN, LOAD, seconds=0.08), **few))
     assert found.cause.kind == "unknown" and found.doubt == MAY_HAVE_WAITED
     found = explained(0.0, 0.1, within=span(0.1, stack(MAIN, RUN, seconds=0.1), **few))
     assert found.cause.kind == "unknown" and found.doubt == MAY_HAVE_WAITED
-    free = few | {"others_had_lock": 0.2}
+    free = few | {"other_holder_share": 0.2}
     assert explained(0.08, between=span(0.08, stack(MAIN, LOAD, seconds=0.08), **free)).cause[:3] == ("wait", "", LOAD)
 
 
 def test_code_that_worked_more_beside_threads_that_always_run_python_is_the_cause_and_not_the_lock() -> None:
     others = (LockHolder("spins", "other", (MAIN,)),)
-    worked = span(0.6, stack(MAIN, LOAD, seconds=0.6), cpu=0.2, wanted_lock_s=0.4, holders=others)
-    assert explained(0.6, between=worked, usual_wanted_lock=0.5).cause[:3] == ("python", "", LOAD)
-    assert explained(0.6, between=worked, usual_wanted_lock=0.0).cause.kind == "lock"
+    worked = span(0.6, stack(MAIN, LOAD, seconds=0.6), cpu=0.2, lock_wait_s=0.4, holders=others)
+    assert explained(0.6, between=worked, usual_lock_wait=0.5).cause[:3] == ("python", "", LOAD)
+    assert explained(0.6, between=worked, usual_lock_wait=0.0).cause.kind == "lock"
 
 
 def test_the_tracer_that_has_no_cpu_while_it_holds_pythons_lock_is_the_machines() -> None:
     ours = LockHolder("tftracer-watch", "tracer", ())
     stacks = stack(MAIN, LOAD, seconds=2.0)
-    found = explained(2.0, between=span(2.0, stacks, cpu=0.4, queue=0.4, late_s=1.1, holders=(ours, ours)))
+    found = explained(2.0, between=span(2.0, stacks, cpu=0.4, queue=0.4, watch_delay_s=1.1, holders=(ours, ours)))
     assert found.cause[:3] == ("python", "", LOAD) and found.parts[0].kind == "no_cpu"
 
 
 def test_a_step_meanwhile_another_thread_held_pythons_lock_is_not_known_and_says_by_whom() -> None:
     holder = LockHolder("serializer", "other", (MAIN, ENCODE))
-    found = explained(0.0, 1.9, within=span(1.9, stack(MAIN, RUN, seconds=1.9), late_s=1.8, holders=(holder,)))
+    found = explained(0.0, 1.9, within=span(1.9, stack(MAIN, RUN, seconds=1.9), watch_delay_s=1.8, holders=(holder,)))
     assert found.cause.kind == "unknown" and "by thread serializer, in main() (train.py:10): the step may" in found.doubt
 
 
 def test_a_python_function_of_tensorflows_that_held_pythons_lock_is_the_cause_where_its_result_was_waited_for() -> None:
     holder = LockHolder("", "other", (SCRIPT_OPS, LOAD))
-    within = span(0.6, late_s=0.55, holders=(holder, holder, None))
+    within = span(0.6, watch_delay_s=0.55, holders=(holder, holder, None))
     assert explained(0.0, 0.6, within=within).cause[:3] == ("py_function", "", LOAD)
-    waits = span(0.6, stack(MAIN, ELEMENT, seconds=0.5), late_s=0.55, holders=(holder,))
+    waits = span(0.6, stack(MAIN, ELEMENT, seconds=0.5), watch_delay_s=0.55, holders=(holder,))
     assert explained(0.6, between=waits, input_ns=590 * MS).cause[:3] == ("py_function", "", LOAD)
     elsewhere = dataclasses.replace(waits, stacks=(stack(MAIN, seconds=0.5),))
     assert explained(0.6, between=elsewhere).cause.kind == "lock"
@@ -360,17 +360,17 @@ def test_a_step_whose_threads_had_no_cpu_is_the_machines_and_one_that_slept_is_n
 
 def test_a_short_wait_within_a_step_beside_busy_processes_may_be_one_for_a_cpu() -> None:
     """Linux counts a wait for a CPU when it is over."""
-    short = span(0.085, stack(MAIN, RUN, seconds=0.085), process=0.001, process_queue_s=0.002, unseen_s=0.02)
+    short = span(0.085, stack(MAIN, RUN, seconds=0.085), process=0.001, process_queue_s=0.002, longest_unseen_s=0.02)
     assert explained(0.005, 0.085, within=short).cause.kind == "tensorflow"
     found = explained(0.005, 0.085, within=short, others_share=0.75)
     assert (found.cause.kind, found.doubt) == ("unknown", NO_QUEUES)
 
 
 def test_a_step_whose_own_thread_had_no_cpu_is_the_machines_whatever_stacks_were_read() -> None:
-    starved = span(0.6, process=0.01, queue=0.47, unseen_s=0.6)
+    starved = span(0.6, process=0.01, queue=0.47, longest_unseen_s=0.6)
     found = explained(0.005, 0.6, within=starved)
     assert (found.cause.kind, found.doubt) == ("machine", "") and found.parts[0].kind == "no_cpu"
-    others = span(0.6, process=0.01, process_queue_s=2.2, unseen_s=0.6)  # TensorFlow's threads
+    others = span(0.6, process=0.01, process_queue_s=2.2, longest_unseen_s=0.6)  # TensorFlow's threads
     assert explained(0.005, 0.6, within=others).cause.kind == "machine"
 
 
@@ -383,7 +383,7 @@ def test_a_step_that_may_have_waited_for_a_cpu_is_not_said_to_wait_in_tensorflow
 
 
 def test_cpu_time_that_may_be_of_the_steps_before_and_after_is_no_work_of_a_slow_step() -> None:
-    busy = span(0.184, stack(MAIN, RUN, seconds=0.18), process=0.025, process_least_s=0.008, process_queue_s=0.45)
+    busy = span(0.184, stack(MAIN, RUN, seconds=0.18), process=0.025, process_min_s=0.008, process_queue_s=0.45)
     assert explained(0.005, 0.184, within=busy).cause.kind == "machine"
 
 
@@ -403,7 +403,7 @@ def test_threads_that_wait_for_a_cpu_on_a_busy_machine_are_not_said_to_wait_in_t
 
 
 def test_a_step_of_which_nothing_was_counted_is_not_tensorflows() -> None:
-    nothing = dataclasses.replace(span(0.5, stack(MAIN, RUN, seconds=0.5)), process_s=None, process_least_s=None, cpu_s=None)
+    nothing = dataclasses.replace(span(0.5, stack(MAIN, RUN, seconds=0.5)), process_s=None, process_min_s=None, cpu_s=None)
     found = explained(0.005, 0.5, within=nothing)
     assert (found.cause.kind, found.doubt) == ("unknown", NO_QUEUES)
 
@@ -452,7 +452,7 @@ def test_what_fit_does_between_two_epochs_is_the_turn_of_an_epoch() -> None:
         assert (found.cause[:3], found.doubt) == (("python", "the turn of an epoch", None), "")
     frees = stack(MAIN, FIT, seconds=1.1)  # fit's own frame alone
     assert explained(1.3, between=span(1.3, frees, cpu=0.02)).cause.name == "the turn of an epoch"
-    for other in (span(1.3, frees, cpu=1.2), span(1.3, frees, cpu=0.02, late_s=1.2)):
+    for other in (span(1.3, frees, cpu=1.2), span(1.3, frees, cpu=0.02, watch_delay_s=1.2)):
         assert explained(1.3, between=other).cause.name == ""
     found = explained(1.3, between=span(1.3, stack(MAIN, turn, seconds=1.1), cpu=1.2))
     assert found.cause[:3] == ("python", "", MAIN)
@@ -467,7 +467,7 @@ def test_code_without_a_cpu_does_not_wait_at_a_line() -> None:
 
 
 def test_tensorflow_is_not_blamed_where_a_python_function_could_have_been_missed() -> None:
-    busy = span(0.5, stack(MAIN, RUN, seconds=0.5), process=0.4, unseen_s=0.3)
+    busy = span(0.5, stack(MAIN, RUN, seconds=0.5), process=0.4, longest_unseen_s=0.3)
     found = explained(0.005, 0.5, within=busy)
     assert found.cause.kind == "unknown" and "too seldom" in found.doubt
 
@@ -573,7 +573,7 @@ def test_the_line_of_code_is_not_where_the_loop_waited_for_its_dataset() -> None
 
 def test_a_wait_for_an_element_is_not_python_code_where_the_tracer_held_the_lock_without_a_cpu() -> None:
     ours = LockHolder("tftracer-watch", "tracer", ())
-    between = span(0.6, stack(MAIN, ELEMENT, seconds=0.5), cpu=0.16, late_s=0.3, holders=(ours,))
+    between = span(0.6, stack(MAIN, ELEMENT, seconds=0.5), cpu=0.16, watch_delay_s=0.3, holders=(ours,))
     assert explained(0.6, between=between, input_ns=590 * MS).cause.kind == "input"
 
 
@@ -604,5 +604,5 @@ def test_an_eager_step_that_waits_for_its_dataset_says_so() -> None:
 
 
 def test_what_neither_ran_nor_surely_waited_is_not_called_python_code() -> None:
-    found = explained(0.28, between=span(0.28, cpu=0.0003, queue=0.063, doubtful_s=0.1))
+    found = explained(0.28, between=span(0.28, cpu=0.0003, queue=0.063, uncertain_s=0.1))
     assert (found.cause.kind, found.cause.frame, found.doubt) == ("unknown", None, NO_STACK)

@@ -27,7 +27,7 @@ def test_a_wait_for_a_cpu_that_is_counted_at_its_end_is_laid_to_where_it_was() -
     starved = [(0, 0, 0, "R"), (100, 10, 0, "R"), (200, 10, 0, "R"), (300, 10, 0, "R"), (400, 30, 280, "R")]
     seconds = found(starved, 100, 380)
     assert seconds["queue_s"] == pytest.approx(0.26) and seconds["cpu_s"] == pytest.approx(0.016)
-    assert seconds["process_least_s"] == 0
+    assert seconds["process_min_s"] == 0
 
 
 def test_a_span_between_readings_far_apart_is_known_where_the_thread_did_little_then() -> None:
@@ -39,10 +39,10 @@ def test_of_a_span_between_readings_far_apart_the_least_is_known_and_how_much_is
     sleep = [(0, 0, 0, "R"), (400, 250, 0, "S"), (900, 250, 0, "S"), (1300, 500, 0, "R")]  # of a loop that works
     seconds = found(sleep, 200, 1100)
     assert seconds["cpu_s"] == pytest.approx(0.1) and seconds["queue_s"] == 0 and seconds["process_s"] is None
-    assert seconds["doubtful_s"] == pytest.approx(0.3)
+    assert seconds["uncertain_s"] == pytest.approx(0.3)
     starved = [(0, 0, 0, "R"), (400, 0, 0, "R"), (1300, 100, 1200, "R")]
     seconds = found(starved, 100, 900)  # the wait ended after 900 at the earliest if it began after 100
-    assert seconds["queue_s"] == pytest.approx(0.3) and seconds["doubtful_s"] == pytest.approx(0.5)
+    assert seconds["queue_s"] == pytest.approx(0.3) and seconds["uncertain_s"] == pytest.approx(0.5)
 
 
 class Counted(list[Reading]):
@@ -91,7 +91,7 @@ def test_threads_of_the_tracer_do_not_count_among_those_without_a_cpu(tmp_path: 
 def test_a_thread_waits_for_pythons_lock_as_long_as_its_readings_say_so() -> None:
     wants = [False, True, True, False]
     readings = [Reading(at * 100 * MS, 0, 0, "S", 0, 0, wants_lock) for at, wants_lock in enumerate(wants)]
-    assert within(readings, 50 * MS, 290 * MS)["wanted_lock_s"] == pytest.approx(0.2)
-    assert within(readings, 90 * MS, 120 * MS)["wanted_lock_s"] == pytest.approx(0.03)
+    assert within(readings, 50 * MS, 290 * MS)["lock_wait_s"] == pytest.approx(0.2)
+    assert within(readings, 90 * MS, 120 * MS)["lock_wait_s"] == pytest.approx(0.03)
     unknown = [readings[0], readings[1]._replace(wants_lock=None), *readings[2:]]
-    assert within(unknown, 50 * MS, 290 * MS)["wanted_lock_s"] is None
+    assert within(unknown, 50 * MS, 290 * MS)["lock_wait_s"] is None

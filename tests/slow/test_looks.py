@@ -39,10 +39,10 @@ def test_a_thread_that_a_record_tells_no_change_of_counts_only_if_a_look_at_all_
 def test_it_is_told_how_long_a_python_function_could_have_run_unseen() -> None:
     function: Stack = (("/usr/lib/" + PYTHON_FUNCTIONS, 150, "__call__"), ("data.py", 3, "load"))
     looks = [Look(100 * MS, {THREAD: A}), spied(200, {THREAD: A, OTHER: B}, OTHER)]
-    assert shares(looks, THREAD, 0, 400 * MS)["unseen_s"] == 0.2
+    assert shares(looks, THREAD, 0, 400 * MS)["longest_unseen_s"] == 0.2
     stale = [looks[0], spied(200, {THREAD: A, OTHER: function}, OTHER)]  # the function has ended, or is called again
-    assert shares(stale, THREAD, 0, 400 * MS)["unseen_s"] == 0.3
-    assert shares([], THREAD, 0, 400 * MS)["unseen_s"] == 0.4
+    assert shares(stale, THREAD, 0, 400 * MS)["longest_unseen_s"] == 0.3
+    assert shares([], THREAD, 0, 400 * MS)["longest_unseen_s"] == 0.4
 
 
 def test_how_often_a_stack_was_seen_is_counted_not_computed_from_its_seconds() -> None:

@@ -1,4 +1,5 @@
-"""A period of slow steps as it goes on: its hits, its misses, its kind. Pure."""
+"""A comb: the steps at equal distances (its teeth) at which the slow steps of a period come. A slow step on a tooth is a hit,
+any other tooth a miss. Pure."""
 
 from __future__ import annotations
 
@@ -9,37 +10,38 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import NamedTuple
 
-#: Shorter periods are none: such steps are just uneven.
+#: Slow steps at shorter distances are no period, only uneven steps.
 SHORTEST = 4
-#: Teeth may lie so far from where the tooth after them puts them: exactly there, both teeth a step off, or by this part of the
-#: length, as what comes by the clock does.
+#: Tolerances of the distance between two teeth: none, SLACK steps (each tooth may be a step off), or this share of the length, as
+#: for work that is done by the clock.
 SLACK, SLACK_SHARE = 2, 0.02
-#: A period of slow steps without a common kind ends when fewer of so many teeth were slow.
-NEWEST_TEETH, WHOLE_LATER = 12, 0.5
-#: A period has the kind that more than half of its hits of known kind share, and this part of all.
+#: A period without a common kind ends when less than this share of its recent teeth were hits.
+RECENT_TEETH, MIN_HIT_SHARE = 12, 0.5
+#: A period has the kind that more than half of its hits of known kind share, and this share of all hits.
 OF_A_KIND = 1 / 3
-#: Parts of a comb's length that may be the period's.
+#: The period may be the length of a comb divided by a whole number up to this.
 FINEST = 8
-#: The share of a finer comb's teeth that must be hit now and then: what comes twice in an epoch of 100 steps has no length of 20.
+#: The share of a finer comb's teeth that must be hit at times: slow steps that come twice in an epoch of 100 steps do not come
+#: every 20th step.
 NEARLY_ALL = 0.75
-#: Slow steps are about as long up to this factor.
+#: The lengths of two slow steps are similar up to this factor.
 ALIKE = 1.3
-#: A period ends with so many misses in a row that a share of its teeth no larger than this would miss as often.
+#: A period ends when a series of misses this long has at most this probability.
 SURPRISE = 1e-3
 
 
 class Proven(NamedTuple):
     """A period that the slow steps of a run prove."""
 
-    length: int  # every so many steps
+    length: int  # steps from one slow step to the next
     tolerance: int  # steps by which a distance may differ from it
-    first: int  # steps
-    last: int
-    hits: int  # slow steps that were its teeth
-    median_s: float  # of the newest of them
-    kind: Hashable  # that most of them share whose kind is known; None: no such kind
-    stands: bool  # False: teeth passed without a slow step
-    next_step: int | None  # that is expected to be slow; None: it does not stand
+    first: int  # the first slow step
+    last: int  # the last slow step
+    hits: int  # number of its slow steps
+    median_s: float  # of the newest hits
+    kind: Hashable  # the kind of most hits of known kind; None: no such kind
+    stands: bool  # False: it has ended
+    next_step: int | None  # the next expected slow step; None: it has ended
 
 
 @dataclass(eq=False)
@@ -49,54 +51,54 @@ class Comb:
     first: int
     last: int
     hits: int
-    teeth: int  # that passed, from its first to its last
-    newest: deque[int]  # hits
-    seconds: deque[float]
+    teeth: int  # number of teeth from the first to the last hit
+    newest: deque[int]  # the newest hits
+    seconds: deque[float]  # lengths of the newest hits
     kinds: Counter[Hashable] = field(default_factory=Counter)
     stands: bool = True
-    again: int = 0  # of an ended one: the step at which it came back
-    recent: deque[bool] = field(default_factory=lambda: deque(maxlen=NEWEST_TEETH))  # of its newest teeth: which were hits
+    again: int = 0  # for an ended period: the step at which a tooth was hit again; 0: none
+    recent: deque[bool] = field(default_factory=lambda: deque(maxlen=RECENT_TEETH))  # whether each of the newest teeth was hit
 
-    def turns_to(self, step: int) -> int:
-        """The number of lengths from the last hit to the tooth that a step lies on; 0: the last hit, -1: on none."""
-        turns = round((step - self.last) / self.length)
-        return turns if turns >= 0 and abs(step - self.last - turns * self.length) <= self.tolerance else -1
+    def lengths_to(self, step: int) -> int:
+        """Return the number of lengths from the last hit to the tooth at a step. 0: the last hit; -1: no tooth is there."""
+        lengths = round((step - self.last) / self.length)
+        return lengths if lengths >= 0 and abs(step - self.last - lengths * self.length) <= self.tolerance else -1
 
-    def is_alike(self, seconds: float, kind: Hashable) -> bool:
-        """Whether a slow step on a tooth can be one of its hits. Wide teeth are hit by chance: kind or length has to agree."""
+    def may_be_hit(self, seconds: float, kind: Hashable) -> bool:
+        """Whether a slow step on a tooth can be a hit. With a wide tolerance its kind or length has to be similar, too."""
         has_its_length = abs(math.log(max(seconds, 1e-9) / max(median(self.seconds), 1e-9))) <= math.log(ALIKE)
         is_kind = kind is not None and kind == max(self.kinds, key=lambda each: self.kinds[each], default=None)
         return self.tolerance <= SLACK or has_its_length or is_kind
 
     def has(self, step: int, tolerance: int) -> bool:
-        """Whether one of its teeth is at a step that is known so far."""
+        """Whether a tooth is at a step that has passed."""
         off = (step - self.last) % self.length
         return min(off, self.length - off) <= self.tolerance + tolerance
 
     def kind(self) -> Hashable:
-        """None: it may be chance's; where many steps are slow, some lie on any comb."""
+        """Return the kind of most hits; None if there is none. Then the hits may be chance, as where many steps are slow."""
         known = {kind: times for kind, times in self.kinds.items() if kind is not None}
         kind = max(known, key=lambda each: known[each], default=None)
         enough = max(sum(known.values()) / 2, OF_A_KIND * sum(self.kinds.values()), 1)
         return kind if kind is not None and known[kind] > enough else None
 
     def is_chance(self) -> bool:
-        """Whether too few of its newest teeth were hits for a comb without a kind."""
-        is_full = len(self.recent) == NEWEST_TEETH
-        return is_full and self.kind() is None and sum(self.recent) < WHOLE_LATER * NEWEST_TEETH
+        """Whether the comb has no kind and too few of its newest teeth were hits."""
+        is_full = len(self.recent) == RECENT_TEETH
+        return is_full and self.kind() is None and sum(self.recent) < MIN_HIT_SHARE * RECENT_TEETH
 
     def patience(self, misses: int) -> int:
-        """Misses in a row that end it. ``misses``: that came so far; its past before them tells how many are usual."""
+        """Return how many misses in a row end the period. ``misses``: those so far, which its usual rate does not include."""
         teeth = max(self.teeth - misses, self.hits)
         miss = (teeth - self.hits + 1) / (teeth + 2)
         return max(2, math.ceil(math.log(SURPRISE) / math.log(miss)))
 
-    def hit(self, step: int, turns: int, seconds: float, kind: Hashable) -> None:
+    def hit(self, step: int, lengths: int, seconds: float, kind: Hashable) -> None:
         self.last = step
         self.newest.append(step)
         self.hits += 1
-        self.teeth += turns
-        self.recent.extend([False] * min(turns - 1, NEWEST_TEETH))
+        self.teeth += lengths
+        self.recent.extend([False] * min(lengths - 1, RECENT_TEETH))
         self.recent.append(True)
         self.count(seconds, kind)
 
@@ -107,14 +109,14 @@ class Comb:
             self.kinds.pop(min(self.kinds, key=lambda each: self.kinds[each]))
 
     def take(self, other: Comb) -> None:
-        """Its slow steps are this one's, too."""
+        """Add the slow steps of another comb."""
         self.first = min(self.first, other.first)
         self.hits += other.hits
         self.kinds.update(other.kinds)
         self.seconds.extend(other.seconds)
 
     def next_step(self, steps_done: int) -> int:
-        """The first tooth that may still come."""
+        """Return the first tooth that may still come."""
         return self.last + self.length * max(1, math.ceil((steps_done + 1 - self.tolerance - self.last) / self.length))
 
     def proven(self, steps_done: int) -> Proven:
@@ -136,14 +138,14 @@ def is_same(one: Comb, other: Comb) -> bool:
 
 
 def is_within(wider: Comb, comb: Comb) -> bool:
-    """Whether all teeth of one are teeth of another."""
+    """Whether all teeth of ``wider`` are teeth of ``comb``."""
     return wider.length % comb.length == 0 and comb.has(wider.last, wider.tolerance)
 
 
 def common_length(one: Comb, other: Comb) -> int:
-    """The length of the comb that has the teeth of both; 0: of two that are no parts of one."""
+    """Return the length of one comb that has the teeth of both; 0 if there is none."""
     low, high = sorted((one.length, other.length))
     length = math.gcd(low, one.last - other.last)
     is_one = high % low == 0 and not one.tolerance and not other.tolerance
-    both = (high // low + 1) * length / high  # of its teeth
+    both = (high // low + 1) * length / high  # share of its teeth
     return length if is_one and length >= SHORTEST and both >= NEARLY_ALL else 0

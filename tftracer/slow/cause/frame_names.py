@@ -1,4 +1,4 @@
-"""What a line of Python is called: its file and function, whose it is, and the hook or callback that it belongs to."""
+"""Describe a line of Python: file, function, whether it is the user's, and the hook or callback that it belongs to."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from typing import Any
 
 from tftracer.slow.recorded import Frame
 
-#: Lines that are remembered.
+#: Size of the cache.
 MAX_FRAMES = 8192
-#: What TensorFlow calls on another object of the training: hooks by these methods, Keras callbacks by those that begin so.
+#: The methods of hooks that TensorFlow calls, and the beginning of the names of those of Keras callbacks.
 HOOK_METHODS = frozenset(["begin", "after_create_session", "before_run", "after_run", "end"])
 CALLBACK_METHODS = "on_"
-#: The base classes, where their modules are imported: (module, class).
+#: The base classes of hooks: (module, class). Modules are not imported for this.
 HOOKS = [("tensorflow.python.training.session_run_hook", "SessionRunHook")]
 CALLBACKS = [
     ("keras.src.callbacks.callback", "Callback"),  # Keras 3
@@ -28,27 +28,27 @@ CALLBACKS = [
 ]
 #: Where TensorFlow keeps the Python functions of graphs and datasets: py_function, numpy_function, from_generator.
 FUNCTIONS = ("tensorflow.python.ops.script_ops", "_py_funcs", "_unique_id")
-#: These only call others.
-NOBODY = frozenset(["CallbackList"])
-#: Our wrappers of TensorFlow's methods stand in a file of this name, in a folder of TensorFlow's.
+#: Callbacks that only call others.
+CONTAINERS = frozenset(["CallbackList"])
+#: Name of the file that the code of our wrappers of TensorFlow's methods claims to be from, in TensorFlow's folder.
 WRAPPERS = "tftracer-wrappers.py"
 OURS = str(Path(__file__).parents[2]) + os.sep
-#: In the paths of installed packages.
+#: Folders in the paths of installed packages.
 INSTALLED = ("/site-packages/", "/dist-packages/")
 _PATHS = sysconfig.get_paths()
-#: Folders of Python's own modules, and of all that the user has not written: these, installed packages, tftracer.
+#: Folders of Python's own modules, and of all code that is not the user's: those, installed packages and tftracer.
 STANDARD = tuple({_PATHS[name] for name in ("stdlib", "platstdlib") if _PATHS.get(name)})
 LIBRARIES = (*STANDARD, *{_PATHS[name] for name in ("purelib", "platlib") if _PATHS.get(name)}, OURS)
 
 
 def may_call_python() -> bool:
-    """Whether TensorFlow may call a Python function while it runs a step: False where this process has never given it one."""
-    module, registry, given = FUNCTIONS
-    return getattr(getattr(sys.modules.get(module), registry, None), given, None) != 0
+    """Whether TensorFlow may call a Python function during a step: False if none was ever registered in this process."""
+    module, registry, last_id = FUNCTIONS
+    return getattr(getattr(sys.modules.get(module), registry, None), last_id, None) != 0
 
 
 class FrameNames:
-    """Used by one thread at a time."""
+    """Makes frames and caches them. Used by one thread at a time."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, int, str], Frame] = {}
@@ -73,10 +73,10 @@ AUTOGRAPH = "__autograph_generated_file"
 
 
 def is_library(file: str) -> bool:
-    """Whether the user has not written it."""
-    if file == "<string>":  # what a library compiled from a text; of ``python -c`` the script
+    """Whether a file is not the user's own code."""
+    if file == "<string>":  # code that a library compiled from a text; with ``python -c`` it is the script
         return hasattr(sys.modules.get("__main__"), "__file__")
-    if file.startswith("<"):  # <frozen importlib>, <__array_function__ internals>; but what was typed or a notebook's cell
+    if file.startswith("<"):  # as <frozen importlib>, but not typed code or a notebook's cell
         return not file.startswith(("<stdin>", "<ipython", "<python-input"))
     if AUTOGRAPH in file:
         return True
@@ -84,7 +84,7 @@ def is_library(file: str) -> bool:
 
 
 def is_standard_library(file: str) -> bool:
-    """Whether it is Python's own."""
+    """Whether a file belongs to Python itself."""
     if file.startswith("<"):
         return is_library(file)
     return file.startswith(STANDARD) and not any(part in file for part in INSTALLED)
@@ -95,14 +95,14 @@ def is_tracers(file: str) -> bool:
 
 
 def owner_of(file: str, line: int, name: str) -> str:
-    """The class of another hook or of a Keras callback that defines the method at a line; "" for other code."""
+    """Return the class of the hook or Keras callback that defines the method at a line; "" for other code and the tracer's."""
     bases = HOOKS if name in HOOK_METHODS else CALLBACKS if name.startswith(CALLBACK_METHODS) else []
     for module, base in bases:
         root = getattr(sys.modules.get(module), base, None)
         for owner in _subclasses(root) if isinstance(root, type) else ():
             if _has_line(_code_of(vars(owner).get(name)), file, line):
                 is_ours = owner.__module__.partition(".")[0] == "tftracer"
-                return "" if is_ours or owner.__name__ in NOBODY else owner.__name__
+                return "" if is_ours or owner.__name__ in CONTAINERS else owner.__name__
     return ""
 
 
@@ -118,7 +118,7 @@ def is_callback(frame: Frame) -> bool:
 
 
 def _subclasses(root: type) -> Iterator[type]:
-    """All classes below ``root``, each once."""
+    """Yield all direct and indirect subclasses of ``root``, each once."""
     seen: set[type] = set()
     left: list[type] = list(type.__subclasses__(root))
     while left:
@@ -130,7 +130,7 @@ def _subclasses(root: type) -> Iterator[type]:
 
 
 def _code_of(method: Any) -> CodeType | None:
-    """The code of a function, also of one in decorators that name what they wrap."""
+    """Return the code of a function, without decorators that use functools.wraps."""
     for _ in range(8):
         wrapped = getattr(method, "__wrapped__", None)
         if wrapped is None:

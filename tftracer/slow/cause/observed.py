@@ -1,4 +1,4 @@
-"""What was measured of a slow turn: times of one thread, stacks, who held Python's lock. None is unknown, never 0."""
+"""Measurements of a slow turn: times of its thread, stacks, and the holders of Python's lock. None means unknown, never 0."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ class LockHolder:
     """A thread that held Python's lock when it was read."""
 
     thread: str  # its name
-    whose: Literal["training", "tracer", "other"]  # the training thread itself, one of the tracer's, another
-    stack: tuple[Frame, ...]  # the outermost first
+    whose: Literal["training", "tracer", "other"]  # "training": the thread of the slow turn itself
+    stack: tuple[Frame, ...]  # outermost frame first
 
 
 @dataclass(frozen=True)
 class Span:
-    """What was measured of a part of a turn. Seconds."""
+    """Measurements of one part of a turn, in seconds."""
 
     length_s: float
     stacks: tuple[FoldedStack, ...] = ()  # of the training thread
     other_stacks: tuple[FoldedStack, ...] = ()
-    cpu_s: float | None = None  # the training thread ran
-    queue_s: float | None = None  # it could have run and had no CPU
-    doubtful_s: float | None = None  # how much more both may be
-    disk_s: float | None = None  # it waited for a disk
-    stopped_s: float | None = None  # the process was stopped, at least so long
+    cpu_s: float | None = None  # CPU time of the training thread
+    queue_s: float | None = None  # time for which the training thread was ready to run but had no CPU
+    uncertain_s: float | None = None  # the sum of cpu_s and queue_s may be larger by this
+    disk_s: float | None = None  # the training thread waited for a disk
+    stopped_s: float | None = None  # the process was stopped for at least this time
     process_s: float | None = None  # CPU time of all threads of the process
-    process_least_s: float | None = None  # so much of it is surely of this span
-    process_queue_s: float | None = None  # threads of the process, not the tracer's, could have run and had no CPU: summed
-    late_s: float = 0.0  # the watch's thread waited for Python's lock, or for a CPU
-    wanted_lock_s: float | None = None  # the training thread waited for Python's lock, as read from the thread's state
-    lock_looks: int | None = None  # number of readings of that state
-    others_had_lock: float | None = None  # share of the readings of the lock in which another thread held it
-    holders: tuple[LockHolder | None, ...] = ()  # of the lock meanwhile, one of each reading; None: nobody
+    process_min_s: float | None = None  # the part of process_s that was surely used within this span
+    process_queue_s: float | None = None  # as queue_s, summed over all threads of the process except the tracer's
+    watch_delay_s: float = 0.0  # the watch's thread waited for Python's lock or for a CPU
+    lock_wait_s: float | None = None  # the training thread waited for Python's lock, by the readings of its state
+    lock_readings: int | None = None  # number of these readings
+    other_holder_share: float | None = None  # share of the readings of the lock in which another thread held it
+    holders: tuple[LockHolder | None, ...] = ()  # one for each reading of the lock; None: no thread held it
     gc_s: float = 0.0  # garbage collections
     samples: int = 0  # times at which stacks were read
-    unseen_s: float | None = None  # the longest time without a look at all threads; None: there was no look
+    longest_unseen_s: float | None = None  # the longest time between two samples of all threads; None: there is no sample
 
     @property
     def sampled_s(self) -> float:
@@ -48,14 +48,14 @@ class Span:
 
 @dataclass(frozen=True)
 class Observed:
-    """``between``: from the step before to the step that ends the turn; ``inside``: that step."""
+    """Measurements of both parts of a turn, and the usual rates: seconds per second of the last minute."""
 
-    between: Span
-    inside: Span
-    usual_cpu: float | None = None  # CPU seconds of the training thread per second, as usual lately
-    usual_process: float | None = None  # of the whole process
-    usual_process_queue: float | None = None  # what its threads waited for a CPU, summed
-    usual_wanted_lock: float | None = None  # share of the time in which the training thread waits for Python's lock
-    others_share: float | None = None  # of the machine's CPUs, that other processes used meanwhile
+    between: Span  # from the previous step to the step that ends the turn
+    inside: Span  # the step that ends the turn
+    usual_cpu: float | None = None  # CPU time of the training thread
+    usual_process: float | None = None  # CPU time of the whole process
+    usual_process_queue: float | None = None  # waits of the process's threads for a CPU, summed
+    usual_lock_wait: float | None = None  # waits of the training thread for Python's lock
+    others_share: float | None = None  # share of the machine's CPUs that other processes used during the turn
     may_call_python: bool = True  # TensorFlow may call Python functions
-    doubt: str = ""  # why something is missing
+    doubt: str = ""  # why a measurement is missing

@@ -1,18 +1,18 @@
-"""Which periods a run's slow steps prove: "every 97th step". Pure: no clocks, no threads.
+"""Find the periods in a run's slow steps ("every 97th step"). Pure: no clocks, no threads.
 
-Each slow step is tested as the newest tooth of a comb. The distances to the slow steps before it are the lengths that come into
-question. For each, the comb is followed backwards while at least four of five teeth are slow steps. Were slow steps random,
-every tooth would be one at the rate of the slow steps beside the comb. The chance of that many teeth, times all combs that this
-run has tried, has to be below ``ALARM``. A comb is tried among the slow steps of the newest one's kind (cause and place) first,
-then among all of them and among those about as long: a period belongs to one kind, and slow steps of unknown kind may be its own.
-Another kind on its teeth ends no period.
+Each slow step is tested as the newest tooth of a comb (comb.py). The distances to earlier slow steps are the possible lengths.
+Each comb is followed backwards while at least four of five teeth are slow steps. If slow steps were random, each tooth would be
+slow at the rate of the slow steps beside the comb. The chance of that many hits, times the number of combs tried for this run,
+has to be below ``MAX_CHANCE``. Combs are tried among the slow steps of the newest one's kind (cause and place), then among all,
+then among those of similar length: a period has one kind, and slow steps of unknown kind may belong to it. Slow steps of another
+kind on its teeth do not end a period.
 
-What comes every 400th step, and is slow half of the time only, has whole combs of 1,600 by chance. So the teeth between those of
-a proven comb are looked at: where they are slow more often than chance, the period is the finer one.
+Work that comes every 400th step but is slow only half of the time makes combs of length 1,600 by chance. So the teeth between
+those of a proven comb are examined, too: if they are slow more often than by chance, the period is the finer one.
 
-Slow steps of a proven period are no longer tried, so that several periods are found, and a new one after a change. A period
-ends when more of its teeth in a row passed and were not slow than its past explains: two at least. Teeth that another period
-has, too, do not count: every 210th step is slow of what came every 105th and comes every 70th now.
+Slow steps of a proven period are not tried again. So several periods can be found, and a new one after a change. A period ends
+after more misses in a row than its past explains, two at least. Teeth that another period has, too, do not count: when work that
+came every 105th step now comes every 70th, each 210th step is still slow.
 
 ``benchmarks/bench_periods.py`` measures false alarms, power and cost by simulation.
 """
@@ -44,25 +44,25 @@ from tftracer.slow.cause.comb import (
 
 Longs = npt.NDArray[np.int64]
 
-#: The chance of a comb that random slow steps may have, times all combs that were tried.
-ALARM = 0.001
+#: A comb is proven below this chance that random slow steps make it, times the number of combs tried.
+MAX_CHANCE = 0.001
 FEWEST_HITS = 4
-#: Teeth of a comb that have to be slow steps.
-WHOLE = 0.8
-#: Where chance makes so many of the teeth slow steps, nothing is proven: bursts differ too much within.
-DENSE = 0.25
-#: How many of a finer comb's teeth have to be slow, and how many of the newest are looked at.
-SOMETIMES, MOST_TEETH = 0.25, 256
-#: A period became a finer one if it had so many teeth before that.
-ALONE = 5
-#: Slow steps of no period that are remembered, and those whose distances are tried at each new one.
+#: The share of a comb's teeth that must be slow steps.
+MIN_HITS = 0.8
+#: Nothing is proven where more than this share of the teeth is slow by chance: the rate varies too much within bursts.
+MAX_RATE = 0.25
+#: The share of a finer comb's teeth that must be slow, and how many of the newest are examined.
+MIN_FINER_HITS, MAX_FINER_TEETH = 0.25, 256
+#: A period with this many teeth before a finer one began has changed into that; otherwise it was always a part of it.
+TEETH_ALONE = 5
+#: Slow steps without a period that are kept, and how many distances are tried for a new one.
 REMEMBERED, TRIED = 512, 32
-#: Hits of other known kinds than the most frequent one that a comb may have: it belongs to one cause.
+#: The share of a comb's hits of known kind that may be of another kind than the most frequent one.
 OTHER_KINDS = 0.25
-#: The newest hits of a comb, and teeth after each, that are looked through for misses.
-HITS_LOOKED_AT, TEETH_LOOKED_AT = 16, 40
-#: Periods that stand, and ended ones, that are remembered.
-MOST = 8
+#: How many of a comb's newest hits are searched for misses, and how many teeth after each.
+HITS_SEARCHED, TEETH_SEARCHED = 16, 40
+#: Active periods that are kept; as many ended ones.
+MAX_PERIODS = 8
 
 
 class _Slow(NamedTuple):
@@ -72,10 +72,10 @@ class _Slow(NamedTuple):
 
 
 class _Trial(NamedTuple):
-    """A comb among some slow steps, and the chance of it."""
+    """A comb among some slow steps, and the chance that they are random."""
 
     chance: float
-    steps: list[int]  # its hits, the newest first
+    steps: list[int]  # the hits, newest first
     teeth: int
     length: int
     slack: int
@@ -85,15 +85,15 @@ class Periods:
     """The periods of one run's slow steps. Used by one thread at a time."""
 
     def __init__(self) -> None:
-        self._loose: list[_Slow] = []  # of no period, by step
-        self._taken: deque[int] = deque(maxlen=REMEMBERED)  # steps of periods, by step
+        self._loose: list[_Slow] = []  # slow steps without a period, in order
+        self._taken: deque[int] = deque(maxlen=REMEMBERED)  # slow steps of periods, in order
         self._combs: list[Comb] = []
         self._steps_done = 0
         self._tests = 0
-        self.taken_in: list[tuple[int, int]] = []  # (first step, length) of periods that are parts of others now
+        self.taken_in: list[tuple[int, int]] = []  # (first step, length) of periods that became parts of others
 
     def add(self, step: int, seconds: float, kind: Hashable = None) -> None:
-        """A slow step. Steps that are not newer than the last one are left out.
+        """Add a slow step. Steps that are not newer than the last one are ignored.
 
         ``step``: its number in its run. ``seconds``: its length. ``kind``: its cause and place; None: not known.
         """
@@ -108,46 +108,46 @@ class Periods:
         del self._loose[:-REMEMBERED]
         for series in self._series(newest):
             best = min(self._trials(series), key=lambda trial: trial.chance, default=None)
-            if best and best.chance * self._tests < ALARM and (finer := self._finer(best)):
+            if best and best.chance * self._tests < MAX_CHANCE and (finer := self._finer(best)):
                 self._prove(finer)
                 return
 
     def passed(self, steps_done: int) -> None:
-        """So many steps of the run have ended, and those of them that were slow have been added."""
+        """Note that this many steps have ended, and that the slow ones among them were added. May end periods."""
         self._steps_done = max(self._steps_done, steps_done)
-        for comb in [each for each in self._combs if each.stands and each.hits < WHOLE * each.teeth]:
+        for comb in [each for each in self._combs if each.stands and each.hits < MIN_HITS * each.teeth]:
             self._unite(comb)
         for comb in self._combs:
             misses = self._own_misses(comb) if comb.stands else 0
             if comb.stands and (misses >= comb.patience(misses) or comb.is_chance()):
                 comb.stands, comb.again = False, 0
-                while len(comb.newest) > 1 and self._is_others(comb, comb.newest[-1], 0):
+                while len(comb.newest) > 1 and self._is_on_other_comb(comb, comb.newest[-1], 0):
                     comb.newest.pop()
                 comb.last = comb.newest[-1]
 
-    def _is_others(self, comb: Comb, step: int, tolerance: int) -> bool:
-        """Whether a step is a tooth of another comb that stands."""
+    def _is_on_other_comb(self, comb: Comb, step: int, tolerance: int) -> bool:
+        """Whether a step is a tooth of another active comb."""
         return any(each.has(step, tolerance) for each in self._combs if each is not comb and each.stands)
 
     def _own_misses(self, comb: Comb) -> int:
-        """Teeth of a comb, and of no other that stands, that passed since one such was slow."""
+        """Count the misses since the last hit that no other active comb has, too. Teeth that others have are not counted."""
         misses, end = 0, self._steps_done
         for hit in reversed(comb.newest):
-            passed = range(hit + comb.length, end - comb.tolerance, comb.length)[:TEETH_LOOKED_AT]
-            misses += sum(not self._is_others(comb, tooth, comb.tolerance) for tooth in passed)
-            if not self._is_others(comb, hit, 0):
+            passed = range(hit + comb.length, end - comb.tolerance, comb.length)[:TEETH_SEARCHED]
+            misses += sum(not self._is_on_other_comb(comb, tooth, comb.tolerance) for tooth in passed)
+            if not self._is_on_other_comb(comb, hit, 0):
                 break
             end = hit
         return misses
 
     def periods(self) -> list[Proven]:
-        """Those that stand and the newest that ended, in the order in which they were proven."""
+        """Return the active periods and the newest ended ones, in the order of their proofs."""
         return [comb.proven(self._steps_done) for comb in self._combs]
 
     def expected(self, steps: int = 0, wanted: Callable[[Hashable], bool] = lambda kind: True) -> list[tuple[int, int]]:
-        """The first and the last step of each range in which a slow one of a kind that is wanted is expected next.
+        """Return (first, last) of each range of steps in which the next slow step of a wanted kind is expected.
 
-        ``steps``: that have ended, those included whose slow ones have not been added yet.
+        ``steps``: the number of ended steps, including those that may still be added as slow.
         """
         done = max(steps, self._steps_done)
         upcoming = ((comb, comb.next_step(done)) for comb in self._combs if comb.stands and wanted(comb.kind()))
@@ -156,16 +156,16 @@ class Periods:
     # -------------------------------------------------------------------------------------------------- known periods
 
     def _on_a_tooth(self, step: int, seconds: float, kind: Hashable) -> bool:
-        """Whether a step is one of a period that stands. One that ended stands again with two teeth in a row."""
-        hit = [comb for comb in self._combs if comb.stands and comb.turns_to(step) >= 0 and comb.is_alike(seconds, kind)]
+        """Count a slow step as a hit of active periods; True if it is one. An ended period revives with two hits in a row."""
+        hit = [comb for comb in self._combs if comb.stands and comb.lengths_to(step) >= 0 and comb.may_be_hit(seconds, kind)]
         for comb in hit:
-            turns = comb.turns_to(step)
-            if turns:
-                comb.hit(step, turns, seconds, kind)
+            lengths = comb.lengths_to(step)
+            if lengths:
+                comb.hit(step, lengths, seconds, kind)
         if hit:
             return True
         for comb in self._combs:
-            if not comb.stands and comb.kind() is not None and comb.turns_to(step) > 0:
+            if not comb.stands and comb.kind() is not None and comb.lengths_to(step) > 0:
                 if comb.again and 0 < step - comb.again <= comb.length + comb.tolerance:
                     comb.hit(step, 1, seconds, kind)
                     comb.stands = True
@@ -182,7 +182,7 @@ class Periods:
             last,
             len(trial.steps),
             trial.teeth,
-            deque(trial.steps[::-1], HITS_LOOKED_AT),
+            deque(trial.steps[::-1], HITS_SEARCHED),
             deque(maxlen=64),
         )
         for earlier in [each for each in self._combs if is_same(each, comb)]:
@@ -200,8 +200,8 @@ class Periods:
         self._forget()
 
     def _unite(self, comb: Comb) -> None:
-        """End or take in the combs of its kind that are parts of one: with all teeth on its own, or on those of a finer one."""
-        is_whole = comb.hits >= WHOLE * comb.teeth
+        """End or absorb the combs of the same kind that are part of this one, or, with it, of a finer one."""
+        is_whole = comb.hits >= MIN_HITS * comb.teeth
         for other in [each for each in self._combs if each is not comb and each.kind() == comb.kind()]:
             if is_whole and not other.stands:
                 continue
@@ -213,7 +213,7 @@ class Periods:
                     comb.newest.extend(sorted({*comb.newest, *other.newest}))
                     comb.last, comb.length = comb.newest[-1], length
                     comb.teeth = 1 + (comb.last - comb.first) // length
-            elif is_whole and comb.first - other.first >= ALONE * other.length:
+            elif is_whole and comb.first - other.first >= TEETH_ALONE * other.length:
                 other.stands, other.again = False, 0  # it has become the finer one
             else:
                 self._take_in(other)
@@ -225,21 +225,21 @@ class Periods:
     def _forget(self) -> None:
         for stands in (True, False):
             alike = [comb for comb in self._combs if comb.stands is stands]
-            for comb in sorted(alike, key=lambda comb: comb.last)[:-MOST]:
+            for comb in sorted(alike, key=lambda comb: comb.last)[:-MAX_PERIODS]:
                 self._combs.remove(comb)
 
     # -------------------------------------------------------------------------------------------------------- proofs
 
     def _series(self, newest: _Slow) -> list[list[int]]:
-        """The slow steps among which combs are tried: those of its kind first."""
+        """Return the series of slow steps in which combs are tried: those of the newest one's kind first."""
         loose = self._loose
-        of_kind = [slow.step for slow in loose if slow.kind == newest.kind] if newest.kind is not None else []
+        same_kind = [slow.step for slow in loose if slow.kind == newest.kind] if newest.kind is not None else []
         low, high = newest.seconds / ALIKE, newest.seconds * ALIKE
-        series = [of_kind, [slow.step for slow in loose], [slow.step for slow in loose if low <= slow.seconds <= high]]
+        series = [same_kind, [slow.step for slow in loose], [slow.step for slow in loose if low <= slow.seconds <= high]]
         return [steps for steps in series if len(steps) >= FEWEST_HITS]
 
     def _finer(self, trial: _Trial) -> _Trial | None:
-        """The comb of a part of its length, where teeth between are slow, too, of its kind or an unknown. None: too few are."""
+        """Return the comb of a fraction of the length if the teeth between are slow, too; None if too few teeth are."""
         if trial.slack:
             return trial
         known = Counter(slow.kind for slow in self._loose if slow.kind is not None and slow.step in trial.steps)
@@ -251,47 +251,49 @@ class Periods:
             length = trial.length // parts
             if trial.length % parts or length < SHORTEST:
                 continue
-            teeth = range(last, first - 1, -length)[:MOST_TEETH]
+            teeth = range(last, first - 1, -length)[:MAX_FINER_TEETH]
             hits = [step for step in teeth if step in alike]
             between = [step for step in teeth if (last - step) % trial.length]
             beside = sum(teeth[-1] <= step <= last for step in alike) - len(hits)
             rate = min(1.0, (beside + 1) / max(1, last - teeth[-1] - len(teeth)))
             chance = _chance(sum(step in alike for step in between), len(between), rate)
             hit = {(last - step) // length % parts for step in hits}
-            if chance < ALARM / FINEST and len(hit) >= NEARLY_ALL * parts:
+            if chance < MAX_CHANCE / FINEST and len(hit) >= NEARLY_ALL * parts:
                 finer.append(_Trial(chance, hits, len(teeth), length, 0))
         best = min(finer, key=lambda each: each.chance, default=trial)
-        return best if len(best.steps) >= SOMETIMES * best.teeth else None
+        return best if len(best.steps) >= MIN_FINER_HITS * best.teeth else None
 
     def _trials(self, steps: list[int]) -> Iterator[_Trial]:
         newest, taken = steps[-1], list(self._taken)
         kinds = {slow.step: slow.kind for slow in self._loose}
         lengths = newest - np.unique(steps[-TRIED - 1 : -1])
         lengths = lengths[lengths >= SHORTEST]
-        every = np.sort([*steps, *taken, np.iinfo(np.int64).max])
+        sorted_steps = np.sort([*steps, *taken, np.iinfo(np.int64).max])
         wide = np.round(SLACK_SHARE * lengths).astype(int)
         for slack in (np.zeros_like(lengths), np.full_like(lengths, SLACK), np.where(wide > SLACK, wide, lengths)):
             tried = 10 * slack < lengths
             self._tests += int(tried.sum())
-            # Two teeth in a row that are not slow end a comb: few of those that are tried get further.
-            further = tried & (_any_near(every, newest - 2 * lengths, slack) | _any_near(every, newest - 3 * lengths, slack))
+            # Two misses in a row end a comb, so this test excludes most of them.
+            further = tried & (
+                _any_near(sorted_steps, newest - 2 * lengths, slack) | _any_near(sorted_steps, newest - 3 * lengths, slack)
+            )
             for length, off in zip(lengths[further].tolist(), slack[further].tolist()):
                 trial = _follow(steps, taken, length, off)
-                if trial and _is_of_one([kinds[step] for step in trial.steps]):
+                if trial and _may_have_one_cause([kinds[step] for step in trial.steps]):
                     yield trial
 
 
-def _is_of_one(kinds: Sequence[Hashable]) -> bool:
-    """Whether hits can have one cause. Two that take turns are proven each by itself; that takes more hits than one does."""
+def _may_have_one_cause(kinds: Sequence[Hashable]) -> bool:
+    """Whether the hits can have one cause. Where two causes alternate, each needs a proof of its own."""
     times = Counter(kinds).most_common()
     known = [count for kind, count in times if kind is not None]
     return len(kinds) >= FEWEST_HITS + len(kinds) - times[0][1] and sum(known[1:]) <= OTHER_KINDS * sum(known)
 
 
 def _follow(steps: Sequence[int], taken: Sequence[int], length: int, slack: int) -> _Trial | None:
-    """The comb backwards from the newest step, as long as it is nearly whole. Teeth on steps of other periods do not count."""
+    """Follow a comb back from the newest step while enough teeth are hits. Steps of other periods do not count as misses."""
     at, hits, teeth, index, missed = steps[-1], [steps[-1]], 1, 0, False
-    whole = (1, 1, 0)  # hits, teeth and lengths back to where it was nearly whole last
+    whole = (1, 1, 0)  # hits, teeth and lengths back to the last tooth with enough hits
     while at - length + slack >= steps[0] and len(hits) < REMEMBERED:
         at -= length
         index += 1
@@ -299,7 +301,7 @@ def _follow(steps: Sequence[int], taken: Sequence[int], length: int, slack: int)
         if near is not None:
             at, missed, teeth = near, False, teeth + 1
             hits.append(near)
-            if len(hits) >= WHOLE * teeth:
+            if len(hits) >= MIN_HITS * teeth:
                 whole = (len(hits), teeth, index)
         elif _nearest(taken, at, slack) is None:
             if missed:
@@ -311,19 +313,19 @@ def _follow(steps: Sequence[int], taken: Sequence[int], length: int, slack: int)
     del hits[count:]
     span = hits[0] - hits[-1]
     beside = bisect_right(steps, hits[0]) - bisect_left(steps, hits[-1]) - count
-    rate = min(1.0, (2 * slack + 1) * (beside + 1) / max(1, span - teeth))  # of the steps beside the teeth
-    # The newest step and the length were chosen: the other teeth are left to chance.
+    rate = min(1.0, (2 * slack + 1) * (beside + 1) / max(1, span - teeth))  # share of slow steps among those beside the teeth
+    # The newest step and the length were chosen, so two hits are no chance.
     return _Trial(_chance(count - 2, teeth - 2, rate), hits, teeth, round(span / index), slack)
 
 
 def _any_near(steps: Longs, at: Longs, slack: Longs) -> npt.NDArray[np.bool_]:
-    """Which places have one of sorted steps, the last of them without a bound, at most ``slack`` from them."""
+    """Return for each position whether one of the sorted steps is within ``slack`` of it. The last step must be infinite."""
     near: npt.NDArray[np.bool_] = steps[np.searchsorted(steps, at - slack)] <= at + slack
     return near
 
 
 def _nearest(steps: Sequence[int], at: int, slack: int) -> int | None:
-    """The one of sorted steps that is nearest to a place, at most ``slack`` from it."""
+    """Return the sorted step nearest to a position, within ``slack`` of it; None if there is none."""
     index = bisect_left(steps, at - slack)
     nearest = None
     while index < len(steps) and steps[index] <= at + slack:
@@ -334,10 +336,10 @@ def _nearest(steps: Sequence[int], at: int, slack: int) -> int | None:
 
 
 def _chance(hits: int, teeth: int, rate: float) -> float:
-    """At least so many of the teeth are hits, each at a rate: the binomial tail, or somewhat more."""
-    if hits <= teeth * rate or rate > DENSE:
+    """Return an upper bound of the chance of at least this many hits: the tail of the binomial distribution."""
+    if hits <= teeth * rate or rate > MAX_RATE:
         return 1.0
     ways = math.lgamma(teeth + 1) - math.lgamma(hits + 1) - math.lgamma(teeth - hits + 1)
     least = ways + hits * math.log(rate) + (teeth - hits) * math.log1p(-rate)
-    shrinks = (teeth - hits) * rate / ((hits + 1) * (1 - rate))  # each further term of the tail, to the one before it
+    shrinks = (teeth - hits) * rate / ((hits + 1) * (1 - rate))  # ratio of consecutive terms of the tail
     return min(1.0, math.exp(least) / (1 - shrinks)) if shrinks < 1 else 1.0

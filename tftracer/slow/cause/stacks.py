@@ -1,4 +1,4 @@
-"""Which line of code the seconds of sampled stacks lie at. Pure."""
+"""Find the line of code that sampled stacks spent their time at. Pure functions."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from tftracer.slow.cause.frame_names import WRAPPERS, is_callback, is_standard_l
 from tftracer.slow.recorded import FoldedStack, Frame
 from tftracer.slow.watch.looks import PYTHON_FUNCTIONS
 
-#: A line is named when so much of the time is below it.
+#: A line is named when it, with what it calls, takes this share of the time.
 HALF = 0.5
-#: What a call of a compiled function (tf.function) comes to first, but for library frames of TensorFlow's.
+#: The file where each call of a compiled function (tf.function) arrives in TensorFlow.
 COMPILED_FUNCTIONS = "tensorflow/python/eager/polymorphic_function/polymorphic_function.py"
 GENERATORS = "tensorflow/python/data/ops/from_generator_op.py"
 #: Python's modules in which a thread waits for others.
 OF_THREADS = (f"{os.sep}threading.py", f"{os.sep}queue.py")
 #: A loop waits for the next element of a dataset in this file.
 ITERATORS = "tensorflow/python/data/ops/iterator_ops.py"
-#: The tracer's wrappers of what a training does beside its steps (capture/loops): checkpoints, evaluations and the tracing of
-#: functions; waits for input.
+#: Functions of the tracer's wrappers (capture/loops): one for checkpoints, evaluations and the tracing of functions, one for
+#: waits for input.
 PHASE, INPUT_WAIT = "phase", "next_element"
-#: Parts of a function that Python runs in a frame of their own.
+#: Parts of a function that have a frame of their own.
 COMPREHENSIONS = ("<genexpr>", "<listcomp>", "<dictcomp>", "<setcomp>")
 #: Keras's methods that use a model without training it.
 EVALUATIONS = ("evaluate", "predict")
 FIT = "fit"
-#: What runs the loop of Estimator's ``train``, once the model is built.
+#: The function that runs the loop of Estimator's ``train`` once the model is built.
 ESTIMATORS, ESTIMATOR_LOOP = "estimator/estimator.py", "_train_with_estimator_spec"
-#: What Keras's ``fit`` calls between two epochs alone: it makes an iterator and frees the old one, and counts anew.
+#: Functions that Keras's ``fit`` calls only between two epochs: to replace the iterator and reset the metrics.
 EPOCH_TURNS = ("enumerate_epochs", "enumerate_epoch", "_enumerate_iterator", "reset_metrics", "_get_metrics_result_or_logs")
 TENSORFLOW = ("/tensorflow/", "/keras/", "/tf_keras/", "/tftracer/")
 #: The innermost frames of a step that runs: (file, function).
@@ -39,15 +39,15 @@ STEPS = (("tensorflow/python/client/session.py", "_call_tf_sessionrun"), ("tenso
 
 
 class Line(NamedTuple):
-    frame: Frame | None  # the user's nearest line, else the deepest frame that most of the time shares
+    frame: Frame | None  # the innermost line of the user's, else the deepest frame that most stacks share
     share: float  # of the seconds
 
 
-def shared_line(stacks: Iterable[FoldedStack], or_librarys: bool = False, least: float = HALF) -> Line:
-    """The deepest function that so large a part of the seconds shares, at the line with the most of them.
+def shared_line(stacks: Iterable[FoldedStack], allow_library: bool = False, least: float = HALF) -> Line:
+    """Return the deepest function that at least the share ``least`` of the seconds is in, at the line with the most of them.
 
-    Three helpers that one line calls name that line. ``or_librarys``: where no line of the script is below the loop that a
-    library runs (``below_loop``), what that calls is named.
+    If the time is spread over three helpers that one line calls, that line is the result. ``allow_library``: name a line of the
+    library that runs the loop (``below_loop``) where no line of the script is called by it.
     """
     inner = list(stacks)
     whole = sum(stack.seconds for stack in inner)
@@ -71,13 +71,13 @@ def shared_line(stacks: Iterable[FoldedStack], or_librarys: bool = False, least:
         return Line(None, 0.0)
     users = next((position for position in range(len(shared) - 1, -1, -1) if not shared[position].is_library), None)
     if users is None and _runs_loop(shared[0], (FIT, *EVALUATIONS)):
-        called = (frame for frame in reversed(shared[1:]) if or_librarys and not frame.file.endswith(WRAPPERS))
+        called = (frame for frame in reversed(shared[1:]) if allow_library and not frame.file.endswith(WRAPPERS))
         return Line(next(called, None), min(1.0, share))
     return Line(shared[-1] if users is None else _in_its_function(shared[: users + 1]), min(1.0, share))
 
 
 def _in_its_function(frames: list[Frame]) -> Frame:
-    """The innermost frame; a comprehension's under the name of the function that it is part of."""
+    """Return the innermost frame; a comprehension's gets the name of the function around it."""
     line = frames[-1]
     if line.function not in COMPREHENSIONS:
         return line
@@ -94,11 +94,11 @@ class Owner(NamedTuple):
 
     kind: Literal["hook", "callback"]
     name: str  # its class
-    frame: Frame  # the user's line below it with most of the time, else its method
+    frame: Frame  # the line of the user's in it with the most time, else its method
 
 
 def owner_line(stacks: Iterable[FoldedStack], whole_s: float) -> Owner | None:
-    """The hook or callback whose methods most of the time is in; None if none has half of it."""
+    """Return the hook or callback whose methods take at least half of ``whole_s``; None if there is none."""
     seconds: Counter[str] = Counter()
     of_owner: dict[str, list[FoldedStack]] = {}
     for stack in stacks:
@@ -123,8 +123,10 @@ def _first_owned(stack: FoldedStack) -> int:
 
 
 def called_by_tensorflow(stack: FoldedStack) -> FoldedStack | None:
-    """What a Python function that TensorFlow calls did; None if the stack is in none, or was seen but once in a generator: that
-    works ahead for later steps."""
+    """Return the part of a stack below TensorFlow's call of a Python function; None if there is none.
+
+    A generator that was seen only once does not count: it works ahead for later steps.
+    """
     if stack.samples == 1 and is_generator(stack):
         return None
     for position in range(len(stack.frames) - 1, -1, -1):
@@ -158,7 +160,7 @@ def _of_busiest_thread(stacks: list[FoldedStack]) -> list[FoldedStack]:
 
 
 def caller_of_function(stack: FoldedStack) -> FoldedStack | None:
-    """The stack down to where the outermost compiled function was called; None if none was."""
+    """Cut a stack where it calls the outermost compiled function; None if it calls none."""
     for position, frame in enumerate(stack.frames):
         if frame.file.endswith(COMPILED_FUNCTIONS):
             return stack._replace(frames=stack.frames[:position]) if position else None
@@ -166,34 +168,34 @@ def caller_of_function(stack: FoldedStack) -> FoldedStack | None:
 
 
 def caller_of_phase(stack: FoldedStack) -> FoldedStack | None:
-    """The stack down to where the outermost checkpoint or evaluation was asked for; None if none was."""
+    """Cut a stack where it calls the outermost checkpoint or evaluation; None if it calls none."""
     at = next((position for position, frame in enumerate(stack.frames) if _is_wrapper(frame, PHASE)), 0)
     return stack._replace(frames=stack.frames[:at]) if at else None
 
 
 def caller_of_evaluation(stack: FoldedStack) -> FoldedStack | None:
-    """The stack down to where Keras's ``evaluate`` or ``predict`` was called; None if neither was."""
+    """Cut a stack where it calls Keras's ``evaluate`` or ``predict``; None if it calls neither."""
     for position, frame in enumerate(stack.frames):
-        if frame.function in EVALUATIONS and _is_kerass(frame):
+        if frame.function in EVALUATIONS and _is_of_keras(frame):
             return stack._replace(frames=stack.frames[:position])
-        # Its frame is gone while what it held is freed: of what the tracer times, ``fit`` itself calls evaluations alone.
+        # While ``evaluate`` frees its objects, its frame is gone. ``fit`` calls no other timed function than evaluations.
         before = stack.frames[position - 1] if position else None
-        if _is_wrapper(frame, PHASE) and before and before.function == FIT and _is_kerass(before):
+        if _is_wrapper(frame, PHASE) and before and before.function == FIT and _is_of_keras(before):
             return stack._replace(frames=stack.frames[:position])
     return None
 
 
 def below_loop(stack: FoldedStack, methods: Container[str]) -> FoldedStack:
-    """The stack from where a library runs the training's loop: what called that is in all samples, and explains none.
+    """Remove the frames that call the library's training loop: all samples have them, so they explain nothing.
 
-    ``methods``: Keras's that may run it.
+    ``methods``: the methods of Keras that may run the loop.
     """
     at = next((position for position, frame in enumerate(stack.frames) if _runs_loop(frame, methods)), 0)
     return stack._replace(frames=stack.frames[at:])
 
 
 def is_loops_own(stack: FoldedStack) -> bool:
-    """Whether no line of the script is below the loop that a library runs. The stack begins there."""
+    """Whether a stack that begins at a library's training loop has no line of the script in it."""
     is_loop = bool(stack.frames) and _runs_loop(stack.frames[0], (FIT, *EVALUATIONS))
     return is_loop and all(frame.is_library for frame in stack.frames)
 
@@ -201,35 +203,35 @@ def is_loops_own(stack: FoldedStack) -> bool:
 def _runs_loop(frame: Frame, methods: Container[str]) -> bool:
     if frame.function == ESTIMATOR_LOOP:
         return frame.file.endswith(ESTIMATORS)
-    return frame.function in methods and _is_kerass(frame)
+    return frame.function in methods and _is_of_keras(frame)
 
 
 def is_epoch_turn(stack: FoldedStack) -> bool:
-    inner = itertools.dropwhile(lambda frame: frame.function != FIT or not _is_kerass(frame), stack.frames)
-    return any(frame.function in EPOCH_TURNS and _is_kerass(frame) for frame in inner)
+    inner = itertools.dropwhile(lambda frame: frame.function != FIT or not _is_of_keras(frame), stack.frames)
+    return any(frame.function in EPOCH_TURNS and _is_of_keras(frame) for frame in inner)
 
 
-def is_fits_own(stack: FoldedStack) -> bool:
-    """Whether Keras's ``fit`` is the innermost frame: what it frees has none."""
-    return bool(stack.frames) and stack.frames[-1].function == FIT and _is_kerass(stack.frames[-1])
+def is_in_fit_itself(stack: FoldedStack) -> bool:
+    """Whether Keras's ``fit`` is the innermost frame, as while it frees objects."""
+    return bool(stack.frames) and stack.frames[-1].function == FIT and _is_of_keras(stack.frames[-1])
 
 
-def _is_kerass(frame: Frame) -> bool:
+def _is_of_keras(frame: Frame) -> bool:
     return frame.is_library and "keras" in frame.file
 
 
 def without_tracer(stacks: Iterable[FoldedStack]) -> tuple[FoldedStack, ...]:
-    """Those of code between the steps: without what the tracer does there."""
+    """Remove the stacks of the tracer's own work."""
     return tuple(stack for stack in stacks if not _is_in_tracer(stack.frames))
 
 
 def _is_in_tracer(frames: tuple[Frame, ...]) -> bool:
-    """Also in what it calls of Python's own."""
+    """Whether the innermost frame that is not of Python's library is the tracer's."""
     return is_tracers(next((frame.file for frame in reversed(frames) if not is_standard_library(frame.file)), ""))
 
 
 def is_in_step(stack: FoldedStack) -> bool:
-    """Whether TensorFlow runs a step there."""
+    """Whether TensorFlow runs a step at the end of the stack."""
     innermost = stack.frames[-1] if stack.frames else None
     return innermost is not None and any(
         innermost.file.endswith(file) and innermost.function == function for file, function in STEPS
@@ -237,7 +239,7 @@ def is_in_step(stack: FoldedStack) -> bool:
 
 
 def is_in_phase(stack: FoldedStack) -> bool:
-    """Whether it saves, evaluates, traces a function or waits for input there: time that is measured by itself."""
+    """Whether the stack is in a checkpoint, an evaluation, a function's tracing or a wait for input: clocks measure these."""
     return any(_is_wrapper(frame, PHASE, INPUT_WAIT) for frame in stack.frames)
 
 
@@ -246,7 +248,7 @@ def _is_wrapper(frame: Frame, *functions: str) -> bool:
 
 
 def is_generator(stack: FoldedStack) -> bool:
-    """Whether tf.data takes an element from a Python generator there."""
+    """Whether the stack is in a Python generator that tf.data calls."""
     return any(frame.file.endswith(GENERATORS) for frame in stack.frames)
 
 
@@ -256,24 +258,26 @@ def waits_for_thread(stacks: Iterable[FoldedStack]) -> float:
 
 
 def waits_for_input(stacks: Iterable[FoldedStack]) -> float:
-    """Seconds in which a thread waited for the next element of a dataset."""
+    """Return the seconds in which a thread waited for the next element of a dataset."""
     return sum(stack.seconds for stack in stacks if any(frame.file.endswith(ITERATORS) for frame in stack.frames))
 
 
 def own_python(stacks: Iterable[FoldedStack]) -> tuple[FoldedStack, ...]:
-    """Those in which the training thread ran Python within a step: an eager loop's, or a hook's that is called before or after
-    ``session.run``, with what that runs itself. In others TensorFlow works for it."""
+    """Return the stacks in which the training thread ran Python within a step; in the others TensorFlow works.
+
+    This is the code of an eager loop, or a hook called before or after ``session.run`` with all that it calls.
+    """
     return tuple(stack for stack in stacks if stack.frames and not called_by_tensorflow(stack) and _is_own(stack.frames))
 
 
 def _is_own(frames: tuple[Frame, ...]) -> bool:
-    return not _is_tensorflows(frames[-1]) or any(frame.owner for frame in frames)
+    return not _is_of_tensorflow(frames[-1]) or any(frame.owner for frame in frames)
 
 
-def _is_tensorflows(frame: Frame) -> bool:
+def _is_of_tensorflow(frame: Frame) -> bool:
     return frame.is_library and any(part in frame.file for part in TENSORFLOW)
 
 
 def has_users_code(stacks: Iterable[FoldedStack]) -> bool:
-    """Whether the user's own code was on the stack: a prompt or a notebook that waits for input has none."""
+    """Whether any stack has the user's code. A prompt or notebook that waits for input has none."""
     return any(not frame.is_library for stack in stacks for frame in stack.frames)

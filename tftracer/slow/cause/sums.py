@@ -1,7 +1,7 @@
-"""A slow turn as a sum of seconds: what its time consists of, each part beside its usual length. The parts add up to the turn.
+"""Split the time of a slow turn into parts that add up to its length, each with its usual length.
 
-Other runs' steps, tracing and the step itself come from clocks. The rest is Python between the steps: it is split by what the
-training thread did, as far as Linux's counters tell. Pure.
+Clocks measure the steps of other runs, tracing and the step itself. The rest is Python between the steps. Linux's counters tell
+how the training thread spent it. Pure functions.
 """
 
 from __future__ import annotations
@@ -13,30 +13,30 @@ from tftracer.slow.recorded import FoldedStack, Part
 from tftracer.slow.watch.slow_turn import OtherSteps, Save, SlowTurn, is_no_loop
 from tftracer.trace.units import duration
 
-#: Of the readings of who holds Python's lock, so many must name another thread.
+#: The share of the readings of Python's lock that must show another thread as its holder.
 HALF = 0.5
-#: With fewer readings it is not certain whether a thread waited for the lock.
-SURE_LOOKS = 4
-#: A turn that used so many times its usual CPU time computed more.
+#: With fewer readings it is uncertain whether a thread waited for the lock.
+ENOUGH_READINGS = 4
+#: A turn with this multiple of its usual CPU time computed more than usual.
 COMPUTED_MORE = 3.0
 
 
-def parts_of(turn: SlowTurn, seen: Observed) -> tuple[Part, ...]:
-    """The parts of a slow turn, the longest excess first."""
+def parts_of(turn: SlowTurn, observed: Observed) -> tuple[Part, ...]:
+    """Return the parts of a slow turn, the largest excess first."""
     length, inside = turn.length_ns * 1e-9, turn.inside_ns * 1e-9
     inside = min(inside, length)
-    parts = _inside(turn, seen, inside)
+    parts = _inside(turn, observed, inside)
     others = [_save(save) for save in turn.saves]
     others += [_other(other, length) for other in turn.others if not any(_is_of(other, save) for save in turn.saves)]
     parts += others
     between = length - inside - sum(part.seconds for part in others)
     usual_between = max(0, turn.usual_ns - turn.usual_inside_ns) * 1e-9
-    parts += _between(seen, max(0.0, between), usual_between, turn.input_ns * 1e-9, turn.usual_input_ns * 1e-9)
+    parts += _between(observed, max(0.0, between), usual_between, turn.input_ns * 1e-9, turn.usual_input_ns * 1e-9)
     return tuple(sorted((part for part in _merged(parts) if part.seconds > 1e-6), key=excess, reverse=True))
 
 
 def _merged(parts: list[Part]) -> list[Part]:
-    """Adds up the parts of one kind, unless they have different names."""
+    """Add up the parts that have the same kind and name."""
     merged: dict[tuple[str, str], Part] = {}
     for part in parts:
         key = part.kind, part.what
@@ -49,45 +49,45 @@ def _merged(parts: list[Part]) -> list[Part]:
 
 
 def excess(part: Part) -> float:
-    """How much longer than usual. What is not known to be usual counts whole."""
+    """Return by how many seconds a part exceeds the usual. Where the usual is unknown, all of it does."""
     return part.seconds - (part.usual_s or 0.0)
 
 
-def _inside(turn: SlowTurn, seen: Observed, length: float) -> list[Part]:
-    """The step itself."""
+def _inside(turn: SlowTurn, observed: Observed, length: float) -> list[Part]:
+    """Return the parts of the step itself."""
     usual = turn.usual_inside_ns * 1e-9
     if turn.retraced:
         return [Part("retrace", length, usual, turn.retraced)]
-    span = seen.inside
-    taken: list[Part] = []
+    span = observed.inside
+    parts: list[Part] = []
     left = length
     for kind, seconds in (("stopped", span.stopped_s), ("gc", span.gc_s), ("py_function", _in_python_functions(span))):
         seconds = min(seconds or 0.0, left)
         if seconds > 0:
-            taken.append(Part(_kind(kind), seconds, 0.0 if kind != "py_function" else None, ""))
+            parts.append(Part(_kind(kind), seconds, 0.0 if kind != "py_function" else None, ""))
             left -= seconds
     waited = min(left, turn.inside_input_ns * 1e-9)
     if waited > 0:
-        taken.append(Part("input", waited, None, ""))
+        parts.append(Part("input", waited, None, ""))
         left -= waited
-    wanted_lock = min(left, lock_s(span)) if span.wanted_lock_s is not None else 0.0
-    usual_lock = min(usual, (seen.usual_wanted_lock or 0.0) * usual) if wanted_lock else 0.0
-    if wanted_lock:
-        taken.append(Part("lock", wanted_lock, usual_lock, holder_text(span)))
-        left -= wanted_lock
-    own = min(left, max(0.0, sum(stack.seconds for stack in own_python(span.stacks)) - wanted_lock))
+    lock_wait = min(left, lock_s(span)) if span.lock_wait_s is not None else 0.0
+    usual_lock = min(usual, (observed.usual_lock_wait or 0.0) * usual) if lock_wait else 0.0
+    if lock_wait:
+        parts.append(Part("lock", lock_wait, usual_lock, holder_text(span)))
+        left -= lock_wait
+    own = min(left, max(0.0, sum(stack.seconds for stack in own_python(span.stacks)) - lock_wait))
     if own > 0:
         ran, no_cpu = min(own, span.cpu_s or 0.0), min(own - min(own, span.cpu_s or 0.0), span.queue_s or 0.0)
         rest = own - ran - no_cpu
-        doubtful = rest if span.cpu_s is None else min(rest, span.doubtful_s or 0.0)
-        taken += [Part("python", ran, None, ""), Part("no_cpu", no_cpu, 0.0, "")]
-        taken += [Part("unknown", doubtful, None, ""), Part("wait", rest - doubtful, None, "")]
+        doubtful = rest if span.cpu_s is None else min(rest, span.uncertain_s or 0.0)
+        parts += [Part("python", ran, None, ""), Part("no_cpu", no_cpu, 0.0, "")]
+        parts += [Part("unknown", doubtful, None, ""), Part("wait", rest - doubtful, None, "")]
         left -= own
-    no_cpu = max(0.0, min(left, (span.queue_s or 0.0) - sum(part.seconds for part in taken if part.kind == "no_cpu")))
+    no_cpu = max(0.0, min(left, (span.queue_s or 0.0) - sum(part.seconds for part in parts if part.kind == "no_cpu")))
     if no_cpu:
-        taken.append(Part("no_cpu", no_cpu, 0.0, ""))
+        parts.append(Part("no_cpu", no_cpu, 0.0, ""))
         left -= no_cpu
-    return [Part("tensorflow", left, usual - usual_lock, cpus_text(span)), *taken]
+    return [Part("tensorflow", left, usual - usual_lock, cpus_text(span)), *parts]
 
 
 def cpus_text(span: Span) -> str:
@@ -100,7 +100,7 @@ def cpus_text(span: Span) -> str:
 
 
 def _in_python_functions(span: Span) -> float:
-    """Seconds in which a Python function that TensorFlow calls was running, on any thread: the longest of one thread."""
+    """Return the seconds in Python functions that TensorFlow calls, on the thread with the most of them."""
     seconds: dict[str, float] = {}
     for stack in (*span.stacks, *span.other_stacks):
         if called_by_tensorflow(stack) is not None:
@@ -113,12 +113,12 @@ def _save(save: Save) -> Part:
 
 
 def _is_of(other: OtherSteps, save: Save) -> bool:
-    """Whether these steps are a checkpoint's own."""
+    """Whether these steps are part of a checkpoint."""
     return save.start_ns <= other.start_ns and other.end_ns <= save.end_ns
 
 
 def _other(other: OtherSteps, length: float) -> Part:
-    # What an evaluation of Keras's does between its own steps is the evaluation's, too.
+    # The time between the steps of a Keras evaluation belongs to the evaluation, too.
     whole_ns = other.end_ns - other.start_ns if is_no_loop(other) else other.ns
     seconds = min(max(whole_ns, other.ns) * 1e-9, length)
     if other.retraced:
@@ -128,94 +128,96 @@ def _other(other: OtherSteps, length: float) -> Part:
     )
 
 
-def _between(seen: Observed, length: float, usual: float, input_s: float, usual_input_s: float) -> list[Part]:
-    """``input_s``: of ``length``, by clock, the thread waited for the next element of a dataset."""
-    span = seen.between
+def _between(observed: Observed, length: float, usual: float, input_s: float, usual_input_s: float) -> list[Part]:
+    """Return the parts of the time between steps. ``input_s``: waits for the next element of a dataset, by clock."""
+    span = observed.between
     if span.cpu_s is None or span.queue_s is None or span.length_s <= 0:
         gc_s = min(span.gc_s, length)
         input_s = min(input_s, length - gc_s)
         rest = Part("unknown", length - gc_s - input_s, max(0.0, usual - usual_input_s), "")
         return [Part("gc", gc_s, 0.0, ""), Part("input", input_s, usual_input_s, ""), rest]
-    scale = min(1.0, length / span.length_s)  # other runs' steps lie within, too
-    ran = span.cpu_s / max(span.cpu_s + span.queue_s, 1e-9)  # of the time in which it could: in collections, too
+    scale = min(1.0, length / span.length_s)  # the span also contains steps of other runs
+    ran = span.cpu_s / max(
+        span.cpu_s + span.queue_s, 1e-9
+    )  # share of the time in which it was ready to run; the same in collections
     collecting_s = min(span.cpu_s, span.gc_s * ran)
-    usual_cpu = min(usual, (seen.usual_cpu or 0.0) * usual)
-    usual_lock = min(usual - usual_cpu, (seen.usual_wanted_lock or 0.0) * usual)
+    usual_cpu = min(usual, (observed.usual_cpu or 0.0) * usual)
+    usual_lock = min(usual - usual_cpu, (observed.usual_lock_wait or 0.0) * usual)
     queued_s = max(0.0, span.queue_s - (span.gc_s - collecting_s)) * scale
     without_lock_s = length - (span.stopped_s or 0.0) - span.gc_s - lock_s(span)
-    computed_more = span.cpu_s * scale >= COMPUTED_MORE * usual_cpu  # a dataset that does not work ahead runs on this thread
+    computed_more = span.cpu_s * scale >= COMPUTED_MORE * usual_cpu  # a dataset without prefetching runs on this thread
     measured: list[tuple[str, float]] = [
         ("stopped", span.stopped_s or 0.0),
         ("gc", span.gc_s),
-        # A thread that waits for the lock wakes again and again, at times without a CPU: that counts as the lock, too.
+        # A thread that waits for the lock wakes repeatedly, at times without a CPU: that counts as waiting for the lock.
         ("lock", lock_s(span)),
         ("input", input_s - (0.0 if computed_more else min(input_s, max(0.0, input_s + queued_s - without_lock_s)))),
         ("python", (span.cpu_s - collecting_s) * scale),
         ("no_cpu", queued_s + starved_s(span)),
         ("disk", (span.disk_s or 0.0) * scale),
-        ("unknown", (span.doubtful_s or 0.0) * scale + free_lock_s(span)),
+        ("unknown", (span.uncertain_s or 0.0) * scale + free_lock_s(span)),
     ]
     parts, left = [], length
-    usually = {"python": usual_cpu, "input": usual_input_s, "lock": usual_lock}
+    usual_of = {"python": usual_cpu, "input": usual_input_s, "lock": usual_lock}
     for kind, seconds in measured:
         seconds = min(seconds, left)
         left -= seconds
         what = holder_text(span) if kind == "lock" and seconds else ""
-        parts.append(Part(_kind(kind), seconds, usually.get(kind, 0.0), what))
+        parts.append(Part(_kind(kind), seconds, usual_of.get(kind, 0.0), what))
     return [*parts, Part("wait", left, max(0.0, usual - usual_cpu - usual_lock - usual_input_s), "")]
 
 
 def lock_s(span: Span) -> float:
-    """Seconds in which the training thread waited for Python's lock; where that cannot be seen, ``held_s``."""
-    return held_s(span) if span.wanted_lock_s is None else span.wanted_lock_s - starved_s(span) - free_lock_s(span)
+    """Return the seconds in which the training thread waited for Python's lock; ``held_s`` where they are not known."""
+    return held_s(span) if span.lock_wait_s is None else span.lock_wait_s - starved_s(span) - free_lock_s(span)
 
 
 def may_have_waited_for_lock(span: Span) -> bool:
-    """Whether other threads mostly had the lock, and too few readings tell whether the training thread waited for it."""
-    return span.lock_looks is not None and span.lock_looks < SURE_LOOKS and (span.others_had_lock or 0.0) >= HALF
+    """Whether other threads mostly held the lock, and there are too few readings to know if the training thread waited for it."""
+    return span.lock_readings is not None and span.lock_readings < ENOUGH_READINGS and (span.other_holder_share or 0.0) >= HALF
 
 
 def held_s(span: Span) -> float:
-    """Seconds in which the watch's thread waited for Python's lock and another thread was seen to hold it, or ran meanwhile.
+    """Return the seconds in which the watch's thread waited for Python's lock while another thread held it, or ran.
 
-    0 where neither is proven: the training thread itself may hold it in a call of a library.
+    0 if neither is proven: the training thread itself may hold the lock in a library call.
     """
-    own_s = (span.cpu_s or 0.0) + (span.doubtful_s or 0.0)
+    own_s = (span.cpu_s or 0.0) + (span.uncertain_s or 0.0)
     if span.holders:
         is_held_by_other = len(other_holders(span)) > HALF * len(span.holders)
     else:
-        is_held_by_other = span.process_s is not None and span.process_s - own_s > HALF * span.late_s
-    return max(0.0, span.late_s - own_s) if is_held_by_other else 0.0
+        is_held_by_other = span.process_s is not None and span.process_s - own_s > HALF * span.watch_delay_s
+    return max(0.0, span.watch_delay_s - own_s) if is_held_by_other else 0.0
 
 
 def other_holders(span: Span) -> list[LockHolder]:
-    """Holders of the lock other than the training thread and the tracer's threads."""
+    """Return the holders of the lock except the training thread and the tracer's threads."""
     return [holder for holder in span.holders if holder is not None and holder.whose == "other"]
 
 
-def functions_with_lock(span: Span) -> list[FoldedStack]:
-    """What Python functions that TensorFlow calls did with the lock, if they held it in most of the readings."""
+def functions_holding_lock(span: Span) -> list[FoldedStack]:
+    """Return the stacks of Python functions called by TensorFlow that held the lock, if they did in most of the readings."""
     held = [FoldedStack("", holder.stack, 2, 1.0) for holder in other_holders(span)]
     called = [cut for stack in held if (cut := called_by_tensorflow(stack)) is not None]
     return called if len(called) > HALF * len(span.holders) else []
 
 
 def starved_s(span: Span) -> float:
-    """Seconds in which the tracer's own threads had Python's lock: they need it for microseconds, longer only without a CPU."""
+    """Return the seconds in which the tracer's threads held Python's lock. They need microseconds, unless they lack a CPU."""
     ours = sum(holder is not None and holder.whose == "tracer" for holder in span.holders)
-    waited_s = span.late_s if span.wanted_lock_s is None else span.wanted_lock_s
+    waited_s = span.watch_delay_s if span.lock_wait_s is None else span.lock_wait_s
     return waited_s * ours / len(span.holders) if ours else 0.0
 
 
 def free_lock_s(span: Span) -> float:
     """Seconds in which the training thread waited for Python's lock, and nobody was seen with it: for what is not known."""
-    if span.wanted_lock_s is None or not span.holders:
+    if span.lock_wait_s is None or not span.holders:
         return 0.0
-    return span.wanted_lock_s * span.holders.count(None) / len(span.holders)
+    return span.lock_wait_s * span.holders.count(None) / len(span.holders)
 
 
 def holder_text(span: Span) -> str:
-    """The thread that held the lock in most of the readings, and its line."""
+    """Describe the thread that held the lock in most of the readings, and its line; "" if there is none."""
     others = other_holders(span)
     names = [holder.thread for holder in others]
     if not names:

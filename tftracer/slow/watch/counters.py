@@ -262,16 +262,16 @@ def _usual(readings: Sequence[Reading], since_ns: int) -> dict[str, float | None
             second_apart.append(reading)
     second_apart.reverse()
     if len(second_apart) < 2:
-        return dict.fromkeys(("cpu", "process", "process_queue", "wanted_lock"))
+        return dict.fromkeys(("cpu", "process", "process_queue", "lock_wait"))
     pairs = list(zip(second_apart, second_apart[1:]))
     wanted = [reading.wants_lock for reading in second_apart]
     return {
         name: median((getattr(b, f"{name}_ns") - getattr(a, f"{name}_ns")) / (b.at_ns - a.at_ns) for a, b in pairs)
         for name in ("cpu", "process", "process_queue")
-    } | {"wanted_lock": None if None in wanted else mean(map(bool, wanted))}
+    } | {"lock_wait": None if None in wanted else mean(map(bool, wanted))}
 
 
-OF_READINGS = ("cpu_s", "queue_s", "doubtful_s", "process_s", "process_least_s", "disk_s", "stopped_s", "wanted_lock_s")
+OF_READINGS = ("cpu_s", "queue_s", "uncertain_s", "process_s", "process_min_s", "disk_s", "stopped_s", "lock_wait_s")
 #: What ``Counters.within`` tells.
 NAMES = (*OF_READINGS, "process_queue_s")
 
@@ -293,7 +293,7 @@ def within(readings: Sequence[Reading], start_ns: int, end_ns: int) -> dict[str,
     """Seconds within a span. None where the readings do not tell what was within, and what before or after.
 
     ``cpu_s`` and ``queue_s`` are the least that is surely of the span where the readings next to it lie far from it;
-    ``doubtful_s``: how much more both together may be.
+    ``uncertain_s``: how much more both together may be.
     """
     at = _Times(readings)
     first, last = bisect_right(at, start_ns) - 1, bisect_left(at, end_ns)
@@ -302,24 +302,24 @@ def within(readings: Sequence[Reading], start_ns: int, end_ns: int) -> dict[str,
     inner = [readings[index] for index in range(first, last + 1)]
     cpu, process = (_grown(inner, name, start_ns, end_ns) for name in ("cpu_ns", "process_ns"))
     length_ns, beside_ns = end_ns - start_ns, start_ns - at[first] + at[last] - end_ns
-    if beside_ns > max(BESIDE_NS, BESIDE * length_ns) and cpu.doubtful_s + _queue_beside(inner) > BESIDE * length_ns * NS:
+    if beside_ns > max(BESIDE_NS, BESIDE * length_ns) and cpu.uncertain_s + _queue_beside(inner) > BESIDE * length_ns * NS:
         queue_least, queue_doubtful = _queued_at_least(inner, start_ns, end_ns)
-        doubtful_s = min(cpu.doubtful_s + queue_doubtful, length_ns * NS - cpu.sure_s - queue_least)
+        uncertain_s = min(cpu.uncertain_s + queue_doubtful, length_ns * NS - cpu.sure_s - queue_least)
         return {
             **dict.fromkeys(OF_READINGS),
             "cpu_s": cpu.sure_s,
             "queue_s": queue_least,
-            "doubtful_s": max(0.0, doubtful_s),
+            "uncertain_s": max(0.0, uncertain_s),
             "stopped_s": _stopped(inner, start_ns, end_ns),
         }
     return {
-        "doubtful_s": 0.0,
+        "uncertain_s": 0.0,
         "cpu_s": cpu.seconds,
         "queue_s": max(0.0, min(_queued(inner, start_ns, end_ns), length_ns * NS - cpu.seconds)),
         "process_s": process.seconds,
-        "process_least_s": process.least_s,
+        "process_min_s": process.least_s,
         "disk_s": _in_state(inner, "D", start_ns, end_ns),
-        "wanted_lock_s": _wanted_lock(inner, start_ns, end_ns),
+        "lock_wait_s": _lock_wait(inner, start_ns, end_ns),
         "stopped_s": _stopped(inner, start_ns, end_ns),
     }
 
@@ -328,7 +328,7 @@ class _Grown(NamedTuple):
     seconds: float
     least_s: float  # that is surely of the span, of any number of threads
     sure_s: float  # of one thread
-    doubtful_s: float  # of one thread: may be of the time before or after it, too
+    uncertain_s: float  # of one thread: may be of the time before or after it, too
 
 
 def _grown(readings: list[Reading], name: str, start_ns: int, end_ns: int) -> _Grown:
@@ -379,7 +379,7 @@ def _in_state(readings: list[Reading], state: str, start_ns: int, end_ns: int) -
     return sum(max(0, min(other.at_ns, end_ns) - max(one.at_ns, start_ns)) for one, other in pairs) * NS
 
 
-def _wanted_lock(readings: list[Reading], start_ns: int, end_ns: int) -> float | None:
+def _lock_wait(readings: list[Reading], start_ns: int, end_ns: int) -> float | None:
     """A reading stands for the time that is nearest to it. None if one of them does not tell."""
     if any(reading.wants_lock is None for reading in readings):
         return None

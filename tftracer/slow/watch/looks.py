@@ -52,7 +52,7 @@ def shares(looks: Iterable[Look], thread: int, start_ns: int, end_ns: int) -> di
         "stacks": [[stack, length / 1e9, times[thread, stack]] for stack, length in seconds.most_common(MAX_STACKS)],
         "others": [[*of, length / 1e9, times[of]] for of, length in others.most_common(MAX_STACKS)],
         "samples": len(seen),
-        "unseen_s": _longest([start_ns, *complete, end_ns]) / 1e9,
+        "longest_unseen_s": _longest([start_ns, *complete, end_ns]) / 1e9,
     }
 
 

@@ -204,8 +204,8 @@ class Outside:
             **shares(looks, thread, start, end),
             **self._counters.within(native, start, end),
             "late": late,
-            "lock_looks": None if waits is None else len(waits),
-            "others_had_lock": sum(holder not in (0, thread) for _, holder in holders) / len(holders) if holders else None,
+            "lock_readings": None if waits is None else len(waits),
+            "other_holder_share": sum(holder not in (0, thread) for _, holder in holders) / len(holders) if holders else None,
             "holders": [
                 [holder, name_at(dumps, holder, at), _nearest_stack(looks, at, holder)]
                 for since, until in held

@@ -168,7 +168,7 @@ def span_of(
             _folded(thread_names.get(thread, ""), stack, seconds, times, names) for stack, seconds, times in raw["stacks"]
         ),
         other_stacks=tuple(stack for stack in other_stacks if has_users_code([stack])),
-        late_s=sum(end - start for start, end, _ in raw["late"]) * 1e-9,
+        watch_delay_s=sum(end - start for start, end, _ in raw["late"]) * 1e-9,
         holders=tuple(
             LockHolder(
                 thread_names.get(each) or name,
@@ -179,10 +179,10 @@ def span_of(
             else None
             for each, name, stack in raw["holders"]
         ),
-        lock_looks=raw.get("lock_looks"),
-        others_had_lock=raw.get("others_had_lock"),
+        lock_readings=raw.get("lock_readings"),
+        other_holder_share=raw.get("other_holder_share"),
         samples=int(raw.get("samples", 0)),
-        unseen_s=raw.get("unseen_s"),
+        longest_unseen_s=raw.get("longest_unseen_s"),
         gc_s=gc_s,
         **{name: raw.get(name) for name in NAMES},
     )

@@ -349,7 +349,7 @@ class SlowWatch:
             spans.append(span_of(given, end - start, turn.thread, self._names, names, self._threads.ours, gc_s))
         between = replace(spans[0], stacks=without_tracer(spans[0].stacks))
         usual = raw["usual"]
-        rates = {f"usual_{name}": usual.get(name) for name in ("cpu", "process", "process_queue", "wanted_lock")}
+        rates = {f"usual_{name}": usual.get(name) for name in ("cpu", "process", "process_queue", "lock_wait")}
         return Observed(between, spans[1], **rates, may_call_python=may_call_python(), doubt=doubt)
 
     def _host_within(self, turn: SlowTurn) -> HostChange | None:
