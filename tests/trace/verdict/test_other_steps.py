@@ -56,14 +56,22 @@ BUSY = CpuUse(wall_s=0.107, cpu_s=0.04, job_cpu_s=0.05, run_queue_s=0.15, busies
 
 
 @pytest.mark.parametrize(
-    ("use", "words"), [(CpuUse(), "another reason, too."), (BUSY, "on the busy machine they probably waited longer for a CPU")]
+    ("use", "words"),
+    [
+        (
+            CpuUse(),
+            "tracing may cost it in another way (its threads take CPU time), or all of them were slow for another reason.",
+        ),
+        (BUSY, "on the busy machine they probably waited longer for a CPU"),
+    ],
 )
 def test_recording_a_few_ops_does_not_double_a_long_step(use: CpuUse, words: str) -> None:
-    """A sort of 54 ms took 107 ms in all traces, as other programs had the CPUs: recording two ops costs far less."""
+    """A sort of 54 ms took 107 ms in all traces, as other programs had the CPUs: recording two ops costs far less. Where nothing
+    else had them, tracing is not ruled out: exactly the five traced steps of 500 took 13 ms instead of 2 ms."""
     nodes = [N("sort", "TopKV2", 0, 105 * MS), N("assign", "AssignVariableOp", 105 * MS, 107 * MS)]
     context = TraceContext(step_s=0.107, median_s=0.054, other_traced=3, fastest_traced_s=0.106, cpu_use=use)
     sentence = compared(context, nodes)
-    assert sentence["code"] == "slow_step" and words in sentence["text"] and "tracing" not in sentence["text"]
+    assert sentence["code"] == "slow_step" and words in sentence["text"]
 
 
 def test_a_product_that_takes_longer_itself_is_not_made_so_by_recording_it() -> None:

@@ -35,7 +35,7 @@ def other_steps(step: Step, sentences: Sequence[Sentence]) -> Sentence | None:
     if fastest is not None and all_slow and not _may_be_tracing(step, min(fastest, took), usual):
         code, advice = "slow_step", "Trace a step at another time: what it shows may not hold for usual steps."
         text = f"{slower} {_other_traced(step, fastest)}, but recording {counted(step.trace.n, 'op')} takes less than the "
-        text += f"difference: {_for_another_reason(sentences)}."
+        text += f"difference: {_all_slow(sentences)}."
     elif fastest is not None and all_slow and _may_be_tracing(step, took, usual):
         code, advice = "tracing_cost", "Compare shares, not times."
         both = "and the busy machine probably cost" if _is_busy(sentences) else "probably costs"
@@ -81,11 +81,13 @@ def _costs_to_record(step: Step, took: float, usual: float) -> bool:
     return step.trace.n >= MANY_OPS and (took - usual) * 1e9 <= _recording_ns(step)
 
 
-def _for_another_reason(sentences: Sequence[Sentence]) -> str:
-    """A thread that has just begun a trace has used its turn on the CPU: where others want it, the step waits for its next."""
+def _all_slow(sentences: Sequence[Sentence]) -> str:
+    """Why traced steps may all be slow though few ops are recorded. A thread that has just begun a trace has used its turn on the
+    CPU: where others want it, the step waits for its next. The profiler's own threads and cold caches slow ops down, too.
+    """
     if _is_busy(sentences):
         return "on the busy machine they probably waited longer for a CPU than steps that are not traced"
-    return "all of them were slow for another reason, too"
+    return "tracing may cost it in another way (its threads take CPU time), or all of them were slow for another reason"
 
 
 def _by_itself(sentences: Sequence[Sentence], probably: str) -> str:
