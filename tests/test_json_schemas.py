@@ -8,12 +8,15 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator, ValidationError
 from made_fleet import make_fleet
+
+from tftracer.comparison.ops import OpChange
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "tests/data"
@@ -52,6 +55,12 @@ def test_comparisons_are_as_their_schema_says(tmp_path: Path) -> None:
     document = printed("compare", BEFORE, "--json", "--fail-if", "step > 5%", "--", AFTER, folder=tmp_path)
     check("compare", document)
     assert document["shifts"]["step"]["a"] > 0 and document["rules"]
+
+
+def test_an_op_that_differs_is_told_from_one_that_chance_explains() -> None:
+    schema = SCHEMAS["compare"]["properties"]["ops"]["properties"]["changes"]["items"]
+    assert set(schema["properties"]) == {"delta_ns", *(field.name for field in fields(OpChange))}
+    assert "separated" in schema["required"]
 
 
 @pytest.mark.parametrize("sql", [SQL, f"{SQL}; SELECT 1 AS one", "CREATE TABLE one AS SELECT 1"])
