@@ -197,6 +197,10 @@ def test_a_step_of_a_run_is_odd_if_it_lies_outside_the_others() -> None:
     assert found["summary"].startswith(
         "The second step is 2 ms longer (3 ms to 5 ms, from first op to last), more than chance explains."
     )
+    assert (
+        "The largest difference of an op: Op0, +2 ms (the longest of 40 traces is B's, more than chance explains)."
+        in found["summary"]
+    )
     swapped = one_run(steps(4, 2), others)
     assert row(swapped, "Op0")["statistic"] == "the longest of 40 traces is A's"
     usual = one_run(steps(2, 4), [*others[1:], *steps(4.2)])

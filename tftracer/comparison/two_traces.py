@@ -189,10 +189,10 @@ def summary(
         text = f"The two steps take about as long: {duration(step_a_ns)} and {duration(step_b_ns)}."
     differing = [row for row in rows if matters(row["total_a_ns"], row["total_b_ns"])]
     if differing:
-        text += f" The largest difference of an op: {_op_change(differing[0])}"
+        text += f" The largest difference of an op: {_op_change(differing[0], differing[0]['key'] in shown)}"
         certain = next((row for row in differing if row["key"] in shown), None)
         if certain is not None and certain is not differing[0]:
-            text += f" The largest that chance does not explain: {_op_change(certain)}"
+            text += f" The largest that chance does not explain: {_op_change(certain, True)}"
     elif step_shown and matters(step_a_ns, step_b_ns):
         text += " No op differs that much: look at waiting and gaps in the budget."
     return f"{text} {untold}".rstrip()
@@ -212,14 +212,15 @@ def place_among(two: Sequence[float], others: Sequence[float]) -> str:
     return " and ".join(f"the {word} of {len(known)} traces is {name}'s" for name, word in ends) or "within the run's own spread"
 
 
-def _op_change(row: ComparedOp) -> str:
+def _op_change(row: ComparedOp, is_shown: bool) -> str:
     """Return a text without the share of the step's change: an op's time is a sum of executions that may overlap."""
     counts = dict.fromkeys((row["count_a"], row["count_b"]))
     executions = " and ".join(f"{count:,}" for count in counts if count)
     summed = f" over its {executions} executions, which may run at the same time" if max(counts) > 1 else ""
     sign = "+" if row["delta_ns"] > 0 else "-"
+    known = ", more than chance explains" if is_shown and "chance" not in row["statistic"] else ""
     only = {"appeared": ", only in the second", "vanished": ", only in the first"}.get(row["status"], "")
-    return f"{row['key']}, {sign}{duration(abs(row['delta_ns']))}{summed}{only} ({row['statistic']})."
+    return f"{row['key']}, {sign}{duration(abs(row['delta_ns']))}{summed}{only} ({row['statistic']}{known})."
 
 
 def used_traces(others_a: int, others_b: int, same_run: bool, older: int, unreadable: int) -> str:
