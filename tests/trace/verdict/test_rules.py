@@ -296,6 +296,12 @@ def test_a_pause_before_this_step_alone() -> None:
     (only,) = sentences(matmuls(0, 10 * MS), context)
     assert only["code"] == "between_steps" and "Before this step 350 ms passed" in only["text"]
     assert only["share"] == pytest.approx(350 / 360)
+    assert "Beginning to trace this step may be a part of it." in only["text"]
+
+
+def test_a_short_pause_before_this_step_alone_does_not_come_before_what_it_computes() -> None:
+    context = TraceContext(median_s=0.010, between_steps_s=0.0001, before_step_s=0.003, step_s=0.010)
+    assert codes(matmuls(0, 10 * MS), context) == ["balanced", "between_steps"]
 
 
 def test_a_pause_is_a_share_of_the_whole_call_that_was_slow_after_its_last_op() -> None:

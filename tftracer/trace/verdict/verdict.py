@@ -74,6 +74,8 @@ def verdict(
         ranked.insert(0, balanced(step))
     elif _waits_for_a_cpu(step, ranked):
         ranked.insert(0, balanced(step, beside_held_up=True))
+    elif ONLY_HERE in ranked[0]["numbers"] and ranked[0]["share"] < LARGE_PART:
+        ranked.insert(0, balanced(step))
     elif HELD_UP_NS in ranked[0]["numbers"]:
         ranked.insert(1 if _makes_slow(step, ranked[0]) else 0, balanced(step, beside_held_up=True))
     compared = None if is_explained(step) else other_steps(step, ranked)

@@ -102,7 +102,10 @@ def _lines(step: Step, usually: bool) -> str:
     if lines:
         when = "before this step" if lines == before else "between steps"
         return f"{SAMPLED} {when}: {lines}."
-    return f"Which lines run then was not sampled. The trace does not show what the script does: maybe {_activities(step)}."
+    tracer = "" if usually else " Beginning to trace this step may be a part of it."
+    return (
+        f"Which lines run then was not sampled. The trace does not show what the script does: maybe {_activities(step)}.{tracer}"
+    )
 
 
 def _activities(step: Step) -> str:
