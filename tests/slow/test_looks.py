@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tftracer.slow.watch.looks import PYTHON_FUNCTIONS, Look, Stack, shares
+from tftracer.slow.watch.looks import PYTHON_FUNCTIONS, Look, Stack, shares, without_biased
 
 MS = 1_000_000
 THREAD, OTHER = 7, 8
@@ -50,3 +50,9 @@ def test_how_often_a_stack_was_seen_is_counted_not_computed_from_its_seconds() -
     looks = [Look(at * MS, {THREAD: A, OTHER: B}) for at in (100, 200, 230)]
     found = shares(looks, THREAD, 0, 300 * MS)
     assert [times for *_, times in found["stacks"] + found["others"]] == [3, 3]
+
+
+def test_a_look_of_the_process_at_itself_right_after_a_wait_for_the_lock_tells_nothing_of_the_wait() -> None:
+    looks = [Look(at, {1: (("train.py", line, "f"),)}) for at, line in ((100 * MS, 1), (705 * MS, 2), (800 * MS, 3))]
+    assert without_biased(looks, [(200 * MS, 700 * MS, True)]) == [looks[0], looks[2]]
+    assert without_biased(looks, []) == looks

@@ -18,6 +18,8 @@ MAX_STACKS, MAX_FRAMES = 60, 160
 PYTHON_FUNCTIONS = "tensorflow/python/ops/script_ops.py"
 #: A look stands for at most this part of a span before it, and after it: the one at its middle tells what took half of it.
 REACH = 0.25
+#: A look of the process at itself comes so soon after it got Python's lock.
+SOON_NS = 30_000_000
 
 
 class Look(NamedTuple):
@@ -54,6 +56,13 @@ def shares(looks: Iterable[Look], thread: int, start_ns: int, end_ns: int) -> di
         "samples": len(seen),
         "longest_unseen_s": _longest([start_ns, *complete, end_ns]) / 1e9,
     }
+
+
+def without_biased(inside: Iterable[Look], late: Iterable[tuple[int, int, bool]]) -> list[Look]:
+    """Leave out the looks of the process at itself that came when Python's lock was let go after a while (``late``): they show
+    where a thread lets it go, not what it did meanwhile."""
+    waits = [(since, until + SOON_NS) for since, until, _ in late]
+    return [look for look in inside if not any(since <= look.at_ns <= until for since, until in waits)]
 
 
 def is_within(at: int, spans: list[tuple[int, int]]) -> bool:

@@ -30,7 +30,7 @@ from typing import Any
 
 from tftracer.slow.watch.counters import Counters, ThreadState
 from tftracer.slow.watch.lock_holder import LockReader
-from tftracer.slow.watch.looks import Look, Stack, shares
+from tftracer.slow.watch.looks import Look, Stack, shares, without_biased
 from tftracer.slow.watch.sample_clock import PULSE_BYTES, SampleClock, read_beats
 from tftracer.slow.watch.windows import PR_SET_PDEATHSIG, Dump, Windows, dump
 
@@ -195,8 +195,9 @@ class Outside:
 
     def _span(self, thread: int, native: int, start: int, end: int, inside: list[Look]) -> dict[str, Any]:
         dumps = list(self._dumps)
-        looks = [*self._windows.looks(start, end), *(look for look, _ in dumps if start <= look.at_ns <= end), *inside]
         late = self._pulse.late_within(start, end)
+        inside = without_biased(inside, late)
+        looks = [*self._windows.looks(start, end), *(look for look, _ in dumps if start <= look.at_ns <= end), *inside]
         waits = self._counters.wants_lock(native, start, end)
         held = [(at, at) for at, wants_lock in waits or () if wants_lock] or [(since, until) for since, until, _ in late]
         holders = self._lock.holders(start, end) or self._lock.holders(start - TICK_NS, end + TICK_NS)
