@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tftracer.slow.watch.gc_pauses import GcPauses
+from tftracer.slow.watch.gc_pauses import SOON_NS, GcPauses
 
 
 @pytest.fixture(autouse=True)
@@ -118,3 +118,10 @@ def test_it_may_begin_within_a_collection() -> None:
 
 def test_the_pauses_that_are_kept_are_bounded(pauses: GcPauses) -> None:
     assert pauses.recent.maxlen and pauses.unreported.maxlen
+
+
+def test_a_look_soon_after_a_long_collection_is_too_soon(pauses: GcPauses) -> None:
+    kept = [[number] for number in range(1_000_000)]
+    while not pauses.has_just_ended(perf_counter_ns()):  # the machine may be busy
+        gc.collect()
+    assert kept and not pauses.has_just_ended(perf_counter_ns() + SOON_NS)

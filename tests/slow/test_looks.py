@@ -53,6 +53,11 @@ def test_how_often_a_stack_was_seen_is_counted_not_computed_from_its_seconds() -
 
 
 def test_a_look_of_the_process_at_itself_right_after_a_wait_for_the_lock_tells_nothing_of_the_wait() -> None:
-    looks = [Look(at, {1: (("train.py", line, "f"),)}) for at, line in ((100 * MS, 1), (705 * MS, 2), (800 * MS, 3))]
-    assert without_biased(looks, [(200 * MS, 700 * MS, True)]) == [looks[0], looks[2]]
-    assert without_biased(looks, []) == looks
+    outer, inner = ("train.py", 5, "collect"), ("train.py", 3, "__init__")
+    after = Look(705 * MS, {1: (outer, inner)})
+    looks = [Look(100 * MS, {1: (outer, inner)}), after, Look(800 * MS, {1: (outer, inner)})]
+    late, collecting = [(200 * MS, 700 * MS, True)], Look(300 * MS, {1: (outer,)})
+    assert without_biased(looks, [collecting], 1, late) == [looks[0], looks[2]]
+    held_there = collecting._replace(stacks={1: (outer, ("train.py", 4, "__init__"), ("re.py", 9, "match"))})
+    assert without_biased(looks, [held_there], 1, late) == looks
+    assert without_biased(looks, [collecting], 1, []) == without_biased(looks, [], 1, late) == looks

@@ -20,6 +20,8 @@ from typing import Any, NamedTuple
 #: Pauses that are kept to tell what a slow step's time went into; shorter ones count in the sums alone.
 MAX_PAUSES = 4096
 SHORTEST_NS = 100_000
+#: A long collection, and how soon after one a look at stacks would show where it let Python's lock go.
+LONG_NS, SOON_NS = 30_000_000, 30_000_000
 #: Notes that wait to be read, four a collection.
 MAX_NOTES = 32_768
 
@@ -38,6 +40,7 @@ class GcPauses:
         self.between_ns: dict[int, int] = {}  # thread -> between its steps
         self.recent: deque[Pause] = deque(maxlen=MAX_PAUSES)
         self.unreported: deque[Pause] = deque(maxlen=MAX_PAUSES)  # for the page, until they are taken
+        self._long_end_ns = 0  # when the last long one ended
         self._start_ns = 0  # of the collection under way: Python has one at a time
         self._start: Any = None  # what Python told of the last start, and the last end
         self._stop: Any = None
@@ -71,6 +74,12 @@ class GcPauses:
                 total += max(0, min(end_ns, pause.end_ns) - max(start_ns, pause.start_ns))
         return total * 1e-9
 
+    def has_just_ended(self, now_ns: int) -> bool:
+        """Whether a long collection has ended a moment ago: its thread lets Python's lock go at the next function, which is not
+        where it collected."""
+        self.settle()
+        return now_ns - self._long_end_ns < SOON_NS
+
     def settle(self) -> None:
         """Read the notes. Each is there twice."""
         while self._noted:
@@ -86,6 +95,8 @@ class GcPauses:
     def _ended(self, thread: int, start_ns: int, end_ns: int, is_between: bool, generation: int) -> None:
         if is_between:
             self.between_ns[thread] = self.between_ns.get(thread, 0) + end_ns - start_ns
+        if end_ns - start_ns >= LONG_NS:
+            self._long_end_ns = end_ns
         if end_ns - start_ns >= SHORTEST_NS:
             pause = Pause(thread, start_ns, end_ns, generation)
             self.recent.append(pause)

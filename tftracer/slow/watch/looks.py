@@ -7,7 +7,7 @@ nearer to it than to any other look in the span, but not for all of a span that 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 #: The outermost frame first: (file, line, function).
@@ -58,11 +58,27 @@ def shares(looks: Iterable[Look], thread: int, start_ns: int, end_ns: int) -> di
     }
 
 
-def without_biased(inside: Iterable[Look], late: Iterable[tuple[int, int, bool]]) -> list[Look]:
-    """Leave out the looks of the process at itself that came when Python's lock was let go after a while (``late``): they show
-    where a thread lets it go, not what it did meanwhile."""
-    waits = [(since, until + SOON_NS) for since, until, _ in late]
-    return [look for look in inside if not any(since <= look.at_ns <= until for since, until in waits)]
+def without_biased(
+    inside: Iterable[Look], outside: Sequence[Look], thread: int, late: Sequence[tuple[int, int, bool]]
+) -> list[Look]:
+    """Leave out the looks of the process at itself that came when Python's lock was let go after a while (``late``), and show the
+    thread in a function that it had not called before: it lets the lock go there, and did something else meanwhile."""
+    kept = []
+    for look in inside:
+        wait = next(((since, until) for since, until, _ in late if since <= look.at_ns <= until + SOON_NS), None)
+        stack = look.stacks.get(thread)
+        before = [
+            other.stacks[thread] for other in outside if wait and wait[0] <= other.at_ns <= wait[1] and thread in other.stacks
+        ]
+        if stack is None or not before or any(_is_in(stack, other) for other in before):
+            kept.append(look)
+    return kept
+
+
+def _is_in(stack: Stack, other: Stack) -> bool:
+    """Whether a thread with the other stack is in all of these functions, whatever line of the innermost it is at."""
+    depth = len(stack) - 1
+    return stack[:-1] == other[:depth] and len(other) > depth and stack[depth][::2] == other[depth][::2]
 
 
 def is_within(at: int, spans: list[tuple[int, int]]) -> bool:

@@ -196,8 +196,8 @@ class Outside:
     def _span(self, thread: int, native: int, start: int, end: int, inside: list[Look]) -> dict[str, Any]:
         dumps = list(self._dumps)
         late = self._pulse.late_within(start, end)
-        inside = without_biased(inside, late)
-        looks = [*self._windows.looks(start, end), *(look for look, _ in dumps if start <= look.at_ns <= end), *inside]
+        outside = [*self._windows.looks(start, end), *(look for look, _ in dumps if start <= look.at_ns <= end)]
+        looks = [*outside, *without_biased(inside, outside, thread, late)]
         waits = self._counters.wants_lock(native, start, end)
         held = [(at, at) for at, wants_lock in waits or () if wants_lock] or [(since, until) for since, until, _ in late]
         holders = self._lock.holders(start, end) or self._lock.holders(start - TICK_NS, end + TICK_NS)

@@ -70,9 +70,11 @@ class StackSource:
         if self._outside:
             self._outside.beat(native, number)
 
-    def tick(self, now_ns: int, overdue: dict[int, int]) -> None:
-        """Sample, and read counters as needed. ``overdue``: thread whose turn takes too long -> when the turn began."""
-        self._inside.tick(now_ns, overdue)
+    def tick(self, now_ns: int, overdue: dict[int, int], has_collected: bool) -> None:
+        """Sample, and read counters as needed. ``overdue``: thread whose turn takes too long -> when the turn began.
+        ``has_collected``: a garbage collection has just ended."""
+        if not has_collected:
+            self._inside.tick(now_ns, overdue)
         if self._outside and any(now_ns - begun_ns < CLOSELY_NS for begun_ns in overdue.values()):
             self._outside.overdue()
         elif self._counters:

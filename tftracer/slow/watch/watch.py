@@ -213,7 +213,7 @@ class SlowWatch:
         if overdue:
             self._queue.settle()  # its turn may have ended meanwhile
             overdue = self._steps.overdue(now_ns)
-        self._source.tick(now_ns, overdue)
+        self._source.tick(now_ns, overdue, self._gc is not None and self._gc.has_just_ended(now_ns))
 
     def _ask_about_found(self, now_ns: int) -> None:
         while self._steps.found:

@@ -6,7 +6,6 @@ A module is parsed when one of its ops is needed. A module that cannot be read c
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -77,7 +76,6 @@ _TYPES = [
 ]
 _TYPES += ["token", "c128", "f8e5m2", "f8e4m3fn", "s4", "u4"]
 _TUPLE = 13
-_NUMBERED = re.compile(r"(_\d+)?(\.\d+)*$")
 
 
 @functools.lru_cache(maxsize=1)
@@ -135,7 +133,12 @@ class Module:
 
 def hlo_kind(hlo_op: str) -> str:
     """Return `fusion` for `fusion.12`, `MatMul` for `MatMul_1.2`."""
-    return _NUMBERED.sub("", hlo_op)
+    return _without_number(_without_number(hlo_op, "."), "_")
+
+
+def _without_number(name: str, separator: str) -> str:
+    head, _, number = name.rpartition(separator)
+    return head if head and number.isdecimal() else name
 
 
 def shape_text(shape: Any, depth: int = 0) -> str:
