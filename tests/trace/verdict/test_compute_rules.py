@@ -386,10 +386,18 @@ def test_one_op_that_was_held_up_is_no_work_for_several_threads() -> None:
 
 
 def test_reductions_are_not_called_elementwise_ops() -> None:
-    found = sentences(in_a_row(*matmuls(5, 1), *[(f"s{i}", "Sum", 1.0) for i in range(10)]))["elementwise"]
-    assert found["text"].startswith("Reductions take")
+    kinds = ("Sum", "Max", "Min", "Prod", "Any")
+    found = sentences(in_a_row(*matmuls(5, 1), *[(f"s{i}", kinds[i % 5], 1.0) for i in range(10)]))["elementwise"]
+    assert found["text"].startswith("Reductions take") and found["numbers"]["executions"] == 10
+    assert "On a CPU that may take longer instead: measure it." in found["advice"]
     both = [(f"s{i}", "Sum" if i % 2 else "AddV2", 1.0) for i in range(10)]
     assert sentences(in_a_row(*matmuls(5, 1), *both))["elementwise"]["text"].startswith("Elementwise ops and reductions take")
+
+
+def test_xla_is_not_advised_for_a_single_op() -> None:
+    one = [("add", "AddV2", 6.0), *matmuls(4, 1)]
+    flops = {name: 1e6 for name, _, _ in one}
+    assert "XLA" not in codes_over([one] * 4, flops)["elementwise"]["advice"]
 
 
 def test_a_gradient_that_becomes_dense_is_named_where_no_label_tells_the_table() -> None:

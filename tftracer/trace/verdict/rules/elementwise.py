@@ -34,6 +34,19 @@ def _called(time: OpTime, selected: Bool) -> str:
     return "Reductions" if share >= MOST else "Elementwise ops" if share < 1 - MOST else "Elementwise ops and reductions"
 
 
+def _advice(step: Step, executions: int, on_cpu: bool) -> str:
+    if executions == 1:  # there is nothing to fuse it with
+        return (
+            "Smaller tensors, or a smaller type (16-bit), make it faster; or do it once, before the loop, if its inputs stay the "
+            "same."
+        )
+    how = "jit_compile=True" if step.calls else "tf.config.optimizer.set_jit, or jit_compile=True of a tf.function"
+    fuse = (
+        f"Let XLA fuse them, so that memory is read and written once for several: {how} in which the gradients are computed, too."
+    )
+    return fuse + " On a CPU that may take longer instead: measure it." * on_cpu
+
+
 def elementwise(step: Step) -> Sentence | None:
     """Long elementwise ops: each reads its whole inputs from memory and writes a whole output."""
     time = OpTime.of(step)
@@ -56,10 +69,7 @@ def elementwise(step: Step) -> Sentence | None:
         "elementwise",
         f"{_called(time, selected)} take {percent(share)} of the op time ({time.types(selected)}; {duration(spent)}): each reads "
         f"and writes whole tensors and computes little.{size} The longest is {step.describe(nodes[0])}.",
-        "Let XLA fuse them, so that memory is read and written once for several: "
-        + ("jit_compile=True" if step.calls else "tf.config.optimizer.set_jit, or jit_compile=True of a tf.function")
-        + " in which the gradients are computed, too."
-        + " On a CPU that may take longer instead: measure it." * on_cpu,
+        _advice(step, int(selected.sum()), on_cpu),
         time.share_of_step(selected),
         {**numbers, "bytes": moved} if moved > 0 else numbers,
         {**evidence_of(step, nodes, "ops"), "op": time.op(selected)},
