@@ -164,6 +164,17 @@ def stall(run: RunHandle, start: float, end: float, expected_s: float, kind: Any
     return Stall(run, 9, 9, inside, "MainThread", round(start * S), round(end * S), expected_s, cause, (), (), 0.0, None, False)
 
 
+def with_a_pause(seen: list[tuple[Any, ...]]) -> Training:
+    """A training with a step, nothing or ``seen`` for 3 s, and a step."""
+    training = Training()
+    training.saw(STEPS, RUN, 1, 2)
+    for each in seen:
+        training.saw(*each)
+    training.saw(STEPS, RUN, 5, 6)
+    training.sums(7)
+    return training
+
+
 @pytest.mark.parametrize(
     ("seen", "inside", "counted"),
     [
@@ -175,12 +186,7 @@ def stall(run: RunHandle, start: float, end: float, expected_s: float, kind: Any
     ],
 )
 def test_of_a_slow_step_counts_what_is_nothing_else(seen: list[tuple[Any, ...]], inside: bool, counted: float) -> None:
-    training = Training()
-    training.saw(STEPS, RUN, 1, 2)
-    for each in seen:
-        training.saw(*each)
-    training.saw(STEPS, RUN, 5, 6)
-    training.sums(7)
+    training = with_a_pause(seen)
     training.book.add_slow(stall(RUN, 2, 5, 0.1, inside=inside), "load() (train.py:3)")
     (row,) = training.book.slow()
     assert (row.run, row.cause, row.times, row.own_ns / S) == (RUN, "wait", 1, counted)
@@ -198,11 +204,7 @@ def test_a_slow_step_of_a_time_that_is_not_final_yet_is_counted_later() -> None:
 
 
 def test_a_thread_that_feeds_a_queue_is_not_slow_while_nobody_takes_from_it() -> None:
-    training = Training()
-    training.saw(STEPS, RUN, 1, 2)
-    training.saw(STEPS, OTHER, 1, 2, WORKER)
-    training.saw(STEPS, RUN, 5, 6)
-    training.sums(7)
+    training = with_a_pause([(STEPS, OTHER, 1, 2, WORKER)])
     training.book.add_slow(stall(OTHER, 2, 5, 0.1)._replace(thread_id=WORKER), "feeder() (train.py:3)")
     assert training.book.slow() == []
 
@@ -217,12 +219,7 @@ def test_a_call_that_traced_its_function_is_no_slow_step() -> None:
 
 @pytest.mark.parametrize(("suspended", "times"), [([], 1), ([(SUSPENDED, "stopped", 2.2, 4.9)], 0)])
 def test_a_stop_that_the_watch_saw_counts_once(suspended: list[tuple[Any, ...]], times: int) -> None:
-    training = Training()
-    training.saw(STEPS, RUN, 1, 2)
-    for each in suspended:
-        training.saw(*each)
-    training.saw(STEPS, RUN, 5, 6)
-    training.sums(7)
+    training = with_a_pause(suspended)
     training.book.add_slow(stall(RUN, 2, 5, 0.1, "stopped"), "")
     assert [row.times for row in training.book.slow()] == [1] * times
 

@@ -314,7 +314,7 @@ def test_a_thread_that_feeds_the_training_is_idle_where_it_waits_for_work(loop: 
     for _ in range(2 * WARM_UP):
         wanted.put(True)
         loop.step()
-    time.sleep(STALL_S)
+    time.sleep(STALL_S)  # the training takes nothing meanwhile
     wanted.put(True)
     loop.step()
     loop.stall(loop.step(sleeps), inside=True)

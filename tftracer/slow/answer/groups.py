@@ -22,7 +22,7 @@ from tftracer.slow.record.kinds import (
 from tftracer.slow.record.log import SlowLog
 
 #: Lines of a function, or places in several, that a group names.
-MOST_PLACES = 3
+MAX_PLACES = 3
 #: A further cause of the same code is named if it has at least this share of the cost.
 NAMED = 0.2
 #: A period of unknown cause is told if this share of its slow steps is.
@@ -246,10 +246,10 @@ def _common_place(alike: Sequence[SlowKind]) -> str:
         return f"{thread}, in {code}" if code else thread
     if len({without_line(place) for place in places}) == 1:
         lines = [place.partition(":")[2].rstrip(")") for place in places]
-        listed = ", ".join(filter(None, lines[:MOST_PLACES])) + " and others" * (len(lines) > MOST_PLACES)
+        listed = ", ".join(filter(None, lines[:MAX_PLACES])) + " and others" * (len(lines) > MAX_PLACES)
         return f"{without_line(places[0])[:-1]}:{listed})" if len(lines) > 1 else places[0]
     has_cause_there = alike[0]["cause"] != "gc"  # a collection runs wherever objects are made
-    return " and ".join(places) if has_cause_there and len(places) <= MOST_PLACES else ""
+    return " and ".join(places) if has_cause_there and len(places) <= MAX_PLACES else ""
 
 
 def _of_period(kind: SlowKind, period: Period) -> SlowKind:

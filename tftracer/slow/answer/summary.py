@@ -75,13 +75,9 @@ def _group(group: SlowGroup) -> str:
     stand = [period for period in group["periods"] if period["next_step"] is not None]
     over = [period for period in group["periods"] if stand and period["next_step"] is None]
     until = "".join(f" Every {ordinal(each['every'])} step until {each['last_text']}." for each in over)
-    ended = (
-        ""
-        if not group["ended"] or group["times"] == 1
-        else " It has ended."
-        if group["periods"]
-        else " None was found in this run since."
-    )
+    ended = ""
+    if group["ended"] and group["times"] > 1:
+        ended = " It has ended." if group["periods"] else " None was found in this run since."
     return f"{group['text']}. {times}, {lost}{last}.{ended}{until}"
 
 

@@ -127,13 +127,9 @@ def _cause(stall: Stall) -> str:
     if cause.kind == "tensorflow":
         return _tensorflow(stall)
     if cause.kind == "unknown":
-        return (
-            f"Not known; most samples were{at}"
-            if place
-            else "Not known"
-            if stall.doubt
-            else "Not known: no measurement shows the cause"
-        )
+        if place:
+            return f"Not known; most samples were{at}"
+        return "Not known" if stall.doubt else "Not known: no measurement shows the cause"
     if without_cpu(stall) == "any":
         return _no_cpu_for_tensorflow(stall)
     seconds = _seconds(stall)
@@ -285,8 +281,9 @@ def _host_evidence(host: HostChange, has_parts: bool) -> Iterator[str]:
     ):
         if seconds is not None and seconds >= NAMED_SHARE * whole:
             yield f"{words} {percent(min(seconds / whole, 1.0))} of it."
-    if host.cpus and (host.others_share or 0.0) >= NAMED_SHARE:
-        yield f"Other processes used {(host.others_share or 0.0) * host.cpus:.1f} of the machine's {host.cpus} CPUs."
+    others = host.others_share or 0.0
+    if host.cpus and others >= NAMED_SHARE:
+        yield f"Other processes used {others * host.cpus:.1f} of the machine's {host.cpus} CPUs."
     if host.steal_s is not None and host.cpus and host.steal_s >= NAMED_SHARE * whole * host.cpus:
         yield f"The hypervisor took {percent(host.steal_s / whole / host.cpus)} of the CPUs' time."
     if host.major_faults:

@@ -122,8 +122,7 @@ def _cause(parts: tuple[Part, ...], observed: Observed, excess_s: float, is_insi
         held = shared_line(functions_holding_lock(observed.between)).frame if top.kind == "lock" else None
         if held and waits_for_input(observed.between.stacks) >= HALF * observed.between.sampled_s > 0:
             return Cause("py_function", "", held, share)  # it made the element that the loop waited for
-        stacks = (*observed.between.stacks, *observed.between.other_stacks)
-        called = functions_of_graphs(stacks, excess_s) if top.kind == "other_run" else []
+        called = functions_of_graphs(observed.between.all_stacks, excess_s) if top.kind == "other_run" else []
         if called and owner_line(observed.between.stacks, observed.between.sampled_s) is None:
             return Cause("py_function", "", shared_line(called).frame, share)
         is_in_step = top.kind == "retrace" and observed.inside.sampled_s > observed.between.sampled_s
@@ -192,7 +191,7 @@ def _checkpoint_callers(stacks: tuple[FoldedStack, ...]) -> list[FoldedStack]:
 def _input_cause(observed: Observed, share: float, is_inside: bool) -> Cause:
     """Return the cause of a wait for the next element: the Python function that makes it, or the line that takes it."""
     span = observed.inside if is_inside else observed.between
-    called = functions_called((*span.stacks, *span.other_stacks), span.length_s)
+    called = functions_called(span.all_stacks, span.length_s)
     if sum(stack.seconds for stack in called) >= HALF * span.length_s:
         return Cause("py_function", "", shared_line(called).frame, share)
     return Cause("input", "", shared_line(stack for stack in span.stacks if waits_for_input([stack])).frame, share)
@@ -235,7 +234,7 @@ def _line_cause(parts: list[Part], span: Span, excess_s: float) -> Cause:
     if owned is not None:
         return Cause(owned.kind, owned.name, owned.frame, share)
     if waits_for_input(span.stacks) >= HALF * span.sampled_s > 0:
-        called = functions_called((*span.stacks, *span.other_stacks), excess_s)
+        called = functions_called(span.all_stacks, excess_s)
         if sum(stack.seconds for stack in called) >= HALF * excess_s:
             return Cause("py_function", "", shared_line(called).frame, share)
     frees = kind == "wait" and excess_s >= FREES_S and span.watch_delay_s < HALF * excess_s
@@ -271,7 +270,7 @@ def _waited(parts: list[Part], excess_s: float) -> bool:
 def _step_cause(parts: tuple[Part, ...], observed: Observed, excess_s: float) -> Cause:
     """Return the cause inside the step: a Python function that TensorFlow called, TensorFlow's work, or a lack of CPUs."""
     span = observed.inside
-    called = functions_called((*span.stacks, *span.other_stacks), excess_s)
+    called = functions_called(span.all_stacks, excess_s)
     functions = sum(part.seconds for part in parts if part.kind == "py_function")
     if functions >= HALF * excess_s:
         return Cause("py_function", "", shared_line(called).frame, min(1.0, functions / excess_s))

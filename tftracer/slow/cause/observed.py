@@ -42,6 +42,11 @@ class Span:
     longest_unseen_s: float | None = None  # the longest time between two samples of all threads; None: there is no sample
 
     @property
+    def all_stacks(self) -> tuple[FoldedStack, ...]:
+        """Of the training thread and of the others."""
+        return (*self.stacks, *self.other_stacks)
+
+    @property
     def sampled_s(self) -> float:
         return sum(stack.seconds for stack in self.stacks)
 

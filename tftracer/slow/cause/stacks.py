@@ -138,25 +138,25 @@ def called_by_tensorflow(stack: FoldedStack) -> FoldedStack | None:
 
 
 def functions_called(stacks: Sequence[FoldedStack], too_long: float) -> list[FoldedStack]:
-    """What Python functions that TensorFlow calls did, on the busiest thread. A generator of tf.data works ahead for later steps:
-    it is not named where another function ran for as long as the step was late."""
-    in_graph = functions_of_graphs(stacks, too_long)
-    return in_graph or _of_busiest_thread([cut for stack in stacks if (cut := called_by_tensorflow(stack)) is not None])
+    """Return what Python functions that TensorFlow calls did, on the busiest thread. A generator of tf.data works ahead for later
+    steps: it is not named where another function ran for as long as the step was late."""
+    return functions_of_graphs(stacks, too_long) or functions_of_busiest_thread(stacks)
 
 
 def functions_of_graphs(stacks: Sequence[FoldedStack], too_long: float) -> list[FoldedStack]:
-    """What such functions did on the busiest thread, generators apart; [] if that was less than half of the excess."""
-    cuts = [called_by_tensorflow(stack) for stack in stacks if not is_generator(stack)]
-    called = _of_busiest_thread([cut for cut in cuts if cut is not None])
+    """Return the same without generators; [] if it took less than half of the excess."""
+    called = functions_of_busiest_thread(stack for stack in stacks if not is_generator(stack))
     return called if 2 * sum(stack.seconds for stack in called) >= too_long else []
 
 
-def _of_busiest_thread(stacks: list[FoldedStack]) -> list[FoldedStack]:
+def functions_of_busiest_thread(stacks: Iterable[FoldedStack]) -> list[FoldedStack]:
+    """Return what Python functions that TensorFlow calls did, on the thread that spent most time in them."""
+    called = [cut for stack in stacks if (cut := called_by_tensorflow(stack)) is not None]
     seconds: dict[str, float] = {}
-    for stack in stacks:
+    for stack in called:
         seconds[stack.thread] = seconds.get(stack.thread, 0.0) + stack.seconds
     busiest = max(seconds, key=lambda name: seconds[name], default="")
-    return [stack for stack in stacks if stack.thread == busiest]
+    return [stack for stack in called if stack.thread == busiest]
 
 
 def caller_of_function(stack: FoldedStack) -> FoldedStack | None:

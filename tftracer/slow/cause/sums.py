@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tftracer.contract.stalls import PartKind
 from tftracer.slow.cause.observed import LockHolder, Observed, Span
-from tftracer.slow.cause.stacks import called_by_tensorflow, own_python, shared_line
+from tftracer.slow.cause.stacks import called_by_tensorflow, functions_of_busiest_thread, own_python, shared_line
 from tftracer.slow.recorded import FoldedStack, Part
 from tftracer.slow.watch.slow_turn import OtherSteps, Save, SlowTurn, is_no_loop
 from tftracer.trace.units import duration
@@ -101,11 +101,7 @@ def cpus_text(span: Span) -> str:
 
 def _in_python_functions(span: Span) -> float:
     """Return the seconds in Python functions that TensorFlow calls, on the thread with the most of them."""
-    seconds: dict[str, float] = {}
-    for stack in (*span.stacks, *span.other_stacks):
-        if called_by_tensorflow(stack) is not None:
-            seconds[stack.thread] = seconds.get(stack.thread, 0.0) + stack.seconds
-    return max(seconds.values(), default=0.0)
+    return sum(stack.seconds for stack in functions_of_busiest_thread(span.all_stacks))
 
 
 def _save(save: Save) -> Part:

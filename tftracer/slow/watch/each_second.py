@@ -64,8 +64,8 @@ class HostReports:
 
     def report(self, host: HostSignals, training: list[int]) -> None:
         """``training``: threads that have run steps. Nothing while no steps end."""
-        thread = max(training, key=lambda thread: self._steps.sums(thread, None).steps, default=0)
-        native_id, counted = self._threads.native_ids.get(thread), self._steps.sums(thread, None).steps
+        thread = max(training, key=lambda thread: self._steps.sums(thread).steps, default=0)
+        native_id, counted = self._threads.native_ids.get(thread), self._steps.sums(thread).steps
         after = host.read(native_id)
         if self._before is not None and native_id == self._native_id and counted > self._counted:
             self._records.add(HostSample(after.at_ns, host.change(self._before, after)))

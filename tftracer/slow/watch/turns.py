@@ -157,7 +157,7 @@ class SlowSteps:
             loop = self._loop(thread)
             state = self._state(run)
             self._calls[run.fetches] += 1
-            self._count(loop, state, run.run_id, start_ns, end_ns, tracer)
+            self._count(loop, state, run, thread, (start_ns, end_ns), tracer)
             state.thread = thread
             of_loop = self._of_loop(loop, run, state)
             of_loop.count(loop.turn, end_ns - start_ns)
@@ -186,10 +186,10 @@ class SlowSteps:
 
     def is_main(self, thread: int, run: WatchedRun) -> bool:
         """Whether the thread's loop consists of this run."""
-        main = loop.main if (loop := self._threads.get(thread)) else None
-        return main is not None and main.run.fetches == run.fetches
+        loop = self._threads.get(thread)
+        return loop is not None and loop.main is not None and loop.main.run.fetches == run.fetches
 
-    def sums(self, thread: int, of_run: WatchedRun | None) -> Sums:
+    def sums(self, thread: int, of_run: WatchedRun | None = None) -> Sums:
         """``of_run``: only its steps, and the times between two of them; None: all of the thread's."""
         if of_run is not None:
             return self._state(of_run).sums
@@ -236,15 +236,18 @@ class SlowSteps:
 
     # -------------------------------------------------------------------------------------------------- counting a step
 
-    def _count(self, loop: ThreadLoop, state: RunState, run_id: int, start_ns: int, end_ns: int, tracer: tuple[int, int]) -> None:
+    def _count(
+        self, loop: ThreadLoop, state: RunState, run: WatchedRun, thread: int, span: tuple[int, int], tracer: tuple[int, int]
+    ) -> None:
+        start_ns, end_ns = span
         gap = start_ns - tracer[0] - loop.last_end_ns - loop.after_ns if loop.last_end_ns else 0
         loop.tracer_ns += tracer[0]
-        is_own = loop.main is None or loop.main.state is state or (loop.spans and loop.spans[-1] == run_id)
+        is_own = loop.main is None or self.is_main(thread, run) or loop.spans[-1] == run.run_id
         loop.sums, state.sums = (
-            Sums(sums.steps + 1, sums.inside_ns + end_ns - start_ns, sums.between_ns + between_ns)
-            for sums, between_ns in ((loop.sums, max(0, gap)), (state.sums, max(0, gap) if is_own else 0))
+            Sums(sums.steps + 1, sums.inside_ns + end_ns - start_ns, sums.between_ns + is_counted * max(0, gap))
+            for sums, is_counted in ((loop.sums, True), (state.sums, is_own))
         )
-        loop.spans.extend((start_ns, end_ns, run_id))
+        loop.spans.extend((start_ns, end_ns, run.run_id))
         if len(loop.spans) > 3 * SPANS:
             del loop.spans[: SPANS // 2 * 3]
 

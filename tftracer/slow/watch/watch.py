@@ -336,7 +336,7 @@ class SlowWatch:
     def _waits_for_work(self, turn: SlowTurn, span: Span) -> bool:
         """Whether a thread beside the training was idle: one that fills a queue waits until something is taken from it."""
         main = threading.main_thread().ident or 0
-        is_beside = turn.thread != main and self._steps.sums(main, None).steps > 0
+        is_beside = turn.thread != main and self._steps.sums(main).steps > 0
         return is_beside and not turn.is_inside and waits_for_thread(span.stacks) >= IDLE * span.sampled_s > 0
 
     def _observed(self, turn: SlowTurn, raw: dict[str, Any] | None, doubt: str) -> Observed:

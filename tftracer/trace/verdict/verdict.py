@@ -70,12 +70,10 @@ def verdict(
     ranked = sorted(_explained(sentences), key=lambda s: (_comes_later(s), -_takes_ns(step, s)))
     if not ranked or _comes_later(ranked[0]) == BESIDE:
         ranked = [balanced(step), *ranked]
-    elif ranked[0]["share"] < LARGE_PART and _is_around(step) and not EXPLAIN_AROUND & {s["code"] for s in ranked}:
+    elif ranked[0]["share"] < LARGE_PART and (ONLY_HERE in ranked[0]["numbers"] or _is_unexplained_around(step, ranked)):
         ranked.insert(0, balanced(step))
     elif _waits_for_a_cpu(step, ranked):
         ranked.insert(0, balanced(step, beside_held_up=True))
-    elif ONLY_HERE in ranked[0]["numbers"] and ranked[0]["share"] < LARGE_PART:
-        ranked.insert(0, balanced(step))
     elif HELD_UP_NS in ranked[0]["numbers"]:
         ranked.insert(1 if _makes_slow(step, ranked[0]) else 0, balanced(step, beside_held_up=True))
     compared = None if is_explained(step) else other_steps(step, ranked)
@@ -106,6 +104,11 @@ def _comes_later(candidate: Sentence) -> int:
     if candidate["code"] == "busy_machine":
         return BESIDE
     return 1 if HELD_UP_NS in candidate["numbers"] or ONLY_HERE in candidate["numbers"] else 0
+
+
+def _is_unexplained_around(step: Step, ranked: list[Sentence]) -> bool:
+    """Whether most of the step passes before its first op and after its last, and no sentence says why."""
+    return _is_around(step) and not EXPLAIN_AROUND & {each["code"] for each in ranked}
 
 
 def _is_around(step: Step) -> bool:
