@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 
+import pytest
 from local_jobs import jobs
 from web_client import certificate, client, no_stray_logs, source
 
@@ -21,5 +22,18 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Nothing here is reached through a proxy that this machine may have.
 os.environ["no_proxy"] = os.environ["NO_PROXY"] = "127.0.0.1,localhost,::1"
+
+#: Files whose tests start a long training each, which mostly sleeps: these come first, each on its own.
+LONG = ("test_memory_growth.py", "test_whole_steps.py", "test_fault_injection.py")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of a file share its fixtures: where several processes run tests, one process gets the whole file."""
+    items.sort(key=lambda item: item.path.name not in LONG)
+    for item in items:
+        if item.path.name not in LONG:
+            item.add_marker(pytest.mark.xdist_group(str(item.path)))
+
 
 __all__ = ["certificate", "client", "jobs", "no_stray_logs", "source"]

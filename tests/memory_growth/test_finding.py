@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from tftracer.memory_growth import census
 from tftracer.memory_growth.finding import COUNTS, Finding, look_for
+
+
+@pytest.fixture(autouse=True)
+def any_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process of the tests may hold many objects."""
+    monkeypatch.setattr(census, "MAX_BLOCKS", 10**9)
+    monkeypatch.setattr(census, "MAX_HELD_S", 1e9)
 
 
 class Kept:
@@ -54,3 +64,32 @@ def test_a_process_of_very_many_objects_is_not_counted(monkeypatch: pytest.Monke
     monkeypatch.setattr(census, "MAX_BLOCKS", 1000)
     finding = look_for(1e6, lambda _: False, 1.0)
     assert finding is not None and (finding.kind, finding.lists) == ("unknown", 0)
+
+
+@pytest.mark.parametrize(("limit", "lists"), [("MAX_BLOCKS", 0), ("MAX_HELD_S", 1)])
+def test_functions_that_are_traced_again_and_again_are_found_without_a_count(
+    monkeypatch: pytest.MonkeyPatch, limit: str, lists: int
+) -> None:
+    """Their graphs make a process of very many objects."""
+    monkeypatch.setattr(census, limit, 0)
+    call = SimpleNamespace(op=SimpleNamespace(traceback=[("/home/me/train.py", 12, "train", "step(x, number)")]))
+    alive: list[Any] = []
+    seconds = [0.0]
+
+    def wait(_: float) -> bool:
+        seconds[0] += 1.0
+        for number in range(len(alive), len(alive) + 50):
+            graph = SimpleNamespace(name="train_step", inputs=[call], _graph_key=f"graph-key-{number}/")
+            alive.append(SimpleNamespace(graph=graph))
+        return False
+
+    finding = look_for(1e6, wait, 1.0, lambda: seconds[0], lambda: alive)
+    assert finding is not None and (finding.kind, finding.lists) == ("functions", lists)
+    (thing,) = finding.things
+    assert (thing.name, thing.grown, thing.rate, thing.place) == ("train_step", 100, 50.0, "train.py:12")
+
+
+def test_functions_that_do_not_grow_are_not_named_where_nothing_was_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(census, "MAX_BLOCKS", 0)
+    finding = look_for(1e6, lambda _: False, 1.0, functions=lambda: [object()] * 9)
+    assert finding is not None and (finding.kind, finding.things) == ("unknown", ())

@@ -68,6 +68,7 @@ class FunctionRuns:
         self._undo: list[Callable[[], None]] = []
         queue.count_call = self._count
         queue.request_graph = self.request_graph
+        queue.live_functions = self.live_functions
 
     def watch(self) -> None:
         """Raises what an unknown TensorFlow makes of it; nothing is watched then."""
@@ -100,6 +101,10 @@ class FunctionRuns:
         if not functions:
             raise UnsupportedError("Only compiled functions (tf.function) have a graph that can be collected.")
         self.calls.graphs.request(functions[-1], handle)
+
+    def live_functions(self) -> list[Any]:
+        """Return the ConcreteFunctions that were called and are alive. From any thread."""
+        return [key for reference in self._sites.keyrefs() if (key := reference()) is not None and is_concrete(key)]
 
     def table_sizes(self) -> dict[str, int]:
         """The size of each table that grows with the number of functions: none may grow with their calls."""

@@ -23,7 +23,10 @@ NAMES: dict[str, str] = {
     "containers": "the contents",
 }
 ADVICE: dict[str, str] = {
-    "functions": "A function is traced again for each new Python value or shape: pass tensors, or set reduce_retracing=True.",
+    "functions": (
+        "A function is traced again for each new Python value or shape, and when it is made anew: pass tensors, "
+        "set reduce_retracing=True, or make it once, before the loop."
+    ),
     "sessions": "Sessions are kept though they are not needed any more, or are never closed: make one, before the loop.",
     "ops": "The loop adds ops to the graph: build the graph before it. After tf.get_default_graph().finalize() that is an error.",
     "iterators": "Make an iterator once, or let go of those that are done.",
@@ -124,7 +127,7 @@ def _what(growth: Growth) -> str:
 def _why(growth: Growth, kind: MemoryKind, things: list[MemoryThing]) -> str:
     if kind == "searching":
         return SEARCHING if growth.is_growing else ""
-    if growth.lists < COUNTS and not things:
+    if growth.lists < COUNTS and not things:  # it was given up
         return TOO_LONG if growth.lists else TOO_MANY
     if kind == "unknown" or not things:
         small = " and ".join(dict.fromkeys(NAMES[each["kind"]] for each in things))

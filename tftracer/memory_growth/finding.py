@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tftracer.memory_growth import census, containers
 from tftracer.memory_growth.adding_line import adding_line
@@ -16,16 +16,18 @@ from tftracer.memory_growth.things import (
     MAX_SAMPLES,
     MAX_THINGS,
     Thing,
+    functions_thing,
     growing,
     growing_kinds,
     is_keras,
     kind_of,
     main_kind,
+    steady_rate,
     things,
 )
 
 #: In readings: until objects are counted again.
-AGAIN = 10
+AGAIN = 8
 COUNTS = 3
 #: A container explains the growth if its new entries take so much of it: an estimate from their sizes.
 EXPLAINS = (0.5, 2.0)
@@ -36,34 +38,49 @@ STARTED = time.time()
 
 
 class Finding(NamedTuple):
-    """Where objects were listed less than ``COUNTS`` times, it was given up: it held the other threads up."""
-
     kind: str  # of ``things``, or containers, garbage, unknown
     things: tuple[Thing, ...]  # the main one first
     lists: int  # times that all objects were listed,
     held_s: float  # and how long other threads could not run Python meanwhile
     is_collected: bool  # Python's garbage collector has looked at all objects meanwhile
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether objects were counted often enough, or need not be; if not, it was given up, as it held the other threads up."""
+        return bool(self.things) or self.lists >= COUNTS
+
 
 def look_for(
-    rate: float, wait: Callable[[float], bool], period: float, clock: Callable[[], float] = time.monotonic
+    rate: float,
+    wait: Callable[[float], bool],
+    period: float,
+    clock: Callable[[], float] = time.monotonic,
+    functions: Callable[[], Sequence[Any]] = list,
 ) -> Finding | None:
     """None: the process ended before. ``rate``: bytes a second. ``wait``: for seconds, True if the process ends.
-    ``period``: seconds of a reading.
+    ``period``: seconds of a reading. ``functions``: the ConcreteFunctions that are alive.
 
-    The script's containers hold nobody up. Objects are listed only if none of these explains the growth.
+    The script's containers hold nobody up. Objects are listed only if none of these explains the growth. Where listing them would
+    hold the training up too long, the functions alone tell.
     """
     looks: list[Sizes] = []
+    function_counts: list[tuple[float, int]] = []
     while len(looks) < COUNTS:
         if looks and wait(AGAIN * period):
             return None
         looks.append(containers.sizes(clock()))
+        function_counts.append((clock(), len(functions())))
     grown = containers.growing(*looks)
     explaining = [each for each in grown if EXPLAINS[0] <= (each.bytes_rate or 0.0) / rate <= EXPLAINS[1]]
     if explaining:
         thing = _thing(explaining[0])
         return Finding(thing.kind, (thing,), 0, 0.0, True)
-    return _with_objects(rate, lambda: wait(AGAIN * period), grown, clock)
+    finding = _with_objects(rate, lambda: wait(AGAIN * period), grown, clock)
+    function_rate = steady_rate(*function_counts)
+    if finding is None or finding.is_complete or function_rate is None:
+        return finding
+    more = function_counts[-1][1] - function_counts[0][1]
+    return finding._replace(kind="functions", things=(functions_thing(functions(), more, function_rate),))
 
 
 def _with_objects(rate: float, wait: Callable[[], bool], grown: Sequence[Growing], clock: Callable[[], float]) -> Finding | None:

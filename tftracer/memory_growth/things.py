@@ -135,7 +135,7 @@ def _thing(
 ) -> Thing:
     name = of.__qualname__ if kind in ORDER else f"{of.__module__}.{of.__qualname__}"
     if kind == "functions":
-        name = _names(samples[:MAX_OBJECTS])
+        name = _names(_graphs(samples[:MAX_OBJECTS]))
     place = place_of_newest(samples, grown) if kind == "ops" else place_of_calls(samples, grown) if kind == "functions" else ""
     size = None
     if kind == "tensors":
@@ -143,6 +143,12 @@ def _thing(
     elif kind == "objects":
         size = typical_bytes(samples[:MAX_SIZED], object_bytes)
     return Thing(kind, name, grown, rate, None if size is None else rate * size, place)
+
+
+def functions_thing(functions: Sequence[Any], grown: int, rate: float) -> Thing:
+    """What is known of compiled functions without a census: ``grown`` more are alive, ``rate`` a second."""
+    names = _names(_newest_graphs(functions, grown))
+    return Thing("functions", names, grown, rate, None, place_of_calls(functions, grown))
 
 
 def main_kind(found: Sequence[Thing], rate: float, is_uncollected: bool) -> tuple[str, list[Thing]]:
@@ -160,8 +166,8 @@ def main_kind(found: Sequence[Thing], rate: float, is_uncollected: bool) -> tupl
     return kind, [main, *(thing for thing in found if thing is not main)]
 
 
-def _names(functions: Iterable[Any]) -> str:
-    names = Counter(str(getattr(getattr(each, "graph", None), "name", "")) for each in functions)
+def _names(graphs: Iterable[Any]) -> str:
+    names = Counter(str(getattr(each, "name", "")) for each in graphs)
     return ", ".join(name for name, _ in names.most_common(3) if name)
 
 
@@ -194,11 +200,18 @@ def place_of_calls(functions: Sequence[Any], grown: int) -> str:
 
     TensorFlow remembers it with the ops that stand for their arguments, or for what they use from around them.
     """
-    graphs = heapq.nlargest(grown, filter(None, (getattr(each, "graph", None) for each in functions)), key=_number_of)
-    newest = graphs[:MAX_OBJECTS]
+    newest = _newest_graphs(functions, grown)
     places = Counter(_place_of_call(given[0].op) for graph in newest if (given := getattr(graph, "inputs", None)))
     place, count = places.most_common(1)[0] if places else ("", 0)
     return place if count >= MOST * len(newest) else ""
+
+
+def _newest_graphs(functions: Sequence[Any], grown: int) -> list[Any]:
+    return heapq.nlargest(min(grown, MAX_OBJECTS), _graphs(functions), key=_number_of)
+
+
+def _graphs(functions: Iterable[Any]) -> Iterable[Any]:
+    return filter(None, (getattr(each, "graph", None) for each in functions))
 
 
 def _number_of(graph: Any) -> int:

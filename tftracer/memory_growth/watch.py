@@ -10,8 +10,9 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from tftracer.memory_growth import proof
 from tftracer.memory_growth.curve import Curve, Reading
@@ -34,10 +35,14 @@ def _seconds() -> float:
 
 
 class MemoryWatch:
-    """``steps``: how many of the training have ended. ``sheet`` may be called from any thread."""
+    """``steps``: how many of the training have ended. ``functions``: the ConcreteFunctions that are alive. ``sheet`` may be
+    called from any thread."""
 
-    def __init__(self, steps: Callable[[], int], proof_s: float | None = None) -> None:
+    def __init__(
+        self, steps: Callable[[], int], proof_s: float | None = None, functions: Callable[[], Sequence[Any]] = list
+    ) -> None:
         self._steps = steps
+        self._functions = functions
         self._proof_s = _seconds() if proof_s is None else proof_s
         self._period = self._proof_s / READINGS
         self._curve = Curve(self._period)
@@ -123,7 +128,7 @@ class MemoryWatch:
         with self._lock:
             self._growths = [*self._growths[-MAX_GROWTHS + 1 :], Growth.of(slope)]
         self._slope = slope
-        finding = look_for(slope.rate, self._stopping.wait, self._period)
+        finding = look_for(slope.rate, self._stopping.wait, self._period, functions=self._functions)
         if finding is not None:
             with self._lock:
                 self._growths[-1] = self._growths[-1].explained(finding)

@@ -6,7 +6,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Optional, Protocol, Union
+from typing import Any, Optional, Protocol, Union
 
 from tftracer.contract.session import AskedBy
 from tftracer.input_pipelines.watch import Pipelines
@@ -123,6 +123,9 @@ class StepSource(Protocol):
 
     def active(self) -> bool:
         """Whether a TensorFlow session is open."""
+
+    def live_functions(self) -> list[Any]:
+        """Return the ConcreteFunctions that were called and are alive."""
 
     def release(self, capture: Capture) -> None:
         """A trace is stored, or never will be."""

@@ -87,6 +87,8 @@ class StepQueue:
         self.count_call: Callable[[Any, Any], CallSite] = no_functions
         #: Collects the graph that a run's function runs as, in its next call; raises UnsupportedError where it cannot be.
         self.request_graph: Callable[[RunHandle], None] = no_graphs
+        #: The ConcreteFunctions that were called and are alive.
+        self.live_functions: Callable[[], list[Any]] = list
         self.slow = SlowRecords()
         self.activities = Activities()  # what the ledger adds up
         self.pipelines = Pipelines(self.activities)  # its thread holds no queue

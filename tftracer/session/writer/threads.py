@@ -52,7 +52,9 @@ class Writer:
         self._traces = TraceWriter(steps, store, self._summaries, missing, communication_ops)
         ledger = LedgerWriter(steps, store)
         slow_writer = SlowWriter(slow, store, ledger, self._summaries)
-        self._memory = MemoryWatch(lambda: sum(run.statistics.steps for run in list(store.live_runs.values())))
+        self._memory = MemoryWatch(
+            lambda: sum(run.statistics.steps for run in list(store.live_runs.values())), functions=steps.live_functions
+        )
         newest: list[NewestRecord[Any]] = [
             NewestRecord(store, "input_pipelines", steps.pipelines.sheet, pipelines_sheet.record, steps.pipelines.stop),
             NewestRecord(store, "memory", self._memory_sheet, memory_sheet.record, self._memory.stop),
