@@ -28,12 +28,12 @@ LONG = ("test_memory_growth.py", "test_whole_steps.py", "test_fault_injection.py
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Tests of a file share its fixtures: where several processes run tests, one process gets the whole file."""
     items.sort(key=lambda item: item.path.name not in LONG)
-    for item in items:
+    for item in items if config.pluginmanager.hasplugin("xdist") else []:
         if item.path.name not in LONG:
-            item.add_marker(pytest.mark.xdist_group(str(item.path)))
+            item.add_marker(pytest.mark.xdist_group(f"{item.path.parent.name}/{item.path.name}"))
 
 
 __all__ = ["certificate", "client", "jobs", "no_stray_logs", "source"]
