@@ -78,7 +78,7 @@ def test_a_period_ends_though_a_new_one_of_the_same_kind_has_some_of_its_steps()
     assert (old.length, old.stands, new.length, new.stands) == (105, False, 70, True)
     late = {1541, 1611, 1751}  # the new one is not proven before every 210th step was slow twice
     old, new = periods_of({*range(106, 1367, 105), *range(1401, 3001, 70)} - late).periods()
-    assert (old.length, old.stands, old.last, new.length, new.stands) == (105, False, 1366, 70, True)
+    assert (old.length, old.stands, old.last, new.length, new.stands) == (105, False, 1471, 70, True)
     old, new = periods_of([*range(60, 1141, 60), *range(1200, 2401, 100)]).periods()
     assert (old.length, old.stands, new.length, new.stands) == (60, False, 100, True)
     old, new = periods_of([*range(60, 601, 60), *range(620, 1201, 20)]).periods()
@@ -88,8 +88,16 @@ def test_a_period_ends_though_a_new_one_of_the_same_kind_has_some_of_its_steps()
 def test_a_period_ends_though_the_new_one_shares_every_other_of_its_steps() -> None:
     before, after = range(105, 1401, 105), range(1470, 2400, 70)
     old, new = fed([(step, 0.4, LOAD) for step in (*before, *after)]).periods()
-    assert (old.length, old.last, old.stands) == (105, 1365, False)
+    assert (old.length, old.last, old.stands) == (105, 1470, False)  # 1470 is a tooth of both
     assert (new.length, new.stands) == (70, True)
+
+
+def test_slow_steps_of_the_new_period_do_not_count_for_the_one_that_ended() -> None:
+    """Every 120th until 4,441, then every 75th: each 600th step is a tooth of both."""
+    missing = {601, 1201, 1921, 2281, 2401, 3001, 3121}
+    first, second = periods_of({*range(121, 4442, 120), *range(4516, 8000, 75)} - missing).periods()
+    assert (first.length, first.first, first.last, first.hits, first.stands) == (120, 121, 4441, 37 - len(missing), False)
+    assert (second.length, second.stands) == (75, True)
 
 
 def test_two_kinds_that_take_turns_have_a_period_each() -> None:

@@ -102,6 +102,15 @@ class Comb:
         self.recent.append(True)
         self.count(seconds, kind)
 
+    def follows_a_miss(self) -> bool:
+        """Whether the tooth before the newest hit was none."""
+        return len(self.newest) > 1 and self.last - self.newest[-2] > self.length + 2 * self.tolerance
+
+    def drop_newest(self) -> None:
+        self.newest.pop()
+        self.last = self.newest[-1]
+        self.hits -= 1
+
     def count(self, seconds: float, kind: Hashable) -> None:
         self.seconds.append(seconds)
         self.kinds[kind] += 1

@@ -121,21 +121,20 @@ class Periods:
             misses = self._own_misses(comb) if comb.stands else 0
             if comb.stands and (misses >= comb.patience(misses) or comb.is_chance()):
                 comb.stands, comb.again = False, 0
-                while len(comb.newest) > 1 and self._is_on_other_comb(comb, comb.newest[-1], 0):
-                    comb.newest.pop()
-                comb.last = comb.newest[-1]
+                while comb.follows_a_miss() and self._others_at(comb, comb.last):  # it is the other's, and was a tooth by chance
+                    comb.drop_newest()
 
-    def _is_on_other_comb(self, comb: Comb, step: int, tolerance: int) -> bool:
-        """Whether a step is a tooth of another active comb."""
-        return any(each.has(step, tolerance) for each in self._combs if each is not comb and each.stands)
+    def _others_at(self, comb: Comb, step: int, tolerance: int = 0) -> list[Comb]:
+        """Return the other active combs that have a tooth at a step."""
+        return [each for each in self._combs if each is not comb and each.stands and each.has(step, tolerance)]
 
     def _own_misses(self, comb: Comb) -> int:
         """Count the misses since the last hit that no other active comb has, too. Teeth that others have are not counted."""
         misses, end = 0, self._steps_done
         for hit in reversed(comb.newest):
             passed = range(hit + comb.length, end - comb.tolerance, comb.length)[:TEETH_SEARCHED]
-            misses += sum(not self._is_on_other_comb(comb, tooth, comb.tolerance) for tooth in passed)
-            if not self._is_on_other_comb(comb, hit, 0):
+            misses += sum(not self._others_at(comb, tooth, comb.tolerance) for tooth in passed)
+            if not self._others_at(comb, hit):
                 break
             end = hit
         return misses
