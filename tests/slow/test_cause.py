@@ -506,6 +506,14 @@ def test_what_was_not_sampled_is_not_known_and_says_why() -> None:
     assert (sampled.cause.kind, sampled.cause.frame, sampled.doubt) == ("unknown", LOAD, NO_COUNTERS)
 
 
+def test_the_conversion_of_values_that_are_fed_is_of_the_line_that_feeds_them() -> None:
+    """NumPy makes an array of a list in C, below a frame of TensorFlow's."""
+    for file, function in (("client/session.py", "_run"), ("framework/constant_op.py", "convert_to_eager_tensor")):
+        convert = Frame(f"{TF}tensorflow/python/{file}", 1100, function, "", True)
+        found = explained(inside=0.4, within=span(0.4, stack(MAIN, convert, seconds=0.39), cpu=0.39))
+        assert (found.cause.kind, found.cause.frame) == ("python", MAIN)
+
+
 def test_a_hook_that_is_called_within_the_step_is_named_though_it_runs_tensorflow() -> None:
     found = explained(
         inside=0.4, within=span(0.4, stack(MAIN, RUN, seconds=0.05), stack(MAIN, SAVE, RUN, seconds=0.35), cpu=0.02)

@@ -36,6 +36,11 @@ EPOCH_TURNS = ("enumerate_epochs", "enumerate_epoch", "_enumerate_iterator", "re
 TENSORFLOW = ("/tensorflow/", "/keras/", "/tf_keras/", "/tftracer/")
 #: The innermost frames of a step that runs: (file, function).
 STEPS = (("tensorflow/python/client/session.py", "_call_tf_sessionrun"), ("tensorflow/python/eager/execute.py", "quick_execute"))
+#: The innermost frames where TensorFlow makes arrays or tensors of the Python values that a step is given: (file, function).
+CONVERSIONS = (
+    ("tensorflow/python/client/session.py", "_run"),
+    ("tensorflow/python/framework/constant_op.py", "convert_to_eager_tensor"),
+)
 
 
 class Line(NamedTuple):
@@ -265,13 +270,16 @@ def waits_for_input(stacks: Iterable[FoldedStack]) -> float:
 def own_python(stacks: Iterable[FoldedStack]) -> tuple[FoldedStack, ...]:
     """Return the stacks in which the training thread ran Python within a step; in the others TensorFlow works.
 
-    This is the code of an eager loop, or a hook called before or after ``session.run`` with all that it calls.
+    This is the code of an eager loop, a hook called before or after ``session.run`` with all that it calls, or the conversion of
+    Python values that the step is given.
     """
     return tuple(stack for stack in stacks if stack.frames and not called_by_tensorflow(stack) and _is_own(stack.frames))
 
 
 def _is_own(frames: tuple[Frame, ...]) -> bool:
-    return not _is_of_tensorflow(frames[-1]) or any(frame.owner for frame in frames)
+    innermost = frames[-1]
+    is_conversion = any(innermost.file.endswith(file) and innermost.function == function for file, function in CONVERSIONS)
+    return is_conversion or not _is_of_tensorflow(innermost) or any(frame.owner for frame in frames)
 
 
 def _is_of_tensorflow(frame: Frame) -> bool:
