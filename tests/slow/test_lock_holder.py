@@ -23,7 +23,7 @@ thread.start()
 thread.join()
 """
 HOLDER = """
-print(*place.found, threading.get_ident(), flush=True)
+print(*place.place, threading.get_ident(), flush=True)
 for turn in range(1000):
     sys.stdin.readline()
     ctypes.PyDLL(None).usleep(300_000)  # with the lock
@@ -37,7 +37,7 @@ def test_two_threads_find_one_place() -> None:
     thread = threading.Thread(target=place.narrow)
     thread.start()
     thread.join()
-    assert place.found is not None
+    assert place.place is not None
 
 
 def test_another_process_reads_who_holds_the_lock_and_that_nobody_does() -> None:
@@ -67,7 +67,7 @@ asleep = threading.Lock()
 asleep.acquire()
 
 def wait():
-    print(place.found[0], threading.get_native_id(), flush=True)
+    print(place.place[0], threading.get_native_id(), flush=True)
     asleep.acquire()
 
 threading.Thread(target=wait, daemon=True).start()

@@ -1,1 +1,1 @@
-"""Finds slow steps while they happen, and samples stacks from outside of the process."""
+"""Finds slow steps while they happen, and samples stacks from outside the process."""

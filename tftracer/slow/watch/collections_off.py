@@ -1,7 +1,7 @@
-"""Garbage collections off for a moment, whatever the script does with them meanwhile.
+"""Switches garbage collections off for a moment, without a conflict with the script's own settings.
 
-``gc.disable`` and ``gc.enable`` are the script's: to call them here would switch collections on again that another thread has
-switched off in between. A threshold that no program reaches stops them, too, and tells whether the script has set its own.
+``gc.disable`` and ``gc.enable`` are left to the script: a call here might undo what another thread has set meanwhile. A threshold
+that no program reaches also stops collections, and shows whether the script has set its own.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import os
 import threading
 from collections.abc import Iterator
 
-#: Collections begin after so many new objects: never. No script sets this number by chance.
+#: A collection begins after this number of new objects, so never. No script sets this number by chance.
 NEVER = 2_000_000_011
 
 
 class _Thresholds:
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._held = 0  # by so many threads
+        self._held = 0  # number of threads that hold them
         self._of_script = gc.get_threshold()
 
     def hold(self) -> None:
@@ -37,7 +37,7 @@ class _Thresholds:
                 gc.set_threshold(*self._of_script)
 
     def after_fork(self) -> None:
-        """In a child, which has none of the threads that held them."""
+        """Reset in a child: it has none of the threads that held them."""
         self._lock = threading.Lock()
         self._held = 0
         if gc.get_threshold()[0] == NEVER:
@@ -51,7 +51,7 @@ if hasattr(os, "register_at_fork"):
 
 @contextlib.contextmanager
 def collections_off() -> Iterator[None]:
-    """No collection begins by itself inside of the block."""
+    """Keep collections from starting automatically inside the block."""
     _THRESHOLDS.hold()
     try:
         yield

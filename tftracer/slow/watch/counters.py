@@ -1,7 +1,7 @@
-"""Linux's counters of a training's threads, read at least ten times a second from outside, kept for minutes.
+"""Reads Linux's counters of a training's threads from outside, at least ten times a second, and keeps them for minutes.
 
-For any span of time they tell how long a thread ran on a CPU, waited for one, waited for a disk or for Python's lock, or was
-stopped, and how much CPU time the whole process used. What the system does not tell is None.
+For any span they give the time for which a thread ran on a CPU, waited for one, waited for a disk or for Python's lock, or was
+stopped, and the CPU time of the whole process. None: the system does not provide it.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from pathlib import Path
 from statistics import mean, median
 from typing import NamedTuple
 
-#: Readings of one thread: two minutes at least.
-KEPT = 2400
+#: Readings of one thread: at least two minutes.
+MAX_READINGS = 2400
 MAX_THREADS = 8
 READ_BYTES = 1024
-#: Readings may lie so far beside a span, both together; or this part of its length; or what the thread did beside it may be so
-#: small a part of it.
+#: The distances of the first and last reading from a span may add up to this time, or to this share of its length; or what the
+#: thread did in them may be this share of its length.
 BESIDE_NS, BESIDE = 150_000_000, 0.3
-#: Of all threads: between two readings, between two looks at which there are, and how many; and the waits that are kept.
+#: For all threads: time between two readings and between two listings, number of threads, and number of waits that are kept.
 QUEUES_NS, LIST_NS, MAX_LISTED, MAX_WAITS = 200_000_000, 5_000_000_000, 200, 600
 SECOND_NS, MINUTE_NS = 10**9, 60 * 10**9
 NS = 1e-9
-#: A thread that waits for Python's lock sleeps on an address less than so many bytes behind the note of who holds the lock (64 or
-#: 68 bytes in Python 3.9 to 3.13).
+#: A thread that waits for Python's lock sleeps on an address within this number of bytes behind the one that holds the lock's
+#: holder (64 or 68 bytes in Python 3.9 to 3.13).
 LOCK_BYTES = 256
-#: While it waits it wakes 200 times a second to ask for the lock again. CPU time below this share is no more than that.
-ASKING = 0.1
+#: While it waits it wakes 200 times a second to request the lock again. That takes less than this share of a CPU.
+REQUESTING = 0.1
 
 
 class Reading(NamedTuple):
@@ -40,19 +40,19 @@ class Reading(NamedTuple):
     queue_ns: int
     state: str  # Linux's letter
     process_ns: int  # CPU time of the whole process
-    process_queue_ns: int  # how long all of its threads together have waited for a CPU
-    wants_lock: bool | None = None  # it waits for Python's lock
+    process_queue_ns: int  # time for which all of its threads together have waited for a CPU
+    wants_lock: bool | None = None  # the thread waits for Python's lock
 
 
 class Wait(NamedTuple):
-    """What a thread waited for a CPU, as one reading tells it."""
+    """The time for which a thread waited for a CPU, by one reading."""
 
-    since_ns: int  # the reading before
+    since_ns: int  # the previous reading
     at_ns: int
     waited_ns: int
 
     def within(self, start_ns: int, end_ns: int) -> float:
-        """Nanoseconds within a span. Linux counts a wait when it is over: a wait longer than the time between the two
+        """Return the nanoseconds within a span. Linux counts a wait when it ends: one longer than the time between the two
         readings began before them."""
         since_ns = min(self.since_ns, self.at_ns - self.waited_ns)
         return max(0, min(self.at_ns, end_ns) - max(since_ns, start_ns)) * self.waited_ns / max(1, self.at_ns - since_ns)
@@ -60,13 +60,13 @@ class Wait(NamedTuple):
 
 class ThreadCounters:
     def __init__(self, pid: int, native: int) -> None:
-        self.readings: deque[Reading] = deque(maxlen=KEPT)
+        self.readings: deque[Reading] = deque(maxlen=MAX_READINGS)
         self._files = [os.open(f"/proc/{pid}/task/{native}/{name}", os.O_RDONLY) for name in ("schedstat", "stat")]
         with contextlib.suppress(OSError):  # some kernels have no such file
             self._files.append(os.open(f"/proc/{pid}/task/{native}/syscall", os.O_RDONLY))
 
     def read(self, now_ns: int, process_ns: int, process_queue_ns: int, lock: int) -> None:
-        """``lock``: where the process notes who holds Python's lock; 0: not known."""
+        """Take a reading. ``lock``: the address where the process stores the holder of Python's lock; 0: not known."""
         cpu, queue = map(int, os.pread(self._files[0], READ_BYTES, 0).split()[:2])
         state = os.pread(self._files[1], READ_BYTES, 0).rpartition(b")")[2].split(None, 1)[0].decode()
         wants_lock = self._wants_lock(lock, now_ns, cpu) if lock else None
@@ -81,8 +81,8 @@ class ThreadCounters:
             return True
         if call != [b"running"] or not self.readings or not self.readings[-1].wants_lock:
             return False
-        before = self.readings[-1]  # if it has hardly run since, it is about to ask again, perhaps without a CPU
-        return cpu_ns - before.cpu_ns < ASKING * (now_ns - before.at_ns)
+        before = self.readings[-1]  # if it has hardly run since, it is about to request the lock again, perhaps without a CPU
+        return cpu_ns - before.cpu_ns < REQUESTING * (now_ns - before.at_ns)
 
     def close(self) -> None:
         for file in self._files:
@@ -91,7 +91,7 @@ class ThreadCounters:
 
 
 class ThreadState:
-    """Of one thread at a time, as Linux tells it just now; 0 and "" where it does not."""
+    """Reads the current state of one thread at a time; 0 and "" where Linux does not provide it."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
@@ -99,7 +99,7 @@ class ThreadState:
         self._files: dict[str, int] = {}
 
     def queued_ns(self, native: int) -> int:
-        """How long the thread has waited for a CPU since its start. What it waits just now is not in it."""
+        """Return the time for which the thread has waited for a CPU since its start, without a wait that lasts."""
         try:
             return int(self._read(native, "schedstat").split()[1])
         except (OSError, ValueError, IndexError):
@@ -123,9 +123,9 @@ class ThreadState:
 
 
 class Queues:
-    """How long the threads of a process have waited for a CPU, but for ``ours``, the tracer's: read five times a second.
+    """The time for which the threads of a process have waited for a CPU, read five times a second.
 
-    ``folder``: /proc/PID/task.
+    ``folder``: /proc/PID/task. ``ours``: the tracer's threads, which are left out.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -134,8 +134,8 @@ class Queues:
         self._folder = folder
         self._files: dict[str, int] = {}
         self._last: dict[str, int] = {}
-        self._short: deque[tuple[int, int, int]] = deque(maxlen=MAX_WAITS)  # from, until, how long all threads waited in it
-        self._long: deque[Wait] = deque(maxlen=MAX_WAITS)  # that began before
+        self._short: deque[tuple[int, int, int]] = deque(maxlen=MAX_WAITS)  # from, until, wait of all threads within
+        self._long: deque[Wait] = deque(maxlen=MAX_WAITS)  # longer than the time between two readings
         self._first_ns = self._read_ns = self._next_ns = self._next_list_ns = 0
 
     def read(self, now_ns: int, at_once: bool) -> None:
@@ -165,7 +165,7 @@ class Queues:
         self._read_ns = now_ns
 
     def within(self, start_ns: int, end_ns: int) -> float | None:
-        """Seconds of all threads within a span; None if they were not read before and after it."""
+        """Return the seconds of all threads within a span; None if they were not read before and after it."""
         first_ns = self._short[0][0] if len(self._short) == MAX_WAITS else self._first_ns
         if not first_ns or start_ns < first_ns or end_ns > self._read_ns:
             return None
@@ -193,18 +193,18 @@ class Queues:
 
 
 class Counters:
-    """``watch`` names the threads, ``read`` is called at least ten times a second."""
+    """The counters of a process. ``watch`` sets the threads; ``read`` is called at least ten times a second."""
 
     def __init__(self, pid: int) -> None:
-        self.lock = 0  # where the process notes who holds Python's lock; 0: not known
+        self.lock = 0  # the address where the process stores the holder of Python's lock; 0: not known
         self._pid = pid
         self._process_clock = (~pid << 3) | 2  # the clock of another process's CPU time, as clock_getcpuclockid(3) makes it
         self._threads: dict[int, ThreadCounters] = {}
         self._queues = Queues(Path(f"/proc/{pid}/task"))
-        self._usual: dict[int, tuple[int, dict[str, float | None]]] = {}  # thread -> when it was computed, and what it is
+        self._usual: dict[int, tuple[int, dict[str, float | None]]] = {}  # thread -> time of computation, and the result
 
     def watch(self, natives: list[int], ours: list[int]) -> None:
-        """``ours``: threads of the tracer."""
+        """Set the threads to read. ``ours``: threads of the tracer."""
         self._queues.ours = frozenset(map(str, ours))
         for native in set(self._threads) - set(natives):
             self._threads.pop(native).close()
@@ -214,7 +214,7 @@ class Counters:
                     self._threads[native] = ThreadCounters(self._pid, native)
 
     def read(self, now_ns: int, at_once: bool = False) -> None:
-        """``at_once``: all threads, too, because something of just now is asked."""
+        """Read the counters. ``at_once``: also those of all threads, because a question about the present is to be answered."""
         try:
             process_ns = time.clock_gettime_ns(self._process_clock)
         except OSError:
@@ -224,21 +224,21 @@ class Counters:
         for native, thread in list(self._threads.items()):
             try:
                 thread.read(now_ns, process_ns, self._queues.sum_ns, self.lock)
-            except (OSError, ValueError, IndexError):  # it has ended, or this kernel has no such counters
+            except (OSError, ValueError, IndexError):  # the thread has ended, or this kernel has no such counters
                 self._threads.pop(native).close()
 
     def within(self, native: int, start_ns: int, end_ns: int) -> dict[str, float | None]:
-        """Seconds of a thread within a span, and of the whole process."""
+        """Return the seconds of a thread within a span, and of the whole process."""
         readings = self._threads[native].readings if native in self._threads else ()
         return {**within(readings, start_ns, end_ns), "process_queue_s": self._queues.within(start_ns, end_ns)}
 
     def wants_lock(self, native: int, start_ns: int, end_ns: int) -> list[tuple[int, bool]] | None:
-        """(when, whether it waited for Python's lock) of each reading of a thread within a span; None if that cannot be seen."""
+        """Return (time, whether it waited for Python's lock) of each reading of a thread within a span; None if not known."""
         readings = self._threads[native].readings if native in self._threads else ()
         at = _Times(readings)
         inner = [readings[index] for index in range(bisect_left(at, start_ns), bisect_right(at, end_ns))]
-        told = [(reading.at_ns, reading.wants_lock) for reading in inner if reading.wants_lock is not None]
-        return told if len(told) == len(inner) else None
+        known = [(reading.at_ns, reading.wants_lock) for reading in inner if reading.wants_lock is not None]
+        return known if len(known) == len(inner) else None
 
     def usual(self, native: int, now_ns: int) -> dict[str, float | None]:
         """Return the usual seconds per second, in the last minute: CPU time of a thread and of the process, the wait of the
@@ -246,8 +246,8 @@ class Counters:
 
         The first three are medians over spans of a second, the last is a mean over readings a second apart.
         """
-        taken_ns, usual = self._usual.get(native, (0, {}))
-        if not usual or now_ns - taken_ns >= SECOND_NS:
+        computed_ns, usual = self._usual.get(native, (0, {}))
+        if not usual or now_ns - computed_ns >= SECOND_NS:
             usual = _usual(self._threads[native].readings if native in self._threads else (), now_ns - MINUTE_NS)
             self._usual = {**{each: self._usual[each] for each in self._usual.keys() & self._threads}, native: (now_ns, usual)}
         return usual
@@ -272,12 +272,12 @@ def _usual(readings: Sequence[Reading], since_ns: int) -> dict[str, float | None
 
 
 OF_READINGS = ("cpu_s", "queue_s", "uncertain_s", "process_s", "process_min_s", "disk_s", "stopped_s", "lock_wait_s")
-#: What ``Counters.within`` tells.
+#: What ``Counters.within`` returns.
 NAMES = (*OF_READINGS, "process_queue_s")
 
 
 class _Times:
-    """When readings were taken, for ``bisect``: a list of them would take as long to make as all the rest of an answer."""
+    """The times of readings, for ``bisect``. A list of them would take as long as the rest of an answer."""
 
     def __init__(self, readings: Sequence[Reading]) -> None:
         self._readings = readings
@@ -290,10 +290,10 @@ class _Times:
 
 
 def within(readings: Sequence[Reading], start_ns: int, end_ns: int) -> dict[str, float | None]:
-    """Seconds within a span. None where the readings do not tell what was within, and what before or after.
+    """Return the seconds within a span. None where the readings cannot separate them from those before or after it.
 
-    ``cpu_s`` and ``queue_s`` are the least that is surely of the span where the readings next to it lie far from it;
-    ``uncertain_s``: how much more both together may be.
+    ``cpu_s`` and ``queue_s`` are lower bounds where the nearest readings are far from the span; their sum may be larger by
+    ``uncertain_s``.
     """
     at = _Times(readings)
     first, last = bisect_right(at, start_ns) - 1, bisect_left(at, end_ns)
@@ -303,12 +303,12 @@ def within(readings: Sequence[Reading], start_ns: int, end_ns: int) -> dict[str,
     cpu, process = (_grown(inner, name, start_ns, end_ns) for name in ("cpu_ns", "process_ns"))
     length_ns, beside_ns = end_ns - start_ns, start_ns - at[first] + at[last] - end_ns
     if beside_ns > max(BESIDE_NS, BESIDE * length_ns) and cpu.uncertain_s + _queue_beside(inner) > BESIDE * length_ns * NS:
-        queue_least, queue_doubtful = _queued_at_least(inner, start_ns, end_ns)
-        uncertain_s = min(cpu.uncertain_s + queue_doubtful, length_ns * NS - cpu.sure_s - queue_least)
+        queue_min, queue_uncertain = _queued_at_least(inner, start_ns, end_ns)
+        uncertain_s = min(cpu.uncertain_s + queue_uncertain, length_ns * NS - cpu.sure_s - queue_min)
         return {
             **dict.fromkeys(OF_READINGS),
             "cpu_s": cpu.sure_s,
-            "queue_s": queue_least,
+            "queue_s": queue_min,
             "uncertain_s": max(0.0, uncertain_s),
             "stopped_s": _stopped(inner, start_ns, end_ns),
         }
@@ -317,7 +317,7 @@ def within(readings: Sequence[Reading], start_ns: int, end_ns: int) -> dict[str,
         "cpu_s": cpu.seconds,
         "queue_s": max(0.0, min(_queued(inner, start_ns, end_ns), length_ns * NS - cpu.seconds)),
         "process_s": process.seconds,
-        "process_min_s": process.least_s,
+        "process_min_s": process.min_s,
         "disk_s": _in_state(inner, "D", start_ns, end_ns),
         "lock_wait_s": _lock_wait(inner, start_ns, end_ns),
         "stopped_s": _stopped(inner, start_ns, end_ns),
@@ -326,70 +326,70 @@ def within(readings: Sequence[Reading], start_ns: int, end_ns: int) -> dict[str,
 
 class _Grown(NamedTuple):
     seconds: float
-    least_s: float  # that is surely of the span, of any number of threads
-    sure_s: float  # of one thread
-    uncertain_s: float  # of one thread: may be of the time before or after it, too
+    min_s: float  # surely within the span, for any number of threads
+    sure_s: float  # surely within the span, for one thread
+    uncertain_s: float  # for one thread: may be within the span, or before or after it
 
 
 def _grown(readings: list[Reading], name: str, start_ns: int, end_ns: int) -> _Grown:
-    """How much a counter of CPU time grew within a span: between two readings evenly."""
-    seconds = least = sure = doubtful = 0.0
-    for one, other in zip(readings, readings[1:]):
-        grown, length = getattr(other, name) - getattr(one, name), other.at_ns - one.at_ns
-        inside = min(other.at_ns, end_ns) - max(one.at_ns, start_ns)
+    """Return the growth of a counter of CPU time within a span; between two readings it is even."""
+    seconds = minimum = sure = uncertain = 0.0
+    for before, after in zip(readings, readings[1:]):
+        grown, length = getattr(after, name) - getattr(before, name), after.at_ns - before.at_ns
+        inside = min(after.at_ns, end_ns) - max(before.at_ns, start_ns)
         if length > 0 and inside > 0:
             seconds += grown * inside / length
             surely = grown if inside == length else max(0, grown - (length - inside))
-            least += grown if inside == length else 0
+            minimum += grown if inside == length else 0
             sure += surely
-            doubtful += max(0, min(grown, inside) - surely) if inside < length else 0
-    return _Grown(seconds * NS, least * NS, sure * NS, doubtful * NS)
+            uncertain += max(0, min(grown, inside) - surely) if inside < length else 0
+    return _Grown(seconds * NS, minimum * NS, sure * NS, uncertain * NS)
 
 
 def _queued(readings: list[Reading], start_ns: int, end_ns: int) -> float:
-    waits = (Wait(one.at_ns, other.at_ns, other.queue_ns - one.queue_ns) for one, other in zip(readings, readings[1:]))
+    waits = (Wait(before.at_ns, after.at_ns, after.queue_ns - before.queue_ns) for before, after in zip(readings, readings[1:]))
     return sum(wait.within(start_ns, end_ns) for wait in waits) * NS
 
 
 def _queued_at_least(readings: list[Reading], start_ns: int, end_ns: int) -> tuple[float, float]:
-    """What the thread surely waited for a CPU within a span, and how much more it may have been."""
-    least = doubtful = 0
-    for one, other in zip(readings, readings[1:]):
-        waited, length = other.queue_ns - one.queue_ns, other.at_ns - one.at_ns
-        if waited > length:  # one wait that began before this interval: it ended in it
-            early = max(0, min(one.at_ns, end_ns) - max(one.at_ns - waited, start_ns))
-            late = max(0, min(other.at_ns, end_ns) - max(other.at_ns - waited, start_ns))
+    """Return the seconds for which the thread surely waited for a CPU within a span, and the seconds that it may be more."""
+    minimum = uncertain = 0
+    for before, after in zip(readings, readings[1:]):
+        waited, length = after.queue_ns - before.queue_ns, after.at_ns - before.at_ns
+        if waited > length:  # one wait that began before this interval and ended in it
+            early = max(0, min(before.at_ns, end_ns) - max(before.at_ns - waited, start_ns))
+            late = max(0, min(after.at_ns, end_ns) - max(after.at_ns - waited, start_ns))
             lowest, highest = min(early, late), max(early, late)
         else:
-            inside = min(other.at_ns, end_ns) - max(one.at_ns, start_ns)
+            inside = min(after.at_ns, end_ns) - max(before.at_ns, start_ns)
             lowest, highest = max(0, waited - (length - inside)), min(waited, inside)
-        least, doubtful = least + lowest, doubtful + highest - lowest
-    return least * NS, doubtful * NS
+        minimum, uncertain = minimum + lowest, uncertain + highest - lowest
+    return minimum * NS, uncertain * NS
 
 
 def _queue_beside(readings: list[Reading]) -> float:
-    """What the thread waited for a CPU while a span began, and while it ended, at most."""
+    """Return an upper bound of the waits for a CPU around the begin and the end of a span, in seconds."""
     ends = [(readings[0], readings[1])] + ([(readings[-2], readings[-1])] if len(readings) > 2 else [])
-    return sum(min(other.queue_ns - one.queue_ns, other.at_ns - one.at_ns) for one, other in ends) * NS
+    return sum(min(after.queue_ns - before.queue_ns, after.at_ns - before.at_ns) for before, after in ends) * NS
 
 
 def _in_state(readings: list[Reading], state: str, start_ns: int, end_ns: int) -> float:
-    """A reading stands for the time until the next one."""
+    """Return the seconds in a state. A reading represents the time until the next one."""
     pairs = (pair for pair in zip(readings, readings[1:]) if pair[0].state == state)
-    return sum(max(0, min(other.at_ns, end_ns) - max(one.at_ns, start_ns)) for one, other in pairs) * NS
+    return sum(max(0, min(after.at_ns, end_ns) - max(before.at_ns, start_ns)) for before, after in pairs) * NS
 
 
 def _lock_wait(readings: list[Reading], start_ns: int, end_ns: int) -> float | None:
-    """A reading stands for the time that is nearest to it. None if one of them does not tell."""
+    """Return the wait for Python's lock in seconds; None if a reading lacks it. A reading represents the time nearest to it."""
     if any(reading.wants_lock is None for reading in readings):
         return None
-    middles = [(one.at_ns + other.at_ns) // 2 for one, other in zip(readings, readings[1:])]
+    middles = [(before.at_ns + after.at_ns) // 2 for before, after in zip(readings, readings[1:])]
     spans = zip(readings, [readings[0].at_ns, *middles], [*middles, readings[-1].at_ns])
     wanted = (min(until, end_ns) - max(since, start_ns) for reading, since, until in spans if reading.wants_lock)
     return sum(max(0, nanoseconds) for nanoseconds in wanted) * NS
 
 
 def _stopped(readings: list[Reading], start_ns: int, end_ns: int) -> float:
-    """At least so long: only between two readings that both say so."""
+    """Return the minimum of the stopped time: only between two readings of this state."""
     pairs = (pair for pair in zip(readings, readings[1:]) if pair[0].state == pair[1].state == "T")
-    return sum(max(0, min(other.at_ns, end_ns) - max(one.at_ns, start_ns)) for one, other in pairs) * NS
+    return sum(max(0, min(after.at_ns, end_ns) - max(before.at_ns, start_ns)) for before, after in pairs) * NS

@@ -1,4 +1,4 @@
-"""What the watch reports once a second beside slow steps: garbage collections, and the state of the host."""
+"""Reports garbage collections and the state of the host once a second."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tftracer.slow.watch.host_signals import HostReading, HostSignals
 from tftracer.slow.watch.turns import SlowSteps
 from tftracer.slow.watch.watched_threads import WatchedThreads
 
-#: Shorter collections are not reported one by one.
+#: Shorter collections are not reported.
 REPORTED_NS = 1_000_000
-#: How many of the longest are reported each second.
-MOST_PAUSES = 50
+#: The longest collections of each second that are reported.
+MAX_PAUSES = 50
 #: Readings of the machine, one a second.
-KEPT = 120
+MAX_READINGS = 120
 
 
 class GcReports:
@@ -26,7 +26,7 @@ class GcReports:
         gc.settle()
         pauses = [gc.unreported.popleft() for _ in range(len(gc.unreported))]
         long = [pause for pause in pauses if pause.end_ns - pause.start_ns >= REPORTED_NS]
-        longest = sorted(long, key=lambda pause: pause.start_ns - pause.end_ns)[:MOST_PAUSES]
+        longest = sorted(long, key=lambda pause: pause.start_ns - pause.end_ns)[:MAX_PAUSES]
         for pause in sorted(longest, key=lambda pause: pause.start_ns):
             self._records.add(GcPause(pause.start_ns, pause.end_ns, pause.generation))
 
@@ -35,15 +35,15 @@ class HostReadings:
     """The machine's counters of the last two minutes, and at the ends of slow turns."""
 
     def __init__(self) -> None:
-        self._readings: deque[HostReading] = deque(maxlen=KEPT)
+        self._readings: deque[HostReading] = deque(maxlen=MAX_READINGS)
 
     def read(self, host: HostSignals, after_ns: int) -> None:
-        """Unless there is a reading of that time or later."""
+        """Read the counters, unless there is a reading of ``after_ns`` or later."""
         if not self._readings or self._readings[-1].at_ns < after_ns:
             self._readings.append(host.read(None))
 
     def change(self, host: HostSignals, start_ns: int, end_ns: int) -> HostChange | None:
-        """From the reading before a span to the one after it; None without one of them."""
+        """Return the change from the reading before a span to the one after it; None if one of them is missing."""
         before = after = None
         for reading in reversed(self._readings):
             after = reading if reading.at_ns >= end_ns else after
@@ -63,7 +63,7 @@ class HostReports:
         self._counted = 0
 
     def report(self, host: HostSignals, training: list[int]) -> None:
-        """``training``: threads that have run steps. Nothing while no steps end."""
+        """Report the last second, if steps ended in it. ``training``: threads that have run steps."""
         thread = max(training, key=lambda thread: self._steps.sums(thread).steps, default=0)
         native_id, counted = self._threads.native_ids.get(thread), self._steps.sums(thread).steps
         after = host.read(native_id)

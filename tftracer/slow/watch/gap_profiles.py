@@ -1,6 +1,7 @@
-"""The time between steps by line of code: asked of what was sampled in the last minute, again and again while a run lasts.
+"""Profiles the time between steps by line of code, from the samples of the last minute.
 
-Once a run spends 20% and more of its time between its steps, and when the page asks. Runs on the watch's thread.
+A run is profiled repeatedly if it spends at least 20% of its time between its steps, and whenever the page requests it. Runs on
+the watch's thread.
 """
 
 from __future__ import annotations
@@ -17,74 +18,75 @@ from tftracer.slow.watch.turns import RunState, SlowSteps, Sums
 from tftracer.slow.watch.watched_threads import WatchedThreads
 from tftracer.slow.watch.windows import EVERY_NS
 
-#: A run is profiled by itself when so much of its time is between its steps, and it has run for so long.
-SHARE, LEAST_STEPS, LEAST_NS = 0.2, 50, 2_000_000_000
-#: How long a profile takes, and a run's first one, which ends earlier with the session.
+#: A run is profiled without a request from this share of its time between steps on, and after this number of steps and time.
+SHARE, MIN_STEPS, MIN_NS = 0.2, 50, 2_000_000_000
+#: Length of a profile; of a run's first one; and the minimum for a first one that the end of the session cuts short.
 LENGTH_NS, FIRST_NS, SHORTEST_NS = 20_000_000_000, 10_000_000_000, 3_000_000_000
-#: The next one comes so much later each time: what is typical now may not be what was typical at the start.
+#: Time to the second profile, and the factor by which it grows each time. Later profiles show what is typical then.
 AGAIN_NS, LATER = 30_000_000_000, 2
 MAX_RUNS = 20
 
 
-class Wanted(NamedTuple):
+class Profiled(NamedTuple):
+    """A profile whose time is passing, with the sums at its start."""
+
     run: WatchedRun
     thread: int
     start_ns: int
     length_ns: int
     sums: Sums
     gc_ns: int
-    only: WatchedRun | None  # the times between its own steps alone: another run is the main one of the thread's loop
+    only: WatchedRun | None  # count only the times between this run's steps: another run is the main one of the thread's loop
 
 
 class GapProfiles:
-    """``settle``: counts the steps that have ended."""
+    """Begins and ends profiles. ``settle``: counts the steps that have ended."""
 
     def __init__(self, records: SlowRecords, steps: SlowSteps, settle: Callable[[], None]) -> None:
         self._records = records
         self._steps = steps
         self._settle = settle
-        self._wanted: Wanted | None = None  # whose time is passing
-        self._asked: dict[int, GapProfile] = {}  # without its stacks, which are being read
+        self._current: Profiled | None = None
+        self._without_stacks: dict[int, GapProfile] = {}  # question -> the profile whose stacks are being read
         self._number = 0
-        self._next: dict[WatchedRun, tuple[int, int]] = {}  # when it is due again, and how long after that
+        self._next: dict[WatchedRun, tuple[int, int]] = {}  # when the next profile is due, and the time to the one after
 
     def each_second(
         self, now_ns: int, source: StackSource, under_way: Mapping[int, int], threads: WatchedThreads, gc: GcPauses | None
     ) -> None:
-        if self._wanted is None:
+        if self._current is None:
             self._begin(now_ns, source, under_way, gc)
-        elif now_ns - self._wanted.start_ns >= self._wanted.length_ns:
+        elif now_ns - self._current.start_ns >= self._current.length_ns:
             self._end(now_ns, source, threads, gc)
 
     @property
-    def is_asked(self) -> bool:
-        """Stacks of a profile are being read."""
-        return bool(self._asked)
+    def is_reading(self) -> bool:
+        """Whether stacks of a profile are being read."""
+        return bool(self._without_stacks)
 
     def end_first(self, now_ns: int, source: StackSource, threads: WatchedThreads, gc: GcPauses | None) -> None:
-        """The session ends or is saved: a run's first profile is better short than none."""
-        wanted = self._wanted
-        if wanted is not None and wanted.length_ns == FIRST_NS and now_ns - wanted.start_ns >= SHORTEST_NS:
+        """End a run's first profile early, because the session ends or is saved."""
+        current = self._current
+        if current is not None and current.length_ns == FIRST_NS and now_ns - current.start_ns >= SHORTEST_NS:
             self._end(now_ns, source, threads, gc)
 
     def take(self, answer: Answer, names: FrameNames) -> None:
-        """The stacks of a profile have been read."""
-        profile = self._asked.pop(answer.number, None)
+        """Record a profile whose stacks have been read."""
+        profile = self._without_stacks.pop(answer.number, None)
         if profile is None:
             return
-        given = answer.raw["spans"][0]["stacks"]
         sampled = [
             FoldedStack(profile.thread, names.stack(stack), max(1, round(length * 1e9 / EVERY_NS)), length)
-            for stack, length in given
+            for stack, length in answer.raw["spans"][0]["stacks"]
         ]
-        # A sample is stamped late: it may show the step after the time between.
+        # The time stamp of a sample is late: it may show the step that followed.
         outside = tuple(stack for stack in without_tracer(sampled) if not is_in_step(stack))
         self._records.run_profiled = None
         self._records.add(profile._replace(stacks=outside, samples=sum(stack.samples for stack in outside)))
 
     def _begin(self, now_ns: int, source: StackSource, under_way: Mapping[int, int], gc: GcPauses | None) -> None:
-        is_asked_for = self._records.profile_requested.is_set()
-        run = self._run_to_profile(is_asked_for, now_ns)
+        is_requested = self._records.profile_requested.is_set()
+        run = self._run_to_profile(is_requested, now_ns)
         thread = self._steps.runs[run].thread if run else 0
         if run is None or thread not in under_way:
             return
@@ -93,47 +95,47 @@ class GapProfiles:
         _, apart = self._next.get(run, (0, AGAIN_NS))
         self._next[run] = now_ns + apart, apart * LATER
         only = None if self._steps.is_main(thread, run) else run
-        self._wanted = Wanted(run, thread, now_ns, length_ns, self._steps.sums(thread, only), _gc_ns(gc, thread), only)
+        self._current = Profiled(run, thread, now_ns, length_ns, self._steps.sums(thread, only), _gc_ns(gc, thread), only)
         self._records.run_profiled = run
         source.begin_profile(now_ns + length_ns)
-        if is_asked_for:
+        if is_requested:
             self._records.profile_requested.clear()
 
     def _end(self, now_ns: int, source: StackSource, threads: WatchedThreads, gc: GcPauses | None) -> None:
-        wanted, self._wanted = self._wanted, None
-        assert wanted is not None
+        profiled, self._current = self._current, None
+        assert profiled is not None
         self._settle()
-        native = threads.native_ids.get(wanted.thread)
-        sums, before = self._steps.sums(wanted.thread, wanted.only), wanted.sums
-        if wanted.only is not None and sums.steps == before.steps:
+        native = threads.native_ids.get(profiled.thread)
+        sums, before = self._steps.sums(profiled.thread, profiled.only), profiled.sums
+        if profiled.only is not None and sums.steps == before.steps:
             self._records.run_profiled = None
             return
         profile = GapProfile(
-            run=wanted.run,
-            thread=threads.names.get(wanted.thread, ""),
-            start_ns=wanted.start_ns,
+            run=profiled.run,
+            thread=threads.names.get(profiled.thread, ""),
+            start_ns=profiled.start_ns,
             end_ns=now_ns,
             steps=sums.steps - before.steps,
             inside_s=(sums.inside_ns - before.inside_ns) * 1e-9,
             between_s=max(0, sums.between_ns - before.between_ns) * 1e-9,
-            gc_s=None if wanted.only else max(0, _gc_ns(gc, wanted.thread) - wanted.gc_ns) * 1e-9,
+            gc_s=None if profiled.only else max(0, _gc_ns(gc, profiled.thread) - profiled.gc_ns) * 1e-9,
             stacks=(),
             samples=0,
         )
-        self._number -= 1  # apart from the numbers of slow turns
-        self._asked = {self._number: profile}  # one at a time
-        spans = self._steps.gaps(wanted.thread, wanted.start_ns, wanted.only)
-        source.ask(self._number, wanted.thread, native or 0, spans, profile=True)
+        self._number -= 1  # negative: slow turns have positive numbers
+        self._without_stacks = {self._number: profile}  # one at a time
+        spans = self._steps.gaps(profiled.thread, profiled.start_ns, profiled.only)
+        source.ask(self._number, profiled.thread, native or 0, spans, profile=True)
 
-    def _run_to_profile(self, is_asked_for: bool, now_ns: int) -> WatchedRun | None:
-        """The run that the page asked for, or the one with the most time between its steps."""
-        wanted = self._records.run_to_profile
-        if is_asked_for and wanted in self._steps.runs:
-            return wanted
+    def _run_to_profile(self, is_requested: bool, now_ns: int) -> WatchedRun | None:
+        """Return the run that the page requests, or the one with the most time between its steps."""
+        requested = self._records.run_to_profile
+        if is_requested and requested in self._steps.runs:
+            return requested
         runs = [
             (state.sums.between_ns, run)
             for run, state in list(self._steps.runs.items())
-            if is_asked_for or self._is_worth_it(run, state, now_ns)
+            if is_requested or self._is_worth_it(run, state, now_ns)
         ]
         return max(runs, key=lambda candidate: candidate[0])[1] if runs else None
 
@@ -143,7 +145,7 @@ class GapProfiles:
         whole = inside + between
         if now_ns < due_ns or (not due_ns and len(self._next) >= MAX_RUNS):
             return False
-        return steps >= LEAST_STEPS and whole >= LEAST_NS and between >= SHARE * whole
+        return steps >= MIN_STEPS and whole >= MIN_NS and between >= SHARE * whole
 
 
 def _gc_ns(gc: GcPauses | None, thread: int) -> int:

@@ -1,8 +1,8 @@
-"""Python's garbage collections, by ``gc.callbacks``: exact, where samples of stacks would blame the next line.
+"""Times Python's garbage collections exactly, by ``gc.callbacks``. Samples of stacks would blame the next line.
 
-The callbacks run on the thread that collects, often a training thread, between two of its bytecodes: two microseconds for each
-collection. They are functions of C alone: in a line of Python the handlers of signals that came meanwhile would run, and Python
-throws away what a callback raises, Ctrl-C's KeyboardInterrupt, too. What they note is read on the watch's thread.
+The callbacks run on the thread that collects, often a training thread, and take two microseconds for each collection. They are C
+functions only: in a line of Python the handlers of pending signals would run, and Python drops what a callback raises, also the
+KeyboardInterrupt of Ctrl-C. The watch's thread reads what they note.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from threading import get_ident
 from time import perf_counter_ns
 from typing import Any, NamedTuple
 
-#: Pauses that are kept to tell what a slow step's time went into; shorter ones count in the sums alone.
+#: Pauses that are kept to explain slow steps; shorter ones count only in the sums.
 MAX_PAUSES = 4096
 SHORTEST_NS = 100_000
-#: A long collection, and how soon after one a look at stacks would show where it let Python's lock go.
+#: A long collection. This soon after one, a stack shows where its thread released Python's lock, not where it collected.
 LONG_NS, SOON_NS = 30_000_000, 30_000_000
-#: Notes that wait to be read, four a collection.
+#: Notes that wait to be read. A collection makes four.
 MAX_NOTES = 32_768
 
 
@@ -34,26 +34,29 @@ class Pause(NamedTuple):
 
 
 class GcPauses:
-    """``under_way``: as StepQueue's. For one reading thread; what it reads of attributes is as of the last ``settle``."""
+    """The garbage collections of this process. Attributes are as of the last ``settle``; one thread reads them.
+
+    ``under_way``: that of the StepQueue.
+    """
 
     def __init__(self, under_way: Mapping[int, int]) -> None:
         self.between_ns: dict[int, int] = {}  # thread -> between its steps
         self.recent: deque[Pause] = deque(maxlen=MAX_PAUSES)
-        self.unreported: deque[Pause] = deque(maxlen=MAX_PAUSES)  # for the page, until they are taken
+        self.unreported: deque[Pause] = deque(maxlen=MAX_PAUSES)  # for the page
         self._long_end_ns = 0  # when the last long one ended
-        self._start_ns = 0  # of the collection under way: Python has one at a time
-        self._start: Any = None  # what Python told of the last start, and the last end
+        self._start_ns = 0  # of the current collection: Python has one at a time
+        self._start: Any = None  # the callback's information on the last start, and on the last end
         self._stop: Any = None
-        told: dict[str, Any] = {"start": None, "stop": None}
+        phases: dict[str, Any] = {"start": None, "stop": None}  # phase -> the information on the last one
         self._noted: deque[tuple[int, int, int | None, tuple[Any, ...]]] = deque(maxlen=MAX_NOTES)
         now = zip(
             iter(perf_counter_ns, None),
             iter(get_ident, None),
             map(under_way.get, iter(get_ident, None)),
-            iter(partial(tuple, told.values()), None),
+            iter(partial(tuple, phases.values()), None),
         )
         note = partial(next, map(operator.not_, map(self._noted.append, now)))
-        self._callbacks: list[Any] = [told.__setitem__, partial(max, key=note)]  # ``max`` calls it for both of its arguments
+        self._callbacks: list[Any] = [phases.__setitem__, partial(max, key=note)]  # ``max`` calls it for both of its arguments
 
     def install(self) -> None:
         gc.callbacks.extend(self._callbacks)
@@ -64,7 +67,7 @@ class GcPauses:
                 gc.callbacks.remove(callback)
 
     def seconds(self, thread: int | None, start_ns: int, end_ns: int) -> float:
-        """Seconds of collections on a thread (None: on any thread) between two times."""
+        """Return the seconds of collections on a thread (None: on any thread) between two times."""
         self.settle()
         total = 0
         for pause in reversed(self.recent):
@@ -75,13 +78,13 @@ class GcPauses:
         return total * 1e-9
 
     def has_just_ended(self, now_ns: int) -> bool:
-        """Whether a long collection has ended a moment ago: its thread lets Python's lock go at the next function, which is not
-        where it collected."""
+        """Whether a long collection has just ended: its thread releases Python's lock at the next function, not where it
+        collected."""
         self.settle()
         return now_ns - self._long_end_ns < SOON_NS
 
     def settle(self) -> None:
-        """Read the notes. Each is there twice."""
+        """Read the notes; each is there twice."""
         while self._noted:
             now_ns, thread, under_way, (start, stop) = self._noted.popleft()
             if start is not self._start:

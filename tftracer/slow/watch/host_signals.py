@@ -1,6 +1,6 @@
-"""Counters of a thread, its process and the machine, which Linux keeps in /proc; read before and after a span of time.
+"""Reads the counters of a thread, its process and the machine that Linux keeps in /proc, before and after a span of time.
 
-Any file may be missing: on other systems, in containers, with older kernels. Its values are None then. A reading takes about
+A file may be missing on other systems, in containers or with older kernels: its values are None then. A reading takes about
 40 µs. Runs on the watch's thread.
 """
 
@@ -22,7 +22,7 @@ Parse = Callable[[bytes], Any]
 
 @dataclass(frozen=True)
 class HostReading:
-    """Counters, each since a start of its own; None where the system does not have it."""
+    """Counters; only their changes have a meaning. None: the system does not have it."""
 
     at_ns: int  # perf_counter
     thread_cpu_ns: int | None = None

@@ -1,9 +1,9 @@
-"""Stacks read from inside of the process: a few while a turn takes too long.
+"""Reads a few stacks from inside the process while a turn takes too long.
 
-They tell which threads there are just then, which py-spy's record does not, and are all that there is where stacks cannot be read
-from outside. Their frames are read with garbage collections off (frames_of_threads.py). ``faulthandler`` is no way: it goes
-through the list of threads without the lock that guards it, and dies where TensorFlow ends one that called a Python function.
-While another thread holds Python's lock nothing is read. Used by the watch's thread.
+They show which threads exist at that moment, which py-spy's record does not, and are the only stacks where they cannot be read
+from outside. Frames are read with garbage collections off (frames_of_threads.py). ``faulthandler`` cannot be used: it walks the
+list of threads without its lock, and crashes when TensorFlow ends a thread that called a Python function. While another thread
+holds Python's lock nothing is read. Used by the watch's thread.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from tftracer.slow.watch.frames_of_threads import frames_of_threads
 from tftracer.slow.watch.looks import MAX_FRAMES, Look, Stack, is_within
 from tftracer.slow.watch.windows import EVERY_NS
 
-#: Of one core, on average, and what may be used at once.
+#: Average share of one core that sampling may use, and the CPU time that it may use at once.
 SHARE, BURST_NS = 0.003, 300_000_000
-#: Between two samples of a turn: the first, and how much longer each time.
+#: Time between two samples of a turn: the first, the factor by which it grows, and the longest.
 FIRST_NS, LONGER, LONGEST_NS = 30_000_000, 1.5, 2_000_000_000
-#: What reading stacks may take; where it took longer, the moment that they show is not known.
+#: Where reading stacks took longer, the moment that they show is not known. Each sample is tried this often.
 SURE_NS, TRIES = 20_000_000, 3
-KEPT = 600
+MAX_LOOKS = 600
 
 
 class InsideStacks:
     def __init__(self) -> None:
         self.used_up = False
-        self._looks: deque[Look] = deque(maxlen=KEPT)
+        self._looks: deque[Look] = deque(maxlen=MAX_LOOKS)
         self._credit_ns = BURST_NS
         self._at_ns = perf_counter_ns()
-        self._turns: dict[tuple[int, int], tuple[int, int]] = {}  # (thread, begin) -> when it is sampled next, how far apart
-        self._profile_ns = 0  # until then
+        self._turns: dict[tuple[int, int], tuple[int, int]] = {}  # (thread, begin) -> next sample, time to the one after
+        self._profile_ns = 0  # end of the profile
 
     def tick(self, now_ns: int, overdue: dict[int, int]) -> None:
-        """``overdue``: threads whose turn takes too long, and when it began."""
+        """Sample if it is due. ``overdue``: thread whose turn takes too long -> when the turn began."""
         self._credit_ns = min(BURST_NS, self._credit_ns + int((now_ns - self._at_ns) * SHARE))
         self._at_ns = now_ns
         self._turns = {turn: self._turns.get(turn, (0, FIRST_NS)) for turn in overdue.items()}
@@ -68,14 +68,14 @@ class InsideStacks:
             before_ns = perf_counter_ns()
             stacks = stacks_of_threads()
             at_ns = perf_counter_ns()
-            if at_ns - before_ns < SURE_NS:  # else Python's lock was let go in between, and the moment is not known
+            if at_ns - before_ns < SURE_NS:  # else Python's lock was released in between
                 self._looks.append(Look(at_ns, stacks))
                 break
         self._credit_ns -= thread_time_ns() - begun
 
 
 def stacks_of_threads() -> dict[int, Stack]:
-    """Thread -> its stack just now."""
+    """Return the current stack of each thread."""
     with frames_of_threads() as frames:
         return {thread: _stack_of(frame) for thread, frame in frames.items()}
 

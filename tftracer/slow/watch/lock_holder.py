@@ -1,7 +1,7 @@
-"""Which thread holds Python's lock: read from the memory of another process.
+"""Reads from the memory of another process which thread holds Python's lock.
 
-Python notes the last holder's thread state and, right behind it, whether the lock is taken, at a place that each release has
-elsewhere and none tells. The training finds it once, by its values (``LockPlace``). The process outside then reads it ten to
+Python stores the last holder's thread state and, right behind it, whether the lock is taken. The place differs between releases
+and is not documented. The training finds it once, by its values (``LockPlace``). The process outside then reads it ten to
 20 times a second (``LockReader``). Tried with Python 3.9 to 3.13.
 """
 
@@ -16,32 +16,32 @@ import threading
 from bisect import bisect_left
 from collections import deque
 
-#: Of a thread's state so much is searched.
+#: Bytes of a thread's state that are searched.
 THREAD_BYTES = 256
 WORD = struct.calcsize("P")
 #: The holder, and whether the lock is taken.
 HOLDER, TAKEN = struct.Struct("P"), struct.Struct("i")
 NUMBER = struct.Struct("L")
 RTLD_DL_SYMENT = 1
-#: Readings that are kept: two minutes.
-KEPT = 2400
-#: The process may not be read before Linux was told who may: tried so often.
+#: Two minutes of readings.
+MAX_READINGS = 2400
+#: Attempts to open the memory: it may not be read before the process has allowed it.
 TRIES = 100
 
 
 class LockPlace:
-    """Where this process notes who holds its lock. ``narrow`` is called on two threads: the place is what fits for both."""
+    """Finds where this process stores the holder of its lock: the place that fits on both threads that call ``narrow``."""
 
     def __init__(self) -> None:
-        self._fits: set[tuple[int, int]] | None = None  # (address of the holder, where a thread's state has the thread's number)
+        self._fits: set[tuple[int, int]] | None = None  # (address of the holder, offset of the thread's number)
 
     @property
-    def found(self) -> tuple[int, int] | None:
-        """(address of the holder's thread state, offset of the thread's number in one); None if it was not found."""
+    def place(self) -> tuple[int, int] | None:
+        """(address of the pointer to the holder's thread state, offset of the thread's number in a state); None if not found."""
         return next(iter(self._fits)) if self._fits and len(self._fits) == 1 else None
 
     def narrow(self) -> None:
-        """The calling thread holds the lock: every place that says so remains."""
+        """Keep the places that name the calling thread, which holds the lock."""
         with contextlib.suppress(AttributeError, OSError, ValueError):
             fits = _places_of_this_thread()
             self._fits = fits if self._fits is None else self._fits & fits
@@ -51,9 +51,9 @@ def _places_of_this_thread() -> set[tuple[int, int]]:
     if sys.platform != "linux":
         return set()
     base = ctypes.addressof(ctypes.c_char.in_dll(ctypes.pythonapi, "_PyRuntime"))
-    size = _size_of_symbol(base)  # what lies behind it may be given back at any time: to read there would end the process
+    size = _size_of_symbol(base)  # memory behind it may be freed at any time: a read there would end the process
     own = ctypes.PYFUNCTYPE(ctypes.c_void_p)(("PyThreadState_Get", ctypes.pythonapi))()
-    runtime, thread = ctypes.string_at(base, size), ctypes.string_at(own, THREAD_BYTES)  # without letting the lock go
+    runtime, thread = ctypes.string_at(base, size), ctypes.string_at(own, THREAD_BYTES)  # without releasing the lock
     inside = len(runtime) - WORD - TAKEN.size
     places = [
         at for at in _positions(runtime, HOLDER.pack(own)) if at <= inside and TAKEN.unpack_from(runtime, at + WORD)[0] == 1
@@ -76,21 +76,21 @@ class _Symbol(ctypes.Structure):
 
 
 def _size_of_symbol(address: int) -> int:
-    """Bytes of the variable that begins there; 0 if the linker does not tell. ``AttributeError`` without glibc."""
+    """Return the size of the variable at an address in bytes; 0 if not known. Raises ``AttributeError`` without glibc."""
     information, symbol = (ctypes.c_void_p * 4)(), ctypes.POINTER(_Symbol)()
-    found = ctypes.CDLL(None).dladdr1(ctypes.c_void_p(address), information, ctypes.byref(symbol), RTLD_DL_SYMENT)
-    is_its_own = found and symbol and information[3] == address  # the address of the symbol that lies nearest
+    success = ctypes.CDLL(None).dladdr1(ctypes.c_void_p(address), information, ctypes.byref(symbol), RTLD_DL_SYMENT)
+    is_its_own = success and symbol and information[3] == address  # the address of the nearest symbol
     return int(symbol.contents.size) if is_its_own else 0
 
 
 def _positions(data: bytes, value: bytes) -> list[int]:
-    """Where words have a value."""
-    found, at = [], data.find(value)
+    """Return the positions of the words that have a value."""
+    positions, at = [], data.find(value)
     while at >= 0:
         if at % WORD == 0:
-            found.append(at)
+            positions.append(at)
         at = data.find(value, at + 1)
-    return found
+    return positions
 
 
 class LockReader:
@@ -101,10 +101,10 @@ class LockReader:
         self._memory = -1
         self._tries = TRIES
         self._place: tuple[int, int] | None = None
-        self._holders: deque[tuple[int, int]] = deque(maxlen=KEPT)  # when, the thread; 0: nobody
+        self._holders: deque[tuple[int, int]] = deque(maxlen=MAX_READINGS)  # (time, thread); 0: no thread
 
     def begin(self, address: int, number: int) -> None:
-        """``address`` and ``number``: ``LockPlace.found`` of that process."""
+        """Set the place to read. ``address`` and ``number``: ``LockPlace.place`` of that process."""
         self._place = address, number
 
     def read(self, now_ns: int) -> None:
@@ -121,9 +121,9 @@ class LockReader:
                 (thread,) = NUMBER.unpack(os.pread(self._memory, NUMBER.size, HOLDER.unpack_from(data)[0] + number))
             self._holders.append((now_ns, thread))
         except (OSError, struct.error):
-            pass  # not yet, or a thread that has just ended
+            pass  # not allowed yet, or the thread has just ended
 
     def holders(self, start_ns: int, end_ns: int) -> list[tuple[int, int]]:
-        """(when, the number of the thread that held the lock; 0: nobody) of each reading within a span."""
-        first, behind = bisect_left(self._holders, (start_ns, 0)), bisect_left(self._holders, (end_ns + 1, 0))
-        return [self._holders[index] for index in range(first, behind)]
+        """Return (time, number of the thread that held the lock; 0: none) of each reading within a span."""
+        first, end = bisect_left(self._holders, (start_ns, 0)), bisect_left(self._holders, (end_ns + 1, 0))
+        return [self._holders[index] for index in range(first, end)]

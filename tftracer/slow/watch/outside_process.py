@@ -1,4 +1,4 @@
-"""The training's side of the process that watches from outside (outside.py): starts it, beats the pulse, asks questions.
+"""The training's side of the process that watches from outside (outside.py): starts it, beats the pulse, sends questions.
 
 Used by the watch's thread, which starts the process: Linux ends it with that thread.
 """
@@ -28,7 +28,7 @@ READ_BYTES = 1 << 20
 MAX_ANSWER = 16 << 20
 END_S = 2.0
 #: Environment variables that are passed on.
-KEPT = ("PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "PYTHONHOME", "SYSTEMROOT")
+PASSED_ON = ("PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "PYTHONHOME", "SYSTEMROOT")
 
 
 class CannotWatch(Exception):
@@ -36,16 +36,16 @@ class CannotWatch(Exception):
 
 
 def find_py_spy() -> str:
-    """py-spy's program, beside this Python or on the PATH; raises CannotWatch."""
+    """Return the path of py-spy, beside this Python or on the PATH; raises CannotWatch."""
     beside = Path(sysconfig.get_path("scripts")) / "py-spy"
-    found = str(beside) if beside.is_file() else shutil.which("py-spy")
-    if not found:
+    program = str(beside) if beside.is_file() else shutil.which("py-spy")
+    if not program:
         raise CannotWatch("py-spy is not installed (pip install py-spy)")
-    return found
+    return program
 
 
 class OutsideProcess:
-    """Raises CannotWatch or OSError if it cannot be started."""
+    """Starts the process; raises CannotWatch or OSError if it cannot be started."""
 
     def __init__(self) -> None:
         if os.environ.get("TFTRACER_OUTSIDE", "").lower() in OFF:
@@ -53,7 +53,7 @@ class OutsideProcess:
         if sys.platform != "linux":
             raise CannotWatch("only Linux lets a process read another one's memory without special rights")
         py_spy = find_py_spy()
-        self.ended = ""  # why it gives no stacks any more
+        self.ended = ""  # why it no longer reads stacks
         pulse = os.memfd_create("tftracer-pulse", os.MFD_CLOEXEC)
         try:
             os.ftruncate(pulse, PULSE_BYTES)
@@ -81,33 +81,33 @@ class OutsideProcess:
         _allow(self._process.pid)
 
     def beat(self, native: int, number: int) -> None:
-        """The watch's thread runs: it holds Python's lock just now. ``native``: the kernel's number of that thread."""
+        """Report that the watch's thread runs and holds Python's lock. ``native``: the kernel's number of that thread."""
         write_beat(self._memory, native, number, perf_counter_ns())
 
     def watch(self, natives: list[int], ours: list[int]) -> None:
-        """Threads whose counters are of interest, and those of the tracer."""
+        """Set the threads whose counters are read. ``ours``: threads of the tracer."""
         self._send({"threads": natives, "ours": ours})
 
     def read_lock(self, place: tuple[int, int]) -> None:
-        """``place``: where this process notes who holds Python's lock (``LockPlace.found``)."""
+        """Send where this process stores the holder of Python's lock (``LockPlace.place``)."""
         self._send({"lock": place})
 
     def ask(self, number: int, thread: int, native: int, spans: list[tuple[int, int]], profile: bool, inside: list[Look]) -> None:
-        """``spans``: of perf_counter nanoseconds. ``profile``: the stacks within all of them together. ``inside``: what was
-        seen in them from inside."""
+        """Send a question. ``spans``: in perf_counter nanoseconds. ``profile``: ask for the stacks of all spans together.
+        ``inside``: the looks that were taken in them from inside."""
         seen = [[look.at_ns, list(look.stacks.items())] for look in inside]
         self._send({"id": number, "thread": thread, "native": native, "spans": spans, "profile": profile, "inside": seen})
 
     def overdue(self) -> None:
-        """A turn takes too long just now: counters are read at once."""
+        """Have counters read at once, because a turn takes too long."""
         self._send({"overdue": True})
 
     def hurry(self) -> None:
-        """Answers are wanted at once."""
+        """Request all open answers at once."""
         self._send({"hurry": True})
 
     def answers(self) -> list[dict[str, Any]]:
-        """Those that have come."""
+        """Return the answers that have arrived."""
         self._send_rest()
         while True:
             try:
@@ -126,7 +126,7 @@ class OutsideProcess:
         return [json.loads(line) for line in lines]
 
     def stop(self) -> None:
-        """Ends it. What was asked is not answered any more."""
+        """End the process. Open questions get no answer."""
         with contextlib.suppress(OSError):
             self._process.kill()
         self.close_pipes()
@@ -134,7 +134,7 @@ class OutsideProcess:
             self._process.wait(END_S)
 
     def close_pipes(self) -> None:
-        """All that there is to do in a forked child: the process is the parent's."""
+        """Close the pipes. A forked child does only this: the process is the parent's."""
         for stream in (self._process.stdin, self._process.stdout):
             with contextlib.suppress(OSError):
                 assert stream is not None
@@ -156,12 +156,12 @@ class OutsideProcess:
 
 
 def _environment() -> dict[str, str]:
-    kept = {name: os.environ[name] for name in KEPT if name in os.environ}
-    return {**kept, "PYTHONPATH": str(Path(__file__).parents[3]), "PYTHONDONTWRITEBYTECODE": "1"}
+    passed_on = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+    return {**passed_on, "PYTHONPATH": str(Path(__file__).parents[3]), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def _allow(pid: int) -> None:
-    """Where Linux lets only descendants of a debugger that a process names read its memory (Yama), name it."""
+    """Allow a process to read this one's memory, where Yama restricts that to processes that are named."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         if PTRACE_SCOPE.read_text().strip() == "1":
             ctypes.CDLL(None).prctl(PR_SET_PTRACER, ctypes.c_ulong(pid), 0, 0, 0)

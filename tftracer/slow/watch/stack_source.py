@@ -37,7 +37,7 @@ class Answer(NamedTuple):
 class StackSource:
     """Asks the process outside, which it starts. Without that process it uses ``InsideStacks`` and reads the counters itself.
 
-    ``lock``: where this process's memory names the holder of Python's lock (``LockPlace.found``); None: not known.
+    ``lock``: where this process's memory names the holder of Python's lock (``LockPlace.place``); None: not known.
     """
 
     def __init__(self, lock: tuple[int, int] | None = None) -> None:

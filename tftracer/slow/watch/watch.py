@@ -128,7 +128,7 @@ class SlowWatch:
     @property
     def pending(self) -> int:
         """What is found or asked for, and not reported yet."""
-        is_profile_read = self._source is not None and self._gaps.is_asked
+        is_profile_read = self._source is not None and self._gaps.is_reading
         return len(self._steps.found) + len(self._asked) + is_profile_read + self._hurries.is_set()
 
     def report_pending(self, timeout_s: float = FINISH_S) -> None:
@@ -183,7 +183,7 @@ class SlowWatch:
 
     def _start_source(self) -> None:
         self._lock_place.narrow()
-        self._source = StackSource(self._lock_place.found)
+        self._source = StackSource(self._lock_place.place)
         self._source.watch(self._natives(), self._natives_of_ours())
 
     def _tick(self, now_ns: int) -> None:
@@ -198,7 +198,7 @@ class SlowWatch:
                 self._part("stacks", self._gaps.end_first, now_ns, self._source, self._threads, self._gc)
                 self._part("stacks", self._source.hurry)
             self._hurries.clear()
-        if self._asked or self._gaps.is_asked:
+        if self._asked or self._gaps.is_reading:
             self._take_answers(now_ns)
         if self._periods:
             self._traces.update([expected for of_run in self._periods.values() for expected in of_run.expected()])

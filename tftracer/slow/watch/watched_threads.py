@@ -17,15 +17,15 @@ class WatchedThreads:
         self.names: dict[int, str] = {}
         self.native_ids: dict[int, int | None] = {}  # the kernel's numbers
         self.ours: frozenset[int] = frozenset()  # the tracer's own threads
-        self._absent_ns: dict[int, int] = {}  # when each was looked for last and not there yet
+        self._absent_ns: dict[int, int] = {}  # the last time at which the thread was not there yet
         self._looked_ns = 0
 
     def names_at(self, at_ns: int) -> dict[int, str]:
-        """Names of the threads that may have been there then: the number of a thread that ended goes to a later one."""
+        """Return the names of the threads that may have existed then: a later thread may get the number of one that has ended."""
         return {ident: name for ident, name in self.names.items() if self._absent_ns[ident] < at_ns}
 
     def refresh(self, training: Iterable[int]) -> list[tuple[int, int | None]]:
-        """(number, kernel number) of those of ``training`` that have ended, also where another thread has the number now."""
+        """Return (number, kernel number) of the threads in ``training`` that have ended, even if another one has the number."""
         before, looked_ns = self.native_ids, perf_counter_ns()
         threads = {thread.ident: thread for thread in threading.enumerate() if thread.ident is not None}
         self.names = {ident: thread.name for ident, thread in threads.items()}
