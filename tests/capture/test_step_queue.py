@@ -60,7 +60,7 @@ def test_sessions_and_functions_of_one_thread_are_counted_in_their_order() -> No
     starts = [start for _, start, *_ in queue.settled]
     assert len(starts) == 200 and starts == sorted(starts)
     assert {outside for *_, outside, _, _ in list(queue.settled)[2:]} == {4 * ms}  # since the run's step before
-    assert not slow.found
+    assert not slow.slow_turns
 
 
 def test_waits_for_input_and_checkpoints_reach_the_watch_with_their_turn() -> None:
@@ -75,7 +75,7 @@ def test_waits_for_input_and_checkpoints_reach_the_watch_with_their_turn() -> No
         queue.add(((TRAIN,), None, None, now, now + 5 * ms, 7, None))
         now += 6 * ms
     queue.settle()
-    (turn,) = slow.found
+    (turn,) = slow.slow_turns
     assert (turn.input_ns, [save.name for save in turn.saves]) == (40 * ms, ["Saver.save"])
 
 

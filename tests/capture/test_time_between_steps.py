@@ -85,7 +85,7 @@ def test_what_it_waited_for_a_trace_that_it_missed_is_not_the_scripts_either(tmp
         add_traced(recorder, 8453, 8460)
         assert before_steps(recorder) == [pytest.approx(0.003)]
         assert recorder.runs()[0]["between_steps_s"] == pytest.approx(0.001)
-        assert not slow.found
+        assert not slow.slow_turns
 
 
 def test_of_it_the_wait_for_the_next_element_of_a_dataset_is_known(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def explained(
     **turn: Any,
 ) -> Explained:
     """Of a turn that usually takes 10 ms, 5 of them inside of its step, and 1 ms of CPU time."""
-    given: dict[str, Any] = {"others": (), "retraced": "", "tracer_ns": 0} | turn
+    given: dict[str, Any] = {"other_runs": (), "retraced": "", "tracer_ns": 0} | turn
     start, step = 1_000 * MS, 1_000 * MS + int(before * 1e9)
     run = RunHandle(title, (), (), "")
     end = step + int(inside * 1e9)
@@ -182,12 +182,12 @@ def test_an_evaluation_that_is_the_loop_is_no_line_either() -> None:
 def test_a_line_of_a_loop_of_the_scripts_that_trains_another_model_is_named_and_a_callbacks_in_fit() -> None:
     steps = (OtherSteps("fit: other", 20, 100 * MS, ""),)
     trains = span(0.9, stack(MAIN, LOAD, FIT, RESET, seconds=0.9), cpu=0.8)
-    assert explained(0.9, between=trains, others=steps, title="train_step").cause.frame == LOAD
+    assert explained(0.9, between=trains, other_runs=steps, title="train_step").cause.frame == LOAD
     in_fit = span(0.9, stack(MAIN, FIT, LOAD, FIT, RESET, seconds=0.9), cpu=0.8)
-    assert explained(0.9, between=in_fit, others=steps).cause.frame == LOAD
+    assert explained(0.9, between=in_fit, other_runs=steps).cause.frame == LOAD
     evaluated = (OtherSteps("evaluate: other", 20, 800 * MS, "", 1_010 * MS, 1_890 * MS),)
     asked = span(0.9, stack(MAIN, FIT, LOAD, FIT._replace(function="evaluate"), RESET, seconds=0.9), cpu=0.8)
-    assert explained(0.9, between=asked, others=evaluated).cause[::2] == ("other_run", LOAD)
+    assert explained(0.9, between=asked, other_runs=evaluated).cause[::2] == ("other_run", LOAD)
 
 
 def test_a_lock_that_was_held_where_no_line_ran_is_not_said_of_a_line() -> None:
@@ -207,9 +207,9 @@ def test_hooks_and_callbacks_are_named_by_their_class() -> None:
 
 def test_steps_of_another_run_are_named_and_those_of_a_hook_by_the_hook() -> None:
     others = (OtherSteps("evaluate: net", 100, 900 * MS, ""),)
-    found = explained(1.0, between=span(1.0, stack(MAIN, RUN, seconds=1.0)), others=others)
+    found = explained(1.0, between=span(1.0, stack(MAIN, RUN, seconds=1.0)), other_runs=others)
     assert (found.cause.kind, found.cause.name) == ("other_run", "evaluate: net: 100 steps, 900 ms")
-    found = explained(1.0, between=span(1.0, stack(MAIN, SAVE, RUN, seconds=1.0)), others=others)
+    found = explained(1.0, between=span(1.0, stack(MAIN, SAVE, RUN, seconds=1.0)), other_runs=others)
     assert (found.cause.kind, found.cause.name) == ("hook", "CheckpointSaverHook")
 
 
@@ -217,15 +217,15 @@ def test_a_python_function_in_the_step_of_another_run_is_named_by_its_line() -> 
     others = (OtherSteps("augment (8,3)", 1, 750 * MS, "", 1_010 * MS, 1_760 * MS),)
     called = stack(SCRIPT_OPS, LOAD, seconds=0.7, thread="Dummy-3")
     between = span(0.8, stack(MAIN, RUN, seconds=0.8), other_stacks=(called,))
-    assert explained(0.8, between=between, others=others).cause[:3] == ("py_function", "", LOAD)
+    assert explained(0.8, between=between, other_runs=others).cause[:3] == ("py_function", "", LOAD)
     alone = dataclasses.replace(between, other_stacks=())
-    assert explained(0.8, between=alone, others=others).cause.kind == "other_run"
+    assert explained(0.8, between=alone, other_runs=others).cause.kind == "other_run"
 
 
 def test_a_call_that_was_traced_anew_says_why() -> None:
     found = explained(0.0, 0.8, retraced="argument 1 changed")
     assert (found.cause.kind, found.cause.name, found.doubt) == ("retrace", "argument 1 changed", "")
-    found = explained(0.9, others=(OtherSteps("step (9,64)", 1, 880 * MS, "argument 1 changed"),))
+    found = explained(0.9, other_runs=(OtherSteps("step (9,64)", 1, 880 * MS, "argument 1 changed"),))
     assert (found.cause.kind, found.cause.name) == ("retrace", "step (9,64): argument 1 changed")
 
 
@@ -236,7 +236,7 @@ def test_a_call_that_was_traced_anew_is_named_by_the_line_that_called_it() -> No
     found = explained(0.0, 0.8, within=span(0.8, traced), retraced="argument x changed")
     assert (found.cause.kind, found.cause.frame) == ("retrace", LOAD)
     others = (OtherSteps("step (9,64)", 1, 780 * MS, "argument x changed"),)
-    assert explained(0.8, between=span(0.8, traced), others=others).cause.frame == LOAD
+    assert explained(0.8, between=span(0.8, traced), other_runs=others).cause.frame == LOAD
 
 
 def test_pythons_lock_is_blamed_on_the_thread_that_was_seen_with_it() -> None:
@@ -414,14 +414,14 @@ def test_parts_of_one_kind_are_the_cause_together() -> None:
         OtherSteps("evaluate: net", 1, 230 * MS, "first call"),
         OtherSteps("predict: net", 9, 90 * MS, ""),
     )
-    found = explained(1.83, between=span(1.83, stack(MAIN, LOAD, seconds=1.83), queue=0.6), others=others)
+    found = explained(1.83, between=span(1.83, stack(MAIN, LOAD, seconds=1.83), queue=0.6), other_runs=others)
     assert (found.cause.kind, found.cause.frame) == ("retrace", None)  # no line called it, as far as was seen
 
 
 def test_what_an_evaluation_does_between_its_steps_is_the_evaluations() -> None:
     evaluation = OtherSteps("evaluate: net", 100, 690 * MS, "", 1_010 * MS, 2_300 * MS)
     spent = span(1.43, stack(MAIN, LOAD, seconds=1.43), cpu=0.1, queue=0.3)
-    found = explained(1.43, between=spent, others=(evaluation,))
+    found = explained(1.43, between=spent, other_runs=(evaluation,))
     assert found.cause.kind == "other_run" and found.parts[0].seconds == pytest.approx(1.29)
 
 
@@ -429,19 +429,19 @@ def test_all_that_passes_below_an_evaluation_is_the_evaluations_and_fits_line_is
     steps = OtherSteps("evaluate: net", 20, 313 * MS, "", 1_300 * MS, 1_613 * MS)
     evaluate, ready = FIT._replace(function="evaluate"), Frame(TF + "tensorflow/python/framework/ops.py", 9, "convert", "", True)
     asked = stack(MAIN, LOAD, evaluate, ready, seconds=0.9)
-    found = explained(0.917, between=span(0.917, asked, cpu=0.1, queue=0.05), others=(steps,))
+    found = explained(0.917, between=span(0.917, asked, cpu=0.1, queue=0.05), other_runs=(steps,))
     assert [part.kind for part in found.parts][:2] == ["wait", "other_run"]
     assert (found.cause.kind, found.cause.name, found.cause.frame) == ("other_run", "evaluate: net: 20 steps, 313 ms", LOAD)
     by_fit = asked._replace(frames=(MAIN, FIT, evaluate, ready))
     freed = asked._replace(
         frames=(MAIN, FIT, FIT._replace(file="tftracer-wrappers.py", function="phase"), FIT._replace(function="x"))
     )
-    found = explained(0.917, between=span(0.917, freed, cpu=0.1, queue=0.05), others=(steps,))
+    found = explained(0.917, between=span(0.917, freed, cpu=0.1, queue=0.05), other_runs=(steps,))
     assert (found.cause.kind, found.cause.frame) == ("other_run", None)
     for length in (313, 900):
-        found = explained(0.917, between=span(0.917, by_fit, cpu=0.1), others=(steps._replace(ns=length * MS),))
+        found = explained(0.917, between=span(0.917, by_fit, cpu=0.1), other_runs=(steps._replace(ns=length * MS),))
         assert (found.cause.kind, found.cause.frame) == ("other_run", None)
-    found = explained(0.917, between=span(0.917, stack(MAIN, EPOCH, evaluate, seconds=0.9), cpu=0.1), others=(steps,))
+    found = explained(0.917, between=span(0.917, stack(MAIN, EPOCH, evaluate, seconds=0.9), cpu=0.1), other_runs=(steps,))
     assert (found.cause.kind, found.cause.name) == ("callback", "MyLogger")
 
 
@@ -461,7 +461,7 @@ def test_what_fit_does_between_two_epochs_is_the_turn_of_an_epoch() -> None:
 def test_code_without_a_cpu_does_not_wait_at_a_line() -> None:
     others = (OtherSteps("evaluate: net", 20, 760 * MS, ""),)
     code = span(2.1, stack(MAIN, LOAD, seconds=2.1), cpu=0.16, queue=1.28)
-    found = explained(2.1, between=code, others=others)
+    found = explained(2.1, between=code, other_runs=others)
     assert [part.kind for part in found.parts][:3] == ["no_cpu", "other_run", "wait"]
     assert found.cause[:3] == ("python", "", LOAD)
 
@@ -596,7 +596,7 @@ def test_a_save_is_named_by_its_clock_and_the_steps_of_another_run_in_it_are_its
     start = 1_000 * MS
     others = (OtherSteps("save/Identity", 1, 300 * MS, "", start + 100 * MS, start + 400 * MS),)
     found = explained(
-        0.5, between=span(0.5), others=others, saves=(Save("CheckpointSaverHook.save", start + MS, start + 450 * MS),)
+        0.5, between=span(0.5), other_runs=others, saves=(Save("CheckpointSaverHook.save", start + MS, start + 450 * MS),)
     )
     assert [part.kind for part in found.parts][:1] == ["checkpoint"] and "other_run" not in [part.kind for part in found.parts]
     assert (found.cause[:3], found.doubt) == (("hook", "CheckpointSaverHook", None), "")

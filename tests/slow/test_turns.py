@@ -28,7 +28,7 @@ def run_of(inside_ms: Iterable[float], gaps_ms: Iterable[float] | None = None) -
 
 
 def found(slow: SlowSteps) -> list[tuple[int, bool]]:
-    return [(turn.step, turn.is_inside) for turn in slow.found]
+    return [(turn.step, turn.is_inside) for turn in slow.slow_turns]
 
 
 def test_a_slow_step_and_a_slow_gap_are_found_with_their_times() -> None:
@@ -36,7 +36,7 @@ def test_a_slow_step_and_a_slow_gap_are_found_with_their_times() -> None:
     inside[60], gaps[80] = 350.0, 90.0
     slow = run_of(inside, gaps)
     assert found(slow) == [(61, True), (81, False)]
-    step, gap = slow.found
+    step, gap = slow.slow_turns
     assert (step.inside_ns, step.length_ns, step.usual_ns, step.usual_inside_ns) == (350 * MS, 352 * MS, 7 * MS, 5 * MS)
     assert (gap.inside_ns, gap.length_ns, gap.usual_ns) == (5 * MS, 95 * MS, 7 * MS)
 
@@ -45,7 +45,7 @@ def test_a_turn_that_is_slow_before_its_step_and_in_it_is_told_as_both() -> None
     inside, gaps = [5.0] * 100, [2.0] * 100
     inside[60], gaps[60] = 450.0, 400.0
     inside[80], gaps[80] = 450.0, 40.0
-    both, one = run_of(inside, gaps).found
+    both, one = run_of(inside, gaps).slow_turns
     before, step = sides(both)
     assert (before.is_inside, before.length_ns, before.usual_ns) == (False, 400 * MS, 2 * MS)
     assert (step.is_inside, step.length_ns, step.usual_ns) == (True, 450 * MS, 5 * MS)
@@ -78,28 +78,28 @@ def test_data_that_vary_and_steps_that_grow_raise_no_alarm() -> None:
 def test_a_lasting_change_is_told_a_few_times_and_then_usual() -> None:
     slow = run_of([5.0] * 100 + [60.0] * 300)
     assert [step for step, _ in found(slow)] == [101, 102, 103, 104, 105]
-    assert {(turn.usual_ns, turn.limit_ns) for turn in slow.found} == {(6 * MS, 26 * MS)}  # of the last, too
+    assert {(turn.usual_ns, turn.limit_ns) for turn in slow.slow_turns} == {(6 * MS, 26 * MS)}  # of the last, too
 
 
 def test_five_slow_turns_in_a_row_hide_no_later_one_and_change_what_is_usual_when_they_last() -> None:
     noise = run_of([5.0] * 100 + [6000.0, 360.0, 80.0, 330.0, 80.0] + [5.0] * 10 + [300.0] + [5.0] * 90)
     assert [step for step, _ in found(noise)] == [101, 102, 103, 104, 105, 116]
-    last = noise.found[-1]
+    last = noise.slow_turns[-1]
     assert (last.usual_ns, last.usual_inside_ns, last.limit_ns) == (6 * MS, 5 * MS, 26 * MS)  # of before: nothing has changed
     undecided = run_of([5.0] * 100 + [80.0] * 5 + [5.0] * 4 + [300.0])
-    assert (found(undecided)[-1], undecided.found[-1].limit_ns) == ((110, True), 3 * 81 * MS)
+    assert (found(undecided)[-1], undecided.slow_turns[-1].limit_ns) == ((110, True), 3 * 81 * MS)
     lasting = run_of([5.0] * 100 + [60.0] * 30 + [200.0])
     assert [step for step, _ in found(lasting)] == [101, 102, 103, 104, 105, 131]
-    assert lasting.found[-1].usual_ns == 61 * MS and lasting.found[-1].usual_inside_ns == 60 * MS
+    assert lasting.slow_turns[-1].usual_ns == 61 * MS and lasting.slow_turns[-1].usual_inside_ns == 60 * MS
 
 
 def test_all_slow_turns_of_a_row_are_found_once_it_is_known_that_nothing_has_changed() -> None:
     steps = [5.0] * 100 + [60.0] * 7 + [5.0] * 7
     undecided, decided = run_of(steps), run_of([*steps, 5.0])
     assert [step for step, _ in found(undecided)] == [101, 102, 103, 104, 105]
-    assert undecided.held(undecided.found[0].run) == [106, 107]
-    assert [step for step, _ in found(decided)] == [*range(101, 108)] and decided.held(decided.found[0].run) == []
-    assert {(turn.usual_ns, turn.limit_ns) for turn in decided.found} == {(6 * MS, 26 * MS)}
+    assert undecided.undecided(undecided.slow_turns[0].run) == [106, 107]
+    assert [step for step, _ in found(decided)] == [*range(101, 108)] and decided.undecided(decided.slow_turns[0].run) == []
+    assert {(turn.usual_ns, turn.limit_ns) for turn in decided.slow_turns} == {(6 * MS, 26 * MS)}
     random = np.random.default_rng(1)
     series, planted = 30.0 * random.lognormal(0, 0.1, 3000), set[int]()
     for at in range(100, 3000, 100):
@@ -116,12 +116,12 @@ def test_a_change_that_lasts_and_phases_that_take_turns_are_told_no_more_often()
     for series, first in ((lasting, 501), (phases, 25)):
         slow = run_of(series)
         assert [step for step, _ in found(slow)] == [*range(first, first + 5)]
-        assert slow.held(slow.found[0].run) == []
+        assert slow.undecided(slow.slow_turns[0].run) == []
 
 
 def test_a_turn_is_watched_by_the_limit_before_a_change_that_is_not_certain() -> None:
     slow = run_of([5.0] * 100 + [60.0] * 6)
-    now = slow.found[-1].end_ns + 61 * MS
+    now = slow.slow_turns[-1].end_ns + 61 * MS
     assert slow.overdue(now + 25 * MS) == {} and slow.overdue(now + 27 * MS) == {THREAD: now}
 
 
@@ -132,14 +132,14 @@ def test_turns_that_are_held_are_few_also_where_every_step_is_traced() -> None:
         run.steps += 1
         slow.step(run, THREAD, now, now + took * MS, "user" if number >= 100 else None)
         now += (took + 1) * MS
-        assert len(slow.held(run)) <= 20
+        assert len(slow.undecided(run)) <= 20
 
 
 def test_what_is_usual_before_a_step_is_not_the_difference_of_two_medians() -> None:
     random = np.random.default_rng(5)
     inside, gaps = random.normal(6, 1, 300).clip(3, 9), random.normal(0.07, 0.01, 300).clip(0.04, 0.1)
     gaps[250] = 300.0
-    (before,) = sides(run_of(inside, gaps).found[0])
+    (before,) = sides(run_of(inside, gaps).slow_turns[0])
     assert not before.is_inside and 0.05 * MS < before.usual_ns - before.usual_inside_ns < 0.09 * MS
 
 
@@ -174,10 +174,10 @@ class Loop:
             (
                 turn.run.title,
                 turn.step,
-                [(one.title, one.steps, one.ns // MS, one.retraced) for one in turn.others],
+                [(one.title, one.steps, one.ns // MS, one.retraced) for one in turn.other_runs],
                 turn.retraced,
             )
-            for turn in self.slow.found
+            for turn in self.slow.slow_turns
         ]
 
 
@@ -194,7 +194,7 @@ def test_a_checkpoint_of_few_steps_makes_the_turn_of_the_loop_slow() -> None:
     loop.step(train, 5)
     saved = [("save", 1, 1200, "")]
     assert loop.told() == [("train", 101, saved, ""), ("train", 201, saved, ""), ("train", 301, saved, "")]
-    assert not any(turn.is_inside for turn in loop.slow.found)
+    assert not any(turn.is_inside for turn in loop.slow.slow_turns)
 
 
 def test_an_evaluation_with_more_steps_than_the_training_lies_within_its_turns() -> None:
@@ -269,7 +269,7 @@ def test_a_validation_far_longer_than_any_before_is_a_slow_turn_of_the_training(
         for _ in range(30):
             loop.step(train, 5)
         assert loop.told() == [("fit: model", 301, [(title, 90, 31_500, "")], "")]
-        assert loop.slow.found[-1].length_ns > 31_500 * MS
+        assert loop.slow.slow_turns[-1].length_ns > 31_500 * MS
 
 
 def test_keras_evaluation_that_comes_first_is_not_the_loop() -> None:
@@ -332,12 +332,12 @@ def test_a_traced_step_may_take_longer() -> None:
     step(35, "slow")
     assert found(slow) == [] and slow.runs[run].traced_extra_sum_ns == 25 * MS
     step(200, "slow")
-    assert [(one.step, one.is_traced) for one in slow.found] == [(52, True)]
+    assert [(one.step, one.is_traced) for one in slow.slow_turns] == [(52, True)]
 
 
 def test_found_steps_are_bounded() -> None:
     slow = run_of([5.0 if number % 3 else 100.0 for number in range(9000)])
-    assert len(slow.found) <= 1000 and isinstance(slow.found[-1], SlowTurn)
+    assert len(slow.slow_turns) <= 1000 and isinstance(slow.slow_turns[-1], SlowTurn)
 
 
 def test_what_is_far_longer_than_a_row_of_slow_steps_is_found_right_after_them() -> None:
@@ -364,7 +364,7 @@ def test_waits_for_input_and_saves_belong_to_their_turn_and_an_evaluations_are_i
             now = step(evaluate, now + 50, 10)
         slow.waited_for_input(THREAD, now * MS, (now + (90 if number == 50 else 2)) * MS)
         now = step(train, now + (91 if number == 50 else 3), 5)
-    (turn,) = slow.found
+    (turn,) = slow.slow_turns
     assert (turn.input_ns, turn.usual_input_ns, [save.name for save in turn.saves]) == (90 * MS, 2 * MS, ["Saver.save"])
     before, _ = sides(turn)[0], sides(turn)[-1]
     assert before.input_ns == 90 * MS

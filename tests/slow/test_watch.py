@@ -236,7 +236,7 @@ def test_periods_wait_for_steps_of_which_it_is_not_certain_whether_they_were_slo
     for took_ms in (5,) * 100 + (60,) * 7 + (5,):
         run.steps += 1
         steps.step(run, 7, now, now := now + took_ms * 10**6)
-    periods.passed_before(steps.held(run), SlowRecords())
+    periods.passed_before(steps.undecided(run), SlowRecords())
     periods.passed_before([], SlowRecords())
     assert (run.steps, told) == (108, [105, 108])
 
@@ -478,7 +478,7 @@ def test_a_forked_child_does_not_watch_for_its_parent(tmp_path: object) -> None:
             assert os.waitpid(child, 0)[1] == 0
         step(fork)
         recorder.close()
-        print(recorder.queue.slow_steps.found)
+        print(recorder.queue.slow_steps.slow_turns)
         """,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "deque([], maxlen=1000)\n", "")

@@ -94,7 +94,7 @@ def _methods(turn: SlowTurn) -> tuple[str, ...]:
     method = turn.run.title.partition(":")[0]
     if is_no_loop(turn.run):
         return FIT, method
-    is_scripts = method != FIT and any(other.title.partition(":")[0] == FIT for other in turn.others)
+    is_scripts = method != FIT and any(other.title.partition(":")[0] == FIT for other in turn.other_runs)
     return () if is_scripts else (FIT,)
 
 

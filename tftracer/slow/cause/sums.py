@@ -27,7 +27,7 @@ def parts_of(turn: SlowTurn, observed: Observed) -> tuple[Part, ...]:
     inside = min(inside, length)
     parts = _inside(turn, observed, inside)
     others = [_save(save) for save in turn.saves]
-    others += [_other(other, length) for other in turn.others if not any(_is_of(other, save) for save in turn.saves)]
+    others += [_other(other, length) for other in turn.other_runs if not any(_is_of(other, save) for save in turn.saves)]
     parts += others
     between = length - inside - sum(part.seconds for part in others)
     usual_between = max(0, turn.usual_ns - turn.usual_inside_ns) * 1e-9

@@ -1,16 +1,16 @@
-"""A process of its own that reads the training's stacks and counters from outside, all the time.
+"""A separate process that continuously reads the training's stacks and counters from outside.
 
     python -m tftracer.slow.watch.outside PID PY_SPY PULSE_FD
 
-The training starts it (outside_process.py) and never waits for it. It runs py-spy in windows of a minute, reads Linux's
-counters of the training's threads, and who holds Python's lock. It watches the training's pulse: a number in shared memory that
-the training's watch thread writes 20 times a second. While the pulse is late, threads wait for the lock.
+The training starts it (outside_process.py) and never waits for it. It runs py-spy in windows of a minute, and reads Linux's
+counters of the training's threads and the holder of Python's lock. It watches the training's pulse: a number in shared memory
+that the training's watch thread writes 20 times a second. While the pulse is late, threads wait for the lock.
 
-It keeps the last minutes. For each question (a line of JSON on standard input: a thread, spans of time, and what the training saw
-itself, see inside.py) it prints what it knows of them as a line of JSON. Times are nanoseconds of CLOCK_MONOTONIC, which Python's
-perf_counter reads on Linux, too.
+It keeps the last minutes. Each question is a line of JSON on standard input: a thread, spans of time, and the looks that the
+training took itself (inside.py). The answer is a line of JSON. Times are nanoseconds of CLOCK_MONOTONIC, which is also Python's
+perf_counter on Linux.
 
-It imports nothing but Python's standard library and its neighbours, so that it starts in little time and memory.
+It imports only Python's standard library and modules of this folder, to start with little time and memory.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ from tftracer.slow.watch.looks import Look, Stack, shares, without_biased
 from tftracer.slow.watch.sample_clock import PULSE_BYTES, SampleClock, read_beats
 from tftracer.slow.watch.windows import PR_SET_PDEATHSIG, Dump, Windows, dump
 
-#: Counters are read so often, and twice as often while the pulse is late; and whenever the training says something: while a turn
-#: takes too long it does so 20 times a second.
+#: Time between two readings of the counters; half of it while the pulse is late. They are also read at each message of the
+#: training, which sends 20 a second while a turn takes too long.
 TICK_NS = 100_000_000
-#: A pulse is late after so long: it should come every 50 ms.
+#: A pulse is late after this time; it should come every 50 ms.
 LATE_NS = 110_000_000
-#: Looks at all stacks at one moment, while the pulse is late: so far apart, one in so long on average, so many at once, and so
-#: many are kept; and while the pulse is late once. While Python's lock is free the training looks by itself (inside.py), for
-#: less.
+#: Looks at all stacks at one moment, while the pulse is late: the shortest and the average time between two, the number that may
+#: follow each other at the shortest, the number that is kept, and the number during one delay. While Python's lock is free the
+#: training looks itself (inside.py), at a lower cost.
 DUMPS_APART_NS, APART_NS, BURST, MAX_DUMPS, MAX_LATE = 100_000_000, 8_000_000_000, 20, 64, 3
-#: The stack of who held the lock is that of a look so near.
+#: The stack of the lock's holder is taken from a look within this time.
 NEAR_NS = 300_000_000
 #: An answer waits for stacks no longer than this.
 PATIENCE_NS = 45_000_000_000
-#: The id of what no question asked for: that stacks cannot be read.
-UNASKED = 0
+#: The id of a message without a question: that stacks cannot be read.
+NO_QUESTION = 0
 
 
 class Pulse:
@@ -59,12 +59,12 @@ class Pulse:
         self.late: deque[tuple[int, int, bool]] = deque(maxlen=2000)  # from, until, whether it surely waited for the lock
         self._memory = memory
         self._state = state
-        self._beats = 0  # that were read
-        self._last = 0  # when the last of them was
+        self._beats = 0  # number of beats that were read
+        self._last = 0  # time of the last one
         self._queued_ns = 0
 
     def look(self, now_ns: int) -> bool:
-        """Whether it is late now, and not for want of a CPU."""
+        """Whether the pulse is late now, for another reason than a missing CPU."""
         thread, beats = read_beats(self._memory, self._beats)
         if beats:
             queued = self._state.queued_ns(thread)
@@ -78,7 +78,7 @@ class Pulse:
         return bool(self._last and now_ns - self._last > LATE_NS) and self._state.letter(thread) != "R"
 
     def next_look_ns(self, now_ns: int) -> int:
-        """When it will be late if nothing comes, but not sooner than half a tick from now, nor later than a whole one."""
+        """Return when the pulse will be late without a beat, but at least half a tick and at most one tick from now."""
         return min(max(self._last + LATE_NS, now_ns + TICK_NS // 2), now_ns + TICK_NS)
 
     def late_within(self, start_ns: int, end_ns: int) -> list[tuple[int, int, bool]]:
@@ -100,7 +100,7 @@ class Outside:
         self._lock = LockReader(pid)
         self._dumping: threading.Thread | None = None
         self._dumps_of_late = 0  # since the pulse is late
-        self._has_told_broken = False
+        self._has_reported_broken = False
         self._credit = float(BURST)
         self._dumped_ns = self._credited_ns = time.perf_counter_ns()
 
@@ -126,7 +126,7 @@ class Outside:
             due = self._pulse.next_look_ns(now)
 
     def _read(self) -> bool:
-        """Take the questions that have come; False at the end."""
+        """Read the messages that have arrived; return False at the end of the input."""
         try:
             data = os.read(0, 1 << 20)
         except BlockingIOError:
@@ -144,13 +144,13 @@ class Outside:
             elif "hurry" in question:
                 for waiting in self._waiting:
                     waiting["hurry"] = True
-            elif "overdue" not in question:  # that one came to have the counters read
+            elif "overdue" not in question:  # sent only to have the counters read
                 question["came_ns"] = time.perf_counter_ns()
                 self._waiting.append(question)
         return True
 
     def _begin_dump(self, now_ns: int) -> bool:
-        """Look once more, within what looking may cost. Whether it does."""
+        """Start another look at all stacks, if its cost is within the limit. Return whether it did."""
         self._credit = min(float(BURST), self._credit + (now_ns - self._credited_ns) / APART_NS)
         self._credited_ns = now_ns
         is_free = self._dumping is None or not self._dumping.is_alive()
@@ -163,14 +163,14 @@ class Outside:
         return can
 
     def _dump(self) -> None:
-        found = dump(self._pid, self._py_spy, self._clock)
-        if found is not None:
-            self._dumps.append(found)
+        new = dump(self._pid, self._py_spy, self._clock)
+        if new is not None:
+            self._dumps.append(new)
 
     def _answer(self, now_ns: int) -> None:
-        if self._windows.broken and not self._has_told_broken:
-            self._has_told_broken = True
-            self._print({"id": UNASKED, "broken": self._windows.broken})
+        if self._windows.broken and not self._has_reported_broken:
+            self._has_reported_broken = True
+            self._print({"id": NO_QUESTION, "broken": self._windows.broken})
         read_until = self._windows.read_until_ns()
         for question in list(self._waiting):
             until = question["spans"][-1][1] if question["spans"] else 0
@@ -221,7 +221,7 @@ class Outside:
 
 
 def name_at(dumps: list[Dump], thread: int, at_ns: int) -> str:
-    """As of the nearest dump that has the thread; "" if none has. The number of a thread that ended goes to a later one."""
+    """Return a thread's name, by the nearest dump that has it, or "". A later thread may get the number of an ended one."""
     near = [(abs(look.at_ns - at_ns), names[thread]) for look, names in dumps if thread in names]
     return min(near)[1] if near else ""
 

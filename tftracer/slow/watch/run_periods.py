@@ -1,6 +1,6 @@
-"""The periods of one run's slow steps, as records: one whenever a period is proven, goes on or ends.
+"""Records the periods of one run's slow steps: whenever a period is proven, continues or ends.
 
-Distances are counted in calls of all signatures of a function: a call that is traced anew is a step of another signature.
+Distances are counted in calls of all signatures of a function, because a retraced call is a step of another signature.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from tftracer.slow.cause.periods import Periods
 from tftracer.slow.record.kinds import OF_CODE, OWNED
 from tftracer.slow.recorded import EPOCH_TURN, TAKEN_IN, Cause, Period, SlowRecords, Stall, WatchedRun
 
-#: Causes that tell nothing of what comes regularly: chance gives many slow steps the same one.
+#: Causes that say nothing about a period: many slow steps share one by chance.
 NO_KIND = ("unknown", "machine")
-#: Causes that are one for a whole run, whatever line they come at.
+#: Causes that are one kind for a whole run, at any line.
 OF_RUN = ("gc", "retrace", "tensorflow", "input", "checkpoint")
 MAX_KINDS = 100
 #: Calls whose number in the run is remembered.
@@ -23,13 +23,13 @@ MAX_STEPS = 1000
 
 
 class RunPeriods:
-    """Used by one thread."""
+    """The periods of one run. Used by one thread."""
 
     def __init__(self, run: WatchedRun) -> None:
         self._run = run
         self._periods = Periods()
-        self._causes: dict[Hashable, tuple[Cause, bool]] = {}  # kind -> the newest of its causes, and whether inside of the step
-        self._told: dict[tuple[int, int], tuple[int, bool, Period]] = {}  # (first call, length) -> hits, stands, its record
+        self._causes: dict[Hashable, tuple[Cause, bool]] = {}  # kind -> its newest cause, and whether inside the step
+        self._reported: dict[tuple[int, int], tuple[int, bool, Period]] = {}  # (first call, length) -> hits, stands, its record
         self._steps: dict[int, int] = {}  # call -> its number in the run
         self._ahead = 0  # calls that are steps of another signature
 
@@ -43,37 +43,38 @@ class RunPeriods:
         self._ahead = stall.call - stall.step
         self._steps[stall.call] = stall.step
         self._periods.add(stall.call, (stall.end_ns - stall.start_ns) * 1e-9, kind)
-        self._tell(records)
+        self._report(records)
 
     def passed(self, steps: int, records: SlowRecords) -> None:
-        """So many steps have ended, and all slow ones among them were added."""
+        """Report the number of steps that have ended. All slow ones among them were added."""
         self._periods.passed(steps + self._ahead)
-        self._tell(records)
+        self._report(records)
 
     def passed_before(self, waiting: list[int], records: SlowRecords) -> None:
-        """The run's steps have ended; whether those of ``waiting`` were slow, and why, is still to come."""
+        """Report that the run's steps have ended. Those in ``waiting`` may be slow; they are added later."""
         self.passed(min([self._run.steps, *(step - 1 for step in waiting)]), records)
 
     def expected(self) -> list[tuple[WatchedRun, int, int]]:
-        """(run, first, last) of each range of steps in which a slow one is expected inside of its step."""
+        """Return (run, first, last) of each range of steps in which one is expected to be slow inside the step."""
         expected = self._periods.expected(self._run.steps + self._ahead, self._is_inside)
         return [(self._run, first - self._ahead, last - self._ahead) for first, last in expected]
 
     def _is_inside(self, kind: Hashable) -> bool:
-        """A call that is traced anew is another signature's: the next one of this run shows nothing of it."""
+        """Whether a kind of slow steps comes inside the step. A retraced call is of another signature: a trace of this run's next
+        step would not show it."""
         return kind != "retrace" and self._causes.get(kind, (UNKNOWN, False))[1]
 
-    def _tell(self, records: SlowRecords) -> None:
+    def _report(self, records: SlowRecords) -> None:
         proven = {(period.first, period.length): period for period in self._periods.periods()}
         for key, period in proven.items():
-            if self._told.get(key, ())[:2] != (period.hits, period.stands):
-                self._told[key] = period.hits, period.stands, self._record(period)
-                records.add(self._told[key][2])
+            if self._reported.get(key, ())[:2] != (period.hits, period.stands):
+                self._reported[key] = period.hits, period.stands, self._record(period)
+                records.add(self._reported[key][2])
         for key in self._periods.taken_in:
-            if key in self._told and key not in proven:
-                records.add(self._told[key][2]._replace(occurrences=TAKEN_IN))
+            if key in self._reported and key not in proven:
+                records.add(self._reported[key][2]._replace(occurrences=TAKEN_IN))
         self._periods.taken_in.clear()
-        self._told = {key: self._told[key] for key in proven}
+        self._reported = {key: self._reported[key] for key in proven}
         for call in list(self._steps)[:-MAX_STEPS]:
             if all(call != first for first, _ in proven):
                 del self._steps[call]
@@ -102,7 +103,7 @@ def place_of(cause: Cause) -> Hashable:
 
 
 def kind_of(stall: Stall) -> Hashable:
-    """What slow steps of one kind share; their line may differ. None: nothing that is known."""
+    """Return the kind of a slow step. Lines may differ within a kind. None: not known."""
     cause = stall.cause
     if cause.kind in NO_KIND:
         return None

@@ -1,8 +1,8 @@
-"""When samples of stacks were taken: told by the samples themselves.
+"""Finds the times of stack samples from the samples themselves.
 
-py-spy counts its times from a moment that it does not tell, and a busy machine makes that moment uncertain by half a second. So
-the training's watch thread sleeps in one of several functions in turn (``slot_0``, ``slot_1``, ...), and says in shared memory
-when it begins the next one (``write_beat``). A sample that shows the thread in a slot was taken while that was the current one.
+py-spy counts its times from a moment that it does not print; on a busy machine that moment is uncertain by half a second. So the
+training's watch thread sleeps in several functions in turn (``slot_0``, ``slot_1``, ...), and writes to shared memory when it
+begins the next one (``write_beat``). A sample that shows the thread in a slot was taken while that slot was the current one.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from typing import Any
 
 SLOTS = 64
 PREFIX = "slot_"
-#: Beats that are remembered: two minutes; and those in shared memory: six seconds.
-KEPT, SHARED = 2400, 128
-#: Shared memory: the kernel's number of the watch's thread, how many beats there were, and when the last ones were.
+#: Two minutes of beats are kept, and six seconds of them in shared memory.
+MAX_BEATS, MAX_SHARED = 2400, 128
+#: Shared memory: the kernel's number of the watch's thread, the number of beats so far, and the times of the last ones.
 HEADER, BEAT = struct.Struct("qq"), struct.Struct("q")
-PULSE_BYTES = HEADER.size + SHARED * BEAT.size
-#: Where beats were lost, the one before them is taken to have ended so long after it began.
+PULSE_BYTES = HEADER.size + MAX_SHARED * BEAT.size
+#: Where beats were lost, this is the assumed length of the one before them.
 UNKNOWN_NS = 50_000_000
 NEVER = 1 << 62
 
@@ -33,7 +33,7 @@ def _sleep(seconds: float) -> None:
 
 
 def sleeps() -> list[Callable[[float], None]]:
-    """Functions that sleep, each with a name of its own."""
+    """Return functions that sleep, each with a different name."""
     return [FunctionType(_sleep.__code__.replace(**_named(f"{PREFIX}{slot}")), globals()) for slot in range(SLOTS)]
 
 
@@ -43,37 +43,37 @@ def _named(name: str) -> dict[str, Any]:
 
 
 def slot_of(function: str) -> int | None:
-    """The slot of a function's name; None for any other function."""
+    """Return the slot of a function's name; None for any other function."""
     number = function.rpartition(".")[2][len(PREFIX) :] if function.rpartition(".")[2].startswith(PREFIX) else ""
     return int(number) if number.isdecimal() and int(number) < SLOTS else None
 
 
 def write_beat(memory: mmap.mmap, native: int, number: int, at_ns: int) -> None:
-    """The thread begins its sleep ``number`` (from 0), in slot ``number % SLOTS``."""
-    BEAT.pack_into(memory, HEADER.size + number % SHARED * BEAT.size, at_ns)
+    """Write that the thread begins its sleep ``number`` (from 0), in slot ``number % SLOTS``."""
+    BEAT.pack_into(memory, HEADER.size + number % MAX_SHARED * BEAT.size, at_ns)
     HEADER.pack_into(memory, 0, native, number + 1)
 
 
 def read_beats(memory: mmap.mmap, since: int) -> tuple[int, list[tuple[int, int]]]:
-    """The thread, and the beats (number, when it began) from ``since`` on, as far as they are still there."""
+    """Return the thread, and (number, begin) of the beats from ``since`` on that are still there."""
     native, count = HEADER.unpack_from(memory)
-    numbers = range(max(since, count - SHARED + 1), count)
-    return native, [(number, BEAT.unpack_from(memory, HEADER.size + number % SHARED * BEAT.size)[0]) for number in numbers]
+    numbers = range(max(since, count - MAX_SHARED + 1), count)
+    return native, [(number, BEAT.unpack_from(memory, HEADER.size + number % MAX_SHARED * BEAT.size)[0]) for number in numbers]
 
 
 class SampleClock:
-    """Which slot was the current one, and when."""
+    """Knows the times of each slot."""
 
     def __init__(self) -> None:
-        self._beats: deque[tuple[int, int]] = deque(maxlen=KEPT)  # when it began, its number
+        self._beats: deque[tuple[int, int]] = deque(maxlen=MAX_BEATS)  # (begin, number)
 
     def add(self, number: int, at_ns: int) -> None:
         self._beats.append((at_ns, number))
 
     def offset(self, seen: Iterable[tuple[int, int]], earliest_ns: int, latest_ns: int) -> int | None:
-        """The moment from which a window's times count: that which agrees with the most of its samples. None: no sample tells.
+        """Return the moment from which a window's times count: the one that agrees with most of its samples. None: not known.
 
-        ``seen``: (time since that moment, slot) of samples; it lies between ``earliest_ns`` and ``latest_ns``.
+        It lies between ``earliest_ns`` and ``latest_ns``. ``seen``: (time since that moment, slot) of samples.
         """
         beats = list(self._beats)
         edges: list[tuple[int, int]] = []
@@ -91,18 +91,18 @@ class SampleClock:
         return best
 
     def when(self, slot: int, earliest_ns: int, latest_ns: int) -> int:
-        """When a sample was taken that shows a slot: the middle of what is possible."""
-        found = self.offset([(0, slot)], earliest_ns, latest_ns)
-        return (earliest_ns + latest_ns) // 2 if found is None else found
+        """Return the time of a sample that shows a slot: the middle of the possible times."""
+        at = self.offset([(0, slot)], earliest_ns, latest_ns)
+        return (earliest_ns + latest_ns) // 2 if at is None else at
 
     def last_moment(self, slot: int, earliest_ns: int, latest_ns: int) -> int:
-        """When a sample was taken that shows a slot, and was told at ``latest_ns``, at once or later."""
+        """Return the latest time of a sample that shows a slot and has the time stamp ``latest_ns``, which may be late."""
         times = _times_of(slot, list(self._beats), earliest_ns, latest_ns)
         return min(latest_ns, max((ended for _, ended in times), default=latest_ns))
 
 
 def _times_of(slot: int, beats: list[tuple[int, int]], earliest_ns: int, latest_ns: int) -> Iterator[tuple[int, int]]:
-    """(from, until) of a slot's turns that lie, at least in part, between two moments. The last beat goes on."""
+    """Yield (begin, end) of a slot's beats that overlap a span. The last beat has not ended."""
     first = max(0, bisect_right(beats, (earliest_ns, 0)) - 1)
     for index in range(first, bisect_right(beats, (latest_ns, 0))):
         begun, number = beats[index]

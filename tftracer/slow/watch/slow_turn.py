@@ -1,4 +1,4 @@
-"""What is known of a slow turn of a training loop. Pure."""
+"""A slow turn of a training loop. Pure."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tftracer.slow.recorded import WatchedRun
-from tftracer.slow.watch.typical import LEAST_NS
+from tftracer.slow.watch.typical import MIN_EXCESS_NS
 
-#: The part of a turn's excess from which on each of its sides is slow by itself.
+#: Each side of a turn is slow by itself from this share of the turn's excess on.
 BOTH = 0.25
-#: How runs are titled that measure or use a model: no training loop.
+#: Begins of the titles of runs that evaluate or use a model: they are no training loops.
 NO_LOOPS = ("evaluate", "predict", "test_")
 
 
 class OtherSteps(NamedTuple):
-    """Steps of another run within a turn. Calls that traced its function anew are apart from the others."""
+    """Steps of another run within a turn, either its retraced calls or all others."""
 
     title: str
     steps: int
     ns: int
-    retraced: str  # why its function was traced anew, "" if it was not
-    start_ns: int = 0  # of the first
-    end_ns: int = 0  # of the last
+    retraced: str  # why its function was retraced, "" if it was not
+    start_ns: int = 0  # begin of the first step
+    end_ns: int = 0  # end of the last step
 
 
 class Save(NamedTuple):
-    """A checkpoint was saved or restored."""
+    """Saving or restoring a checkpoint."""
 
     name: str  # "CheckpointSaverHook.save"
     start_ns: int
@@ -34,23 +34,23 @@ class Save(NamedTuple):
 
 
 class SlowTurn(NamedTuple):
-    """A slow turn as it was found. Times are perf_counter nanoseconds, without what the tracer took."""
+    """A slow turn. Times are perf_counter nanoseconds; lengths are without the tracer's own time."""
 
     run: WatchedRun
-    step: int  # the step that ends it, or that comes next where a call of another signature ends it
+    step: int  # the step that ends it; the next one where a call of another signature ends it
     call: int  # the number of that call among those of all signatures
     thread: int
-    start_ns: int  # the end of the step before
-    step_ns: int  # when the step that ends it began
+    start_ns: int  # end of the previous step
+    step_ns: int  # begin of the step that ends the turn
     end_ns: int
-    tracer_ns: int  # what the tracer took of it
+    tracer_ns: int  # time of the tracer within the turn
     usual_ns: int
     usual_inside_ns: int  # of the step alone
-    limit_ns: int  # what takes longer is slow
-    others: tuple[OtherSteps, ...]
-    retraced: str  # why the function of the step that ends it was traced anew, "" if it was not
+    limit_ns: int  # longer turns are slow
+    other_runs: tuple[OtherSteps, ...]
+    retraced: str  # why the function of the step that ends the turn was retraced, "" if it was not
     is_traced: bool
-    #: Before the step, and in it: the thread waited for the next element of a dataset.
+    #: Waits for the next element of a dataset, before the step and inside it.
     input_ns: int = 0
     usual_input_ns: int = 0
     inside_input_ns: int = 0
@@ -71,13 +71,13 @@ class SlowTurn(NamedTuple):
 
 
 def sides(turn: SlowTurn) -> list[SlowTurn]:
-    """The time before a turn's step, or its step, or both: those that were slow."""
+    """Return the slow sides of a turn: the time before its step, the step, or both."""
     before_ns, usual_before_ns = turn.length_ns - turn.inside_ns, turn.usual_ns - turn.usual_inside_ns
     before = turn._replace(end_ns=turn.step_ns, usual_ns=usual_before_ns, usual_inside_ns=0, retraced="", inside_input_ns=0)
-    step = turn._replace(start_ns=turn.step_ns, usual_ns=turn.usual_inside_ns, tracer_ns=0, others=())
+    step = turn._replace(start_ns=turn.step_ns, usual_ns=turn.usual_inside_ns, tracer_ns=0, other_runs=())
     step = step._replace(input_ns=0, usual_input_ns=0, saves=())
     excesses = before_ns - usual_before_ns, turn.inside_ns - turn.usual_inside_ns
-    if min(excesses) >= max(LEAST_NS, BOTH * sum(excesses)):
+    if min(excesses) >= max(MIN_EXCESS_NS, BOTH * sum(excesses)):
         return [before, step]
     return [step if turn.is_inside else before]
 
@@ -87,7 +87,7 @@ def is_no_loop(run: WatchedRun | OtherSteps) -> bool:
 
 
 def waited_ns(waits: Sequence[tuple[int, int]], start_ns: int, end_ns: int, evaluations: Sequence[tuple[int, int]]) -> int:
-    """What the waits took from ``start_ns`` to ``end_ns``, but for those of evaluations: these are the evaluations' own."""
+    """Return the nanoseconds of the waits from ``start_ns`` to ``end_ns`` that do not begin within an evaluation."""
     return sum(
         min(end, end_ns) - max(start, start_ns)
         for start, end in waits

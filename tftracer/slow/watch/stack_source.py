@@ -35,7 +35,7 @@ class Answer(NamedTuple):
 
 
 class StackSource:
-    """Asks the process outside, which it starts. Without that process it uses ``InsideStacks`` and reads the counters itself.
+    """Starts the process outside and sends it questions; without it, uses ``InsideStacks`` and reads the counters itself.
 
     ``lock``: where this process's memory names the holder of Python's lock (``LockPlace.place``); None: not known.
     """

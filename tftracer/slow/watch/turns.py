@@ -1,11 +1,10 @@
-"""Which turns of a training loop are slow: longer than 3 medians, and than the median and 20 ms.
+"""Finds the slow turns of a training loop: longer than 3 medians, and than the median and 20 ms.
 
-A turn lasts from the end of one step of a thread's main run to the end of its next. Everything that passes in it counts: steps of
-other runs (a checkpoint's, an evaluation's), calls that trace a function anew, callbacks, other Python code. Signatures of one
-function are one run here.
+A turn lasts from the end of one step of a thread's main run to the end of its next. Everything in it counts: steps of other runs
+(a checkpoint's, an evaluation's), retraced calls, callbacks, other Python code. Signatures of one function are one run here.
 
 Other rules (2 medians, deviations, percentiles, moving averages) called 10 to 100 steps in 1,000 slow where data varied or steps
-grew longer. Called where steps are settled, mostly on the writer's thread. The watch explains what is found (watch.py).
+grew longer. Called where steps are settled, mostly on the writer's thread. The watch explains the slow turns (watch.py).
 """
 
 from __future__ import annotations
@@ -20,26 +19,26 @@ from typing import NamedTuple
 from tftracer.slow.recorded import FIRST_CALL, WatchedRun
 from tftracer.slow.watch.looks import is_within
 from tftracer.slow.watch.slow_turn import OtherSteps, Save, SlowTurn, is_no_loop, waited_ns
-from tftracer.slow.watch.typical import LEAST_NS, NEVER, RECENT, WARM_UP, Typical
+from tftracer.slow.watch.typical import MIN_EXCESS_NS, NEVER, RECENT, WARM_UP, Typical
 
 #: Slow turns that wait for the watch.
-MAX_FOUND = 1000
+MAX_SLOW_TURNS = 1000
 MAX_THREADS = 1000
-#: Runs of one thread, and other runs within one turn, that are told apart.
-MAX_RUNS, MAX_OTHERS = 1000, 50
-#: Waits for input, and saves, of one turn that are remembered.
+#: Runs of one thread, and other runs within one turn, that are counted separately.
+MAX_RUNS, MAX_OTHER_RUNS = 1000, 50
+#: Waits for input, and saves, of one turn that are kept.
 MAX_TIMED = 10_000
-#: A run that has not come for so long is the main one no longer: so many of its usual turns, and of its longest.
+#: A run is no longer the main one after this time without a step: in its usual turns, in its longest, in nanoseconds.
 SILENT_TURNS, SILENT_LONGEST, SILENT_NS = 20, 3, 5_000_000_000
-#: Times of steps that a thread remembers, for the profile of the time between them.
+#: Steps of a thread whose times are kept, for the profile of the time between them.
 SPANS = 20_000
-#: Slow steps that a run remembers, to tell what tracing another one costs.
+#: Slow steps of a run that are kept, to estimate the cost of tracing another one.
 SLOW_STEPS = 15
-#: A sample is stamped so well: what is this near to a slow turn may be of that.
+#: Uncertainty of a sample's time: one this near to a slow turn may belong to it.
 NEAR_NS = 100_000_000
-#: A run that comes in so many of the main one's turns, about once in each, and takes so many times as long in all, becomes the
-#: main one: hooks read the global step before each step of a session. So many turns are needed to tell.
-EACH_TURN, ABOUT_ONCE, LONGER, LEAST_TURNS = 0.8, 1.2, 1.5, 10
+#: A run becomes the main one if it comes in this share of the main one's turns, about once in each, takes this many times as long
+#: in total, and this number of turns has passed: hooks read the global step before each step of a session.
+EACH_TURN, ABOUT_ONCE, LONGER, MIN_TURNS = 0.8, 1.2, 1.5, 10
 
 
 class Sums(NamedTuple):
@@ -55,7 +54,7 @@ NONE_YET = Sums()
 
 @dataclass(eq=False)
 class RunState:
-    """What is usual in one run: sums, and what tracing expected steps has cost."""
+    """Usual times of one run, sums, and the cost of tracing expected steps."""
 
     inside: Typical
     before: Typical  # the rest of a turn
@@ -63,14 +62,14 @@ class RunState:
     input: Typical  # waits for the next element of a dataset, in the rest of a turn
     sums: Sums = NONE_YET
     thread: int = 0  # of its last step
-    #: Of untraced slow turns: their steps.
+    #: Lengths of the steps of untraced slow turns.
     slow_inside_ns: deque[int] = field(default_factory=lambda: deque(maxlen=SLOW_STEPS))
-    #: Of steps that were traced because they were expected to be slow: how much longer they took than others of their kind.
+    #: Excess of steps that were traced because they were expected to be slow, over untraced ones of their kind.
     traced_extra_ns: deque[int] = field(default_factory=lambda: deque(maxlen=RECENT))
     traced_extra_sum_ns: int = 0
 
     def traced_extra(self, inside_ns: int, is_slow: bool) -> int:
-        """What tracing an expected step took. Of a slow one it is not known where no other is: then as long as a usual step."""
+        """Return the cost of tracing an expected step. For a slow one without another to compare with it is the usual length."""
         usual = 0 if self.inside.median_ns == NEVER else self.inside.median_ns
         if not is_slow:
             return max(0, inside_ns - usual)
@@ -87,7 +86,8 @@ class LoopRun:
     last_end_ns: int = 0
     longest_ns: int = 0  # turn
     tracings: int = 0  # of its functions
-    #: Since the loop has its main run: the turns of that in which it came, the last of them, its steps, and what they took.
+    #: Since the loop has its main run: the number of that run's turns with steps of this one, the last of them, the number of
+    #: these steps, and their time.
     turns: int = 0
     last_turn: int = -1
     turn_steps: int = 0
@@ -103,11 +103,11 @@ class LoopRun:
         self.turn_ns += ns
 
     def takes_the_turns_of(self, main: LoopRun) -> bool:
-        comes_in_each = self.turns >= max(LEAST_TURNS, EACH_TURN * main.turns) and self.turn_steps <= ABOUT_ONCE * self.turns
+        comes_in_each = self.turns >= max(MIN_TURNS, EACH_TURN * main.turns) and self.turn_steps <= ABOUT_ONCE * self.turns
         return comes_in_each and self.turn_ns > LONGER * main.turn_ns and is_no_loop(self.run) <= is_no_loop(main.run)
 
 
-Others = dict[tuple[str, bool], OtherSteps]
+OtherRuns = dict[tuple[str, bool], OtherSteps]
 
 
 @dataclass(eq=False)
@@ -118,17 +118,17 @@ class ThreadLoop:
     main: LoopRun | None = None
     turn: int = 0  # the number of the main run's current turn
     last_end_ns: int = 0
-    after_ns: int = 0  # what the tracer took after the last step
+    after_ns: int = 0  # time of the tracer after the last step
     sums: Sums = NONE_YET
-    others: Others = field(default_factory=dict)  # since the main run's last step
+    other_runs: OtherRuns = field(default_factory=dict)  # since the main run's last step
     tracer_ns: int = 0  # since then
-    waits: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=MAX_TIMED))  # for input: begin and end
+    waits: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=MAX_TIMED))  # (begin, end) of waits for input
     saves: deque[Save] = field(default_factory=lambda: deque(maxlen=MAX_TIMED))
-    #: The main run before, which had not come for long, and the same two since its last step. It may come again: a long
+    #: The previous main run, which had no step for long, and the other runs since its last step. It may come again: a long
     #: validation is a slow turn of the training.
-    silent: tuple[LoopRun, Others] | None = None
+    silent: tuple[LoopRun, OtherRuns] | None = None
     silent_tracer_ns: int = 0
-    held: list[SlowTurn] = field(default_factory=list)  # slow only if the usual time has not changed
+    undecided: list[SlowTurn] = field(default_factory=list)  # slow only if the usual time has not changed
     spans: array[int] = field(default_factory=lambda: array("q"))  # begin, end and run id of recent steps
 
 
@@ -136,7 +136,7 @@ class SlowSteps:
     """``step`` is called for each settled step, in the order of each thread. Methods may be called from any thread."""
 
     def __init__(self, factor: float) -> None:
-        self.found: deque[SlowTurn] = deque(maxlen=MAX_FOUND)
+        self.slow_turns: deque[SlowTurn] = deque(maxlen=MAX_SLOW_TURNS)
         self.runs: dict[WatchedRun, RunState] = {}
         self._factor = factor
         self._threads: dict[int, ThreadLoop] = {}
@@ -152,7 +152,7 @@ class SlowSteps:
         asked_by: str | None = None,
         tracer: tuple[int, int] = (0, 0),
     ) -> None:
-        """``asked_by``: who asked for its trace; None: untraced. ``tracer``: what the tracer took before and after it."""
+        """Count a step. ``asked_by``: the origin of its trace; None: untraced. ``tracer``: the tracer's time before and after it."""
         with self._lock:
             loop = self._loop(thread)
             state = self._state(run)
@@ -164,7 +164,7 @@ class SlowSteps:
             if self._choose_main(loop, of_loop, end_ns) is of_loop:
                 self._end_turn(loop, of_loop, run, thread, (start_ns, end_ns), asked_by)
             else:
-                _add_other(loop.others, of_loop, run, start_ns, end_ns)
+                _add_other(loop.other_runs, of_loop, run, start_ns, end_ns)
             if loop.silent is not None:
                 _add_other(loop.silent[1], of_loop, run, start_ns, end_ns)
                 loop.silent_tracer_ns += sum(tracer)
@@ -175,12 +175,12 @@ class SlowSteps:
             loop.tracer_ns += tracer[1]
 
     def waited_for_input(self, thread: int, start_ns: int, end_ns: int) -> None:
-        """The thread waited for the next element of a dataset, before a step or in it. Called before the step is settled."""
+        """Report that a thread waited for the next element of a dataset, before or inside a step. Call it before the step."""
         with self._lock:
             self._loop(thread).waits.append((start_ns, end_ns))
 
     def saved(self, thread: int, name: str, start_ns: int, end_ns: int) -> None:
-        """The thread saved or restored a checkpoint. Called before its next step is settled."""
+        """Report that a thread saved or restored a checkpoint. Call it before its next step."""
         with self._lock:
             self._loop(thread).saves.append(Save(name, start_ns, end_ns))
 
@@ -190,14 +190,14 @@ class SlowSteps:
         return loop is not None and loop.main is not None and loop.main.run.fetches == run.fetches
 
     def sums(self, thread: int, of_run: WatchedRun | None = None) -> Sums:
-        """``of_run``: only its steps, and the times between two of them; None: all of the thread's."""
+        """Return the sums of a thread. ``of_run``: only those of its steps, and of the times between two of them."""
         if of_run is not None:
             return self._state(of_run).sums
         loop = self._threads.get(thread)
         return loop.sums if loop else NONE_YET
 
     def gaps(self, thread: int, since_ns: int, of_run: WatchedRun | None) -> list[tuple[int, int]]:
-        """The times between a thread's recent steps, in order, without those that make a turn slow, and what is near them.
+        """Return the times between a thread's recent steps, in order, without those of slow turns and those near them.
 
         ``of_run``: only those between two of its steps."""
         loop = self._threads.get(thread)
@@ -205,7 +205,7 @@ class SlowSteps:
             return []
         with self._lock:
             spans = loop.spans[:]
-        limit_ns = loop.main.state.turns.least_limit_ns if loop.main else NEVER
+        limit_ns = loop.main.state.turns.lowest_limit_ns if loop.main else NEVER
         pairs = list(zip(spans[1::3], spans[3::3]))
         near = [(start - NEAR_NS, end + NEAR_NS) for start, end in pairs if end - start > limit_ns]
         usual = [
@@ -216,21 +216,21 @@ class SlowSteps:
         return [span for span in usual if not is_within(span[0], near) and not is_within(span[1], near)]
 
     def overdue(self, now_ns: int) -> dict[int, int]:
-        """Threads whose turn takes too long by now, as far as steps are settled, and when it began."""
+        """Return each thread whose turn takes too long by now, as far as steps are settled, with the begin of the turn."""
         return {
             thread: main.last_end_ns
             for thread, loop in list(self._threads.items())
             if (main := loop.main)
             and main.last_end_ns
-            and now_ns - main.last_end_ns - loop.tracer_ns > main.state.turns.least_limit_ns
+            and now_ns - main.last_end_ns - loop.tracer_ns > main.state.turns.lowest_limit_ns
         }
 
-    def held(self, run: WatchedRun) -> list[int]:
-        """Steps of which it is not certain yet whether they were slow."""
-        return [turn.step for loop in list(self._threads.values()) for turn in list(loop.held) if turn.run is run]
+    def undecided(self, run: WatchedRun) -> list[int]:
+        """Return the steps that may prove to be slow."""
+        return [turn.step for loop in list(self._threads.values()) for turn in list(loop.undecided) if turn.run is run]
 
     def forget(self, thread: int) -> None:
-        """A thread has ended; its number may be used again."""
+        """Forget a thread that has ended: its number may be used again."""
         with self._lock:
             self._threads.pop(thread, None)
 
@@ -263,17 +263,17 @@ class SlowSteps:
         return of_loop
 
     def _choose_main(self, loop: ThreadLoop, stepped: LoopRun, now_ns: int) -> LoopRun | None:
-        """The run that the thread's loop consists of: the first one that comes again and again, for as long as it comes. Of those
-        that come equally often, the one that takes the time.
+        """Return the run that the thread's loop consists of: the first one that repeats, for as long as it does. Of runs that
+        come equally often, it is the one that takes more time.
 
-        What begins later lies within its turns: an evaluation may have more steps than the training.
+        Runs that begin later are part of its turns: an evaluation may have more steps than the training.
         """
         main = loop.main
         if stepped is main:
             return main
         silent = loop.silent
         if main is not None and silent is not None and stepped is silent[0] and _was_interrupted(stepped, main):
-            loop.others, loop.tracer_ns = silent[1], loop.silent_tracer_ns  # the turn that it was in goes on
+            loop.other_runs, loop.tracer_ns = silent[1], loop.silent_tracer_ns  # its interrupted turn continues
         elif (
             main is None
             or (main.steps < WARM_UP and stepped.steps > main.steps and not is_no_loop(stepped.run))
@@ -281,30 +281,30 @@ class SlowSteps:
             or stepped.takes_the_turns_of(main)
         ):
             stepped.last_end_ns = 0  # its turns begin now
-            loop.others, loop.tracer_ns = {}, 0
+            loop.other_runs, loop.tracer_ns = {}, 0
         elif now_ns - main.last_end_ns > _silence_ns(main):
             stepped.last_end_ns = 0
-            silent, loop.silent_tracer_ns = (main, loop.others), loop.tracer_ns
-            loop.others, loop.tracer_ns = {}, 0
+            silent, loop.silent_tracer_ns = (main, loop.other_runs), loop.tracer_ns
+            loop.other_runs, loop.tracer_ns = {}, 0
         else:
             return main
         loop.silent = silent if silent is not None and silent[0] is main else None
         loop.main = stepped
-        loop.held.clear()
+        loop.undecided.clear()
         for each in loop.runs.values():
             each.begin_turns()
         return stepped
 
-    # -------------------------------------------------------------------------------------------------------- judging it
+    # ---------------------------------------------------------------------------------------------------- judging a turn
 
     def _end_turn(
         self, loop: ThreadLoop, main: LoopRun, run: WatchedRun, thread: int, span: tuple[int, int], asked_by: str | None
     ) -> None:
         start_ns, end_ns = span
         state = self._state(main.run)
-        others, tracer_ns = tuple(loop.others.values()), loop.tracer_ns
+        other_runs, tracer_ns = tuple(loop.other_runs.values()), loop.tracer_ns
         waits, saves = tuple(loop.waits), tuple(save for save in loop.saves if save.start_ns >= main.last_end_ns)
-        loop.others, loop.tracer_ns = {}, 0
+        loop.other_runs, loop.tracer_ns = {}, 0
         loop.waits.clear()
         loop.saves.clear()
         loop.turn += 1
@@ -312,27 +312,27 @@ class SlowSteps:
             return
         took, turns = end_ns - main.last_end_ns - tracer_ns, state.turns
         # A trace may double the time of a step.
-        allowed = (min(state.inside.median_ns, NEVER // 4) + LEAST_NS) if asked_by is not None else 0
-        limit, least_ns, is_certain = turns.limit_ns, turns.least_limit_ns, turns.is_certain
+        allowed = (min(state.inside.median_ns, NEVER // 4) + MIN_EXCESS_NS) if asked_by is not None else 0
+        limit, lowest_limit, is_certain = turns.limit_ns, turns.lowest_limit_ns, turns.is_certain
         input_ns = waited_ns(
-            waits, main.last_end_ns, start_ns, [(other.start_ns, other.end_ns) for other in others if is_no_loop(other)]
+            waits, main.last_end_ns, start_ns, [(other.start_ns, other.end_ns) for other in other_runs if is_no_loop(other)]
         )
         is_slow = turns.is_slow(took, allowed)
-        if is_slow or took > least_ns + allowed:
+        if is_slow or took > lowest_limit + allowed:
             step = run.steps if run is main.run else main.run.steps + 1
             inside = min(state.inside.median_ns, turns.median_ns)
             usual = inside + min(state.before.median_ns, turns.median_ns)
-            (self.found if is_slow else loop.held).append(
+            (self.slow_turns if is_slow else loop.undecided).append(
                 SlowTurn(
                     main.run, step, self._calls[run.fetches], thread, main.last_end_ns, start_ns, end_ns, tracer_ns, usual,
-                    inside, limit if is_slow else least_ns, others, tracing_of(run, main), asked_by is not None,
+                    inside, limit if is_slow else lowest_limit, other_runs, tracing_of(run, main), asked_by is not None,
                     input_ns, min(state.input.median_ns, usual - inside), waited_ns(waits, start_ns, end_ns, []), saves,
                 )
             )  # fmt: skip
         if not is_certain and turns.refutes_change(took, allowed):
-            self.found.extend(loop.held)
+            self.slow_turns.extend(loop.undecided)
         if turns.is_certain:
-            loop.held.clear()
+            loop.undecided.clear()
         if asked_by == "slow":
             extra = state.traced_extra(end_ns - start_ns, is_slow)
             state.traced_extra_ns.append(extra)
@@ -366,23 +366,23 @@ class SlowSteps:
         return loop
 
 
-def _add_other(others: Others, of_loop: LoopRun, run: WatchedRun, start_ns: int, end_ns: int) -> None:
+def _add_other(other_runs: OtherRuns, of_loop: LoopRun, run: WatchedRun, start_ns: int, end_ns: int) -> None:
     retraced = tracing_of(run, of_loop)
     key = run.title, bool(retraced)
-    before = others.get(key)
+    before = other_runs.get(key)
     if before is not None:
-        others[key] = before._replace(steps=before.steps + 1, ns=before.ns + end_ns - start_ns, end_ns=end_ns)
-    elif len(others) < MAX_OTHERS:
-        others[key] = OtherSteps(run.title, 1, end_ns - start_ns, retraced, start_ns, end_ns)
+        other_runs[key] = before._replace(steps=before.steps + 1, ns=before.ns + end_ns - start_ns, end_ns=end_ns)
+    elif len(other_runs) < MAX_OTHER_RUNS:
+        other_runs[key] = OtherSteps(run.title, 1, end_ns - start_ns, retraced, start_ns, end_ns)
 
 
 def _was_interrupted(before: LoopRun, main: LoopRun) -> bool:
-    """Whether the main run before, which comes again, goes on: the one that took its place was no loop, or had fewer steps."""
+    """Whether the previous main run, which comes again, continues: the one in its place was no loop, or had fewer steps."""
     return is_no_loop(main.run) > is_no_loop(before.run) or before.steps > main.turns
 
 
 def tracing_of(run: WatchedRun, of_loop: LoopRun) -> str:
-    """Why the call that has just ended traced its function anew; "" if it did not."""
+    """Return why the call that has just ended retraced its function; "" if it did not."""
     if run.tracings <= of_loop.tracings:
         return ""
     return run.changed or FIRST_CALL

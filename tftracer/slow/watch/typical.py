@@ -1,24 +1,24 @@
-"""What is usual of a row of times, and from where on one is slow: 3 medians, and 20 ms more than one."""
+"""The usual time of a series of times, and the limit from which on one is slow: 3 medians, and 20 ms more than one."""
 
 from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
 
-#: A median is of so many times, and is taken anew after so many more; before that nothing is slow.
+#: A median is of the RECENT newest times, and is computed again after REFRESH more. Before the first WARM_UP nothing is slow.
 RECENT, REFRESH, WARM_UP = 201, 16, 20
-#: A time is only slow if it is so much longer than the median.
-LEAST_NS = 20_000_000
-#: So many slow ones in a row are a change: the median is begun anew. Until it is known, the second shortest of them tells what
-#: is slow.
+#: A slow time exceeds the median by at least this.
+MIN_EXCESS_NS = 20_000_000
+#: This many slow times in a row are a change: the median starts again. Until it is known, the second shortest of them sets the
+#: limit.
 CHANGE, SHORTER = 5, 1
 NEVER = 1 << 62
 
 
 @dataclass
 class Change:
-    """A possible change of the usual time, after several slow times in a row. There was none if most times are as before. The
-    slow ones count, too: in phases that alternate half of the times are as before."""
+    """A possible change of the usual time, after several slow times in a row. If most times are as before, it was none. The slow
+    ones count as well: where phases alternate, half of the times are as before."""
 
     limit_ns: int  # the limit before the change
     as_before_ns: int  # times up to this one are as before
@@ -36,17 +36,17 @@ class Typical:
         self._recent: deque[int] = deque(maxlen=RECENT)
         self._until_refresh = WARM_UP
         self._in_a_row: list[int] = []  # slow ones
-        self._change: Change | None = None  # that is not certain yet
+        self._change: Change | None = None  # a change that is not certain yet
 
     @property
     def is_anew(self) -> bool:
-        """Its median is about to be that of other times."""
+        """Whether the median is about to be computed from new times only."""
         return not self._recent
 
     @property
-    def least_limit_ns(self) -> int:
+    def lowest_limit_ns(self) -> int:
         """The limit; while a change is not certain, the limit before it."""
-        change = self._change  # the watch's thread asks, too
+        change = self._change  # read once: the watch's thread calls this, too
         return change.limit_ns if change else self.limit_ns
 
     @property
@@ -62,16 +62,18 @@ class Typical:
             self.limit_ns = self._limit_of(self.median_ns)
 
     def begin_anew(self) -> None:
-        """The median stays until that of the times that come now is known."""
+        """Start a new median; the old one stays until that is known."""
         self._recent.clear()
         self._until_refresh = WARM_UP
 
     def _limit_of(self, usual_ns: int) -> int:
-        return max(int(self._factor * usual_ns), usual_ns + LEAST_NS)
+        return max(int(self._factor * usual_ns), usual_ns + MIN_EXCESS_NS)
 
     def is_slow(self, ns: int, allowed_ns: int = 0) -> bool:
-        """Whether a time is slow, which may take ``allowed_ns`` longer than others. After several in a row the median is begun
-        anew, and until it is known the shorter ones of them tell what is slow: others may be slow by themselves."""
+        """Count a time, and return whether it is slow. ``allowed_ns``: it may be longer than others by this.
+
+        After several slow times in a row the median starts again. Until it is known the shorter ones of them set the limit: the
+        longer ones may be exceptions."""
         if ns <= self.limit_ns + allowed_ns:
             self._in_a_row.clear()
             return False

@@ -1,14 +1,13 @@
-"""The thread ``tftracer-watch``: finds out what made turns of the training loop slow, and which of them come regularly.
+"""The thread ``tftracer-watch``: finds the causes of slow turns of the training loop, and their periods.
 
     watch = SlowWatch(queue, 3.0, traces)     # a turn is slow from 3 medians on
     watch.start()
     ...
-    watch.stop()                              # what was found is with the queue's slow records then
+    watch.stop()                              # the results are in the queue's slow records then
 
-A training thread pays one store at the beginning of a step and one at its end (``StepQueue.under_way``). Which turns are slow is
-found where steps are settled (turns.py). What happened meanwhile is asked of a process that watches from outside
-(stack_source.py): nothing is sampled on this process's threads where that process may read it. Each part (stacks, garbage
-collections, the host) switches itself off when it fails, and says so.
+A training thread pays one store at the beginning of a step and one at its end (``StepQueue.under_way``). Slow turns are found
+where steps are settled (turns.py). A process that watches from outside answers what happened meanwhile (stack_source.py): this
+process samples nothing itself where the other one may read it. A part (stacks, the host) that fails is switched off and reported.
 """
 
 from __future__ import annotations
@@ -42,27 +41,27 @@ from tftracer.slow.watch.turns import SlowSteps
 from tftracer.slow.watch.watched_threads import WatchedThreads
 
 TICK_S, SECOND_NS = 0.05, 1_000_000_000
-#: At the end: how long the thread may take, and how long answers are waited for.
+#: At the end: the time limits for the thread, and for answers.
 JOIN_S, FINISH_S = 8.0, 3.0
-#: Slow turns that are being asked about; more are explained without stacks.
-MAX_ASKED = 200
-#: An answer is waited for so long.
+#: Slow turns with an open question; further ones are explained without stacks.
+MAX_QUESTIONS = 200
+#: Time limit for an answer.
 PATIENCE_NS = 60 * SECOND_NS
 #: Distinct stacks that a slow step keeps.
 MAX_STACKS = 50
-#: A thread beside the training that waits for another one for this share of a slow turn is idle.
+#: A thread other than the training's is idle if it waits for another one for this share of a slow turn.
 IDLE = 0.5
 TOO_MANY = "Its stacks were not read: too many steps were slow at once."
 NO_ANSWER = "Its stacks were not read: the process that reads them did not answer."
 
 
-class Asked(NamedTuple):
+class Question(NamedTuple):
     turn: SlowTurn
     at_ns: int
 
 
 class SlowWatch:
-    """``factor``: a turn is slow when it takes so many medians, and 20 ms more than one."""
+    """Watches the steps of one queue. ``factor``: a turn is slow if it takes this many medians, and 20 ms more than one."""
 
     def __init__(self, queue: WatchedQueue, factor: float, traces: TracesAhead) -> None:
         self._queue = queue
@@ -79,7 +78,7 @@ class SlowWatch:
         self._lock_place = LockPlace()
         self._source: StackSource | None = None
         self._gaps = GapProfiles(self._records, self._steps, queue.settle)
-        self._asked: dict[int, Asked] = {}
+        self._questions: dict[int, Question] = {}
         self._number = 0
         self._periods: dict[WatchedRun, RunPeriods] = {}
         self._next_second_ns = 0
@@ -102,7 +101,7 @@ class SlowWatch:
         self._thread.start()
 
     def stop(self) -> None:
-        """What has ended by now is reported. A second call does nothing."""
+        """Report what has ended by now, and stop. A second call does nothing."""
         thread = self._thread
         if thread is None or os.getpid() != self._pid:
             return
@@ -116,7 +115,7 @@ class SlowWatch:
         self._release()
 
     def after_fork(self) -> None:
-        """In a child: the thread and the process outside are the parent's alone."""
+        """Release everything in a child: the thread and the process outside belong to the parent."""
         self._stopping = True
         self._thread = None
         self._queue.slow_steps = None
@@ -127,12 +126,12 @@ class SlowWatch:
 
     @property
     def pending(self) -> int:
-        """What is found or asked for, and not reported yet."""
+        """The number of slow turns and requests that are not reported yet."""
         is_profile_read = self._source is not None and self._gaps.is_reading
-        return len(self._steps.found) + len(self._asked) + is_profile_read + self._hurries.is_set()
+        return len(self._steps.slow_turns) + len(self._questions) + is_profile_read + self._hurries.is_set()
 
     def report_pending(self, timeout_s: float = FINISH_S) -> None:
-        """Wait until what was slow by now is reported."""
+        """Wait until the slow turns so far are reported."""
         self._queue.settle()
         self._hurries.set()
         until = time.monotonic() + timeout_s
@@ -140,10 +139,10 @@ class SlowWatch:
             time.sleep(TICK_S / 2)
 
     def _finish(self) -> None:
-        """Report what came since the last round. Answers are waited for no longer (``report_pending`` does)."""
+        """Report what came since the last round, without waiting for answers (``report_pending`` does)."""
         self._queue.settle()
-        self._ask_about_found(perf_counter_ns())
-        for number in list(self._asked):
+        self._ask_about_slow_turns(perf_counter_ns())
+        for number in list(self._questions):
             self._explain(number, None, NO_ANSWER)
         self._traces.cancel()
         if self._gc:
@@ -191,14 +190,14 @@ class SlowWatch:
             self._part("stacks", self._look, now_ns)
         if self._gc:
             self._gc.settle()
-        if self._steps.found:
-            self._ask_about_found(now_ns)
+        if self._steps.slow_turns:
+            self._ask_about_slow_turns(now_ns)
         if self._hurries.is_set():
             if self._source:
                 self._part("stacks", self._gaps.end_first, now_ns, self._source, self._threads, self._gc)
                 self._part("stacks", self._source.hurry)
             self._hurries.clear()
-        if self._asked or self._gaps.is_reading:
+        if self._questions or self._gaps.is_reading:
             self._take_answers(now_ns)
         if self._periods:
             self._traces.update([expected for of_run in self._periods.values() for expected in of_run.expected()])
@@ -215,20 +214,20 @@ class SlowWatch:
             overdue = self._steps.overdue(now_ns)
         self._source.tick(now_ns, overdue, self._gc is not None and self._gc.has_just_ended(now_ns))
 
-    def _ask_about_found(self, now_ns: int) -> None:
-        while self._steps.found:
-            turn = self._steps.found[0]
+    def _ask_about_slow_turns(self, now_ns: int) -> None:
+        while self._steps.slow_turns:
+            turn = self._steps.slow_turns[0]
             self._number += 1
             number, native = self._number, self._threads.native_ids.get(turn.thread)
-            self._asked[number] = Asked(turn, now_ns)
-            self._steps.found.popleft()
+            self._questions[number] = Question(turn, now_ns)
+            self._steps.slow_turns.popleft()
             if self._source is None or native is None:
                 self._explain(number, None, "")
             else:
                 spans = [(turn.start_ns, turn.step_ns), (turn.step_ns, turn.end_ns)]
                 self._part("stacks", self._source.ask, number, turn.thread, native, spans)
-            if len(self._asked) > MAX_ASKED:  # the oldest: periods are looked for in their order
-                self._explain(next(iter(self._asked)), None, TOO_MANY)
+            if len(self._questions) > MAX_QUESTIONS:  # the oldest first: periods need the order
+                self._explain(next(iter(self._questions)), None, TOO_MANY)
 
     def _take_answers(self, now_ns: int) -> None:
         answers: list[Answer] = []
@@ -236,11 +235,11 @@ class SlowWatch:
             self._part("stacks", lambda: answers.extend(self._source.answers() if self._source else []))
             self._say_problem()
         for answer in answers:
-            if answer.number in self._asked:
+            if answer.number in self._questions:
                 self._explain(answer.number, answer.raw, answer.doubt)
             else:
                 self._gaps.take(answer, self._names)
-        for number, question in list(self._asked.items()):
+        for number, question in list(self._questions.items()):
             if now_ns - question.at_ns > PATIENCE_NS or self._source is None:
                 self._explain(number, None, NO_ANSWER)
 
@@ -253,30 +252,30 @@ class SlowWatch:
             self._part("host", self._host_reports.report, self._host, list(self._queue.under_way))
             self._read_host(now_ns)
         for run, of_run in self._periods.items():
-            asked = [question.turn.step for question in self._asked.values() if question.turn.run is run]
-            of_run.passed_before([*asked, *self._steps.held(run)], self._records)
+            waiting = [question.turn.step for question in self._questions.values() if question.turn.run is run]
+            of_run.passed_before([*waiting, *self._steps.undecided(run)], self._records)
         if self._source:
             self._source.watch(self._natives(), self._natives_of_ours())
             self._say_problem()
             self._part("stacks", self._gaps.each_second, now_ns, self._source, self._queue.under_way, self._threads, self._gc)
-            if not self._asked:
+            if not self._questions:
                 self._take_answers(now_ns)
 
     def _natives(self) -> list[int]:
-        """The main thread's, too: a training most likely runs on it."""
-        found = {self._threads.native_ids.get(thread) for thread in list(self._queue.under_way)}
-        return sorted(native for native in found | {threading.main_thread().native_id} if native is not None)
+        """Return the kernel's numbers of the training's threads and of the main thread, where a training most likely runs."""
+        natives = {self._threads.native_ids.get(thread) for thread in list(self._queue.under_way)}
+        return sorted(native for native in natives | {threading.main_thread().native_id} if native is not None)
 
     def _natives_of_ours(self) -> list[int]:
-        found = {self._threads.native_ids.get(thread) for thread in self._threads.ours}
-        return sorted(native for native in found if native is not None)
+        natives = {self._threads.native_ids.get(thread) for thread in self._threads.ours}
+        return sorted(native for native in natives if native is not None)
 
     def _read_host(self, after_ns: int) -> None:
         if self._host:
             self._part("host", self._readings.read, self._host, after_ns)
 
     def _forget(self, thread: int, native_id: int | None) -> None:
-        """A thread has ended, or its number has gone to another."""
+        """Forget a thread that has ended, or whose number another thread has now."""
         if self._host and native_id:
             self._host.close_thread(native_id)
         self._steps.forget(thread)
@@ -286,15 +285,15 @@ class SlowWatch:
 
     def _explain(self, number: int, raw: dict[str, Any] | None, doubt: str) -> None:
         try:
-            whole = self._asked[number].turn
+            whole = self._questions[number].turn
             seen = self._observed(whole, raw, doubt)
             for turn in sides(whole):
                 self._report(turn, seen)
         finally:
-            del self._asked[number]
+            del self._questions[number]
 
     def _report(self, turn: SlowTurn, seen: Observed) -> None:
-        """``turn``: or one of its sides."""
+        """Report a slow turn, or one of its sides."""
         host = self._host_within(turn)
         seen = replace(
             seen,
@@ -334,7 +333,7 @@ class SlowWatch:
         self._periods.setdefault(turn.run, RunPeriods(turn.run)).add(stall, self._records)
 
     def _waits_for_work(self, turn: SlowTurn, span: Span) -> bool:
-        """Whether a thread beside the training was idle: one that fills a queue waits until something is taken from it."""
+        """Whether a thread other than the training's was idle: one that fills a queue waits until an element is taken."""
         main = threading.main_thread().ident or 0
         is_beside = turn.thread != main and self._steps.sums(main).steps > 0
         return is_beside and not turn.is_inside and waits_for_thread(span.stacks) >= IDLE * span.sampled_s > 0
@@ -353,7 +352,7 @@ class SlowWatch:
         return Observed(between, spans[1], **rates, may_call_python=may_call_python(), doubt=doubt)
 
     def _host_within(self, turn: SlowTurn) -> HostChange | None:
-        """What the machine did from the reading before a turn to the one after it."""
+        """Return the machine's change from the reading before a turn to the one after it."""
         if self._host is None:
             return None
         self._read_host(turn.end_ns)
@@ -366,7 +365,7 @@ class SlowWatch:
             self._say("slow_stacks", self._source.problem)
 
     def _part(self, name: str, work: Callable[..., object], *arguments: Any) -> None:
-        """Do the work of one part; it is off from then on if that fails."""
+        """Do the work of one part, and switch the part off if that fails."""
         try:
             work(*arguments)
         except Exception as error:
@@ -387,7 +386,7 @@ class SlowWatch:
         self._queue.other_problems[code] = message
 
 
-#: What is missing when a part has switched itself off.
+#: What is missing without a part.
 LACKS = {
     "stacks": "Slow steps have no lines any more",
     "host": "What the machine did during slow steps is not known any more",

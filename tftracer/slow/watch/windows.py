@@ -1,7 +1,7 @@
-"""Stacks of another process's threads, recorded by py-spy in windows that overlap, kept for some minutes.
+"""Records the stacks of another process's threads with py-spy, in overlapping windows that are kept for some minutes.
 
 py-spy reads the process's memory four times a second and never stops it (``--nonblocking``). A window ends after a minute, or
-earlier when an answer waits for it; the next has begun by then.
+earlier when an answer waits for it; by then the next one has begun.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from tftracer.slow.watch.sample_clock import NEVER, SampleClock, slot_of
 RATE = 4
 EVERY_US, EVERY_NS = 10**6 // RATE, 10**9 // RATE
 WINDOW_S, OVERLAP_NS = 60, 600_000_000
-#: How often a window may be ended early: nanoseconds between two times on average, and how many times in a row.
+#: A window may be ended early once in this time on average, and this many times in a row.
 HURRY_APART_NS, HURRIES = 30_000_000_000, 20
-KEPT = 20
-#: py-spy is given up when it fails so often in a row.
+MAX_WINDOWS = 20
+#: py-spy is not started any more after this number of failures in a row.
 MAX_FAILURES = 3
 MAX_BYTES = 64 << 20
 PR_SET_PDEATHSIG = 1
@@ -46,7 +46,7 @@ class Window:
         self._clock = clock
         self._begun_ns = time.perf_counter_ns()
         self.intervals: dict[int, list[tuple[int, int, Stack]]] = {}  # thread -> (from, until, its stack)
-        self.sampled_ns: list[int] = []  # when samples were taken, as far as any thread's stack had changed
+        self.sampled_ns: list[int] = []  # times of the samples in which any thread's stack had changed
         self.start_ns = self.stop_ns = 0
         self.problem = ""
         self._file = os.memfd_create("tftracer-window")
@@ -68,7 +68,7 @@ class Window:
         return bool(self.start_ns)
 
     def interrupt(self) -> None:
-        """Make py-spy end, and write what it has."""
+        """Make py-spy end and write its record."""
         if not self.stop_ns:
             self.stop_ns = time.perf_counter_ns()
             self._process.send_signal(signal.SIGINT)
@@ -77,7 +77,7 @@ class Window:
         return self._process.poll() is not None
 
     def collect(self) -> None:
-        """Read its file. It has ended."""
+        """Read the record of an ended window."""
         self._reader.join()
         try:
             if self._process.returncode:
@@ -100,7 +100,7 @@ class Window:
         os.close(self._file)
 
     def _read(self) -> None:
-        """Read py-spy's output, on a thread of its own. Its times count from the moment at which it says that it samples."""
+        """Read py-spy's output, on a separate thread. Its times count from the moment at which it prints that it samples."""
         assert self._process.stdout is not None
         with contextlib.suppress(OSError, ValueError):
             while data := os.read(self._process.stdout.fileno(), 1 << 16):
@@ -110,7 +110,8 @@ class Window:
                     self.start_ns = now
 
     def _take(self, events: list[dict[str, Any]]) -> None:
-        """Events: a frame begins ("B") or ends ("E") on a thread, whenever a sample differs from the one before it.
+        """Convert py-spy's events to intervals. A frame begins ("B") or ends ("E") on a thread when a sample differs from the
+        previous one.
 
         A sample that shows the watch's thread in a slot was taken before the thread left it.
         """
@@ -121,11 +122,11 @@ class Window:
         since: dict[int, int] = {}
         at, slot = 0, None
         for sample in _samples(events):
-            told_ns = self.start_ns + int(sample[-1]["ts"]) * 1000
+            stamp_ns = self.start_ns + int(sample[-1]["ts"]) * 1000
             slot = next(
                 (new for event in sample if event["ph"] == "B" and (new := slot_of(str(event["name"]))) is not None), slot
             )
-            at = max(at + 1, told_ns if slot is None else self._clock.last_moment(slot, at, told_ns))
+            at = max(at + 1, stamp_ns if slot is None else self._clock.last_moment(slot, at, stamp_ns))
             self.sampled_ns.append(at)
             for event in sample:
                 thread = int(event["tid"])
@@ -138,7 +139,7 @@ class Window:
                     stack.append((str(arguments.get("filename", "")), int(arguments.get("line", 0)), str(event["name"])))
                 elif stack:
                     stack.pop()
-        if self.sampled_ns and not any(stacks.values()):  # the end, where py-spy closes all stacks: no sample
+        if self.sampled_ns and not any(stacks.values()):  # no sample: at the end py-spy closes all stacks
             self.sampled_ns.pop()
 
     def _add(self, thread: int, start: int, end: int, stack: list[tuple[str, int, str]]) -> None:
@@ -147,8 +148,8 @@ class Window:
 
 
 def _samples(events: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    """The events of one sample each. py-spy tells the threads one after the other, of each thread the ends first, and stamps a
-    sample when it writes it: on a busy machine later than it was taken, and several at once."""
+    """Yield the events of each sample. py-spy writes one thread after the other, the ends of a thread first. It stamps a sample
+    when it writes it: on a busy machine later than it was taken, and several at once."""
     sample: list[dict[str, Any]] = []
     threads: set[int] = set()
     for event in events:
@@ -165,21 +166,21 @@ def _samples(events: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
 
 
 def reason(output: str) -> str:
-    """Why py-spy failed: the innermost cause that it prints ("Error: ...", "Caused by:", "0: ...", perhaps a backtrace)."""
-    told, _, causes = output.partition("Stack backtrace:")[0].partition("Caused by:")
-    lines = (causes or told).strip().splitlines() or ["it says nothing"]
+    """Return why py-spy failed: the innermost cause in its output ("Error: ...", "Caused by:", "0: ...", perhaps a backtrace)."""
+    message, _, causes = output.partition("Stack backtrace:")[0].partition("Caused by:")
+    lines = (causes or message).strip().splitlines() or ["it says nothing"]
     return re.sub(r"^\s*(\d+|Error): ", "", lines[-1] if causes else lines[0])
 
 
 class Windows:
-    """Used by one thread."""
+    """Begins and ends windows, and answers from those that have ended. Used by one thread."""
 
     def __init__(self, pid: int, py_spy: str, clock: SampleClock) -> None:
         self._clock = clock
         self.broken = "" if py_spy else "py-spy is not installed"
         self._pid = pid
         self._py_spy = py_spy
-        self._kept: deque[Window] = deque(maxlen=KEPT)
+        self._ended: deque[Window] = deque(maxlen=MAX_WINDOWS)
         self._running: list[Window] = []
         self._failures = 0
         self._hurries = HURRIES
@@ -207,7 +208,7 @@ class Windows:
 
     def _keep(self, window: Window) -> None:
         self._failures = 0
-        self._kept.append(window)
+        self._ended.append(window)
 
     def _failed(self, problem: str) -> None:
         self._failures += 1
@@ -215,7 +216,7 @@ class Windows:
             self.broken = problem
 
     def hurry(self, until_ns: int, now_ns: int, at_any_cost: bool = False) -> None:
-        """Something of before ``until_ns`` is waited for: end the running window early, if that was not done too often."""
+        """End the running window early, if not done too often, because samples from before ``until_ns`` are waited for."""
         newest = self._running[-1] if self._running else None
         if newest is None or len(self._running) > 1 or not newest.is_sampling():
             return
@@ -228,14 +229,14 @@ class Windows:
             self._begin()
 
     def read_until_ns(self) -> int:
-        """All that was sampled before this time has been read."""
-        return min((window.start_ns for window in self._running if window.start_ns), default=NEVER) if self._kept else 0
+        """Return the time up to which all samples have been read."""
+        return min((window.start_ns for window in self._running if window.start_ns), default=NEVER) if self._ended else 0
 
-    # ----------------------------------------------------------------------------------------------------------- asking
+    # ---------------------------------------------------------------------------------------------------------- answers
 
     def looks(self, start_ns: int, end_ns: int) -> Iterator[Look]:
-        """The samples within a span. Where windows overlap, the newest counts."""
-        for window in reversed(self._kept):
+        """Yield the samples within a span; where windows overlap, those of the newest."""
+        for window in reversed(self._ended):
             for at in _between(window.sampled_ns, start_ns, end_ns):
                 yield _look(window, at)
             if window.start_ns <= start_ns:
@@ -243,9 +244,9 @@ class Windows:
             end_ns = min(end_ns, window.start_ns)
 
     def profile(self, thread: int, spans: list[tuple[int, int]]) -> dict[str, Any]:
-        """The stacks within many short spans: of samples alone, each counted as the time between two samples."""
+        """Return the stacks within many short spans, from samples only; each counts as the time between two samples."""
         counts: Counter[Stack] = Counter()
-        for window in self._kept:
+        for window in self._ended:
             for start, end, stack in window.intervals.get(thread, ()):
                 if taken := samples_within(window.sampled_ns, start, end, spans):
                     counts[stack] += taken * EVERY_NS
@@ -253,8 +254,8 @@ class Windows:
 
 
 def samples_within(sampled_ns: list[int], start_ns: int, end_ns: int, spans: list[tuple[int, int]]) -> int:
-    """How many of the samples from ``start_ns`` until before ``end_ns`` lie in one of the spans. Their distances differ: none
-    may be counted that was not taken."""
+    """Return how many of the samples from ``start_ns`` until before ``end_ns`` lie in one of the spans. Their distances differ,
+    so the number cannot be computed from the length of the spans."""
     return sum(is_within(at, spans) for at in _between(sampled_ns, start_ns, end_ns))
 
 
@@ -263,15 +264,15 @@ def _between(sampled_ns: list[int], start_ns: int, end_ns: int) -> list[int]:
 
 
 def _look(window: Window, at_ns: int) -> Look:
-    found: dict[int, Stack] = {}
+    stacks: dict[int, Stack] = {}
     unchanged = set()
     for thread, intervals in window.intervals.items():
         index = bisect_right(intervals, (at_ns, NEVER)) - 1
         if index >= 0 and intervals[index][1] > at_ns:
-            found[thread] = intervals[index][2]
+            stacks[thread] = intervals[index][2]
             if intervals[index][0] < at_ns:
                 unchanged.add(thread)
-    return Look(at_ns, found, frozenset(unchanged), is_of_all=False)
+    return Look(at_ns, stacks, frozenset(unchanged), is_of_all=False)
 
 
 #: A look, and the names of the threads.
@@ -279,7 +280,7 @@ Dump = tuple[Look, dict[int, str]]
 
 
 def dump(pid: int, py_spy: str, clock: SampleClock) -> Dump | None:
-    """The stacks just now, and the names of the threads; None if they cannot be read."""
+    """Read the current stacks, and the names of the threads; None if they cannot be read."""
     try:
         command = [py_spy, "dump", "--nonblocking", "--json", "--pid", str(pid)]
         start = time.perf_counter_ns()
@@ -295,12 +296,12 @@ def dump(pid: int, py_spy: str, clock: SampleClock) -> Dump | None:
 
 
 def _stack_of(frames: list[dict[str, Any]]) -> Stack:
-    """The outermost first."""
+    """Return the frames, the outermost first."""
     return tuple((str(frame["filename"]), int(frame["line"]), str(frame["name"])) for frame in frames[:MAX_FRAMES])[::-1]
 
 
 def _prepare_child() -> None:
-    """An interrupt ends a window, but not one from a terminal. No window outlives the process that began it."""
+    """Let an interrupt end the window, but not one from a terminal, and end it with the process that began it."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     os.setpgid(0, 0)
