@@ -152,7 +152,7 @@ class SlowSteps:
         asked_by: str | None = None,
         tracer: tuple[int, int] = (0, 0),
     ) -> None:
-        """Count a step. ``asked_by``: the origin of its trace; None: untraced. ``tracer``: the tracer's time before and after it."""
+        """Count a step. ``asked_by``: origin of its trace; None: untraced. ``tracer``: the tracer's time before and after it."""
         with self._lock:
             loop = self._loop(thread)
             state = self._state(run)
