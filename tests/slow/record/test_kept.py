@@ -14,7 +14,7 @@ from recording import RAW, recording, step
 from tftracer.errors import FormatError, UnknownError, UnsupportedError
 from tftracer.session.files.saved import SavedSession, open_session
 from tftracer.slow.answer.messages import STARVED, SlowMark
-from tftracer.slow.record.log import COSTLIEST, NEWEST, SlowLog
+from tftracer.slow.record.log import MAX_COSTLIEST, MAX_NEWEST, SlowLog
 from tftracer.slow.recorded import Cause
 from tftracer.storage.tftrace import RECORD_TYPES, header, record
 
@@ -131,7 +131,7 @@ def test_groups_keep_their_sums_when_their_slow_steps_make_way(tmp_path: Path) -
 def test_steps_without_a_cpu_push_out_no_others(tmp_path: Path) -> None:
     with recording(tmp_path) as recorder:
         run = run_of(recorder, 5)
-        without, kept = Cause("machine", "", None, 0.9), NEWEST + COSTLIEST
+        without, kept = Cause("machine", "", None, 0.9), MAX_NEWEST + MAX_COSTLIEST
         put(recorder, *(a_stall(run, number) for number in range(1, 6)))
         put(
             recorder,
@@ -151,12 +151,12 @@ def test_a_trace_keeps_what_made_its_step_slow_while_dearer_slow_steps_come(tmp_
         step(recorder, 500, raw=RAW)
         assert recorder.flush()
         put(recorder, a_stall(run, 21, is_traced=True))
-        put(recorder, *(a_stall(run, 1000 + number, end_ns=9 * 10**9) for number in range(NEWEST + COSTLIEST + 50)))
+        put(recorder, *(a_stall(run, 1000 + number, end_ns=9 * 10**9) for number in range(MAX_NEWEST + MAX_COSTLIEST + 50)))
         (trace,) = recorder.run(run.run_id)["traces"]
         (slow,) = recorder.trace_context(trace["id"]).slow_times
         live, spool = recorder.run_stalls(run.run_id), recorder.session()["file"]
         recorder.store.rewrite()
-        assert len(live["stalls"]) == NEWEST + COSTLIEST + 1 and recorder.run_stalls(run.run_id) == live
+        assert len(live["stalls"]) == MAX_NEWEST + MAX_COSTLIEST + 1 and recorder.run_stalls(run.run_id) == live
     reopened = open_session(spool)
     assert reopened.run_stalls(1) == live and reopened.trace_context(trace["id"]).slow_times == [slow]
 
@@ -169,7 +169,7 @@ def test_ten_thousand_take_bounded_memory_and_disk_and_are_all_counted(tmp_path:
         for first in range(0, 10_000, 1000):
             put(recorder, *(a_save(run, first + number) for number in range(1000)))
         stalls = recorder.run_stalls(run.run_id)
-        assert stalls["count"] == 10_001 and len(stalls["stalls"]) == NEWEST + COSTLIEST
+        assert stalls["count"] == 10_001 and len(stalls["stalls"]) == MAX_NEWEST + MAX_COSTLIEST
         assert stalls["stalls"][0]["duration_s"] == pytest.approx(8.998) and stalls["stalls"][-1]["step"] == 9999
         assert recorder.store.spool.superfluous_records >= 9000 and recorder.stall(stalls["stalls"][0]["id"])["stacks"]["frames"]
         recorder.store.rewrite()

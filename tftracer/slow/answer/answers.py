@@ -14,7 +14,7 @@ NEVER_SAMPLED = "The time between the steps was not sampled, so that there are n
 
 
 def all_stalls(log: SlowLog, traces: Mapping[int, Traces], steps_of: Callable[[int], int]) -> contract.StallList:
-    """The slow steps of all runs. ``traces``: run -> its traces."""
+    """Return the slow steps of all runs. ``traces``: run -> its traces."""
     stalls = [stall for run_id, of_run in traces.items() for stall in stalls_of(log, run_id, of_run)]
     return {
         "stalls": sorted(stalls, key=lambda stall: stall["started_at"]),
@@ -32,7 +32,7 @@ def gaps(log: SlowLog, run_id: int, sampling: bool) -> contract.GapProfile:
 
 
 def slow_steps(log: SlowLog, run_id: int, steps: int, traces: Traces) -> contract.SlowSteps:
-    """What a run's record says of its slow steps."""
+    """Return a run's slow steps in short, for its record."""
     profile = log.gaps.get(run_id)
     text, trace_id = headline(log, run_id, steps, traces)
     return {
@@ -47,7 +47,7 @@ def slow_steps(log: SlowLog, run_id: int, steps: int, traces: Traces) -> contrac
 
 
 def stalls_of(log: SlowLog, run_id: int, traces: Traces) -> list[contract.Stall]:
-    """A run's slow steps with their traces and periods, as known now. Oldest first."""
+    """Return a run's slow steps with their current traces and periods, the oldest first."""
     periods = log.periods_of(run_id)
     return [
         {

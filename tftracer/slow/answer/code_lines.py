@@ -1,4 +1,4 @@
-"""Sampled stacks as lines with their shares, and as a tree for a flame graph. Pure."""
+"""Converts sampled stacks to lines with their shares, and to a tree for a flame graph. Pure."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from pathlib import PurePosixPath
 from tftracer.contract.stalls import CodeKind, CodeLine, StackFrame, StallStacks
 from tftracer.slow.recorded import FoldedStack, Frame
 
-#: Lines of a list, nodes of a tree; the rest is counted.
+#: Lines of a list, nodes of a tree. Samples without room in the tree are only counted.
 MAX_LINES, MAX_NODES = 30, 4000
 #: What precedes a library's own path.
 _ROOTS = ("/site-packages/", "/dist-packages/")
 
 
 def code_lines(stacks: Sequence[FoldedStack], whole_s: float | None = None) -> list[CodeLine]:
-    """The script's nearest line of each stack, a hook's or callback's lines together, by their share of ``whole_s`` seconds.
+    """Return the innermost line of the script in each stack, by descending share of ``whole_s`` seconds.
 
-    ``whole_s``: by default the sum of the stacks.
+    The lines of a hook or callback are one. ``whole_s``: by default the sum of the stacks.
     """
     whole = whole_s or sum(stack.seconds for stack in stacks)
     groups: dict[tuple[str, str, int], list[tuple[FoldedStack, int]]] = {}
@@ -30,13 +30,13 @@ def code_lines(stacks: Sequence[FoldedStack], whole_s: float | None = None) -> l
 
 
 def _nearest(frames: tuple[Frame, ...]) -> int:
-    """The innermost frame of the script's, of a hook or of a callback; the innermost of all where there is none."""
+    """Return the position of the innermost frame of the script, a hook or a callback; of the innermost frame if there is none."""
     own = [position for position, frame in enumerate(frames) if frame.owner or not frame.is_library]
     return own[-1] if own else len(frames) - 1
 
 
 def _key(frame: Frame) -> tuple[str, str, int]:
-    """The key of a line in the list: all lines of a hook's or callback's class are one."""
+    """Return the key of a line in the list: all lines of a hook's or callback's class have the same."""
     return (frame.owner, "", 0) if frame.owner else ("", frame.file, frame.line)
 
 
@@ -89,7 +89,7 @@ class _Tree:
         self._nodes: dict[tuple[int, int], int] = {}
 
     def add(self, stack: FoldedStack) -> None:
-        """Its samples count as left out where there is no room for it."""
+        """Add a stack. Without room for it, its samples count as left out."""
         if len(self.stacks["parent"]) + len(stack.frames) + 1 > MAX_NODES:
             self.stacks["samples_left_out"] += stack.samples
             return

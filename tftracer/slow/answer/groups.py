@@ -1,4 +1,4 @@
-"""A run's slow steps in groups, by what they cost over the whole run. Pure."""
+"""Groups a run's slow steps, by their cost over the whole run. Pure."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from tftracer.slow.record.log import SlowLog
 #: Lines of a function, or places in several, that a group names.
 MAX_PLACES = 3
 #: A further cause of the same code is named if it has at least this share of the cost.
-NAMED = 0.2
-#: A period of unknown cause is told if this share of its slow steps is.
-MOST = 0.5
-#: Slow steps of unknown cause so soon after those of a known one follow from these: caches are cold.
+MIN_COST_SHARE = 0.2
+#: A period of unknown cause is listed if at least this share of its slow steps has no known cause.
+MIN_UNKNOWN_SHARE = 0.5
+#: Slow steps of unknown cause within this many steps after those of a known one are a consequence of these: caches are cold.
 SOON = 3
-#: Causes of which a trace tells no more.
-TOLD: tuple[StallCause, ...] = ("machine", "gc", "lock", "stopped")
-#: Slow steps without a period have ended when none came for so many mean distances, and for this share of the run.
+#: Causes that a trace does not explain further.
+NO_TRACE_NEEDED: tuple[StallCause, ...] = ("machine", "gc", "lock", "stopped")
+#: Slow steps without a period have ended when none came for this number of mean distances, and for this share of the run.
 DISTANCES, LONG = 10, 0.5
 
 #: Step -> id of its trace, of one run.
@@ -42,7 +42,7 @@ NO_TRACES: Traces = {}
 class _Ranked(NamedTuple):
     kind: SlowKind
     causes: list[StallCause]  # the costliest first
-    periods: list[Period]  # the kind's; a period of unknown cause has a group of its own
+    periods: list[Period]  # of the kind; a period of unknown cause has a separate group
     ended: bool
 
     @property
@@ -64,9 +64,9 @@ class _Ranked(NamedTuple):
         return texts.group_text(self.causes, self.kind["place"], rhythms, self.kind["times"], regular)
 
     def group(self, stalls: Sequence[Stall], traces: Traces) -> SlowGroup:
-        kind, is_part = self.kind, bool(self.periods) and self.kind["cause"] in APART  # a part of all that is not known
+        kind, is_part = self.kind, bool(self.periods) and self.kind["cause"] in APART  # of all of unknown cause
         costliest = sorted(stalls, key=lambda stall: (-lost_s(stall), stall["id"]))
-        goes_on = {period["every"] for period in self.periods if period["next_step"] is not None}  # perhaps a step off since
+        goes_on = {period["every"] for period in self.periods if period["next_step"] is not None}  # perhaps a step off now
         return {
             "run_id": kind["run_id"],
             "cause": kind["cause"],
@@ -93,8 +93,8 @@ class _Ranked(NamedTuple):
 
     @property
     def needs_trace(self) -> bool:
-        """Whether a trace of one of them tells more."""
-        return not self.kind["place"] and self.kind["cause"] not in TOLD
+        """Whether a trace of one of them would explain more."""
+        return not self.kind["place"] and self.kind["cause"] not in NO_TRACE_NEEDED
 
     def _newest_trace(self, stalls: Sequence[Stall], traces: Traces) -> int | None:
         if not self.needs_trace:
@@ -111,32 +111,32 @@ def _in_words(period: Period) -> GroupPeriod:
 
 
 def groups(log: SlowLog, run_id: int, steps: int, traces: Traces = NO_TRACES) -> list[SlowGroup]:
-    """The costliest groups first; then those that have ended, those of unknown cause, and those of the machine.
+    """Return the groups of a run: the costliest first, then those that have ended, of unknown cause, and of the machine.
 
-    ``steps``: how many the run has had.
+    ``steps``: the number of the run's steps.
     """
     return _grouped(log, run_id, list(_ranked(log, run_id, steps)), traces)
 
 
 def _grouped(log: SlowLog, run_id: int, all_ranked: Sequence[_Ranked], traces: Traces) -> list[SlowGroup]:
-    left: dict[KindKey, list[Stall]] = {}
+    remaining: dict[KindKey, list[Stall]] = {}
     collecting, periods = log.kinds.collecting(run_id), log.periods_of(run_id)
     for stall in (state.message for state in log.of_run(run_id)):
-        left.setdefault(group_key(of_known_period(stall, periods) or stall, collecting), []).append(stall)
+        remaining.setdefault(group_key(of_known_period(stall, periods) or stall, collecting), []).append(stall)
     listed = []
     # Groups with a period take their slow steps first; the group without one gets the rest.
     for ranked in sorted(all_ranked, key=lambda each: (not each.periods, each.rank)):
         key = group_key(ranked.kind, collecting)
-        own = left.get(key, [])
+        own = remaining.get(key, [])
         if ranked.periods and ranked.kind["cause"] in APART:
             own = [stall for stall in own if may_be_of(stall, ranked.periods[0])]
-        left[key] = [stall for stall in left.get(key, []) if stall not in own]
+        remaining[key] = [stall for stall in remaining.get(key, []) if stall not in own]
         listed.append((ranked.rank, ranked.group(own, traces)))
     return [group for _, group in sorted(listed, key=lambda each: each[0])]
 
 
 def all_groups(log: SlowLog, traces: Mapping[int, Traces], steps_of: Callable[[int], int]) -> list[SlowGroup]:
-    """The groups of all runs, run by run; the run that lost the most time comes first. ``traces``: run -> its traces."""
+    """Return the groups of all runs, run by run, the run with the most lost time first. ``traces``: run -> its traces."""
     of_runs = [groups(log, run_id, steps_of(run_id), of_run) for run_id, of_run in traces.items()]
     return [group for of_run in sorted(of_runs, key=lambda each: -_lost(each)) for group in of_run]
 
@@ -146,7 +146,7 @@ def _lost(of_run: Sequence[SlowGroup]) -> float:
 
 
 def headline(log: SlowLog, run_id: int, steps: int, traces: Traces) -> tuple[str, int | None]:
-    """The text of the first group, "" without any, and the newest trace that tells more of it."""
+    """Return the text of the first group, or "", and the newest trace that explains more."""
     all_ranked = list(_ranked(log, run_id, steps))
     first = min(all_ranked, key=lambda each: each.rank, default=None)
     if first is None:
@@ -155,19 +155,19 @@ def headline(log: SlowLog, run_id: int, steps: int, traces: Traces) -> tuple[str
 
 
 def trace_of(stall: Stall, traces: Traces) -> int | None:
-    """A trace shows what a step does inside: it tells nothing of the time before it."""
+    """Return the trace of a slow step; None for the time before a step, which a trace does not show."""
     return traces.get(stall["step"]) if stall["step"] is not None and stall["where"] == "inside" else None
 
 
 def is_one_of(stall: Stall, period: Period) -> bool:
-    """Whether a slow step is one of a period's: on time, and of its kind, as far as both are known."""
+    """Whether a slow step belongs to a period: it comes at its steps, and is of its kind as far as both are known."""
     return may_be_of(stall, period) and (stall["cause"] in APART or group_key(stall) == group_key(period))
 
 
 def _ranked(log: SlowLog, run_id: int, steps: int) -> Iterator[_Ranked]:
     of_key: dict[KindKey, list[Period]] = {}
-    collecting, every = log.kinds.collecting(run_id), log.periods_of(run_id)
-    for period in every:
+    collecting, all_periods = log.kinds.collecting(run_id), log.periods_of(run_id)
+    for period in all_periods:
         of_key.setdefault(group_key(period, collecting), []).append(period)
     kinds: dict[KindKey, list[SlowKind]] = {}
     for kind in sorted(log.kinds.of_run(run_id), key=lambda each: -each["lost_s"]):
@@ -180,11 +180,11 @@ def _ranked(log: SlowLog, run_id: int, steps: int) -> Iterator[_Ranked]:
             yield _Ranked(kind, causes, periods, _is_over(kind, periods, steps))
             continue
         for period in periods:
-            if period["next_step"] is None or any(_follows(period, each) for each in every):
-                continue  # chance makes periods of unknown cause, too; those end
+            if period["next_step"] is None or any(_follows(period, each) for each in all_periods):
+                continue  # periods of unknown cause may be chance; those end
             part = _of_period(kind, period)
-            if not part["times"] or part["times"] < MOST * period["times"]:
-                continue  # most of its slow steps are of known kinds, or of the periods before it
+            if not part["times"] or part["times"] < MIN_UNKNOWN_SHARE * period["times"]:
+                continue  # most of its slow steps belong to known kinds or to earlier periods
             kind = {
                 **kind,
                 "times": max(0, kind["times"] - part["times"]),
@@ -197,27 +197,27 @@ def _ranked(log: SlowLog, run_id: int, steps: int) -> Iterator[_Ranked]:
 
 
 def _are_at_same_steps(one: Period, other: Period) -> bool:
-    """Whether two periods of one length have the same steps, or one of them went on at others: what ended is no second one."""
+    """Whether two periods of one length have the same steps. An ended one counts as the same: it continued at other steps."""
     off = (one["last_call"] - other["last_call"]) % one["every"]
     both_stand = one["next_step"] is not None and other["next_step"] is not None
     return not both_stand or min(off, one["every"] - off) <= one["tolerance"] + other["tolerance"]
 
 
 def _share(period: Period) -> float:
-    """How many of a period's steps were slow, 0..1; 1 where it is not known."""
+    """Return the share of a period's steps that were slow, 0..1; 1 if not known."""
     teeth = 1 + (period["last_step"] - period["first_step"]) // period["every"] if period["first_step"] else 1
     return min(1.0, (period["times"] or teeth) / max(1, teeth))
 
 
 def _costs(alike: Sequence[SlowKind], cause: StallCause) -> bool:
-    """Whether a cause took a good part of what kinds cost together."""
+    """Whether a cause has a large share of the cost of all these kinds."""
     return sum(kind["lost_s"] for kind in alike if kind["cause"] == cause) >= max(
-        1e-9, NAMED * sum(kind["lost_s"] for kind in alike)
+        1e-9, MIN_COST_SHARE * sum(kind["lost_s"] for kind in alike)
     )
 
 
 def _together(one: SlowKind, other: SlowKind) -> SlowKind:
-    """``one``: the costlier of the two."""
+    """Return the sum of two kinds. ``one``: the costlier one."""
     first = [kind["first_step"] for kind in (one, other) if kind["first_step"] is not None]
     last = [kind["last_step"] for kind in (one, other) if kind["last_step"] is not None]
     return {
@@ -234,9 +234,10 @@ def _together(one: SlowKind, other: SlowKind) -> SlowKind:
 
 
 def _common_place(alike: Sequence[SlowKind]) -> str:
-    """The lines, the costliest first; a line that was not seen may be one of them. "" where there are too many places.
+    """Return the common place with its lines, the costliest first; a step without a known line may be at one of them. "" if there
+    are too many places.
 
-    Of a lock the thread that held it, without lines.
+    For a lock it is the thread that held it, without lines.
     """
     places = list(dict.fromkeys(kind["place"] for kind in alike if kind["place"]))
     if len(places) > 1 and alike[0]["cause"] == "lock":
@@ -253,7 +254,7 @@ def _common_place(alike: Sequence[SlowKind]) -> str:
 
 
 def _of_period(kind: SlowKind, period: Period) -> SlowKind:
-    """The sums of a period of unknown cause, estimated from its median and the usual time of its kind."""
+    """Return the sums of a period of unknown cause, estimated from its median and the usual time of its kind."""
     usual = (kind["duration_s"] - kind["lost_s"]) / max(kind["times"], 1)
     times = min(period["times"], kind["times"])  # its other slow steps belong to known kinds
     return {
@@ -270,7 +271,7 @@ def _of_period(kind: SlowKind, period: Period) -> SlowKind:
 
 
 def _follows(period: Period, known: Period) -> bool:
-    """Whether slow steps of unknown cause come soon after those of a known one."""
+    """Whether the slow steps of a period come soon after those of one with a known cause."""
     after = (period["last_call"] - known["last_call"]) % known["every"]
     return known["cause"] not in APART and period["every"] == known["every"] and after <= SOON + known["tolerance"]
 

@@ -1,4 +1,4 @@
-"""Turns the watch's records into the page's messages. Pure: ``offset`` converts perf_counter seconds to epoch seconds."""
+"""Converts the watch's records to the page's messages. Pure: ``offset`` converts perf_counter seconds to epoch seconds."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from tftracer.slow.cause.stacks import is_in_phase
 from tftracer.slow.recorded import GapProfile, GcPause, HostChange, HostSample, Period, Stall
 from tftracer.trace.units import duration, percent
 
-#: Garbage collections shorter than this are no mark on the history.
-MARKED_GC_S = 0.005
-#: Shares of a second from which on the host's trouble is a mark.
+#: Shorter garbage collections have no mark in the history.
+MIN_GC_S = 0.005
+#: Shares of a second from which on the host's trouble has a mark.
 STARVED_SHARE, PRESSURE_SHARE, STEAL_SHARE = 0.2, 0.3, 0.1
 FAULTS_PER_S = 200
 #: The first words of the mark for a second in which the training's thread waited for a CPU.
@@ -23,13 +23,13 @@ CHECKPOINT = "Checkpoint"
 
 
 class SlowMark(NamedTuple):
-    """A mark without its step, which depends on the run whose history is shown."""
+    """A mark in a run's history, without its step, which depends on the run that is shown."""
 
     kind: contract.MarkKind
     at: float
     duration_s: float | None
     text: str
-    share: float | None = None  # of its time that the trouble lasted; None: not known
+    share: float | None = None  # share of the time in which the trouble lasted; None: not known
 
     @property
     def sentence(self) -> str:
@@ -45,7 +45,7 @@ def where(inside: bool) -> contract.Place:
 
 
 def stall_message(number: int, stall: Stall, offset: float) -> contract.Stall:
-    """The page's message. Its trace and its period are filled in when the page asks for it."""
+    """Return the page's message. Its trace and period are filled in when the page requests it."""
     return {
         "id": number,
         "run_id": stall.run.run_id,
@@ -120,7 +120,7 @@ NO_LINES = "Of what made no step slow, no line was seen: no sample of the stacks
 
 
 def no_gaps(run_id: int, state: contract.GapState, why: str) -> contract.GapProfile:
-    """Of a run whose gaps were not sampled."""
+    """Return the message of a run whose gaps were not sampled."""
     return {
         "run_id": run_id,
         "state": state,
@@ -140,16 +140,16 @@ def no_gaps(run_id: int, state: contract.GapState, why: str) -> contract.GapProf
 
 def gc_mark(pause: GcPause, offset: float) -> SlowMark | None:
     seconds = (pause.end_ns - pause.start_ns) / 1e9
-    if seconds < MARKED_GC_S:
+    if seconds < MIN_GC_S:
         return None
     text = f"Garbage collection of generation {pause.generation}, {duration(seconds * 1e9)}"
     return SlowMark("gc", pause.start_ns / 1e9 + offset, seconds, text)
 
 
 def checkpoint_mark(stall: contract.Stall) -> SlowMark | None:
-    """A slow step in which a checkpoint was saved or restored: by its clock, or a hook's or callback's, as far as its name tells.
+    """Return the mark of a slow step that saved or restored a checkpoint: by its clock, or the name of a hook or callback.
 
-    Lines of the script that it called stand for it in the list of lines.
+    In the list of lines the script's lines that it called take its place.
     """
     owners = [stall["place"].partition(" (")[0], *(line["owner"] for line in stall["lines"])]
     owner = CHECKPOINT if stall["cause"] == "checkpoint" else next((owner for owner in owners if CHECKPOINT in owner), "")
@@ -159,7 +159,7 @@ def checkpoint_mark(stall: contract.Stall) -> SlowMark | None:
 
 
 def host_mark(sample: HostSample, offset: float) -> SlowMark | None:
-    """The mark of a second in which the machine held up the training; None for any other."""
+    """Return the mark of a second in which the machine delayed the training; None for any other."""
     trouble, share = host_trouble(sample.change)
     if not trouble:
         return None
@@ -167,15 +167,15 @@ def host_mark(sample: HostSample, offset: float) -> SlowMark | None:
 
 
 def host_trouble(change: HostChange) -> tuple[str, float | None]:
-    """The machine's trouble in words, "" if there is none, and its share of the time, where it has one. The training thread's own
-    trouble comes first."""
+    """Return the machine's trouble in words, or "", and its share of the time, if it has one. That of the training's thread comes
+    first."""
     whole = max(change.seconds, 1e-9)
-    for seconds, least, words in (
+    for seconds, min_share, words in (
         (change.run_queue_s, STARVED_SHARE, STARVED),
         (change.memory_pressure_s, PRESSURE_SHARE, "Processes waited for memory"),
         (change.io_pressure_s, PRESSURE_SHARE, "Processes waited for a disk"),
     ):
-        if seconds is not None and seconds >= least * whole:
+        if seconds is not None and seconds >= min_share * whole:
             return words, min(seconds / whole, 1.0)
     if change.steal_s is not None and change.cpus and change.steal_s >= STEAL_SHARE * whole * change.cpus:
         return f"The hypervisor took {percent(change.steal_s / whole / change.cpus)} of the CPUs' time", None

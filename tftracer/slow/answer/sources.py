@@ -1,8 +1,7 @@
-"""The text of the lines in a stack, for the owner of a live session alone.
+"""Reads the source text of the lines in a stack, only for the owner of a live session.
 
-Read when somebody looks at the stack, from the files that this process itself ran: never from a path in a session that was
-loaded, and never written to the session's file. A file that has changed since the session began shows no text, for its lines may
-have moved.
+The text is read when somebody opens the stack, from the files that this process itself ran: never from a path in a loaded
+session, and never written to its file. A file that has changed since the session began has no text: its lines may have moved.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ MAX_TEXT = 300  # of a line
 
 
 def with_sources(stacks: StallStacks, since: float) -> StallStacks:
-    """``since``: epoch seconds; files written later have no text."""
+    """Add the source text to each frame. ``since``: epoch seconds; files written later have no text."""
     files: dict[str, list[str]] = {}
     for frame in stacks["frames"]:
         path = frame["file"]

@@ -1,4 +1,4 @@
-"""A run's slow steps and the time between its steps, for ``tftracer FILE --summary``."""
+"""Summarises a run's slow steps and the time between its steps for ``tftracer FILE --summary``."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tftracer.slow.record.log import by_cost
 from tftracer.trace.summary import WIDTH, shortened
 from tftracer.trace.units import counted, duration, percent
 
-#: How many of the longest slow steps the text shows, and the JSON lists.
-SHOWN, LISTED = 5, 100
-#: How many groups the text shows.
-GROUPS = 8
+#: The longest slow steps in the text, and in the JSON.
+MAX_STALLS, MAX_JSON_STALLS = 5, 100
+#: Groups in the text.
+MAX_GROUPS = 8
 
 
 def slow_steps(run: Run, slow: StallList, gaps: GapProfile) -> dict[str, Any]:
-    """JSON-serializable: how many slow steps, their groups, the periods, the longest ones, the lines between steps.
+    """Return the number of a run's slow steps, their groups, periods, the longest ones, and the lines between steps, for JSON.
 
     ``slow``: of all runs.
     """
@@ -29,13 +29,13 @@ def slow_steps(run: Run, slow: StallList, gaps: GapProfile) -> dict[str, Any]:
         "count": run["slow_steps"]["count"],
         "groups": [group for group in slow["groups"] if group["run_id"] == run["id"]],
         "periods": by_cost(period for period in slow["periods"] if period["run_id"] == run["id"]),
-        "longest": sorted(stalls, key=lambda stall: (-stall["duration_s"], stall["id"]))[:LISTED],
+        "longest": sorted(stalls, key=lambda stall: (-stall["duration_s"], stall["id"]))[:MAX_JSON_STALLS],
         "between_steps": gaps if gaps["state"] == "ready" else None,
     }
 
 
 def render(run: dict[str, Any], recomputed: Mapping[int, str]) -> str:
-    """Of a run with its ``slow_steps``; "" where there is nothing to say. ``recomputed``: trace -> its headline as it is now."""
+    """Return the text of a run with its ``slow_steps``; "" without any. ``recomputed``: trace -> its current headline."""
     slow = run["slow_steps"]
     if not slow["count"] and not slow["between_steps"]:
         return ""
@@ -46,18 +46,18 @@ def render(run: dict[str, Any], recomputed: Mapping[int, str]) -> str:
 
 
 def _lines(slow: dict[str, Any], headlines: Mapping[int, tuple[int | None, str]]) -> Iterator[str]:
-    for group in slow["groups"][:GROUPS]:
+    for group in slow["groups"][:MAX_GROUPS]:
         yield _filled(_group(group))
         step, headline = headlines.get(group["trace_id"], (None, ""))
         if step and headline:
             yield _filled(trace_text(group["trace_id"], step, headline), "    ")
-    if left := slow["groups"][GROUPS:]:
-        times, lost = sum(group["times"] for group in left), sum(group["lost_s"] for group in left)
-        yield _filled(f"{counted(len(left), 'further group')}: {times:,} times, {duration(lost * 1e9)} more than usual in all.")
+    if rest := slow["groups"][MAX_GROUPS:]:
+        times, lost = sum(group["times"] for group in rest), sum(group["lost_s"] for group in rest)
+        yield _filled(f"{counted(len(rest), 'further group')}: {times:,} times, {duration(lost * 1e9)} more than usual in all.")
     listed = {
         number for group in slow["groups"] if group["times"] == 1 or group["cause"] == "machine" for number in group["stalls"]
     }
-    for stall in [stall for stall in slow["longest"] if stall["id"] not in listed][:SHOWN]:
+    for stall in [stall for stall in slow["longest"] if stall["id"] not in listed][:MAX_STALLS]:
         yield _filled(_stall(stall), "    ")
     gaps = slow["between_steps"]
     if gaps:

@@ -1,4 +1,4 @@
-"""Lines of code, slow steps and periods in words: for the page, the summary and the verdict alike. Pure."""
+"""Describes lines of code, slow steps and periods in words, for the page, the summary and the verdict. Pure."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from tftracer.slow.record.kinds import OF_CODE, OWNED
 from tftracer.slow.recorded import EPOCH_TURN, FIRST_CALL, Cause, HostChange, Period, Stall
 from tftracer.trace.units import byte_size, duration, percent
 
-#: Evidence is named from this share of the measured time, and from so many bytes on.
-NAMED_SHARE = 0.05
-NAMED_BYTES = 1 << 20
-#: Bytes are counted once a second. They count as a slow step's if it took this share of that second.
+#: Evidence is mentioned from this share of the measured time, and from this number of bytes on.
+MIN_SHARE = 0.05
+MIN_BYTES = 1 << 20
+#: Bytes are counted once a second. They belong to a slow step if it took this share of that second.
 OF_IT = 0.75
 #: A part is the cause from this share of the excess on.
 HALF = 0.5
 #: Slow steps are called regular if this share of them is in periods.
 MOSTLY = 0.8
-#: Other code is named if it took this share of a slow step, and so many seconds: a single sample proves nothing.
+#: Other code is mentioned if it took this share of a slow step, and this many seconds: a single sample proves nothing.
 ELSEWHERE, ELSEWHERE_S = 0.4, 0.5
-#: Causes of code: all that its thread did there counts, whether it ran or waited.
+#: Causes that are code: all time of the thread there counts, whether it ran or waited.
 OWN = (*OF_CODE, *OWNED)
 NOWHERE = "; where is not known"
 
@@ -37,19 +37,19 @@ def ordinal(number: int) -> str:
 
 
 def step_text(step: int | None, call: int | None) -> str:
-    """ "step 97"; where other signatures of its function have steps, too: "step 26 (call 2,211 of all signatures)"."""
+    """Return "step 97"; if other signatures of its function have steps, too, "step 26 (call 2,211 of all signatures)"."""
     if step is None:
         return "a step"
     return f"step {step:,}" + (f" (call {call:,} of all signatures)" if call and call != step else "")
 
 
 def trace_text(trace_id: int, step: int | None, headline: str) -> str:
-    """What the trace of a slow step says first."""
+    """Return the first sentence of the trace of a slow step."""
     return f"Trace {trace_id}, of {step_text(step, None)}, says: {headline}"
 
 
 def next_text(period: contract.Period) -> str:
-    """Where the next of a period is expected; its distances are those of calls of all signatures."""
+    """Return where a period's next slow step is expected; its distances count calls of all signatures."""
     if period["next_step"] is None:
         return ""
     if period["last_call"] in (0, period["last_step"]):
@@ -69,13 +69,13 @@ def line_text(line: CodeLine) -> str:
     return code_text(line["file"], line["line"], line["function"], line["owner"])
 
 
-def lines_text(lines: list[CodeLine], most: int = 3) -> str:
-    """The first few, with their shares: "load() (train.py:31) 62%, CheckpointSaverHook (...) 20%"."""
-    return ", ".join(f"{line_text(line)} {percent(line['share'])}" for line in lines[:most])
+def lines_text(lines: list[CodeLine], limit: int = 3) -> str:
+    """Return the first lines with their shares: "load() (train.py:31) 62%, CheckpointSaverHook (...) 20%"."""
+    return ", ".join(f"{line_text(line)} {percent(line['share'])}" for line in lines[:limit])
 
 
 def place_of(cause: Cause) -> str:
-    """The code that made a step slow: a line, another thread or another run; "" if it is not known."""
+    """Return the code that made a step slow: a line, another thread or another run; "" if not known."""
     frame = cause.frame
     if cause.name == EPOCH_TURN:
         return cause.name
@@ -89,19 +89,19 @@ def place_of(cause: Cause) -> str:
 
 
 def cause_text(stall: Stall) -> str:
-    """What made the step slow, in a sentence without a full stop. Seconds are those of the part that the cause is."""
+    """Return the cause of a slow step as a sentence without a full stop. Seconds are those of the part that is the cause."""
     return _cause(stall) + (_elsewhere(stall) if stall.cause.kind in OWN else "")
 
 
 def _elsewhere(stall: Stall) -> str:
-    """What else its thread did for long: "; 40% of the time was at save() (train.py:12)"."""
+    """Return other code that the thread ran for long: "; 40% of the time was at save() (train.py:12)"."""
     frame = stall.cause.frame
     if frame is None:
         return ""
     whole = sum(stack.seconds for stack in stall.stacks)
     here = frame.file, frame.function
-    others = [stack for stack in stall.stacks if here not in ((each.file, each.function) for each in stack.frames)]
-    lines = code_lines([below_loop(stack, (FIT,)) for stack in others], whole)  # no sample is without the line that calls fit
+    elsewhere = [stack for stack in stall.stacks if here not in ((each.file, each.function) for each in stack.frames)]
+    lines = code_lines([below_loop(stack, (FIT,)) for stack in elsewhere], whole)  # each sample has the line that calls fit
     if not lines or lines[0]["kind"] == "library" or lines[0]["share"] < max(ELSEWHERE, ELSEWHERE_S / whole):
         return ""
     return f"; {percent(lines[0]['share'])} of the time was at {line_text(lines[0])}"
@@ -147,18 +147,18 @@ def _cause(stall: Stall) -> str:
 
 
 def _seconds(stall: Stall) -> float | None:
-    """The seconds of the part that is the cause; None if not measured, or less than half of the excess."""
+    """Return the seconds of the part that is the cause; None if not measured, or less than half of the excess."""
     kind = "no_cpu" if stall.cause.kind == "machine" else stall.cause.kind
     seconds = sum(part.seconds for part in stall.parts if part.kind == kind)
     return seconds if seconds >= HALF * ((stall.end_ns - stall.start_ns) * 1e-9 - stall.expected_s) else None
 
 
 def without_cpu(stall: Stall) -> WithoutCpu:
-    """Whose threads had no CPU, where that is the cause: the step's own where that was measured."""
+    """Return whose threads had no CPU, if that is the cause: the step's own one if that was measured."""
     if stall.cause.kind != "machine":
         return ""
-    is_others = not _seconds(stall) and any(part.kind == "tensorflow" for part in stall.parts)
-    return "any" if is_others else "own"
+    is_any = not _seconds(stall) and any(part.kind == "tensorflow" for part in stall.parts)
+    return "any" if is_any else "own"
 
 
 def _no_cpu_for_tensorflow(stall: Stall) -> str:
@@ -167,7 +167,7 @@ def _no_cpu_for_tensorflow(stall: Stall) -> str:
 
 
 def _retraced(stall: Stall, at: str) -> str:
-    """The step's own function, or another that was called before it: then its name is in front."""
+    """Describe the retracing of the step's own function, or of another that was called before it: then its name comes first."""
     title, colon, change = stall.cause.name.rpartition(": ")  # a title may have a colon
     who, what = (title, change) if colon and not stall.inside else (stall.run.title, stall.cause.name)
     return f"{who} was traced{'' if what == FIRST_CALL else ' anew'}{': ' if what else ''}{what}" + (
@@ -188,7 +188,7 @@ def _line_of(cause: Cause) -> str:
 
 
 def _below(stall: Stall) -> str:
-    """What ran below the cause's line most of the time: ", in sort (numpy/_core/fromnumeric.py)"."""
+    """Return the code that ran most of the time below the cause's line: ", in sort (numpy/_core/fromnumeric.py)"."""
     frame = stall.cause.frame
     lines = code_lines(stall.stacks) if frame else []
     called = next((line["calls"] for line in lines if frame and (line["file"], line["line"]) == (frame.file, frame.line)), "")
@@ -210,9 +210,9 @@ class Rhythm(NamedTuple):
 
 
 def group_text(causes: Sequence[StallCause], place: str, every: Mapping[int, Rhythm], times: int, regular: int | None) -> str:
-    """ "Every 97th step: waiting at load() (train.py:31)"; without a period "Waiting at load() (train.py:31)".
+    """Return "Every 97th step: waiting at load() (train.py:31)"; without a period "Waiting at load() (train.py:31)".
 
-    ``every``: by the length of a period. ``regular``: how many of so many ``times`` were in the periods; None: not known.
+    ``every``: by the length of a period. ``regular``: how many of the ``times`` were in the periods; None: not known.
     """
     at = f" at {place}" if place else ""
     words: dict[StallCause, str] = {
@@ -253,7 +253,7 @@ def group_text(causes: Sequence[StallCause], place: str, every: Mapping[int, Rhy
 
 
 def evidence(stall: Stall) -> list[str]:
-    """What was measured, a sentence each. The parts of its time, where they are known, say the rest."""
+    """Return the measurements, a sentence each, without those that the parts of the step's time show."""
     sentences = list(_host_evidence(stall.host, bool(stall.parts))) if stall.host else []
     if stall.host and _is_of(stall, stall.host):
         sentences += _disk_evidence(stall.host)
@@ -262,14 +262,14 @@ def evidence(stall: Stall) -> list[str]:
     if stall.cause.share is not None and stall.cause.kind != "unknown":
         who = "What its thread did outside of TensorFlow" if stall.cause.kind in OWN else "The cause"
         without_s = sum(part.seconds for part in stall.parts if part.kind == "no_cpu") if stall.cause.kind in OWN else 0.0
-        if without_s >= NAMED_SHARE * (stall.end_ns - stall.start_ns) * 1e-9:
+        if without_s >= MIN_SHARE * (stall.end_ns - stall.start_ns) * 1e-9:
             who += f", with the {duration(without_s * 1e9)} in which it had no CPU,"
         sentences.insert(0, f"{who} explains {percent(stall.cause.share)} of what was more than usual.")
     return sentences
 
 
 def _host_evidence(host: HostChange, has_parts: bool) -> Iterator[str]:
-    """``has_parts``: these tell what its thread did."""
+    """Yield the host's part of the evidence. ``has_parts``: the parts show what the thread did."""
     whole = max(host.seconds, 1e-9)
     if host.on_cpu_s is not None and not has_parts:
         yield f"Its thread ran for {percent(min(host.on_cpu_s / whole, 1.0))} of the time that was measured."
@@ -279,12 +279,12 @@ def _host_evidence(host: HostChange, has_parts: bool) -> Iterator[str]:
         (host.io_pressure_s, "Some process on the machine waited for a disk for"),
         (host.memory_pressure_s, "Some process on the machine waited for memory to be freed for"),
     ):
-        if seconds is not None and seconds >= NAMED_SHARE * whole:
+        if seconds is not None and seconds >= MIN_SHARE * whole:
             yield f"{words} {percent(min(seconds / whole, 1.0))} of it."
     others = host.others_share or 0.0
-    if host.cpus and others >= NAMED_SHARE:
+    if host.cpus and others >= MIN_SHARE:
         yield f"Other processes used {others * host.cpus:.1f} of the machine's {host.cpus} CPUs."
-    if host.steal_s is not None and host.cpus and host.steal_s >= NAMED_SHARE * whole * host.cpus:
+    if host.steal_s is not None and host.cpus and host.steal_s >= MIN_SHARE * whole * host.cpus:
         yield f"The hypervisor took {percent(host.steal_s / whole / host.cpus)} of the CPUs' time."
     if host.major_faults:
         yield f"{host.major_faults:,} of its memory pages had to come from a disk."
@@ -297,12 +297,12 @@ def _is_of(stall: Stall, host: HostChange) -> bool:
 
 def _disk_evidence(host: HostChange) -> Iterator[str]:
     for size, words in ((host.read_bytes, "read {} from disks"), (host.written_bytes, "wrote {} to disks")):
-        if size is not None and size >= NAMED_BYTES:
+        if size is not None and size >= MIN_BYTES:
             yield f"This process {words.format(byte_size(size))}."
 
 
 def period_text(period: Period) -> str:
-    """ "Every 97th step: 310 ms before the step, CheckpointSaverHook (basic_session_run_hooks.py:620)"."""
+    """Return "Every 97th step: 310 ms before the step, CheckpointSaverHook (basic_session_run_hooks.py:620)"."""
     place = "inside the step" if period.inside else "before the step"
     cause = period.cause
     words = {"gc": "garbage collection", "machine": "no CPU", "disk": "a disk", "retrace": "traced anew", "stopped": "stopped"}

@@ -1,1 +1,1 @@
-"""Slow steps on their way to the session's file and back."""
+"""The records of slow steps, and their writing to and reading from the session's file."""

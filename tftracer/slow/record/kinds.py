@@ -1,4 +1,4 @@
-"""All slow steps of a session by kind, as sums: they stay when the slow steps themselves make way. Without threads."""
+"""Sums over all slow steps of a session by kind, which stay when the slow steps themselves are dropped. Without threads."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from collections.abc import Iterable
 
 from tftracer.contract.stalls import Period, SlowKind, Stall, StallCause
 
-#: Kinds of one session; those that cost least make way.
-MOST_KINDS = 400
+#: Kinds of one session; beyond it the cheapest is dropped.
+MAX_KINDS = 400
 
-#: Causes that one piece of code has in turn: it runs, waits, and reads from a disk.
+#: Causes that the same piece of code may have: it runs, waits, or reads from a disk.
 OF_CODE: tuple[StallCause, ...] = ("python", "wait", "disk")
 
-#: Causes that are an object with a name: it stays the same whichever of its lines was seen.
+#: Causes that are an object with a name, which does not depend on the line.
 OWNED: tuple[StallCause, ...] = ("hook", "callback")
 
-#: Causes that are code at a line: what was seen to run or wait at no line may be it.
+#: Causes that are code at a line. Code without a known line may belong to one of them.
 HAS_CODE: tuple[StallCause, ...] = (*OF_CODE, "gc", *OWNED, "py_function")
 
-#: Causes that are one for a whole run, whatever line they come at.
+#: Causes that are one kind for a whole run, at any line.
 OF_PROCESS: tuple[StallCause, ...] = ("gc", "retrace", "input", "checkpoint")
 
-#: Causes that tell nothing of what slow steps have in common: they are listed apart.
+#: Causes that do not prove that slow steps have something in common: they are listed separately.
 APART: tuple[StallCause, ...] = ("unknown", "machine")
 
-#: Run, cause, and place without the line where a line tells nothing: a save may be seen in many.
+#: Run, cause, and place; without the line where it does not matter: a save may be seen at many.
 KindKey = tuple[int, StallCause, str]
 
 
@@ -36,8 +36,8 @@ def kind_key(run_id: int, cause: StallCause, place: str) -> KindKey:
 
 
 def without_line(place: str) -> str:
-    """ "load() (train.py)" of "load() (train.py:31)"; a script's top level, lambdas and comprehensions have nothing but their
-    lines."""
+    """Return "load() (train.py)" for "load() (train.py:31)". The top level of a script, lambdas and comprehensions keep their
+    lines, which alone identify them."""
     return place if place.startswith("<") or ":" not in place else place.partition(":")[0] + ")"
 
 
@@ -48,12 +48,12 @@ def thread_and_code(place: str) -> tuple[str, str]:
 
 
 def group_key(one: SlowKind | Stall | Period, collecting: str = "") -> KindKey:
-    """What the slow steps of one group have in common: the causes that one function's code has in turn belong together.
+    """Return the key of a group: the causes in OF_CODE of one function are one group.
 
     ``collecting``: the function whose code makes the garbage that is collected in it, without its line; "": none.
     """
     if one["cause"] in OF_PROCESS and not (one["cause"] == "gc" and collecting and without_line(one["place"]) == collecting):
-        return one["run_id"], one["cause"], ""  # whether or where its line was seen
+        return one["run_id"], one["cause"], ""  # with or without a known line
     if one["cause"] in (*OF_CODE, "gc") and one["place"]:
         return one["run_id"], OF_CODE[0], without_line(one["place"])
     if one["cause"] == "lock":
@@ -62,7 +62,7 @@ def group_key(one: SlowKind | Stall | Period, collecting: str = "") -> KindKey:
 
 
 def may_be_of(stall: Stall, period: Period) -> bool:
-    """Whether a slow step is one of a period's, as far as its time and length tell. A short one on its teeth may be chance's."""
+    """Whether a slow step comes at the steps of a period. A short one may come there by chance."""
     step, stands = stall["step"], period["next_step"] is not None
     if not step or step < period["first_step"] - period["tolerance"]:
         return False
@@ -72,7 +72,7 @@ def may_be_of(stall: Stall, period: Period) -> bool:
 
 
 def of_known_period(stall: Stall, periods: Iterable[Period]) -> Period | None:
-    """Of which one with a known cause a slow step is whose own cause, or the line of its code, is not known."""
+    """Return the period with a known cause that a slow step of unknown cause or line belongs to; None: there is no such one."""
     if stall["cause"] == "unknown":
         known = [period for period in periods if period["cause"] not in APART]
     elif stall["cause"] in OF_CODE and not stall["place"]:
@@ -83,16 +83,18 @@ def of_known_period(stall: Stall, periods: Iterable[Period]) -> Period | None:
 
 
 def lost_s(stall: Stall) -> float:
-    """Seconds beyond the usual."""
+    """Return the seconds beyond the usual time."""
     return max(0.0, stall["duration_s"] - (stall["expected_s"] or 0.0))
 
 
 class SlowKinds:
+    """The kinds of slow steps of a session."""
+
     def __init__(self) -> None:
         self._kinds: dict[KindKey, SlowKind] = {}
 
     def add(self, stall: Stall, of: Stall | Period | None = None) -> None:
-        """``of``: the period that a slow step of unknown cause or line is one of."""
+        """Count a slow step. ``of``: the period that one of unknown cause or line belongs to."""
         of = of or stall
         key = kind_key(stall["run_id"], of["cause"], of["place"])
         before = self._kinds.pop(key, None)
@@ -115,14 +117,14 @@ class SlowKinds:
             },
         )
 
-    def move(self, stall: Stall, period: Period, others: Iterable[Stall]) -> None:
-        """Count a slow step as one of a period's after all. ``others``: those of kinds of their own."""
+    def move(self, stall: Stall, period: Period, counted: Iterable[Stall]) -> None:
+        """Move a slow step from its own kind to that of a period. ``counted``: the slow steps that stay with their own kinds."""
         key = kind_key(stall["run_id"], stall["cause"], stall["place"])
         kind = self._kinds.get(key)
         if kind is None or kind_key(stall["run_id"], period["cause"], period["place"]) == key:
             return
         self.add(stall, period)
-        stay = [each for each in others if kind_key(each["run_id"], each["cause"], each["place"]) == key]
+        stay = [each for each in counted if kind_key(each["run_id"], each["cause"], each["place"]) == key]
         if kind["times"] <= 1 or not stay:
             self._kinds.pop(key, None)
             return
@@ -140,32 +142,31 @@ class SlowKinds:
         }
 
     def replace(self, run_id: int, kinds: Iterable[SlowKind]) -> None:
-        """All kinds of a run."""
+        """Replace all kinds of a run."""
         for key in [key for key in self._kinds if key[0] == run_id]:
             del self._kinds[key]
         for kind in kinds:
             self.put(kind)
 
     def put(self, kind: SlowKind) -> None:
-        """Replaces what was known of this kind."""
+        """Replace the sums of a kind."""
         self._put(kind_key(kind["run_id"], kind["cause"], kind["place"]), kind)
 
     def _put(self, key: KindKey, kind: SlowKind) -> None:
         self._kinds[key] = kind
-        if len(self._kinds) > MOST_KINDS:
-            others = [each for each in self._kinds if each != key]
-            del self._kinds[min(others, key=lambda each: self._kinds[each]["lost_s"])]
+        if len(self._kinds) > MAX_KINDS:
+            del self._kinds[min((each for each in self._kinds if each != key), key=lambda each: self._kinds[each]["lost_s"])]
 
     def collecting(self, run_id: int) -> str:
-        """The function, without its line, in which most collections ran whose line was seen, if its code made others slow by
-        itself; else ""."""
+        """Return the function, without its line, in which most of the time of collections with a known line was lost, if its code
+        is also the cause of other slow steps; else ""."""
         kinds, lost = self.of_run(run_id), Counter[str]()
         for kind in kinds:
             if kind["cause"] == "gc" and kind["place"]:
                 lost[without_line(kind["place"])] += kind["lost_s"]  # type: ignore[assignment]
-        place, most = lost.most_common(1)[0] if lost else ("", 0.0)
+        place, place_s = lost.most_common(1)[0] if lost else ("", 0.0)
         is_code = any(kind["cause"] in OF_CODE and without_line(kind["place"]) == place for kind in kinds)
-        return place if is_code and 2 * most > sum(lost.values()) else ""
+        return place if is_code and 2 * place_s > sum(lost.values()) else ""
 
     def of_run(self, run_id: int) -> list[SlowKind]:
         return [kind for (owner, *_), kind in self._kinds.items() if owner == run_id]
@@ -174,7 +175,7 @@ class SlowKinds:
         return self._kinds.values()
 
     def copy(self) -> SlowKinds:
-        """Kinds are replaced, never changed: copies share them."""
+        """Return a copy that shares the kinds: they are replaced, never changed."""
         other = SlowKinds()
         other._kinds = self._kinds.copy()
         return other

@@ -15,15 +15,15 @@ from tftracer.slow.record.kinds import SlowKinds, lost_s, of_known_period
 from tftracer.storage.tftrace import StoredPayload
 from tftracer.trace.model import SlowTime
 
-#: Kept of each run: the newest, and beside them those that cost most. As many of those that had no CPU, which on a busy machine
-#: would push out all others. And the newest whose step was traced: a trace says what made its step slow.
-NEWEST, COSTLIEST, TRACED = 40, 260, 40
-#: Kept of all runs together.
-MOST = 3000
-MOST_PERIODS = 200
-#: Kept of each kind, the newest.
-MARKS = 1000
-#: Marks of a kind that follow each other so closely are one.
+#: Slow steps of each run that are kept: the newest, the costliest older ones, and the newest older ones whose step was traced,
+#: since a trace shows the cause. Those without a CPU count separately: on a busy machine they would replace all others.
+MAX_NEWEST, MAX_COSTLIEST, MAX_TRACED = 40, 260, 40
+#: Slow steps of all runs together.
+MAX_STALLS = 3000
+MAX_PERIODS = 200
+#: Newest marks of each kind.
+MAX_MARKS = 1000
+#: Marks of a kind within this time of each other are joined.
 JOINED_S = 1.5
 
 
@@ -36,19 +36,19 @@ def key_of(period: contract.Period) -> PeriodKey:
 
 
 def by_cost(periods: Iterable[contract.Period]) -> list[contract.Period]:
-    """Sorts periods by the time that they take of an average step, the costliest first."""
+    """Sort periods by the time that they add to an average step, the costliest first."""
     return sorted(periods, key=lambda period: -period["duration_s"] / period["every"])
 
 
 @dataclass(frozen=True)
 class StallState:
-    """A slow step without what depends on the rest of the session: its trace, its period."""
+    """A slow step without its trace and its period, which depend on the rest of the session."""
 
     message: contract.Stall
-    number: int  # of the slow steps of its run, from 1; earlier ones may have made way
+    number: int  # of the slow steps of its run, from 1; earlier ones may have been dropped
     is_traced: bool  # there is, or was, a trace of its step
     stacks: StoredPayload
-    record_bytes: int = 0  # what its record takes in the file
+    record_bytes: int = 0  # size of its record in the file
 
 
 @dataclass
@@ -62,10 +62,10 @@ class _Kept:
 
 @dataclass
 class _OfRun:
-    """What is known of all slow steps of one run, and those that are kept: those that had no CPU, and all others."""
+    """Facts on all slow steps of one run, and those that are kept: those without a CPU, and all with one."""
 
     no_cpu: _Kept = field(default_factory=_Kept)
-    others: _Kept = field(default_factory=_Kept)
+    with_cpu: _Kept = field(default_factory=_Kept)
     count: int = 0
     longest_s: float = 0.0
     last_id: int = 0
@@ -92,24 +92,24 @@ class SlowLog:
             raise UnknownError(f"There is no slow step {stall_id} in this session.{gone}") from None
 
     def of_run(self, run_id: int) -> list[StallState]:
-        """Oldest first."""
+        """Return the slow steps of a run, the oldest first."""
         of_run = self._of_run.get(run_id, _NONE)
         ids = sorted(
             number
-            for kept in (of_run.no_cpu, of_run.others)
+            for kept in (of_run.no_cpu, of_run.with_cpu)
             for number in (*kept.newest, *kept.traced, *(older for _, older in kept.costliest))
         )
         return [self.stalls[number] for number in ids if number in self.stalls]
 
     def count(self, run_id: int) -> int:
-        """How many slow steps the run had in all."""
+        """Return the number of slow steps that the run had in total."""
         return self._of_run.get(run_id, _NONE).count
 
     def longest_s(self, run_id: int) -> float | None:
         return self._of_run.get(run_id, _NONE).longest_s or None
 
     def copy(self) -> SlowLog:
-        """What it holds now; the states themselves never change."""
+        """Return a copy that shares the states, which never change."""
         other = SlowLog()
         other.stalls, other.periods, other.gaps = self.stalls.copy(), self.periods.copy(), self.gaps.copy()
         other.kinds = self.kinds.copy()
@@ -121,22 +121,22 @@ class SlowLog:
         return self._last_id
 
     def add(self, state: StallState) -> list[StallState]:
-        """Returns the slow steps that make way for it."""
+        """Add a slow step, and return those that are dropped for it."""
         message = state.message
         of_run = self._of_run.setdefault(message["run_id"], _OfRun())
         of_run.count = max(of_run.count + 1, state.number)
         of_run.longest_s = max(of_run.longest_s, message["duration_s"])
         of_run.last_id = message["id"]
         self.kinds.add(message, of_known_period(message, self.periods_of(message["run_id"])))
-        kept = of_run.no_cpu if message["cause"] == "machine" else of_run.others
+        kept = of_run.no_cpu if message["cause"] == "machine" else of_run.with_cpu
         kept.newest.append(message["id"])
         self.stalls[message["id"]] = state
         self._last_id = max(self._last_id, message["id"])
-        dropped = [self._over(kept), next(iter(self.stalls)) if len(self.stalls) > MOST else None]
+        dropped = [self._over(kept), next(iter(self.stalls)) if len(self.stalls) > MAX_STALLS else None]
         return [self.stalls.pop(number) for number in dropped if number in self.stalls]
 
     def add_run(self, other: SlowLog, run_id: int, new_id: int) -> None:
-        """Add what another session's log holds of a run. The run has a new number here; its slow steps get new ones, too."""
+        """Add a run of another session's log. The run has a new number here, and its slow steps get new ones."""
         for state in other.of_run(run_id):
             message: contract.Stall = {**state.message, "id": self.next_id(), "run_id": new_id}
             self.add(replace(state, message=message))
@@ -148,46 +148,46 @@ class SlowLog:
             self.gaps[new_id] = {**other.gaps[run_id], "run_id": new_id}
 
     def _over(self, kept: _Kept) -> int | None:
-        """The id of the cheapest older slow step of a run, if too many are kept; else None."""
-        if len(kept.newest) <= NEWEST:
+        """Return the id of the cheapest older slow step of a run, if too many are kept; else None."""
+        if len(kept.newest) <= MAX_NEWEST:
             return None
         number = kept.newest.popleft()
         if number in self.stalls and self.stalls[number].is_traced:
             kept.traced.append(number)
-            if len(kept.traced) <= TRACED:
+            if len(kept.traced) <= MAX_TRACED:
                 return None
             number = kept.traced.popleft()
         cost = lost_s(self.stalls[number].message) if number in self.stalls else 0.0
         heapq.heappush(kept.costliest, (cost, number))
-        return heapq.heappop(kept.costliest)[1] if len(kept.costliest) > COSTLIEST else None
+        return heapq.heappop(kept.costliest)[1] if len(kept.costliest) > MAX_COSTLIEST else None
 
     def put_period(self, period: contract.Period) -> None:
-        """In the place of what was known of it; the least frequent makes way where there are too many. Without a slow step it is
-        none any more: it is a part of another period."""
+        """Add or replace a period; beyond MAX_PERIODS the least frequent one is dropped. A period without slow steps has become
+        part of another one, and is removed."""
         self.periods[key_of(period)] = period
         if not period["times"]:
             del self.periods[key_of(period)]
-        if len(self.periods) > MOST_PERIODS:
+        if len(self.periods) > MAX_PERIODS:
             del self.periods[min(self.periods, key=lambda key: self.periods[key]["times"])]
 
     def count_into(self, period: contract.Period) -> None:
-        """A period was proven: slow steps before that, of which less was known, count as its own."""
+        """Count earlier slow steps of unknown cause or line as those of a period that was proven now."""
         periods = self.periods_of(period["run_id"])
-        before = [other for other in periods if key_of(other) != key_of(period)]
+        other_periods = [other for other in periods if key_of(other) != key_of(period)]
         counted = [state.message for state in self.of_run(period["run_id"])]
-        counted = [stall for stall in counted if of_known_period(stall, before) is None]  # as of their own kind
+        counted = [stall for stall in counted if of_known_period(stall, other_periods) is None]  # counted with their own kind
         for stall in [stall for stall in counted if of_known_period(stall, periods) is period]:
             counted.remove(stall)
             self.kinds.move(stall, period, counted)
 
     def moved(self, stall_id: int, stacks: StoredPayload) -> None:
-        """Its record lies elsewhere now."""
+        """Report the new place of a slow step's record."""
         if stall_id in self.stalls:
             self.stalls[stall_id] = replace(self.stalls[stall_id], stacks=stacks)
 
     def add_mark(self, mark: SlowMark) -> None:
-        """One that follows another of the same trouble at once is joined to it."""
-        marks = self.marks.setdefault(mark.kind, deque(maxlen=MARKS))
+        """Add a mark. One that directly follows another of the same trouble is joined to it."""
+        marks = self.marks.setdefault(mark.kind, deque(maxlen=MAX_MARKS))
         last = marks[-1] if marks else None
         if mark.kind == "host" and last and 0 <= mark.at - last.end < JOINED_S and mark.text == last.text:
             length = mark.end - last.at
@@ -198,21 +198,21 @@ class SlowLog:
             marks.append(mark)
 
     def all_marks(self) -> list[SlowMark]:
-        """In order of time."""
+        """Return all marks in order of time."""
         return sorted((mark for marks in self.marks.values() for mark in marks), key=lambda mark: mark.at)
 
     def last_at(self, run_id: int) -> float | None:
-        """When the newest began."""
+        """Return the begin of the newest slow step."""
         newest = self.stalls.get(self._of_run.get(run_id, _NONE).last_id)
         return newest.message["started_at"] if newest else None
 
     def between_lines(self, run_id: int) -> str:
-        """The lines of the time between the run's steps, in words; "" where they are not known."""
+        """Return the lines of the time between the run's steps in words; "" if they are not known."""
         gaps = self.gaps.get(run_id)
         return lines_text(gaps["lines"]) if gaps else ""
 
     def slow_times(self, run_id: int, step: int | None) -> list[SlowTime]:
-        """What is known of one step, where it was slow."""
+        """Return the slow times of one step."""
         return [
             {
                 "inside": stall["where"] == "inside",
@@ -228,5 +228,5 @@ class SlowLog:
         ]
 
     def periods_of(self, run_id: int) -> list[contract.Period]:
-        """Those of a run, the costliest first."""
+        """Return the periods of a run, the costliest first."""
         return by_cost(period for (owner, *_), period in self.periods.items() if owner == run_id)

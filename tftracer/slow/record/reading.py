@@ -1,4 +1,4 @@
-"""Slow steps out of a file's records, believed only so far as types, sizes and references go."""
+"""Reads slow steps from a file's records, which are untrusted: types, sizes and references are checked."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ from tftracer.contract.stalls import (
 from tftracer.errors import FormatError
 from tftracer.slow.answer.code_lines import MAX_LINES, MAX_NODES
 from tftracer.slow.answer.messages import SlowMark
-from tftracer.slow.record.kinds import MOST_KINDS
-from tftracer.slow.record.log import MARKS as MAX_MARKS
-from tftracer.slow.record.log import SlowLog, StallState
+from tftracer.slow.record.kinds import MAX_KINDS
+from tftracer.slow.record.log import MAX_MARKS, SlowLog, StallState
 from tftracer.storage.reader import unpack_map
 from tftracer.storage.tftrace import Record, StoredPayload
 from tftracer.storage.untrusted import (
@@ -40,7 +39,7 @@ from tftracer.storage.untrusted import (
     text,
 )
 
-#: Bytes of a slow step's stacks, unpacked: MAX_NODES nodes whose frames have long paths stay far below.
+#: Bytes of a slow step's unpacked stacks: MAX_NODES nodes whose frames have long paths stay far below.
 MAX_STACKS = 8 << 20
 _KINDS = ("script", "library", "hook", "thread")
 
@@ -169,7 +168,7 @@ FRAME: Fields = {
 
 
 def apply_stall(log: SlowLog, record: Record, run_id: int) -> None:
-    """``run_id``, here and below: of a run that exists."""
+    """Add a slow step. ``run_id``, here and below: of a run that exists."""
     message = cast(Stall, {**fields_of(record.meta, STALL_FIELDS), "run_id": run_id})
     if message["id"] and message["id"] not in log.stalls:
         number, is_traced = count(record.meta.get("number")), record.meta.get("is_traced") is True
@@ -177,8 +176,8 @@ def apply_stall(log: SlowLog, record: Record, run_id: int) -> None:
 
 
 def apply_kinds(log: SlowLog, record: Record, run_id: int) -> None:
-    """In the place of the sums over the slow steps that came before it."""
-    given = items(record.meta.get("kinds"))[:MOST_KINDS]
+    """Replace the sums over the slow steps that precede this record."""
+    given = items(record.meta.get("kinds"))[:MAX_KINDS]
     kinds = [cast(SlowKind, {**fields_of(table(each), KIND_FIELDS), "run_id": run_id}) for each in given]
     log.kinds.replace(run_id, [kind for kind in kinds if kind["times"]])
 
@@ -202,7 +201,7 @@ def apply_marks(log: SlowLog, record: Record) -> None:
 
 
 def read_stacks(payload: StoredPayload) -> StallStacks:
-    """``FormatError``: damaged, or not what a session writes."""
+    """Read a slow step's stacks. Raises ``FormatError`` if they are damaged, or not what a session writes."""
     if payload.raw_size > MAX_STACKS:
         raise FormatError("A slow step's stacks are larger than any that tftracer writes; the file is damaged.")
     given = unpack_map(payload.raw()) if payload.size else {}
@@ -211,12 +210,12 @@ def read_stacks(payload: StoredPayload) -> StallStacks:
     stacks: Any = {"frames": frames, "parent": [], "frame": [], "seconds": [], "samples": []}
     for position, (parent, frame, length, samples) in enumerate(nodes):
         if position >= MAX_NODES or not _refers(parent, -1, position) or not _refers(frame, 0, len(frames)):
-            break  # what comes after refers to it
+            break  # later nodes may refer to this one
         for name, value in (("parent", parent), ("frame", frame), ("seconds", duration(length)), ("samples", count(samples))):
             stacks[name].append(value)
     stacks["samples_left_out"] = count(given.get("samples_left_out"))
     return cast(StallStacks, stacks)
 
 
-def _refers(value: object, least: int, end: int) -> bool:
-    return type(value) is int and least <= value < end
+def _refers(value: object, minimum: int, end: int) -> bool:
+    return type(value) is int and minimum <= value < end

@@ -1,4 +1,4 @@
-"""The records of slow steps in a session's file, as they are written. Read in session/files/reading.py; docs/file-format.rst."""
+"""Makes the records of slow steps for a session's file. session/files/reading.py reads them; see docs/file-format.rst."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from tftracer.slow.record.log import SlowLog, StallState
 from tftracer.storage.spool import NewRecord
 from tftracer.storage.tftrace import GAPS, KINDS, MARKS, PERIOD, STALL, compress
 
-#: What the answers add: other records say it, or other fields.
-_FOUND_LATER = ("trace_id", "every", "step_text")
+#: Fields that the answers add, from other records or other fields.
+_NOT_STORED = ("trace_id", "every", "step_text")
 
 
 def stall_record(message: Stall, number: int, is_traced: bool, stacks: StallStacks) -> NewRecord:
-    """``number``: of the slow steps of its run."""
+    """Make the record of a new slow step. ``number``: of the slow steps of its run."""
     raw = bytes(msgpack.packb(stacks, unicode_errors="replace"))
     return NewRecord(STALL, _meta(message, number, is_traced), compress(raw), len(raw))
 
 
 def copied_stall_record(state: StallState) -> NewRecord:
-    """One that is in a file already; its stacks are copied with their checksum, damaged or not."""
+    """Make the record of a slow step from a file. Its stacks are copied with their checksum, damaged or not."""
     meta = {**_meta(state.message, state.number, state.is_traced), "payload_crc": state.stacks.crc}
     return NewRecord(STALL, meta, state.stacks.copied(), state.stacks.raw_size)
 
 
 def _meta(message: Stall, number: int, is_traced: bool) -> dict[str, object]:
-    known = {name: value for name, value in message.items() if name not in _FOUND_LATER}
-    return {**known, "number": number, "is_traced": is_traced}
+    stored = {name: value for name, value in message.items() if name not in _NOT_STORED}
+    return {**stored, "number": number, "is_traced": is_traced}
 
 
 def period_record(period: Period) -> NewRecord:
@@ -39,7 +39,7 @@ def period_record(period: Period) -> NewRecord:
 
 
 def kinds_record(run_id: int, kinds: Sequence[SlowKind]) -> NewRecord:
-    """Of one run: the sums over all slow steps that come before it in the file, or before those that do."""
+    """Make the record of a run's kinds: sums over all slow steps before it in the file, and earlier ones that were dropped."""
     return NewRecord(KINDS, {"run_id": run_id, "kinds": list(kinds)})
 
 
@@ -52,7 +52,7 @@ def marks_record(marks: Sequence[SlowMark]) -> NewRecord:
 
 
 def all_records(log: SlowLog) -> Iterator[NewRecord]:
-    """A whole log. Its runs come before it."""
+    """Yield the records of a whole log. Those of its runs come first in the file."""
     for state in log.stalls.values():
         yield copied_stall_record(state)
     for run_id in sorted({kind["run_id"] for kind in log.kinds.all()}):
