@@ -1,1 +1,1 @@
-"""Memory that grows: whether it does is proven from a curve, and what grows beside it is listed."""
+"""Proves from a curve that memory grows, and lists what grows with it."""

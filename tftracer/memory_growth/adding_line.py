@@ -1,7 +1,7 @@
-"""The one line of the user's that adds to a list, a dict, a text or an array of a known name, read from the source. Pure.
+"""Finds in the user's source the line that adds to a list, dict, text or array of a known name. Pure.
 
-A line is told only if it alone adds to that name, in a loop or in a function of its own, and if nothing else may add to the same
-object under another name.
+A line is returned only if it alone adds to that name, in a loop or in a separate function, and if nothing else may add to the
+same object under another name.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 from typing import NamedTuple, Optional
 
-#: Methods that add, and those that hand out what lies within.
+#: Methods that add, and methods that return entries.
 ADDING = frozenset(["append", "appendleft", "extend", "extendleft", "add", "insert", "update", "setdefault"])
 WITHIN = frozenset(["setdefault", "get", "values", "items", "pop"])
 _NAMED = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -20,8 +20,10 @@ _SCOPES = (*_FUNCTIONS, ast.ClassDef)
 
 
 class Name(NamedTuple):
-    """``line``: within the function whose local it is; 0: a global. ``is_attribute``: of any object of the user's classes.
-    ``is_within``: what grows is an entry of it, as in ``kept["loss"].append(1)``; ``key``: of that entry, as ``repr`` gives it.
+    """A name in the user's source.
+
+    ``line``: the first line of the function whose local it is; 0: a global. ``is_attribute``: of any object of a user's class.
+    ``is_within``: one of its entries grows, as in ``kept["loss"].append(1)``; ``key``: the ``repr`` of that entry's key.
     """
 
     file: str
@@ -32,12 +34,12 @@ class Name(NamedTuple):
     key: str = ""
 
 
-#: (file, line) of those that add; None: another one may.
+#: (file, line) of the lines that add; None: other ones may add, too.
 _Lines = Optional[set[tuple[str, int]]]
 
 
 def adding_line(of: Name, sources: Mapping[str, str]) -> str:
-    """ "train.py:12"; "" if no line, or more than one, is known to add. ``sources``: the user's files -> their texts."""
+    """Return "train.py:12"; "" if no line, or more than one, is known to add. ``sources``: the user's files -> their texts."""
     files = sources if of.is_attribute else {of.file: sources.get(of.file, "")}
     try:
         trees = {file: _Tree(ast.parse(text)) for file, text in files.items()}
@@ -51,7 +53,8 @@ def adding_line(of: Name, sources: Mapping[str, str]) -> str:
 
 
 def _lines(of: Name, trees: Mapping[str, _Tree], repeats: bool, seen: set[Name]) -> _Lines:
-    """``repeats``: the function whose argument it is, is called again and again. ``seen``: names that were followed."""
+    """Return the lines that add. ``repeats``: the function whose parameter the name is, is called repeatedly. ``seen``: names that
+    were followed."""
     if of in seen:
         return set()
     seen.add(of)
@@ -67,11 +70,11 @@ def _lines(of: Name, trees: Mapping[str, _Tree], repeats: bool, seen: set[Name])
                     lines.add((file, statement.lineno))
                 continue
             for each in [node, inner] if of.is_within and inner is not node else [node]:
-                given = tree.parameter(each)
-                if given is not None:
+                parameter = tree.parameter(each)
+                if parameter is not None:
                     is_whole = of.is_within and each is node
-                    name = Name(file, given.name, given.line, False, is_whole, of.key if is_whole else "")
-                    more = _lines(name, trees, repeats or tree.repeats(given.call, of), seen)
+                    name = Name(file, parameter.name, parameter.line, False, is_whole, of.key if is_whole else "")
+                    more = _lines(name, trees, repeats or tree.repeats(parameter.call, of), seen)
                     if more is None:
                         return None
                     lines |= more
@@ -80,8 +83,8 @@ def _lines(of: Name, trees: Mapping[str, _Tree], repeats: bool, seen: set[Name])
     return lines
 
 
-class _Given(NamedTuple):
-    """An argument of a function of the same file."""
+class _Parameter(NamedTuple):
+    """A parameter of a function of the same file."""
 
     name: str
     line: int  # of the function
@@ -107,7 +110,7 @@ class _Tree:
                 yield node
 
     def _scope_at(self, of: Name) -> ast.AST:
-        """The function, or the module, that the name belongs to."""
+        """Return the function, or the module, that the name belongs to."""
         if not of.line:
             return self._root
         inside = [node for node in ast.walk(self._root) if isinstance(node, _FUNCTIONS) and _first_line(node) == of.line]
@@ -136,7 +139,7 @@ class _Tree:
     def _binds(self, function: ast.AST, name: str) -> str:
         arguments = function.args  # type: ignore[attr-defined]
         every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
-        found = "local" if any(each is not None and each.arg == name for each in every) else ""
+        scope = "local" if any(each is not None and each.arg == name for each in every) else ""
         waiting = list(ast.iter_child_nodes(function))
         while waiting:
             node = waiting.pop()
@@ -145,13 +148,13 @@ class _Tree:
             if isinstance(node, ast.Nonlocal) and name in node.names:
                 return ""
             if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store):
-                found = "local"
+                scope = "local"
             if not isinstance(node, _SCOPES):
                 waiting += ast.iter_child_nodes(node)
-        return found
+        return scope
 
     def inner(self, node: ast.expr) -> ast.expr:
-        """What a use takes out of it: ``kept["loss"]``, ``kept.setdefault(key, [])``; itself, if nothing."""
+        """Return the entry that a use reads: ``kept["loss"]``, ``kept.setdefault(key, [])``; ``node`` if it reads none."""
         while True:
             parent = self._parents.get(node)
             if isinstance(parent, ast.Subscript) and parent.value is node and isinstance(parent.ctx, ast.Load):
@@ -163,7 +166,7 @@ class _Tree:
             node = call
 
     def adding(self, node: ast.expr) -> ast.stmt | ast.expr | None:
-        """What adds to the object: a call, an assignment; None where this use of it adds nothing."""
+        """Return the call or assignment that adds to the object; None if this use adds nothing."""
         parent = self._parents.get(node)
         above = None if parent is None else self._parents.get(parent)
         if isinstance(parent, (ast.Assign, ast.AugAssign)) and isinstance(getattr(node, "ctx", None), ast.Store):
@@ -175,7 +178,7 @@ class _Tree:
         return None
 
     def adding_within(self, node: ast.expr) -> ast.stmt | None:
-        """What adds to an entry by its key: ``kept["loss"] += [x]``, ``kept["loss"] = numpy.append(kept["loss"], x)``."""
+        """Return what adds to an entry by its key: ``kept["loss"] += [x]``, ``kept["loss"] = numpy.append(kept["loss"], x)``."""
         entry = self._parents.get(node)
         return self._assigning(entry) if isinstance(entry, ast.Subscript) and entry.value is node else None
 
@@ -186,17 +189,17 @@ class _Tree:
         return statement if isinstance(statement, ast.AugAssign) or _mentions(statement.value, target) else None
 
     def may_have_key(self, node: ast.expr, key: str) -> bool:
-        """False where a use is of an entry of another key."""
+        """Return False if a use is of an entry with another key."""
         parent = self._parents.get(node)
         above = None if parent is None else self._parents.get(parent)
-        given: ast.AST | None = parent.slice if isinstance(parent, ast.Subscript) and parent.value is node else None
+        index: ast.AST | None = parent.slice if isinstance(parent, ast.Subscript) and parent.value is node else None
         if isinstance(parent, ast.Attribute) and parent.attr in WITHIN and isinstance(above, ast.Call) and above.args:
-            given = above.args[0]
-        value = given.value if isinstance(given, ast.Constant) else None
+            index = above.args[0]
+        value = index.value if isinstance(index, ast.Constant) else None
         return not key or type(value) not in (str, int) or repr(value)[:50] == key
 
-    def parameter(self, node: ast.expr) -> _Given | None:
-        """Of the one function of this name in the file, which is given the object; None where it is not given to one."""
+    def parameter(self, node: ast.expr) -> _Parameter | None:
+        """Return the parameter that the object is passed to, if the file has one function of the called name; else None."""
         parent = self._parents.get(node)
         call = self._parents.get(parent) if isinstance(parent, ast.keyword) else parent
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.func is node:
@@ -211,10 +214,10 @@ class _Tree:
         else:
             is_plain = not any(isinstance(each, ast.Starred) for each in call.args) and node in call.args
             name = positional[call.args.index(node)] if is_plain and call.args.index(node) < len(positional) else None
-        return None if name is None else _Given(name, _first_line(named[0]), call)
+        return None if name is None else _Parameter(name, _first_line(named[0]), call)
 
     def repeats(self, statement: ast.AST, of: Name) -> bool:
-        """Whether it may run again and again while the name is what it is: in a loop, or in a function that is called."""
+        """Whether a statement may run repeatedly while the name's scope exists: in a loop, or in a function that is called."""
         scope = self._root if of.is_attribute else self._scope_at(of)
         for above in self._above(statement):
             if above is scope:
@@ -224,7 +227,7 @@ class _Tree:
         return False
 
     def is_handed_on(self, node: ast.expr, defined: set[str]) -> bool:
-        """Whether another name may be given to the same object."""
+        """Whether the same object may get another name."""
         parent = self._parents.get(node)
         if isinstance(parent, (ast.For, ast.comprehension)):
             return parent.iter is node and isinstance(node, ast.Call)  # .values()
@@ -251,6 +254,6 @@ def _first_line(function: ast.AST) -> int:
 
 
 def _mentions(value: ast.expr, node: ast.expr) -> bool:
-    """``kept = numpy.append(kept, x)``."""
+    """Whether a value uses the node: ``kept = numpy.append(kept, x)``."""
     name = ast.dump(node).replace("Store()", "Load()")
     return any(ast.dump(each) == name for each in ast.walk(value) if type(each) is type(node))

@@ -1,4 +1,4 @@
-"""What a process's memory did, in words. Pure: for the page, the summary, tables and the gate."""
+"""Describes the growth of a process's memory in words, for the page, the summary, tables and the gate. Pure."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ SEARCHING = "What grows is not known yet: that takes up to 40 s."
 UNKNOWN_BUT_SMALL = "What grows is not known: {} became more, but are too small to explain it."
 
 
-#: What happens at the place of a thing of this kind.
+#: The verb for the place of a thing of this kind.
 _PLACED = {"ops": "made", "functions": "called"}
 
 
 def rate_text(rate: float) -> str:
-    """Bytes a second as ``12.3 MB/min``."""
+    """Format bytes a second as ``12.3 MB/min``."""
     return f"{byte_size(abs(rate) * 60)}/min"
 
 
@@ -78,10 +78,10 @@ def memory_growth(sheet: Sheet | None) -> ProcessMemory:
     }
 
 
-def _unknown(why: str) -> str:
-    if why == "system":
+def _unknown(reason: str) -> str:
+    if reason == "system":
         return "What the process holds cannot be read on this system: Linux alone tells."
-    return f"The memory is not watched any more: {why.removeprefix('failed: ')}." if why else ""
+    return f"The memory is not watched any more: {reason.removeprefix('failed: ')}." if reason else ""
 
 
 def _growth(growth: Growth) -> MemoryGrowth:
@@ -127,7 +127,7 @@ def _what(growth: Growth) -> str:
 def _why(growth: Growth, kind: MemoryKind, things: list[MemoryThing]) -> str:
     if kind == "searching":
         return SEARCHING if growth.is_growing else ""
-    if growth.lists < COUNTS and not things:  # it was given up
+    if growth.lists < COUNTS and not things:  # counting was stopped
         return TOO_LONG if growth.lists else TOO_MANY
     if kind == "unknown" or not things:
         small = " and ".join(dict.fromkeys(NAMES[each["kind"]] for each in things))

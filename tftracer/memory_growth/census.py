@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from tftracer.slow.watch.collections_off import collections_off
 
-#: So many types are counted before other threads get a chance to run.
+#: Types that are counted before other threads get a chance to run.
 AT_ONCE = 20_000
 GENERATIONS = (0, 1, 2)  # the youngest objects first
 #: A list of all objects stops the other threads: for about 13 ns per block of Python's allocator on an idle core, and for many

@@ -30,7 +30,7 @@ from tftracer.slow.watch.frames_of_threads import frames_of_threads
 #: Limits of one walk: objects; steps from a name; entries of a container that is followed; library calls below a line of the
 #: user's whose locals are followed, such as the arguments of ``fit``.
 MAX_SEEN, MAX_DEPTH, MAX_ENTRIES, LIBRARY_CALLS = 20_000, 5, 50, 4
-#: The size of an entry is estimated from so many of the newest entries.
+#: The size of an entry is estimated from this number of the newest entries.
 SAMPLED = 40
 _LENGTHS: tuple[tuple[type, Callable[[Any], int]], ...] = (
     (list, list.__len__),
@@ -50,7 +50,7 @@ _SIZED: tuple[Any, ...] = (*(base for base, _ in _LENGTHS), int, float, complex,
 OURS = 3
 #: Modules of debuggers and of the profiler that follow every call in Python. cProfile imports ``profile``, too.
 DEBUGGERS = frozenset(["pydevd", "debugpy", "profile", "hunter"])
-#: A key with at least so many digits is the id of an object.
+#: A key with at least this number of digits is the id of an object.
 LONG_NUMBER = 10
 ASK_LOCALS = frozenset(["locals", "vars", "dir", "eval", "exec"])
 
@@ -61,7 +61,7 @@ class Key(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Reached:
     value: Any
     name: Name | None  # a name in the user's code
     within: tuple[str, ...]
@@ -176,7 +176,7 @@ def _own_bytes(value: Any) -> float:
 def _parts(value: Any) -> tuple[list[Any], int] | None:
     """Return some of the parts of a value, and how many parts it has."""
     if type(value) is FunctionType:
-        parts = [each.value for each in _behind(_Found(value, None, (), 0))]
+        parts = [each.value for each in _behind(_Reached(value, None, (), 0))]
         return parts, len(parts)
     entries = newest(value)
     if entries is not None:
@@ -238,14 +238,14 @@ def user_files() -> dict[str, dict[str, Any]]:
     return globals_of
 
 
-def _roots() -> Iterator[_Found]:
+def _roots() -> Iterator[_Reached]:
     for file, names in user_files().items():
         for name, value in list(names.items()):
             if not name.startswith("__"):
-                yield _Found(value, Name(file, name), (), 0)
+                yield _Reached(value, Name(file, name), (), 0)
     for file, line, names in _locals():
         for name, value in names.items():
-            yield _Found(value, Name(file, name, line) if line else None, (), 0)
+            yield _Reached(value, Name(file, name, line) if line else None, (), 0)
 
 
 def _locals() -> list[tuple[str, int, dict[str, Any]]]:
@@ -296,7 +296,7 @@ def _are_written_back() -> bool:
     return not DEBUGGERS.isdisjoint(sys.modules) or any(hook is not None for hook in hooks)
 
 
-def _behind(container: _Found) -> Iterator[_Found]:
+def _behind(container: _Reached) -> Iterator[_Reached]:
     """Yield the values to which a value leads."""
     value, depth = container.value, container.depth + 1
     kind = type(value)
@@ -305,31 +305,31 @@ def _behind(container: _Found) -> Iterator[_Found]:
         if not is_library(code.co_filename):
             for name, cell in zip(code.co_freevars, value.__closure__ or ()):
                 with contextlib.suppress(ValueError):  # the cell is empty
-                    yield _Found(cell.cell_contents, Name(code.co_filename, name, code.co_firstlineno), (), depth)
+                    yield _Reached(cell.cell_contents, Name(code.co_filename, name, code.co_firstlineno), (), depth)
     elif kind is MethodType:
-        yield _Found(value.__self__, None, (), depth)
-        yield _Found(value.__func__, None, (), depth)
+        yield _Reached(value.__self__, None, (), depth)
+        yield _Reached(value.__func__, None, (), depth)
     elif issubclass(kind, dict):
         if dict.__len__(value) <= MAX_ENTRIES:
             for key, entry in list(dict.items(value)):
                 text = repr(key)[:50] if type(key) in (str, int) else str(id(key))
-                yield _Found(entry, container.name, (*container.within, text), depth)
+                yield _Reached(entry, container.name, (*container.within, text), depth)
     elif issubclass(kind, (list, tuple, set, deque)):
         entries = next(base.__iter__(value) for base in (list, tuple, set, deque) if issubclass(kind, base))
         if (size_of(value) or 0) <= MAX_ENTRIES:
             for number, entry in enumerate(list(entries)):
-                yield _Found(entry, container.name, (*container.within, str(number)), depth)
+                yield _Reached(entry, container.name, (*container.within, str(number)), depth)
         if kind.__name__ == "ListWrapper":  # TensorFlow's wrapper of lists in modules and models
-            yield _Found(_attributes(value).get("_storage"), container.name, container.within, depth)
+            yield _Reached(_attributes(value).get("_storage"), container.name, container.within, depth)
     elif issubclass(kind, type):
         if _is_users(value):
             for name, entry in list(vars(value).items()):
-                yield _Found(entry, Name(_file_of(value), name, 0, True), (value.__qualname__,), depth)
+                yield _Reached(entry, Name(_file_of(value), name, 0, True), (value.__qualname__,), depth)
     elif size_of(value) is None and not issubclass(kind, ModuleType):
         is_users = _is_users(kind)
         for name, entry in list(_attributes(value).items()):
             known = Name(_file_of(kind), name, 0, True) if is_users else None
-            yield _Found(entry, known, (str(id(value)),), depth)
+            yield _Reached(entry, known, (str(id(value)),), depth)
 
 
 def _attributes(value: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a process holds over time: every reading of the last minutes, and its whole life in a bounded number of bins. Pure."""
+"""A process's memory over time: every reading of the last minutes, and its whole life in a bounded number of bins. Pure."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 
 from tftracer.trace.arrays.types import Float64
 
-#: Readings that are kept one by one, and bins of all time: when there are more, two neighbours become one.
-KEPT, MAX_BINS = 960, 240
+#: Single readings that are kept, and bins of the whole life. When there are more bins, two neighbours are joined.
+MAX_READINGS, MAX_BINS = 960, 240
 
 
 class Reading(NamedTuple):
@@ -25,10 +25,10 @@ class Bin(NamedTuple):
 
 
 class Curve:
-    """``period``: seconds between two readings."""
+    """The curve of one process. ``period``: seconds between two readings."""
 
     def __init__(self, period: float) -> None:
-        self.recent: deque[Reading] = deque(maxlen=KEPT)
+        self.recent: deque[Reading] = deque(maxlen=MAX_READINGS)
         self.bins: list[Bin] = []
         self._width = period
 
@@ -46,7 +46,7 @@ class Curve:
         self.bins.append(Bin(at, own, own))
 
     def lows(self, since: float) -> tuple[Float64, Float64]:
-        """[n] times and bytes from ``since`` on, as finely as they are known."""
+        """Return [n] times and bytes from ``since`` on, with the finest known resolution."""
         recent = [(each.at, each.own) for each in self.recent if each.at >= since]
         begin = recent[0][0] if recent else since
         rows = [(each.at, each.low) for each in self.bins if since <= each.at < begin - self._width] + recent

@@ -1,4 +1,4 @@
-"""What grows, once it is proven that memory does: the script's containers, then Python's objects, are counted three times."""
+"""Finds what grows, once growth of memory is proven: the script's containers, then Python's objects, are counted three times."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ from tftracer.memory_growth.things import (
     things,
 )
 
-#: In readings: until objects are counted again.
+#: Readings between two counts.
 AGAIN = 8
 COUNTS = 3
-#: A container explains the growth if its new entries take so much of it: an estimate from their sizes.
+#: A container explains the growth if its new entries take a share of it between these two: an estimate from their sizes.
 EXPLAINS = (0.5, 2.0)
 #: Entries of a container for each new object of a type that it holds.
 HOLDS = (0.6, 1.6)
-#: A file that was written after this may not be what runs.
+#: A file that was written after this may differ from the code that runs.
 STARTED = time.time()
 
 
 class Finding(NamedTuple):
     kind: str  # of ``things``, or containers, garbage, unknown
     things: tuple[Thing, ...]  # the main one first
-    lists: int  # times that all objects were listed,
-    held_s: float  # and how long other threads could not run Python meanwhile
-    is_collected: bool  # Python's garbage collector has looked at all objects meanwhile
+    lists: int  # times that all objects were listed
+    held_s: float  # time for which other threads could not run Python
+    is_collected: bool  # a full garbage collection ran meanwhile
 
     @property
     def is_complete(self) -> bool:
-        """Whether objects were counted often enough, or need not be; if not, it was given up, as it held the other threads up."""
+        """Whether objects were counted often enough, or need not be; False if counting delayed the other threads too much."""
         return bool(self.things) or self.lists >= COUNTS
 
 
@@ -57,11 +57,11 @@ def look_for(
     clock: Callable[[], float] = time.monotonic,
     functions: Callable[[], Sequence[Any]] = list,
 ) -> Finding | None:
-    """None: the process ended before. ``rate``: bytes a second. ``wait``: for seconds, True if the process ends.
-    ``period``: seconds of a reading. ``functions``: the ConcreteFunctions that are alive.
+    """Find what grows; None if the process ends before. ``rate``: bytes a second. ``wait``: waits for seconds, returns True if
+    the process ends. ``period``: seconds between readings. ``functions``: the ConcreteFunctions that are alive.
 
-    The script's containers hold nobody up. Objects are listed only if none of these explains the growth. Where listing them would
-    hold the training up too long, the functions alone tell.
+    Measuring the script's containers delays no thread. Objects are listed only if no container explains the growth. If listing
+    them would delay the training too long, only functions are counted.
     """
     looks: list[Sizes] = []
     function_counts: list[tuple[float, int]] = []
@@ -84,7 +84,7 @@ def look_for(
 
 
 def _with_objects(rate: float, wait: Callable[[], bool], grown: Sequence[Growing], clock: Callable[[], float]) -> Finding | None:
-    """``grown``: containers, of which none explains the growth by its size."""
+    """Count all objects. ``grown``: containers, none of which explains the growth by its size."""
     counted: list[census.Census] = []
     while len(counted) < COUNTS:
         if counted and wait():
@@ -102,15 +102,15 @@ def _with_objects(rate: float, wait: Callable[[], bool], grown: Sequence[Growing
     if kinds and sum(lists) <= census.MAX_HELD_S:
         samples, again_s = census.objects_of(kinds, MAX_SAMPLES)
         lists.append(again_s)
-    kind, found = main_kind(things(rates, more, kinds, samples, containers.object_bytes), rate, census.collects_nothing())
+    kind, listed = main_kind(things(rates, more, kinds, samples, containers.object_bytes), rate, census.collects_nothing())
     if kind != "unknown":
-        found[:1] = _with_container(found[0], kinds, rates, grown)
+        listed[:1] = _with_container(listed[0], kinds, rates, grown)
     is_collected = last.full_collections > first.full_collections
-    return Finding(kind, tuple(found[:MAX_THINGS]), len(lists), sum(lists), is_collected)
+    return Finding(kind, tuple(listed[:MAX_THINGS]), len(lists), sum(lists), is_collected)
 
 
 def _with_container(main: Thing, kinds: dict[type, str], rates: dict[type, float], grown: Sequence[Growing]) -> list[Thing]:
-    """What the growth is put down to, and the container that keeps about each of these things, or the models that have them."""
+    """Return the main thing, and the container that keeps about each object of it, or the models that own them."""
     types = {each for each, kind in kinds.items() if kind == main.kind or (main.kind == "variables" and is_keras(each))}
 
     def holds(container: Growing) -> bool:
@@ -129,7 +129,7 @@ def _thing(container: Growing) -> Thing:
     article = "an" if container.kind[:1].lower() in "aeio" or container.kind == "ndarray" else "a"
     name = f"{'.' * container.name.is_attribute}{container.name.name}{container.path}, {article} {container.kind}"
     place = adding_line(container.name, _sources())
-    if not container.of:  # of an array, a text
+    if not container.of:  # an array or a text
         return Thing(kind, name, None, None, container.bytes_rate, place)
     return Thing(kind, name, container.grown, container.rate, container.bytes_rate, place)
 

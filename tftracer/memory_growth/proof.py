@@ -1,7 +1,7 @@
-"""When growth is proven: the lowest values of twelve equal parts of a time rise throughout, to where they have never been. Pure.
+"""Proves growth: the lowest values of twelve equal parts of a time rise throughout, above all earlier values. Pure.
 
-The lowest values leave out what a step takes and gives back. What rises once, twice or three times and stays is no growth, nor is
-what rises ever more slowly, such as a cache that fills, nor a sawtooth: it comes no higher than it has been.
+The lowest values leave out memory that a step takes and frees. One, two or three jumps are no growth, nor is a curve that
+flattens, such as a cache that fills, nor a sawtooth, which does not exceed its earlier values.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ import numpy as np
 from tftracer.trace.arrays.types import Float64
 
 PARTS = 12
-#: Of the 66 pairs of parts, the later one is the higher in so many more than it is the lower. With three jumps it is in 54.
+#: Number of the 66 pairs of parts that rise, minus that of pairs that fall, at least. Three jumps give 54.
 RISES = 56
-#: It is the higher by so much of what even growth would make it, at least: a heap gains some kilobytes all the time.
+#: A pair rises by at least this share of the rise of even growth: a heap grows by some kilobytes all the time.
 EVEN = 0.25
-#: Allocators keep some megabytes more for minutes, and then no more.
-LEAST_BYTES = 16 << 20
-#: In the same time: the last quarter rises at least so much of the whole, and what came before so many times as fast at most.
+#: Allocators keep some more megabytes for minutes, and then no more.
+MIN_BYTES = 16 << 20
+#: The last quarter rises at least this much of the average, and the time before rose at most this many times as fast.
 STILL, SLOWER = 0.75, 1.5
-#: The part of the growth that has to lie above all that was reached before.
+#: The share of the growth that has to lie above all earlier values.
 NEW = 0.25
-#: A growth has ended where so much of it is missing.
+#: A growth has ended where less than this share of it is missing.
 NEAR = 0.05
-#: Times in which growth is looked for, in shortest proofs (60 s); and all that is known.
+#: Lengths of time in which growth is searched, in shortest proofs (60 s); besides the whole time.
 SPANS = (1, 4, 16)
 
 
@@ -42,7 +42,7 @@ class Slope(NamedTuple):
 
 
 def floors(at: Float64, low: Float64, since: float, until: float) -> Float64:
-    """[PARTS] lowest values; inf of a part without a reading."""
+    """Return the [PARTS] lowest values; inf for a part without a reading."""
     part = np.floor((at - since) / (until - since) * PARTS).astype(int)
     part[at == until] = PARTS - 1
     known = (part >= 0) & (part < PARTS)
@@ -52,9 +52,9 @@ def floors(at: Float64, low: Float64, since: float, until: float) -> Float64:
 
 
 def slope_of(at: Float64, low: Float64, since: float, until: float) -> Slope | None:
-    """The slope through the lowest values of the parts, whether or not it is growth.
+    """Return the slope through the lowest values of the parts, whether or not it is growth.
 
-    Parts without a reading are left out: nothing is read while it is found out what grows.
+    Parts without a reading are left out: there are none while the watch finds what grows.
     """
     lowest = floors(at, low, since, until)
     known = np.isfinite(lowest)
@@ -67,9 +67,9 @@ def slope_of(at: Float64, low: Float64, since: float, until: float) -> Slope | N
 
 
 def proven(at: Float64, low: Float64, since: float, until: float) -> Slope | None:
-    """``since`` to ``until``: the time that is judged; ``at``, ``low``: [n] it and what came before it."""
+    """Return the slope from ``since`` to ``until`` if it is proven growth. ``at``, ``low``: [n] readings until then."""
     slope, lowest = slope_of(at, low, since, until), floors(at, low, since, until)
-    if slope is None or not np.isfinite(lowest).all() or slope.grown < LEAST_BYTES:
+    if slope is None or not np.isfinite(lowest).all() or slope.grown < MIN_BYTES:
         return None
     i, j = np.triu_indices(PARTS, 1)
     quarter = PARTS // 4
@@ -83,7 +83,7 @@ def proven(at: Float64, low: Float64, since: float, until: float) -> Slope | Non
 
 
 def floors_before(at: Float64, low: Float64, width: float) -> float:
-    """The highest of the lowest values of parts of this length: a short peak is not what the process holds."""
+    """Return the highest of the lowest values of parts of this length, to leave out short peaks."""
     if not len(at):
         return -np.inf
     part = np.floor((at - at[0]) / width).astype(int)
@@ -93,7 +93,7 @@ def floors_before(at: Float64, low: Float64, width: float) -> float:
 
 
 def growth(at: Float64, low: Float64, shortest: float) -> Slope | None:
-    """The one proven over the longest time. ``at``, ``low``: [n] since the training is under way; ``shortest``: seconds."""
+    """Return the growth that is proven over the longest time. ``at``, ``low``: [n] of the training; ``shortest``: seconds."""
     if not len(at):
         return None
     until, known = float(at[-1]), float(at[-1] - at[0])
@@ -101,14 +101,14 @@ def growth(at: Float64, low: Float64, shortest: float) -> Slope | None:
     for span in [*spans, *(shortest * each for each in reversed(SPANS))]:
         if span <= known:
             slope = proven(at, low, until - span, until)
-            before = slope_of(at, low, until - 2 * span, until - span)  # None: nothing is known of it
+            before = slope_of(at, low, until - 2 * span, until - span)  # None: not known
             if slope is not None and (before is None or before.rate <= SLOWER * slope.rate):
                 return slope
     return None
 
 
 def until_it_stopped(at: Float64, low: Float64, since: float) -> Slope | None:
-    """The growth from ``since`` until nearly all of what it reached was there."""
+    """Return the growth from ``since`` until nearly its highest value was reached."""
     slope = slope_of(at, low, since, float(at[-1]))
     if slope is None:
         return None
@@ -117,9 +117,9 @@ def until_it_stopped(at: Float64, low: Float64, since: float) -> Slope | None:
     return slope._replace(until=until, rate=slope.grown / max(until - since, 1.0))
 
 
-def has_stopped(at: Float64, low: Float64, found: Slope, shortest: float) -> bool:
-    """Whether nothing is left of the growth in as long a time as proved it, at most the last 16 shortest ones."""
+def has_stopped(at: Float64, low: Float64, slope: Slope, shortest: float) -> bool:
+    """Whether the growth has ended, judged over as long a time as proved it, at most 16 shortest ones."""
     until = float(at[-1])
-    span = min(max(found.until - found.since, shortest), SPANS[-1] * shortest)
+    span = min(max(slope.until - slope.since, shortest), SPANS[-1] * shortest)
     now = slope_of(at, low, max(until - span, float(at[0])), until)
-    return now is not None and now.rate < found.rate / 4
+    return now is not None and now.rate < slope.rate / 4

@@ -1,4 +1,4 @@
-"""What is known of a process's memory: written to the session's file as one record, the newest of which counts, and read back."""
+"""The facts on a process's memory: written to the session's file as one record, the newest of which counts, and read back."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Growth:
     end_bytes: int
     rate: float  # bytes a second
     is_growing: bool
-    kind: str = ""  # "": what grows is being looked for
+    kind: str = ""  # "": not found yet
     things: tuple[Thing, ...] = field(default=())
     lists: int = 0
     held_s: float = 0.0
@@ -38,7 +38,7 @@ class Growth:
         return cls(slope.since, slope.until, int(slope.start_bytes), int(slope.end_bytes), slope.rate, True)
 
     def grown(self, slope: Slope) -> Growth:
-        """What it is by now. A fall, as at the end of a training that lets go of all it had, is no part of it."""
+        """Return the growth up to now. A fall, such as at the end of a training that frees its memory, does not count."""
         if slope.end_bytes < self.end_bytes - NEAR * (self.end_bytes - self.start_bytes):
             return self
         return replace(self, until=slope.until, end_bytes=int(slope.end_bytes), rate=slope.rate)
@@ -49,11 +49,13 @@ class Growth:
 
 @dataclass(frozen=True)
 class Sheet:
+    """The memory of a process up to now."""
+
     bins: tuple[Bin, ...]
     growths: tuple[Growth, ...]  # the newest last
-    judged_s: float  # of the training after its first steps
-    proof_s: float  # of growth that prove it
-    unknown: str  # why nothing is known, "" if it is
+    judged_s: float  # time of the training in which growth was searched
+    proof_s: float  # shortest time that proves growth
+    unknown: str  # why nothing is known; "" otherwise
 
 
 def record(sheet: Sheet) -> NewRecord:
@@ -96,5 +98,5 @@ _SHEET: Fields = {
 
 
 def read(meta: Mapping[str, Any]) -> Sheet:
-    """Out of a file, believed only so far as types go."""
+    """Read from a file, which is untrusted: types are checked."""
     return Sheet(**fields_of(dict(meta), _SHEET))

@@ -1,4 +1,4 @@
-"""What grows beside the memory: of which types there are steadily more objects, and what kind of things they are."""
+"""Finds the types whose objects become steadily more, and describes these objects."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from typing import Any
 from tftracer.memory_growth import census
 from tftracer.slow.cause.frame_names import is_library
 
-#: Kinds of things of TensorFlow's, by the names of their types, the one first that makes the others: a function has a graph with
-#: ops, an iterator a tensor.
-TENSORFLOWS = {
+#: Kinds of TensorFlow's objects, by the names of their types. Owners come first: a function has a graph with ops, an iterator a
+#: tensor.
+TENSORFLOW_KINDS = {
     "ConcreteFunction": "functions",
     "Session": "sessions",
     "InteractiveSession": "sessions",
@@ -27,19 +27,19 @@ TENSORFLOWS = {
     "EagerTensor": "tensors",
 }
 ORDER = ("functions", "sessions", "ops", "iterators", "variables", "tensors")
-#: Functions that are traced again make no variables: those of new models do.
+#: The order if both functions and variables grow: retraced functions make no variables, those of new models do.
 ORDER_OF_MODELS = ("sessions", "variables", "functions", "ops", "iterators", "tensors")
 #: A type grows if it has at least this many more objects in the last count than in the first.
-LEAST = 4
-#: Tensors, and objects whose size is known, are held responsible from this part of the growth on.
+MIN_GROWN = 4
+#: Tensors, and objects whose size is known, are the cause from this share of the growth on.
 SHARE = 0.3
-#: A line has traced so many of the newest functions.
-MOST = 0.8
+#: A line is named if it has traced this share of the newest functions.
+MIN_PLACE_SHARE = 0.8
 #: TensorFlow's file through which calls of functions go.
 CALLS = "polymorphic_function.py"
 MAX_THINGS, MAX_OBJECTS, MAX_SAMPLES = 6, 400, 100_000
-MAX_SIZED = 5  # objects whose parts are looked at
-#: Of modules whose objects are made by others, and named by them.
+MAX_SIZED = 5  # objects whose parts are measured
+#: Modules whose objects belong to other ones, which name the growth.
 _INNER = (
     "tensorflow.",
     "builtins",
@@ -54,12 +54,14 @@ _INNER = (
     "functools",
     "keras.",
 )
-#: A Keras object that scripts make themselves.
+#: Modules of Keras whose objects scripts make themselves.
 _KERAS = ("callbacks", "models", "layers", "optimizers", "metrics", "losses")
 
 
 @dataclass(frozen=True)
 class Thing:
+    """Objects that become more."""
+
     kind: str  # of ORDER, or objects
     name: str  # of the type, or of the functions
     grown: int | None  # objects more
@@ -69,46 +71,46 @@ class Thing:
 
 
 def steady_rate(first: tuple[float, int], middle: tuple[float, int], last: tuple[float, int]) -> float | None:
-    """A second, of (moment, count) that became more in both spans, and about as fast; None of others."""
+    """Return the rate a second of a (time, count) that grew in both spans, about equally fast; None for any other."""
     (begin, before), (between, then), (end, now) = first, middle, last
-    if min(then - before, now - then) < 1 or now - before < LEAST:
+    if min(then - before, now - then) < 1 or now - before < MIN_GROWN:
         return None
     rates = (then - before) / max(between - begin, 1e-9), (now - then) / max(end - between, 1e-9)
     return (now - before) / max(end - begin, 1e-9) if max(rates) <= 4 * min(rates) else None
 
 
 def growing(first: census.Census, middle: census.Census, last: census.Census) -> dict[type, float]:
-    """Type -> objects a second, of those that became more in both spans."""
-    found: dict[type, float] = {}
+    """Return type -> objects a second, for types that grew in both spans."""
+    rates: dict[type, float] = {}
     for each, count in last.counts.items():
         before, then = first.counts.get(each, 0), middle.counts.get(each, 0)
         rate = steady_rate((first.at, before), (middle.at, then), (last.at, count))
         if rate is not None:
-            found[each] = rate
-    return found
+            rates[each] = rate
+    return rates
 
 
 def kind_of(each: type) -> str:
-    """ "" of types that say nothing: those of Python and of TensorFlow's insides."""
+    """Return the kind of a type; "" for types of Python and internal ones of TensorFlow, which explain nothing."""
     module = str(each.__module__)
     if module.startswith("tensorflow."):
-        return TENSORFLOWS.get(each.__name__, "")
+        return TENSORFLOW_KINDS.get(each.__name__, "")
     if module.startswith("keras.") and any(part in _KERAS for part in module.split(".")):
         return "objects"
     return "objects" if module == "__main__" or not module.startswith(_INNER) else ""
 
 
 def is_keras(each: type) -> bool:
-    """Whether it is a class of Keras's, or of the script's that is made of one."""
+    """Whether it is a Keras class or derived from one."""
     return any(str(base.__module__).startswith(("keras.", "tf_keras.")) for base in each.__mro__)
 
 
 def growing_kinds(rates: Iterable[type]) -> dict[type, str]:
-    """Those of a kind."""
+    """Return type -> kind, for the types that have one."""
     kinds = {each: kind for each in rates if (kind := kind_of(each))}
     by_kind = Counter(kinds.values())
     if by_kind["functions"] or (by_kind["sessions"] and any(each.__name__ == "Graph" for each in rates)):
-        kinds = {each: kind for each, kind in kinds.items() if kind != "ops"}  # they are those of the new graphs
+        kinds = {each: kind for each, kind in kinds.items() if kind != "ops"}  # they belong to the new graphs
     return kinds
 
 
@@ -119,15 +121,18 @@ def things(
     samples: Sequence[Any],
     object_bytes: Callable[[Any], float | None],
 ) -> list[Thing]:
-    """In the order of ``ORDER``, then objects. ``samples``: some objects of these types. ``object_bytes``: None if not known."""
-    found = []
+    """Return the things in the order of ``ORDER``, then objects.
+
+    ``samples``: some objects of these types. ``object_bytes``: returns None if not known.
+    """
+    result = []
     for each, kind in kinds.items():
         some = [sample for sample in samples if type(sample) is each]
-        found.append(_thing(kind, each, some, grown[each], rates[each], object_bytes))
+        result.append(_thing(kind, each, some, grown[each], rates[each], object_bytes))
     order = ORDER_OF_MODELS if {"functions", "variables"} <= set(kinds.values()) else ORDER
     rank = {kind: number for number, kind in enumerate(order)}
-    found.sort(key=lambda thing: (rank.get(thing.kind, len(ORDER)), -(thing.rate or 0)))
-    return found[:MAX_THINGS]
+    result.sort(key=lambda thing: (rank.get(thing.kind, len(ORDER)), -(thing.rate or 0)))
+    return result[:MAX_THINGS]
 
 
 def _thing(
@@ -146,24 +151,24 @@ def _thing(
 
 
 def functions_thing(functions: Sequence[Any], grown: int, rate: float) -> Thing:
-    """What is known of compiled functions without a census: ``grown`` more are alive, ``rate`` a second."""
+    """Describe compiled functions without a census: ``grown`` more are alive, ``rate`` a second."""
     names = _names(_newest_graphs(functions, grown))
     return Thing("functions", names, grown, rate, None, place_of_calls(functions, grown))
 
 
-def main_kind(found: Sequence[Thing], rate: float, is_uncollected: bool) -> tuple[str, list[Thing]]:
-    """What the growth is put down to, and the things, the one of that kind first. ``rate``: bytes a second."""
+def main_kind(candidates: Sequence[Thing], rate: float, is_uncollected: bool) -> tuple[str, list[Thing]]:
+    """Return the kind that causes the growth, and the things, the one of that kind first. ``rate``: bytes a second."""
 
     def is_main(thing: Thing) -> bool:
         if thing.kind == "objects" and thing.bytes_rate is None:
             return True
         return thing.kind not in ("tensors", "objects") or (thing.bytes_rate or 0.0) >= SHARE * rate
 
-    main = next((thing for thing in found if is_main(thing)), None)
+    main = next((thing for thing in candidates if is_main(thing)), None)
     if main is None:
-        return "unknown", list(found)
+        return "unknown", list(candidates)
     kind = "garbage" if main.kind == "objects" and is_uncollected else main.kind
-    return kind, [main, *(thing for thing in found if thing is not main)]
+    return kind, [main, *(thing for thing in candidates if thing is not main)]
 
 
 def _names(graphs: Iterable[Any]) -> str:
@@ -172,7 +177,7 @@ def _names(graphs: Iterable[Any]) -> str:
 
 
 def typical_bytes(objects: Iterable[Any], bytes_of: Callable[[Any], float | None]) -> float | None:
-    """The median: among many small ones that are kept are a few large ones, which the step just uses."""
+    """Return the median: among many small objects that are kept are a few large ones that the current step uses."""
     sizes = [size for each in objects if (size := bytes_of(each)) is not None]
     return median(sizes) if sizes else None
 
@@ -180,14 +185,14 @@ def typical_bytes(objects: Iterable[Any], bytes_of: Callable[[Any], float | None
 def tensor_bytes(tensor: Any) -> float | None:
     try:
         return float(tensor.shape.num_elements() * tensor.dtype.size)
-    except Exception:  # a resource, a variant, or of an unknown TensorFlow
+    except Exception:  # a resource, a variant, or an unknown TensorFlow
         return None
 
 
 def place_of_newest(ops: Sequence[Any], grown: int) -> str:
-    """ "train.py:12", which made most of the newest ops, as TensorFlow itself remembers it; "" if no line is the user's.
+    """Return the line that made most of the newest ops, "train.py:12", from TensorFlow's record; "" if no line is the user's.
 
-    Old ones do not count: those of the model were made before the growth. ``ops``: one that is young first.
+    Old ops do not count: those of the model were made before the growth. ``ops``: begins with a young one.
     """
     graph = ops[0].graph if ops else None
     newest = heapq.nlargest(grown, (op for op in ops if op.graph is graph), key=lambda op: op._id)
@@ -196,14 +201,14 @@ def place_of_newest(ops: Sequence[Any], grown: int) -> str:
 
 
 def place_of_calls(functions: Sequence[Any], grown: int) -> str:
-    """Of the line whose calls traced most of the newest functions; "" if it is not one line.
+    """Return the line whose calls traced most of the newest functions; "" if it is not one line.
 
-    TensorFlow remembers it with the ops that stand for their arguments, or for what they use from around them.
+    TensorFlow records it with the ops for a function's arguments and captured values.
     """
     newest = _newest_graphs(functions, grown)
-    places = Counter(_place_of_call(given[0].op) for graph in newest if (given := getattr(graph, "inputs", None)))
+    places = Counter(_place_of_call(inputs[0].op) for graph in newest if (inputs := getattr(graph, "inputs", None)))
     place, count = places.most_common(1)[0] if places else ("", 0)
-    return place if count >= MOST * len(newest) else ""
+    return place if count >= MIN_PLACE_SHARE * len(newest) else ""
 
 
 def _newest_graphs(functions: Sequence[Any], grown: int) -> list[Any]:
@@ -215,13 +220,13 @@ def _graphs(functions: Iterable[Any]) -> Iterable[Any]:
 
 
 def _number_of(graph: Any) -> int:
-    """Of the order in which graphs are made: "graph-key-12/"."""
+    """Return the number of a graph in the order of creation, from "graph-key-12/"."""
     digits = "".join(filter(str.isdigit, str(getattr(graph, "_graph_key", ""))))
     return int(digits or 0)
 
 
 def _place_of_call(op: Any) -> str:
-    """The user's line that called the outermost function in which the op was made."""
+    """Return the user's line that called the outermost function in which the op was made."""
     place = ""
     for filename, line, *_ in getattr(op, "traceback", None) or []:
         if place and filename.endswith(CALLS):

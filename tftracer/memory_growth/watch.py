@@ -1,7 +1,7 @@
-"""Reads what the process holds once a second, proves growth, and then finds what grows. On its thread, ``tftracer-memory``.
+"""Reads the process's memory once a second, proves growth, and then finds what grows. On the thread ``tftracer-memory``.
 
-It reads one small file of Linux's. Only when growth is proven are Python's objects counted, three times. Python's tracemalloc
-would tell lines, but is not used: it made steps 2 to 27 times as long, and its end crashed trainings on Python 3.11.
+It reads one small file of Linux. Python's objects are counted only when growth is proven, three times. Python's tracemalloc would
+show lines, but is not used: it made steps 2 to 27 times as long, and its end crashed trainings on Python 3.11.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from tftracer.memory_growth.finding import look_for
 from tftracer.memory_growth.sheet import MAX_GROWTHS, Growth, Sheet
 from tftracer.trace.arrays.types import Float64
 
-#: Seconds of growth that prove it, at least; readings are a second apart then. ``TFTRACER_MEMORY_PROOF_S`` is another time.
+#: The shortest time that proves growth, in seconds, and the number of readings in it. ``TFTRACER_MEMORY_PROOF_S`` changes it.
 PROOF_S, READINGS = 60.0, 60
-#: In readings: the first steps' growth is left out; between two judgements.
+#: Readings after the first steps that are left out, and readings between two judgements.
 WARM_UP, JUDGE = 15, 5
-LEAST_STEPS = 5
+MIN_STEPS = 5
 JOIN_S = 5.0
 
 
@@ -35,8 +35,10 @@ def _seconds() -> float:
 
 
 class MemoryWatch:
-    """``steps``: how many of the training have ended. ``functions``: the ConcreteFunctions that are alive. ``sheet`` may be
-    called from any thread."""
+    """Watches the memory of this process. ``sheet`` may be called from any thread.
+
+    ``steps``: the number of steps that have ended. ``functions``: the ConcreteFunctions that are alive.
+    """
 
     def __init__(
         self, steps: Callable[[], int], proof_s: float | None = None, functions: Callable[[], Sequence[Any]] = list
@@ -47,8 +49,8 @@ class MemoryWatch:
         self._period = self._proof_s / READINGS
         self._curve = Curve(self._period)
         self._growths: list[Growth] = []
-        self._slope: proof.Slope | None = None  # of the growth that goes on, when it was found
-        self._training_since: float | None = None  # the first steps are behind
+        self._slope: proof.Slope | None = None  # of the current growth, when it was proven
+        self._training_since: float | None = None  # time after the first steps
         self._unknown = ""
         self._lock = threading.Lock()
         self._stopping = threading.Event()
@@ -60,7 +62,7 @@ class MemoryWatch:
         try:
             self._file = os.open("/proc/self/statm", os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
             self._thread.start()
-        except (OSError, RuntimeError):  # it is not Linux, or there are too many threads
+        except (OSError, RuntimeError):  # not Linux, or too many threads
             self._unknown = "system"
 
     def stop(self) -> None:
@@ -82,7 +84,7 @@ class MemoryWatch:
                 number += 1
                 if number % JUDGE == 0 and self._training_since is not None:
                     self._judge()
-        except Exception as error:  # whatever an unknown Python or TensorFlow makes of it
+        except Exception as error:  # an unknown Python or TensorFlow
             self._unknown = f"failed: {type(error).__name__}: {error}"[:300]
         finally:
             os.close(self._file)
@@ -92,11 +94,11 @@ class MemoryWatch:
         now, steps = time.time(), self._steps()
         with self._lock:
             self._curve.add(Reading(now, (int(resident) - int(shared)) * os.sysconf("SC_PAGE_SIZE")))
-        if self._training_since is None and steps >= LEAST_STEPS:
+        if self._training_since is None and steps >= MIN_STEPS:
             self._training_since = now + WARM_UP * self._period
 
     def _judged_s(self) -> float:
-        """How long growth has been looked for."""
+        """Return the time for which growth has been searched."""
         since = self._training_since
         return max(0.0, self._curve.recent[-1].at - since) if since is not None and self._curve.recent else 0.0
 
@@ -109,7 +111,7 @@ class MemoryWatch:
             return
         slope = proof.growth(at, low, self._proof_s)
         if slope is not None:
-            self._found(slope)
+            self._begin(slope)
 
     def _follow(self, at: Float64, low: Float64) -> None:
         assert self._slope is not None
@@ -123,8 +125,8 @@ class MemoryWatch:
         if has_stopped:
             self._slope = None
 
-    def _found(self, slope: proof.Slope) -> None:
-        """Nothing is read meanwhile: the counts take memory themselves."""
+    def _begin(self, slope: proof.Slope) -> None:
+        """Add a growth and find what grows. The memory is not read meanwhile: counting takes some itself."""
         with self._lock:
             self._growths = [*self._growths[-MAX_GROWTHS + 1 :], Growth.of(slope)]
         self._slope = slope
