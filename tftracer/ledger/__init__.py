@@ -1,1 +1,1 @@
-"""Where a process's wall time went: ``spans`` and ``book`` add it up where it is recorded, ``answer`` says it elsewhere."""
+"""The parts of a process's wall time: ``book`` adds them up in the recorded process, ``answer`` describes them elsewhere."""

@@ -1,4 +1,4 @@
-"""The ledger in words: parts that add up to the wall time, what each is made of, and what the largest of them to win is. Pure."""
+"""Describes the ledger in words: parts that add up to the wall time, their items, and the largest part that can shrink. Pure."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _KINDS: dict[int, LedgerKind] = {
 }
 #: Causes of slow steps whose names say little.
 _CAUSES = {"machine": "no CPU", "unknown": "not known why"}
-#: What could become smaller, and how.
+#: Parts that can become smaller, and how.
 _ADVICE: dict[LedgerKind, str] = {
     "start": "Cache what is prepared before the training, and import less.",
     "building": "Pass tensors of one shape and type to compiled functions, or give them an input_signature.",
@@ -48,25 +48,25 @@ _ADVICE: dict[LedgerKind, str] = {
     "evaluation": "Evaluate less often, or on fewer batches.",
     "checkpoints": "Save less often, or asynchronously.",
 }
-#: The training's thread had no CPU: less is not told, in seconds and of the wall time.
-LEAST_NO_CPU_S, LEAST_NO_CPU = 1.0, 0.01
-#: Below this part of the wall time, the steps themselves are what there is to win.
-LEAST = 0.05
-#: Where steps wait for their input as their pipeline tells.
+#: A shorter time without a CPU is not mentioned: in seconds, and as a share of the wall time.
+MIN_NO_CPU_S, MIN_NO_CPU = 1.0, 0.01
+#: If every other part is below this share of the wall time, the steps themselves are the largest part to reduce.
+MIN_SHARE = 0.05
+#: The doubt about waits for input within steps, which are estimated from the pipeline.
 EPOCHS = (
     "Steps may have waited for longer than is counted as input: waits at the start and in the last second of each epoch, and of "
     "ten seconds and more, are not known and count as steps."
 )
 MAX_ITEMS = 20
-#: A line that fewer samples found may be that of a slow step nearby, which is counted as such.
-LEAST_SAMPLES = 3
+#: A line with fewer samples may belong to a slow step nearby, which is counted as such.
+MIN_SAMPLES = 3
 NOTHING = "This session was recorded without a ledger: by an older version, or before its process did anything."
 
 
 def ledger(
     sheet: Sheet | None, runs: Sequence[RunWithoutTraces], gaps_of: Callable[[int], GapProfile | None], steps_lost: int = 0
 ) -> Ledger:
-    """``gaps_of``: the lines between the steps of a run, None where there are none."""
+    """Return the ledger. ``gaps_of``: returns the lines between the steps of a run, None without any."""
     if sheet is None or sheet.wall_s <= 0:
         return {
             "started_at": None,
@@ -106,14 +106,14 @@ def _name(entry: Entry, runs: Mapping[int, RunWithoutTraces]) -> str:
     return runs[entry.run_id]["title"] if entry.run_id in runs else "steps of a run that was not listed"
 
 
-# ---------------------------------------------------------------------------------- what belongs elsewhere than its clock says
+# ------------------------------------------------------------------------------------- times that belong to another part
 
 
 def _take_first_calls(sheet: Sheet, runs: Mapping[int, RunWithoutTraces], items: dict[LedgerKind, list[LedgerItem]]) -> None:
-    """What a run's first step took beyond the mean of the others is building: TensorFlow optimizes and places a graph then.
+    """Count the excess of a run's first step over the mean of the others as building: TensorFlow optimizes and places a graph.
 
-    Signatures of one function are taken together. If none was called again, the shortest call counts as
-    a usual one: of a function that was called once nothing is known.
+    Signatures of one function are taken together. If none was called again, the shortest call counts as the usual one: for a
+    function that was called once it is not known.
     """
     families: dict[object, list[Entry]] = {}
     for entry in sheet.entries:
@@ -130,7 +130,7 @@ def _take_first_calls(sheet: Sheet, runs: Mapping[int, RunWithoutTraces], items:
 
 
 def _usual_s(entries: Sequence[Entry]) -> float:
-    """The usual time of a call, from the entries of one function."""
+    """Return the usual time of a call, from the entries of one function."""
     firsts = [entry.first_s or 0.0 for entry in entries]
     again = sum(entry.times - 1 for entry in entries)
     return (sum(entry.own_s for entry in entries) - sum(firsts)) / again if again > 0 else min(firsts)
@@ -141,14 +141,14 @@ def _family(run: RunWithoutTraces) -> object:
 
 
 def _take_step_waits(sheet: Sheet, items: dict[LedgerKind, list[LedgerItem]]) -> None:
-    """From the steps that take the most time."""
+    """Move waits within steps to the input, out of the steps with the most time."""
     for wait in sheet.step_waits:
-        left = wait.own_s
+        remaining = wait.own_s
         for step in sorted(items["steps"], key=_longest):
-            taken = min(left, step["duration_s"])
+            taken = min(remaining, step["duration_s"])
             step["duration_s"] -= taken
-            left -= taken
-        items["input"].append(item(f"within steps, as its pipeline tells: {wait.name}", wait.own_s - left))
+            remaining -= taken
+        items["input"].append(item(f"within steps, as its pipeline tells: {wait.name}", wait.own_s - remaining))
 
 
 def _take_slow(
@@ -170,7 +170,7 @@ def _take_slow(
 
 
 def _add_stop(items: list[LedgerItem], seconds: float, times: int) -> None:
-    """A stop that the watch over slow steps saw, and the writer's thread did not."""
+    """Add a stop that only the watch over slow steps has seen, not the writer's thread."""
     known = next((each for each in items if each["name"] == STOPPED), None)
     if known is None:
         items.append(item(STOPPED, seconds, times))
@@ -180,7 +180,7 @@ def _add_stop(items: list[LedgerItem], seconds: float, times: int) -> None:
 
 
 def _by_code(slow: Sequence[SlowEntry]) -> Iterable[SlowEntry]:
-    """Add up the rows of a callback or hook: it is one item, whichever of its lines was seen in its slow steps."""
+    """Add up the rows of a callback or hook: all of its lines are one item."""
     rows: dict[tuple[int, str, str, bool], SlowEntry] = {}
     for row in slow:
         code = without_line(row.place) if row.cause in OWNED else row.place
@@ -195,7 +195,7 @@ def _by_code(slow: Sequence[SlowEntry]) -> Iterable[SlowEntry]:
 
 
 def _move(items: list[LedgerItem], run_id: int, seconds: float) -> float:
-    """Take up to so many seconds off a run's item; how many it had."""
+    """Take up to ``seconds`` off a run's item, and return the seconds taken."""
     for each in items:
         if each["run_id"] == run_id:
             taken = min(seconds, each["duration_s"])
@@ -205,10 +205,10 @@ def _move(items: list[LedgerItem], run_id: int, seconds: float) -> float:
 
 
 def _lines(profile: GapProfile | None, seconds: float) -> list[LedgerItem]:
-    """The lines between the steps: of all that time as much as of the samples of some seconds."""
+    """Return the lines between the steps. Their shares of all that time are those of the sampled seconds."""
     if profile is None:
         return []
-    lines = [line for line in profile["python_lines"] if line["share"] * profile["samples"] >= LEAST_SAMPLES]
+    lines = [line for line in profile["python_lines"] if line["share"] * profile["samples"] >= MIN_SAMPLES]
     return [item(_line(line), line["share"] * seconds, None, profile["run_id"]) for line in lines]
 
 
@@ -241,12 +241,12 @@ def _ledger(
         if sheet.recorded_s is not None
         else ["When the process began is not known on this system: the ledger begins with the recording."]
     )
-    if sheet.no_cpu_s is not None and sheet.no_cpu_s >= max(LEAST_NO_CPU_S, LEAST_NO_CPU * whole):
+    if sheet.no_cpu_s is not None and sheet.no_cpu_s >= max(MIN_NO_CPU_S, MIN_NO_CPU * whole):
         doubts.append(
             f"For {long_duration(sheet.no_cpu_s)} ({sheet.no_cpu_s / whole:.0%}) the training's thread could have run and had "
             "no CPU: other threads and processes had them. The parts above contain that time."
         )
-    if sum(wait.own_s for wait in sheet.step_waits) >= LEAST * whole:
+    if sum(wait.own_s for wait in sheet.step_waits) >= MIN_SHARE * whole:
         doubts.append(EPOCHS)
     if lost:
         doubts.append(f"{counted(lost, 'step')} found the queue full and counted as time between steps.")
@@ -286,9 +286,9 @@ def _text(kind: LedgerKind, sheet: Sheet, profile: GapProfile | None) -> str:
 
 
 def _largest(seconds: Mapping[LedgerKind, float], whole: float) -> tuple[LedgerKind | None, str, str]:
-    """The part to win, in a sentence, and what to do."""
+    """Return the largest part that can shrink, its sentence, and the advice."""
     kind = max((kind for kind in seconds if kind in _ADVICE), key=lambda kind: seconds[kind], default=None)
-    if kind is not None and seconds[kind] >= LEAST * whole:
+    if kind is not None and seconds[kind] >= MIN_SHARE * whole:
         return (
             kind,
             f"{NAMES[kind]}: {long_duration(seconds[kind])}, {seconds[kind] / whole:.0%} of the wall time.",
@@ -300,7 +300,7 @@ def _largest(seconds: Mapping[LedgerKind, float], whole: float) -> tuple[LedgerK
 
 
 def permilles(lengths: Sequence[float]) -> list[int]:
-    """Rounded so that they add up to exactly 1000: those with the largest remainders are rounded up."""
+    """Return the shares in permille, which add up to exactly 1000: those with the largest remainders are rounded up."""
     whole = sum(lengths)
     exact = [1000 * length / whole for length in lengths]
     rounded = [int(each) for each in exact]
@@ -310,7 +310,7 @@ def permilles(lengths: Sequence[float]) -> list[int]:
 
 
 def long_duration(seconds: float) -> str:
-    """``11 h 3 min``, ``4 min 12 s``, ``3.2 s``."""
+    """Format seconds as ``11 h 3 min``, ``4 min 12 s``, ``3.2 s``."""
     minutes, hours = round(seconds) // 60, round(seconds / 60) // 60
     if hours:
         return f"{hours:,} h {round(seconds / 60) % 60} min"

@@ -1,7 +1,7 @@
-"""Adds up where this process's time goes while it runs. On the writer's thread; pure but for the names of threads.
+"""Adds up the activities of this process while it runs. On the writer's thread; pure.
 
-Activities come when they have ended. What lies before all that is still under way is final: it is added to the sums, and its
-spans are dropped. So a week takes as much memory as a minute, and a moment is counted once.
+Activities are added when they have ended. The time before all current activities is final: it is added to the sums, and its spans
+are dropped. So a week takes as much memory as a minute, and no time is counted twice.
 """
 
 from __future__ import annotations
@@ -20,13 +20,15 @@ from tftracer.trace.arrays.types import Int64
 
 
 class Painted(NamedTuple):
-    own_ns: Int64  # [spans] the time that counts as this span's
-    covered: Cover  # the moments that any span covers
-    above: Cover  # the same of the spans whose rank is below ``rank``
+    own_ns: Int64  # [spans] the time that counts for the span
+    covered: Cover  # the time that any span covers
+    above: Cover  # the time that spans with a rank below ``rank`` cover
 
 
 def paint(spans: Int64, since_ns: int, until_ns: int, rank: int) -> Painted:
-    """``spans``: [n, 3] rank, start, end. A moment counts for the lowest rank; among equals for the span that began first."""
+    """Assign the time to spans: to the one with the lowest rank, and of equal ranks to the one that began first.
+
+    ``spans``: [n, 3] rank, start, end."""
     starts, ends = (np.clip(spans[:, column], since_ns, until_ns) for column in (1, 2))
     own = np.zeros(len(spans), np.int64)
     covered = above = Cover.empty()
@@ -44,18 +46,18 @@ def paint(spans: Int64, since_ns: int, until_ns: int, rank: int) -> Painted:
 
 
 SECOND_NS = 10**9
-#: A time between two activities of the main thread is its own up to this length; beyond it, what other threads did counts.
+#: The time between two activities of the main thread is LOOP up to this length; beyond it, other threads' activities count.
 LOOP_NS = 60 * SECOND_NS
-#: What is under way is waited for so long, and so many spans; then its time so far counts as UNDER_WAY until it ends.
+#: Limits for current activities, in time and in spans; beyond them their time so far counts as UNDER_WAY until they end.
 PATIENCE_NS, MAX_PENDING = 120 * SECOND_NS, 200_000
 #: Threads of queue runners (TensorFlow 1) always run a step that waits: they are no training.
 HELPERS = "QueueRunnerThread"
 UNDER_WAY = "a step that has not ended"
 OTHERS = "others"
 MAX_NAMES, MAX_SLOW = 300, 200
-#: Of the time that is final, spans of this length and more are remembered: slow steps are told apart from what they lie in.
-REMEMBERED_NS, REMEMBERED = 10_000_000, 4000
-#: A stop of the process counts once: a slow step of which less than this is left was seen by the writer's thread, too.
+#: Spans of the final time that are kept, and their shortest length: they are subtracted from slow steps.
+KEPT_SPAN_NS, MAX_KEPT_SPANS = 10_000_000, 4000
+#: A stop of the process counts once: if less than this share of a slow step remains, the writer's thread has seen the stop, too.
 STOP_LEFT = 0.5
 
 What = Union[Run, str]
@@ -85,14 +87,14 @@ class Sums:
     until_ns: int
     rows: dict[tuple[int, What], Sum] = field(default_factory=dict)
     covered_ns: int = 0
-    first_ns: int | None = None  # when the first step began,
-    last_ns: int | None = None  # and the last of them ended
+    first_ns: int | None = None  # begin of the first step
+    last_ns: int | None = None  # end of the last step
     covered_before_first_ns: int = 0
     covered_until_last_ns: int = 0
 
     @property
     def rest_ns(self) -> tuple[int, int, int]:
-        """(Before the first step, between steps, after the last one), where nothing else was seen."""
+        """The time without any activity: (before the first step, between steps, after the last one)."""
         if self.first_ns is None or self.last_ns is None:
             return self.until_ns - self.since_ns - self.covered_ns, 0, 0
         before = self.first_ns - self.since_ns - self.covered_before_first_ns
@@ -104,7 +106,7 @@ class Sums:
         return Sums(**{**self.__dict__, "rows": rows})
 
     def add(self, activities: list[Activity], until_ns: int) -> Painted:
-        """Count what lies before ``until_ns``; an activity is counted where it ends by then."""
+        """Count the time before ``until_ns``, and the activities that have ended by then."""
         spans = np.array([(rank, start, end) for rank, _, start, end, _ in activities], np.int64).reshape(-1, 3)
         painted = paint(spans, self.until_ns, until_ns, STEPS)
         for (rank, what, _, end, _), own in zip(activities, painted.own_ns.tolist()):
@@ -139,34 +141,34 @@ class Sums:
 
 
 class Book:
-    """``since_ns``: when the process began. ``main``: the number of its main thread."""
+    """The sums of one process. ``since_ns``: begin of the process. ``main``: the number of its main thread."""
 
     def __init__(self, since_ns: int, main: int) -> None:
         self._final = Sums(since_ns, since_ns)
         self._main = main
-        self.training = main  # the thread that trains: the main one, if that does anything
+        self.training = main  # the thread that trains: the main one if it has any activity
         self._main_end_ns: int | None = None  # of the main thread's last activity
-        self._has_others = False
+        self._has_other_threads = False
         self._pending: list[Activity] = []
-        self._ahead: dict[int, int] = {}  # thread -> what counts already of its step that has not ended
-        self._remembered_rest: deque[tuple[int, int]] = deque(maxlen=REMEMBERED)
-        self._remembered_above: deque[tuple[int, int]] = deque(maxlen=REMEMBERED)
+        self._ahead: dict[int, int] = {}  # thread -> time of its current step that is already counted
+        self._spans_rest: deque[tuple[int, int]] = deque(maxlen=MAX_KEPT_SPANS)
+        self._spans_above: deque[tuple[int, int]] = deque(maxlen=MAX_KEPT_SPANS)
         self._slow: dict[tuple[WatchedRun, str, str, bool], tuple[int, int]] = {}
         self._early: list[tuple[Stall, str]] = []  # slow steps of a time that is not final
 
     def add(self, activities: Iterable[Activity], helpers: set[int]) -> None:
-        """``activities``: as they ended. ``helpers``: threads that are not counted."""
+        """Add activities in the order of their ends. ``helpers``: threads that are not counted."""
         for rank, what, start, end, thread in activities:
             if thread in helpers:
                 continue
             if thread == self._main:
                 before = self._main_end_ns
-                if self._has_others and before is not None and before < start < before + LOOP_NS:
+                if self._has_other_threads and before is not None and before < start < before + LOOP_NS:
                     self._pending.append((LOOP, OTHERS, before, start, thread))
                 self._main_end_ns = end if before is None else max(before, end)
                 self.training = thread
             elif rank != SUSPENDED:
-                self._has_others = True
+                self._has_other_threads = True
                 if self._main_end_ns is None and rank == STEPS:
                     self.training = thread
                 rank += OTHER_THREAD
@@ -177,10 +179,10 @@ class Book:
             self._pending.append((rank, what, start, end, thread))
 
     def settle(self, now_ns: int, under_way: Sequence[Activity]) -> Sums:
-        """The sums of all time until now. ``under_way``: as if they ended now."""
+        """Return the sums of all time until now. ``under_way``: current activities, which count as if they ended now."""
         known = [activity for activity in under_way if activity[2] < now_ns]
         horizon = min([now_ns, *(activity[2] for activity in known)])
-        if self._has_others and self._main_end_ns is not None and now_ns - self._main_end_ns < LOOP_NS:
+        if self._has_other_threads and self._main_end_ns is not None and now_ns - self._main_end_ns < LOOP_NS:
             horizon = min(horizon, self._main_end_ns)
         horizon = max(horizon, now_ns - PATIENCE_NS) if len(self._pending) < MAX_PENDING else now_ns
         ranked = [
@@ -204,27 +206,27 @@ class Book:
         of_main = np.array([(rank, start, end) for rank, _, start, end, _ in taken + begun if rank < LOOP], np.int64)
         covered = paint(of_main, since, horizon, STEPS).covered if len(of_main) else painted.covered
         rest = Cover.span(since, horizon) - covered
-        for kept, spans in ((self._remembered_above, painted.above), (self._remembered_rest, rest)):
+        for recent, spans in ((self._spans_above, painted.above), (self._spans_rest, rest)):
             pairs = zip(spans.start.tolist(), spans.end.tolist())
-            kept.extend((start, end) for start, end in pairs if end - start >= REMEMBERED_NS)
+            recent.extend((start, end) for start, end in pairs if end - start >= KEPT_SPAN_NS)
         early, self._early = self._early, []
         for stall, place in early:
             self.add_slow(stall, place)
 
     def add_slow(self, stall: Stall, place: str) -> None:
-        """What a slow step took beyond the usual, as far as that is not counted as something else."""
+        """Add a slow step's excess over the usual time, without the parts that other activities cover."""
         if stall.cause.kind == "retrace":
-            return  # it is its run's first step
+            return  # counted as its run's first step
         if stall.thread_id not in (0, self.training):
-            return  # a thread that feeds a queue is late whenever nobody takes from it
+            return  # a thread that feeds a queue waits until an element is taken
         if stall.end_ns > self._final.until_ns:
             self._early = [*self._early[-MAX_SLOW:], (stall, place)]
             return
         excess = stall.end_ns - stall.start_ns - round(stall.expected_s * 1e9)
         if stall.inside:
-            excess -= overlap(self._remembered_above, stall.start_ns, stall.end_ns)
+            excess -= overlap(self._spans_above, stall.start_ns, stall.end_ns)
         else:
-            excess = min(excess, overlap(self._remembered_rest, stall.start_ns, stall.end_ns))
+            excess = min(excess, overlap(self._spans_rest, stall.start_ns, stall.end_ns))
         is_counted = stall.cause.kind == "stopped" and excess < STOP_LEFT * (stall.end_ns - stall.start_ns)
         if excess <= 0 or is_counted:
             return

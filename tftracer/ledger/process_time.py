@@ -1,4 +1,4 @@
-"""When this process began, and when it or its machine stood still."""
+"""Finds the begin of this process, and the times in which it was stopped or its machine was asleep."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from typing import NamedTuple
 
 from tftracer.slow.watch.host_signals import after_name
 
-#: A standstill: the writer's thread, which looks ten times a second, did not for so long,
-LEAST_NS = 600_000_000
-#: and meanwhile the process used hardly any CPU, did not wait for one, and its threads hardly ever woke: no more often than
-#: before in a quarter of a second. The writer's own thread must not have woken either: it wakes 200 times a second while another
-#: one sleeps and holds Python's lock.
+#: In a standstill the writer's thread, which looks ten times a second, did not look for at least this time.
+MIN_NS = 600_000_000
+#: Meanwhile the process used hardly any CPU, did not wait for one, and its threads hardly woke: no more often than before in a
+#: quarter of a second. The writer's own thread has not woken either: it wakes 200 times a second while another one sleeps and
+#: holds Python's lock.
 CPU_SHARE, QUEUED_SHARE, WAKES, WAKES_PER_S, RUNNING_S = 0.05, 0.2, 20, 5, 0.25
-#: A sleep of the machine that is shorter is not one: the two clocks are not read at the same moment.
-LEAST_SLEEP_NS = 100_000_000
+#: A shorter sleep of the machine does not count: the two clocks are not read at the same moment.
+MIN_SLEEP_NS = 100_000_000
 
 
 def since_boot_ns() -> int | None:
-    """Linux's clock that goes on while the machine sleeps, unlike perf_counter; None elsewhere."""
+    """Read Linux's clock that also counts while the machine sleeps, unlike perf_counter; None elsewhere."""
     with contextlib.suppress(AttributeError, OSError):
         return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
     return None
 
 
 def process_start_ns(stat: str = "/proc/self/stat", booted_ns: int | None = None) -> int | None:
-    """When the process began, as perf_counter nanoseconds; None where the system does not tell. Right to 10 ms.
+    """Return the begin of the process in perf_counter nanoseconds, exact to 10 ms; None if the system does not provide it.
 
-    ``booted_ns``: the time since the machine started, now.
+    ``booted_ns``: the current time since the machine started.
     """
     booted_ns = since_boot_ns() if booted_ns is None else booted_ns
     with contextlib.suppress(OSError, ValueError, IndexError, AttributeError):
@@ -48,7 +48,7 @@ class Reading(NamedTuple):
     booted_ns: int | None
     cpu_ns: int  # of all threads
     wakes: int | None  # times that a thread gave up its CPU to wait; None: not known
-    queued_ns: int = 0  # that this thread and the main one could have run and had no CPU
+    queued_ns: int = 0  # time for which this thread and the main one could have run and had no CPU
     own_wakes: int = 0  # of this thread
 
 
@@ -58,45 +58,45 @@ def read() -> Reading:
 
 
 def without_cpu_ns(native: int) -> int | None:
-    """How long a thread of this process could have run and had no CPU, since it began; None where Linux does not tell."""
+    """Return the time since its start for which a thread of this process could have run and had no CPU; None if not known."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         return int(Path(f"/proc/self/task/{native}/schedstat").read_bytes().split()[1])
     return None
 
 
 def _wakes(of: str) -> int | None:
-    """``of``: SELF or THREAD."""
+    """Return how often threads gave up their CPU to wait; None if not known. ``of``: SELF or THREAD."""
     try:
         import resource
     except ImportError:  # Windows
         return None
-    who = getattr(resource, f"RUSAGE_{of}", None)  # macOS has none of threads
+    who = getattr(resource, f"RUSAGE_{of}", None)  # macOS has no RUSAGE_THREAD
     return None if who is None else resource.getrusage(who).ru_nvcsw
 
 
 class Standstills:
-    """Looked at ten times a second, by one thread."""
+    """Finds standstills. One thread calls ``look`` ten times a second."""
 
     def __init__(self, read: Callable[[], Reading] = read) -> None:
         self.asleep_ns = 0  # of the machine: perf_counter does not count it
         self._read = read
         self._last = read()
-        self._rate = 0.0  # wakes a second of all threads, as it was last
+        self._rate = 0.0  # newest rate of wakes of all threads, a second
 
     def look(self) -> tuple[int, int] | None:
-        """The span in which the process was stopped since the last look."""
+        """Return the span since the last look if the process was stopped in it; else None."""
         before, now = self._last, self._read()
         self._last = now
         passed = now.at_ns - before.at_ns
         if now.booted_ns is not None and before.booted_ns is not None:
             slept = now.booted_ns - before.booted_ns - passed
-            self.asleep_ns += slept if slept >= LEAST_SLEEP_NS else 0
+            self.asleep_ns += slept if slept >= MIN_SLEEP_NS else 0
         if now.wakes is None or before.wakes is None:
             return None
-        wakes, least = now.wakes - before.wakes, WAKES + WAKES_PER_S * passed / 1e9
-        if passed < LEAST_NS:
+        wakes, limit = now.wakes - before.wakes, WAKES + WAKES_PER_S * passed / 1e9
+        if passed < MIN_NS:
             self._rate = wakes * 1e9 / passed if passed else 0.0
             return None
-        woke = wakes > least + RUNNING_S * self._rate or now.own_wakes - before.own_wakes > least
+        woke = wakes > limit + RUNNING_S * self._rate or now.own_wakes - before.own_wakes > limit
         had_no_cpu = now.queued_ns - before.queued_ns > QUEUED_SHARE * passed
         return None if woke or had_no_cpu or now.cpu_ns - before.cpu_ns > CPU_SHARE * passed else (before.at_ns, now.at_ns)

@@ -17,10 +17,10 @@ from tftracer.storage.untrusted import Fields, count, duration, duration_or_none
 class Entry:
     rank: int  # SUSPENDED to STEPS (activity.py)
     run_id: int  # 0: not of a run
-    name: str  # what was done; "" of a run's steps
+    name: str  # of the activity; "" for a run's steps
     own_s: float
     times: int
-    first_s: float | None  # of a run: what of its first step counts as its own
+    first_s: float | None  # of a run: the time that counts for its first step
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class SlowEntry:
 
 @dataclass(frozen=True)
 class StepWait:
-    """For elements of a dataset, within steps: a part of the time of their entries."""
+    """Waits for elements of a dataset within steps: a part of the time of their entries."""
 
     name: str
     own_s: float
@@ -47,7 +47,7 @@ class Sheet:
 
     started_at: float  # of the process, epoch seconds
     until: float
-    recorded_s: float | None  # from the start until the recording began; None: ``started_at`` is when it began
+    recorded_s: float | None  # from the start to the begin of the recording; None: ``started_at`` is that begin
     start_s: float  # before the first step
     between_s: float  # between steps
     end_s: float  # after the last one
@@ -55,7 +55,7 @@ class Sheet:
     entries: tuple[Entry, ...]
     slow: tuple[SlowEntry, ...]
     step_waits: tuple[StepWait, ...] = ()
-    no_cpu_s: float | None = None  # in which the thread that trains could have run and had no CPU; None: not known
+    no_cpu_s: float | None = None  # time for which the training's thread could have run and had no CPU; None: not known
 
     @property
     def wall_s(self) -> float:
@@ -72,7 +72,7 @@ def sheet_of(
     began_ns: int | None,
     no_cpu_ns: int | None,
 ) -> Sheet:
-    """``now_ns`` and ``now``: the same moment, as perf_counter and epoch seconds. ``began_ns``: when the recording began."""
+    """Make the sheet. ``now_ns``, ``now``: one time, as perf_counter and epoch seconds. ``began_ns``: begin of the recording."""
     start, between, end = (ns * 1e-9 for ns in sums.rest_ns)
     entries = []
     for (rank, what), row in sums.rows.items():
@@ -124,7 +124,7 @@ _SHEET: Fields = {
 
 
 def read(meta: Mapping[str, Any]) -> Sheet:
-    """Out of a file, believed only so far as types go."""
+    """Read from a file, which is untrusted: types are checked."""
     return Sheet(**fields_of(dict(meta), _SHEET))
 
 

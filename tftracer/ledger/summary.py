@@ -1,4 +1,4 @@
-"""The ledger for ``tftracer FILE --summary``."""
+"""Describes the ledger for ``tftracer FILE --summary``."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from tftracer.contract.ledger import Ledger, LedgerPart
 from tftracer.ledger.answer import long_duration
 from tftracer.trace.summary import WIDTH, shortened, table
 
-#: What a part is made of: so many of it are listed.
-ITEMS = 3
+#: Items of a part that are listed.
+MAX_ITEMS = 3
 
 
 def render(ledger: Ledger) -> str:
-    """ "" where nothing is known."""
+    """Return the text of the ledger; "" if it is not known."""
     if not ledger["parts"]:
         return ""
     rows = [["Wall time", long_duration(ledger["duration_s"]), "100.0%"]]
     rows += [[part["name"], long_duration(part["duration_s"]), f"{part['permille'] / 10:.1f}%"] for part in ledger["parts"]]
     head, *lines = table(rows).splitlines()
-    lines = [shortened(f"{line}  {_most(part)}".rstrip(), WIDTH) for line, part in zip(lines, ledger["parts"])]
+    lines = [shortened(f"{line}  {_items(part)}".rstrip(), WIDTH) for line, part in zip(lines, ledger["parts"])]
     text = " ".join(filter(None, [ledger["text"], ledger["advice"], *ledger["doubts"]]))
     return "\n".join([head, *lines, *textwrap.wrap(text, WIDTH)])
 
 
-def _most(part: LedgerPart) -> str:
+def _items(part: LedgerPart) -> str:
     about = "about " if part["kind"] == "python" else ""
-    return ", ".join(f"{item['name']} {about}{long_duration(item['duration_s'])}" for item in part["items"][:ITEMS])
+    return ", ".join(f"{item['name']} {about}{long_duration(item['duration_s'])}" for item in part["items"][:MAX_ITEMS])

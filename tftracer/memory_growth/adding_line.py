@@ -53,8 +53,8 @@ def adding_line(of: Name, sources: Mapping[str, str]) -> str:
 
 
 def _lines(of: Name, trees: Mapping[str, _Tree], repeats: bool, seen: set[Name]) -> _Lines:
-    """Return the lines that add. ``repeats``: the function whose parameter the name is, is called repeatedly. ``seen``: names that
-    were followed."""
+    """Return the lines that add. ``repeats``: the function whose parameter the name is, is called repeatedly. ``seen``: names
+    that were followed."""
     if of in seen:
         return set()
     seen.add(of)
