@@ -1,1 +1,1 @@
-"""What limits a ``tf.data`` pipeline: ``watch`` looks into iterators where they run, ``flow`` and ``answer`` say it elsewhere."""
+"""Finds what limits a ``tf.data`` pipeline: ``watch`` looks into running iterators, ``limit`` and ``answer`` explain."""

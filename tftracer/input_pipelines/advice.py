@@ -26,7 +26,7 @@ def advice(flow: Flow, stage: Stage, step: Step | None) -> Advice:
     """Advise on the limiting stage. ``step``: the script's line for that stage."""
     name, kind, target = stage.node.name, kind_of(stage.node.name), _target(flow, stage)
     if stage in flow.own.stages:
-        rate = _least(1 / flow.own.busy * flow.rate if flow.own.busy else None, target)
+        rate = _min(1 / flow.own.busy * flow.rate if flow.own.busy else None, target)
         return _gains(flow, "Add .prefetch(tf.data.AUTOTUNE) at the end: the pipeline then works during the steps.", rate)
     if not flow.counted:
         return _uncounted(kind)
@@ -78,19 +78,19 @@ def _parallel(flow: Flow, stage: Stage, target: float | None, call: str, is_pyth
         return Advice("It computes in Python, which runs one thread at a time: use TensorFlow ops, or cache() its result.")
     free = flow.cores if flow.idle is None else min(float(flow.cores), flow.cpu + flow.idle)
     by_cores = free / flow.cpu * flow.rate if flow.cpu else None  # if an element needs as much CPU time as now
-    target = _least(target, by_cores)
+    target = _min(target, by_cores)
     if not computes and rate_of_one and target:
         calls = min(MAX_CALLS, math.ceil(target / rate_of_one))
         if calls > now or now > flow.cores > busy * SATURATED:
             threads = "" if calls <= flow.cores else f" and options.threading.private_threadpool_size = {calls}"
             why = ": TensorFlow and AUTOTUNE stop at a thread a core" if threads else ""
             text = f"It waits more than it computes. Set {call.format(calls, calls)}{threads}{why}."
-            return _gains(flow, text, _least(calls * rate_of_one, target))
+            return _gains(flow, text, _min(calls * rate_of_one, target))
     parallelism = stage.node.parameters.get("parallelism")
     if parallelism and parallelism.tunable and now < flow.cores:
-        return Advice(f"AUTOTUNE runs {now:.0f} of at most {parallelism.most:.0f} calls at once so far. It may still raise that.")
+        return Advice(f"AUTOTUNE runs {now:.0f} of at most {parallelism.max:.0f} calls at once so far. It may still raise that.")
     if now < flow.cores and computes:
-        rate = _least(flow.cores * rate_of_one if rate_of_one else None, target)
+        rate = _min(flow.cores * rate_of_one if rate_of_one else None, target)
         auto = call.format("tf.data.AUTOTUNE", flow.cores)
         if rate is not None and rate >= GAIN * flow.rate:
             return _gains(flow, f"Set {auto}.", rate)
@@ -113,11 +113,11 @@ def _target(flow: Flow, stage: Stage) -> float | None:
             return None
         own_stages = {id(each) for each in stage.inner_stages} | {id(stage)}
         busy = sum(each.busy or 0.0 for each in thread.stages if id(each) not in own_stages)
-        limit = max((each.node.parameters["parallelism"].most for each in thread.stages[:1] if _is_tuned(each)), default=0.0)
+        limit = max((each.node.parameters["parallelism"].max for each in thread.stages[:1] if _is_tuned(each)), default=0.0)
         return max(thread.threads, min(limit, flow.cores)) * flow.rate / busy if busy > 0 else None
 
     training = 1 / flow.gap_s if flow.gap_s else None
-    return _least(training, *(of(thread) for thread in flow.threads if thread.stages))
+    return _min(training, *(of(thread) for thread in flow.threads if thread.stages))
 
 
 def _is_tuned(stage: Stage) -> bool:
@@ -125,5 +125,5 @@ def _is_tuned(stage: Stage) -> bool:
     return parallelism is not None and parallelism.tunable
 
 
-def _least(*rates: float | None) -> float | None:
+def _min(*rates: float | None) -> float | None:
     return min((rate for rate in rates if rate is not None), default=None)

@@ -1,4 +1,4 @@
-"""The pipelines in words: each stage, the one that limits, and what to change. Pure."""
+"""Describes the pipelines in words: each stage, the limiting one, and what to change. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal
 
 from tftracer.contract.input_pipelines import InputPipeline, InputPipelines, PipelineStage
 from tftracer.input_pipelines.advice import COMPUTES, Advice, advice
-from tftracer.input_pipelines.limit import ENOUGH, MOST, WAITS, WORKS, Flow, Stage, Thread, flow_of
+from tftracer.input_pipelines.limit import ENOUGH, MIN_SHARE, WAITS, WORKS, Flow, Stage, Thread, flow_of
 from tftracer.input_pipelines.script import Step, is_distributed, kind_of
 from tftracer.input_pipelines.sheet import Pipeline, Sheet
 from tftracer.trace.units import counted, percent
@@ -23,12 +23,12 @@ UNSEEN = {
     "large": "A pipeline has too many stages to be looked into.",
 }
 DISTRIBUTED = "A distribution strategy hands the elements over: TensorFlow does not tell the stages before that."
-#: A look so long ago tells what the training waits for now.
+#: A look within this time shows what the training waits for now.
 RECENT_S = 15.0
 
 
 def input_pipelines(sheet: Sheet | None, waited_s: float) -> InputPipelines:
-    """``waited_s``: how long the training waited for elements between its steps, as the ledger knows it."""
+    """Return the answer. ``waited_s``: the time for which the training waited for elements between its steps, by the ledger."""
     if sheet is None:
         return {"pipelines": [], "text": ""}
     codes = [code.partition(": ") for code in sheet.unseen]
@@ -42,7 +42,7 @@ def input_pipelines(sheet: Sheet | None, waited_s: float) -> InputPipelines:
 
 
 def what_limits(sheet: Sheet | None, now: float) -> tuple[str, str]:
-    """(what limits the training's input, what to change) where exactly one pipeline holds it up; else ("", "")."""
+    """Return (what limits the training's input, what to change) if exactly one pipeline delays it; else ("", "")."""
     open_ones = [each for each in sheet.pipelines if each.is_open] if sheet else []
     recent = [_pipeline(each) for each in open_ones if each.looks and now - each.looks[-1].at < RECENT_S]
     limited = [each for each in recent if each["side"] == "input" and any(stage["is_limiting"] for stage in each["stages"])]
@@ -50,7 +50,7 @@ def what_limits(sheet: Sheet | None, now: float) -> tuple[str, str]:
 
 
 def limiting_name(pipeline: Pipeline, flow: Flow | None) -> str:
-    """ "map(decode)"; "" if not known."""
+    """Return the limiting stage, "map(decode)"; "" if not known."""
     if flow is None or flow.limiting is None or is_distributed(pipeline.steps):
         return ""
     return _name(flow.limiting, steps_by_node(flow, pipeline.steps))
@@ -88,18 +88,18 @@ def _side(flow: Flow | None, steps: dict[int, Step]) -> Literal["input", "traini
 
 
 def _computes_in_python(flow: Flow, steps: dict[int, Step]) -> Stage | None:
-    """A stage that may hold the training up without a wait for it: the Python of both runs one thread at a time."""
+    """Return a stage that may delay the training without a wait for input, since only one thread runs Python at a time."""
 
     def computes(stage: Stage) -> bool:
         step, busy = steps.get(stage.node.id), stage.busy or 0.0
         is_python = stage.node.name == "Generator" or (step is not None and step.python)
-        return is_python and busy >= MOST and flow.cpu >= COMPUTES * min(1.0, busy)
+        return is_python and busy >= MIN_SHARE and flow.cpu >= COMPUTES * min(1.0, busy)
 
     return next(filter(computes, flow.stages), None)
 
 
 def steps_by_node(flow: Flow, steps: Sequence[Step]) -> dict[int, Step]:
-    """Which transformation of the script a stage is, by the stage's node: where there are as many of a kind in both."""
+    """Return node id -> the script's transformation, for kinds with the same number of stages and transformations."""
     known: dict[int, Step] = {}
     outer = [stage for stage in flow.stages if not stage.inner]
     stages = [stage for stage in outer if stage.calls_function or kind_of(stage.node.name) == "shuffle"]
@@ -151,15 +151,15 @@ def _text(pipeline: Pipeline, flow: Flow | None, limiting: Stage | None, steps: 
 
 
 def _filling(flow: Flow, steps: dict[int, Step]) -> str:
-    """Says that a shuffle's buffer is filling: it gives nothing until it is full. "" if none is."""
+    """Return a sentence on a shuffle's filling buffer, since nothing comes out until it is full; "" if there is none."""
     for stage in flow.stages:
         rate = stage.children[0].rate if stage.children else None
         step = steps.get(stage.node.id)
         if stage.node.name.startswith("Shuffle") and not stage.rate and rate and step and step.size:
-            left = step.size - stage.node.buffered
-            if left > 0:
+            free = step.size - stage.node.buffered
+            if free > 0:
                 filled = f"{stage.node.buffered:,} of {counted(step.size, 'element')}"
-                return f"The shuffle's buffer is filling: {filled}, {ns_text(left / rate * 1e9)} to go. Nothing comes out before."
+                return f"The shuffle's buffer is filling: {filled}, {ns_text(free / rate * 1e9)} to go. Nothing comes out before."
     return ""
 
 
@@ -178,7 +178,7 @@ def _stage(flow: Flow, stage: Stage, step: Step | None, is_limiting: bool) -> Pi
         "rate": stage.rate,
         "busy": stage.busy,
         "parallelism": int(stage.parallelism) if stage.parallelism is not None else None,
-        "parallelism_max": _whole(calls.most) if calls else None,
+        "parallelism_max": _whole(calls.max) if calls else None,
         "is_tuned": bool((calls and calls.tunable) or (size and size.tunable)),
         "buffered": stage.buffered if buffers else None,
         "buffer_size": _whole(size.value) if size else step.size if step else None,

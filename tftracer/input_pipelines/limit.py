@@ -1,10 +1,10 @@
-"""How elements go through a pipeline: each stage's work, and the one that limits the others. Pure.
+"""Computes the work of each stage of a pipeline, and finds the limiting one. Pure.
 
-A stage with a buffer of its own (prefetch, parallel map) is worked by threads of its own; those before it, up to the next such
-stage, run in one of them, one after the other. A stage limits where its threads work all the time, or where the buffer before its
-thread is full and the one behind it empty. TensorFlow times what kernels do and not what it takes to call a function for each
-element, nor the work of iterators that have ended inside of flat_map and interleave: that rest of a busy thread's time belongs
-to the one stage in it that calls a function, and is nobody's if there are several.
+A stage with a buffer (prefetch, parallel map) has separate threads; the stages before it, up to the next buffer, run one after
+the other in one of them. A stage limits if its threads work all the time, or if the buffer before its thread is full and the one
+behind it empty. TensorFlow times kernels, but neither the overhead of calling a function for each element nor the work of ended
+iterators inside flat_map and interleave. That rest of a busy thread's time belongs to its one stage that calls a function; with
+several such stages its owner is not known.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ from tftracer.input_pipelines.model_proto import Model, Node
 from tftracer.input_pipelines.script import gives_batches, is_distributed, kind_of
 from tftracer.input_pipelines.sheet import Look, Pipeline
 
-#: Such a share of their time threads work that hold the others up.
+#: Threads that delay the others work for at least this share of their time.
 SATURATED = 0.75
-#: A buffer is full from here on.
+#: A buffer counts as full from this share on.
 FULL = 0.5
-#: What limits takes this part of its thread's time.
-MOST = 0.5
-#: A thread whose stages are all timed may seem this idle and limit: others have its core.
-LEAST_BUSY = 0.25
+#: The limiting stage takes at least this share of its thread's time.
+MIN_SHARE = 0.5
+#: A thread whose stages are all timed may limit even if it works only for this share of its time: other threads have its core.
+MIN_BUSY = 0.25
 #: The training waits for its input from this share of the time on; below the other, it is the slower side.
 WAITS, WORKS = 0.10, 0.05
-#: The call of a function for one element takes no longer than this: a rest that is larger is something else.
+#: The overhead of calling a function for one element is at most this; a larger rest has another reason.
 CALL_S = 2e-3
-#: Node classes whose inputs, but the first, come and go.
+#: Node classes whose inputs, except the first, come and go.
 MANY = (1, 2)
 MAX_DEPTH = 200
-#: More than 100 elements in a longer time than this: what lay between most of them is not known.
+#: If more than 100 elements came in a longer time than this, the times between most of them are not known.
 LONG_S = 2.5
-#: TensorFlow keeps no longer time between two calls of ``next``.
+#: TensorFlow records no longer time between two calls of ``next``.
 LONGEST_GAP_S = 10.0
-#: Elements that inner datasets have given: of fewer their work is not estimated.
-LEAST_INNER = 20
-#: Looks that prove that the training waits, where the ledger does not count it.
+#: With fewer elements of inner datasets, their work is not estimated.
+MIN_INNER = 20
+#: Number of looks that prove a wait of the training that the ledger does not count.
 ENOUGH = 5
-#: Stages that read: the flat_map around them is how TensorFlow builds them.
+#: Stages that read; TensorFlow builds them within a flat_map.
 READERS = ("Generator", "TFRecord", "TextLine", "FixedLengthRecord")
 
 
@@ -49,11 +49,11 @@ READERS = ("Generator", "TFRecord", "TextLine", "FixedLengthRecord")
 class Stage:
     node: Node
     depth: int
-    inner: bool  # of a dataset that flat_map or interleave makes
+    inner: bool  # part of a dataset that flat_map or interleave makes
     rate: float | None = None  # elements a second
     element_s: float | None = None  # own time for an element
-    busy: float | None = None  # threads that work for it, on average
-    buffered: float = 0.0  # elements, on average
+    busy: float | None = None  # average number of threads that work for it
+    buffered: float = 0.0  # average number of elements
     children: list[Stage] = field(default_factory=list)
 
     @property
@@ -66,18 +66,18 @@ class Stage:
         return self.fill_of(self.buffered)
 
     def fill_of(self, buffered: float) -> float:
-        """The part of its buffer that is full; may exceed 1."""
+        """Return the share of its buffer that is full; may exceed 1."""
         given = self.node.parameters.get("buffer_size") or self.node.parameters.get("max_buffered_elements")
         room = given.value if given else self.parallelism or 1.0
         if self.node.name.startswith("MapAndBatch"):
-            room *= 2  # those of a batch that is not complete are counted
-        if "Interleave" in self.node.name:  # two thirds are of the datasets that come next
+            room *= 2  # elements of an incomplete batch are counted, too
+        if "Interleave" in self.node.name:  # two thirds belong to the next datasets
             return max(0.0, 3 * buffered / max(1.0, room) - 2)
         return buffered / max(1.0, room)
 
     @property
     def inner_stages(self) -> list[Stage]:
-        """The stages of the datasets that it makes."""
+        """The stages of the datasets that this stage makes."""
         return [each for child in self.children if child.inner for each in _all(child)]
 
     @property
@@ -115,8 +115,8 @@ class Thread:
 class Workers:
     """The threads behind a stage with a buffer."""
 
-    pool: Thread | None  # that call its function
-    feeder: Thread  # the one that takes from the stages before it
+    pool: Thread | None  # the threads that call its function
+    feeder: Thread  # the thread that takes from the stages before it
 
     @property
     def is_saturated(self) -> bool:
@@ -125,27 +125,27 @@ class Workers:
 
 @dataclass
 class Flow:
-    stages: list[Stage]  # as a tree, the last one first
-    own: Thread  # the training's, within ``next``
-    workers: dict[int, Workers]  # by the node of the stage whose they are
+    stages: list[Stage]  # in the order of the tree, the last one first
+    own: Thread  # the training's thread, within ``next``
+    workers: dict[int, Workers]  # node id of a stage -> its threads
     rate: float  # elements a second that the training takes
     gap_s: float | None  # between two calls of ``next``
     wait: float | None  # share of the time that the training waits in ``next``
     cpu: float  # cores that the process uses
-    idle: float | None  # cores of the machine that have nothing to do
+    idle: float | None  # idle cores of the machine
     cores: int
     unit: Literal["batches", "elements"]
     limiting: Stage | None = None
-    counted: bool = True  # whether TensorFlow times what the limiting stage does
+    counted: bool = True  # whether TensorFlow times the work of the limiting stage
 
     @property
     def threads(self) -> list[Thread]:
-        """Without the training's own."""
+        """All threads except the training's."""
         return [thread for each in self.workers.values() for thread in (each.pool, each.feeder) if thread is not None]
 
 
 def flow_of(pipeline: Pipeline) -> Flow | None:
-    """None: one look tells nothing of it."""
+    """Return the flow of a pipeline; None with fewer than two looks."""
     looks = pipeline.looks
     if len(looks) < 2 or looks[-1].at <= looks[0].at:
         return None
@@ -154,7 +154,7 @@ def flow_of(pipeline: Pipeline) -> Flow | None:
     root = _tree(looks)
     rate = max(0, last.model.elements - first.model.elements) / seconds
     own, workers = _threads(root)
-    # Where a distribution strategy hands the elements over, TensorFlow does not time the calls of ``next``.
+    # With a distribution strategy TensorFlow does not time the calls of ``next``.
     wait = (_counted_wait(looks) if is_distributed(pipeline.steps) else _wait(looks, own)) if rate else None
     gap = None if wait is None else (1 - wait) / rate
     cpu = max(0.0, last.cpu_s - first.cpu_s) / seconds
@@ -167,10 +167,10 @@ def flow_of(pipeline: Pipeline) -> Flow | None:
 
 
 def _wait(looks: Sequence[Look], own: Thread) -> float | None:
-    """The share of time in ``next``: what the times between two calls of it leave. Never more than the ledger counted.
+    """Return the share of time in ``next``, without the times between its calls; at most that which the ledger counted.
 
-    The median over the looks, for each has the last 100 of these times alone, and something long may have come before them. So
-    it is not known, either, where the training is said to wait and most looks found an element ready for it.
+    It is the median over the looks: each has only the last 100 of these times, and a long one may have come before them. For the
+    same reason it is not known if the training seems to wait although most looks found an element ready.
     """
     pairs = ((waited_s(earlier, later), later.at - earlier.at) for earlier, later in zip(looks, looks[1:]))
     shares = [min(1.0, max(0.0, waited / seconds)) for waited, seconds in pairs if waited is not None]
@@ -185,16 +185,16 @@ def _wait(looks: Sequence[Look], own: Thread) -> float | None:
 
 
 def _counted_wait(looks: Sequence[Look]) -> float | None:
-    """The share of time in ``next`` as the ledger counted it; None where it counted no wait."""
+    """Return the share of time in ``next`` that the ledger counted; None if it counted no wait."""
     first, last = looks[0], looks[-1]
     return min(1.0, max(0.0, last.waited_s - first.waited_s) / (last.at - first.at)) if last.waits > first.waits else None
 
 
 def waited_s(earlier: Look, later: Look) -> float | None:
-    """Time in ``next`` between two looks: what the times between two calls of it leave. None: not known.
+    """Return the time in ``next`` between two looks, without the times between its calls. None: not known.
 
-    It may be below 0: a time between two calls in which a look lies counts for the later look alone. When the first element is
-    asked for is not known: until then the training may build its function. So it counts no more than the stages worked.
+    It may be below 0: a time between two calls that contains a look counts only for the later look. The begin of the wait for the
+    first element is not known, since the training may build its function before: it counts at most as long as the stages worked.
     """
     passed, seconds = later.model.elements - earlier.model.elements, later.at - earlier.at
     gaps = later.model.gaps_s[-passed:] if passed > 0 else ()
@@ -223,35 +223,35 @@ def _tree(looks: Sequence[Look]) -> Stage:
         return [Seen(each.model, each.model.nodes[number]) for each in looks if number in each.model.nodes]
 
     def stage(number: int, depth: int, inner: bool, above: Stage | None, same: Sequence[Seen]) -> Stage | None:
-        """``same``: it, as the looks saw it; where each epoch makes it anew, the one in its place."""
+        """Make a stage and those below it. ``same``: the stage in each look, or another epoch's in its place."""
         node = last.model.nodes.get(number)
         if node is None or number in seen or depth > MAX_DEPTH:
             return None
         seen.add(number)
-        made = Stage(node, depth, inner)
+        result = Stage(node, depth, inner)
         was = first.model.nodes.get(number)
         if was is not None:
             elements, spent = node.elements - was.elements, node.processing_ns - was.processing_ns
-            made.rate = max(0, elements) / seconds
-            made.busy = max(0, spent) * 1e-9 / seconds
+            result.rate = max(0, elements) / seconds
+            result.busy = max(0, spent) * 1e-9 / seconds
         if was is None or not elements:
-            most = max((each.node for each in same), key=lambda each: each.elements)
-            elements, spent = most.elements, most.processing_ns
-        made.element_s = spent * 1e-9 / elements if elements > 0 else None
+            fullest = max((each.node for each in same), key=lambda each: each.elements)
+            elements, spent = fullest.elements, fullest.processing_ns
+        result.element_s = spent * 1e-9 / elements if elements > 0 else None
         if was is None and above is not None and above.rate is not None and above.node.ratio:
-            made.rate = above.rate * above.node.ratio  # made anew for each epoch, say
-            made.busy = None if made.element_s is None else made.element_s * made.rate
-        made.buffered = sum(each.node.buffered for each in same) / len(same)
+            result.rate = above.rate * above.node.ratio  # such as one that each epoch creates again
+            result.busy = None if result.element_s is None else result.element_s * result.rate
+        result.buffered = sum(each.node.buffered for each in same) / len(same)
         many = node.node_class in MANY
         for place, child in enumerate(node.inputs):
             comes_and_goes = many and place > 0
             seen_below = by_number(child) if comes_and_goes else _below(same, place)
-            below = stage(child, depth + 1, inner or comes_and_goes, made, seen_below)
+            below = stage(child, depth + 1, inner or comes_and_goes, result, seen_below)
             if below is not None:
-                made.children.append(below)
-        if many and made.rate:
-            _estimate_inner(made, first)
-        return made
+                result.children.append(below)
+        if many and result.rate:
+            _estimate_inner(result, first)
+        return result
 
     root = stage(last.model.root, 0, False, None, by_number(last.model.root))
     assert root is not None
@@ -259,16 +259,16 @@ def _tree(looks: Sequence[Look]) -> Stage:
 
 
 def _below(above: Sequence[Seen], place: int) -> list[Seen]:
-    """The input at this place, as the looks saw it."""
+    """Return the input at this place in each look."""
     nodes = [(model, model.nodes.get(node.inputs[place])) for model, node in above if place < len(node.inputs)]
     return [Seen(model, node) for model, node in nodes if node is not None and nodes[-1][1] and node.name == nodes[-1][1].name]
 
 
 def _estimate_inner(stage: Stage, first: Look) -> None:
-    """Of datasets that come and go, from what those do that are there now: what the others did is not kept."""
+    """Estimate the work of inner datasets from those that exist now: TensorFlow does not keep that of ended ones."""
     inner = [child for child in stage.children[1:] if child.inner]
     elements = sum(child.node.elements for child in inner)
-    if elements < LEAST_INNER or all(child.node.id in first.model.nodes for child in inner):
+    if elements < MIN_INNER or all(child.node.id in first.model.nodes for child in inner):
         return
     for each in (each for child in inner for each in _all(child)):
         share = (stage.rate or 0.0) / elements
@@ -305,7 +305,7 @@ def _threads(root: Stage) -> tuple[Thread, dict[int, Workers]]:
 
 
 def _run(stage: Stage, thread: Thread) -> Thread:
-    """With what runs in the thread that takes from this stage's inputs."""
+    """Add the stages that run in the thread that takes from this stage's inputs."""
     for child in stage.children:
         if child.inner and stage.parallelism is not None:
             continue  # its pool runs it
@@ -317,50 +317,50 @@ def _run(stage: Stage, thread: Thread) -> Thread:
     return thread
 
 
-# ------------------------------------------------------------------------------------------------------------ what limits
+# ----------------------------------------------------------------------------------------------------- the limiting stage
 
 
-Limit = tuple[Optional[Stage], bool]  # the stage, and whether TensorFlow times what it does
+Limit = tuple[Optional[Stage], bool]  # the stage, and whether TensorFlow times its work
 
 
 def _limit(workers: Mapping[int, Workers], thread: Thread, pool: Thread | None, available: float, cores: int) -> Limit:
-    """``available``: the share of time in which this thread could work for the training."""
+    """Find the limiting stage. ``available``: the share of time in which this thread could work for the training."""
     if pool is not None and pool.busy >= SATURATED * pool.threads:
         return pool.stages[0], True
     if thread.busy >= SATURATED * available:
-        makers = [stage for stage in thread.stages if not stage.inner and stage.inner_busy >= MOST * available]
+        makers = [stage for stage in thread.stages if not stage.inner and stage.inner_busy >= MIN_SHARE * available]
         top = _top(thread)
-        return (_reader_of(top) if (top.busy or 0.0) >= MOST * available else makers[0] if makers else None), True
+        return (_reader_of(top) if (top.busy or 0.0) >= MIN_SHARE * available else makers[0] if makers else None), True
     behind = [(stage, workers[stage.node.id]) for stage in thread.before]
     late = [each for stage, each in behind if stage.fill < FULL or each.is_saturated]
     if late:
-        if len(late) > 1:  # those whose calls all run, where there are any: TensorFlow has a thread a core for them
+        if len(late) > 1:  # prefer those whose calls all run: TensorFlow has one thread per core for them
             late = [each for each in late if each.pool and each.pool.busy >= SATURATED * min(each.pool.threads, cores)] or late
-        found = {_limit(workers, each.feeder, each.pool, 1.0, cores) for each in late}
-        return found.pop() if len(found) == 1 else (None, True)
+        limits = {_limit(workers, each.feeder, each.pool, 1.0, cores) for each in late}
+        return limits.pop() if len(limits) == 1 else (None, True)
     return _rest(thread, available, pool, cores)
 
 
 def _rest(thread: Thread, available: float, pool: Thread | None, cores: int) -> Limit:
-    """Whose the time is that no kernel took."""
-    if thread.stages and (_top(thread).busy or 0.0) >= MOST * available:
+    """Find the stage that takes the time outside kernels."""
+    if thread.stages and (_top(thread).busy or 0.0) >= MIN_SHARE * available:
         return _reader_of(_top(thread)), True
     if pool is not None and pool.busy >= SATURATED * min(pool.threads, cores):
-        return pool.stages[0], True  # as many calls as TensorFlow has threads for functions
+        return pool.stages[0], True  # its calls use all of TensorFlow's threads for functions
     has_callers = bool(thread.before) or any(stage.calls_function for stage in thread.stages)
-    if pool is not None and not has_callers and thread.busy < MOST <= pool.busy / min(pool.threads, cores):
-        return pool.stages[0], True  # nothing else lies before its empty buffer
+    if pool is not None and not has_callers and thread.busy < MIN_SHARE <= pool.busy / min(pool.threads, cores):
+        return pool.stages[0], True  # nothing else is before its empty buffer
     callers = [stage for stage in thread.stages if not stage.inner and _may_take(stage, available - thread.busy)]
     if pool is not None and _may_take(pool.stages[0], pool.threads - pool.busy):
         callers.append(pool.stages[0])
-    if not callers and not thread.before and pool is None and thread.busy >= LEAST_BUSY * available:
-        top = _reader_of(_top(thread))  # all of the thread's stages are timed, on a machine that has no core for it
-        return (top if (top.busy or 0.0) >= MOST * thread.busy else None), True
+    if not callers and not thread.before and pool is None and thread.busy >= MIN_BUSY * available:
+        top = _reader_of(_top(thread))  # all stages of the thread are timed, but the machine has no core for it
+        return (top if (top.busy or 0.0) >= MIN_SHARE * thread.busy else None), True
     return (callers[0] if len(callers) == 1 else None), False
 
 
 def _may_take(stage: Stage, rest: float) -> bool:
-    """Whether the calls of a stage's function may take so many threads."""
+    """Whether the overhead of calling a stage's function may take ``rest`` threads."""
     if not stage.calls_function:
         return False
     calls = max([stage.rate or 0.0, *(child.rate or 0.0 for child in stage.children[:1])])
@@ -368,7 +368,7 @@ def _may_take(stage: Stage, rest: float) -> bool:
 
 
 def reader_of(name: str) -> str:
-    """ "FixedLengthRecord" of a stage's name; "" of one that does not read."""
+    """Return the reader in a stage's name, such as "FixedLengthRecord"; "" for a stage that does not read."""
     return next((reader for reader in READERS if name.startswith(reader)), "")
 
 
@@ -377,5 +377,5 @@ def _top(thread: Thread) -> Stage:
 
 
 def _reader_of(stage: Stage) -> Stage:
-    """The reader that a flat_map of TensorFlow's own stands for."""
+    """Return the reader within a flat_map of TensorFlow's own; else the stage itself."""
     return next((child for child in stage.children if reader_of(child.node.name)), stage)

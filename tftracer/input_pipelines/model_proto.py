@@ -1,4 +1,4 @@
-"""TensorFlow's own model of a running ``tf.data`` iterator, out of the bytes of a ``ModelProto``
+"""Reads TensorFlow's model of a running ``tf.data`` iterator from the bytes of a ``ModelProto``
 (tensorflow/core/framework/model.proto, of TensorFlow 2.17 and newer)."""
 
 from __future__ import annotations
@@ -10,28 +10,28 @@ from typing import Any, NamedTuple
 
 from tftracer.errors import FormatError
 
-#: Node classes that hand their elements over from threads of their own.
+#: Node classes whose elements come from separate threads.
 ASYNC = frozenset((2, 4, 6))
 MAX_NODES = 2000
 
 
 class Parameter(NamedTuple):
-    value: float  # in use
-    most: float
+    value: float  # the current one
+    max: float
     tunable: bool  # AUTOTUNE chooses it
 
 
 @dataclass(frozen=True)
 class Node:
-    """A stage's sums since it was made. Times: its own work in all its threads, without what the call of a function takes."""
+    """A stage's sums since its creation. Times: its own work in all its threads, without the overhead of calling a function."""
 
     id: int
     name: str
-    elements: int  # that it has produced
+    elements: int  # produced so far
     processing_ns: int
     buffered: int  # elements in its buffer now
     node_class: int
-    ratio: float  # elements of its input for one of its own; 0: not known
+    ratio: float  # elements of its input for one output element; 0: not known
     inputs: tuple[int, ...]
     parameters: Mapping[str, Parameter]
 
@@ -44,7 +44,7 @@ class Node:
 class Model:
     nodes: Mapping[int, Node]
     root: int
-    cores: int  # that AUTOTUNE may use
+    cores: int  # number of cores that AUTOTUNE may use
     gaps_s: tuple[float, ...]  # the last 100 times between two calls of ``next``, the newest last
 
     @property
@@ -52,12 +52,12 @@ class Model:
         return self.nodes[self.root].elements
 
     def progress(self) -> tuple[int, ...]:
-        """Differs if anything was done."""
+        """Return numbers that differ between two looks if the pipeline worked."""
         return tuple(number for node in self.nodes.values() for number in (node.elements, node.buffered))
 
 
 def read(data: bytes) -> Model:
-    """Raises FormatError where this is no model."""
+    """Read a model. Raises FormatError if this is none."""
     try:
         return _model(data)
     except (IndexError, struct.error, TypeError, ValueError, AttributeError) as error:
@@ -91,9 +91,9 @@ def _node(data: bytes) -> Node:
         if number == 14:
             inputs += _numbers(value)
         elif number == 11:
-            given = dict(_fields(value))
-            used = _double(given.get(3)) or _double(given.get(2))
-            parameters[given.get(1, b"").decode()] = Parameter(used, _double(given.get(5)), bool(given.get(6, 0)))
+            fields = dict(_fields(value))
+            used = _double(fields.get(3)) or _double(fields.get(2))
+            parameters[fields.get(1, b"").decode()] = Parameter(used, _double(fields.get(5)), bool(fields.get(6, 0)))
         else:
             one[number] = value
     counts = (one.get(number, 0) for number in (8, 9, 5, 15))
@@ -104,7 +104,7 @@ def _node(data: bytes) -> Node:
 
 
 def _count(value: int) -> int:
-    """A negative count, which TensorFlow's races may leave, is 0."""
+    """Return 0 for a negative count, which TensorFlow's races may leave."""
     return 0 if value >> 63 else value
 
 
@@ -114,18 +114,18 @@ def _double(value: Any) -> float:
 
 
 def _numbers(value: Any) -> list[int]:
-    """The numbers of a repeated field, packed or not."""
+    """Return the numbers of a repeated field, packed or not."""
     if isinstance(value, int):
         return [value]
-    found, at = [], 0
+    numbers, at = [], 0
     while at < len(value):
         number, at = _varint(value, at)
-        found.append(number)
-    return found
+        numbers.append(number)
+    return numbers
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
-    """(Number, value) of each field: an int, or the bytes of anything else."""
+    """Yield (number, value) of each field: an int, or the bytes of any other type."""
     at, end = 0, len(data)
     while at < end:
         tag, at = _varint(data, at)

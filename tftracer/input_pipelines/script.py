@@ -1,4 +1,4 @@
-"""A dataset as the script made it: its transformations, the functions in them, and their lines. Where TensorFlow runs."""
+"""Reads a dataset's transformations, their functions and lines. Runs in the training process."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-#: Kinds of stages that are told apart, by the beginning of their names in TensorFlow's model and in Python.
+#: Kinds of stages, by the begin of their names in TensorFlow's model and in Python.
 KINDS = {
     "Map": "map",
     "ParallelMap": "map",
@@ -17,7 +17,7 @@ KINDS = {
     "ParallelInterleave": "interleave",
     "Shuffle": "shuffle",
 }
-#: The function by which Keras takes a batch out of arrays, and the files of Keras 3 and 2 that it stands in.
+#: The function by which Keras takes a batch from arrays, and its files in Keras 3 and 2.
 KERAS_BATCHES = ("grab_batch", "array_data_adapter.py:", "data_adapter.py:")
 MAX_STEPS = 200
 MAX_OPS = 5000
@@ -28,7 +28,7 @@ class Step:
     """A transformation."""
 
     name: str  # "ParallelMap", "TFRecord"
-    function: str = ""  # that it calls
+    function: str = ""  # the function that it calls
     place: str = ""  # "train.py:12"
     python: bool = False  # the function calls Python: py_function, numpy_function
     size: int | None = None  # of a shuffle's buffer
@@ -39,7 +39,7 @@ class Step:
 
 
 def kind_of(name: str) -> str:
-    """ "" of a stage without a kind."""
+    """Return the kind of a stage; "" if it has none."""
     for start in ("MapAndBatch", "ParallelMap", "ParallelInterleave", "ParallelFilter", "FlatMap", "Interleave", "Filter", "Map"):
         if name.startswith(start):
             return KINDS.get(start, "map")
@@ -47,7 +47,7 @@ def kind_of(name: str) -> str:
 
 
 def steps_of(dataset: Any) -> list[Step]:
-    """From the last transformation to the sources."""
+    """Return the transformations, from the last one to the sources."""
     return [_step(each) for each in _walk(dataset)]
 
 
@@ -62,7 +62,7 @@ def gives_batches(steps: Sequence[Step]) -> bool:
 
 
 def title_of(steps: list[Step]) -> str:
-    """ "TFRecord → map(decode) → batch"."""
+    """Return "TFRecord → map(decode) → batch"."""
     names = [f"{step.kind or _spoken(step.name)}({step.function})" if step.function else _spoken(step.name) for step in steps]
     return " → ".join(name for name in reversed(names) if name not in ("Options", "Model"))[:300]
 

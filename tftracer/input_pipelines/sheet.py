@@ -1,4 +1,4 @@
-"""What is known of a process's pipelines: written to the session's file as one record, the newest of which counts."""
+"""The facts on a process's pipelines: written to the session's file as one record, the newest of which counts."""
 
 from __future__ import annotations
 
@@ -29,36 +29,36 @@ from tftracer.storage.untrusted import (
 MAX_PIPELINES = 8
 MAX_LOOKS = 10
 MAX_HISTORY = 100
-#: Of one look: some hundred stages. What is larger is not looked at again.
+#: Bytes of one look: some hundred stages. A larger pipeline is not looked at again.
 MAX_BYTES = 1 << 18
 
 
 @dataclass(frozen=True)
 class Look:
     at: float  # epoch seconds
-    cpu_s: float  # that the process has used
-    idle_s: float | None  # in which the machine's cores had nothing to do, all together
-    waited_s: float  # for the elements of all iterators, in calls of ``next`` between steps
-    waits: int  # such calls
+    cpu_s: float  # CPU time of the process
+    idle_s: float | None  # idle time of all cores of the machine together
+    waited_s: float  # waits for elements of all iterators, in calls of ``next`` between steps
+    waits: int  # number of these calls
     raw: bytes  # a ModelProto
     model: model_proto.Model
 
 
 @dataclass(frozen=True)
 class Moment:
-    """What was seen in the ten seconds before."""
+    """The result for the ten seconds before."""
 
     at: float
     rate: float  # elements a second
     wait: float | None  # share of the time in which the training waited
-    stage: str  # that limited, "" if not known
+    stage: str  # the limiting one, "" if not known
 
 
 @dataclass(frozen=True)
 class Pipeline:
     title: str
     steps: tuple[Step, ...]  # from the last transformation to the sources
-    looks: tuple[Look, ...]  # of the last ten seconds in which anything was done, oldest first
+    looks: tuple[Look, ...]  # of the last ten seconds with any work, oldest first
     history: tuple[Moment, ...]
     is_open: bool  # its iterator exists
 
@@ -124,5 +124,5 @@ _SHEET: Fields = {
 
 
 def read(meta: Mapping[str, Any]) -> Sheet:
-    """Out of a file, believed only so far as types go."""
+    """Read from a file, which is untrusted: types are checked."""
     return Sheet(**fields_of(dict(meta), _SHEET))

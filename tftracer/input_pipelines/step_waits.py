@@ -1,4 +1,4 @@
-"""How long steps wait for the elements of a dataset, as Keras's ``fit`` does, from looks at its iterator. Pure."""
+"""Measures the waits of steps for the elements of a dataset, as in Keras's ``fit``, from looks at its iterator. Pure."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from tftracer.input_pipelines.sheet import Look
 
 
 class Ledger(Protocol):
-    """It knows the waits for elements between steps, and is told those within them."""
+    """Knows the waits for elements between steps, and receives those within steps."""
 
     def input_waits(self) -> tuple[float, int]:
-        """Seconds, and how many have ended."""
+        """Return the seconds and the number of the waits that have ended."""
 
     def evaluates(self) -> bool: ...
 
     def add_step_wait(self, title: str, seconds: float) -> None:
-        """``title``: of the dataset."""
+        """Add a wait within a step. ``title``: of the dataset."""
 
 
 class StepWaits:
-    """Of one iterator. A wait is counted a look later, when the ledger knows whether there were waits between steps meanwhile."""
+    """The waits for one iterator. A wait is counted one look later, when the ledger knows of waits between steps."""
 
     def __init__(self, title: str, ledger: Ledger) -> None:
         self._title = title
         self._ledger = ledger
         self._since: Look | None = None  # the newest look before which elements passed
-        self._pending = 0.0  # seconds in ``next`` before that
-        self._waits = 0  # between steps, that had ended when those seconds began
+        self._pending = 0.0  # seconds in ``next`` before that look
+        self._waits = 0  # waits between steps that had ended at the begin of these seconds
 
     def look(self, seen: Look) -> None:
         self._count(seen.waits)
         since = self._since
         if since is not None and seen.model.elements == since.model.elements:
             return
-        if since is not None and not self._ledger.evaluates():  # an evaluation's waits are its own
+        if since is not None and not self._ledger.evaluates():  # an evaluation counts its waits itself
             self._pending, self._waits = waited_s(since, seen) or 0.0, since.waits
         self._since = seen
 

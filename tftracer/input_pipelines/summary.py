@@ -1,4 +1,4 @@
-"""The input pipelines for ``tftracer FILE --summary``."""
+"""Describes the input pipelines for ``tftracer FILE --summary``."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from tftracer.contract.input_pipelines import InputPipeline, InputPipelines
 from tftracer.input_pipelines.answer import rate_text
 from tftracer.trace.summary import WIDTH
 
-#: How many pipelines are listed; open ones that hold the training up come first.
-LISTED = 3
+#: Pipelines that are listed; open ones that delay the training come first.
+MAX_PIPELINES = 3
 
 
 def render(pipelines: InputPipelines) -> str:
-    """ "" where nothing is known."""
-    listed = sorted(pipelines["pipelines"], key=lambda each: (not each["is_open"], each["side"] != "input"))[:LISTED]
-    lines = [line for each in listed for line in textwrap.wrap(f"Input {each['title']}: {said(each)}", WIDTH)]
+    """Return the text of the pipelines; "" without any."""
+    listed = sorted(pipelines["pipelines"], key=lambda each: (not each["is_open"], each["side"] != "input"))[:MAX_PIPELINES]
+    lines = [line for each in listed for line in textwrap.wrap(f"Input {each['title']}: {_text(each)}", WIDTH)]
     return "\n".join([*lines, *textwrap.wrap(pipelines["text"], WIDTH)])
 
 
-def said(pipeline: InputPipeline) -> str:
+def _text(pipeline: InputPipeline) -> str:
     predicted = pipeline["predicted_rate"]
-    most = f"At most {rate_text(predicted)} {pipeline['unit']}/s then." if predicted is not None else ""
-    return " ".join(filter(None, [pipeline["text"], pipeline["advice"], most]))
+    limit = f"At most {rate_text(predicted)} {pipeline['unit']}/s then." if predicted is not None else ""
+    return " ".join(filter(None, [pipeline["text"], pipeline["advice"], limit]))

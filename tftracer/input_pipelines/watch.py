@@ -1,8 +1,8 @@
-"""Looks into the script's dataset iterators once a second, where they run, on a thread of its own: ``tftracer-input``.
+"""Looks into the script's dataset iterators once a second, in the training process, on the thread ``tftracer-input``.
 
-An iterator is known by a weak reference, which is taken as it is made. For a look its resource alone is held, for some 25 µs: if
-the script lets go of the iterator meanwhile, it ends on this thread. The training's threads append to a queue and wait for
-nothing: neither for this thread nor for a look, for which TensorFlow takes no lock that ``next`` holds while it waits.
+It keeps weak references to iterators, taken at their creation. A look holds only the iterator's resource, for some 25 µs: if the
+script drops the iterator meanwhile, it is freed on this thread. The training's threads only append to a queue: they wait neither
+for this thread nor for a look, for which TensorFlow takes no lock that ``next`` holds while it waits.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from tftracer.input_pipelines.step_waits import Ledger, StepWaits
 
 LOOK_S = 1.0
 HISTORY_S = 10.0
-#: Looks may take this part of a core; costly ones become rarer.
+#: Looks may take this share of a core; costly ones become rarer.
 MAX_SHARE = 0.001
-FREE_S = 0.05  # the first look of a process alone takes 10 ms
-MAX_NEW = 4  # iterators that are taken up in a round
+FREE_S = 0.05  # CPU time without this limit: the first look of a process alone takes 10 ms
+MAX_NEW = 4  # new iterators in a round
 JOIN_S = 1.0
 _STAT = Path("/proc/stat")
 
@@ -41,7 +41,7 @@ class Watched:
     title: str
     steps: tuple[script.Step, ...]
     waits: StepWaits
-    earlier: tuple[Look, ...] = ()  # at the iterator of the epoch before
+    earlier: tuple[Look, ...] = ()  # at the iterator of the previous epoch
     looks: deque[Look] = field(default_factory=lambda: deque(maxlen=MAX_LOOKS))
     history: list[Moment] = field(default_factory=list)
     unseen: str = ""
@@ -61,7 +61,7 @@ class Pipelines:
         self._watched: OrderedDict[str, Watched] = OrderedDict()  # by title, the newest last
         self._unseen: dict[str, None] = {}
         self._datasets: weakref.WeakKeyDictionary[Any, list[script.Step]] = weakref.WeakKeyDictionary()
-        self._lock = threading.Lock()  # of what the writer reads
+        self._lock = threading.Lock()  # guards the fields that the writer reads
         self._arrived = threading.Event()
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
@@ -69,18 +69,18 @@ class Pipelines:
         self._cost_s = 0.0
 
     def add(self, iterator: Any) -> None:
-        """A dataset's iterator was made."""
+        """Add a dataset's new iterator."""
         self._new.append(weakref.ref(iterator))
         self._arrived.set()
         if self._thread is None and not self._stopping.is_set():
             self._thread = threading.Thread(target=self._run, name="tftracer-input", daemon=True)
             try:
                 self._thread.start()
-            except RuntimeError:  # there are too many
+            except RuntimeError:  # too many threads
                 self.add_unseen("failed")
 
     def add_unseen(self, code: str) -> None:
-        """An iterator was made that cannot be looked into: a key of ``answer.UNSEEN``."""
+        """Report an iterator that cannot be looked into. ``code``: a key of ``answer.UNSEEN``."""
         self._unseen[code] = None
 
     def stop(self) -> None:
@@ -91,7 +91,7 @@ class Pipelines:
             thread.join(JOIN_S)
 
     def sheet(self) -> Sheet | None:
-        """None: no iterator was made."""
+        """Return the sheet; None if no iterator was made."""
         with self._lock:
             known = [each.pipeline() for each in reversed(self._watched.values())]
             pipelines = tuple(each for each in known if each.looks)
@@ -107,7 +107,7 @@ class Pipelines:
                 self._take_new()
                 began = time.thread_time()
                 open_ones = self._round()
-            except Exception as error:  # whatever an unknown TensorFlow makes of it
+            except Exception as error:  # an unknown TensorFlow
                 self.add_unseen(f"failed: {type(error).__name__}: {error}"[:300])
                 return
             spent = time.thread_time() - began
@@ -122,12 +122,12 @@ class Pipelines:
             self._arrived.clear()
 
     def _take_new(self) -> None:
-        """The newest alone where they come by the hundreds."""
+        """Take new iterators; only the newest ones, since there may be hundreds."""
         for reference in [self._new.popleft() for _ in range(len(self._new))][-MAX_NEW:]:
             self._take(reference)
 
     def _round(self) -> list[Watched]:
-        """Those that can be looked into."""
+        """Look into the iterators that allow it, and return them."""
         look = _looker()
         if look is None:
             self.add_unseen("old")
@@ -140,7 +140,7 @@ class Pipelines:
         return open_ones
 
     def _take(self, reference: weakref.ref[Any]) -> None:
-        """An iterator takes the place of an earlier one over the same dataset: the next epoch's."""
+        """Add an iterator. It replaces that of the previous epoch over the same dataset."""
         iterator = reference()
         if iterator is None:
             return
@@ -159,7 +159,7 @@ class Pipelines:
                 self._watched.popitem(last=False)
 
     def _steps_of(self, dataset: Any) -> list[script.Step]:
-        """The dataset's transformations, read once for each dataset."""
+        """Return the dataset's transformations, read once for each dataset."""
         if dataset is None:
             return []
         if dataset not in self._datasets:
@@ -208,7 +208,7 @@ class Pipelines:
 
 
 def _idle_s() -> float | None:
-    """Linux's alone."""
+    """Return the idle time of all cores; None on other systems than Linux."""
     try:
         with _STAT.open("rb", buffering=0) as file:
             _, _, _, _, idle, waiting, *_ = file.read(256).split()
@@ -218,7 +218,7 @@ def _idle_s() -> float | None:
 
 
 def _looker() -> Callable[[Any], bytes] | None:
-    """TensorFlow's own op behind ``tf.data.experimental.get_model_proto``; None where it has none."""
+    """Return TensorFlow's op behind ``tf.data.experimental.get_model_proto``; None if it has none."""
     ops = sys.modules.get("tensorflow.python.ops.gen_experimental_dataset_ops")
     op = getattr(ops, "iterator_get_model_proto", None)
     return None if op is None else lambda resource: bytes(op(resource).numpy())
