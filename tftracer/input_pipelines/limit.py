@@ -58,8 +58,8 @@ class Stage:
 
     @property
     def parallelism(self) -> float | None:
-        given = self.node.parameters.get("parallelism")
-        return max(1.0, given.value) if given else None
+        parameter = self.node.parameters.get("parallelism")
+        return max(1.0, parameter.value) if parameter else None
 
     @property
     def fill(self) -> float:
@@ -67,8 +67,8 @@ class Stage:
 
     def fill_of(self, buffered: float) -> float:
         """Return the share of its buffer that is full; may exceed 1."""
-        given = self.node.parameters.get("buffer_size") or self.node.parameters.get("max_buffered_elements")
-        room = given.value if given else self.parallelism or 1.0
+        parameter = self.node.parameters.get("buffer_size") or self.node.parameters.get("max_buffered_elements")
+        room = parameter.value if parameter else self.parallelism or 1.0
         if self.node.name.startswith("MapAndBatch"):
             room *= 2  # elements of an incomplete batch are counted, too
         if "Interleave" in self.node.name:  # two thirds belong to the next datasets

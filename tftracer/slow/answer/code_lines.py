@@ -68,7 +68,7 @@ def kind_of(frame: Frame) -> CodeKind:
 
 
 def called_text(frame: Frame) -> str:
-    """``sort (numpy/_core/fromnumeric.py)``."""
+    """Return "sort (numpy/_core/fromnumeric.py)"."""
     path = frame.file.replace("\\", "/")
     root = next((root for root in _ROOTS if root in path), None)
     short = path.rpartition(root)[2] if root else PurePosixPath(path).name

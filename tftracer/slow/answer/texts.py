@@ -31,7 +31,7 @@ NOWHERE = "; where is not known"
 
 
 def ordinal(number: int) -> str:
-    """1st, 2nd, 3rd, 11th, 97th."""
+    """Format 1st, 2nd, 3rd, 11th, 97th."""
     last = 0 if number % 100 in (11, 12, 13) else number % 10
     return f"{number:,}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(last, 'th') }"
 
@@ -58,7 +58,7 @@ def next_text(period: contract.Period) -> str:
 
 
 def code_text(file: str, line: int, function: str, owner: str) -> str:
-    """CheckpointSaverHook (basic_session_run_hooks.py:620), load() (train.py:31)."""
+    """Return "CheckpointSaverHook (basic_session_run_hooks.py:620)", "load() (train.py:31)"."""
     name = PurePosixPath(file.replace("\\", "/")).name
     place = f"{name}:{line}" if name and line else name
     who = owner or (f"{function}()" if function.isidentifier() else function)
@@ -202,7 +202,7 @@ class Rhythm(NamedTuple):
     share: float  # of its steps that were slow, 0..1
 
     def text(self, length: int) -> str:
-        """ "every 97th step (60% of them)", "twice in every 50 steps"."""
+        """Return "every 97th step (60% of them)", "twice in every 50 steps"."""
         some = f" ({percent(self.share)} of them)" if self.share < MOSTLY else ""
         if self.in_each == 1:
             return f"every {ordinal(length)} step{some}"
@@ -281,9 +281,9 @@ def _host_evidence(host: HostChange, has_parts: bool) -> Iterator[str]:
     ):
         if seconds is not None and seconds >= MIN_SHARE * whole:
             yield f"{words} {percent(min(seconds / whole, 1.0))} of it."
-    others = host.others_share or 0.0
-    if host.cpus and others >= MIN_SHARE:
-        yield f"Other processes used {others * host.cpus:.1f} of the machine's {host.cpus} CPUs."
+    others_share = host.others_share or 0.0
+    if host.cpus and others_share >= MIN_SHARE:
+        yield f"Other processes used {others_share * host.cpus:.1f} of the machine's {host.cpus} CPUs."
     if host.steal_s is not None and host.cpus and host.steal_s >= MIN_SHARE * whole * host.cpus:
         yield f"The hypervisor took {percent(host.steal_s / whole / host.cpus)} of the CPUs' time."
     if host.major_faults:

@@ -52,8 +52,8 @@ class StallState:
 
 
 @dataclass
-class _Kept:
-    """Slow steps of one run that are kept."""
+class _Category:
+    """Slow steps of one run that are category."""
 
     newest: deque[int] = field(default_factory=deque)  # ids
     traced: deque[int] = field(default_factory=deque)  # older ones
@@ -64,8 +64,8 @@ class _Kept:
 class _OfRun:
     """Facts on all slow steps of one run, and those that are kept: those without a CPU, and all with one."""
 
-    no_cpu: _Kept = field(default_factory=_Kept)
-    with_cpu: _Kept = field(default_factory=_Kept)
+    no_cpu: _Category = field(default_factory=_Category)
+    with_cpu: _Category = field(default_factory=_Category)
     count: int = 0
     longest_s: float = 0.0
     last_id: int = 0
@@ -96,8 +96,8 @@ class SlowLog:
         of_run = self._of_run.get(run_id, _NONE)
         ids = sorted(
             number
-            for kept in (of_run.no_cpu, of_run.with_cpu)
-            for number in (*kept.newest, *kept.traced, *(older for _, older in kept.costliest))
+            for category in (of_run.no_cpu, of_run.with_cpu)
+            for number in (*category.newest, *category.traced, *(older for _, older in category.costliest))
         )
         return [self.stalls[number] for number in ids if number in self.stalls]
 
@@ -128,11 +128,11 @@ class SlowLog:
         of_run.longest_s = max(of_run.longest_s, message["duration_s"])
         of_run.last_id = message["id"]
         self.kinds.add(message, of_known_period(message, self.periods_of(message["run_id"])))
-        kept = of_run.no_cpu if message["cause"] == "machine" else of_run.with_cpu
-        kept.newest.append(message["id"])
+        category = of_run.no_cpu if message["cause"] == "machine" else of_run.with_cpu
+        category.newest.append(message["id"])
         self.stalls[message["id"]] = state
         self._last_id = max(self._last_id, message["id"])
-        dropped = [self._over(kept), next(iter(self.stalls)) if len(self.stalls) > MAX_STALLS else None]
+        dropped = [self._over(category), next(iter(self.stalls)) if len(self.stalls) > MAX_STALLS else None]
         return [self.stalls.pop(number) for number in dropped if number in self.stalls]
 
     def add_run(self, other: SlowLog, run_id: int, new_id: int) -> None:
@@ -147,19 +147,19 @@ class SlowLog:
         if run_id in other.gaps:
             self.gaps[new_id] = {**other.gaps[run_id], "run_id": new_id}
 
-    def _over(self, kept: _Kept) -> int | None:
+    def _over(self, category: _Category) -> int | None:
         """Return the id of the cheapest older slow step of a run, if too many are kept; else None."""
-        if len(kept.newest) <= MAX_NEWEST:
+        if len(category.newest) <= MAX_NEWEST:
             return None
-        number = kept.newest.popleft()
+        number = category.newest.popleft()
         if number in self.stalls and self.stalls[number].is_traced:
-            kept.traced.append(number)
-            if len(kept.traced) <= MAX_TRACED:
+            category.traced.append(number)
+            if len(category.traced) <= MAX_TRACED:
                 return None
-            number = kept.traced.popleft()
+            number = category.traced.popleft()
         cost = lost_s(self.stalls[number].message) if number in self.stalls else 0.0
-        heapq.heappush(kept.costliest, (cost, number))
-        return heapq.heappop(kept.costliest)[1] if len(kept.costliest) > MAX_COSTLIEST else None
+        heapq.heappush(category.costliest, (cost, number))
+        return heapq.heappop(category.costliest)[1] if len(category.costliest) > MAX_COSTLIEST else None
 
     def put_period(self, period: contract.Period) -> None:
         """Add or replace a period; beyond MAX_PERIODS the least frequent one is dropped. A period without slow steps has become

@@ -106,7 +106,7 @@ class ThreadState:
             return 0
 
     def letter(self, native: int) -> str:
-        """ "R": it runs, or waits for a CPU; "S": it waits for something else."""
+        """Return Linux's letter. "R": it runs, or waits for a CPU; "S": it waits for something else."""
         try:
             return self._read(native, "stat").rpartition(b")")[2].split(None, 1)[0].decode()
         except (OSError, ValueError, IndexError):

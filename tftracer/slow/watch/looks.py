@@ -41,7 +41,7 @@ def shares(looks: Iterable[Look], thread: int, start_ns: int, end_ns: int) -> di
     seen = [(look.at_ns, stacks) for look, stacks in zip(within, current) if thread in stacks]
     complete = [look.at_ns for look, stacks in zip(within, current) if look.is_of_all or _has_all_functions(look, stacks)]
     seconds: Counter[Stack] = Counter()
-    others: Counter[tuple[int, Stack]] = Counter()
+    other_seconds: Counter[tuple[int, Stack]] = Counter()
     times: Counter[tuple[int, Stack]] = Counter()
     for (_, stacks), length in zip(seen, _lengths([at for at, _ in seen], start_ns, end_ns)):
         for owner, stack in stacks.items():
@@ -49,10 +49,10 @@ def shares(looks: Iterable[Look], thread: int, start_ns: int, end_ns: int) -> di
             if owner == thread:
                 seconds[stack] += length
             else:
-                others[owner, stack] += length
+                other_seconds[owner, stack] += length
     return {
         "stacks": [[stack, length / 1e9, times[thread, stack]] for stack, length in seconds.most_common(MAX_STACKS)],
-        "others": [[*of, length / 1e9, times[of]] for of, length in others.most_common(MAX_STACKS)],
+        "others": [[*of, length / 1e9, times[of]] for of, length in other_seconds.most_common(MAX_STACKS)],
         "samples": len(seen),
         "longest_unseen_s": _longest([start_ns, *complete, end_ns]) / 1e9,
     }

@@ -161,7 +161,7 @@ def _environment() -> dict[str, str]:
 
 
 def _allow(pid: int) -> None:
-    """Allow a process to read this one's memory, where Yama restricts that to processes that are named."""
+    """Allow a process to read this one's memory. With Yama, Linux lets only descendants of the named process do so."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         if PTRACE_SCOPE.read_text().strip() == "1":
             ctypes.CDLL(None).prctl(PR_SET_PTRACER, ctypes.c_ulong(pid), 0, 0, 0)

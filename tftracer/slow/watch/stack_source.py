@@ -95,7 +95,7 @@ class StackSource:
             self._outside.hurry()
 
     def begin_profile(self, until_ns: int) -> None:
-        """Sample until then, even if no turn is slow."""
+        """Sample until a time, even if no turn is slow."""
         if self._counters:
             self._inside.begin_profile(until_ns)
 

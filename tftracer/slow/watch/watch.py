@@ -342,10 +342,10 @@ class SlowWatch:
         raw = raw or {"usual": {}, "spans": [{"stacks": [], "others": [], "late": [], "holders": []}] * 2}
         bounds = [(turn.start_ns, turn.step_ns), (turn.step_ns, turn.end_ns)]
         spans, names = [], self._threads.names_at(turn.end_ns)
-        for given, (start, end), collecting in zip(raw["spans"], bounds, (turn.thread, None)):
+        for raw_span, (start, end), collecting in zip(raw["spans"], bounds, (turn.thread, None)):
             # Inside a step TensorFlow's threads may call Python functions, which wait for a collection on any thread.
             gc_s = self._gc.seconds(collecting, start, end) if self._gc else 0.0
-            spans.append(span_of(given, end - start, turn.thread, self._names, names, self._threads.ours, gc_s))
+            spans.append(span_of(raw_span, end - start, turn.thread, self._names, names, self._threads.ours, gc_s))
         between = replace(spans[0], stacks=without_tracer(spans[0].stacks))
         usual = raw["usual"]
         rates = {f"usual_{name}": usual.get(name) for name in ("cpu", "process", "process_queue", "lock_wait")}
