@@ -26,9 +26,7 @@ class Painted(NamedTuple):
 
 
 def paint(spans: Int64, since_ns: int, until_ns: int, rank: int) -> Painted:
-    """Assign the time to spans: to the one with the lowest rank, and of equal ranks to the one that began first.
-
-    ``spans``: [n, 3] rank, start, end."""
+    """Assign time to the span with the lowest rank, of equals to the earliest one. ``spans``: [n, 3] rank, start, end."""
     starts, ends = (np.clip(spans[:, column], since_ns, until_ns) for column in (1, 2))
     own = np.zeros(len(spans), np.int64)
     covered = above = Cover.empty()

@@ -20,9 +20,7 @@ _SCOPES = (*_FUNCTIONS, ast.ClassDef)
 
 
 class Name(NamedTuple):
-    """A name in the user's source.
-
-    ``line``: the first line of the function whose local it is; 0: a global. ``is_attribute``: of any object of a user's class.
+    """``line``: the first line of the function whose local it is; 0: a global. ``is_attribute``: of any object of a user's class.
     ``is_within``: one of its entries grows, as in ``kept["loss"].append(1)``; ``key``: the ``repr`` of that entry's key.
     """
 

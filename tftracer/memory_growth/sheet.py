@@ -49,8 +49,6 @@ class Growth:
 
 @dataclass(frozen=True)
 class Sheet:
-    """The memory of a process up to now."""
-
     bins: tuple[Bin, ...]
     growths: tuple[Growth, ...]  # the newest last
     judged_s: float  # time of the training in which growth was searched

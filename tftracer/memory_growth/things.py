@@ -60,8 +60,6 @@ _KERAS = ("callbacks", "models", "layers", "optimizers", "metrics", "losses")
 
 @dataclass(frozen=True)
 class Thing:
-    """Objects that become more."""
-
     kind: str  # of ORDER, or objects
     name: str  # of the type, or of the functions
     grown: int | None  # objects more
@@ -121,10 +119,7 @@ def things(
     samples: Sequence[Any],
     object_bytes: Callable[[Any], float | None],
 ) -> list[Thing]:
-    """Return the things in the order of ``ORDER``, then objects.
-
-    ``samples``: some objects of these types. ``object_bytes``: returns None if not known.
-    """
+    """Return the things in the order of ``ORDER``, then objects. ``samples``: some objects of these types."""
     result = []
     for each, kind in kinds.items():
         some = [sample for sample in samples if type(sample) is each]

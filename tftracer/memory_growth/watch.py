@@ -35,10 +35,8 @@ def _seconds() -> float:
 
 
 class MemoryWatch:
-    """Watches the memory of this process. ``sheet`` may be called from any thread.
-
-    ``steps``: the number of steps that have ended. ``functions``: the ConcreteFunctions that are alive.
-    """
+    """Watches the memory of this process. ``steps``: the number of steps that have ended. ``functions``: the ConcreteFunctions
+    that are alive. ``sheet`` may be called from any thread."""
 
     def __init__(
         self, steps: Callable[[], int], proof_s: float | None = None, functions: Callable[[], Sequence[Any]] = list

@@ -88,8 +88,6 @@ def lost_s(stall: Stall) -> float:
 
 
 class SlowKinds:
-    """The kinds of slow steps of a session."""
-
     def __init__(self) -> None:
         self._kinds: dict[KindKey, SlowKind] = {}
 

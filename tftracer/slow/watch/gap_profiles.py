@@ -28,8 +28,6 @@ MAX_RUNS = 20
 
 
 class Profiled(NamedTuple):
-    """A profile whose time is passing, with the sums at its start."""
-
     run: WatchedRun
     thread: int
     start_ns: int
@@ -46,7 +44,7 @@ class GapProfiles:
         self._records = records
         self._steps = steps
         self._settle = settle
-        self._current: Profiled | None = None
+        self._current: Profiled | None = None  # the profile whose time is passing
         self._without_stacks: dict[int, GapProfile] = {}  # question -> the profile whose stacks are being read
         self._number = 0
         self._next: dict[WatchedRun, tuple[int, int]] = {}  # when the next profile is due, and the time to the one after

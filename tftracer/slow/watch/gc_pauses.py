@@ -34,10 +34,7 @@ class Pause(NamedTuple):
 
 
 class GcPauses:
-    """The garbage collections of this process. Attributes are as of the last ``settle``; one thread reads them.
-
-    ``under_way``: that of the StepQueue.
-    """
+    """The collections up to the last ``settle``, for one reading thread. ``under_way``: that of the StepQueue."""
 
     def __init__(self, under_way: Mapping[int, int]) -> None:
         self.between_ns: dict[int, int] = {}  # thread -> between its steps

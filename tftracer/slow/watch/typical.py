@@ -70,10 +70,8 @@ class Typical:
         return max(int(self._factor * usual_ns), usual_ns + MIN_EXCESS_NS)
 
     def is_slow(self, ns: int, allowed_ns: int = 0) -> bool:
-        """Count a time, and return whether it is slow. ``allowed_ns``: it may be longer than others by this.
-
-        After several slow times in a row the median starts again. Until it is known the shorter ones of them set the limit: the
-        longer ones may be exceptions."""
+        """Count a time that may be ``allowed_ns`` longer than others, and return whether it is slow. After several slow ones in a
+        row the median starts again. Until it is known the shorter ones of them set the limit: longer ones may be exceptions."""
         if ns <= self.limit_ns + allowed_ns:
             self._in_a_row.clear()
             return False
