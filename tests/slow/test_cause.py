@@ -213,6 +213,17 @@ def test_steps_of_another_run_are_named_and_those_of_a_hook_by_the_hook() -> Non
     assert (found.cause.kind, found.cause.name) == ("hook", "CheckpointSaverHook")
 
 
+def test_a_run_that_each_turn_has_exceeds_its_usual_time_alone_and_may_have_lacked_a_cpu() -> None:
+    augment = OtherSteps("augment (8,3)", 1, 500 * MS, "", 1_010 * MS, 1_510 * MS, usual_ns=100 * MS)
+    calm = span(0.55, stack(MAIN, RUN, seconds=0.5), cpu=0.01, process=0.5)
+    found = explained(0.55, between=calm, usual_ns=110 * MS, other_runs=(augment,))
+    (part,) = [each for each in found.parts if each.kind == "other_run"]
+    assert (part.seconds, part.usual_s, found.cause.kind) == (0.5, 0.1, "other_run")
+    crowded = span(0.55, stack(MAIN, RUN, seconds=0.5), cpu=0.01, process=0.1, process_queue_s=0.45)
+    found = explained(0.55, between=crowded, usual_process_queue=0.05, usual_ns=110 * MS, other_runs=(augment,))
+    assert found.cause.kind == "machine"
+
+
 def test_a_python_function_in_the_step_of_another_run_is_named_by_its_line() -> None:
     others = (OtherSteps("augment (8,3)", 1, 750 * MS, "", 1_010 * MS, 1_760 * MS),)
     called = stack(SCRIPT_OPS, LOAD, seconds=0.7, thread="Dummy-3")

@@ -110,6 +110,9 @@ class Cause(NamedTuple):
     share: float | None  # of the slow step: the part that the evidence covers, from 0 to 1
 
 
+UNKNOWN = Cause("unknown", "", None, None)
+
+
 class Part(NamedTuple):
     """A part of a slow turn's time. The parts of a turn add up to its length."""
 

@@ -23,6 +23,17 @@ from tftracer.slow.cause.stacks import (
     shared_line,
     waits_for_input,
 )
+from tftracer.slow.cause.step_cause import (
+    HALF,
+    LITTLE,
+    MIN_CPU_S,
+    SOME,
+    had_no_cpu,
+    has_enough_samples,
+    lacked_cpu,
+    step_cause,
+    would_have_seen_functions,
+)
 from tftracer.slow.cause.sums import (
     COMPUTED_MORE,
     excess,
@@ -32,30 +43,21 @@ from tftracer.slow.cause.sums import (
     may_have_waited_for_lock,
     parts_of,
 )
-from tftracer.slow.recorded import EPOCH_TURN, Cause, FoldedStack, Part
+from tftracer.slow.recorded import EPOCH_TURN, UNKNOWN, Cause, FoldedStack, Part
 from tftracer.slow.watch.slow_turn import NO_LOOPS, SlowTurn, is_no_loop
 
-#: A cause explains at least this share of the excess.
-HALF = 0.5
 #: Where the code itself ran for this share of the excess, it is the cause of the collections in it: it made the garbage.
 MADE_GARBAGE = 0.2
-#: Shares of a time. A step that used only LITTLE of a CPU waited.
-LITTLE, SOME, NEARLY = 0.1, 0.25, 0.9
 #: A line with this share of the samples counts as having all of them: a few samples may be from outside the turn.
 SURE = 0.9
 #: During a wait this long in ``fit`` itself, not in what it calls, ``fit`` frees the iterator of the previous epoch.
 FREES_S = 0.5
-#: Linux counts a wait for a CPU only when it ends: on a busy machine the counters may lack waits during an excess this short.
-SHORT_WAIT_S = 0.2
-#: Less CPU time of the process, in seconds, is too little to draw a conclusion from.
-MIN_CPU_S = 0.02
 #: Kinds of parts that are measured by clocks: they need no line of code.
 MEASURED_KINDS = ("retrace", "lock", "stopped", "checkpoint")
 #: Classes whose saves are timed, and the cause that each is.
 SAVERS: dict[str, StallCause] = {"CheckpointSaverHook": "hook", "ModelCheckpoint": "callback"}
 #: Kinds of parts between steps that are explained by a line of code.
 KINDS_WITH_LINE = {"python", "wait", "disk", "unknown", "gc"}
-UNKNOWN = Cause("unknown", "", None, None)
 SHORT_S, SHORT = 0.1, "No stack was read in this time: it was over within a tenth of a second."
 NO_STACK = "No stack was read in this time: it passed between two readings, or they could not be read."
 NO_COUNTERS = "Linux's counters of its thread were not read close enough to tell whether it ran there, waited, or had no CPU."
@@ -118,6 +120,8 @@ def _cause(parts: tuple[Part, ...], observed: Observed, excess_s: float, is_insi
         evaluated_s = sum(stack.seconds for stack in observed.between.stacks if caller_of_evaluation(stack) is not None)
         if evaluation and evaluated_s >= HALF * excess_s:  # all time in it counts: it also prepares its data
             return _measured_cause(evaluation, observed.between, min(1.0, evaluated_s / excess_s))
+    if top.kind == "other_run" and top.usual_s and had_no_cpu(observed, excess(top)):
+        return Cause("machine", "", None, share)
     if top.kind in {*measured_kinds, "other_run"} and share >= HALF:
         held = shared_line(functions_holding_lock(observed.between)).frame if top.kind == "lock" else None
         if held and waits_for_input(observed.between.stacks) >= HALF * observed.between.sampled_s > 0:
@@ -132,10 +136,10 @@ def _cause(parts: tuple[Part, ...], observed: Observed, excess_s: float, is_insi
         return _input_cause(observed, share, is_inside) if share >= HALF else UNKNOWN
     if top.kind == "no_cpu" and not _worked_more(parts):
         if is_inside:
-            return _step_cause(parts, observed, excess_s)
+            return step_cause(parts, observed, excess_s)
         return Cause("machine", "", None, share) if share >= HALF else UNKNOWN
     if top.kind in ("tensorflow", "py_function"):
-        return _step_cause(parts, observed, excess_s)
+        return step_cause(parts, observed, excess_s)
     if top.kind == "gc" and share >= HALF and sums.get("python", 0.0) < MADE_GARBAGE * excess_s:
         return Cause("gc", "", shared_line(_without_few_samples(observed.between, excess_s).stacks).frame, share)
     waited_s = sum(excess(part) for part in parts if part.kind == "input")
@@ -144,11 +148,7 @@ def _cause(parts: tuple[Part, ...], observed: Observed, excess_s: float, is_insi
 
 def _without_few_samples(span: Span, excess_s: float) -> Span:
     """Drop the stacks if they cover too little time to name a line."""
-    return span if _has_enough_samples(span, excess_s) else replace(span, stacks=())
-
-
-def _has_enough_samples(span: Span, excess_s: float) -> bool:
-    return span.sampled_s >= HALF * min(span.length_s, excess_s)
+    return span if has_enough_samples(span, excess_s) else replace(span, stacks=())
 
 
 def _worked_more(parts: tuple[Part, ...]) -> bool:
@@ -267,91 +267,6 @@ def _waited(parts: list[Part], excess_s: float) -> bool:
     return waited >= max(HALF * (excess_s - no_cpu), SOME * excess_s) and not (no_cpu >= ran >= HALF * waited)
 
 
-def _step_cause(parts: tuple[Part, ...], observed: Observed, excess_s: float) -> Cause:
-    """Return the cause inside the step: a Python function that TensorFlow called, TensorFlow's work, or a lack of CPUs."""
-    span = observed.inside
-    called = functions_called(span.all_stacks, excess_s)
-    functions = sum(part.seconds for part in parts if part.kind == "py_function")
-    if functions >= HALF * excess_s:
-        return Cause("py_function", "", shared_line(called).frame, min(1.0, functions / excess_s))
-    no_cpu = sum(part.seconds for part in parts if part.kind == "no_cpu")
-    own = no_cpu + sum(excess(part) for part in parts if part.kind == "tensorflow")
-    if own < HALF * excess_s:
-        return UNKNOWN
-    if held_s(span) >= HALF * own:
-        held = shared_line(functions_holding_lock(span)).frame
-        if held:
-            return Cause("py_function", "", held, min(1.0, held_s(span) / excess_s))
-        if span.lock_wait_s is None:  # it may have returned from TensorFlow and waited for Python's lock
-            return UNKNOWN
-    share, work = min(1.0, own / excess_s), _work(observed, own)
-    if work is None or not work.computed_more:
-        if no_cpu >= HALF * excess_s:
-            return Cause("machine", "", None, no_cpu / excess_s)
-        if work is not None and work.queued_s is not None and work.queued_s >= HALF * own:
-            return Cause("machine", "", None, min(share, work.queued_s / excess_s))
-    if not _would_have_seen_functions(observed, excess_s) or work is None:
-        return UNKNOWN
-    if work.computed_more:
-        return Cause("tensorflow", "computed", None, share)
-    if may_have_waited_for_lock(span):
-        return UNKNOWN
-    if span.process_queue_s is not None and span.process_queue_s >= NEARLY * own and work.used_s <= LITTLE * own:
-        return Cause("machine", "", None, share)
-    if span.process_queue_s is None or _lacked_cpu(span.process_queue_s, no_cpu, own):
-        return UNKNOWN  # it may have waited for a CPU
-    if own < SHORT_WAIT_S and (observed.others_share or 0.0) >= HALF:
-        return UNKNOWN
-    return Cause("tensorflow", "waited" if work.more_s < LITTLE * own else "", None, share)
-
-
-def _lacked_cpu(queued_s: float, no_cpu: float, own: float) -> bool:
-    """Whether TensorFlow's threads or the training thread had no CPU for a notable part of ``own``, the step's excess."""
-    return queued_s >= SOME * own or no_cpu >= LITTLE * own
-
-
-class _Work(NamedTuple):
-    """CPU time of all threads of the process during a step, and how far it exceeds the usual."""
-
-    computed_more: bool
-    used_s: float  # CPU time
-    more_s: float  # CPU time beyond the usual
-    queued_s: float | None  # ready to run without a CPU, beyond the usual; None: not known
-
-
-def _work(observed: Observed, own: float) -> _Work | None:
-    """Return what the process did during the step; None where Linux's counters are missing. ``own``: the step's excess.
-
-    On a busy machine all work waits for a CPU most of the time. There a step computed more if its extra CPU time, with the usual
-    wait for each second of it, explains half of ``own``.
-    """
-    span = observed.inside
-    if span.process_s is None or span.process_min_s is None or observed.usual_process is None:
-        return None
-    usual = observed.usual_process * max(0.0, span.length_s - own)
-    more, surely = span.process_s - usual, span.process_min_s - usual
-    computed = span.process_min_s >= COMPUTED_MORE * usual and surely >= max(MIN_CPU_S, LITTLE * own)
-    if span.process_queue_s is None:
-        return _Work(computed, span.process_s, more, None)
-    queued = span.process_queue_s - (observed.usual_process_queue or 0.0) * span.length_s
-    if computed and queued >= HALF * own and observed.usual_process_queue is not None:
-        computed = surely * (1 + observed.usual_process_queue / max(observed.usual_process, 1e-9)) >= HALF * own
-    return _Work(computed, span.process_s, more, queued)
-
-
-def _would_have_seen_functions(observed: Observed, excess_s: float) -> bool:
-    """Whether the samples would show a Python function called by TensorFlow that took half of the excess."""
-    span = observed.inside
-    if not observed.may_call_python:
-        return True
-    return (
-        span.samples > 0
-        and _has_enough_samples(span, excess_s)
-        and span.longest_unseen_s is not None
-        and span.longest_unseen_s <= HALF * excess_s
-    )
-
-
 def _why_unknown(cause: Cause, parts: tuple[Part, ...], observed: Observed, turn: SlowTurn) -> str:
     span = observed.inside if turn.is_inside else observed.between
     if cause.kind == "wait" and span.watch_delay_s >= HALF * span.length_s:
@@ -378,14 +293,14 @@ def _why_unknown(cause: Cause, parts: tuple[Part, ...], observed: Observed, turn
     if turn.is_inside and cause.kind == "unknown" and span.lock_wait_s is None and held_s(span) >= HALF * excess_s:
         by = holder_text(span) or "another thread"
         return f"Python's lock was held meanwhile by {by}: the step may have waited for it."
-    if turn.is_inside and cause.kind == "unknown" and not _would_have_seen_functions(observed, excess_s):
+    if turn.is_inside and cause.kind == "unknown" and not would_have_seen_functions(observed, excess_s):
         return "Its threads were looked at too seldom to tell whether TensorFlow waited for a Python function."
-    if not _has_enough_samples(span, excess_s):
+    if not has_enough_samples(span, excess_s):
         return TOO_FEW
     no_cpu = sum(excess(part) for part in parts if part.kind == "no_cpu")
     own = no_cpu + sum(excess(part) for part in parts if part.kind == "tensorflow")
     if turn.is_inside and span.process_queue_s is not None and own >= HALF * excess_s:
-        return NOT_TOLD_APART if _lacked_cpu(span.process_queue_s, no_cpu, own) else NO_QUEUES
+        return NOT_TOLD_APART if lacked_cpu(span.process_queue_s, no_cpu, own) else NO_QUEUES
     if turn.is_inside and (span.process_s is None or span.process_queue_s is None):
         return NO_QUEUES
     if parts and cause.kind == "unknown":

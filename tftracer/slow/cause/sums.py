@@ -30,7 +30,7 @@ def parts_of(turn: SlowTurn, observed: Observed) -> tuple[Part, ...]:
     others += [_other(other, length) for other in turn.other_runs if not any(_is_of(other, save) for save in turn.saves)]
     parts += others
     between = length - inside - sum(part.seconds for part in others)
-    usual_between = max(0, turn.usual_ns - turn.usual_inside_ns) * 1e-9
+    usual_between = max(0.0, (turn.usual_ns - turn.usual_inside_ns) * 1e-9 - sum(part.usual_s or 0.0 for part in others))
     parts += _between(observed, max(0.0, between), usual_between, turn.input_ns * 1e-9, turn.usual_input_ns * 1e-9)
     return tuple(sorted((part for part in _merged(parts) if part.seconds > 1e-6), key=excess, reverse=True))
 
@@ -119,9 +119,8 @@ def _other(other: OtherSteps, length: float) -> Part:
     seconds = min(max(whole_ns, other.ns) * 1e-9, length)
     if other.retraced:
         return Part("retrace", seconds, None, f"{other.title}: {other.retraced}")
-    return Part(
-        "other_run", seconds, None, f"{other.title}: {other.steps:,} step{'s' * (other.steps != 1)}, {duration(other.ns)}"
-    )
+    steps = f"{other.steps:,} step{'s' * (other.steps != 1)}"
+    return Part("other_run", seconds, other.usual_ns * 1e-9 or None, f"{other.title}: {steps}, {duration(other.ns)}")
 
 
 def _between(observed: Observed, length: float, usual: float, input_s: float, usual_input_s: float) -> list[Part]:

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from tftracer.slow.cause.cause import UNKNOWN
 from tftracer.slow.cause.comb import Proven
 from tftracer.slow.cause.periods import Periods
 from tftracer.slow.record.kinds import OF_CODE, OWNED
-from tftracer.slow.recorded import EPOCH_TURN, TAKEN_IN, Cause, Period, SlowRecords, Stall, WatchedRun
+from tftracer.slow.recorded import EPOCH_TURN, TAKEN_IN, UNKNOWN, Cause, Period, SlowRecords, Stall, WatchedRun
 
 #: Causes that say nothing about a period: many slow steps share one by chance.
 NO_KIND = ("unknown", "machine")

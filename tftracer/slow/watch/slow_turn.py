@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tftracer.slow.recorded import WatchedRun
+from tftracer.slow.recorded import FIRST_CALL, WatchedRun
 from tftracer.slow.watch.typical import MIN_EXCESS_NS
 
 #: Each side of a turn is slow by itself from this share of the turn's excess on.
@@ -23,6 +23,7 @@ class OtherSteps(NamedTuple):
     retraced: str  # why its function was retraced, "" if it was not
     start_ns: int = 0  # begin of the first step
     end_ns: int = 0  # end of the last step
+    usual_ns: int = 0  # what so many of its steps take in most turns; 0: most turns have none
 
 
 class Save(NamedTuple):
@@ -84,6 +85,11 @@ def sides(turn: SlowTurn) -> list[SlowTurn]:
 
 def is_no_loop(run: WatchedRun | OtherSteps) -> bool:
     return run.title.startswith(NO_LOOPS)
+
+
+def tracing_of(run: WatchedRun, tracings: int) -> str:
+    """Return why the call that has just ended traced its function again, "" if it did not. ``tracings``: how many there were."""
+    return (run.changed or FIRST_CALL) if run.tracings > tracings else ""
 
 
 def waited_ns(waits: Sequence[tuple[int, int]], start_ns: int, end_ns: int, evaluations: Sequence[tuple[int, int]]) -> int:

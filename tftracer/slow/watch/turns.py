@@ -12,13 +12,14 @@ from __future__ import annotations
 import threading
 from array import array
 from collections import Counter, deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from statistics import median
 from typing import NamedTuple
 
-from tftracer.slow.recorded import FIRST_CALL, WatchedRun
+from tftracer.slow.recorded import WatchedRun
 from tftracer.slow.watch.looks import is_within
-from tftracer.slow.watch.slow_turn import OtherSteps, Save, SlowTurn, is_no_loop, waited_ns
+from tftracer.slow.watch.slow_turn import OtherSteps, Save, SlowTurn, is_no_loop, tracing_of, waited_ns
 from tftracer.slow.watch.typical import MIN_EXCESS_NS, NEVER, RECENT, WARM_UP, Typical
 
 #: Slow turns that wait for the watch.
@@ -105,6 +106,12 @@ class LoopRun:
     def takes_the_turns_of(self, main: LoopRun) -> bool:
         comes_in_each = self.turns >= max(MIN_TURNS, EACH_TURN * main.turns) and self.turn_steps <= ABOUT_ONCE * self.turns
         return comes_in_each and self.turn_ns > LONGER * main.turn_ns and is_no_loop(self.run) <= is_no_loop(main.run)
+
+    def usual_ns(self, steps: int, main: LoopRun) -> int:
+        """Return what its steps take in a usual turn, of so many at most; 0 if it is not in most turns."""
+        if not self.turns or self.turns < EACH_TURN * main.turns or self.state.inside.median_ns == NEVER:
+            return 0
+        return min(steps, round(self.turn_steps / self.turns)) * self.state.inside.median_ns
 
 
 OtherRuns = dict[tuple[str, bool], OtherSteps]
@@ -322,10 +329,11 @@ class SlowSteps:
             step = run.steps if run is main.run else main.run.steps + 1
             inside = min(state.inside.median_ns, turns.median_ns)
             usual = inside + min(state.before.median_ns, turns.median_ns)
+            other_runs = tuple(_with_usual(other, loop.runs.values(), main) for other in other_runs)
             (self.slow_turns if is_slow else loop.undecided).append(
                 SlowTurn(
                     main.run, step, self._calls[run.fetches], thread, main.last_end_ns, start_ns, end_ns, tracer_ns, usual,
-                    inside, limit if is_slow else lowest_limit, other_runs, tracing_of(run, main), asked_by is not None,
+                    inside, limit if is_slow else lowest_limit, other_runs, tracing_of(run, main.tracings), asked_by is not None,
                     input_ns, min(state.input.median_ns, usual - inside), waited_ns(waits, start_ns, end_ns, []), saves,
                 )
             )  # fmt: skip
@@ -340,9 +348,8 @@ class SlowSteps:
         elif is_slow and asked_by is None:
             state.slow_inside_ns.append(end_ns - start_ns)
         if is_slow and turns.is_anew:
-            state.inside.begin_anew()
-            state.before.begin_anew()
-            state.input.begin_anew()
+            for each in (state.inside, state.before, state.input):
+                each.begin_anew()
         if asked_by is None:
             turns.add(took)
             state.before.add(took - (end_ns - start_ns))
@@ -352,9 +359,8 @@ class SlowSteps:
     def _state(self, run: WatchedRun) -> RunState:
         state = self.runs.get(run)
         if state is None:
-            state = self.runs[run] = RunState(
-                Typical(self._factor), Typical(self._factor), Typical(self._factor), Typical(self._factor)
-            )
+            inside, before, turns, waits = (Typical(self._factor) for _ in range(4))
+            state = self.runs[run] = RunState(inside, before, turns, waits)
         return state
 
     def _loop(self, thread: int) -> ThreadLoop:
@@ -367,7 +373,7 @@ class SlowSteps:
 
 
 def _add_other(other_runs: OtherRuns, of_loop: LoopRun, run: WatchedRun, start_ns: int, end_ns: int) -> None:
-    retraced = tracing_of(run, of_loop)
+    retraced = tracing_of(run, of_loop.tracings)
     key = run.title, bool(retraced)
     before = other_runs.get(key)
     if before is not None:
@@ -376,16 +382,14 @@ def _add_other(other_runs: OtherRuns, of_loop: LoopRun, run: WatchedRun, start_n
         other_runs[key] = OtherSteps(run.title, 1, end_ns - start_ns, retraced, start_ns, end_ns)
 
 
+def _with_usual(other: OtherSteps, runs: Iterable[LoopRun], main: LoopRun) -> OtherSteps:
+    of_loop = None if other.retraced else next((each for each in runs if each.run.title == other.title), None)
+    return other if of_loop is None else other._replace(usual_ns=min(other.ns, of_loop.usual_ns(other.steps, main)))
+
+
 def _was_interrupted(before: LoopRun, main: LoopRun) -> bool:
     """Whether the previous main run, which comes again, continues: the one in its place was no loop, or had fewer steps."""
     return is_no_loop(main.run) > is_no_loop(before.run) or before.steps > main.turns
-
-
-def tracing_of(run: WatchedRun, of_loop: LoopRun) -> str:
-    """Return why the call that has just ended retraced its function; "" if it did not."""
-    if run.tracings <= of_loop.tracings:
-        return ""
-    return run.changed or FIRST_CALL
 
 
 def _silence_ns(main: LoopRun) -> int:

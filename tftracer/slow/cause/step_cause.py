@@ -1,0 +1,117 @@
+"""Find the cause of what took longer inside a step: a Python function, TensorFlow's work, or a lack of CPUs. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from tftracer.slow.cause.observed import Observed, Span
+from tftracer.slow.cause.stacks import functions_called, shared_line
+from tftracer.slow.cause.sums import COMPUTED_MORE, excess, functions_holding_lock, held_s, may_have_waited_for_lock
+from tftracer.slow.recorded import UNKNOWN, Cause, Part
+
+#: A cause explains at least this share of the excess.
+HALF = 0.5
+#: Shares of a time. A step that used only LITTLE of a CPU waited.
+LITTLE, SOME, NEARLY = 0.1, 0.25, 0.9
+#: Linux counts a wait for a CPU only when it ends: on a busy machine the counters may lack waits during an excess this short.
+SHORT_WAIT_S = 0.2
+#: Less CPU time of the process, in seconds, is too little to draw a conclusion from.
+MIN_CPU_S = 0.02
+
+
+def has_enough_samples(span: Span, excess_s: float) -> bool:
+    return span.sampled_s >= HALF * min(span.length_s, excess_s)
+
+
+def step_cause(parts: tuple[Part, ...], observed: Observed, excess_s: float) -> Cause:
+    """Return the cause inside the step: a Python function that TensorFlow called, TensorFlow's work, or a lack of CPUs."""
+    span = observed.inside
+    called = functions_called(span.all_stacks, excess_s)
+    functions = sum(part.seconds for part in parts if part.kind == "py_function")
+    if functions >= HALF * excess_s:
+        return Cause("py_function", "", shared_line(called).frame, min(1.0, functions / excess_s))
+    no_cpu = sum(part.seconds for part in parts if part.kind == "no_cpu")
+    own = no_cpu + sum(excess(part) for part in parts if part.kind == "tensorflow")
+    if own < HALF * excess_s:
+        return UNKNOWN
+    if held_s(span) >= HALF * own:
+        held = shared_line(functions_holding_lock(span)).frame
+        if held:
+            return Cause("py_function", "", held, min(1.0, held_s(span) / excess_s))
+        if span.lock_wait_s is None:  # it may have returned from TensorFlow and waited for Python's lock
+            return UNKNOWN
+    share, work = min(1.0, own / excess_s), _work(observed, own)
+    if work is None or not work.computed_more:
+        if no_cpu >= HALF * excess_s:
+            return Cause("machine", "", None, no_cpu / excess_s)
+        if work is not None and work.queued_s is not None and work.queued_s >= HALF * own:
+            return Cause("machine", "", None, min(share, work.queued_s / excess_s))
+    if not would_have_seen_functions(observed, excess_s) or work is None:
+        return UNKNOWN
+    if work.computed_more:
+        return Cause("tensorflow", "computed", None, share)
+    if may_have_waited_for_lock(span):
+        return UNKNOWN
+    if span.process_queue_s is not None and span.process_queue_s >= NEARLY * own and work.used_s <= LITTLE * own:
+        return Cause("machine", "", None, share)
+    if span.process_queue_s is None or lacked_cpu(span.process_queue_s, no_cpu, own):
+        return UNKNOWN  # it may have waited for a CPU
+    if own < SHORT_WAIT_S and (observed.others_share or 0.0) >= HALF:
+        return UNKNOWN
+    return Cause("tensorflow", "waited" if work.more_s < LITTLE * own else "", None, share)
+
+
+def had_no_cpu(observed: Observed, own: float) -> bool:
+    """Whether the steps of another run that comes in each turn took longer, by ``own``, since their threads had no CPU."""
+    span = observed.between
+    work = _work(replace(observed, inside=span), own)
+    queued = max(span.queue_s or 0.0, (work.queued_s or 0.0) if work is not None else 0.0)
+    return queued >= HALF * own and not (work is not None and work.computed_more)
+
+
+def lacked_cpu(queued_s: float, no_cpu: float, own: float) -> bool:
+    """Whether TensorFlow's threads or the training thread had no CPU for a notable part of ``own``, the step's excess."""
+    return queued_s >= SOME * own or no_cpu >= LITTLE * own
+
+
+class _Work(NamedTuple):
+    """CPU time of all threads of the process during a step, and how far it exceeds the usual."""
+
+    computed_more: bool
+    used_s: float  # CPU time
+    more_s: float  # CPU time beyond the usual
+    queued_s: float | None  # ready to run without a CPU, beyond the usual; None: not known
+
+
+def _work(observed: Observed, own: float) -> _Work | None:
+    """Return what the process did during the step; None where Linux's counters are missing. ``own``: the step's excess.
+
+    On a busy machine all work waits for a CPU most of the time. There a step computed more if its extra CPU time, with the usual
+    wait for each second of it, explains half of ``own``.
+    """
+    span = observed.inside
+    if span.process_s is None or span.process_min_s is None or observed.usual_process is None:
+        return None
+    usual = observed.usual_process * max(0.0, span.length_s - own)
+    more, surely = span.process_s - usual, span.process_min_s - usual
+    computed = span.process_min_s >= COMPUTED_MORE * usual and surely >= max(MIN_CPU_S, LITTLE * own)
+    if span.process_queue_s is None:
+        return _Work(computed, span.process_s, more, None)
+    queued = span.process_queue_s - (observed.usual_process_queue or 0.0) * span.length_s
+    if computed and queued >= HALF * own and observed.usual_process_queue is not None:
+        computed = surely * (1 + observed.usual_process_queue / max(observed.usual_process, 1e-9)) >= HALF * own
+    return _Work(computed, span.process_s, more, queued)
+
+
+def would_have_seen_functions(observed: Observed, excess_s: float) -> bool:
+    """Whether the samples would show a Python function called by TensorFlow that took half of the excess."""
+    span = observed.inside
+    if not observed.may_call_python:
+        return True
+    return (
+        span.samples > 0
+        and has_enough_samples(span, excess_s)
+        and span.longest_unseen_s is not None
+        and span.longest_unseen_s <= HALF * excess_s
+    )
