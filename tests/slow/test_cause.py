@@ -224,6 +224,11 @@ def test_a_run_that_each_turn_has_exceeds_its_usual_time_alone_and_may_have_lack
     assert found.cause.kind == "machine"
 
 
+def test_a_stop_that_was_seen_in_part_is_no_wait() -> None:
+    found = explained(0.63, between=span(0.63, stack(MAIN, LOAD, seconds=0.6), cpu=0.02, stopped_s=0.27))
+    assert (found.cause.kind, found.cause.frame) == ("stopped", None)
+
+
 def test_a_python_function_in_the_step_of_another_run_is_named_by_its_line() -> None:
     others = (OtherSteps("augment (8,3)", 1, 750 * MS, "", 1_010 * MS, 1_760 * MS),)
     called = stack(SCRIPT_OPS, LOAD, seconds=0.7, thread="Dummy-3")

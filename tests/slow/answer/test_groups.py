@@ -43,7 +43,7 @@ def test_a_period_whose_slow_steps_are_mostly_of_other_groups_is_none_of_unknown
     """Of none that is left it would divide by zero; of one that is left it would say "once"."""
     run = RunHandle("train", (), (), "")
     regular = [a_stall(run, step, cause=UNKNOWN) for step in range(61, 306, 61)]
-    one = a_period(run, cause=UNKNOWN, steps=61, occurrences=5, last_step=305, next_step=366, first_step=61)
+    one = a_period(run, cause=UNKNOWN, steps=61, occurrences=5, last_step=305, last_call=305, next_step=366, first_step=61)
     other = a_period(run, cause=UNKNOWN, occurrences=5, last_step=485, next_step=582, first_step=97)
     for left in (0, 1):
         more = [a_stall(run, step, cause=UNKNOWN) for step in (97,)[:left]]
@@ -130,9 +130,9 @@ def test_a_group_of_several_places_names_up_to_three() -> None:
         (4, ""),
     ):
         frames = [LOAD._replace(function=f"f{each}") for each in range(number)]
-        stalls = [a_stall(run, 10 + step, cause=Cause("input", "", frame, 0.9)) for step, frame in enumerate(frames)]
+        stalls = [a_stall(run, 10 + step, cause=Cause("retrace", "", frame, 0.9)) for step, frame in enumerate(frames)]
         (group,) = groups(log_of(*stalls), run.run_id, 400)
-        assert group["text"] == f"Waiting for the next element of a dataset{text}"
+        assert group["text"] == f"A function was traced anew{text}"
     lines = [a_stall(run, 10 + line, cause=Cause("wait", "", LOAD._replace(line=line), 0.9)) for line in range(1, 5)]
     (group,) = groups(log_of(*lines), run.run_id, 400)
     assert group["text"] == "Waiting at load_batch() (train.py:1, 2, 3 and others)"
@@ -209,8 +209,36 @@ def test_slow_steps_of_unknown_cause_on_time_are_of_the_group_with_the_period() 
         log.add(StallState(stall_message(number, stall, 0.0), number, False, NOWHERE))
     save, rest = groups(log, run.run_id, 750)
     assert (save["times"], sorted(save["stalls"]), save["last_step"]) == (5, [1, 2, 3, 4, 5], 601)
-    assert save["text"].startswith("Every 120th step: the hook ") and save["text"].endswith("(4 of 5 times)")
+    assert save["text"] == "Every 120th step: the hook CheckpointSaverHook (basic_session_run_hooks.py:620)"
     assert (rest["cause"], rest["times"]) == ("unknown", 2)
+
+
+def test_the_other_side_of_a_turn_is_of_unknown_cause_though_a_known_period_comes_there() -> None:
+    run = RunHandle("train", (), (), "")
+    saves = [a_save(run, step)._replace(inside=False) for step in (121, 241, 361, 481)]
+    period = a_period(run, steps=120, occurrences=4, last_step=481, last_call=481, first_step=121, next_step=601, inside=False)
+    (save, rest) = groups(log_of(*saves, a_stall(run, 361, cause=UNKNOWN, inside=True), periods=[period]), run.run_id, 750)
+    assert (save["cause"], save["times"], rest["cause"], rest["times"]) == ("hook", 4, "unknown", 1)
+
+
+def test_what_comes_at_a_periods_steps_is_counted_among_the_slow_steps_of_its_group() -> None:
+    run = RunHandle("train", (), (), "")
+    loads = [a_stall(run, step) for step in (50, 77, 100, 150, 200)]
+    # Another slow step at its steps has another cause: the period has one more than the group.
+    period = a_period(
+        run, cause=loads[0].cause, steps=50, occurrences=5, last_step=250, last_call=250, first_step=50, next_step=300
+    )
+    loaded, _ = groups(log_of(*loads, a_save(run, 250), periods=[period]), run.run_id, 300)
+    assert loaded["text"] == "Every 50th step: Python code at load_batch() (train.py:88) (4 of 5 times)"
+
+
+def test_waits_for_several_datasets_are_several_groups() -> None:
+    run = RunHandle("train", (), (), "")
+    frames = [LOAD, LOAD._replace(line=99), None]
+    waits = [a_stall(run, 10 + number, cause=Cause("input", "", frame, 0.9)) for number, frame in enumerate(frames)]
+    assert {group["place"] for group in groups(log_of(*waits), run.run_id, 400)} == {
+        "load_batch() (train.py:88)", "load_batch() (train.py:99)", ""
+    }  # fmt: skip
 
 
 def test_a_period_of_unknown_cause_that_follows_a_known_one_is_not_told_as_another() -> None:
@@ -238,7 +266,10 @@ def test_the_longest_of_a_period_is_no_shorter_than_its_median_where_its_steps_h
     run = RunHandle("train", (), (), "")
     noise = [a_stall(run, step, cause=UNKNOWN, end_ns=step * 2_000_000 + 40_000_000) for step in (5, 120, 333)]
     period = a_period(run, cause=UNKNOWN, occurrences=3, last_step=485, next_step=582, first_step=97)
-    first, *_ = groups(log_of(*noise, periods=[period]), run.run_id, 500)
+    log = log_of(*noise, periods=[period])
+    for number in range(3):
+        log.kinds.add(stall_message(9, noise[number], 0.0))
+    first, *_ = groups(log, run.run_id, 500)
     assert first["longest_s"] == period.median_s
     assert first["lost_s"] <= first["times"] * first["longest_s"]
 

@@ -44,6 +44,7 @@ class _Ranked(NamedTuple):
     causes: list[StallCause]  # the costliest first
     periods: list[Period]  # of the kind; a period of unknown cause has a separate group
     ended: bool
+    regular: int | None  # how many of its slow steps come at the steps of a period; None: some have made way for others
 
     @property
     def rank(self) -> tuple[bool, bool, bool, float]:
@@ -59,9 +60,7 @@ class _Ranked(NamedTuple):
             if not any(_are_at_same_steps(period, each) for each in alike):
                 alike.append(period)
         rhythms = {length: texts.Rhythm(len(alike), max(map(_share, alike))) for length, alike in of_length.items()}
-        times = [period["times"] for alike in of_length.values() for period in alike]
-        regular = min(sum(times), self.kind["times"]) if all(times) else None
-        return texts.group_text(self.causes, self.kind["place"], rhythms, self.kind["times"], regular)
+        return texts.group_text(self.causes, self.kind["place"], rhythms, self.kind["times"], self.regular)
 
     def group(self, stalls: Sequence[Stall], traces: Traces) -> SlowGroup:
         kind, is_part = self.kind, bool(self.periods) and self.kind["cause"] in APART  # of all of unknown cause
@@ -119,10 +118,7 @@ def groups(log: SlowLog, run_id: int, steps: int, traces: Traces = NO_TRACES) ->
 
 
 def _grouped(log: SlowLog, run_id: int, all_ranked: Sequence[_Ranked], traces: Traces) -> list[SlowGroup]:
-    remaining: dict[KindKey, list[Stall]] = {}
-    collecting, periods = log.kinds.collecting(run_id), log.periods_of(run_id)
-    for stall in (state.message for state in log.of_run(run_id)):
-        remaining.setdefault(group_key(of_known_period(stall, periods) or stall, collecting), []).append(stall)
+    remaining, collecting = _by_group(log, run_id), log.kinds.collecting(run_id)
     listed = []
     # Groups with a period take their slow steps first; the group without one gets the rest.
     for ranked in sorted(all_ranked, key=lambda each: (not each.periods, each.rank)):
@@ -133,6 +129,15 @@ def _grouped(log: SlowLog, run_id: int, all_ranked: Sequence[_Ranked], traces: T
         remaining[key] = [stall for stall in remaining.get(key, []) if stall not in own]
         listed.append((ranked.rank, ranked.group(own, traces)))
     return [group for _, group in sorted(listed, key=lambda each: each[0])]
+
+
+def _by_group(log: SlowLog, run_id: int) -> dict[KindKey, list[Stall]]:
+    """Return the slow steps of each group, as far as they have not made way for others."""
+    by_group: dict[KindKey, list[Stall]] = {}
+    collecting, periods = log.kinds.collecting(run_id), log.periods_of(run_id)
+    for stall in (state.message for state in log.of_run(run_id)):
+        by_group.setdefault(group_key(of_known_period(stall, periods) or stall, collecting), []).append(stall)
+    return by_group
 
 
 def all_groups(log: SlowLog, traces: Mapping[int, Traces], steps_of: Callable[[int], int]) -> list[SlowGroup]:
@@ -172,17 +177,23 @@ def _ranked(log: SlowLog, run_id: int, steps: int) -> Iterator[_Ranked]:
     kinds: dict[KindKey, list[SlowKind]] = {}
     for kind in sorted(log.kinds.of_run(run_id), key=lambda each: -each["lost_s"]):
         kinds.setdefault(group_key(kind, collecting), []).append(kind)
+    by_group = _by_group(log, run_id) if all_periods else {}
     for key, alike in kinds.items():
         periods, kind = of_key.get(key, []), reduce(_together, alike)
         kind = {**kind, "place": _common_place(alike)}
+        own = by_group.get(key, [])
+        has_all = len(own) == kind["times"]
         causes = [kind["cause"], *(cause for cause in (*OF_CODE, "gc") if cause != kind["cause"] and _costs(alike, cause))]
         if kind["cause"] not in APART:
-            yield _Ranked(kind, causes, periods, _is_over(kind, periods, steps))
+            regular = sum(any(may_be_of(stall, period) for period in periods) for stall in own) if has_all else None
+            yield _Ranked(kind, causes, periods, _is_over(kind, periods, steps), regular)
             continue
         for period in periods:
             if period["next_step"] is None or any(_follows(period, each) for each in all_periods):
                 continue  # periods of unknown cause may be chance; those end
-            part = _of_period(kind, period)
+            at_its_steps = [stall for stall in own if may_be_of(stall, period)]
+            own = [stall for stall in own if stall not in at_its_steps]
+            part = _of_period(kind, period, len(at_its_steps) if has_all else period["times"])
             if not part["times"] or part["times"] < MIN_UNKNOWN_SHARE * period["times"]:
                 continue  # most of its slow steps belong to known kinds or to earlier periods
             kind = {
@@ -191,9 +202,9 @@ def _ranked(log: SlowLog, run_id: int, steps: int) -> Iterator[_Ranked]:
                 "duration_s": max(0.0, kind["duration_s"] - part["duration_s"]),
                 "lost_s": max(0.0, kind["lost_s"] - part["lost_s"]),
             }
-            yield _Ranked(part, causes, [period], _is_over(part, [period], steps))
+            yield _Ranked(part, causes, [period], _is_over(part, [period], steps), part["times"])
         if kind["times"]:
-            yield _Ranked(kind, causes, [], _is_over(kind, [], steps))
+            yield _Ranked(kind, causes, [], _is_over(kind, [], steps), None)
 
 
 def _are_at_same_steps(one: Period, other: Period) -> bool:
@@ -253,10 +264,11 @@ def _common_place(alike: Sequence[SlowKind]) -> str:
     return " and ".join(places) if has_cause_there and len(places) <= MAX_PLACES else ""
 
 
-def _of_period(kind: SlowKind, period: Period) -> SlowKind:
-    """Return the sums of a period of unknown cause, estimated from its median and the usual time of its kind."""
+def _of_period(kind: SlowKind, period: Period, times: int) -> SlowKind:
+    """Return the sums of a period of unknown cause, estimated from its median and the usual time of its kind. ``times``: how many
+    of its slow steps are not of known kinds."""
     usual = (kind["duration_s"] - kind["lost_s"]) / max(kind["times"], 1)
-    times = min(period["times"], kind["times"])  # its other slow steps belong to known kinds
+    times = min(times, kind["times"])
     return {
         **kind,
         "where": period["where"],

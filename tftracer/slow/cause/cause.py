@@ -107,6 +107,9 @@ def _cause(parts: tuple[Part, ...], observed: Observed, excess_s: float, is_insi
     sums = {kind: sum(map(excess, alike)) for kind, alike in by_kind.items()}
     kind = max(sums, key=lambda each: sums[each])
     top = by_kind[kind][0]
+    if kind in ("wait", "unknown", "no_cpu") and sums.get("stopped", 0.0) >= SOME * excess_s:
+        # It may have been stopped for longer than was seen.
+        return Cause("stopped", "", None, min(1.0, sums["stopped"] / excess_s))
     kinds_with_line, measured_kinds = set(KINDS_WITH_LINE), set(MEASURED_KINDS)
     if _worked_more(parts):
         kinds_with_line.add("no_cpu")

@@ -17,10 +17,10 @@ OF_CODE: tuple[StallCause, ...] = ("python", "wait", "disk")
 OWNED: tuple[StallCause, ...] = ("hook", "callback")
 
 #: Causes that are code at a line. Code without a known line may belong to one of them.
-HAS_CODE: tuple[StallCause, ...] = (*OF_CODE, "gc", *OWNED, "py_function")
+HAS_CODE: tuple[StallCause, ...] = (*OF_CODE, "gc", *OWNED, "py_function", "input")
 
 #: Causes that are one kind for a whole run, at any line.
-OF_PROCESS: tuple[StallCause, ...] = ("gc", "retrace", "input", "checkpoint")
+OF_PROCESS: tuple[StallCause, ...] = ("gc", "retrace", "checkpoint")
 
 #: Causes that do not prove that slow steps have something in common: they are listed separately.
 APART: tuple[StallCause, ...] = ("unknown", "machine")
@@ -73,9 +73,9 @@ def may_be_of(stall: Stall, period: Period) -> bool:
 
 def of_known_period(stall: Stall, periods: Iterable[Period]) -> Period | None:
     """Return the period with a known cause that a slow step of unknown cause or line belongs to; None: there is no such one."""
-    if stall["cause"] == "unknown":
-        known = [period for period in periods if period["cause"] not in APART]
-    elif stall["cause"] in OF_CODE and not stall["place"]:
+    if stall["cause"] == "unknown":  # the other side of a turn has another cause
+        known = [period for period in periods if period["cause"] not in APART and period["where"] == stall["where"]]
+    elif stall["cause"] in (*OF_CODE, "input") and not stall["place"]:
         known = [period for period in periods if period["cause"] in HAS_CODE and period["place"]]
     else:
         return None
