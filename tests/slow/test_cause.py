@@ -305,6 +305,14 @@ def test_of_a_turn_that_ran_at_one_line_and_waited_at_another_neither_is_said_of
     assert mostly.cause[:3] == ("wait", "", LOAD)
 
 
+def test_a_line_that_ran_for_most_of_what_it_waited_did_not_wait_on_a_busy_machine() -> None:
+    """The wait is what the other measurements leave."""
+    busy = span(0.156, stack(MAIN, LOAD, seconds=0.156), cpu=0.057, queue=0.037)
+    assert explained(0.156, between=busy).cause[:3] == ("python", "", LOAD)
+    waited = span(0.156, stack(MAIN, LOAD, seconds=0.156), cpu=0.03, queue=0.02)
+    assert explained(0.156, between=waited).cause[:3] == ("wait", "", LOAD)
+
+
 def test_whether_a_thread_waited_for_a_lock_that_others_had_is_not_known_of_too_few_readings() -> None:
     few: dict[str, Any] = {"lock_wait_s": 0.0, "lock_readings": 1, "other_holder_share": 1.0}
     found = explained(0.08, between=span(0.08, stack(MAIN, LOAD, seconds=0.08), **few))

@@ -167,9 +167,12 @@ def _no_cpu_for_tensorflow(stall: Stall) -> str:
 
 
 def _retraced(stall: Stall, at: str) -> str:
-    """Describe the retracing of the step's own function, or of another that was called before it: then its name comes first."""
+    """Describe the retracing of the step's own function, or of another that was called before it: then its name comes first.
+
+    The step's own function without its arguments: those of the new signature are others.
+    """
     title, colon, change = stall.cause.name.rpartition(": ")  # a title may have a colon
-    who, what = (title, change) if colon and not stall.inside else (stall.run.title, stall.cause.name)
+    who, what = (title, change) if colon and not stall.inside else (stall.run.title.partition(" (")[0], stall.cause.name)
     return f"{who} was traced{'' if what == FIRST_CALL else ' anew'}{': ' if what else ''}{what}" + (
         f", called{at}" if at else ""
     )

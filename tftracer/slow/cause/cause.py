@@ -46,6 +46,9 @@ from tftracer.slow.cause.sums import (
 from tftracer.slow.recorded import EPOCH_TURN, UNKNOWN, Cause, FoldedStack, Part
 from tftracer.slow.watch.slow_turn import NO_LOOPS, SlowTurn, is_no_loop
 
+#: On a busy machine a line mostly waited only if it waited for this multiple of the time in which it ran: the wait is what the
+#: other measurements leave.
+WAITED_MORE = 1.5
 #: Where the code itself ran for this share of the excess, it is the cause of the collections in it: it made the garbage.
 MADE_GARBAGE = 0.2
 #: A line with this share of the samples counts as having all of them: a few samples may be from outside the turn.
@@ -267,7 +270,10 @@ def _waited(parts: list[Part], excess_s: float) -> bool:
     """
     seconds = {part.kind: excess(part) for part in parts}
     waited, ran, no_cpu = (seconds.get(kind, 0.0) for kind in ("wait", "python", "no_cpu"))
-    return waited >= max(HALF * (excess_s - no_cpu), SOME * excess_s) and not (no_cpu >= ran >= HALF * waited)
+    is_most = waited >= max(HALF * (excess_s - no_cpu), SOME * excess_s)
+    if no_cpu >= LITTLE * excess_s and waited < WAITED_MORE * ran:
+        return False
+    return is_most and not (no_cpu >= ran >= HALF * waited)
 
 
 def _why_unknown(cause: Cause, parts: tuple[Part, ...], observed: Observed, turn: SlowTurn) -> str:
