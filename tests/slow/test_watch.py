@@ -279,7 +279,7 @@ def test_a_first_profile_of_the_time_between_steps_ends_with_its_session(loop: L
         loop.step(lambda: time.sleep(0.01))
         if loop.queue.slow.run_profiled is not None and not begun_ns:
             begun_ns.append(time.perf_counter_ns())
-        return bool(begun_ns) and time.perf_counter_ns() - begun_ns[0] > SHORTEST_NS
+        return bool(begun_ns) and time.perf_counter_ns() - begun_ns[0] > 2 * SHORTEST_NS  # a busy machine misses looks
 
     wait_for(has_lasted)
     loop.watch.report_pending(timeout_s=60)
