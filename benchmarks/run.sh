@@ -44,6 +44,7 @@ bench tf215 bench_busy_tracing.py
 bench tf221 bench_gil.py
 bench tf221 bench_memory.py
 bench tf221 bench_memory_growth.py
+bench tf221 bench_pipelines.py
 bench view bench_hub.py
 bench view bench_tables.py
 bench view bench_fleet.py

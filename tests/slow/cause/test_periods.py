@@ -100,6 +100,12 @@ def test_slow_steps_of_the_new_period_do_not_count_for_the_one_that_ended() -> N
     assert (second.length, second.stands) == (75, True)
 
 
+def test_steps_beside_those_of_a_period_have_no_period_of_their_own() -> None:
+    regular = [(step, 0.07, LOAD) for step in range(37, 6000, 37)]
+    beside = [(step + (-2, 1, 2, -1)[step // 74 % 4], 0.07, None) for step in range(370, 6000, 74)]
+    assert [period.length for period in fed([*regular, *beside]).periods() if period.tolerance] == []
+
+
 def test_two_kinds_that_take_turns_have_a_period_each() -> None:
     slow = {**dict.fromkeys(range(33, 2400, 66), LOAD), **dict.fromkeys(range(66, 2400, 66), SAVE)}
     told = fed((step, 0.4, kind) for step, kind in slow.items()).periods()

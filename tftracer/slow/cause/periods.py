@@ -194,6 +194,10 @@ class Periods:
                 comb.count(slow.seconds, slow.kind)
         self._loose = [slow for slow in self._loose if slow.step not in hits]
         self._taken = deque(sorted({*self._taken, *hits}), maxlen=REMEMBERED)
+        if trial.slack and any(
+            each.stands and is_within(comb, each) and comb.kind() in (None, each.kind()) for each in self._combs
+        ):
+            return  # they come just before or after the slow steps of a period, which make them slow
         self._combs.append(comb)
         self._unite(comb)
         self._forget()
