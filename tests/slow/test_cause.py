@@ -313,6 +313,16 @@ def test_a_line_that_ran_for_most_of_what_it_waited_did_not_wait_on_a_busy_machi
     assert explained(0.156, between=waited).cause[:3] == ("wait", "", LOAD)
 
 
+def test_a_wait_for_pythons_lock_in_which_nobody_was_seen_with_it_is_put_down_to_no_thread() -> None:
+    """A script with one thread: it may have had no CPU right after the lock was let go."""
+    found = explained(
+        0.0, 0.05, within=span(0.05, stack(MAIN, RUN, seconds=0.05), process=0.07, lock_wait_s=0.04, lock_readings=9)
+    )
+    assert (found.cause.kind, {part.kind for part in found.parts}) == ("unknown", {"unknown", "tensorflow"})
+    found = explained(0.05, between=span(0.05, stack(MAIN, LOAD, seconds=0.05), process=0.07, lock_wait_s=0.05, lock_readings=9))
+    assert found.cause.kind == "unknown"
+
+
 def test_whether_a_thread_waited_for_a_lock_that_others_had_is_not_known_of_too_few_readings() -> None:
     few: dict[str, Any] = {"lock_wait_s": 0.0, "lock_readings": 1, "other_holder_share": 1.0}
     found = explained(0.08, between=span(0.08, stack(MAIN, LOAD, seconds=0.08), **few))

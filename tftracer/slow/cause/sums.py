@@ -75,6 +75,10 @@ def _inside(turn: SlowTurn, observed: Observed, length: float) -> list[Part]:
     if lock_wait:
         parts.append(Part("lock", lock_wait, usual_lock, holder_text(span)))
         left -= lock_wait
+    free_lock = min(left, free_lock_s(span))
+    if free_lock:
+        parts.append(Part("unknown", free_lock, None, ""))
+        left -= free_lock
     own = min(left, max(0.0, sum(stack.seconds for stack in own_python(span.stacks)) - lock_wait))
     if own > 0:
         ran, no_cpu = min(own, span.cpu_s or 0.0), min(own - min(own, span.cpu_s or 0.0), span.queue_s or 0.0)
@@ -206,9 +210,9 @@ def starved_s(span: Span) -> float:
 
 def free_lock_s(span: Span) -> float:
     """Seconds in which the training thread waited for Python's lock, and nobody was seen with it: for what is not known."""
-    if span.lock_wait_s is None or not span.holders:
+    if span.lock_wait_s is None:
         return 0.0
-    return span.lock_wait_s * span.holders.count(None) / len(span.holders)
+    return span.lock_wait_s * (span.holders.count(None) / len(span.holders) if span.holders else 1.0)
 
 
 def holder_text(span: Span) -> str:
