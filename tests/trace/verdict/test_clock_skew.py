@@ -10,7 +10,7 @@ from job_steps import recorded
 from traces import PS, WORKER, N, make_trace, received
 
 from tftracer.trace.model import Trace
-from tftracer.trace.verdict.clock_skew import LEAST_NS, clocks_apart
+from tftracer.trace.verdict.clock_skew import MIN_NS, clocks_apart
 
 MS = 1_000_000
 
@@ -36,12 +36,12 @@ def test_a_servers_clock_that_is_apart_is_found_either_way(name: str) -> None:
 
 
 def test_by_hand() -> None:
-    late = LEAST_NS * 3
-    nodes = [N("w", "ReadVariableOp", 0, late, PS), received("edge_1_w", 0, LEAST_NS, 8), received("edge_2_none", 0, 1, 8)]
-    assert clocks_apart(make_trace(nodes)) == {("ps/0", "worker/0"): 2 * LEAST_NS}
+    late = MIN_NS * 3
+    nodes = [N("w", "ReadVariableOp", 0, late, PS), received("edge_1_w", 0, MIN_NS, 8), received("edge_2_none", 0, 1, 8)]
+    assert clocks_apart(make_trace(nodes)) == {("ps/0", "worker/0"): 2 * MIN_NS}
     again = [*nodes, received("edge_1_w", 10, late, 8)]  # in a loop: what came may be another round's
     assert clocks_apart(make_trace(again)) == {}
-    earlier = [*nodes, N("w", "ReadVariableOp", 0, LEAST_NS, PS)]
+    earlier = [*nodes, N("w", "ReadVariableOp", 0, MIN_NS, PS)]
     assert clocks_apart(make_trace(earlier)) == {}
     assert clocks_apart(make_trace([N("w", "W", 0, late, WORKER), N("v", "V", 0, 1, PS)])) == {}
     assert clocks_apart(make_trace([])) == {}

@@ -1,1 +1,1 @@
-"""What holds a step back, in sentences, and what its trace lacks."""
+"""Say in sentences what slows a step down, and what its trace lacks."""

@@ -1,4 +1,4 @@
-"""What the loop waits for beside a step's ops: what passes before the first of them and after the last."""
+"""The time that the loop waits for a step while none of its ops runs: before the first op and after the last."""
 
 from __future__ import annotations
 
@@ -9,25 +9,27 @@ from tftracer.trace.decode.host_events import FunctionCall
 from tftracer.trace.model import NodeKind, Trace, TraceContext
 
 SLOW_FACTOR = 1.5  # a traced step against the median untraced one
-START_NS = 5_000_000  # what tracing costs within a step beside its ops, at most
-HOST_OP_NS = 5_000  # what recording an op costs in a profile of the host: 1.4 microseconds on TensorFlow 2.21, 2.5 on 2.15
+START_NS = 5_000_000  # maximal cost of tracing within a step, apart from its ops
+HOST_OP_NS = (
+    5_000  # maximal cost of recording an op in a profile of the host; measured: 1.4 microseconds on TensorFlow 2.21, 2.5 on 2.15
+)
 
 
 class Around(NamedTuple):
-    """In ns; 0 where it is not known."""
+    """The times before the first op and after the last; 0: unknown."""
 
     before_ns: int
     after_ns: int
-    python_ns: int = 0  # of functions: the part in which the call is still, or again, in Python
+    python_ns: int = 0  # for functions: the part in which the call runs Python
 
 
 def around(trace: Trace, context: TraceContext, calls: Sequence[FunctionCall]) -> Around:
-    """A profile tells when the calls of its functions began and ended; being traced makes them longer. Of a session's step it is
-    known when it began, and how long the run's untraced steps take: what TensorFlow needs to collect a trace follows the last op,
-    and is no part of it.
-    Where the ops wait for input, untraced steps may wait longer, for the input pipeline works ahead while TensorFlow starts a
-    trace: what follows the last op is not known then, and what comes before the first only where something is fed.
-    A slow step may be so by what passes before its first op, which is measured: only ``START_NS`` of that may be tracing's."""
+    """Measure the time around the ops, without the cost of tracing.
+    A profile has the beginning and end of its functions' calls; tracing makes these longer. For a session's step, its beginning
+    and the median untraced step are known. TensorFlow collects the trace after the last op: that time does not count.
+    Where ops wait for input, untraced steps may wait longer, because the input pipeline works ahead while TensorFlow starts a
+    trace: the time after the last op is unknown then, and the time before the first op is known only if something is fed.
+    In a slow step the measured time before the first op counts, except ``START_NS`` for tracing."""
     duration_ns, origin_ns = trace.duration_ns, trace.origin_ns
     if calls:
         before, after = -min(0, *(call.start for call in calls)), max(duration_ns, *(call.end for call in calls)) - duration_ns
@@ -49,17 +51,17 @@ def around(trace: Trace, context: TraceContext, calls: Sequence[FunctionCall]) -
 
 
 def _untraced(traced: Around, trace: Trace, context: TraceContext, calls: Sequence[FunctionCall]) -> Around:
-    """No more than in the median untraced step, where being traced may be why it is more: but where a call traced its function,
-    which untraced steps do not. Ops that run while the call is in Python, which make a tensor of what it is given, are part of
-    both."""
+    """Limit the times to those of the median untraced step where tracing may have made them longer. Times of a call that traced
+    its function (a retrace) stay, since untraced steps have none. Ops that turn arguments into tensors run while the call is in
+    Python, so they count in both times."""
     took, usual, fastest = context.step_s, context.median_s, context.fastest_traced_s
     if any(call.was_traced for call in calls) or took is None or usual is None:
         return traced
     alone_slow = fastest is not None and fastest < SLOW_FACTOR * usual
     if alone_slow or (took - (usual if fastest is None else fastest)) * 1e9 > START_NS + HOST_OP_NS * trace.n:
         return traced
-    passed, most = traced.before_ns + traced.after_ns, max(int(usual * 1e9) - trace.duration_ns, 0)
-    if passed <= most:
+    passed, limit = traced.before_ns + traced.after_ns, max(int(usual * 1e9) - trace.duration_ns, 0)
+    if passed <= limit:
         return traced
     python_ns = min(traced.python_ns, max(int(usual * 1e9) - sum(call.ran_ns for call in calls), 0))
-    return Around(traced.before_ns * most // passed, traced.after_ns * most // passed, python_ns)
+    return Around(traced.before_ns * limit // passed, traced.after_ns * limit // passed, python_ns)

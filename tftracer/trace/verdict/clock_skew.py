@@ -1,9 +1,8 @@
-"""How far the clocks of a trace's processes are apart at least, by tensors that arrived before they were computed.
+"""Find how far the clocks of a trace's processes differ at least, from tensors that arrived before they were computed.
 
 A worker's trace of a parameter-server step also holds nodes of the servers, timed by the servers' clocks. A tensor is sent when
-the op that makes it has ended, so by one clock its RecvTensor cannot end before that. The result is a lower bound: clocks that
-are apart by less than a transfer takes are not noticed. (A job's page knows more, from all of its processes:
-``job/analyses/clocks.py``.)
+its op has ended, so its RecvTensor cannot end before that by the same clock. A difference shorter than a transfer is not noticed.
+(``job/analyses/clocks.py`` knows more, from all processes of a job.)
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ from tftracer.trace.decode.device_names import place
 from tftracer.trace.decode.labels import Received
 from tftracer.trace.model import Trace
 
-#: By one clock the two times are taken within microseconds of each other.
-LEAST_NS = 100_000
+#: The same clock reads the two times within microseconds of each other.
+MIN_NS = 100_000
 
 
 def clocks_apart(trace: Trace) -> dict[tuple[str, str], int]:
-    """(process whose clock is ahead, process behind) -> ns, at least; processes as ``ps/0``, the farthest apart first."""
+    """Return (process whose clock is ahead, process behind) -> minimal difference in ns, largest first; processes as ``ps/0``."""
     all_transfers = transfers(trace)
     sent = _between_processes(all_transfers.tensors)
     if not sent:
@@ -34,7 +33,7 @@ def clocks_apart(trace: Trace) -> dict[tuple[str, str], int]:
     computed = _computed(trace, np.stack([source, _producers(trace, sent)], 1))
     arrived = _arrived(trace, all_transfers.node, np.array([label for label, _ in sent], np.int64))
     early = computed - arrived
-    too_early = np.flatnonzero(early > LEAST_NS).tolist()
+    too_early = np.flatnonzero(early > MIN_NS).tolist()
     apart: dict[tuple[str, str], int] = {}
     for batch in batches(len(too_early)):
         for i in too_early[batch.start : batch.stop]:
@@ -44,7 +43,7 @@ def clocks_apart(trace: Trace) -> dict[tuple[str, str], int]:
 
 
 def _between_processes(tensors: dict[int, Received]) -> list[tuple[int, Received]]:
-    """The tensors that went from one process to another, with the codes of their labels."""
+    """Return the tensors sent between processes, with the codes of their labels."""
     items, sent = list(tensors.items()), []
     for batch in batches(len(items)):
         for label, received in items[batch.start : batch.stop]:
@@ -54,13 +53,13 @@ def _between_processes(tensors: dict[int, Received]) -> list[tuple[int, Received
 
 
 def _producers(trace: Trace, sent: list[tuple[int, Received]]) -> Int64:
-    """[sent] the codes of the producers' names, -1 for those that are not in the trace."""
+    """Return [sent] the codes of the producers' names; -1: not in the trace."""
     names = StringTable.of([received.producer for _, received in sent])
     return codes_in(trace.names, names.data, names.offsets[:-1], np.diff(names.offsets))
 
 
 def _computed(trace: Trace, producer: Int64) -> Int64:
-    """[producer] when each op, by its device and name, had first computed its outputs; 0 for one that is not in the trace."""
+    """Return [producer] when each op, by its device and name, first had its outputs; 0: not in the trace."""
     width = len(trace.names) + 1
     wanted, position = np.unique(producer[:, 0] * width + producer[:, 1], return_inverse=True)
     timed = np.flatnonzero(trace.start >= 0)
@@ -77,7 +76,7 @@ def _computed(trace: Trace, producer: Int64) -> Int64:
 
 
 def _arrived(trace: Trace, nodes: Int64, labels: Int64) -> Int64:
-    """[labels] when the last RecvTensor with each label had ended."""
+    """Return [labels] when the last RecvTensor with each label ended."""
     nodes = nodes[trace.start[nodes] >= 0]
     order = np.argsort(labels)
     at = np.minimum(np.searchsorted(labels[order], trace.label[nodes]), len(labels) - 1)

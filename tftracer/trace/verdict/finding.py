@@ -1,4 +1,4 @@
-"""One finding: its severities, and the texts of those that the decoders note (``Trace.notes``)."""
+"""Findings: their severities, and the texts for the decoders' notes (``Trace.notes``)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from tftracer.trace.model import OPS_LEFT_OUT
 Severity = Literal["info", "warning", "error"]
 GRAVITY: dict[Severity, int] = {"error": 0, "warning": 1, "info": 2}
 
-#: Of a trace that lacks what stood behind the end of a cut file: what is missing in it says nothing about the step.
+#: Code for a trace from a file that was cut off: parts missing in it say nothing about the step.
 TRACE_CUT = "trace_cut"
 
-#: What the decoders note: code -> (severity, message, remedy).
+#: Findings for the decoders' notes: code -> (severity, message, remedy).
 NOTES: dict[str, tuple[Severity, str, str]] = {
     "bad_times": (
         "warning",

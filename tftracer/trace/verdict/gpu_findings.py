@@ -1,4 +1,4 @@
-"""Why a trace has no GPU kernels: a finding for each cause, with its remedy. Nothing is named that was not seen."""
+"""Find out why a trace has no GPU kernels: a finding for each cause, with its remedy. Only observed causes are named."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def gpu_findings(trace: Trace, context: TraceContext) -> Iterator[Finding]:
 
 
 def _no_kernels(context: TraceContext, errors: str) -> Finding:
-    """Names the most important cause that is known. ``errors``: what the profiler itself reported, in a profile."""
+    """Name the most important known cause. ``errors``: the profiler's own errors, in a profile."""
     facts = context.gpu_facts
     if context.trace_level and context.trace_level not in GPU_LEVELS:
         return finding(
@@ -112,7 +112,7 @@ def _restricted(refused: bool) -> Finding:
 
 
 def _no_gpu(context: TraceContext) -> Iterator[Finding]:
-    """Why a process that should see a GPU sees none."""
+    """Say why a process that should see a GPU sees none."""
     facts = context.gpu_facts
     build, driver = facts.get("build"), facts.get("driver")
     if facts.get("visible_devices") in NO_DEVICES:

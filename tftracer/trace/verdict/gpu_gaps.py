@@ -1,6 +1,6 @@
 """Gaps between the kernels and copies of a GPU, split by cause: the next work was not launched yet, or was already launched.
 
-Profiles record when each was launched (``Trace.launched_at``). A gap before work without a recorded launch is left out.
+Profiles record the launch times (``Trace.launched_at``). A gap before work without a recorded launch is left out.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from tftracer.trace.model import UNKNOWN_TIME, Trace
 
 @dataclass(frozen=True)
 class Gaps:
-    """The gaps of one GPU, in order of time: ``starved`` and ``queued`` are the two parts of the gap before node ``before``."""
+    """The gaps of one GPU, in order of time. ``starved`` and ``queued`` are the two parts of each gap."""
 
     group: Group
     kernels: Int64  # the kernels of the GPU
     span: Cover  # from its first kernel to the end of the last
     before: Int64  # the node that ends each gap
-    starved: Int64  # ns in which the node was not launched yet
-    queued: Int64  # ns in which the node was launched and had not begun
-    begin: Int64  # when each gap began
+    starved: Int64  # ns until the launch of the node
+    queued: Int64  # ns from the launch of the node to its beginning
+    begin: Int64  # beginning of each gap
 
     @property
     def starving(self) -> Cover:

@@ -1,7 +1,7 @@
-"""What a trace lacks or gets wrong, each with its remedy. Every answer and every export carries these.
+"""Find what a trace lacks or gets wrong, with remedies. Every answer and every export carries these findings.
 
-Sources are the trace's columns, the decoder's notes (``Trace.notes``: a code of ``finding.NOTES``, or ``code: details``) and what
-is known from outside (TraceContext). A cause is named only where one of them shows it.
+Sources are the trace's columns, the decoder's notes (``Trace.notes``: a code of ``finding.NOTES``, or ``code: details``) and the
+TraceContext. A cause is named only where one of them shows it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tftracer.trace.verdict.clock_skew import clocks_apart
 from tftracer.trace.verdict.finding import GRAVITY, NOTES, TRACE_CUT, finding
 from tftracer.trace.verdict.gpu_findings import gpu_findings
 
-#: Fewer kernels than this share without a launch of their name are no finding: TensorFlow's own copies have none.
+#: A smaller share of kernels without a launch of their name is no finding: TensorFlow's own copies have none.
 UNMATCHED_SHARE = 0.1
 
 TRACE_AGAIN = (
@@ -30,12 +30,12 @@ PROFILE_AGAIN = (
     "tf.profiler). The coordinator of parameter servers computes nothing itself: trace its workers."
 )
 
-#: Findings of file formats without graph and scheduling times: they say so themselves, with a remedy that fits the format.
+#: Codes of findings for file formats without graph and scheduling times: these findings already say so, with a fitting remedy.
 FORMATS_WITHOUT_GRAPH = frozenset(("timeline_json",))
 
 
 def findings_of(trace: Trace, context: TraceContext) -> list[Finding]:
-    """All findings, the gravest first, one of each code: what the file's reader found stands for what is found here."""
+    """Return all findings, the gravest first, one of each code: a finding of the file's reader replaces one made here."""
     is_profile = trace.source == "xspace"
     is_cut = any(f["code"] == TRACE_CUT for f in context.findings)
     graph_expected = not is_profile and not any(f["code"] in FORMATS_WITHOUT_GRAPH for f in context.findings)
@@ -141,11 +141,11 @@ def _transfers(trace: Trace) -> Iterator[Finding]:
 def _clocks(trace: Trace) -> Iterator[Finding]:
     apart = clocks_apart(trace)
     if apart:
-        ((ahead, behind), most) = next(iter(apart.items()))
+        ((ahead, behind), difference_ns) = next(iter(apart.items()))
         yield finding(
             "clocks_apart",
             "warning",
-            f"The clock of {ahead} is at least {duration(most)} ahead of {behind}'s: tensors arrived before they were "
+            f"The clock of {ahead} is at least {duration(difference_ns)} ahead of {behind}'s: tensors arrived before they were "
             "computed. Their lanes are shifted against each other by as much, and so is all that spans both: the step's "
             "duration and budget, the critical path, waits.",
             "Synchronize the machines' clocks (chrony, NTP), or trace the step on all processes from the job's page, which "

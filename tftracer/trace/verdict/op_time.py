@@ -1,4 +1,4 @@
-"""Where the op time of a process goes. Op time: the self times of all that computes in it, as in the table of ops."""
+"""Split the op time of a process: the sum of the self times of its ops, as in the table of ops."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tftracer.trace.units import duration, percent
 from tftracer.trace.verdict.busy import not_held_up_ns, unhindered_ns
 from tftracer.trace.verdict.step import MAX_EVIDENCE, Step, evidence_of, sentence
 
-MAX_TYPES = 3  # that a sentence lists
-LISTED = 0.01  # of the op time, for a type to be listed
+MAX_TYPES = 3  # op types in a sentence
+LISTED = 0.01  # a listed op type has at least this share of the op time
 
 
 @dataclass(frozen=True)
 class OpTime:
-    """``work``: an entry for each execution that computes. Arrays called ``selected`` have as many."""
+    """The op time of a step. ``work`` has an entry for each computing execution; arrays called ``selected`` are masks of it."""
 
     trace: Trace
     work: Work
@@ -40,43 +40,43 @@ class OpTime:
 
     @cached_property
     def kinds(self) -> list[str]:
-        """[op types] what each does, whoever wrote it: `Transpose` of `_MklTranspose`."""
+        """[op types] the canonical kind: `Transpose` for `_MklTranspose`."""
         return [canonical(op) for op in self.trace.ops]
 
     @cached_property
     def unhindered_ns(self) -> Float64:
-        """[work] the self times, on a busy machine no longer than the ops need there (busy.py)."""
+        """[work] the self times, limited on a busy machine (busy.unhindered_ns)."""
         return unhindered_ns(self.step, self.work, self.kinds)
 
     @cached_property
     def not_held_up_ns(self) -> Float64:
-        """[work] the self times without what held single ops up (busy.py)."""
+        """[work] the self times without delays of single ops (busy.not_held_up_ns)."""
         return not_held_up_ns(self.step, self.work)
 
     def of_kinds(self, is_meant: Callable[[str], object]) -> Bool:
-        """[work] the executions of kinds that ``is_meant`` accepts."""
+        """Return [work] the executions of kinds that ``is_meant`` accepts."""
         meant = np.array([bool(is_meant(kind)) for kind in self.kinds] or [False])
         selected: Bool = meant[self.work.op]
         return selected
 
     def share(self, selected: Bool) -> float:
-        """Their share of the op time."""
+        """Return the share of the op time."""
         return float(self.work.self_ns[selected].sum()) / self.total_ns if self.total_ns else 0.0
 
     def lasting_share(self, selected: Bool) -> float:
-        """Their share of the op time without the longest execution: on a busy machine a single one may have been interrupted."""
+        """Return the share without the longest execution, which may have been interrupted on a busy machine."""
         times = self.work.self_ns[selected]
         longest = float(times.max(initial=0.0))
         return (float(times.sum()) - longest) / max(self.total_ns - longest, 1.0)
 
     def typical_share(self, selected: Bool) -> float:
-        """``usual_share``; where no other trace of the run confirms it, no more than ``lasting_share``."""
+        """Return ``usual_share``; at most ``lasting_share`` where no other trace of the run confirms it."""
         is_confirmed = self.step.usual_ns is not None
         return self.usual_share(selected) if is_confirmed else min(self.lasting_share(selected), self.usual_share(selected))
 
     def usual_share(self, selected: Bool) -> float:
-        """Their share of the op time, but no more than by the times that ops need where nothing holds them up, and by the median
-        and the shortest time of each op in several traces of the run, where those are known."""
+        """Return the smallest share of the op time by these times: the measured ones, those without delays, and, where known, the
+        median and the shortest time of each op in several traces of the run."""
         unhindered = self.unhindered_ns
         share = min(self.share(selected), float(unhindered[selected].sum()) / max(float(unhindered.sum()), 1.0))
         for times in (self.step.usual_ns, self.step.shortest_ns):
@@ -86,11 +86,11 @@ class OpTime:
         return share
 
     def share_of_step(self, selected: Bool) -> float:
-        """What the step would lose without them: the same share of the time in which ops run."""
+        """Return the share of the step that would go away without them: the same share of the time in which ops run."""
         return self.share(selected) * self.step.activity.compute.length / self.step.whole_ns
 
     def types(self, selected: Bool) -> str:
-        """ "Transpose 43%, Cast 3%": the kinds that take most, with their shares of the op time."""
+        """List the kinds that take most time with their shares of the op time: "Transpose 43%, Cast 3%"."""
         total: dict[str, float] = {}
         by_type = np.bincount(self.work.op[selected], self.work.self_ns[selected])
         for code in np.flatnonzero(by_type).tolist():
@@ -100,15 +100,15 @@ class OpTime:
         return ", ".join(f"{kind} {percent(ns / self.total_ns)}" for kind, ns in listed)
 
     def longest(self, selected: Bool) -> list[int]:
-        """The nodes that took longest, for evidence."""
+        """Return the longest nodes, for evidence."""
         rows = np.flatnonzero(selected)
         return [int(node) for node in self.work.node[rows[largest_first(self.work.duration[rows], MAX_EVIDENCE)]]]
 
     def sentence(
         self, code: str, selected: Bool, what: str, advice: str, count: tuple[str, float], then: str = "", gain: float = 1.0
     ) -> Sentence:
-        """``what`` takes so much of the op time, with the types and the longest op of these executions; ``then`` follows.
-        ``count``: the name and value of a number beside their time; ``gain``: what part of their time would go away."""
+        """Say that ``what`` takes its share of the op time, with the types and the longest op; ``then`` follows.
+        ``count``: name and value of another number of the sentence; ``gain``: the part of the time that would go away."""
         nodes, spent = self.longest(selected), float(self.work.self_ns[selected].sum())
         return sentence(
             code,
@@ -120,11 +120,11 @@ class OpTime:
             {**evidence_of(self.step, nodes, "ops"), "op": self.op(selected)},
         )
 
-    def op(self, row: Bool) -> str:
-        """The op type, as the trace names it, that takes most of their time."""
-        return str(self.trace.ops[int(np.argmax(np.bincount(self.work.op[row], self.work.self_ns[row])))])
+    def op(self, selected: Bool) -> str:
+        """Return the op type with the most time, by the trace's name."""
+        return str(self.trace.ops[int(np.argmax(np.bincount(self.work.op[selected], self.work.self_ns[selected])))])
 
 
 def _sum_of(usual: Float64, names: Int32) -> float:
-    """Adds up the times of ops. Each op counts once, however often it ran."""
+    """Add up the times of ops. Each op counts once, however often it ran."""
     return float(usual[np.bincount(names, minlength=len(usual)) > 0].sum())

@@ -1,7 +1,7 @@
-"""The traced step beside the other steps of its run: was it slower than usual, and did tracing make it so?
+"""Compare the traced step with the other steps of its run: was it slower than usual, and did tracing make it slower?
 
-Known are the median untraced step when it was traced, and the wall times of the run's other traced steps. Tracing is named as the
-reason only where every traced step took longer than untraced ones; where this one alone did, it was slow by itself.
+The median untraced step at that time and the wall times of the run's other traced steps are known. Tracing is named as the reason
+only where every traced step took longer than untraced ones; if only this one did, it was slow by itself.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from tftracer.trace.units import counted, duration
 from tftracer.trace.verdict.around_ops import HOST_OP_NS, SLOW_FACTOR, START_NS
 from tftracer.trace.verdict.step import Step, sentence
 
-EXPLAINED_SHARE = 0.5  # of what the step took more than usual
-OP_NS = 20_000  # recording an op costs less, in RunMetadata and on a GPU
-MANY_OPS = 10_000  # whose number may differ from step to step: an input pipeline works ahead in one and not in the next
+EXPLAINED_SHARE = 0.5  # of the excess over the usual step
+OP_NS = 20_000  # maximal cost of recording an op, in RunMetadata and on a GPU
+MANY_OPS = 10_000  # so many may differ in number from step to step: an input pipeline works ahead in one and not in the next
 
-#: Rules that name what ran for long. (The time of many tiny ops grows by being traced.)
+#: Rules that name something that ran for long. Not tiny_ops: tracing makes many tiny ops longer.
 EXPLAINING = frozenset(("input_bound", "python_function", "one_op", "communication_bound", "copies", "memory"))
 
 COMPARE = "Compare it with another traced step of the run to see which ops took longer."
 
 
 def other_steps(step: Step, sentences: Sequence[Sentence]) -> Sentence | None:
-    """None for a step that took about as long as untraced ones. ``sentences``: the rules' sentences, ranked."""
+    """Return None for a step that took about as long as untraced ones. ``sentences``: the rules' sentences, ranked."""
     took, usual, fastest = step.context.step_s, step.context.median_s, step.context.fastest_traced_s
     if not took or not usual or took < SLOW_FACTOR * usual:
         return None
@@ -60,9 +60,9 @@ def other_steps(step: Step, sentences: Sequence[Sentence]) -> Sentence | None:
 
 
 def _may_be_tracing(step: Step, took: float, usual: float) -> bool:
-    """Whether the step may be slow only since recording its ops, beginning the trace and collecting it cost so much. Of a
-    session's step TensorFlow collects the trace after the last op; of a function's it does so when the call has ended. Only
-    recording makes the time from the first op to the last longer."""
+    """Tell whether recording the ops, starting the trace and collecting it may explain all of the slowness. TensorFlow collects a
+    session's trace after the step's last op, a function's after its call. Only recording affects the time from the first op to
+    the last."""
     began_at = step.context.began_at
     before = max(step.trace.origin_ns - began_at * 1e9, 0.0) if began_at and step.trace.origin_ns > 0 else 0.0
     collecting = took * 1e9 - before - step.trace.duration_ns if step.is_session else 0.0
@@ -71,20 +71,19 @@ def _may_be_tracing(step: Step, took: float, usual: float) -> bool:
 
 
 def _recording_ns(step: Step) -> int:
-    """What it takes to record the trace's ops, at most."""
+    """Return the maximal cost of recording the trace's ops."""
     on_host = not step.is_session and not any(group.kind is DeviceKind.GPU for group in step.activities.groups)
     return (HOST_OP_NS if on_host else OP_NS) * step.trace.n
 
 
 def _costs_to_record(step: Step, took: float, usual: float) -> bool:
-    """Whether it may be so many ops of this step, of tf.data above all, that other traced steps were faster."""
+    """Tell whether recording many ops, mostly of tf.data, may explain why other traced steps were faster."""
     return step.trace.n >= MANY_OPS and (took - usual) * 1e9 <= _recording_ns(step)
 
 
 def _all_slow(sentences: Sequence[Sentence]) -> str:
-    """Why traced steps may all be slow though few ops are recorded. A thread that has just begun a trace has used its turn on the
-    CPU: where others want it, the step waits for its next. The profiler's own threads and cold caches slow ops down, too.
-    """
+    """Say why all traced steps may be slow though few ops are recorded. A thread that has just begun a trace has used its turn on
+    the CPU: on a busy machine the step waits for its next turn. The profiler's own threads and cold caches slow ops down, too."""
     if _is_busy(sentences):
         return "on the busy machine they probably waited longer for a CPU than steps that are not traced"
     return "tracing may cost it in another way (its threads take CPU time), or all of them were slow for another reason"
@@ -115,14 +114,14 @@ def _other_traced(step: Step, fastest: float) -> str:
 
 
 def _is_explained(step: Step, sentences: Sequence[Sentence], took: float, usual: float) -> bool:
-    """Whether what the first sentence names took longer than a whole usual step, and most of what this one took more."""
+    """Tell whether the first sentence's time exceeds a usual step by most of this step's excess."""
     first = sentences[0]
     seconds = first["share"] * step.trace.duration_ns / 1e9 if first["code"] in EXPLAINING else 0.0
     return seconds - usual >= EXPLAINED_SHARE * (took - usual)
 
 
 def _either(step: Step, took: float, usual: float) -> str:
-    """Says that both reasons are possible, and what supports one of them."""
+    """Say that both reasons are possible, and what supports one of them."""
     fastest = step.context.fastest_traced_s
     text = "Tracing may be the reason, or the step was slow by itself"
     text += (
