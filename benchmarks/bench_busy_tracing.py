@@ -42,7 +42,7 @@ WITHIN = 10  # steps after a request
 BETWEEN = 5  # steps between two requests
 #: What the tracer does on the training's thread before and after a traced step.
 HOLDING = [(StepRecorder, "_trace_args"), (StepRecorder, "after_slow_path"), (FunctionTraces, "begin"), (FunctionTraces, "end")]
-LEAST_NS = 100_000
+MIN_NS = 100_000
 
 
 @contextlib.contextmanager
@@ -78,7 +78,7 @@ class Parts:
                 return method(*args, **kwargs)
             finally:
                 took = [after - begun for after, begun in zip(thread_times(), before)]
-                if took[0] > LEAST_NS:  # else it had nothing to trace
+                if took[0] > MIN_NS:  # else it had nothing to trace
                     self.calls.append(took)
 
         setattr(owner, name, timed)

@@ -41,7 +41,7 @@ from tftracer.slow.watch.watch import SlowWatch
 
 BLOCK, SETTLING = 150, 5
 #: Pairs of blocks: at least and at most, and the width of the interval that is enough.
-LEAST_PAIRS, MOST_PAIRS, NARROW = 60, 600, 0.002
+MIN_PAIRS, MAX_PAIRS, NARROW = 60, 600, 0.002
 MS = 1_000_000
 
 
@@ -61,8 +61,8 @@ def is_enough(ratios: list[float], wanted: int) -> bool:
     """``wanted`` pairs; 0: as many as make the interval narrow."""
     if wanted:
         return len(ratios) >= wanted
-    low, high = interval(ratios) if len(ratios) >= LEAST_PAIRS else (0.0, 1.0)
-    return high - low <= NARROW or len(ratios) >= MOST_PAIRS
+    low, high = interval(ratios) if len(ratios) >= MIN_PAIRS else (0.0, 1.0)
+    return high - low <= NARROW or len(ratios) >= MAX_PAIRS
 
 
 # ------------------------------------------------------------------------------------------------------------- training

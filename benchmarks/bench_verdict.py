@@ -25,7 +25,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 TRACES = 5
 UNTRACED = 12
-MOST_S = 120  # for one recording
+MAX_S = 120  # for one recording
 
 
 def record(folder: Path, names: list[str], ways: list[str], busy: int) -> None:
@@ -35,7 +35,7 @@ def record(folder: Path, names: list[str], ways: list[str], busy: int) -> None:
     for name in names or list(PLANTED):
         command = [sys.executable, __file__, str(folder), "--here", "--planted", name, "--ways", *ways, "--busy", str(busy)]
         try:
-            subprocess.run(command, check=True, timeout=MOST_S, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+            subprocess.run(command, check=True, timeout=MAX_S, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
             print(f"{name} was not recorded whole: {(error.stderr or b'')[-500:].decode()}", flush=True)
 

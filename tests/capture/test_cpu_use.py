@@ -18,11 +18,11 @@ WORKS_WHEN_ASKED = "print(flush=True); input(); sum(range(10**6)); print(flush=T
 
 
 def test_this_process_with_a_thread_that_works() -> None:
-    before = read_before(most_ns=LONG)
+    before = read_before(max_ns=LONG)
     worker = threading.Thread(target=lambda: sum(range(500_000)))
     worker.start()
     worker.join()
-    use = cpu_use(before, read_after(most_ns=LONG))
+    use = cpu_use(before, read_after(max_ns=LONG))
     assert use["cpu_s"] > 0 and use["wall_s"] > 0 and use["cpus"] >= 1
     assert use["run_queue_s"] >= 0 and use["busiest_thread_s"] >= 0
 
@@ -59,13 +59,13 @@ def test_the_tracers_own_threads_do_not_count() -> None:
 def test_processes_that_it_started_are_the_jobs_own() -> None:
     with subprocess.Popen([sys.executable, "-c", WORKS_WHEN_ASKED], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         child.stdout.readline()
-        before = read_before(most_ns=LONG)
+        before = read_before(max_ns=LONG)
         child.stdin.write(b"\n")
         child.stdin.flush()
         child.stdout.readline()
-        use = cpu_use(before, read_after(most_ns=LONG))
+        use = cpu_use(before, read_after(max_ns=LONG))
     assert use["job_cpu_s"] > use["cpu_s"] + 0.005
-    assert "job_cpu_s" not in cpu_use(before, read_after(most_ns=LONG))  # it has ended
+    assert "job_cpu_s" not in cpu_use(before, read_after(max_ns=LONG))  # it has ended
 
 
 def test_all_that_a_process_used_counts_that_began_meanwhile() -> None:
@@ -105,8 +105,8 @@ def test_a_containers_limit_counts(tmp_path: Path, files: dict[str, str], cpus: 
 
 
 def test_a_reading_that_takes_too_long_is_given_up() -> None:
-    before = read_before(most_ns=-1)
-    assert before.threads is None and "run_queue_s" not in cpu_use(before, read_after(most_ns=LONG))
+    before = read_before(max_ns=-1)
+    assert before.threads is None and "run_queue_s" not in cpu_use(before, read_after(max_ns=LONG))
 
 
 def test_what_a_file_says_of_it_is_not_believed() -> None:

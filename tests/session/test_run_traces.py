@@ -20,7 +20,7 @@ from tftracer.contract.analyses import OTHER_TRACES_NEEDED
 from tftracer.display.frame import Frame
 from tftracer.session.files.saved import open_session
 from tftracer.session.summary import render, summarize
-from tftracer.session.traces.run_traces import MOST_BYTES_AT_ONCE, other_traces_of_run
+from tftracer.session.traces.run_traces import MAX_BYTES_AT_ONCE, other_traces_of_run
 
 __all__ = ["no_stray_logs"]  # a fixture
 
@@ -104,7 +104,7 @@ def chosen(sizes: list[int], asked: Any) -> list[int]:
 
 
 def test_the_newest_that_are_small_enough_together_are_read() -> None:
-    small, large = 1000, MOST_BYTES_AT_ONCE // 2
+    small, large = 1000, MAX_BYTES_AT_ONCE // 2
     assert chosen([small] * 10, VERDICT) == [9, 10, 11] and chosen([small] * 10, ROOFLINE) == [5, 6, 7, 8, 9, 10, 11]
     assert chosen([small] * 2, VERDICT) == [2, 3] == chosen([small] * 2, ROOFLINE) and chosen([], ROOFLINE) == []
     assert chosen([large] * 5, VERDICT) == [5, 6] == chosen([large] * 5, ROOFLINE)

@@ -28,7 +28,7 @@ from tftracer.errors import StorageError
 from tftracer.session.files.saved import open_session
 from tftracer.storage.spool import Disk
 
-MOST_STEPS = 300  # a disk that is not full by then never will be
+MAX_STEPS = 300  # a disk that is not full by then never will be
 AFTER = 10  # steps on a full disk, and when there is space again
 SLACK = 32 << 10  # less than a trace takes, which is some 45 kB
 
@@ -154,7 +154,7 @@ def filled(folder: Path, disk: Quota | Mounted) -> dict[str, Any]:
 
     def after_step(step: int) -> bool:
         nonlocal full_at, space_at
-        assert job.recorder.flush() and step < MOST_STEPS
+        assert job.recorder.flush() and step < MAX_STEPS
         if not full_at and "storage" in job.problems():
             full_at = step
         elif full_at and step == full_at + AFTER:

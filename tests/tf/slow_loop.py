@@ -94,7 +94,7 @@ def plan(step: int) -> tuple[str, Callable[[], None]] | None:
 STEPS = WARM_UP + APART * (2 * len(KINDS) + 1)
 PLANNED = [step for step in range(STEPS) if plan(step)]
 #: The training goes on until its slow steps are explained, at most so long.
-MOST_STEPS = 100_000
+MAX_STEPS = 100_000
 GIVEN: list[Callable[[], None]] = []  # what the Python function in the graph is to do next
 
 
@@ -212,7 +212,7 @@ def session(slow: Slow, folder: str) -> None:
         return slow.has_all(step) and any(isinstance(record, Stall) and record.cause.kind == "hook" for record in slow.records)
 
     # It saves after the first step, and once after all other stalls.
-    sessions(slow, folder, STEPS + 5, MOST_STEPS, before)
+    sessions(slow, folder, STEPS + 5, MAX_STEPS, before)
 
 
 def regular(slow: Slow, folder: str) -> None:
@@ -239,7 +239,7 @@ def function(slow: Slow, folder: str) -> None:
         return tf.reduce_sum(tf.matmul(x, x)) + called
 
     x = tf.ones((8, 8))
-    for step in range(1, MOST_STEPS):
+    for step in range(1, MAX_STEPS):
         if step in (WARM_UP - 10, WARM_UP - 1):
             slow.settled()
         stall_between(step)
@@ -280,7 +280,7 @@ def keras(slow: Slow, folder: str) -> None:
     layers = tf.keras.layers
     model = tf.keras.Sequential([layers.Input((8,)), layers.Dense(4), Calling(), layers.Dense(1)], name="net")
     model.compile("sgd", "mse", jit_compile=False)
-    x, y = np.ones((MOST_STEPS, 8), np.float32), np.ones((MOST_STEPS, 1), np.float32)
+    x, y = np.ones((MAX_STEPS, 8), np.float32), np.ones((MAX_STEPS, 1), np.float32)
     model.fit(x, y, batch_size=1, epochs=1, verbose=0, callbacks=[Stalling(slow)])
 
 

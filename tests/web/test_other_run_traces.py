@@ -10,7 +10,7 @@ from fake_source import FakeSource, a_trace
 from recording import LOSS, RAW, TRAIN, Tensor, recording, step
 from web_client import serving
 
-from tftracer.comparison.two_traces import MOST_OF_ONE_RUN
+from tftracer.comparison.two_traces import MAX_OF_ONE_RUN
 from tftracer.session.files.saved import open_session
 
 EVALUATE = Tensor("evaluate")
@@ -58,7 +58,7 @@ def test_two_runs_are_judged_by_all_their_traces_and_steps(session: str, compare
 def test_two_steps_of_a_run_are_judged_by_its_others(session: str, compared: dict[str, list[dict[str, Any]]]) -> None:
     one_run = compared[session][1]
     assert one_run["traces"] == f"Compared with the run's {TRACED - 2} other traces. 1 trace cannot be read and is left out."
-    assert f"That takes {MOST_OF_ONE_RUN} traces of the run beside these two; there are {TRACED - 2}." in one_run["summary"]
+    assert f"That takes {MAX_OF_ONE_RUN} traces of the run beside these two; there are {TRACED - 2}." in one_run["summary"]
     assert {row["statistic"] for row in one_run["rows"]} == {"within the run's own spread"}
     assert one_run["step_times"] == ""
 
@@ -72,20 +72,18 @@ def test_a_run_with_one_trace_is_too_little(session: str, compared: dict[str, li
 
 def test_the_newest_traces_are_looked_at_and_each_is_read_once() -> None:
     source = FakeSource()
-    source.traces = [
-        {**a_trace(number, len(source.raw)), "started_at": float(number)} for number in range(1, MOST_OF_ONE_RUN + 5)
-    ]
+    source.traces = [{**a_trace(number, len(source.raw)), "started_at": float(number)} for number in range(1, MAX_OF_ONE_RUN + 5)]
     source.traces[5]["state"] = "broken"
     with serving(source) as client:
         answer = client.get("/api/compare?a=1&b=2")
         assert answer.json["traces"] == (
-            f"Compared with the run's {MOST_OF_ONE_RUN} other traces. "
+            f"Compared with the run's {MAX_OF_ONE_RUN} other traces. "
             "1 older trace not looked at. 1 trace cannot be read and is left out."
         )
         assert {row["statistic"] for row in answer.json["rows"]} == {"within the run's own spread"}
-        assert source.reads == MOST_OF_ONE_RUN + 2
+        assert source.reads == MAX_OF_ONE_RUN + 2
         client.get("/api/compare?a=1&b=2")
-        assert source.reads <= MOST_OF_ONE_RUN + 4  # what the others said is kept
+        assert source.reads <= MAX_OF_ONE_RUN + 4  # what the others said is kept
 
 
 def test_with_another_trace_of_the_run_it_is_another_answer() -> None:

@@ -14,7 +14,7 @@ from recording import DATA, TRAIN, recording, step
 from web_client import TIMEOUT_S, Client, client, no_stray_logs, serving, source
 
 import tftracer
-from tftracer.contract.analyses import LEAST_TRACES
+from tftracer.contract.analyses import MIN_TRACES
 from tftracer.contract.over_traces import RunOps
 from tftracer.engine.decoded_traces import AnswerFormat, EncodedAnswer, Question
 from tftracer.engine.engine import ThreadEngine
@@ -123,7 +123,7 @@ def test_of_many_traces_the_newest_are_read_once(client: Client, source: FakeSou
 
 def test_of_large_traces_four_are_read(client: Client, source: FakeSource) -> None:
     def fitting(size: int, traces: int) -> int:
-        return len(newest_that_fit([a_trace(1, size)] * traces, MAX_BYTES, LEAST_TRACES))
+        return len(newest_that_fit([a_trace(1, size)] * traces, MAX_BYTES, MIN_TRACES))
 
     assert [fitting(size, 9) for size in (1, MAX_BYTES // 5, MAX_BYTES // 2, 9 * MAX_BYTES)] == [9, 5, 4, 4]
     assert [fitting(size, 3) for size in (1, 9 * MAX_BYTES)] == [3, 3]

@@ -36,9 +36,9 @@ MIN_OTHERS = round(2 / FALSE_CLAIMS) - 2
 #: 120 equal pairs of runs, traced in turns on a busy machine, 9 were called different with 5% and 6 with 3%. Four traces per side
 #: are enough.
 DEALS_SHARE = 0.03
-MOST_DEALS = 1_000
+MAX_DEALS = 1_000
 #: Rows of this length show the machine's speed, if there are enough of them: a few rows may all have changed.
-LONG_NS, LEAST_LONG = 50_000, 5
+LONG_NS, MIN_LONG = 50_000, 5
 #: Factor from the median absolute deviation to the standard deviation of normal values.
 _MAD = 1.4826
 
@@ -91,7 +91,7 @@ def changed(times: Float64, first: int) -> Changed:
 def _slowness(rows: Float64) -> Float64:
     """Return [traces] the machine's slowness as a logarithm: the median of long rows' times relative to their usual times."""
     long = rows[np.median(rows, axis=1) >= LONG_NS]
-    if len(long) < LEAST_LONG:
+    if len(long) < MIN_LONG:
         return np.zeros(rows.shape[1])
     logs = np.log(np.maximum(long, 1.0))
     return np.asarray(np.median(logs - np.median(logs, axis=1)[:, None], axis=0))
@@ -100,13 +100,13 @@ def _slowness(rows: Float64) -> Float64:
 def _deals(count: int, first: int) -> Bool:
     """Return [deals, traces] whether a trace is in the first group. The first deal (division) is the real one."""
     real = np.arange(count) < first
-    if math.comb(count, first) <= MOST_DEALS:
+    if math.comb(count, first) <= MAX_DEALS:
         members = list(itertools.combinations(range(count), first))  # the first is the real one
         deals = np.zeros((len(members), count), bool)
         deals[np.repeat(np.arange(len(members)), first), np.array(members).ravel()] = True
         return deals
     random = np.random.default_rng(0)  # reproducible
-    return np.array([real, *(real[random.permutation(count)] for _ in range(MOST_DEALS - 1))])
+    return np.array([real, *(real[random.permutation(count)] for _ in range(MAX_DEALS - 1))])
 
 
 def _distance(rows: Float64, deals: Bool) -> tuple[Float64, Float64]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
-from tftracer.contract.analyses import LEAST_TRACES
+from tftracer.contract.analyses import MIN_TRACES
 from tftracer.contract.encoding import unpacked
 from tftracer.trace.analyses.ops import MAX_ROWS
 from tftracer.trace.analyses.over_traces import OpTotals, over_traces
@@ -55,6 +55,6 @@ def summary(read: int, older: int, unreadable: int, cut: int) -> str:
         text += (
             f" {counted(cut, 'trace')} {'has' if cut == 1 else 'have'} more than {MAX_ROWS:,} rows; the smallest do not count."
         )
-    if read < LEAST_TRACES:
-        text += f" So few mislead: trace at least {LEAST_TRACES} steps of the run."
+    if read < MIN_TRACES:
+        text += f" So few mislead: trace at least {MIN_TRACES} steps of the run."
     return text

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 MAX_ROWS = 10_000
 #: The newest other traces that are used: of each of two runs, and of one run.
-MOST_TRACES, MOST_OF_ONE_RUN = 8, odd_ops.MIN_OTHERS
+MAX_TRACES, MAX_OF_ONE_RUN = 8, odd_ops.MIN_OTHERS
 
 
 class OtherTotals(NamedTuple):

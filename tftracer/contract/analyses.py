@@ -18,7 +18,7 @@ ROOFLINE_GROUPINGS = ("name", "type")
 MEASURES = ("time", "memory")
 
 #: With fewer traces no op's usual time or rate is stated.
-LEAST_TRACES = 4
+MIN_TRACES = 4
 
 
 class OtherTracesNeeded(NamedTuple):
@@ -52,7 +52,7 @@ class Analysis(NamedTuple):
             yield dict(zip(names, combination))
 
 
-_OP_TIMES = OtherTracesNeeded("op_totals", {"by": "name"}, 1, LEAST_TRACES - 1)
+_OP_TIMES = OtherTracesNeeded("op_totals", {"by": "name"}, 1, MIN_TRACES - 1)
 _BEST_RATES = OtherTracesNeeded("best_rates", {}, 1, 7)
 
 ANALYSES = (

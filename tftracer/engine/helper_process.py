@@ -41,8 +41,8 @@ CLOSE_S = 1.0  # at the end of the session; the helper has nothing to save
 #: After ENDS unexpected exits within ENDS_S, no helper is started until that time is over.
 ENDS, ENDS_S = 3, 600.0
 #: Environment variables that are passed on: what Python needs; nothing of launchers, profilers, GPUs or preloaded libraries.
-KEPT = {"PATH", "HOME", "USER", "LANG", "TMPDIR", "TZ", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "VIRTUAL_ENV"}
-KEPT |= {
+PASSED_ON = {"PATH", "HOME", "USER", "LANG", "TMPDIR", "TZ", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "VIRTUAL_ENV"}
+PASSED_ON |= {
     memory_limit.VARIABLE,
     "PYTHONPATH",
     "PYTHONHOME",
@@ -67,12 +67,12 @@ class Reply(NamedTuple):
 
 def environment(*more: str) -> dict[str, str]:
     """With import paths that find the same tftracer and libraries as in this process; ``more``: packages beside its own."""
-    kept = {name: value for name, value in os.environ.items() if name in KEPT or name.startswith("LC_")}
+    variables = {name: value for name, value in os.environ.items() if name in PASSED_ON or name.startswith("LC_")}
     paths = [package_folder(name) for name in ("tftracer", "numpy", "msgpack", "zstandard", "google.protobuf", *more)]
-    paths += kept.get("PYTHONPATH", "").split(os.pathsep)
-    kept["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(path for path in paths if path))
+    paths += variables.get("PYTHONPATH", "").split(os.pathsep)
+    variables["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(path for path in paths if path))
     one_thread = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}
-    return {**kept, **one_thread, "CUDA_VISIBLE_DEVICES": "", "PYTHONUNBUFFERED": "1"}
+    return {**variables, **one_thread, "CUDA_VISIBLE_DEVICES": "", "PYTHONUNBUFFERED": "1"}
 
 
 def package_folder(package: str) -> str:

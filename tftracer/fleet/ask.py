@@ -52,7 +52,7 @@ QUESTIONS = {
         FROM clocks GROUP BY job ORDER BY job""",
 }
 PERCENTILES = (0.5, 0.99)
-LEAST_SHARE = 0.1  # by which a layer has to grow to be listed
+MIN_SHARE = 0.1  # by which a layer has to grow to be listed
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def merged(partials: Iterable[Partial], partitions: int, left_out: Sequence[str]
                 connection.register("part", registered)
                 connection.execute(f"CREATE TABLE {name} AS FROM part" if not number else f"INSERT INTO {name} FROM part")
                 connection.unregister("part")
-        queries = {name: sql.format(most=most, floor=FLOOR_NS, share=LEAST_SHARE) for name, sql in QUESTIONS.items()}
+        queries = {name: sql.format(most=most, floor=FLOOR_NS, share=MIN_SHARE) for name, sql in QUESTIONS.items()}
         answers = {name: _rows(connection, sql) for name, sql in queries.items()}
         ops = _ops(connection, most)
     finally:

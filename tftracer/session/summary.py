@@ -19,7 +19,7 @@ from tftracer.memory_growth import summary as memory_summary
 from tftracer.session.source import SessionSource
 from tftracer.session.steps.sketch import ERROR
 from tftracer.session.steps.statistics import total_s
-from tftracer.session.traces.run_traces import MOST_BYTES_AT_ONCE, OtherTraces, newest_readable, newest_that_fit
+from tftracer.session.traces.run_traces import MAX_BYTES_AT_ONCE, OtherTraces, newest_readable, newest_that_fit
 from tftracer.slow.answer import summary as slow_summary
 from tftracer.trace import summary as trace_summary
 from tftracer.trace.answers import Answers
@@ -35,7 +35,7 @@ _UNKNOWN = "-"
 #: Runs that came at most so often, and so much rarer than the busiest one, are one row of the table where there are so many.
 FEW, RARE, FOLDED = 5, 0.01, 3
 #: Of a run's traces so many are judged anew, the newest.
-MOST_RECOMPUTED = 20
+MAX_RECOMPUTED = 20
 
 
 def summarize(source: SessionSource) -> dict[str, Any]:
@@ -83,8 +83,8 @@ def _recomputed(runs: list[Run], answers: Callable[[int], Answers], others: Othe
     of each run, as many as are read in passing."""
     result = {}
     for run in runs:
-        _, newest = newest_readable([trace for trace in run["traces"] if trace["headline"]], MOST_RECOMPUTED)
-        for trace in newest_that_fit(newest, MOST_BYTES_AT_ONCE):
+        _, newest = newest_readable([trace for trace in run["traces"] if trace["headline"]], MAX_RECOMPUTED)
+        for trace in newest_that_fit(newest, MAX_BYTES_AT_ONCE):
             with contextlib.suppress(TracerError):
                 now = headline(answers(trace["id"]).verdict(others=others.of(trace["id"], "verdict")))
                 if not _core(now).startswith(_core(trace["headline"])):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tftracer.contract.analyses import LEAST_TRACES, OTHER_TRACES_NEEDED
+from tftracer.contract.analyses import MIN_TRACES, OTHER_TRACES_NEEDED
 from tftracer.contract.session import TraceRecord
 from tftracer.engine.decoded_traces import AnswerFormat, EncodedOtherAnswers, Question
 from tftracer.errors import TracerError
@@ -20,7 +20,7 @@ from tftracer.web.answer_cache import AnswerCache
 #: The names in the totals of 10,000 ops take a megabyte and compress well.
 COMPRESSED = AnswerFormat(True, "zstd")
 
-#: Limits of the traces of a run that are read: their number, and their bytes in total (about 4 million nodes). ``LEAST_TRACES``
+#: Limits of the traces of a run that are read: their number, and their bytes in total (about 4 million nodes). ``MIN_TRACES``
 #: are read whatever their size.
 MAX_TRACES = 32
 MAX_BYTES = 1 << 30
@@ -76,7 +76,7 @@ class RunTraceKeys:
 def traces_to_read(records: Sequence[TraceRecord], name: Callable[[TraceRecord], TraceKey]) -> RunTraceKeys:
     """Select the newest readable traces, for a table of ops over the traces of a run."""
     readable, newest = newest_readable(records, MAX_TRACES)
-    read = newest_that_fit(newest, MAX_BYTES, LEAST_TRACES)
+    read = newest_that_fit(newest, MAX_BYTES, MIN_TRACES)
     return RunTraceKeys(
         {name(record): record["step"] for record in read}, len(readable) - len(read), len(records) - len(readable)
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 from tftracer.comparison.run_ops import RunTraces
 from tftracer.comparison.run_steps import step_times_in_words
-from tftracer.comparison.two_traces import MOST_OF_ONE_RUN, MOST_TRACES, OtherTotals
+from tftracer.comparison.two_traces import MAX_OF_ONE_RUN, MAX_TRACES, OtherTotals
 from tftracer.contract.analyses import GROUPINGS, MEASURES, OTHER_TRACES_NEEDED, Analysis, Parameter
 from tftracer.contract.encoding import Body
 from tftracer.contract.session import TraceRecord
@@ -216,8 +216,8 @@ def other_run_traces(source: SessionSource, name: Callable[[TraceRecord], TraceK
     )
     if same_run:
         b = []
-    usable, newest = zip(*(newest_readable(side, MOST_OF_ONE_RUN if same_run else MOST_TRACES) for side in (a, b)))
-    read = [newest_that_fit(side, MAX_BYTES, MOST_TRACES) for side in newest]
+    usable, newest = zip(*(newest_readable(side, MAX_OF_ONE_RUN if same_run else MAX_TRACES) for side in (a, b)))
+    read = [newest_that_fit(side, MAX_BYTES, MAX_TRACES) for side in newest]
     times = "" if same_run else step_times_in_words(*(source.step_times(run["id"]) for run in runs))
     return OtherRunTraces(
         [name(record) for record in read[0]],

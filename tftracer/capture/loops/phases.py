@@ -59,7 +59,7 @@ _PLACES: list[tuple[str, str, tuple[str, ...], int]] = [
 
 
 #: An iterator's value that is there at once, such as one row of a batch, takes less and is not counted.
-LEAST_NS = 50_000
+MIN_NS = 50_000
 
 
 class Begun(NamedTuple):
@@ -134,7 +134,7 @@ class Phases:
                         raise
                     finally:
                         if begun is not None:
-                            calls.quietly(end, begun, LEAST_NS)
+                            calls.quietly(end, begun, MIN_NS)
                     yield value
             finally:
                 values.close()

@@ -20,7 +20,7 @@ from tftracer.slow.watch.host_signals import parse_schedstat
 from tftracer.trace.model import CpuUse
 
 #: No reading takes longer: a process may have thousands of threads, and another Python thread may take the GIL between two.
-MOST_NS = 30_000_000
+MAX_NS = 30_000_000
 #: The names of the tracer's own threads, which are no part of the step, begin with this.
 OWN = "tftracer-"
 
@@ -34,15 +34,15 @@ class CpuReading(NamedTuple):
     children: dict[str, int] | None = None  # process that this one started -> ns on a CPU; None: not known
 
 
-def read_before(proc: str = "/proc", most_ns: int = MOST_NS) -> CpuReading:
+def read_before(proc: str = "/proc", max_ns: int = MAX_NS) -> CpuReading:
     """The clocks come last, so that the reading itself is no part of what they measure."""
-    threads, children = _tasks(proc, most_ns)
+    threads, children = _tasks(proc, max_ns)
     return CpuReading(time.perf_counter_ns(), time.process_time_ns(), threads, children)
 
 
-def read_after(proc: str = "/proc", most_ns: int = MOST_NS) -> CpuReading:
+def read_after(proc: str = "/proc", max_ns: int = MAX_NS) -> CpuReading:
     at_ns, cpu_ns = time.perf_counter_ns(), time.process_time_ns()
-    return CpuReading(at_ns, cpu_ns, *_tasks(proc, most_ns))
+    return CpuReading(at_ns, cpu_ns, *_tasks(proc, max_ns))
 
 
 def cpu_use(before: CpuReading, after: CpuReading) -> CpuUse:
@@ -65,9 +65,9 @@ def cpu_use(before: CpuReading, after: CpuReading) -> CpuUse:
     return use
 
 
-def _tasks(proc: str, most_ns: int) -> tuple[dict[str, tuple[int, int]] | None, dict[str, int] | None]:
+def _tasks(proc: str, max_ns: int) -> tuple[dict[str, tuple[int, int]] | None, dict[str, int] | None]:
     """(threads, children) of a reading."""
-    until = time.perf_counter_ns() + most_ns
+    until = time.perf_counter_ns() + max_ns
     threads = _threads(f"{proc}/self", until)
     return threads, None if threads is None else _children(proc, list(threads), until)
 

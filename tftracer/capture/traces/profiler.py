@@ -41,7 +41,7 @@ END_S = 5.0
 MAX_WAITS = 10
 #: A profile records calls for so long at most, and ends when none comes for so long: what it records takes memory. While it is
 #: collected no other can begin, so it lasts longer where the process gets little CPU, and records as much.
-ROW_S, MOST_ROW_S, IDLE_S = 2.0, 10.0, 1.0
+ROW_S, MAX_ROW_S, IDLE_S = 2.0, 10.0, 1.0
 #: A call that takes so long is not profiled, if it shares the profile with calls before it: those have waited long enough.
 LONG_S = 10.0
 
@@ -95,12 +95,12 @@ class Profile:
 
     def lasts_until(self) -> float:
         """When the profile closes if no further call joins it; perf_counter."""
-        return min(self.started_at + MOST_ROW_S, self.idle_since + IDLE_S)
+        return min(self.started_at + MAX_ROW_S, self.idle_since + IDLE_S)
 
     def row_passed(self) -> float:
         """How much of the time that calls may share one profile has passed; 1: all of it."""
         passed_s = perf_counter() - self.started_at
-        return max(passed_s / MOST_ROW_S, min(passed_s, process_time() - self._cpu_at_start) / ROW_S)
+        return max(passed_s / MAX_ROW_S, min(passed_s, process_time() - self._cpu_at_start) / ROW_S)
 
     def collect(self) -> None:
         """Stop recording and fetch what was recorded. On a thread of its own; never raises."""
@@ -132,7 +132,7 @@ class Profile:
 
         Waits while further calls join the profile, which is bounded, and for ``timeout_s`` until it is collected.
         """
-        self.closing.wait(MOST_ROW_S + LONG_S + timeout_s)
+        self.closing.wait(MAX_ROW_S + LONG_S + timeout_s)
         self._wait(timeout_s)
         with self._cut:
             if self._steps is None and self._raw:

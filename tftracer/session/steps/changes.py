@@ -17,8 +17,8 @@ POINTS = 400
 FEWEST = 8
 #: Standard deviations of the rank sum: the best of 400 splits of pure noise stays below 4.
 BEYOND_CHANCE = 5.0
-LEAST_CHANGE = 0.05
-MOST_CHANGES = 8
+MIN_CHANGE = 0.05
+MAX_CHANGES = 8
 
 
 def step_changes(history: History) -> tuple[list[StepChange], Drift | None]:
@@ -48,11 +48,11 @@ def _points(history: History) -> tuple[Doubles, Doubles]:
 
 def _splits(times: Doubles, splits_before: int) -> list[int]:
     """Positions where the level changes."""
-    if len(times) < 2 * FEWEST or splits_before >= MOST_CHANGES:
+    if len(times) < 2 * FEWEST or splits_before >= MAX_CHANGES:
         return []
     at, deviations = _best_split(times)
     before, after = float(np.median(times[:at])), float(np.median(times[at:]))
-    if deviations < BEYOND_CHANCE or abs(after - before) < LEAST_CHANGE * before:
+    if deviations < BEYOND_CHANCE or abs(after - before) < MIN_CHANGE * before:
         return []
     left = _splits(times[:at], splits_before + 1)
     right = _splits(times[at:], splits_before + 1 + len(left))
@@ -86,7 +86,7 @@ def _drift(steps: Doubles, times: Doubles, edges: list[int]) -> Drift | None:
     deviations = abs(np.corrcoef(ranks(times), position)[0, 1]) * np.sqrt(n - 1) if np.ptp(times) else 0.0
     quarter = n // 4
     first, last = float(np.median(times[:quarter])), float(np.median(times[-quarter:]))
-    if deviations < BEYOND_CHANCE or abs(last - first) < LEAST_CHANGE * first:
+    if deviations < BEYOND_CHANCE or abs(last - first) < MIN_CHANGE * first:
         return None
     slope = (last - first) / (n - quarter)
     line = first + slope * (np.arange(n) - (quarter - 1) / 2)

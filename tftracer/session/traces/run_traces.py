@@ -14,7 +14,7 @@ from tftracer.session.traces.usual import usual
 from tftracer.trace.answers import Answers
 
 #: How many bytes of other traces may be read before an answer is shown.
-MOST_BYTES_AT_ONCE = 16 << 20
+MAX_BYTES_AT_ONCE = 16 << 20
 #: Answers that are kept: the traces of a run are judged by nearly the same others.
 _KEPT = 32
 
@@ -43,7 +43,7 @@ def other_traces_of_run(source: SessionSource, trace_id: int, needed: OtherTrace
     """
     run = source.run(source.trace_record(trace_id)["run_id"])
     _, newest = newest_readable(usual(run["traces"], trace_id), needed.max_traces)
-    fitting = newest_that_fit(newest, MOST_BYTES_AT_ONCE)
+    fitting = newest_that_fit(newest, MAX_BYTES_AT_ONCE)
     return fitting if len(fitting) >= needed.min_traces else []
 
 

@@ -10,7 +10,7 @@ often the op ran in it. Over the traces in which it ran:
   highest. Unknown unless the FLOPs of all executions are known.
 
 The time in one trace can mislead: on a busy machine equal ops of one step differed 57-fold. So an op's rate is judged only with
-``LEAST_TRACES`` traces, and its shortest time is the one that other work disturbed least.
+``MIN_TRACES`` traces, and its shortest time is the one that other work disturbed least.
 """
 
 from __future__ import annotations

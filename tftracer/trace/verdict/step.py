@@ -9,7 +9,7 @@ from functools import cached_property, reduce
 
 import numpy as np
 
-from tftracer.contract.analyses import LEAST_TRACES
+from tftracer.contract.analyses import MIN_TRACES
 from tftracer.contract.trace import Evidence, Link, Sentence
 from tftracer.trace.analyses import physical_devices
 from tftracer.trace.analyses.arithmetic import Arithmetic
@@ -85,7 +85,7 @@ class Step:
     @property
     def has_many_others(self) -> bool:
         """Whether so many traces of the run are known that they show what an op usually takes."""
-        return self.times is not None and len(self.times.work_ns) >= LEAST_TRACES
+        return self.times is not None and len(self.times.work_ns) >= MIN_TRACES
 
     @cached_property
     def shortest_ns(self) -> Float64 | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tftracer.contract.analyses import LEAST_TRACES
+from tftracer.contract.analyses import MIN_TRACES
 from tftracer.contract.trace import Sentence
 from tftracer.trace.analyses.op_kinds import is_matrix_op
 from tftracer.trace.analyses.over_traces import OpsOverTraces
@@ -21,7 +21,7 @@ BEST_SHARE = 0.01  # of the op time, for an op whose rate others are compared wi
 def slow_kernel(step: Step) -> Sentence | None:
     """Rates by the shortest of the traces, and of equal ops, which other work disturbed least: one trace alone misleads."""
     times = step.times
-    if times is None or len(times.work_ns) < LEAST_TRACES or step.arithmetic is None:
+    if times is None or len(times.work_ns) < MIN_TRACES or step.arithmetic is None:
         return None
     time = OpTime.of(step)
     matrix = time.of_kinds(is_matrix_op)
