@@ -18,7 +18,7 @@ import pytest
 
 from tftracer.trace.answers import Answers
 from tftracer.trace.model import TraceContext
-from tftracer.trace.verdict.rules import OF_COMPUTING
+from tftracer.trace.verdict.rules import COMPUTING_CODES
 
 STEPS = Path(__file__).parents[2] / "data" / "compute_steps"
 SLOW = {
@@ -55,7 +55,7 @@ def test_each_kind_of_slow_step_is_named_in_eleven_of_twelve(kind: str) -> None:
     codes = verdicts(kind)
     assert len(codes) == 12
     assert sum(SLOW[kind] in named for named in codes) >= 11, codes
-    others = Counter(code for named in codes for code in named if code in OF_COMPUTING - {SLOW[kind], "busy_machine"})
+    others = Counter(code for named in codes for code in named if code in COMPUTING_CODES - {SLOW[kind], "busy_machine"})
     assert sum(others.values()) <= 1, others
 
 
@@ -64,5 +64,5 @@ def test_at_most_one_of_36_balanced_steps_is_blamed() -> None:
     for kind in BALANCED:
         for codes in verdicts(kind):
             traces += 1
-            blamed += [(kind, code) for code in codes if code in OF_COMPUTING]
+            blamed += [(kind, code) for code in codes if code in COMPUTING_CODES]
     assert traces == 36 and len(blamed) <= 1, blamed

@@ -1,4 +1,4 @@
-"""What the rules of the verdict judge: one trace, seen from the process that computes most."""
+"""The input of the verdict's rules: one trace, seen from the process that computes most."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ from tftracer.trace.verdict.around_ops import Around, around
 from tftracer.trace.verdict.gpu_gaps import Gaps, gaps_of
 
 MAX_EVIDENCE = 50
-GAP_NS = 100_000  # the executor's own work between two ops takes no longer; a longer gap has another reason
+GAP_NS = 100_000  # maximal time of the executor's own work between two ops; a longer gap has another reason
 _FUNCTION_OPS = re.compile(r"__inference_.*|(Stateful)?PartitionedCall|RemoteCall|_?Xla(Launch|Run)(V2)?")
 _CPU = re.compile(r"((?P<process>\S+/\d+) )?CPU(:0)?(?P<xla> XLA.*)?", re.DOTALL)
-HELD_SHARE = 0.25  # of a call of a function in which recorded ops run, or
-HELD_OPS = 20  # so many that begin in it: the call holds them
-ONLY_HERE = "only_here"  # among a sentence's numbers: it is of this step alone
-HELD_UP_NS = "held_up_ns"  # the same, of what lies in the step: how much longer than usual it took
+HELD_SHARE = 0.25  # a call of a function contains its ops if recorded ops run for this share of it, or
+HELD_OPS = 20  # if this many begin in it
+ONLY_HERE = "only_here"  # a sentence with this number applies to this step alone
+HELD_UP_NS = "held_up_ns"  # the same, for a part of the step: by how much it was longer than usual
 PYTHON_OPS = frozenset(("PyFunc", "PyFuncStateless", "EagerPyFunc"))
 
 
 @dataclass(frozen=True)
 class Step:
-    """A trace, what is known of its step, and the process to judge."""
+    """A trace, the context of its step, and the process to judge."""
 
     trace: Trace
     context: TraceContext
@@ -52,8 +52,8 @@ class Step:
     process: Group  # the worker that computes most
     activity: Activity  # of that process
     parts: dict[str, float] = field(default_factory=dict)
-    load_arithmetic: Callable[[], Arithmetic] | None = None  # it takes reading the graph
-    times: OpsOverTraces | None = None  # of ops (names) in this trace and others of the run
+    load_arithmetic: Callable[[], Arithmetic] | None = None  # reads the graph
+    times: OpsOverTraces | None = None  # times of ops (names) in several traces of the run, this one first
 
     @property
     def ns(self) -> int:
@@ -65,38 +65,38 @@ class Step:
 
     @cached_property
     def around(self) -> Around:
-        """What the loop waited for beside the ops."""
+        """The time before the first op and after the last."""
         return around(self.trace, self.context, self.calls)
 
     @property
     def whole_ns(self) -> int:
-        """What the loop waited: from the call of the step to its end. What shares are of."""
+        """The time from the call of the step to its end. Shares are of this time."""
         return max(self.trace.duration_ns + self.around.before_ns + self.around.after_ns, 1)
 
     @cached_property
     def usual_ns(self) -> Float64 | None:
-        """[names] the median time of each op in this trace and others of the run; beside few others its longest in them. 0 for
-        one that is not among their longest. None: there are no others."""
+        """[names] the median time of each op in several traces of the run; with few traces, its longest in the other ones. 0: not
+        among their longest ops. None: the run has no other traces."""
         times = self.times
         if times is None or len(times.work_ns) < 2:
             return None
-        return self._by_name(times.keys, times.median_ns if self.has_many_others else times.longest_of_others_ns)
+        return self._by_name(times.keys, times.median_ns if self.has_enough_traces else times.longest_of_others_ns)
 
     @property
-    def has_many_others(self) -> bool:
-        """Whether so many traces of the run are known that they show what an op usually takes."""
+    def has_enough_traces(self) -> bool:
+        """Whether enough traces of the run are known to tell the usual time of an op."""
         return self.times is not None and len(self.times.work_ns) >= MIN_TRACES
 
     @cached_property
     def shortest_ns(self) -> Float64 | None:
-        """[names] the same of the shortest times, which other work disturbed least."""
+        """[names] the shortest time of each op, which other work disturbed least; None: too few traces."""
         times = self.times
-        if times is None or not self.has_many_others:
+        if times is None or not self.has_enough_traces:
             return None
         return self._by_name(times.keys, times.shortest_ns)
 
     def _by_name(self, keys: Sequence[str], of_keys: Float64) -> Float64:
-        """[names] 0 for those that are not among the keys."""
+        """Return [names] the values of the keys; 0 for other names."""
         place = dict(zip(keys, np.nan_to_num(of_keys).tolist()))
         names = np.flatnonzero(np.bincount(self.work.name, minlength=len(self.trace.names)))
         result = np.zeros(len(self.trace.names))
@@ -105,11 +105,11 @@ class Step:
 
     @cached_property
     def arithmetic(self) -> Arithmetic | None:
-        """What each op computes and moves; None: not to be had."""
+        """The FLOPs and bytes of each op; None: not available."""
         return self.load_arithmetic() if self.load_arithmetic else None
 
     @cached_property
-    def of_process(self) -> Bool:
+    def process_nodes(self) -> Bool:
         """[n] the counted nodes of the process."""
         return physical_devices.members(self.trace, self.process)
 
@@ -122,8 +122,8 @@ class Step:
 
     @cached_property
     def python_functions(self) -> Bool:
-        """[n] those in the process, but for the functions of tf.data."""
-        selected: Bool = self.of_process & self.python_ops & ~self.stages.ops
+        """[n] the executions of Python functions in the process, without the functions of tf.data."""
+        selected: Bool = self.process_nodes & self.python_ops & ~self.stages.ops
         return selected
 
     @cached_property
@@ -134,18 +134,18 @@ class Step:
     @cached_property
     def waits_for_input(self) -> Bool:
         """[n] the input ops of the process, and the outermost stages of tf.data that they wait for."""
-        ops = self.of_process & (self.trace.kind == NodeKind.INPUT) & ~self.python_functions & ~self.stages.members
+        ops = self.process_nodes & (self.trace.kind == NodeKind.INPUT) & ~self.python_functions & ~self.stages.members
         selected: Bool = ops | mask(self.trace, self.stages.waited_for)
         return selected
 
     @cached_property
     def calls(self) -> list[FunctionCall]:
-        """The calls of compiled functions from Python in the trace."""
+        """The calls of compiled functions from Python."""
         return self.host.function_calls() if self.host is not None else []
 
     @cached_property
     def called(self) -> Cover:
-        """The step, from the beginning of its call, before the first op, to its end."""
+        """The step, from the beginning of its call to its end."""
         return Cover.span(-self.around.before_ns, self.ns + self.around.after_ns)
 
     @cached_property
@@ -157,18 +157,18 @@ class Step:
 
     @property
     def has_steps(self) -> bool:
-        """Whether the trace is one step, and no profile that marks none."""
+        """Whether the trace is one step: False for a profile that marks no steps."""
         return self.host is None or self.host.marks_steps
 
     @cached_property
     def judged(self) -> Cover:
-        """The step; of a profile that marks none, the times from each GPU's first kernel to its last."""
+        """The step; for a profile without steps, the times from each GPU's first kernel to its last."""
         if self.has_steps or not self.gaps:
             return self.called
         return reduce(lambda a, b: a | b, (gaps.span for gaps in self.gaps))
 
     def whole_of(self, gaps: Gaps) -> int:
-        """What shares of a GPU's gaps are of: the step; without steps, the time from the GPU's first kernel to its last."""
+        """Return the whole for shares of a GPU's gaps: the step; without steps, the time from its first kernel to its last."""
         return self.whole_ns if self.has_steps else max(gaps.span.length, 1)
 
     def of_whole(self, gaps: Gaps) -> str:
@@ -176,15 +176,15 @@ class Step:
 
     @cached_property
     def whole_functions(self) -> Bool:
-        """[n] executions of functions, some compiled by XLA, of whose ops the trace shows nothing: one node for all of them."""
+        """[n] executions of functions, some compiled by XLA, without recorded ops: one node for the whole function."""
         return self.function_calls & ~self.calls_of_ops
 
     @cached_property
     def calls_of_ops(self) -> Bool:
-        """[n] executions of functions whose ops are recorded, too: they only wait for these."""
+        """[n] executions of functions with recorded ops: they only wait for these."""
         calls, n = np.flatnonzero(self.function_calls), self.trace.n
         computes = (self.trace.kind == NodeKind.COMPUTE) | (self.trace.kind == NodeKind.CONTROL)
-        ops = np.flatnonzero(self.of_process & computes & ~self.function_calls)
+        ops = np.flatnonzero(self.process_nodes & computes & ~self.function_calls)
         ops = ops[np.argsort(self.trace.start[ops], kind="stable")]
         if not len(calls) or not len(ops):
             return np.zeros(n, bool)
@@ -196,31 +196,31 @@ class Step:
 
     @cached_property
     def function_calls(self) -> Bool:
-        """[n] executions of functions, some compiled by XLA: what runs in them may be recorded, too."""
+        """[n] executions of functions, some compiled by XLA, with or without recorded ops."""
         whole = np.array([_FUNCTION_OPS.fullmatch(op) is not None for op in self.trace.ops] or [False])
-        selected: Bool = self.of_process & whole[self.trace.op]
+        selected: Bool = self.process_nodes & whole[self.trace.op]
         return selected
 
     @cached_property
     def shows_xla(self) -> bool:
-        """Whether the trace has what XLA runs on the CPU."""
+        """Whether the trace shows the work of XLA on the CPU."""
         return any(device.name.startswith(XLA_HOST) for device in self.trace.devices)
 
     @cached_property
     def host(self) -> HostEvents | None:
-        """What a profile says of the host beside its ops."""
+        """The host events of a profile apart from its ops; None: no profile."""
         return HostEvents.of(self.trace)
 
     @cached_property
     def computing(self) -> Work:
-        """The work of the process that computes."""
-        computes: Bool = self.of_process & (self.trace.kind == NodeKind.COMPUTE)
+        """The computing executions of the process."""
+        computes: Bool = self.process_nodes & (self.trace.kind == NodeKind.COMPUTE)
         computes &= ~(self.function_calls if self.shows_xla else self.calls_of_ops)
         return self.work.only(computes[self.work.node])
 
     def longest_op(self, times_ns: Float64 | None = None) -> Bool:
-        """[n] the executions of the op (one name) that has the most self time in the process; none where nothing computes.
-        ``times_ns``: [computing] what counts as its time."""
+        """Return [n] the executions of the op (one name) with the most self time in the process; all False if nothing computes.
+        ``times_ns``: [computing] times to use in place of the self times."""
         work = self.computing
         if not len(work.node):
             return np.zeros(self.trace.n, bool)
@@ -236,7 +236,7 @@ class Step:
         return transfers(self.trace)
 
     def longest(self, selected: Bool) -> list[int]:
-        """The nodes that took longest, for evidence."""
+        """Return the longest nodes, for evidence."""
         nodes = np.flatnonzero(selected)
         duration = self.trace.end[nodes] - self.trace.start[nodes]
         return [int(n) for n in nodes[largest_first(duration, MAX_EVIDENCE)]]
@@ -251,7 +251,7 @@ class Step:
         return str(self.trace.names[self.trace.name[node]])
 
     def describe(self, node: int) -> str:
-        """An op, or the transfer of a tensor."""
+        """Describe an op, or the transfer of a tensor."""
         received = parse_received(self.trace.labels[self.trace.label[node]])
         if received:
             return f"the transfer of {received.tensor}"
@@ -263,7 +263,7 @@ class Step:
 
 
 def spoken(title: str) -> str:
-    """A device as people call it: "the CPU" of "CPU:0", with its process in a job; a GPU has its number."""
+    """Return a device's name for texts: "the CPU" for "CPU:0", with its process in a job; a GPU keeps its number."""
     cpu = _CPU.fullmatch(title)
     if not cpu:
         return title
@@ -282,14 +282,14 @@ def sentence(code: str, text: str, advice: str, share: float, numbers: dict[str,
 
 
 def mask(trace: Trace, nodes: Int64) -> Bool:
-    """[n] true for these nodes."""
+    """Return [n] True for these nodes."""
     selected = np.zeros(trace.n, bool)
     selected[nodes] = True
     return selected
 
 
 def evidence_of(step: Step, nodes: list[int], tab: str) -> Evidence:
-    """The nodes, and the stretch of the longest."""
+    """Return the nodes with the time and lane of the first, the longest."""
     first = nodes[0]
     return {
         "nodes": nodes,

@@ -1,7 +1,7 @@
-"""What holds this step back, as a few ranked sentences. The sentences are those of trace/verdict/rules/.
+"""Rank the sentences of the rules (trace/verdict/rules/): what slows this step down?
 
-They are ranked by the part of the step that would go away. Shares are those of one process, the worker that computes most: what a
-parameter server does shows as the reason for which its workers wait.
+The rank is the part of the step that would go away. Shares are of one process, the worker that computes most: work of a parameter
+server appears as the reason for which its workers wait.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from tftracer.trace.units import counted, duration, percent
 from tftracer.trace.verdict.around_ops import SLOW_FACTOR
 from tftracer.trace.verdict.op_time import OpTime
 from tftracer.trace.verdict.other_steps import EXPLAINED_SHARE, other_steps
-from tftracer.trace.verdict.rules import OF_COMPUTING, RULES, UNEXPLAINED
+from tftracer.trace.verdict.rules import COMPUTING_CODES, RULES, UNEXPLAINED
 from tftracer.trace.verdict.rules.slow_step import MORE_NS, is_explained
 from tftracer.trace.verdict.step import HELD_UP_NS, ONLY_HERE, Step, sentence
 
-#: Without scheduling times nobody knows which of the two it is.
+#: Without scheduling times the two cannot be told apart.
 IDLE_OR_WAITING = "idle or waiting to be scheduled"
 AROUND = "outside the recorded ops: before the first and after the last"
-#: What is known of parts in which no op runs.
+#: Explanations of parts in which no op runs.
 NOT_SHOWN = {
     AROUND: "TensorFlow takes in what the call is given and hands out its results then, {}or the thread waits for a CPU or for "
     "Python's lock; the trace does not show which.",
@@ -48,11 +48,11 @@ SEE_THE_GAPS = (
 )
 #: Rules that say why time passes before the first op and after the last.
 EXPLAIN_AROUND = {"around_ops", "slow_step", "retraced", "compiling", "python_lock", "input_bound", "between_steps"}
-BESIDE = 2  # the rank of what says nothing of what the step is bound by
-LEAST_PART = 0.05  # of the step: smaller parts of the budget are not listed
-MOST_SHARE = 0.5  # of the op time that goes into one op type
-SLOW_TURN, SLOW_TURN_S = 3.0, 0.020  # times the median untraced step, and by so much, as the watch over slow steps has it
-LARGE_PART = 1 / 3  # of the step: something stands out beside the computing; of the op time: one type of ops does
+LAST_RANK = 2  # for sentences that do not say what the step is bound by
+MIN_PART = 0.05  # of the step: smaller parts of the budget are not listed
+MAIN_SHARE = 0.5  # of the op time, for the main op type; of the step, for its main part
+SLOW_TURN, SLOW_TURN_S = 3.0, 0.020  # times the median untraced step, and this much longer, as in the watch over slow steps
+LARGE_PART = 1 / 3  # of the step: the smallest part that stands out beside compute; of the op time: the same for an op type
 
 
 def verdict(
@@ -64,11 +64,11 @@ def verdict(
     load_arithmetic: Callable[[], Arithmetic] | None = None,
     times: OpsOverTraces | None = None,
 ) -> Verdict:
-    """At least one sentence; ``balanced`` if nothing stands out. The comparison with other steps of the run comes last."""
+    """Return at least one sentence: ``balanced`` if nothing stands out. The comparison with the run's other steps comes last."""
     step = step_of(trace, context, known_activities or activities(trace), work or work_of(trace), load_arithmetic, times)
     sentences = [s for s in (rule(step) for rule in RULES) if s]
     ranked = sorted(_explained(sentences), key=lambda s: (_comes_later(s), -_takes_ns(step, s)))
-    if not ranked or _comes_later(ranked[0]) == BESIDE:
+    if not ranked or _comes_later(ranked[0]) == LAST_RANK:
         ranked = [balanced(step), *ranked]
     elif ranked[0]["share"] < LARGE_PART and (ONLY_HERE in ranked[0]["numbers"] or _is_unexplained_around(step, ranked)):
         ranked.insert(0, balanced(step))
@@ -82,7 +82,7 @@ def verdict(
 
 
 def headline(verdict: Verdict) -> str:
-    """What lists of traces say of one: how many ops it has, if not all, the first sentence, and that the machine was busy."""
+    """Return the text for lists of traces: the share of recorded ops if not all, the first sentence, and a busy machine."""
     sentences = verdict["sentences"]
     left_out = next((f["message"] for f in verdict["findings"] if f["code"] == OPS_LEFT_OUT), "")
     recorded = left_out.rpartition(" (")[2].rstrip(")") + ". " if left_out.endswith(")") else ""
@@ -91,48 +91,48 @@ def headline(verdict: Verdict) -> str:
 
 
 def _explained(sentences: list[Sentence]) -> list[Sentence]:
-    """Without those that say that nothing runs, where a sentence says why."""
-    reasons = {s["code"] for s in sentences} - {*OF_COMPUTING, *UNEXPLAINED}
+    """Leave out sentences that say that nothing runs where another one says why."""
+    reasons = {s["code"] for s in sentences} - {*COMPUTING_CODES, *UNEXPLAINED}
     if reasons & {"tiny_ops", "busy_machine"}:
         return [s for s in sentences if s["code"] not in UNEXPLAINED or "waited_ns" in s["numbers"]]  # for its input
     return [s for s in sentences if s["code"] != "idle_device"] if reasons else sentences
 
 
 def _comes_later(candidate: Sentence) -> int:
-    """What each step shows comes first. Then what held up this one: an op that is usually short, a time that passed before it.
-    A busy machine makes all of it slow, and says nothing of what the step is bound by."""
+    """Return the first key of the order: 0 for causes in every step, 1 for delays of this step alone (an op that is usually
+    short, a time before the step), ``LAST_RANK`` for a busy machine, which slows everything and shows no bound."""
     if candidate["code"] == "busy_machine":
-        return BESIDE
+        return LAST_RANK
     return 1 if HELD_UP_NS in candidate["numbers"] or ONLY_HERE in candidate["numbers"] else 0
 
 
 def _is_unexplained_around(step: Step, ranked: list[Sentence]) -> bool:
-    """Whether most of the step passes before its first op and after its last, and no sentence says why."""
+    """Tell whether most of the step passes before its first op and after its last, and no sentence says why."""
     return _is_around(step) and not EXPLAIN_AROUND & {each["code"] for each in ranked}
 
 
 def _is_around(step: Step) -> bool:
-    """Whether most of the step passes before its first op and after its last, as in usual steps, or in one that is slow by it."""
+    """Tell whether most of the step passes around its ops, in a step of usual length or one that the watch calls slow."""
     share, largest = _parts(step)[0] if step.trace.n else (0.0, "")
     took, usual = step.context.step_s or 0.0, step.context.median_s or 0.0
     is_meant = took < SLOW_FACTOR * usual or took >= max(SLOW_TURN * usual, usual + SLOW_TURN_S)
-    return largest == AROUND and share > MOST_SHARE and is_meant
+    return largest == AROUND and share > MAIN_SHARE and is_meant
 
 
 def _waits_for_a_cpu(step: Step, ranked: list[Sentence]) -> bool:
-    """Whether a thread of the busy machine that had no CPU to ask for the batch is what is named, in a step that computes."""
+    """Tell whether the first sentence is about a thread without a CPU on a busy machine, in a step that mostly computes."""
     waits = ranked[0]["code"] == "scheduling_delay" and any(s["code"] == "busy_machine" for s in ranked)
     return waits and _parts(step)[0][1] == PART_TITLES["compute"]
 
 
 def _makes_slow(step: Step, held_up: Sentence) -> bool:
-    """Whether the step is slow, and what was held up accounts for most of what it took more than untraced steps."""
+    """Tell whether the step is slow, and the delay accounts for most of its excess over untraced steps."""
     took, usual = step.whole_ns, (step.context.median_s or 0.0) * 1e9
     return 0 < SLOW_FACTOR * usual <= took and held_up["numbers"][HELD_UP_NS] >= EXPLAINED_SHARE * (took - usual)
 
 
 def _takes_ns(step: Step, candidate: Sentence) -> float:
-    """The rank: what would go away, of this step or before it."""
+    """Return the rank: the time that would go away, in this step or before it."""
     numbers = candidate["numbers"]
     if MORE_NS in numbers:
         return numbers[MORE_NS]
@@ -143,7 +143,7 @@ def _takes_ns(step: Step, candidate: Sentence) -> float:
 
 
 def _known_to_the_watch_ns(step: Step) -> float:
-    """By how much a Python function that TensorFlow calls made the step slow, whose line the watch over slow steps names."""
+    """Return the delay by a Python function that TensorFlow calls, if the watch over slow steps names its line; else 0."""
     slow = [slow for slow in step.context.slow_times if slow["inside"] and slow["cause"] == "py_function"]
     return max((slow["duration_s"] - (slow["usual_s"] or 0.0) for slow in slow), default=0.0) * 1e9
 
@@ -156,7 +156,7 @@ def step_of(
     load_arithmetic: Callable[[], Arithmetic] | None = None,
     times: OpsOverTraces | None = None,
 ) -> Step:
-    """Chooses the process to judge: not a parameter server, if there is another; of those, the one that computes most."""
+    """Choose the process to judge: the one that computes most, a parameter server only if there is no other process."""
     processes = physical_devices.processes(trace)
     workers = [p for p in processes if p.job != "ps"] or processes
     each = [(known_activities.of_process(p), p) for p in workers]
@@ -169,24 +169,24 @@ def step_of(
 
 
 def balanced(step: Step, beside_held_up: bool = False) -> Sentence:
-    """Where no rule names what the step is bound by. ``beside_held_up``: one names what was held up in this step."""
+    """Describe a step for which no rule names the bound. ``beside_held_up``: a rule names a delay of this step alone."""
     if not step.trace.n:
         return sentence("balanced", "The trace holds no ops.", "The findings say what is missing in it.", 0.0, {}, {"nodes": []})
-    (share, largest), *others = _parts(step)
+    (share, largest), *smaller = _parts(step)
     computes = largest == PART_TITLES["compute"]
-    listed = ", ".join(f"{percent(each)} {title}" for each, title in others if each >= LEAST_PART)
+    listed = ", ".join(f"{percent(each)} {title}" for each, title in smaller if each >= MIN_PART)
     op_types = _op_types(step) if computes else None
-    if op_types is not None and op_types.leads and others[0][0] < LARGE_PART:
+    if op_types is not None and op_types.leads and smaller[0][0] < LARGE_PART:
         text = f"{op_types.words()} The step is {percent(share)} compute{', ' * bool(listed)}{listed}."
     elif computes:
         nothing = "Beside what was held up in this step, nothing stands out. " if beside_held_up else "Nothing stands out. "
         is_one_type = not beside_held_up and op_types is not None and op_types.share >= LARGE_PART
-        nothing = "" if others[0][0] >= LARGE_PART or is_one_type else nothing
+        nothing = "" if smaller[0][0] >= LARGE_PART or is_one_type else nothing
         text = f"{nothing}The step is {percent(share)} compute{', ' * bool(listed)}{listed}."
     else:
         rest = f"; the rest is {listed}" if listed else ""
-        most = "Most" if share > MOST_SHARE else "The largest part"
-        text = f"{most} of the step, {percent(share)} of {duration(step.whole_ns)}, is {largest}{rest}."
+        subject = "Most" if share > MAIN_SHARE else "The largest part"
+        text = f"{subject} of the step, {percent(share)} of {duration(step.whole_ns)}, is {largest}{rest}."
     return sentence(
         "balanced",
         text + _largest(step, op_types, text)
@@ -200,21 +200,21 @@ def balanced(step: Step, beside_held_up: bool = False) -> Sentence:
 
 
 def _not_shown(step: Step, part: str) -> str:
-    """A session's other hooks run within its step."""
+    """Explain a part without ops. The other hooks of a session run within its step."""
     return NOT_SHOWN.get(part, "").format("hooks run, " if step.is_session else "")
 
 
 def _parts(step: Step) -> list[tuple[float, str]]:
-    """(share of the step, title) of the process's budget, the largest first."""
+    """Return (share of the step, title) for the process's budget, the largest first."""
     shares = [(step.parts[part] / step.whole_ns, PART_TITLES[part]) for part in PARTS]
-    if not (step.trace.scheduled[step.of_process] != UNKNOWN_TIME).any():
+    if not (step.trace.scheduled[step.process_nodes] != UNKNOWN_TIME).any():
         shares = [(share, IDLE_OR_WAITING if title == PART_TITLES["idle"] else title) for share, title in shares]
     around = step.around.before_ns + step.around.after_ns
     return sorted([*shares, (around / step.whole_ns, AROUND)], key=lambda each: -each[0])
 
 
 def _ops(step: Step, largest: str) -> str:
-    """What its ops are, of a step that mostly passes before and after them."""
+    """Describe the ops of a step that mostly passes before and after them."""
     nodes = step.longest(step.longest_op())
     if largest != AROUND or not nodes:
         return ""
@@ -228,8 +228,8 @@ class _OpTypes(NamedTuple):
     name: str
     share: float  # of the total op time, as in the table
     executions: int
-    is_most: bool  # of the op time, without what held ops up, too
-    another: str  # the type that has most of the op time without what held ops up, if that makes it another; else ""
+    is_most: bool  # of the op time, also without delays of single ops
+    another: str  # the type with most op time without delays of single ops, if it differs; else ""
 
     @property
     def leads(self) -> bool:
@@ -246,28 +246,28 @@ class _OpTypes(NamedTuple):
 
 def _op_types(step: Step) -> _OpTypes | None:
     work = step.work
-    # They lie within each other, and mostly wait: stages of tf.data, and calls whose ops are recorded.
+    # Stages of tf.data and calls with recorded ops are nested, and mostly wait.
     outer = step.stages.members | (step.function_calls if step.shows_xla else step.calls_of_ops)
     counts = ~outer[work.node]
     total = float(work.duration[counts].sum())
     if not total:
         return None
     by_type = np.bincount(work.op, np.where(counts, work.duration, 0))
-    most = int(np.argmax(by_type))
-    executions, share = int((counts & (work.op == most)).sum()), float(by_type[most]) / total
+    largest = int(np.argmax(by_type))
+    executions, share = int((counts & (work.op == largest)).sum()), float(by_type[largest]) / total
     time = OpTime.of(step)
     spent = np.bincount(time.work.op, time.not_held_up_ns, minlength=1)
     usually = int(np.argmax(spent))
-    is_most = spent[usually] >= MOST_SHARE * float(spent.sum()) > 0
+    is_most = spent[usually] >= MAIN_SHARE * float(spent.sum()) > 0
     another = ""
-    if is_most and (usually != most or share < MOST_SHARE):
+    if is_most and (usually != largest or share < MAIN_SHARE):
         another = f"{counted(int((time.work.op == usually).sum()), 'op')} of type {step.trace.ops[usually] or NO_OP}"
     is_most = is_most and not another and executions > 1
-    return _OpTypes(step.trace.ops[most] or NO_OP, share, executions, is_most, another)
+    return _OpTypes(step.trace.ops[largest] or NO_OP, share, executions, is_most, another)
 
 
 def _largest(step: Step, op_types: _OpTypes | None, text: str) -> str:
-    """The longest op as a share of the step, as in ``one_op``; the largest op type as a share of all op time, as in the table."""
+    """Describe the longest op, as a share of the step (as in ``one_op``), and the largest op type, as a share of the op time."""
     nodes = step.longest(step.longest_op())
     if not nodes or op_types is None:
         return ""

@@ -1,8 +1,7 @@
 """The rules of the verdict, with their texts: each looks for one cause and returns one sentence, or None.
 
-A sentence says what the trace shows, with numbers and evidence, and what to try next; what the trace does not show it calls
-possible. ``share`` is the part of the step that would go away, at best. docs/analyses.rst describes the thresholds, the
-constants of each module.
+A sentence says what the trace shows, with numbers and evidence, and what to try next; it calls possible what the trace does not
+show. ``share`` is the part of the step that would go away at best. docs/analyses.rst describes the thresholds of each module.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ RULES: tuple[Rule, ...] = (
     idle.idle_device,
 )
 
-#: What rules say of the time in which ops run: no reason for a device to be idle.
-OF_COMPUTING = frozenset(("float64", "slow_kernel", "layout", "dense_update", "elementwise", "one_core"))
-#: Sentences that say that nothing runs, and not why: left out where another rule gives the reason.
+#: Sentences about the time in which ops run: they give no reason for a device to be idle.
+COMPUTING_CODES = frozenset(("float64", "slow_kernel", "layout", "dense_update", "elementwise", "one_core"))
+#: Sentences that say that nothing runs, but not why: left out where another rule gives the reason.
 UNEXPLAINED = ("idle_device", "scheduling_delay")

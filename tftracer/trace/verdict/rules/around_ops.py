@@ -1,4 +1,4 @@
-"""What the loop waits for while no op of the step runs: before the first op and after the last, where feeds and fetches pass."""
+"""Time before the first op of a step and after the last, in which TensorFlow handles feeds and fetches."""
 
 from __future__ import annotations
 
@@ -14,30 +14,29 @@ from tftracer.trace.units import byte_size, counted, duration, percent
 from tftracer.trace.verdict.around_ops import SLOW_FACTOR
 from tftracer.trace.verdict.step import Step, sentence
 
-AROUND_SHARE = 0.30  # of what the loop waits
-AROUND_NS = 500_000  # and at least as long: less is the usual cost of a call
-CALL_NS = 5_000_000  # of a longer step the call's own cost is not the reason
-FEED_BYTES = 1_000_000  # from so many on, or
-FEED_STRINGS = 1_000  # so many strings or values of Python's lists, or
-MANY_TENSORS = 200  # so many tensors, what is fed or fetched is named as what takes the time
-MOST_MORE = 0.5  # of what passes before the first op: by so much a traced step may be longer than usual for that to be named
-LIKE_THE_STEP = 0.9  # of what the traced step took: the rest may be tracing's
-MOST_NODES = 100_000  # of a trace in which what is fetched is looked for
-#: Types of fed values that hold values of Python's (``FedValue.dtype``).
-PYTHONS = ("list", "object")
-#: Why fed values are copied: as ``FedCopy``, and since their tensor has another type.
+AROUND_SHARE = 0.30  # of the time that the loop waits
+AROUND_NS = 500_000  # minimal time: less is the usual cost of a call
+CALL_NS = 5_000_000  # in a longer step the call's own cost is not the reason
+#: Feeds and fetches are named as the reason from one of these sizes on. Strings or values of Python's lists: FEED_STRINGS.
+FEED_BYTES, FEED_STRINGS, MANY_TENSORS = 1_000_000, 1_000, 200
+MAX_EXCESS = 0.5  # of a traced step over the usual one, as part of the time before its first op, for that time to be named
+LIKE_THE_STEP = 0.9  # of the traced step's time: tracing may take the rest
+MAX_NODES = 100_000  # in a larger trace the fetched tensors are not searched
+#: Types of fed values that hold Python's values (``FedValue.dtype``).
+PYTHON_DTYPES = ("list", "object")
+#: Reasons for copying fed values: those of ``FedCopy``, and a tensor of another type.
 CONVERTED = "converted"
 COPIES = (CONVERTED, "order", "list")
 _RETVAL = "_retval_"
 
 
 class Amount(NamedTuple):
-    """How much is fed or fetched."""
+    """The amount that is fed or fetched."""
 
     bytes: int
     strings: int
-    values: int  # of Python's, in lists or arrays of objects
-    tensors: int  # together
+    values: int  # Python's values, in lists or arrays of objects
+    tensors: int  # all of them
 
     @property
     def is_much(self) -> bool:
@@ -51,7 +50,7 @@ class Amount(NamedTuple):
 
 
 def around_ops(step: Step) -> Sentence | None:
-    """Feeds, fetches, and the cost of the call itself. Nothing where the call traced or compiled its function: that is named."""
+    """Name feeds, fetches and the cost of the call itself. None if the call traced its function: another rule names that."""
     before, after, python = step.around
     fed = _fed(step)
     passed = before + after if step.is_session else python if fed.is_much else min(python, _untraced(step))
@@ -61,7 +60,7 @@ def around_ops(step: Step) -> Sentence | None:
     fetched = _fetched(step)
     is_known = fed.is_much or fetched.is_much or (step.context.fed is None and step.context.feeds)
     if not is_known and (step.whole_ns > CALL_NS or step.context.median_s is None):
-        return None  # no cost of a call is that long; without untraced steps being traced may be the reason
+        return None  # no call costs that much; without untraced steps, tracing may be the reason
     numbers = {"around_ns": float(passed), "before_ns": float(before), "after_ns": float(after), "fed_bytes": float(fed.bytes)}
     return sentence(
         "around_ops",
@@ -74,7 +73,7 @@ def around_ops(step: Step) -> Sentence | None:
 
 
 def _untraced(step: Step) -> int:
-    """What the run's untraced calls take beside their ops, at most: being profiled makes a call longer."""
+    """Return the maximal time around the ops in the run's untraced calls: profiling makes a call longer."""
     median = step.context.median_s
     return step.whole_ns if median is None else max(int(median * 1e9) - step.trace.duration_ns, 0)
 
@@ -100,32 +99,32 @@ def _lengths(step: Step, passed: int, share: float) -> str:
 
 
 def _knows_before(step: Step) -> bool:
-    """Not where the traced step took longer than usual by as much: beginning the trace is a part of what was measured, then.
-    In a slow step that can be told apart (``around``)."""
+    """Tell whether the time before the first op is known. If the step's excess is as long, starting the trace may be part of it;
+    in a slow step ``around`` tells the two apart."""
     context = step.context
     more_ns = max((context.step_s or 0.0) - (context.median_s or context.step_s or 0.0), 0.0) * 1e9
     before = step.around.before_ns
     is_slow = before > max((context.median_s or 0.0) * 1e9 - step.trace.duration_ns, 0.0)
-    return context.began_at is not None and (is_slow or more_ns <= MOST_MORE * before)
+    return context.began_at is not None and (is_slow or more_ns <= MAX_EXCESS * before)
 
 
 def _fed(step: Step) -> Amount:
     values = step.context.fed or []
     elements = [int(np.prod(value["shape"], dtype=np.float64)) for value in values]
     strings = sum(n for n, value in zip(elements, values) if value["dtype"] == "string")
-    pythons = sum(n for n, value in zip(elements, values) if value["dtype"] in PYTHONS)
+    pythons = sum(n for n, value in zip(elements, values) if value["dtype"] in PYTHON_DTYPES)
     return Amount(sum(value["bytes"] or 0 for value in values), strings, pythons, _count(step, values))
 
 
 def _count(step: Step, values: list[FedValue]) -> int:
-    """Of so many the largest are kept; a session's step knows how many it feeds."""
+    """Return the number of fed values. Only the largest are kept, but a session's step counts all."""
     return max(len(values), (step.context.feeds or 0) if step.is_session else 0)
 
 
 def _fetched(step: Step) -> Amount:
-    """How much the step fetches: the outputs of the fetched ops. Only the trace of a session tells."""
+    """Return the amount fetched: the outputs of the fetched ops. Only a session's trace shows it."""
     trace = step.trace
-    if not step.is_session or not trace.content.size or trace.n > MOST_NODES:
+    if not step.is_session or not trace.content.size or trace.n > MAX_NODES:
         return Amount(0, 0, 0, 0)
     returned = [parse_label(label) for label in trace.labels if _RETVAL in label]
     producers = {parse_input(label.inputs[0])[:2] for label in returned if label.inputs}
@@ -162,13 +161,13 @@ def _fed_words(step: Step, fed: Amount) -> str:
 
 
 def _copied(values: list[FedValue], reason: str) -> list[FedValue]:
-    """The values that are copied for this reason, the largest first; [] where they are few bytes."""
+    """Return the values copied for this reason, the largest first; [] if they have few bytes."""
     copied = [value for value in values if (_is_converted(value) if reason == CONVERTED else value["copied"] == reason)]
     return copied if sum(value["bytes"] or 0 for value in copied) >= FEED_BYTES else []
 
 
 def _is_converted(value: FedValue) -> bool:
-    """Of an array: to its tensor's type."""
+    """Tell whether an array is converted to its tensor's type."""
     return value["bytes"] is not None and value["tensor_dtype"] not in ("", value["dtype"])
 
 
@@ -195,7 +194,7 @@ def _advice(step: Step, fed: Amount, fetched: Amount) -> str:
     if fed.strings >= FEED_STRINGS or fetched.strings >= FEED_STRINGS:
         advice.append("Strings are converted one by one: use numbers (ids, or bytes in a uint8 array) in their place.")
     if fed.values >= FEED_STRINGS:
-        dtypes = {value["tensor_dtype"] for value in fed_values if value["dtype"] in PYTHONS} - {""}
+        dtypes = {value["tensor_dtype"] for value in fed_values if value["dtype"] in PYTHON_DTYPES} - {""}
         of_type = f" ({', '.join(sorted(dtypes))})" if dtypes else ""
         advice.append(f"Feed NumPy arrays of the tensor's type{of_type}: Python's values are converted one by one.")
     for value in _copied(fed_values, CONVERTED)[:1]:

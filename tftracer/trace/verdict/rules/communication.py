@@ -1,4 +1,4 @@
-"""Waiting for tensors of other devices, for collectives, and for what other processes run."""
+"""Time spent waiting for tensors of other devices, for collectives, and for ops of other processes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tftracer.trace.units import byte_size, duration, percent
 from tftracer.trace.verdict.step import MAX_EVIDENCE, Step, evidence_of, mask, sentence
 
 COMMUNICATION_SHARE = 0.20  # of the step in which communication runs and nothing else does
-OTHERS_SHARE = 0.20  # of the step in which nothing runs in the process, and something in another one
+OTHER_PROCESS_SHARE = 0.20  # of the step in which nothing runs in the process, and something in another one
 
 ALL_RANKS = "Trace the same step on all ranks to see whether one of them comes late. If none does: "
 ALL_TRACED = "See in the tab of ranks whether one of them comes late. If none does: "
@@ -34,12 +34,12 @@ def communication_bound(step: Step) -> Sentence | None:
     numbers = {"exposed_ns": float(exposed.length), "hidden_ns": float(hidden)}
     receivers = {step.trace.devices[c].name for c in step.process.codes}
     links = [link for link in step.links if link["destination"] in receivers]
-    collectives = step.cover(mask(step.trace, step.transfers.others) & step.of_process) - step.activity.compute
+    collectives = step.cover(mask(step.trace, step.transfers.others) & step.process_nodes) - step.activity.compute
     if links and links[0]["waited_ns"] >= collectives.length:
         return _link(step, links[0], share, numbers)
-    selected = mask(step.trace, step.transfers.others) & step.of_process
+    selected = mask(step.trace, step.transfers.others) & step.process_nodes
     more = f" Another {duration(hidden)} of communication run while ops compute." if hidden else ""
-    nodes = step.longest(selected if selected.any() else step.of_process & (step.trace.kind == NodeKind.COMMUNICATION))
+    nodes = step.longest(selected if selected.any() else step.process_nodes & (step.trace.kind == NodeKind.COMMUNICATION))
     return sentence(
         "communication_bound",
         f"Communication runs for {duration(exposed.length)} ({percent(share)}) in which nothing computes; the longest is "
@@ -83,9 +83,9 @@ def _link(step: Step, link: Link, share: float, numbers: dict[str, float]) -> Se
 
 
 def other_process(step: Step) -> Sentence | None:
-    """Nothing runs in the process, nor is scheduled, while another process runs something of the step.
+    """Name a process that runs a part of the step while nothing runs or is scheduled in this one.
 
-    A RecvTensor begins when the tensor is sent: the time in which the sender still computes it shows here only.
+    A RecvTensor begins when the tensor is sent: the time in which the sender still computes it appears here only.
     """
     others = [p for p in physical_devices.processes(step.trace) if p.job and p != step.process]
     if not others or not step.process.job:
@@ -94,20 +94,20 @@ def other_process(step: Step) -> Sentence | None:
     busy = [(step.activities.of_process(p).busy - own, p) for p in others]
     waited = reduce(lambda a, b: a | b, (cover for cover, _ in busy))
     share = waited.length / step.whole_ns
-    if share < OTHERS_SHARE:
+    if share < OTHER_PROCESS_SHARE:
         return None
-    most, other = max(busy, key=lambda pair: pair[0].length)
+    overlap, other = max(busy, key=lambda pair: pair[0].length)
     members = np.flatnonzero(physical_devices.members(step.trace, other))
-    took = most.within(step.trace.start[members], step.trace.end[members])
+    took = overlap.within(step.trace.start[members], step.trace.end[members])
     nodes = members[largest_first(took, MAX_EVIDENCE)].tolist()
-    computing = (most & step.activities.of_process(other).compute).length
-    if computing >= 0.5 * most.length:
+    computing = (overlap & step.activities.of_process(other).compute).length
+    if computing >= 0.5 * overlap.length:
         advice = SENDER_COMPUTES
     else:
         advice = (
             "Send less (16 bit, sparse updates), in fewer and larger messages, or spread variables over more parameter servers."
         )
-    ready = ", and no op is ready to run there" if (step.trace.scheduled[step.of_process] != UNKNOWN_TIME).any() else ""
+    ready = ", and no op is ready to run there" if (step.trace.scheduled[step.process_nodes] != UNKNOWN_TIME).any() else ""
     return sentence(
         "communication_bound",
         f"For {duration(waited.length)} ({percent(share)}) nothing runs in {step.process.title}{ready}, while {other.title} "

@@ -13,7 +13,7 @@ from tftracer.trace.units import byte_size, duration, percent
 from tftracer.trace.verdict.step import Step, evidence_of, sentence
 
 COPIES_SHARE = 0.15  # of the step in which copies run and nothing else does
-WAY_SHARE = 0.80  # of the copies' time that goes one way, for it to be named
+WAY_SHARE = 0.80  # of the copies' time in one direction, for it to be named
 
 WAYS = {
     "to the device": re.compile(r"H(ost)?(2|to)D", re.IGNORECASE),
@@ -35,7 +35,7 @@ def copies(step: Step) -> Sentence | None:
     share = exposed.length / step.judged.length
     if share < COPIES_SHARE:
         return None
-    selected = step.of_process & (step.trace.kind == NodeKind.COPY)
+    selected = step.process_nodes & (step.trace.kind == NodeKind.COPY)
     nodes, count = step.longest(selected), int(selected.sum())
     moved = float(step.trace.bytes_moved[selected].sum(dtype=np.float64))  # 0: the source has no sizes
     size = f", {byte_size(moved)}" if moved else ""
@@ -56,7 +56,7 @@ def copies(step: Step) -> Sentence | None:
 
 
 def _goes(step: Step, pattern: re.Pattern[str]) -> Bool:
-    """[n] the copies of one direction."""
+    """Return [n] the copies of one direction."""
     which = np.array([pattern.search(op) is not None for op in step.trace.ops] or [False])
     selected: Bool = which[step.trace.op]
     return selected

@@ -1,4 +1,4 @@
-"""How the step used the machine's CPUs, as it was recorded around the step (``TraceContext.cpu_use``)."""
+"""The step's use of the machine's CPUs, as recorded around the step (``TraceContext.cpu_use``)."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from tftracer.trace.verdict.op_time import OpTime
 from tftracer.trace.verdict.step import Step, evidence_of, sentence
 
 COMPUTING_SHARE = 0.50  # of the step in which ops run
-RECORDED_SHARE = 0.40  # of the measured time that the step takes: the rest is TensorFlow's, which collects the trace
+RECORDED_SHARE = 0.40  # of the measured time that the step takes: in the rest TensorFlow collects the trace
 BUSIEST_SHARE = 0.75  # of the process's CPU time that one thread used,
 BUSIEST_OF_WAITING = 0.85  # and where threads waited for CPUs
 RUNNABLE = 0.6, 2.2  # threads, on average, that ran or were ready to: between these
-IN_TURNS = 1.1  # no more: then threads worked in turns, if several did
-LARGE_NS = 200_000  # an op this long has work for several threads, but for one that takes
-INTERRUPTED = 10  # times as long as usual in the run
+IN_TURNS = 1.1  # with fewer runnable threads, several threads worked in turns
+LARGE_NS = 200_000  # an op this long has work for several threads, unless it takes
+INTERRUPTED = 10  # times its usual time in the run
 LARGE_SHARE = 0.50  # of the op time that goes into such ops
 
 
 def busy_machine(step: Step) -> Sentence | None:
-    """Threads were ready to run, CPUs of the machine did not run them, and the job itself did not use these CPUs."""
+    """Tell that threads waited for CPUs which the job itself did not use."""
     use, lacked = step.context.cpu_use, lacked_cpu_s(step)
     if not lacked:
         return None
     wall, cpu, queued, cpus, job = (use[key] for key in ("wall_s", "cpu_s", "run_queue_s", "cpus", "job_cpu_s"))
-    runs = step.activity.compute | step.cover(step.python_functions)  # what waits for something else keeps waiting
+    runs = step.activity.compute | step.cover(step.python_functions)  # other waits would not end sooner
     share = lacked / (lacked + cpu) * (runs.length + step.around.before_ns + step.around.after_ns) / step.whole_ns
     return sentence(
         "busy_machine",
-        f"The machine was busy: your threads waited for a CPU {_most(lacked / (lacked + cpu))} of the time in which they had "
+        f"The machine was busy: your threads waited for a CPU {_part(lacked / (lacked + cpu))} of the time in which they had "
         f"work. Added up they waited {duration(queued * 1e9)} in the {duration(wall * 1e9)} around the step, in which TensorFlow "
         f"also collects the trace. The process and those that it started used {job / wall:.2g} of the {_count(cpus)} that they "
         "may use: other programs had the rest.",
@@ -42,18 +42,18 @@ def busy_machine(step: Step) -> Sentence | None:
     )
 
 
-def _most(share: float) -> str:
+def _part(share: float) -> str:
     return "for most" if share >= 0.5 else "for a part"
 
 
 def one_core(step: Step) -> Sentence | None:
-    """One thread at a time did nearly all of the work, though the ops are large enough for several."""
+    """Tell that one thread at a time did nearly all of the work, though the ops are large enough for several."""
     use = step.context.cpu_use
     wall, cpu, cpus = use.get("wall_s", 0.0), use.get("cpu_s", 0.0), use.get("cpus", 0.0)
     busiest, queued = use.get("busiest_thread_s"), use.get("run_queue_s")
     if not wall or not cpu or cpus < 2 or busiest is None or queued is None:
         return None
-    waited = queued >= WAITING_SHARE * (queued + cpu)  # then others may have had work, and no CPU
+    waited = queued >= WAITING_SHARE * (queued + cpu)  # then other threads may have had work, but no CPU
     runnable, is_one = (cpu + queued) / wall, busiest >= (BUSIEST_OF_WAITING if waited else BUSIEST_SHARE) * cpu
     if not RUNNABLE[0] <= runnable <= (RUNNABLE[1] if is_one else IN_TURNS):
         return None
@@ -82,14 +82,14 @@ def _threads(busiest: float | None, runnable: float) -> str:
 
 
 def _has_work_for_several(step: Step, wall: float) -> bool:
-    """A step that computes on CPUs for most of the measured time, most of it in large ops."""
+    """Tell whether the step computes on CPUs for most of the measured time, mostly in large ops."""
     if any(group.kind is not DeviceKind.CPU for group in step.activities.groups):
         return False
     if step.ns < RECORDED_SHARE * wall * 1e9 or step.activity.compute.length < COMPUTING_SHARE * step.ns:
         return False
     time = OpTime.of(step)
     large = time.work.duration >= LARGE_NS
-    if step.usual_ns is not None:  # an op that something held up has no more work than usual
+    if step.usual_ns is not None:  # a delayed op has no more work than usual
         usual = step.usual_ns[time.work.name]
         large &= (usual == 0) | (time.work.duration <= INTERRUPTED * usual)
     return time.share(large) >= LARGE_SHARE

@@ -1,4 +1,4 @@
-"""Ops that the script runs one by one, without a compiled function. Profiles alone show them."""
+"""Ops that the script runs one by one, without a compiled function. Only profiles show them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from tftracer.trace.units import counted, duration, percent
 from tftracer.trace.verdict.around_ops import START_NS
 from tftracer.trace.verdict.step import Step, sentence
 
-EAGER_OPS = 20  # of a step, at least
+EAGER_OPS = 20  # minimum of a step
 EAGER_SHARE = 0.30  # of the step in which none of them runs
-HANDING_NS = 1_000_000  # Python takes less from one op to the next; a longer gap is time for something else
+HANDING_NS = 1_000_000  # Python needs less from one op to the next; a longer gap has another reason
 
 COMPILE = (
     "Put the step into a tf.function: TensorFlow then runs its ops without Python between them. In Keras, leave out "
@@ -25,7 +25,7 @@ _KERNEL = re.compile(r"EagerKernelExecute$")
 
 
 def eager_ops(step: Step) -> Sentence | None:
-    """Python's time between eager ops. Short gaps are the cost of running ops from Python; long ones have another reason."""
+    """Name Python's time between eager ops. Short gaps are the cost of running ops from Python; long ones have another reason."""
     if step.host is None or step.calls:
         return None
     rows = step.host.rows(_KERNEL)
@@ -51,7 +51,7 @@ def eager_ops(step: Step) -> Sentence | None:
 
 
 def _outside_ns(step: Step) -> int:
-    """What the step takes beside the time from its first op to its last, if that is most of it. 0: less, or not known."""
+    """Return the step's time before its first op and after its last, if that is most of the step; 0: less, or unknown."""
     outside = int((step.context.step_s or 0.0) * 1e9) - step.whole_ns
     return outside if step.context.trace_level == "profile" and outside > step.whole_ns + START_NS else 0
 

@@ -18,24 +18,24 @@ from tftracer.trace.verdict.rules.tiny_ops import ELEMENTWISE, TINY_NS
 from tftracer.trace.verdict.step import Step, evidence_of, sentence
 
 ELEMENTWISE_SHARE = 0.40  # of the op time, without the longest execution
-LEAST_RATE = 1e7  # bytes per second
-MOST = 0.8  # of their time, for one kind to name them
+MIN_RATE = 1e7  # bytes per second
+DOMINANT = 0.8  # of their time, for one kind to name them all
 _REDUCES = re.compile(r"BiasAddGrad|Sum|Mean|Max|Min|Prod|All|Any|EuclideanNorm")
-#: Those that XLA fuses with them.
-_BESIDE = re.compile(
+#: Ops that XLA fuses with elementwise ones.
+_FUSED_TOO = re.compile(
     r"BiasAdd(Grad)?|Sum|Mean|Max|Min|Prod|All|Any|EuclideanNorm|LeakyRelu(Grad)?|Softplus|Softsign(Grad)?|UnaryOpsComposition|Xdivy|Xlogy|Erfc|Inv"
 )
 
 
 def _called(time: OpTime, selected: Bool) -> str:
-    """What to call them, by the kind that takes most of their time."""
+    """Name the ops by the kind that takes most of their time."""
     reduces = selected & time.of_kinds(_REDUCES.fullmatch)
     share = float(time.work.self_ns[reduces].sum()) / max(float(time.work.self_ns[selected].sum()), 1.0)
-    return "Reductions" if share >= MOST else "Elementwise ops" if share < 1 - MOST else "Elementwise ops and reductions"
+    return "Reductions" if share >= DOMINANT else "Elementwise ops" if share < 1 - DOMINANT else "Elementwise ops and reductions"
 
 
 def _advice(step: Step, executions: int, on_cpu: bool) -> str:
-    if executions == 1:  # there is nothing to fuse it with
+    if executions == 1:  # nothing to fuse it with
         return (
             "Smaller tensors, or a smaller type (16-bit), make it faster; or do it once, before the loop, if its inputs stay the "
             "same."
@@ -48,22 +48,22 @@ def _advice(step: Step, executions: int, on_cpu: bool) -> str:
 
 
 def elementwise(step: Step) -> Sentence | None:
-    """Long elementwise ops: each reads its whole inputs from memory and writes a whole output."""
+    """Name long elementwise ops: each reads its whole inputs from memory and writes a whole output."""
     time = OpTime.of(step)
-    selected = time.of_kinds(lambda kind: ELEMENTWISE.fullmatch(kind) or _BESIDE.fullmatch(kind))
-    selected &= time.work.duration >= TINY_NS  # the cost of shorter ones is that of running an op
+    selected = time.of_kinds(lambda kind: ELEMENTWISE.fullmatch(kind) or _FUSED_TOO.fullmatch(kind))
+    selected &= time.work.duration >= TINY_NS  # shorter ops cost about as much as running any op
     if time.typical_share(selected) < ELEMENTWISE_SHARE:
         return None
-    selected &= ~(dense_ops(step, time)[0] | time.of_kinds(LAYOUT_OPS.__contains__))  # which have another remedy
+    selected &= ~(dense_ops(step, time)[0] | time.of_kinds(LAYOUT_OPS.__contains__))  # these have another remedy
     if time.typical_share(selected) < ELEMENTWISE_SHARE:
         return None
     on_cpu = bool(runs_on(step.trace, DeviceKind.CPU)[time.work.node[selected]].all())
     nodes, spent, share = time.longest(selected), float(time.work.self_ns[selected].sum()), time.share(selected)
     numbers = {"elementwise_ns": spent, "executions": float(selected.sum())}
-    # NaN where the size of a tensor is not known
+    # NaN: the size of a tensor is unknown
     moved = float(step.arithmetic.bytes[time.work.node[selected]].sum()) if step.arithmetic else np.nan
-    if moved > 0 and moved / spent * 1e9 < LEAST_RATE:
-        return None  # memory is never that slow: something held these ops up
+    if moved > 0 and moved / spent * 1e9 < MIN_RATE:
+        return None  # memory is never that slow: something delayed these ops
     size = f" {byte_size(moved)} pass through memory for them, {byte_size(moved / spent * 1e9)}/s." if moved > 0 else ""
     return sentence(
         "elementwise",

@@ -1,4 +1,4 @@
-"""What TensorFlow does before a compiled function runs: tracing it anew, and compiling it with XLA. Profiles alone show it."""
+"""Work of TensorFlow before a compiled function runs: tracing it anew, and compiling it with XLA. Only profiles show it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from tftracer.contract.trace import Sentence
 from tftracer.trace.units import duration, percent
 from tftracer.trace.verdict.step import Step, evidence_of, sentence
 
-RETRACED_SHARE = 0.20  # of the call that passes before its function runs
+RETRACED_SHARE = 0.20  # of the call, before its function runs
 COMPILING_SHARE = 0.20  # of the call in which XLA compiles
-RECOMPILED = 4  # programs of one function, and
-RECOMPILED_SHARE = 0.50  # as many as this share of the run's steps: it is compiled again and again
+RECOMPILED = 4  # minimal number of programs of one function, and
+RECOMPILED_SHARE = 0.50  # their minimal number per step of the run, if it is compiled again and again
 
 _COMPILING = re.compile(r"\w*Compiler::(Run|Compile)\w*$|Xla(Autotuner)?Compil\w*(:#|$)")
 _FUNCTION = re.compile(r".*?_inference_(\w{1,200}?)_\d+__")
@@ -29,7 +29,7 @@ LATER_STEP = "Trace a later step: this happens at the first call, and costs late
 
 
 def retraced(step: Step) -> Sentence | None:
-    """The call traced its function, which takes longer than the step that it then runs."""
+    """Tell that the call first traced its function, which takes longer than the step itself."""
     call = next((call for call in step.calls if call.was_traced), None)
     if call is None:
         return None
@@ -58,14 +58,14 @@ def _what_changed(step: Step) -> str:
 
 
 def compiled(step: Step) -> Sentence | None:
-    """XLA compiled in this step; or it compiles for most steps, of a TensorFlow whose profiles do not show when."""
+    """Tell that XLA compiled in this step, or compiles for most steps (some releases' profiles do not show when)."""
     if step.host is None:
         return None
     time = step.host.cover(step.host.rows(_COMPILING)) & step.called
     share = time.length / step.whole_ns
     module, programs = max(step.host.programs.items(), key=lambda item: item[1], default=("", 0))
     steps = step.context.step or 0
-    # A profile of several steps lists the programs as they were at its end.
+    # A profile of several steps lists the programs at its end.
     count = f"{programs:,} programs of {_title(module)} when this profile ended; this is step {steps:,}"
     if share >= COMPILING_SHARE:
         so_far = f" It had compiled {count}." if programs > 1 and steps else ""
@@ -87,6 +87,6 @@ def compiled(step: Step) -> Sentence | None:
 
 
 def _title(module: str) -> str:
-    """The function that a module was made of: ``a_inference_train_step_73__XlaMustCompile_true_...`` is train_step."""
+    """Return the name of a module's function: ``a_inference_train_step_73__XlaMustCompile_true_...`` is train_step."""
     function = _FUNCTION.match(module)
     return function.group(1) if function else module[:60]

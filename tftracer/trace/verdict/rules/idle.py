@@ -1,4 +1,4 @@
-"""Time in which nothing runs: a device that is idle, and ops that are ready and do not start."""
+"""Time in which nothing runs: an idle device, and ops that are ready but do not start."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tftracer.trace.units import duration, percent
 from tftracer.trace.verdict.gpu_gaps import Gaps
 from tftracer.trace.verdict.step import GAP_NS, Step, sentence, spoken
 
-IDLE_SHARE = 0.50  # of the step in which a device that has work does nothing
+IDLE_SHARE = 0.50  # of the step in which a device with work does nothing
 SCHEDULING_SHARE = 0.50  # of the step in which ops are scheduled and none runs
 
 
 def idle_device(step: Step) -> Sentence | None:
-    """A device with work that runs nothing for most of the step. The verdict drops this where another rule holds."""
+    """Name a device with work that is idle for most of the step. The verdict drops this if another rule gives a reason."""
     worst: tuple[float, Group] | None = None
     for group, activity in zip(step.activities.groups, step.activities.each):
         idle = parts_of(activity, step.trace.duration_ns)["idle"]
@@ -39,7 +39,7 @@ def idle_device(step: Step) -> Sentence | None:
 
 
 def _is_meant(step: Step, group: Group) -> bool:
-    """A GPU, one that runs kernels if any does; or the only device."""
+    """Tell whether to judge this device: a GPU (with kernels if any has some), or the only device."""
     if group.kind is not DeviceKind.GPU:
         return len(step.activities.groups) == 1
     working = [gaps.group for gaps in step.gaps]
@@ -68,7 +68,7 @@ def _of_host(step: Step) -> str:
 
 
 def scheduling_delay(step: Step) -> Sentence | None:
-    """Ops are ready, and nothing runs: a busy machine makes long gaps, the executor short ones. The trace shows neither."""
+    """Say that ops are ready and none runs. A busy machine causes long gaps, the executor short ones: the trace shows neither."""
     waiting = step.activity.waiting - step.activity.busy - step.activity.launches
     share = waiting.length / step.whole_ns
     if share < SCHEDULING_SHARE:

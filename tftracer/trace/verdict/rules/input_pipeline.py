@@ -1,4 +1,4 @@
-"""A step that waits for its input: for ops such as IteratorGetNext, and in a profile for a stage of tf.data, which it names."""
+"""A step that waits for its input: for ops such as IteratorGetNext, or for a stage of tf.data, which only a profile shows."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.decode.profiler_names import STAGE
 from tftracer.trace.model import TraceContext
 from tftracer.trace.units import counted, duration, percent
-from tftracer.trace.verdict.rules.around_ops import FEED_BYTES, PYTHONS
+from tftracer.trace.verdict.rules.around_ops import FEED_BYTES, PYTHON_DTYPES
 from tftracer.trace.verdict.step import HELD_UP_NS, Step, evidence_of, mask, sentence
 
 INPUT_SHARE = 0.20  # of the step in which nothing but input ops runs
-AHEAD, AHEAD_NS = 2.0, 1_000_000  # so many times as long as this one, and by so much longer, usual steps take that wait
-AHEAD_STEPS = 10  # before that the median is of the first steps, which are long for other reasons
-AHEAD_WAIT = 0.25  # of a usual step: so long a wait shows what it is for
-FAR_LONGER = 3.0  # times a whole usual step: so long a wait is none that usual steps have
+AHEAD, AHEAD_NS = 2.0, 1_000_000  # usual steps wait if they take this many times as long as this one, and this much longer
+AHEAD_STEPS = 10  # an earlier median is of the first steps, which are long for other reasons
+AHEAD_WAIT = 0.25  # of a usual step: a wait this long shows its reason
+FAR_LONGER = 3.0  # times a whole usual step: no usual step waits this long
 AT_WORK_SHARE = 0.50  # of the wait in which tf.data must be at work
-MANY_ELEMENTS = 1_000  # that a stage gets during the wait: each costs it, and the stages beneath it, some microseconds
+MANY_ELEMENTS = 1_000  # for a stage during the wait: each costs it, and the stages beneath it, some microseconds
 STAGE_PYTHON_SHARE = 0.50  # of the wait in which a Python function of tf.data runs
-FUNCTIONS_SHARE = 0.50  # of the wait in which ops of tf.data's functions run: they take the time then, not the number of elements
+FUNCTIONS_SHARE = (
+    0.50  # of the wait in which ops of tf.data's functions run: then these take the time, not the number of elements
+)
 
 NO_CPU = (
     "See whether other processes or threads keep the cores busy (top), or whether too few cores are allowed (container limits, "
@@ -33,7 +35,7 @@ NO_CPU = (
 
 _GETS = re.compile(r"(Multi)?(Device)?Iterator\w*GetNext|QueueDequeue|ReaderRead")
 
-#: What a stage tells of itself: its parallel calls, its buffer, and whether TensorFlow sets them.
+#: Settings of a stage in a profile: its parallel calls, its buffer, and whether TensorFlow sets them.
 SETTINGS = ("parallelism", "autotune", "buffer_size", "buffered_elements", "name")
 WORK_AHEAD = (
     "Let the input pipeline work ahead of the step: tf.data with map(num_parallel_calls=tf.data.AUTOTUNE), prefetch, cache, "
@@ -48,7 +50,7 @@ BATCH_FIRST = (
     "Every element costs each stage some microseconds: batch right behind the source, before map and repeat, and let map work on "
     "whole batches; or keep the data in larger elements."
 )
-#: What to do about a stage: pattern of its name -> advice. The first that matches.
+#: Advice for a stage: pattern of its name -> advice. The first match counts.
 ADVICE: tuple[tuple[re.Pattern[str], str], ...] = (
     (
         re.compile(r"Generator"),
@@ -76,7 +78,7 @@ ADVICE: tuple[tuple[re.Pattern[str], str], ...] = (
 
 
 def input_pipeline(step: Step) -> Sentence | None:
-    """Input ops run and nothing else does. What tf.data does ahead of the step, in threads of its own, is no wait."""
+    """Tell that input ops run and nothing else does. Work of tf.data ahead of the step, in threads of its own, is no wait."""
     selected = step.waits_for_input
     alone = step.cover(selected) - step.activity.compute - step.activity.communication - step.activity.copies
     share = alone.length / step.whole_ns
@@ -110,20 +112,20 @@ def input_pipeline(step: Step) -> Sentence | None:
 
 
 def seen_before(context: TraceContext) -> str:
-    """What looks into the running pipeline told, without any trace."""
+    """Return the result of looks into the running pipeline, which need no trace."""
     text = context.input_text
     return f" In the seconds before, without a trace, {text[0].lower()}{text[1:]}" if text else ""
 
 
 def _worked_ahead(step: Step) -> Sentence | None:
-    """Usual steps take far longer than this one's ops, and it asks for input: a wait that this trace does not show."""
+    """Tell that usual steps probably wait: they take far longer than this one's ops. This trace does not show the wait."""
     usual_ns, ns = (step.context.median_s or 0.0) * 1e9, step.trace.duration_ns
     took_ns = ns if step.is_session else (step.context.step_s or 0.0) * 1e9
-    fed = any((v["bytes"] or 0) >= FEED_BYTES or v["dtype"] in ("string", *PYTHONS) for v in step.context.fed or [])
+    fed = any((v["bytes"] or 0) >= FEED_BYTES or v["dtype"] in ("string", *PYTHON_DTYPES) for v in step.context.fed or [])
     if fed or (step.context.step or 0) < AHEAD_STEPS or usual_ns < AHEAD * max(took_ns, ns, 1.0) or usual_ns - ns < AHEAD_NS:
         return None
     gets = np.array([_GETS.match(op) is not None for op in step.trace.ops] or [False])[step.trace.op]
-    nodes = step.longest(step.of_process & gets)
+    nodes = step.longest(step.process_nodes & gets)
     if not nodes:
         return None
     return sentence(
@@ -139,7 +141,7 @@ def _worked_ahead(step: Step) -> Sentence | None:
 
 
 def _functions(step: Step, alone: Cover, at_work: Cover, functions: Cover, numbers: dict[str, float]) -> Sentence:
-    """Functions of tf.data run in other threads, while the thread that asks for the batch hardly does: they may have its CPU."""
+    """Tell that functions of tf.data run in other threads, and may take the CPU of the thread that asks for the batch."""
     share = alone.length / step.whole_ns
     nodes, ops = step.longest(step.waits_for_input), step.longest(step.stages.ops)
     return sentence(
@@ -156,7 +158,7 @@ def _functions(step: Step, alone: Cover, at_work: Cover, functions: Cover, numbe
 
 
 def _no_thread(step: Step, alone: Cover, at_work: Cover, numbers: dict[str, float]) -> Sentence:
-    """The op asks for input in a thread of its own, which did not run."""
+    """Tell that the thread in which the op asks for input did not run."""
     share = alone.length / step.whole_ns
     nodes = step.longest(step.waits_for_input)
     return sentence(
@@ -172,7 +174,7 @@ def _no_thread(step: Step, alone: Cover, at_work: Cover, numbers: dict[str, floa
 
 
 def _not_usual(step: Step, alone: Cover) -> str:
-    """Why usual steps cannot wait for so long; "" where they may."""
+    """Say why usual steps cannot wait this long; "" if they may."""
     usual, rest = (step.context.median_s or 0.0) * 1e9, step.whole_ns - alone.length
     if alone.length > FAR_LONGER * usual > 0:
         return f"far longer than usual steps take in all ({duration(usual)}): most of this wait has another reason"
@@ -184,7 +186,7 @@ def _not_usual(step: Step, alone: Cover) -> str:
 
 
 def _only_here(step: Step, alone: Cover, reason: str, numbers: dict[str, float]) -> Sentence:
-    """No stage ran, as far as is recorded, and usual steps cannot wait for so long."""
+    """Tell that no recorded stage ran, and that usual steps cannot wait this long."""
     share = alone.length / step.whole_ns
     return sentence(
         "input_bound",
@@ -230,8 +232,8 @@ def _stage(step: Step, holding: Holding, alone: Cover, numbers: dict[str, float]
 
 
 def _that_gets_many(step: Step, holding: Holding, alone: Cover) -> tuple[Holding, int]:
-    """(The stage, how many elements it gets during the wait, or gives, if it is a source). Many elements hold no stage up that
-    only passes them on, but the one that asks for them."""
+    """Return (the stage, the number of elements that it gets, or as a source gives, during the wait). Many elements delay
+    the stage that asks for them, not a stage that only passes them on."""
     stages = step.stages
 
     def gets(path: Path) -> int:
@@ -247,7 +249,7 @@ def _that_gets_many(step: Step, holding: Holding, alone: Cover) -> tuple[Holding
 
 
 def _within(at: Int64, cover: Cover) -> Bool:
-    """Whether each lies in the cover."""
+    """Tell whether each time lies in the cover."""
     place = np.searchsorted(cover.start, at, "right") - 1
     result: Bool = (place >= 0) & (at < np.append(cover.end, 0)[place])
     return result
@@ -264,7 +266,7 @@ def _recorded(holding: Holding, settings: dict[str, str], ran: int) -> str:
 
 
 def _at_a_time(holding: Holding, settings: dict[str, str]) -> str:
-    """How many calls a stage runs at once, where it says so."""
+    """Say how many calls a stage runs at once, or how full its buffer is, if known."""
     parallelism, filled, size = (_count(settings, name) for name in ("parallelism", "buffered_elements", "buffer_size"))
     if parallelism is not None:
         calls = counted(parallelism, "call")
@@ -275,7 +277,7 @@ def _at_a_time(holding: Holding, settings: dict[str, str]) -> str:
 
 
 def _count(settings: dict[str, str], name: str) -> int | None:
-    """None where the profile, which may be any, has no number there."""
+    """Return the number; None if the profile, which may be any file, has none there."""
     text = settings.get(name, "")
     return int(text) if re.fullmatch("[0-9]{1,18}", text) else None
 
@@ -297,12 +299,12 @@ def _began_before(holding: Holding, settings: dict[Path, dict[str, str]]) -> str
 
 
 def _place(path: Path) -> str:
-    """A stage and where it lies: ``Map (Root > Prefetch > Map)``."""
+    """Describe a stage and its place: ``Map (Root > Prefetch > Map)``."""
     return f"{path[-1]} ({' > '.join(path)})"
 
 
 def _advice(path: Path, elements: int, in_python: bool, functions: float) -> str:
-    """``functions``: the share of the wait in which ops of tf.data's functions run."""
+    """Choose the advice. ``functions``: the share of the wait in which ops of tf.data's functions run."""
     if elements >= MANY_ELEMENTS and not in_python and functions < FUNCTIONS_SHARE:
         return BATCH_FIRST
     if in_python and path[-1] != "Generator":

@@ -1,4 +1,4 @@
-"""A GPU that has nothing to run: before its ops are launched, and between small kernels."""
+"""A GPU without work: before its ops are launched, and between small kernels."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tftracer.trace.verdict.step import MAX_EVIDENCE, Step, evidence_of, mask, s
 
 LAUNCH_SHARE = 0.20  # of the step in which a GPU waits for launches
 ONE_LAUNCH_SHARE = 0.50  # of that gap: a single launch
-MEANWHILE_SHARE = 0.50  # of the gaps in which the host does one thing, for it to be named
-GAPS_SHARE = 0.20  # of the step in which a GPU runs nothing between kernels that were launched
+MEANWHILE_SHARE = 0.50  # of the gaps, for an activity of the host to be named
+GAPS_SHARE = 0.20  # of the step in which a GPU is idle between launched kernels
 SMALL_COUNT = 200
-SMALL_NS = 10_000  # a kernel shorter than this takes less time than launching it
+SMALL_NS = 10_000  # launching a shorter kernel takes longer than running it
 
 HOST_AHEAD = (
     "Give each kernel more work, so that the host stays ahead: larger batches; XLA (jit_compile=True, "
@@ -60,7 +60,7 @@ def launch_bound(step: Step) -> Sentence | None:
 
 
 def _starved(step: Step) -> Sentence | None:
-    """By the times of launches: the GPU is idle, and what it runs next is not launched yet."""
+    """Tell that the GPU is idle and its next work is not launched yet, by the times of the launches."""
     gaps = max(step.gaps, key=lambda each: int(each.starved.sum()))
     gap, whole = int(gaps.starved.sum()), step.whole_of(gaps)
     share = gap / whole
@@ -92,32 +92,32 @@ def _advice(step: Step, is_one_gap: bool) -> str:
 
 
 def _meanwhile(step: Step, gaps: Gaps) -> str:
-    """What the host does in these gaps, where one thing fills half of them."""
+    """Name the activity of the host that fills most of these gaps, if there is one."""
     starving, host = gaps.starving, step.activity
     waits = step.cover(step.waits_for_input)
     launches = step.cover(_launches(step, gaps.group))
-    done = {
+    activities = {
         "The host waits for its input for": waits,
         "The host runs Python functions for": step.cover(step.python_functions) - waits,
         "The host computes on the CPU for": step.cover(_on_cpu(step)) - waits,
         "The host launches ops for": launches - waits,
         "The host communicates for": host.communication - waits,
     }
-    text, most = max(((text, (cover & starving).length) for text, cover in done.items()), key=lambda pair: pair[1])
-    if most >= MEANWHILE_SHARE * starving.length:
-        return f"{text} {duration(most)} of that time."
+    text, longest = max(((text, (cover & starving).length) for text, cover in activities.items()), key=lambda pair: pair[1])
+    if longest >= MEANWHILE_SHARE * starving.length:
+        return f"{text} {duration(longest)} of that time."
     return "The trace does not show what the host does in that time."
 
 
 def _on_cpu(step: Step) -> Bool:
-    """[n] what computes on the host."""
+    """Return [n] the computing executions on the host."""
     on_cpu = physical_devices.runs_on(step.trace, DeviceKind.CPU)
-    selected: Bool = step.of_process & on_cpu & (step.trace.kind == NodeKind.COMPUTE)
+    selected: Bool = step.process_nodes & on_cpu & (step.trace.kind == NodeKind.COMPUTE)
     return selected
 
 
 def small_kernels(step: Step) -> Sentence | None:
-    """Kernels so short that the time which the GPU needs from one to the next weighs as much."""
+    """Name kernels so short that the time from one to the next matters as much."""
     if not step.gaps:
         return None
     gaps = max(step.gaps, key=lambda each: int(each.queued.sum()))
@@ -143,7 +143,7 @@ def small_kernels(step: Step) -> Sentence | None:
 
 
 def _launches(step: Step, group: Group) -> Bool:
-    """[n] what the host runs for a GPU: a launch in the budget, whatever the op."""
+    """Return [n] the host's executions for a GPU: all count as launches in the budget."""
     of_group = physical_devices.members(step.trace, group) & physical_devices.runs_on(step.trace, DeviceKind.GPU)
     selected: Bool = of_group & (step.trace.kind != NodeKind.COMMUNICATION)
     return selected

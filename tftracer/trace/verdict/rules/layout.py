@@ -1,4 +1,4 @@
-"""Ops that only bring tensors into another layout, type or size."""
+"""Ops that only change the layout, type or size of tensors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LAYOUT_OPS = frozenset(
 
 
 def layout(step: Step) -> Sentence | None:
-    """Transposes, casts and pads; oneDNN's conversions between its layouts and TensorFlow's."""
+    """Name transposes, casts, pads, and oneDNN's conversions between its layouts and TensorFlow's."""
     time = OpTime.of(step)
     selected = time.of_kinds(LAYOUT_OPS.__contains__)
     if time.typical_share(selected) < LAYOUT_SHARE:

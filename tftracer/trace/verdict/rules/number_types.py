@@ -1,4 +1,4 @@
-"""Numbers that are larger than training needs."""
+"""Number types that are larger than training needs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tftracer.trace.verdict.op_time import OpTime
 from tftracer.trace.verdict.step import Step
 
 FLOAT64_SHARE = 0.10  # of the op time
-GAIN = 0.5  # of their time, that float32 saves: half of the bytes, twice as many numbers in a register
+GAIN = 0.5  # of their time saved by float32: half of the bytes, twice as many numbers in a register
 
 _DOUBLE = 2  # tensorflow.DT_DOUBLE
 TRY_FLOAT32 = (
@@ -18,7 +18,7 @@ TRY_FLOAT32 = (
 
 
 def float64(step: Step) -> Sentence | None:
-    """Matrix ops that compute in float64."""
+    """Name matrix ops that compute in float64."""
     time = OpTime.of(step)
     selected = time.of_kinds(is_matrix_op)
     if time.share(selected) < FLOAT64_SHARE or not step.trace.may_be_double or step.arithmetic is None:
@@ -38,7 +38,7 @@ def float64(step: Step) -> Sentence | None:
 
 
 def is_in_float64(step: Step, node: int) -> bool:
-    """Whether it is a matrix op that computes in float64."""
+    """Tell whether the node is a matrix op that computes in float64."""
     if not step.trace.may_be_double or step.arithmetic is None or not is_matrix_op(canonical(step.op(node))):
         return False
     return bool(step.arithmetic.dtype[node] == _DOUBLE)

@@ -1,4 +1,4 @@
-"""What the ops themselves cost: one long op, and those that TensorFlow added to save memory."""
+"""Cost of the ops themselves: one long op, and ops that TensorFlow added to save memory."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ON_GPU = (
     "See whether it has to be that large (shapes, precision, recomputation), and whether anything else could run in parallel "
     "with it."
 )
-OF_TEXT = (
+TEXT_ADVICE = (
     "Do this work once, when the data is written, or in tf.data's map "
     "(num_parallel_calls, prefetch), beside the step, and give the step numbers (ids)."
 )
@@ -38,12 +38,11 @@ ONLY_HERE = (
     "another traced step of the run."
 )
 
-
-_OF_TEXT = re.compile(r"String\w+|(Static)?Regex\w+|AsString|ReduceJoin|Substr|Unicode\w+|(En|De)codeBase64|LookupTableFind\w*")
+_TEXT_OPS = re.compile(r"String\w+|(Static)?Regex\w+|AsString|ReduceJoin|Substr|Unicode\w+|(En|De)codeBase64|LookupTableFind\w*")
 
 
 def one_op(step: Step) -> Sentence | None:
-    """One op (all its executions in the step) that runs for most of it: what would, had nothing held it up; else what did."""
+    """Name the op whose executions run for most of the step: the longest without delays; else one that was delayed."""
     usually_longest = step.longest_op(OpTime.of(step).not_held_up_ns)
     return _one_op(step, usually_longest) or _one_op(step, step.longest_op(), only_held_up=True)
 
@@ -73,7 +72,7 @@ def _one_op(step: Step, selected: Bool, only_held_up: bool = False) -> Sentence 
     evidence: Evidence = {**evidence_of(step, nodes, "ops"), "op": step.op(nodes[0])}
     usual = float(step.usual_ns[step.trace.name[nodes[0]]]) if step.usual_ns is not None else 0.0
     if 0 < HELD_UP * usual < float((step.trace.end - step.trace.start)[selected].sum()):
-        else_where = "in most traced steps of the run it takes about" if step.has_many_others else "in others it takes at most"
+        else_where = "in most traced steps of the run it takes about" if step.has_enough_traces else "in others it takes at most"
         more = max(runs - usual, 0.0)
         text = f"{what}; {else_where} {duration(usual)}. At most {duration(more)} ({percent(more / step.whole_ns)}) of the step "
         numbers |= {"usual_ns": usual, HELD_UP_NS: more}
@@ -82,8 +81,8 @@ def _one_op(step: Step, selected: Bool, only_held_up: bool = False) -> Sentence 
         return None
     in_float64 = is_in_float64(step, nodes[0])
     text = f"{what}: {percent(share)} of the step.{' It computes in float64.' * in_float64}"
-    of_text = _OF_TEXT.fullmatch(step.op(nodes[0]))
-    advice = f"{TRY_FLOAT32} " * in_float64 + (OF_TEXT if of_text else ON_GPU if on_gpu else EACH_STEP)
+    on_text = _TEXT_OPS.fullmatch(step.op(nodes[0]))
+    advice = f"{TRY_FLOAT32} " * in_float64 + (TEXT_ADVICE if on_text else ON_GPU if on_gpu else EACH_STEP)
     usual_ns = (step.context.median_s or 0.0) * 1e9
     if usual_ns and not on_gpu and SLOW_FACTOR * usual_ns + HOST_OP_NS * count <= runs:  # calls may return before a GPU has ended
         text += f" The run's untraced steps take {duration(usual_ns)} in all: here something held it up, or it had more to do."
@@ -91,7 +90,7 @@ def _one_op(step: Step, selected: Bool, only_held_up: bool = False) -> Sentence 
 
 
 def _where(step: Step, selected: Bool, longest: int) -> tuple[str, bool]:
-    """On which device the op runs, and whether that is a GPU: all executions of a name, which may be on several."""
+    """Return the device of the op's executions (there may be several), and whether all are on GPUs."""
     codes = set(np.unique(step.trace.device[selected]).tolist())
     groups = [group for group in step.activities.groups if codes & set(group.codes)]
     on_gpu = all(group.kind is DeviceKind.GPU for group in groups)
@@ -101,12 +100,12 @@ def _where(step: Step, selected: Bool, longest: int) -> tuple[str, bool]:
 
 
 def memory_saving(step: Step) -> Sentence | None:
-    """What TensorFlow's memory optimizer put in: it swaps tensors to the host, or computes them again."""
+    """Name ops of TensorFlow's memory optimizer, which swap tensors to the host or compute them again."""
     text = bytes(step.trace.names.data)
     if not any(part in text for part in (b"swap_", b"Recomputed/")):
-        return None  # as in most steps: a million names are not looked at one by one
+        return None  # as in most steps: this saves a look at each of up to a million names
     marks = np.array([_saves_memory(name) for name in step.trace.names] or [False])
-    selected = step.of_process & marks[step.trace.name]
+    selected = step.process_nodes & marks[step.trace.name]
     spent = step.cover(selected).length
     share = spent / step.whole_ns
     if share < SWAP_SHARE:

@@ -1,4 +1,4 @@
-"""What ``tf.print`` costs within the step."""
+"""Cost of ``tf.print`` within the step."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tftracer.trace.verdict.step import Step
 
 PRINT_SHARE = 0.20  # of the op time
 PRINTS = frozenset(("Print", "PrintV2"))
-#: Makes the text of PrintV2. Without one, other ops read that text.
+#: The op that makes the text of PrintV2. Without a PrintV2, other ops read that text.
 FORMAT = "StringFormat"
 
 

@@ -13,13 +13,13 @@ from tftracer.trace.verdict.rules.input_pipeline import seen_before
 from tftracer.trace.verdict.rules.slow_step import slow_before
 from tftracer.trace.verdict.step import ONLY_HERE, Step, evidence_of, sentence
 
-BETWEEN_SHARE = 0.20  # of the time from step to step that passes outside of steps
-BETWEEN_S = 0.001  # and at least as long: a shorter time is Python's own cost of a call
-LONGER = 3.0  # times the usual, for a time before this step alone
-SAMPLED = "Sampled"  # how what was sampled begins
-INPUT_NAMED, INPUT_MOST, INPUT_ALL = 0.10, 0.50, 0.90  # of that time, in which the loop waits for tf.data
-LOCK_SHARE = 0.30  # of the call that passes in Python while a Python function of another thread runs
-LOCK_NS = 1_000_000  # and at least as long
+BETWEEN_SHARE = 0.20  # of the time from step to step: the part outside of steps
+BETWEEN_S = 0.001  # minimal time: less is Python's own cost of a call
+LONGER = 3.0  # times the usual time, for a delay before this step alone
+SAMPLED = "Sampled"  # first word of a text about sampled lines
+INPUT_NAMED, INPUT_MAIN, INPUT_ALL = 0.10, 0.50, 0.90  # parts of that time in which the loop waits for tf.data
+LOCK_SHARE = 0.30  # of the call: in Python while a Python function of another thread runs
+LOCK_NS = 1_000_000  # minimal time
 PYTHON_SHARE = 0.15  # of the step in which a Python function runs and nothing else does
 
 LOOP = (
@@ -36,14 +36,14 @@ _PYTHON_OP = re.compile(r".*:(PyFunc|PyFuncStateless|EagerPyFunc)$")
 
 
 def between_steps(step: Step) -> Sentence | None:
-    """What passes between steps. The trace does not show what the script does there; sampled lines may."""
+    """Name the time between steps. The trace does not show what the script does then; sampled lines may."""
     context = step.context
     usual, before = context.between_steps_s, None if context.follows_traced or slow_before(step) else context.before_step_s
     # A slow call may have gone on after its last op.
     inside = max(step.whole_ns / 1e9, *(slow["duration_s"] for slow in context.slow_times if slow["inside"]), 0.0)
     is_usual = _share_between(usual, inside if context.median_s is None else context.median_s) > 0
     share = _share_between(usual if before is None else before, inside)
-    is_slow = any(not slow["inside"] for slow in context.slow_times)  # the loop's turn, by that time: the cause is not known
+    is_slow = any(not slow["inside"] for slow in context.slow_times)  # a slow turn of the loop whose cause is unknown
     is_longer = before is not None and (usual is None or before >= LONGER * usual)
     if not share or not (is_usual or is_longer):
         return None
@@ -59,7 +59,7 @@ def between_steps(step: Step) -> Sentence | None:
     return sentence(
         "between_steps",
         passed if of_input >= INPUT_ALL else f"{passed} {_lines(step, is_usual)}",
-        (context.input_advice or INPUT) if of_input >= INPUT_MOST else LOOP,
+        (context.input_advice or INPUT) if of_input >= INPUT_MAIN else LOOP,
         share,
         {**numbers, **({} if is_usual or is_slow else {ONLY_HERE: 1.0})},
         {"nodes": []},
@@ -67,7 +67,7 @@ def between_steps(step: Step) -> Sentence | None:
 
 
 def _share_between(between: float | None, inside: float) -> float:
-    """The share of the time from step to step, 0 below the thresholds."""
+    """Return the share of the time from step to step; 0 below the thresholds."""
     if between is None or between < BETWEEN_S:
         return 0.0
     share = between / (between + inside)
@@ -95,7 +95,7 @@ def _outside(step: Step) -> str:
 
 
 def _lines(step: Step, usually: bool) -> str:
-    """The lines of that time, as the watch over slow steps sampled them; or that there are none."""
+    """Name the lines that the watch over slow steps sampled in that time, or say that there are none."""
     before = next((slow["lines"] for slow in step.context.slow_times if not slow["inside"]), "")
     between = step.context.between_lines
     lines = between or before if usually else before
@@ -109,17 +109,17 @@ def _lines(step: Step, usually: bool) -> str:
 
 
 def _activities(step: Step) -> str:
-    """What scripts do between steps; a run that feeds nothing prepares no feed_dict."""
-    others = "writing a checkpoint or logs, or waiting"
+    """List possible activities between steps; a run that feeds nothing prepares no feed_dict."""
+    always = "writing a checkpoint or logs, or waiting"
     if step.trace.source == "xspace":
-        return f"preparing the next batch, {others}"
+        return f"preparing the next batch, {always}"
     if step.context.feeds == 0:
-        return f"{others} (it feeds nothing to this run)"
-    return f"preparing what it feeds, {others}"
+        return f"{always} (it feeds nothing to this run)"
+    return f"preparing what it feeds, {always}"
 
 
 def python_function(step: Step) -> Sentence | None:
-    """py_function and numpy_function. The trace shows that they run, and nothing of what they do."""
+    """Name py_function and numpy_function. The trace shows that they run, but not what they do."""
     if not step.python_functions.any():
         return None
     alone = step.cover(step.python_functions) - step.activity.compute - step.activity.communication
@@ -144,7 +144,7 @@ def python_function(step: Step) -> Sentence | None:
 
 
 def python_lock(step: Step) -> Sentence | None:
-    """The call stays in Python while another thread runs a Python function, mostly of tf.data."""
+    """Tell that the call stays in Python while another thread runs a Python function, mostly of tf.data."""
     if step.host is None or not step.calls:
         return None
     runs = Cover.of(

@@ -15,11 +15,11 @@ from tftracer.trace.verdict.step import Step, evidence_of, sentence
 
 SLOW_KERNEL_SHARE = 0.10  # of the op time, in the median of the traces
 FAR_BELOW_SHARE = 0.10  # of the best op's rate
-BEST_SHARE = 0.01  # of the op time, for an op whose rate others are compared with
+BEST_SHARE = 0.01  # of the op time: the minimum for an op to be compared
 
 
 def slow_kernel(step: Step) -> Sentence | None:
-    """Rates by the shortest of the traces, and of equal ops, which other work disturbed least: one trace alone misleads."""
+    """Compare rates at the shortest times of traces and equal ops, which other work disturbed least: one trace alone misleads."""
     times = step.times
     if times is None or len(times.work_ns) < MIN_TRACES or step.arithmetic is None:
         return None
@@ -51,7 +51,7 @@ def slow_kernel(step: Step) -> Sentence | None:
 
 
 def _rates(step: Step, time: OpTime, matrix: Bool, times: OpsOverTraces) -> tuple[Float64, Float64]:
-    """[names] FLOP/s at the shortest, and the median share of the op time. 0 for ops that did not run as often in each trace."""
+    """Return [names] FLOP/s at the shortest time, and the median share of the op time; 0 if the number of runs varies."""
     assert step.arithmetic is not None
     names, work = len(step.trace.names), time.work
     flops = np.asarray(np.bincount(work.name[matrix], step.arithmetic.flops[work.node[matrix]], names), np.float64)
@@ -67,7 +67,7 @@ def _rates(step: Step, time: OpTime, matrix: Bool, times: OpsOverTraces) -> tupl
 
 
 def _best_of_equals(time: OpTime, rate: Float64, flops: Float64) -> Float64:
-    """[names] An op that is slow where one of the same kind and with as many operations is not was disturbed."""
+    """Return [names] the best rate of equal ops (same kind and FLOPs): a slower one of them was disturbed."""
     type_of = np.zeros(len(rate), np.int64)
     type_of[time.work.name] = time.work.op
     best: dict[tuple[str, float], float] = {}

@@ -1,4 +1,4 @@
-"""What the watch over slow steps knows about this step: the trace does not show what Python, the machine or another step did."""
+"""Causes that the watch over slow steps found for this step: the trace does not show Python, the machine or other steps."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from tftracer.trace.model import SlowTime
 from tftracer.trace.units import duration
 from tftracer.trace.verdict.step import Step, sentence
 
-#: The name of a number of the sentence: how much longer than usual the step took.
+#: The sentence's number for the excess over the usual step.
 MORE_NS = "more_than_usual_ns"
 #: Causes about which the watch knows no more than the trace does.
 LEFT_TO_THE_TRACE = ("unknown", "tensorflow")
-HALF = 0.5  # of what the step took more than usual
+HALF = 0.5  # of the excess over the usual step
 RARELY = "Do it more rarely, in less time, or in a thread or process beside the training."
 ADVICE = {
     "gc": "Make fewer objects that refer to each other, or collect at times of your choice: gc.freeze() after the start, "
@@ -35,7 +35,7 @@ def slow_before(step: Step) -> Sentence | None:
 
 
 def is_explained(step: Step) -> bool:
-    """Whether the watch knows why the step itself was slow."""
+    """Tell whether the watch knows why the step itself was slow."""
     return _slow_time(step, True) is not None
 
 
@@ -47,8 +47,8 @@ def _slow_time(step: Step, inside: bool) -> SlowTime | None:
 
 
 def _passes_around(step: Step, slow: SlowTime) -> bool:
-    """Whether threads of TensorFlow are said to have had no CPU, or it is not known whose, and the trace shows that the step was
-    slow before its first op or after its last, when they have nothing to do."""
+    """Tell whether the watch blames missing CPUs for TensorFlow's or unknown threads, but the trace shows that the step was slow
+    before its first op or after its last, when TensorFlow's threads have nothing to do."""
     more_ns = (slow["duration_s"] - (slow["usual_s"] or 0.0)) * 1e9
     around_ns = step.around.before_ns + step.around.after_ns
     may_be_others = slow["cause"] == "machine" and slow["without_cpu"] != "own"

@@ -1,4 +1,4 @@
-"""Tables from which a step looks up some rows, while their update works on all rows."""
+"""Tables of which a step looks up some rows, but updates all rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tftracer.trace.verdict.rules.tiny_ops import ELEMENTWISE, TINY_NS
 from tftracer.trace.verdict.step import Step, evidence_of, sentence
 
 DENSE_SHARE = 0.20  # of the op time
-MOST_NODES = 10_000  # that are looked at, the longest ones
+MAX_OPS = 10_000  # only the longest ops are searched
 
 #: Stands for the table if its name is not known.
 DENSE_GRADIENT = "a table whose gradient becomes dense"
@@ -28,14 +28,14 @@ _SCATTER = re.compile(r"(Resource)?Scatter(Nd)?(Add|Sub|Update)")
 _GATHER = re.compile(r"ResourceGather(Nd)?")
 _ASSIGN = re.compile(r"ResourceApply\w+|Assign(Add|Sub)?VariableOp")
 _APPLY = re.compile(r"ResourceApply\w+")
-#: Of an update that is made of several ops: what may be short, and what a variable decays by.
+#: Ops in an update that consists of several ops: those that may be short, and those by which a variable decays.
 _PASSES, _SCALES = re.compile(r"ReadVariableOp|AssignVariableOp"), frozenset(("Mul", "RealDiv"))
 #: The part of an update that touches only the rows that were looked up.
 _SPARSE = re.compile(rf"{_SCATTER.pattern}|{_GATHER.pattern}|GatherV2|Unique\w*|UnsortedSegment\w+|StridedSlice|Shape")
 
 
 def dense_update(step: Step) -> Sentence | None:
-    """Finds an optimizer that scatters some rows into a table but computes with all rows, or applies a dense gradient to it."""
+    """Name an optimizer that scatters some rows into a table but computes with all rows, or applies a dense gradient to it."""
     time = OpTime.of(step)
     selected, where = dense_ops(step, time)
     if time.usual_share(selected) < DENSE_SHARE:
@@ -61,13 +61,13 @@ def _what(where: str) -> str:
 
 
 def dense_ops(step: Step, time: OpTime) -> tuple[Bool, str]:
-    """The ops that work on whole tables, and the scope or table that most of their time belongs to."""
+    """Return the ops that work on whole tables, and the scope or table with most of their time."""
     looks_up = time.of_kinds(lambda kind: _SCATTER.fullmatch(kind) or _GATHER.fullmatch(kind)).any()
     if not looks_up and not time.of_kinds(lambda kind: kind == "GatherV2").any():
         return np.zeros(len(time.work.node), bool), ""
     tells = time.of_kinds(lambda kind: kind == "ReadVariableOp" or _SCATTER.fullmatch(kind) or _GATHER.fullmatch(kind))
     rows = np.flatnonzero((time.work.duration >= TINY_NS) | tells)
-    rows = rows[largest_first(time.work.duration[rows], MOST_NODES)]
+    rows = rows[largest_first(time.work.duration[rows], MAX_OPS)]
     labels = [parse_label(step.trace.labels[code]) for code in step.trace.label[time.work.node[rows]].tolist()]
     kinds = [time.kinds[code] for code in time.work.op[rows].tolist()]
     scopes = [name.rpartition("/")[0] for name in step.trace.names.texts(time.work.name[rows])]
@@ -82,7 +82,7 @@ def dense_ops(step: Step, time: OpTime) -> tuple[Bool, str]:
     for row, scope, kind, table in zip(rows.tolist(), scopes, kinds, first):
         if time.work.duration[row] < TINY_NS:
             continue
-        if scope in updates & assigns and not _SPARSE.fullmatch(kind):  # without a long assignment only rows are computed with
+        if scope in updates & assigns and not _SPARSE.fullmatch(kind):  # without a long assignment the update uses only some rows
             where = scope
         elif _APPLY.fullmatch(kind) and table in tables:
             where = table
@@ -90,7 +90,7 @@ def dense_ops(step: Step, time: OpTime) -> tuple[Bool, str]:
             continue
         selected[row] = True
         spent[where] = spent.get(where, 0.0) + float(time.work.self_ns[row])
-    knows_tables = any(first)  # labels of a session say what an op reads, names of a profile do not
+    knows_tables = any(first)  # labels of a session name the inputs of an op, names of a profile do not
     for row in _made_dense(time, rows, scopes, kinds, bool(looks_up)) if tables or not knows_tables or not looks_up else []:
         selected[row] = True
         where = DENSE_GRADIENT if not spent else max(spent, key=spent.__getitem__)
@@ -99,10 +99,10 @@ def dense_ops(step: Step, time: OpTime) -> tuple[Bool, str]:
 
 
 def _made_dense(time: OpTime, rows: Int64, scopes: list[str], kinds: list[str], looks_up: bool) -> list[int]:
-    """Rows of the ops that turn the gradient of some rows into one of all rows, and of the op that applies it.
+    """Return rows of the ops that turn the gradient of some rows into one of all rows, and of the op that applies it.
 
-    Optimizers, too, add up rows that were looked up twice; their scopes have a Unique or a scatter, and are left out. If another
-    gradient is added (AddN), the sum is dense anyway, unless that gradient is a regularizer's: a norm, or no product of matrices.
+    Optimizers also add up rows that were looked up twice; their scopes have a Unique or a scatter, and are left out. If another
+    gradient is added (AddN), the sum is dense anyway, unless a regularizer gives it: a norm, or no product of matrices.
     ``looks_up``: a table is surely looked up. GatherV2 may read something else: only sums that update a variable count then.
     """
     flow = _Flow(time)
@@ -122,7 +122,7 @@ def _made_dense(time: OpTime, rows: Int64, scopes: list[str], kinds: list[str], 
 
 
 class _Flow:
-    """Which ops read what which ops give, by rows of ``OpTime.work``."""
+    """The graph of dependencies between rows of ``OpTime.work``."""
 
     def __init__(self, time: OpTime) -> None:
         self._time = time
@@ -136,8 +136,8 @@ class _Flow:
         return bool(self._time.work.duration[row] >= TINY_NS)
 
     def reached(self, sums: list[int]) -> set[int]:
-        """The long ops that read these sums, directly or through each other: an update that is made of several ops, which read
-        variables that it has just assigned; and what they read beside them of variables alone (a momentum that decays)."""
+        """Return the long ops that read these sums, directly or indirectly: an update of several ops, which may read variables
+        that it has just assigned. Their other inputs count if they depend on variables alone (a decaying momentum)."""
         passed = self._all(
             sums, self._graph.consumers_of, lambda row: self._is_long(row) or _PASSES.fullmatch(self._kind(row)) is not None
         )
@@ -150,7 +150,7 @@ class _Flow:
         return {self._row_of[node] for node in nodes if node in self._row_of}
 
     def updates(self, row: int) -> bool:
-        """Whether it reaches an assignment through elementwise ops alone, as an optimizer makes them."""
+        """Tell whether the row reaches an assignment through elementwise ops alone, as in an optimizer."""
         return any(
             _ASSIGN.fullmatch(self._kind(each))
             for each in self._all(
@@ -161,18 +161,18 @@ class _Flow:
         )
 
     def has_product(self, added: int) -> bool:
-        """Whether a product of matrices is among what is added, or nothing but sums of segments is known of it."""
+        """Tell whether a product of matrices is among the addends, or only sums of segments are known of them."""
         before = self._all(
             [added], self._graph.inputs_of, lambda row: self._is_long(row) and self._kind(row) != "UnsortedSegmentSum"
         ) - {added}
         return not before or any(is_matrix_op(self._kind(row)) for row in before)
 
     def _all(self, rows: list[int], neighbours: Callable[[int], Int32], passes: Callable[[int], bool]) -> set[int]:
-        """The rows, and those that are reached from them through rows that pass."""
+        """Return the rows and those reached from them through rows that pass."""
         reached, waiting = set(rows), list(rows)
         while waiting:
             nodes = neighbours(int(self._time.work.node[waiting.pop()])).tolist()
-            found = {row for node in nodes if (row := self._row_of.get(node)) is not None and passes(row)} - reached
-            reached |= found
-            waiting += found
+            new = {row for node in nodes if (row := self._row_of.get(node)) is not None and passes(row)} - reached
+            reached |= new
+            waiting += new
         return reached

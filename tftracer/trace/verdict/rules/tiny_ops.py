@@ -1,4 +1,4 @@
-"""Many ops so short that running them costs TensorFlow more than they do."""
+"""Many ops so short that TensorFlow's cost of running them exceeds their own work."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from tftracer.trace.verdict.step import GAP_NS, Step, sentence
 TINY_NS = 20_000  # running an op costs the executor about as much as an op of this length
 TINY_COUNT = 1_000
 TINY_SHARE = 0.50  # of the step that goes into tiny ops and into the gaps between ops
-STRAY_NS = 1_000_000  # an op this long was interrupted, where
-STRAY_SHARE = 0.005  # at most this share of its type is as long and the rest is tiny, or its type does no work (Enter)
-ACCOUNTED_SHARE = 0.20  # of the step, or of the usual step where this one was held up, that must be left without those
+STRAY_NS = 1_000_000  # an op this long was interrupted if
+STRAY_SHARE = 0.005  # at most this share of its type is as long and the rest is tiny, or if its type does no work (Enter)
+ACCOUNTED_SHARE = 0.20  # of the step, or of the usual step if shorter, that must remain without interrupted ops
 ELEMENTWISE_SHARE = 0.50  # of the tiny ops, for XLA to be named
 ELEMENTWISE = re.compile(
     r"Abs|Add(N|V2)?|Cast|Cos|Div(NoNan)?|Equal|Erf|Exp|Expm1|Floor(Div|Mod)?|(Greater|Less)(Equal)?|Log|Log1p"
@@ -41,10 +41,10 @@ def tiny_ops(step: Step) -> Sentence | None:
 
 
 def _recorded(step: Step) -> Sentence | None:
-    """Many ops so short that TensorFlow's cost of running an op exceeds the op's own work."""
+    """Name many recorded tiny ops and the gaps between ops."""
     trace, work = step.trace, step.work
     runs = (trace.kind == NodeKind.COMPUTE) | (trace.kind == NodeKind.CONTROL)
-    ops = step.of_process & runs & ~physical_devices.on_stream(trace) & ~step.calls_of_ops
+    ops = step.process_nodes & runs & ~physical_devices.on_stream(trace) & ~step.calls_of_ops
     tiny = ops & (trace.end - trace.start < TINY_NS)
     count = int(tiny.sum())
     if count < TINY_COUNT:
@@ -60,23 +60,23 @@ def _recorded(step: Step) -> Sentence | None:
         return None
     mean = float((trace.end - trace.start)[tiny].mean())
     codes = np.bincount(trace.op[tiny])
-    most = int(np.argmax(codes))
+    commonest = int(np.argmax(codes))
     besides = f" A few ops and gaps of unusual length take {duration(stray)} more." if stray > 0.1 * step.ns else ""
     of_whole = (spent + between) / step.whole_ns
     return sentence(
         "tiny_ops",
         f"{count:,} ops of {duration(mean)} on average, and the gaps between ops, take {duration(spent + between)} "
-        f"({percent(of_whole)}) of the step; the most frequent is {trace.ops[most]} ({int(codes.max()):,} times).{besides}"
+        f"({percent(of_whole)}) of the step; the most frequent is {trace.ops[commonest]} ({int(codes.max()):,} times).{besides}"
         f"{_elementwise(step, tiny)}",
         _fewer_ops(step),
         of_whole,
         {"ops": float(count), "mean_ns": mean, "ops_ns": spent, "between_ns": between, "left_out_ns": stray},
-        {"nodes": step.longest(tiny & (trace.op == most)), "tab": "ops", "op": trace.ops[most]},
+        {"nodes": step.longest(tiny & (trace.op == commonest)), "tab": "ops", "op": trace.ops[commonest]},
     )
 
 
 def _elementwise(step: Step, tiny: Bool) -> str:
-    """Whether most of them are such as XLA fuses."""
+    """Say how many of them XLA fuses, if these are most."""
     fusible = np.array([ELEMENTWISE.fullmatch(op) is not None for op in step.trace.ops] or [False])
     count = int(fusible[step.trace.op[tiny]].sum())
     return (
@@ -87,17 +87,17 @@ def _elementwise(step: Step, tiny: Bool) -> str:
 
 
 def _gaps(step: Step) -> Int64:
-    """The lengths of the stretches in which nothing runs."""
+    """Return the lengths of the gaps in which nothing runs."""
     busy = step.activity.busy
-    if step.calls_of_ops.any():  # they last while nothing runs in them, too
-        busy = step.cover(step.of_process & ~step.calls_of_ops & ~step.stages.members)
+    if step.calls_of_ops.any():  # calls also last while nothing runs in them
+        busy = step.cover(step.process_nodes & ~step.calls_of_ops & ~step.stages.members)
     gaps = Cover.span(0, step.ns) - busy
     return gaps.end - gaps.start
 
 
 def _stray(trace: Trace, ops: Bool, tiny: Bool) -> Bool:
-    """[n] the few long executions of op types that are tiny nearly always, and those of ops that do no work of their own: the
-    system ran something else meanwhile."""
+    """Return [n] the few long executions of op types that are nearly always tiny, and those of ops without work of their own: the
+    system interrupted them."""
     long = ops & (trace.end - trace.start >= STRAY_NS)
     types = len(trace.ops)
     rare = np.bincount(trace.op[long], minlength=types) <= STRAY_SHARE * np.bincount(trace.op[tiny], minlength=types)
@@ -106,7 +106,7 @@ def _stray(trace: Trace, ops: Bool, tiny: Bool) -> Bool:
 
 
 def _left_out(step: Step) -> Sentence | None:
-    """Profiles leave out ops that TensorFlow has found to be cheap, but not the turns of the executor, in which they run."""
+    """Name tiny ops that a profile leaves out as cheap, by the executor's turns, in which they run and which it keeps."""
     if step.host is None:
         return None
     turns = step.host.rows(_TURN)
