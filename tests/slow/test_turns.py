@@ -379,3 +379,11 @@ def test_what_tracing_a_slow_step_took_is_counted_against_other_slow_steps() -> 
         now += (took + 1) * MS
     state = slow.runs[run]
     assert state.traced_extra_sum_ns == (2_000 - 310) * MS
+
+
+def test_slow_steps_of_a_functions_signatures_stay_with_the_one_that_they_are_listed_with() -> None:
+    loop, first, second = Loop(), run_named("step (192)", "step"), run_named("step (194)", "step")
+    for run, steps in ((first, 300), (second, 900)):
+        for number in range(1, steps + 1):
+            loop.step(run, 5, gap_ms=400 if number % 100 == 50 else 1)
+    assert [turn.run.title for turn in loop.slow.slow_turns] == ["step (192)"] * 12

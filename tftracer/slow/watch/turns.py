@@ -40,6 +40,8 @@ NEAR_NS = 100_000_000
 #: A run becomes the main one if it comes in this share of the main one's turns, about once in each, takes this many times as long
 #: in total, and this number of turns has passed: hooks read the global step before each step of a session.
 EACH_TURN, ABOUT_ONCE, LONGER, MIN_TURNS = 0.8, 1.2, 1.5, 10
+#: A function's slow steps are listed with one of its signatures, until another one has so many times its steps.
+MANY_MORE = 10
 
 
 class Sums(NamedTuple):
@@ -81,7 +83,7 @@ class RunState:
 class LoopRun:
     """One run of a thread's loop, all of its signatures together."""
 
-    run: WatchedRun  # the signature with the most steps
+    run: WatchedRun  # the signature that its slow steps are listed with
     state: RunState
     steps: int = 0
     last_end_ns: int = 0
@@ -264,7 +266,7 @@ class SlowSteps:
             if len(loop.runs) >= MAX_RUNS:
                 loop.runs.clear()
             of_loop = loop.runs[run.fetches] = LoopRun(run, state)
-        elif run is not of_loop.run and run.steps > of_loop.run.steps:
+        elif run is not of_loop.run and run.steps > MANY_MORE * of_loop.run.steps:
             of_loop.run = run
         of_loop.steps += 1
         return of_loop
