@@ -7,8 +7,8 @@ above which a difference matters.
   trace. If nothing differs, each of n traces is equally likely to be the farthest, so it is one of the two in 2 of n cases, which
   is 5% with ``MIN_OTHERS`` others. With fewer, no trace is called odd: on a busy machine an op of 60 us takes 20 ms in one of
   fifty traces, and no margin separates that from a change.
-- Traces of two runs: a permutation test. The traces are divided into two groups of the same sizes in all other ways, or in many. A
-  row has *changed* if its means differ by more than those of any row in 97% of these divisions. This is valid for any number of
+- Traces of two runs: a permutation test. The traces are divided into two groups of the same sizes in all other ways, or in many.
+  A row has *changed* if its means differ by more than those of any row in 97% of these divisions. This is valid for any number of
   rows and any distribution, as long as traces of equal runs are exchangeable. In each division only rows count whose means differ
   by more than the floors, so that unimportant rows do not reduce the power. Each row is tested twice: with its times as they are,
   and with the times corrected for the machine's speed in each trace, which is the median of all long rows relative to their usual
