@@ -11,13 +11,6 @@ from tftracer.memory_growth import census
 from tftracer.memory_growth.finding import COUNTS, Finding, look_for
 
 
-@pytest.fixture(autouse=True)
-def any_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The process of the tests may hold many objects."""
-    monkeypatch.setattr(census, "MAX_BLOCKS", 10**9)
-    monkeypatch.setattr(census, "MAX_HELD_S", 1e9)
-
-
 class Kept:
     def __init__(self) -> None:
         self.values = [1]

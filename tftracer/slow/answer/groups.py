@@ -185,7 +185,8 @@ def _ranked(log: SlowLog, run_id: int, steps: int) -> Iterator[_Ranked]:
         has_all = len(own) == kind["times"]
         causes = [kind["cause"], *(cause for cause in (*OF_CODE, "gc") if cause != kind["cause"] and _costs(alike, cause))]
         if kind["cause"] not in APART:
-            regular = sum(any(may_be_of(stall, period) for period in periods) for stall in own) if has_all else None
+            on_time = [stall for stall in own if any(may_be_of(stall, period) for period in periods)]
+            regular = len(on_time) if has_all and on_time else None
             yield _Ranked(kind, causes, periods, _is_over(kind, periods, steps), regular)
             continue
         for period in periods:

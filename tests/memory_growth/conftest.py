@@ -1,0 +1,13 @@
+"""Objects are counted in these tests, however many the process of the tests holds."""
+
+from __future__ import annotations
+
+import pytest
+
+from tftracer.memory_growth import census
+
+
+@pytest.fixture(autouse=True)
+def any_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(census, "MAX_BLOCKS", 10**9)
+    monkeypatch.setattr(census, "MAX_HELD_S", 1e9)
