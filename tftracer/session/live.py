@@ -104,7 +104,7 @@ def _load_slow(store: SessionStore, log: SlowLog, run_id: int, new_id: int) -> N
     for state in log.of_run(run_id):
         message: Stall = {**state.message, "id": store.next_stall_id(), "run_id": new_id}
         store.add_stall(message, state.number, state.is_traced, copied_stall_record(replace(state, message=message)))
-    store.put_kinds(run_id=new_id, kinds=[{**kind, "run_id": new_id} for kind in log.kinds.of_run(run_id)])
+    store.put_kinds(run_id=new_id, kinds=[{**kind, "run_id": new_id} for kind in log.kinds_of(run_id).of_run(run_id)])
     for period in log.periods_of(run_id):
         store.put_period({**period, "run_id": new_id})
     if run_id in log.gaps:

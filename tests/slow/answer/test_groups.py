@@ -232,6 +232,20 @@ def test_what_comes_at_a_periods_steps_is_counted_among_the_slow_steps_of_its_gr
     assert loaded["text"] == "Every 50th step: Python code at load_batch() (train.py:88) (4 of 5 times)"
 
 
+def test_slow_steps_that_came_before_their_period_was_known_as_it_is_count_once() -> None:
+    """Those without a line came while the period's cause was other code: they are the hook's, as soon as the period is."""
+    run = RunHandle("train", (), (), "")
+    code = [a_stall(run, step, cause=Cause("python", "", None, 0.9)) for step in (43, 86, 129, 172)]
+    early = a_period(run, cause=code[0].cause, steps=43, occurrences=4, last_step=172, last_call=172, first_step=43)
+    log = log_of(*code, periods=[early])
+    for number, step in enumerate((215, 258), 5):
+        log.add(StallState(stall_message(number, a_save(run, step), 0.0), number, False, NOWHERE))
+    late = a_period(run, steps=43, occurrences=6, last_step=258, last_call=258, first_step=43)
+    log.put_period(period_message(late))
+    (group,) = groups(log, run.run_id, 260)
+    assert (group["cause"], group["times"], len(group["stalls"])) == ("hook", 6, 6)
+
+
 def test_waits_for_several_datasets_are_several_groups() -> None:
     run = RunHandle("train", (), (), "")
     frames = [LOAD, LOAD._replace(line=99), None]
@@ -269,6 +283,9 @@ def test_the_longest_of_a_period_is_no_shorter_than_its_median_where_its_steps_h
     log = log_of(*noise, periods=[period])
     for number in range(3):
         log.kinds.add(stall_message(9, noise[number], 0.0))
+    log.add(
+        StallState(stall_message(10, a_stall(run, 400, cause=UNKNOWN), 0.0), 7, False, NOWHERE)
+    )  # the seventh: three are gone
     first, *_ = groups(log, run.run_id, 500)
     assert first["longest_s"] == period.median_s
     assert first["lost_s"] <= first["times"] * first["longest_s"]

@@ -105,5 +105,5 @@ class SlowWriter:
         run_ids, self._unwritten_kinds = self._unwritten_kinds, set()
         for run_id in run_ids:
             with self._store.lock:
-                kinds = self._store.model.slow.kinds.of_run(run_id)
+                kinds = self._store.model.slow.kinds_of(run_id).of_run(run_id)
             self._store.put_kinds(run_id, kinds)

@@ -38,7 +38,7 @@ def slow_steps(log: SlowLog, run_id: int, steps: int, traces: Traces) -> contrac
     return {
         "count": log.count(run_id),
         "longest_s": log.longest_s(run_id),
-        "lost_s": sum(kind["lost_s"] for kind in log.kinds.of_run(run_id)),
+        "lost_s": sum(kind["lost_s"] for kind in log.kinds_of(run_id).of_run(run_id)),
         "last_at": log.last_at(run_id),
         "text": text,
         "trace_id": trace_id,

@@ -118,7 +118,7 @@ def groups(log: SlowLog, run_id: int, steps: int, traces: Traces = NO_TRACES) ->
 
 
 def _grouped(log: SlowLog, run_id: int, all_ranked: Sequence[_Ranked], traces: Traces) -> list[SlowGroup]:
-    remaining, collecting = _by_group(log, run_id), log.kinds.collecting(run_id)
+    remaining, collecting = _by_group(log, run_id), log.kinds_of(run_id).collecting(run_id)
     listed = []
     # Groups with a period take their slow steps first; the group without one gets the rest.
     for ranked in sorted(all_ranked, key=lambda each: (not each.periods, each.rank)):
@@ -134,7 +134,7 @@ def _grouped(log: SlowLog, run_id: int, all_ranked: Sequence[_Ranked], traces: T
 def _by_group(log: SlowLog, run_id: int) -> dict[KindKey, list[Stall]]:
     """Return the slow steps of each group, as far as they have not made way for others."""
     by_group: dict[KindKey, list[Stall]] = {}
-    collecting, periods = log.kinds.collecting(run_id), log.periods_of(run_id)
+    collecting, periods = log.kinds_of(run_id).collecting(run_id), log.periods_of(run_id)
     for stall in (state.message for state in log.of_run(run_id)):
         by_group.setdefault(group_key(of_known_period(stall, periods) or stall, collecting), []).append(stall)
     return by_group
@@ -171,11 +171,12 @@ def is_one_of(stall: Stall, period: Period) -> bool:
 
 def _ranked(log: SlowLog, run_id: int, steps: int) -> Iterator[_Ranked]:
     of_key: dict[KindKey, list[Period]] = {}
-    collecting, all_periods = log.kinds.collecting(run_id), log.periods_of(run_id)
+    of_run, all_periods = log.kinds_of(run_id), log.periods_of(run_id)
+    collecting = of_run.collecting(run_id)
     for period in all_periods:
         of_key.setdefault(group_key(period, collecting), []).append(period)
     kinds: dict[KindKey, list[SlowKind]] = {}
-    for kind in sorted(log.kinds.of_run(run_id), key=lambda each: -each["lost_s"]):
+    for kind in sorted(of_run.of_run(run_id), key=lambda each: -each["lost_s"]):
         kinds.setdefault(group_key(kind, collecting), []).append(kind)
     by_group = _by_group(log, run_id) if all_periods else {}
     for key, alike in kinds.items():

@@ -132,16 +132,30 @@ class SlowLog:
         category.newest.append(message["id"])
         self.stalls[message["id"]] = state
         self._last_id = max(self._last_id, message["id"])
-        dropped = [self._over(category), next(iter(self.stalls)) if len(self.stalls) > MAX_STALLS else None]
-        return [self.stalls.pop(number) for number in dropped if number in self.stalls]
+        states = self.of_run(message["run_id"])
+        ids = [self._over(category), next(iter(self.stalls)) if len(self.stalls) > MAX_STALLS else None]
+        dropped = [self.stalls.pop(number) for number in ids if number in self.stalls]
+        if dropped and len(states) == of_run.count:
+            self.kinds.replace(message["run_id"], self._sums(message["run_id"], states).of_run(message["run_id"]))
+        return dropped
+
+    def kinds_of(self, run_id: int) -> SlowKinds:
+        """Return the sums of a run's slow steps: with the periods as they are known now, until one has been dropped."""
+        states = self.of_run(run_id)
+        return self._sums(run_id, states) if len(states) == self.count(run_id) else self.kinds
+
+    def _sums(self, run_id: int, states: Iterable[StallState]) -> SlowKinds:
+        sums, periods = SlowKinds(), self.periods_of(run_id)
+        for state in states:
+            sums.add(state.message, of_known_period(state.message, periods))
+        return sums
 
     def add_run(self, other: SlowLog, run_id: int, new_id: int) -> None:
         """Add a run of another session's log. The run has a new number here, and its slow steps get new ones."""
         for state in other.of_run(run_id):
             message: contract.Stall = {**state.message, "id": self.next_id(), "run_id": new_id}
             self.add(replace(state, message=message))
-        for kind in other.kinds.of_run(run_id):
-            self.kinds.put({**kind, "run_id": new_id})
+        self.kinds.replace(new_id, [{**kind, "run_id": new_id} for kind in other.kinds_of(run_id).of_run(run_id)])
         for period in other.periods_of(run_id):
             self.put_period({**period, "run_id": new_id})
         if run_id in other.gaps:
