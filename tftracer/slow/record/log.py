@@ -82,6 +82,7 @@ class SlowLog:
         self.gaps: dict[int, contract.GapProfile] = {}  # by run
         self.marks: dict[contract.MarkKind, deque[SlowMark]] = {}
         self._of_run: dict[int, _OfRun] = {}
+        self._sums_of: dict[int, SlowKinds] = {}  # what kinds_of answered since the run's last slow step and period
         self._last_id = 0
 
     def stall(self, stall_id: int) -> StallState:
@@ -127,6 +128,7 @@ class SlowLog:
         of_run.count = max(of_run.count + 1, state.number)
         of_run.longest_s = max(of_run.longest_s, message["duration_s"])
         of_run.last_id = message["id"]
+        self._sums_of.pop(message["run_id"], None)
         self.kinds.add(message, of_known_period(message, self.periods_of(message["run_id"])))
         category = of_run.no_cpu if message["cause"] == "machine" else of_run.with_cpu
         category.newest.append(message["id"])
@@ -141,8 +143,10 @@ class SlowLog:
 
     def kinds_of(self, run_id: int) -> SlowKinds:
         """Return the sums of a run's slow steps: with the periods as they are known now, until one has been dropped."""
-        states = self.of_run(run_id)
-        return self._sums(run_id, states) if len(states) == self.count(run_id) else self.kinds
+        if run_id not in self._sums_of:
+            states = self.of_run(run_id)
+            self._sums_of[run_id] = self._sums(run_id, states) if states and len(states) == self.count(run_id) else self.kinds
+        return self._sums_of[run_id]
 
     def _sums(self, run_id: int, states: Iterable[StallState]) -> SlowKinds:
         sums, periods = SlowKinds(), self.periods_of(run_id)
@@ -179,6 +183,7 @@ class SlowLog:
         """Add or replace a period; beyond MAX_PERIODS the least frequent one is dropped. A period without slow steps has become
         part of another one, and is removed."""
         self.periods[key_of(period)] = period
+        self._sums_of.pop(period["run_id"], None)
         if not period["times"]:
             del self.periods[key_of(period)]
         if len(self.periods) > MAX_PERIODS:
