@@ -38,7 +38,7 @@ class Case(NamedTuple):
 
 
 def sleeping(tf: Any, seconds: float) -> Callable[[Any], Any]:
-    """A function of elements that waits outside of Python, as a network does."""
+    """A function of elements that waits, as for a network: the planted bottleneck."""
 
     def load(x: Any) -> Any:
         def wait(value: Any) -> Any:
@@ -89,7 +89,7 @@ def generator(tf: Any, calls: int) -> Any:
     def rows() -> Any:
         number = 0
         while True:
-            time.sleep(0.01)
+            time.sleep(0.01)  # the planted bottleneck
             number += 1
             yield number
 
@@ -237,7 +237,7 @@ def train(name: str, seconds: float, calls: int) -> None:
     begin, elements, counted_from = time.monotonic(), 0, 0.0
     for _ in case.dataset(tf, calls):
         train_step()
-        time.sleep(case.step_s)
+        time.sleep(case.step_s)  # stands for the rest of a longer step
         now = time.monotonic()
         if now > begin + seconds:
             break

@@ -44,7 +44,7 @@ class _Ranked(NamedTuple):
     causes: list[StallCause]  # the costliest first
     periods: list[Period]  # of the kind; a period of unknown cause has a separate group
     ended: bool
-    regular: int | None  # how many of its slow steps come at the steps of a period; None: some have made way for others
+    stalls: list[Stall]  # its slow steps, but for those that have made way for others
 
     @property
     def rank(self) -> tuple[bool, bool, bool, float]:
@@ -60,11 +60,18 @@ class _Ranked(NamedTuple):
             if not any(_are_at_same_steps(period, each) for each in alike):
                 alike.append(period)
         rhythms = {length: texts.Rhythm(len(alike), max(map(_share, alike))) for length, alike in of_length.items()}
-        return texts.group_text(self.causes, self.kind["place"], rhythms, self.kind["times"], self.regular)
+        return texts.group_text(self.causes, self.kind["place"], rhythms, self.kind["times"], self._regular)
 
-    def group(self, stalls: Sequence[Stall], traces: Traces) -> SlowGroup:
+    @property
+    def _regular(self) -> int | None:
+        """Return how many of its slow steps come at the steps of a period; None: some have made way for others."""
+        if len(self.stalls) != self.kind["times"]:
+            return None
+        return sum(any(may_be_of(stall, period) for period in self.periods) for stall in self.stalls) or None
+
+    def group(self, traces: Traces) -> SlowGroup:
         kind, is_part = self.kind, bool(self.periods) and self.kind["cause"] in APART  # of all of unknown cause
-        costliest = sorted(stalls, key=lambda stall: (-lost_s(stall), stall["id"]))
+        costliest = sorted(self.stalls, key=lambda stall: (-lost_s(stall), stall["id"]))
         goes_on = {period["every"] for period in self.periods if period["next_step"] is not None}  # perhaps a step off now
         return {
             "run_id": kind["run_id"],
@@ -74,7 +81,7 @@ class _Ranked(NamedTuple):
             "times": kind["times"],
             "lost_s": kind["lost_s"],
             "longest_s": max(
-                self.periods[0]["duration_s"], kind["lost_s"] / kind["times"], *(each["duration_s"] for each in stalls)
+                self.periods[0]["duration_s"], kind["lost_s"] / kind["times"], *(each["duration_s"] for each in costliest)
             )
             if is_part
             else kind["longest_s"],
@@ -86,7 +93,7 @@ class _Ranked(NamedTuple):
             ],
             "ended": self.ended,
             "stalls": [stall["id"] for stall in costliest],
-            "trace_id": self._newest_trace(stalls, traces),
+            "trace_id": self.newest_trace(traces),
             "text": self.text,
         }
 
@@ -95,10 +102,10 @@ class _Ranked(NamedTuple):
         """Whether a trace of one of them would explain more."""
         return not self.kind["place"] and self.kind["cause"] not in NO_TRACE_NEEDED
 
-    def _newest_trace(self, stalls: Sequence[Stall], traces: Traces) -> int | None:
+    def newest_trace(self, traces: Traces) -> int | None:
         if not self.needs_trace:
             return None
-        return max((trace for stall in stalls if (trace := trace_of(stall, traces)) is not None), default=None)
+        return max((trace for stall in self.stalls if (trace := trace_of(stall, traces)) is not None), default=None)
 
 
 def _in_words(period: Period) -> GroupPeriod:
@@ -114,27 +121,12 @@ def groups(log: SlowLog, run_id: int, steps: int, traces: Traces = NO_TRACES) ->
 
     ``steps``: the number of the run's steps.
     """
-    return _grouped(log, run_id, list(_ranked(log, run_id, steps)), traces)
+    return [ranked.group(traces) for ranked in sorted(_ranked(log, run_id, steps), key=lambda each: each.rank)]
 
 
-def _grouped(log: SlowLog, run_id: int, all_ranked: Sequence[_Ranked], traces: Traces) -> list[SlowGroup]:
-    remaining, collecting = _by_group(log, run_id), log.kinds_of(run_id).collecting(run_id)
-    listed = []
-    # Groups with a period take their slow steps first; the group without one gets the rest.
-    for ranked in sorted(all_ranked, key=lambda each: (not each.periods, each.rank)):
-        key = group_key(ranked.kind, collecting)
-        own = remaining.get(key, [])
-        if ranked.periods and ranked.kind["cause"] in APART:
-            own = [stall for stall in own if may_be_of(stall, ranked.periods[0])]
-        remaining[key] = [stall for stall in remaining.get(key, []) if stall not in own]
-        listed.append((ranked.rank, ranked.group(own, traces)))
-    return [group for _, group in sorted(listed, key=lambda each: each[0])]
-
-
-def _by_group(log: SlowLog, run_id: int) -> dict[KindKey, list[Stall]]:
+def _by_group(log: SlowLog, run_id: int, periods: Sequence[Period], collecting: str) -> dict[KindKey, list[Stall]]:
     """Return the slow steps of each group, as far as they have not made way for others."""
     by_group: dict[KindKey, list[Stall]] = {}
-    collecting, periods = log.kinds_of(run_id).collecting(run_id), log.periods_of(run_id)
     for stall in (state.message for state in log.of_run(run_id)):
         by_group.setdefault(group_key(of_known_period(stall, periods) or stall, collecting), []).append(stall)
     return by_group
@@ -152,11 +144,8 @@ def _lost(of_run: Sequence[SlowGroup]) -> float:
 
 def headline(log: SlowLog, run_id: int, steps: int, traces: Traces) -> tuple[str, int | None]:
     """Return the text of the first group, or "", and the newest trace that explains more."""
-    all_ranked = list(_ranked(log, run_id, steps))
-    first = min(all_ranked, key=lambda each: each.rank, default=None)
-    if first is None:
-        return "", None
-    return first.text, _grouped(log, run_id, all_ranked, traces)[0]["trace_id"] if traces and first.needs_trace else None
+    first = min(_ranked(log, run_id, steps), key=lambda each: each.rank, default=None)
+    return ("", None) if first is None else (first.text, first.newest_trace(traces))
 
 
 def trace_of(stall: Stall, traces: Traces) -> int | None:
@@ -178,7 +167,7 @@ def _ranked(log: SlowLog, run_id: int, steps: int) -> Iterator[_Ranked]:
     kinds: dict[KindKey, list[SlowKind]] = {}
     for kind in sorted(of_run.of_run(run_id), key=lambda each: -each["lost_s"]):
         kinds.setdefault(group_key(kind, collecting), []).append(kind)
-    by_group = _by_group(log, run_id) if all_periods else {}
+    by_group = _by_group(log, run_id, all_periods, collecting)
     for key, alike in kinds.items():
         periods, kind = of_key.get(key, []), reduce(_together, alike)
         kind = {**kind, "place": _common_place(alike)}
@@ -186,27 +175,25 @@ def _ranked(log: SlowLog, run_id: int, steps: int) -> Iterator[_Ranked]:
         has_all = len(own) == kind["times"]
         causes = [kind["cause"], *(cause for cause in (*OF_CODE, "gc") if cause != kind["cause"] and _costs(alike, cause))]
         if kind["cause"] not in APART:
-            on_time = [stall for stall in own if any(may_be_of(stall, period) for period in periods)]
-            regular = len(on_time) if has_all and on_time else None
-            yield _Ranked(kind, causes, periods, _is_over(kind, periods, steps), regular)
+            yield _Ranked(kind, causes, periods, _is_over(kind, periods, steps), own)
             continue
         for period in periods:
             if period["next_step"] is None or any(_follows(period, each) for each in all_periods):
                 continue  # periods of unknown cause may be chance; those end
             at_its_steps = [stall for stall in own if may_be_of(stall, period)]
-            own = [stall for stall in own if stall not in at_its_steps]
             part = _of_period(kind, period, len(at_its_steps) if has_all else period["times"])
             if not part["times"] or part["times"] < MIN_UNKNOWN_SHARE * period["times"]:
                 continue  # most of its slow steps belong to known kinds or to earlier periods
+            own = [stall for stall in own if stall not in at_its_steps]
             kind = {
                 **kind,
                 "times": max(0, kind["times"] - part["times"]),
                 "duration_s": max(0.0, kind["duration_s"] - part["duration_s"]),
                 "lost_s": max(0.0, kind["lost_s"] - part["lost_s"]),
             }
-            yield _Ranked(part, causes, [period], _is_over(part, [period], steps), part["times"])
+            yield _Ranked(part, causes, [period], _is_over(part, [period], steps), at_its_steps)
         if kind["times"]:
-            yield _Ranked(kind, causes, [], _is_over(kind, [], steps), None)
+            yield _Ranked(kind, causes, [], _is_over(kind, [], steps), own)
 
 
 def _are_at_same_steps(one: Period, other: Period) -> bool:

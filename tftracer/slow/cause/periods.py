@@ -184,8 +184,8 @@ class Periods:
             deque(trial.steps[::-1], HITS_SEARCHED),
             deque(maxlen=64),
         )
-        for earlier in [each for each in self._combs if is_same(each, comb)]:
-            self._combs.remove(earlier)
+        before = [each for each in self._combs if is_same(each, comb)]
+        for earlier in before:
             comb.take(earlier)
             comb.teeth += earlier.teeth
         hits = set(trial.steps)
@@ -198,7 +198,7 @@ class Periods:
             each.stands and is_within(comb, each) and comb.kind() in (None, each.kind()) for each in self._combs
         ):
             return  # they come just before or after the slow steps of a period, which make them slow
-        self._combs.append(comb)
+        self._combs = [*(each for each in self._combs if each not in before), comb]
         self._unite(comb)
         self._forget()
 

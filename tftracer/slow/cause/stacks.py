@@ -238,9 +238,11 @@ def _is_in_tracer(frames: tuple[Frame, ...]) -> bool:
 def is_in_step(stack: FoldedStack) -> bool:
     """Whether TensorFlow runs a step at the end of the stack."""
     innermost = stack.frames[-1] if stack.frames else None
-    return innermost is not None and any(
-        innermost.file.endswith(file) and innermost.function == function for file, function in STEPS
-    )
+    return innermost is not None and _is_one_of(innermost, STEPS)
+
+
+def _is_one_of(frame: Frame, places: Iterable[tuple[str, str]]) -> bool:
+    return any(frame.file.endswith(file) and frame.function == function for file, function in places)
 
 
 def is_in_phase(stack: FoldedStack) -> bool:
@@ -278,8 +280,7 @@ def own_python(stacks: Iterable[FoldedStack]) -> tuple[FoldedStack, ...]:
 
 def _is_own(frames: tuple[Frame, ...]) -> bool:
     innermost = frames[-1]
-    is_conversion = any(innermost.file.endswith(file) and innermost.function == function for file, function in CONVERSIONS)
-    return is_conversion or not _is_of_tensorflow(innermost) or any(frame.owner for frame in frames)
+    return _is_one_of(innermost, CONVERSIONS) or not _is_of_tensorflow(innermost) or any(frame.owner for frame in frames)
 
 
 def _is_of_tensorflow(frame: Frame) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import NamedTuple
 
 from tftracer.slow.cause.observed import Observed, Span
@@ -41,7 +40,7 @@ def step_cause(parts: tuple[Part, ...], observed: Observed, excess_s: float) -> 
             return Cause("py_function", "", held, min(1.0, held_s(span) / excess_s))
         if span.lock_wait_s is None:  # it may have returned from TensorFlow and waited for Python's lock
             return UNKNOWN
-    share, work = min(1.0, own / excess_s), _work(observed, own)
+    share, work = min(1.0, own / excess_s), _work(span, observed, own)
     if work is None or not work.computed_more:
         if no_cpu >= HALF * excess_s:
             return Cause("machine", "", None, no_cpu / excess_s)
@@ -65,7 +64,7 @@ def step_cause(parts: tuple[Part, ...], observed: Observed, excess_s: float) -> 
 def had_no_cpu(observed: Observed, own: float) -> bool:
     """Whether the steps of another run that comes in each turn took longer, by ``own``, since their threads had no CPU."""
     span = observed.between
-    work = _work(replace(observed, inside=span), own)
+    work = _work(span, observed, own)
     queued = max(span.queue_s or 0.0, (work.queued_s or 0.0) if work is not None else 0.0)
     return queued >= HALF * own and not (work is not None and work.computed_more)
 
@@ -84,13 +83,12 @@ class _Work(NamedTuple):
     queued_s: float | None  # ready to run without a CPU, beyond the usual; None: not known
 
 
-def _work(observed: Observed, own: float) -> _Work | None:
-    """Return what the process did during the step; None where Linux's counters are missing. ``own``: the step's excess.
+def _work(span: Span, observed: Observed, own: float) -> _Work | None:
+    """Return what the process did during a span; None where Linux's counters are missing. ``own``: the excess in it.
 
     On a busy machine all work waits for a CPU most of the time. There a step computed more if its extra CPU time, with the usual
     wait for each second of it, explains half of ``own``.
     """
-    span = observed.inside
     if span.process_s is None or span.process_min_s is None or observed.usual_process is None:
         return None
     usual = observed.usual_process * max(0.0, span.length_s - own)
