@@ -244,3 +244,26 @@ def test_the_summary_has_a_line_a_pipeline() -> None:
     text = render(input_pipelines(sheet_of("no_prefetch"), 0.0))
     assert text.startswith("Input Range → batch → map(f)") and "batches/s then." in text
     assert render({"pipelines": [], "text": ""}) == ""
+
+
+def with_counted_inputs(name: str, elements: int | None) -> InputPipeline:
+    """The answer for a pipeline on a machine with an idle core. ``elements``: in the input of each interleave and shuffle."""
+    known = sheet_of(name)
+    (only,) = known.pipelines
+    counted = [replace(step, input_elements=elements) if step.kind in ("interleave", "shuffle") else step for step in only.steps]
+    looks = tuple(replace(look, idle_s=look.at - only.looks[0].at) for look in only.looks)
+    (answer,) = input_pipelines(replace(known, pipelines=(replace(only, steps=tuple(counted), looks=looks),)), 0.0)["pipelines"]
+    return answer
+
+
+def test_no_more_files_are_advised_at_once_than_there_are() -> None:
+    usual, few = (with_counted_inputs("slow_files_in_turn", elements) for elements in (None, 3))
+    assert "cycle_length=3," not in usual["advice"] and "cycle_length=3," in few["advice"], (usual["advice"], few["advice"])
+    assert usual["predicted_rate"] and few["predicted_rate"] and few["predicted_rate"] < usual["predicted_rate"]
+
+
+def test_a_stage_and_the_training_take_turns_where_a_shuffle_fills_its_buffer_in_each_epoch() -> None:
+    usual, refilled, endless = (with_counted_inputs("refilled_shuffle", elements) for elements in (None, 1, 10**9))
+    assert usual["predicted_rate"] and refilled["rate"] and refilled["predicted_rate"]
+    assert refilled["rate"] < refilled["predicted_rate"] < usual["predicted_rate"]
+    assert endless["predicted_rate"] == pytest.approx(usual["predicted_rate"], rel=1e-3)

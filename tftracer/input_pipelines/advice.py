@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from tftracer.input_pipelines.limit import MANY, SATURATED, Flow, Stage, Thread, reader_of
@@ -22,9 +23,10 @@ class Advice(NamedTuple):
     rate: float | None = None  # predicted upper bound, elements a second
 
 
-def advice(flow: Flow, stage: Stage, step: Step | None) -> Advice:
-    """Advise on the limiting stage. ``step``: the script's line for that stage."""
+def advice(flow: Flow, stage: Stage, steps: Mapping[int, Step]) -> Advice:
+    """Advise on the limiting stage. ``steps``: node id of a stage -> the script's line for it."""
     name, kind, target = stage.node.name, kind_of(stage.node.name), _target(flow, stage)
+    step = steps.get(stage.node.id)
     if stage in flow.own.stages:
         rate = _min(1 / flow.own.busy * flow.rate if flow.own.busy else None, target)
         return _gains(flow, "Add .prefetch(tf.data.AUTOTUNE) at the end: the pipeline then works during the steps.", rate)
@@ -42,9 +44,12 @@ def advice(flow: Flow, stage: Stage, step: Step | None) -> Advice:
     if kind == "interleave" or kind == "flat_map":
         call = "interleave(..., cycle_length={1}, num_parallel_calls={0})"
         reads_python = any(each.node.name == "Generator" for each in stage.inner_stages)
-        return _parallel(flow, stage, target, call, is_python=reads_python or bool(step and step.python))
+        datasets = step.input_elements if step else None
+        change = _parallel(flow, stage, target, call, is_python=reads_python or bool(step and step.python), max_calls=datasets)
+        return _with_refills(flow, stage, steps, target, change)
     if kind == "map":
-        return _parallel(flow, stage, target, "map(..., num_parallel_calls={})", is_python=bool(step and step.python))
+        change = _parallel(flow, stage, target, "map(..., num_parallel_calls={})", is_python=bool(step and step.python))
+        return _with_refills(flow, stage, steps, target, change)
     if kind == "filter":
         return Advice("Filter before other work, or once when the data is written.")
     if kind == "shuffle":
@@ -60,8 +65,19 @@ def _uncounted(kind: str) -> Advice:
     return Advice("Each element makes a new dataset: batch() first and use map(), or make fewer, longer inner datasets.")
 
 
-def _parallel(flow: Flow, stage: Stage, target: float | None, call: str, is_python: bool) -> Advice:
-    """Advise more calls at once, as many as would help."""
+def _with_refills(flow: Flow, stage: Stage, steps: Mapping[int, Step], target: float | None, change: Advice) -> Advice:
+    """Lower the predicted rate where a shuffle fills its buffer in each epoch: the training and the stage then take turns."""
+    shuffled = [steps[each.node.id] for each in flow.stages if each.node.id in steps and stage in each.tree()]
+    shares = [min(1.0, each.size / each.input_elements) for each in shuffled if each.size and each.input_elements]
+    if not shares or change.rate is None or target is None:
+        return change
+    share = max(shares)  # of an epoch's elements that come while nothing is given out
+    seconds = share * (1 / change.rate + 1 / target) + (1 - share) * max(1 / change.rate, 1 / target)
+    return _gains(flow, change.text, 1 / seconds)
+
+
+def _parallel(flow: Flow, stage: Stage, target: float | None, call: str, is_python: bool, max_calls: int | None = None) -> Advice:
+    """Advise more calls at once, as many as would help, but not more than ``max_calls``."""
     busy, now = stage.busy or 0.0, stage.parallelism or 1.0
     if stage.parallelism is not None:
         busy = next((each.pool.busy for each in flow.workers.values() if each.pool and each.pool.stages[0] is stage), busy)
@@ -80,7 +96,7 @@ def _parallel(flow: Flow, stage: Stage, target: float | None, call: str, is_pyth
     by_cores = free / flow.cpu * flow.rate if flow.cpu else None  # if an element needs as much CPU time as now
     target = _min(target, by_cores)
     if not computes and rate_of_one and target:
-        calls = min(MAX_CALLS, math.ceil(target / rate_of_one))
+        calls = min(MAX_CALLS, max_calls or MAX_CALLS, math.ceil(target / rate_of_one))
         if calls > now or now > flow.cores > busy * SATURATED:
             threads = "" if calls <= flow.cores else f" and options.threading.private_threadpool_size = {calls}"
             why = ": TensorFlow and AUTOTUNE stop at a thread a core" if threads else ""

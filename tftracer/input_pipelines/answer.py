@@ -61,7 +61,7 @@ def _pipeline(pipeline: Pipeline) -> InputPipeline:
     last = pipeline.looks[-1] if pipeline.looks else None
     steps = steps_by_node(flow, pipeline.steps) if flow else {}
     limiting = flow.limiting if flow and not is_distributed(pipeline.steps) else None
-    change = advice(flow, limiting, steps.get(limiting.node.id)) if flow and limiting else Advice("")
+    change = advice(flow, limiting, steps) if flow and limiting else Advice("")
     return {
         "title": pipeline.title,
         "at": last.at if last else None,

@@ -78,7 +78,13 @@ class Stage:
     @property
     def inner_stages(self) -> list[Stage]:
         """The stages of the datasets that this stage makes."""
-        return [each for child in self.children if child.inner for each in _all(child)]
+        return [each for child in self.children if child.inner for each in child.tree()]
+
+    def tree(self) -> Iterator[Stage]:
+        """Yield the stage and those below it."""
+        yield self
+        for child in self.children:
+            yield from child.tree()
 
     @property
     def inner_busy(self) -> float:
@@ -160,7 +166,7 @@ def flow_of(pipeline: Pipeline) -> Flow | None:
     cpu = max(0.0, last.cpu_s - first.cpu_s) / seconds
     idle = None if first.idle_s is None or last.idle_s is None else max(0.0, last.idle_s - first.idle_s) / seconds
     unit: Literal["batches", "elements"] = "batches" if gives_batches(pipeline.steps) or _gives_batches(root) else "elements"
-    flow = Flow(list(_all(root)), own, workers, rate, gap, wait, cpu, idle, last.model.cores, unit)
+    flow = Flow(list(root.tree()), own, workers, rate, gap, wait, cpu, idle, last.model.cores, unit)
     if wait is not None and wait >= WAITS:
         flow.limiting, flow.counted = _limit(workers, own, None, wait, last.model.cores)
     return flow
@@ -270,15 +276,9 @@ def _estimate_inner(stage: Stage, first: Look) -> None:
     elements = sum(child.node.elements for child in inner)
     if elements < MIN_INNER or all(child.node.id in first.model.nodes for child in inner):
         return
-    for each in (each for child in inner for each in _all(child)):
+    for each in (each for child in inner for each in child.tree()):
         share = (stage.rate or 0.0) / elements
         each.rate, each.busy = each.node.elements * share, each.node.processing_ns * 1e-9 * share
-
-
-def _all(stage: Stage) -> Iterator[Stage]:
-    yield stage
-    for child in stage.children:
-        yield from _all(child)
 
 
 def _gives_batches(stage: Stage) -> bool:

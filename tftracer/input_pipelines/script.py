@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 #: Kinds of stages, by the begin of their names in TensorFlow's model and in Python.
@@ -19,6 +19,9 @@ KINDS = {
 }
 #: The function by which Keras takes a batch from arrays, and its files in Keras 3 and 2.
 KERAS_BATCHES = ("grab_batch", "array_data_adapter.py:", "data_adapter.py:")
+#: Kinds whose advice depends on the number of elements of their input: there cannot be more inner datasets at once, and a
+#: shuffle whose buffer holds all of them gives nothing while it fills.
+COUNTED_INPUTS = ("interleave", "shuffle")
 MAX_STEPS = 200
 MAX_OPS = 5000
 
@@ -32,6 +35,7 @@ class Step:
     place: str = ""  # "train.py:12"
     python: bool = False  # the function calls Python: py_function, numpy_function
     size: int | None = None  # of a shuffle's buffer
+    input_elements: int | None = None  # in one pass over its input; None: not known, or endless
 
     @property
     def kind(self) -> str:
@@ -83,6 +87,18 @@ def _walk(dataset: Any) -> Iterator[Any]:
 
 
 def _step(dataset: Any) -> Step:
+    step = _without_input(dataset)
+    return replace(step, input_elements=_input_elements(dataset)) if step.kind in COUNTED_INPUTS else step
+
+
+def _input_elements(dataset: Any) -> int | None:
+    inputs = dataset._inputs()
+    known = inputs[0].cardinality() if len(inputs) == 1 and hasattr(inputs[0], "cardinality") else None
+    number = _number(known)
+    return number if number is not None and number >= 0 else None
+
+
+def _without_input(dataset: Any) -> Step:
     name = type(dataset).__name__.strip("_").replace("DatasetV2", "").replace("DatasetV1Adapter", "").replace("Dataset", "")
     wrapper = getattr(dataset, "_map_func", None) or getattr(dataset, "_predicate", None)
     function = getattr(wrapper, "_func", None)

@@ -88,7 +88,14 @@ def _short(given: Any) -> str:
     return text(given, 300)
 
 
-_STEP: Fields = {"name": _short, "function": _short, "place": _short, "python": flag, "size": count_or_none}
+_STEP: Fields = {
+    "name": _short,
+    "function": _short,
+    "place": _short,
+    "python": flag,
+    "size": count_or_none,
+    "input_elements": count_or_none,
+}
 
 
 def _looks(given: Any) -> tuple[Look, ...]:
