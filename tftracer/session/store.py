@@ -209,8 +209,7 @@ class SessionStore(SessionAnswers):
     def put_kinds(self, run_id: int, kinds: Sequence[SlowKind]) -> None:
         """The sums over all slow steps of a run."""
         with self.lock:
-            for kind in kinds:
-                self.model.slow.kinds.put(kind)
+            self.model.slow.kinds.replace(run_id, kinds)
         self.write_latest(("kinds", run_id), slow_records.kinds_record(run_id, kinds))
 
     def put_gaps(self, profile: GapProfile) -> None:

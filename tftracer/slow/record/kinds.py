@@ -144,11 +144,7 @@ class SlowKinds:
         for key in [key for key in self._kinds if key[0] == run_id]:
             del self._kinds[key]
         for kind in kinds:
-            self.put(kind)
-
-    def put(self, kind: SlowKind) -> None:
-        """Replace the sums of a kind."""
-        self._put(kind_key(kind["run_id"], kind["cause"], kind["place"]), kind)
+            self._put(kind_key(run_id, kind["cause"], kind["place"]), kind)
 
     def _put(self, key: KindKey, kind: SlowKind) -> None:
         self._kinds[key] = kind
