@@ -340,6 +340,15 @@ def test_code_that_worked_more_beside_threads_that_always_run_python_is_the_caus
     assert explained(0.6, between=worked, usual_lock_wait=0.0).cause.kind == "lock"
 
 
+def test_a_little_more_work_does_not_explain_a_long_wait() -> None:
+    """Of a turn of 4.48 s, 4.33 s were a wait for Python's lock, and 0.02 s Python code: it was called Python code."""
+    others = (LockHolder("serializer", "other", (MAIN,)),)
+    waited = span(4.48, stack(MAIN, LOAD, seconds=4.48), cpu=0.02, queue=0.13, lock_wait_s=4.33, holders=others)
+    assert explained(4.48, between=waited, usual_lock_wait=0.5).cause.kind == "lock"
+    had_no_cpu = span(4.0, stack(MAIN, LOAD, seconds=4.0), cpu=0.05, queue=3.95)
+    assert explained(4.0, between=had_no_cpu).cause.kind == "machine"
+
+
 def test_the_tracer_that_has_no_cpu_while_it_holds_pythons_lock_is_the_machines() -> None:
     ours = LockHolder("tftracer-watch", "tracer", ())
     stacks = stack(MAIN, LOAD, seconds=2.0)

@@ -161,10 +161,13 @@ def _worked_more(parts: tuple[Part, ...]) -> bool:
     """Whether the thread had far more to do than usual.
 
     On a busy machine each piece of work waits for a CPU most of the time. Where other threads always run Python, it also waits
-    for Python's lock. Then more work is what differs from other turns, and the longer waits are its consequence.
+    for Python's lock. Then more work is what differs from other turns, and the longer waits are its consequence. Little work
+    makes no long waits.
     """
+    waited_s = sum(excess(part) for part in parts if part.kind in ("no_cpu", "lock"))
+    min_excess_s = max(MIN_CPU_S / 2, LITTLE * waited_s)
     return any(
-        part.kind == "python" and part.seconds >= COMPUTED_MORE * (part.usual_s or 0.0) and excess(part) >= MIN_CPU_S / 2
+        part.kind == "python" and part.seconds >= COMPUTED_MORE * (part.usual_s or 0.0) and excess(part) >= min_excess_s
         for part in parts
     )
 
