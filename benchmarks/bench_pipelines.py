@@ -191,6 +191,36 @@ def distribution(tf: Any, calls: int) -> Any:
     return tf.distribute.MirroredStrategy(["CPU:0"]).experimental_distribute_dataset(rows)
 
 
+def two_maps(tf: Any, calls: int) -> Any:
+    """The first one limits, by far; the other one after that."""
+    rows = endless(tf).map(sleeping(tf, 0.02), num_parallel_calls=calls or 1).map(sleeping(tf, 0.004), num_parallel_calls=1)
+    return with_threads(tf, rows.batch(2).prefetch(2), calls)
+
+
+def generator_without_prefetch(tf: Any, calls: int) -> Any:
+    def rows() -> Any:
+        for number in range(10**9):
+            time.sleep(0.01)  # the planted bottleneck
+            yield number
+
+    dataset = tf.data.Dataset.from_generator(rows, output_signature=tf.TensorSpec([], tf.int64)).batch(2)
+    options = tf.data.Options()
+    options.experimental_optimization.inject_prefetch = False
+    return (dataset.prefetch(2) if calls else dataset).with_options(options)
+
+
+def slow_training(tf: Any, calls: int) -> Any:
+    """With more calls the training is the slower side."""
+    rows = endless(tf).map(sleeping(tf, 0.02), num_parallel_calls=calls or 1).batch(4).prefetch(2)
+    return with_threads(tf, rows, calls)
+
+
+def tuned_wait(tf: Any, calls: int) -> Any:
+    """AUTOTUNE stops at a thread a core."""
+    rows = endless(tf).map(sleeping(tf, 0.02), num_parallel_calls=calls or tf.data.AUTOTUNE).batch(2).prefetch(2)
+    return with_threads(tf, rows, calls)
+
+
 def light(tf: Any, calls: int) -> Any:
     return endless(tf).map(lambda x: x + 1, num_parallel_calls=2).batch(8).prefetch(2)
 
@@ -215,6 +245,10 @@ CASES = {
     "dropping_filter": Case(dropping_filter, ("is_rare", "Filter"), has_change=False),
     "parsing": Case(parsing, ("parse",)),
     "distribution": Case(distribution, ("load",)),
+    "two_maps": Case(two_maps, ("load",)),
+    "generator_without_prefetch": Case(generator_without_prefetch, ("Generator", "rows"), step_s=0.02),
+    "slow_training": Case(slow_training, ("load",), step_s=0.03),
+    "tuned_wait": Case(tuned_wait, ("load",)),
     "light": Case(light, (), step_s=0.02, has_change=False),
     "tuned": Case(tuned, (), step_s=0.02, has_change=False),
 }
