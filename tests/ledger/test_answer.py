@@ -165,6 +165,15 @@ def test_steps_that_take_nearly_all_are_what_there_is_to_win() -> None:
     assert answer["largest"] == "steps" and "Trace a step" in answer["advice"]
 
 
+def test_a_start_of_a_tenth_is_not_what_there_is_to_win_beside_steps_of_the_rest() -> None:
+    started = sheet(Entry(STEPS, 1, "", 87.0, 9, None), start_s=8.0, between_s=3.0, end_s=0.0)
+    assert ledger(started, [run(1, "train")], no_lines)["largest"] == "steps"
+    longer = sheet(Entry(STEPS, 1, "", 6.0, 9, None), start_s=8.0, between_s=3.0, end_s=0.0)
+    assert ledger(longer, [run(1, "train")], no_lines)["largest"] == "start"
+    waits = sheet(Entry(STEPS, 1, "", 60.0, 9, None), Entry(INPUT, 0, "the next element", 20.0, 9, None), start_s=19.0)
+    assert ledger(waits, [run(1, "train")], no_lines)["largest"] == "input"
+
+
 @given(st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=12))
 def test_shares_are_rounded_so_that_they_add_up(lengths: list[float]) -> None:
     rounded = permilles(lengths)

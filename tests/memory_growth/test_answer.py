@@ -21,7 +21,8 @@ KNOWN = Sheet((Bin(0.0, 500 * MB, 510 * MB), Bin(10.0, 505 * MB, 512 * MB)), (OP
 def test_what_grows_is_named_with_its_line() -> None:
     (growth,) = memory_growth(KNOWN)["growths"]
     assert growth["text"] == (
-        "Memory grows by 30 MB/min: 60 MB in 2 min. With it grow ops of graphs (Operation): 300 more, made at train.py:9."
+        "Memory grows by 30 MB/min: 60 MB in 2 min. With it grow ops of graphs (Operation): 300 more, 15 a second, "
+        "made at train.py:9."
     )
     assert "build the graph before it" in growth["advice"]
     assert growth["doubts"] == [

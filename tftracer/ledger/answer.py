@@ -50,8 +50,8 @@ _ADVICE: dict[LedgerKind, str] = {
 }
 #: A shorter time without a CPU is not mentioned: in seconds, and as a share of the wall time.
 MIN_NO_CPU_S, MIN_NO_CPU = 1.0, 0.01
-#: If every other part is below this share of the wall time, the steps themselves are the largest part to reduce.
-MIN_SHARE = 0.05
+#: If every other part is below these shares of the wall time and of the time in steps, the steps are the largest part to reduce.
+MIN_SHARE, MIN_OF_STEPS = 0.05, 0.25
 #: The doubt about waits for input within steps, which are estimated from the pipeline.
 EPOCHS = (
     "Steps may have waited for longer than is counted as input: waits at the start and in the last second of each epoch, and of "
@@ -286,9 +286,12 @@ def _text(kind: LedgerKind, sheet: Sheet, profile: GapProfile | None) -> str:
 
 
 def _largest(seconds: Mapping[LedgerKind, float], whole: float) -> tuple[LedgerKind | None, str, str]:
-    """Return the largest part that can shrink, its sentence, and the advice."""
-    kind = max((kind for kind in seconds if kind in _ADVICE), key=lambda kind: seconds[kind], default=None)
-    if kind is not None and seconds[kind] >= MIN_SHARE * whole:
+    """Return the largest part that can shrink, its sentence, and the advice. The start comes once: it only leads if the steps
+    are shorter."""
+    steps_s = seconds.get("steps", 0.0)
+    parts = [kind for kind in seconds if kind in _ADVICE and (kind != "start" or seconds[kind] > steps_s)]
+    kind = max(parts, key=lambda kind: seconds[kind], default=None)
+    if kind is not None and seconds[kind] >= max(MIN_SHARE * whole, MIN_OF_STEPS * steps_s):
         return (
             kind,
             f"{NAMES[kind]}: {long_duration(seconds[kind])}, {seconds[kind] / whole:.0%} of the wall time.",

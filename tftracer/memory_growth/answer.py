@@ -135,11 +135,16 @@ def _why(growth: Growth, kind: MemoryKind, things: list[MemoryThing]) -> str:
     thing = things[0]
     place = f", {_PLACED.get(kind, 'added')} at {thing['place']}" if thing["place"] else ""
     size = f", {rate_text(thing['bytes_rate'])}" if thing["bytes_rate"] is not None else ""
-    more = f": {thing['grown']:,} more" if thing["grown"] is not None else ""
+    more = f": {thing['grown']:,} more{_each_second(thing)}" if thing["grown"] is not None else ""
     name = f" of {thing['name']}" if kind == "containers" else f" ({thing['name']})" if thing["name"] else ""
     kept = f", kept in {things[1]['name']}" if len(things) > 1 and things[1]["kind"] == "containers" else ""
     verb = "grow" if growth.is_growing else "grew"
     return f"With it {verb} {NAMES[kind]}{name}{more}{size}{kept}{place}."
+
+
+def _each_second(thing: MemoryThing) -> str:
+    """Return ", 15 a second": the counts are taken during the search, so they cover less time than the growth of the memory."""
+    return f", {thing['rate']:,.3g} a second" if thing["rate"] else ""
 
 
 def _minutes(seconds: float) -> str:

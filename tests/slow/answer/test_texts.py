@@ -31,7 +31,7 @@ LOADED = "load_batch() (train.py:88)"
         (Cause("callback", "ModelCheckpoint", None, 0.9), "The Keras callback ModelCheckpoint"),
         (Cause("py_function", "", LOAD, 0.9), f"A Python function that TensorFlow calls: {LOADED}"),
         (Cause("wait", "", LOAD, 0.9), f"Waited at {LOADED}"),
-        (Cause("wait", "", None, 0.9), "Waited; where is not known"),
+        (Cause("wait", "", None, 0.9), "Waited, at an unknown line"),
         (Cause("python", "", LOAD, 0.9), f"Python code at {LOADED}"),
         (Cause("python", "the turn of an epoch", None, 0.9), "The turn of an epoch of fit"),
         (Cause("unknown", "", LOAD, 0.2), f"Not known; most samples were at {LOADED}"),
@@ -60,7 +60,7 @@ def test_the_line_that_calls_fit_is_not_named_beside_a_callbacks() -> None:
 
 def test_evidence_says_what_was_measured_and_nothing_of_what_was_not() -> None:
     said = texts.evidence(a_stall(RUN, 5))
-    assert said[0] == "What its thread did outside of TensorFlow explains 83% of what was more than usual."
+    assert said[0] == "The Python code of its thread explains 83% of the time beyond the usual."
     assert "Garbage collections on its thread took 4 ms." in said
     assert "It could have run and had no CPU for 88% of it." in said
     assert "Other processes used 1.8 of the machine's 2 CPUs." in said
@@ -71,7 +71,7 @@ def test_evidence_of_code_says_how_long_it_had_no_cpu() -> None:
     cause = Cause("python", "", LOAD, 0.83)
     parts = (Part("no_cpu", 0.25, 0.0, ""), Part("python", 0.04, 0.0, ""))
     first, *_ = texts.evidence(a_stall(RUN, 5, cause=cause, parts=parts))
-    assert ", with the 250 ms in which it had no CPU, explains 83% of what was more than usual." in first
+    assert ", including 250 ms without a CPU, explains 83% of the time beyond the usual." in first
 
 
 def test_a_checkpoint_of_a_hook_is_marked_where_the_script_s_own_line_ran_in_it() -> None:

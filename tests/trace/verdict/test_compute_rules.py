@@ -337,7 +337,7 @@ def test_a_busy_machine() -> None:
     found = sentences(in_a_row(*matmuls(10, 1)), used(cpu_s=0.010, run_queue_s=0.025))["busy_machine"]
     assert (
         found["text"].startswith("The machine was busy: your threads waited for a CPU for most of the time in which")
-        and "waited 25 ms in the 10 ms around the step" in found["text"]
+        and "25 ms, summed over all threads, in the 10 ms around the step" in found["text"]
         and "used 1 of the 4 CPUs" in found["text"]
     )
     assert found["share"] == pytest.approx(25 / 35)

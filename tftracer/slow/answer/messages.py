@@ -116,7 +116,7 @@ def gap_message(profile: GapProfile, offset: float) -> contract.GapProfile:
     }
 
 
-NO_LINES = "Of what made no step slow, no line was seen: no sample of the stacks surely lies in that time."
+NO_LINES = "No line is known for the usual time between the steps: no sample of the stacks was surely taken in it."
 
 
 def no_gaps(run_id: int, state: contract.GapState, why: str) -> contract.GapProfile:

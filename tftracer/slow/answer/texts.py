@@ -27,7 +27,7 @@ MOSTLY = 0.8
 ELSEWHERE, ELSEWHERE_S = 0.4, 0.5
 #: Causes that are code: all time of the thread there counts, whether it ran or waited.
 OWN = (*OF_CODE, *OWNED)
-NOWHERE = "; where is not known"
+NOWHERE = ", at an unknown line"
 
 
 def ordinal(number: int) -> str:
@@ -263,11 +263,11 @@ def evidence(stall: Stall) -> list[str]:
     if stall.gc_s >= 0.001 and not stall.parts:
         sentences.insert(0, f"Garbage collections on its thread took {duration(stall.gc_s * 1e9)}.")
     if stall.cause.share is not None and stall.cause.kind != "unknown":
-        who = "What its thread did outside of TensorFlow" if stall.cause.kind in OWN else "The cause"
+        who = "The Python code of its thread" if stall.cause.kind in OWN else "The cause"
         without_s = sum(part.seconds for part in stall.parts if part.kind == "no_cpu") if stall.cause.kind in OWN else 0.0
         if without_s >= MIN_SHARE * (stall.end_ns - stall.start_ns) * 1e-9:
-            who += f", with the {duration(without_s * 1e9)} in which it had no CPU,"
-        sentences.insert(0, f"{who} explains {percent(stall.cause.share)} of what was more than usual.")
+            who += f", including {duration(without_s * 1e9)} without a CPU,"
+        sentences.insert(0, f"{who} explains {percent(stall.cause.share)} of the time beyond the usual.")
     return sentences
 
 

@@ -105,7 +105,7 @@ class GapProfiles:
         self._settle()
         native = threads.native_ids.get(profiled.thread)
         sums, before = self._steps.sums(profiled.thread, profiled.only), profiled.sums
-        if profiled.only is not None and sums.steps == before.steps:
+        if sums.steps == before.steps:  # such as after the training has ended: the profile before stays
             self._records.run_profiled = None
             return
         profile = GapProfile(
