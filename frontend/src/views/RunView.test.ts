@@ -234,7 +234,9 @@ describe("the time between steps", () => {
   it("stands by line and function, and can be sampled again", async () => {
     const { page, client } = await show("/runs/1");
     const section = page.find('[aria-labelledby="gaps-title"]');
-    expect(section.text()).toContain("30% of that time passed between steps, slow steps included; 10% of that is garbage collection");
+    expect(section.text()).toContain(
+      "30% of that time passed between steps, slow steps included; 10% of that is garbage collection",
+    );
     expect(section.find('[aria-label="Lines between steps"]').text()).toContain("train.py:88");
     expect(section.find('[aria-label="Lines on other threads"]').text()).toContain("augment");
     await section.find("button.button:not(.quiet)").trigger("click");

@@ -13,6 +13,19 @@ const OTHERS: Record<string, string> = {
   tracing_cost: "The part of the step by which it took longer than usual",
 };
 
+/** One word for it, below the percentage. */
+const SHORT: Record<string, string> = {
+  balanced: "computes",
+  eager_ops: "no op",
+  slow_step: "extra",
+  slow_before: "extra",
+  tracing_cost: "extra",
+};
+
+export function shareLabel(code: string): string {
+  return SHORT[code] ?? "to gain";
+}
+
 export function shareInWords(code: string): string {
   return OTHERS[code] ?? "The part of the step that would go away, at best";
 }

@@ -32,8 +32,8 @@ def busy_machine(step: Step) -> Sentence | None:
         "busy_machine",
         f"The machine was busy: your threads waited for a CPU {_part(lacked / (lacked + cpu))} of the time in which they had "
         f"work: {duration(queued * 1e9)}, summed over all threads, in the {duration(wall * 1e9)} around the step, in which "
-        f"TensorFlow also collects the trace. The process and those that it started used {job / wall:.2g} of the {_count(cpus)} that they "
-        "may use: other programs had the rest.",
+        f"TensorFlow also collects the trace. The process and those that it started used {job / wall:.2g} of the "
+        f"{_count(cpus)} that they may use: other programs had the rest.",
         "See what else runs on the machine (top), and which limits of CPU time the container or the job has. The times of single "
         "ops in this trace are longer than they would be; trace the step again on a quiet machine before you compare them.",
         share,
