@@ -188,6 +188,9 @@ def test_a_line_of_a_loop_of_the_scripts_that_trains_another_model_is_named_and_
     evaluated = (OtherSteps("evaluate: other", 20, 800 * MS, "", 1_010 * MS, 1_890 * MS),)
     asked = span(0.9, stack(MAIN, FIT, LOAD, FIT._replace(function="evaluate"), RESET, seconds=0.9), cpu=0.8)
     assert explained(0.9, between=asked, other_runs=evaluated).cause[::2] == ("other_run", LOAD)
+    short = (OtherSteps("evaluate: other", 60, 30 * MS, "", 1_850 * MS, 1_890 * MS),)
+    prepared = explained(0.9, between=asked, other_runs=short).cause
+    assert prepared.kind == "other_run" and prepared.name == "evaluate: other: 60 steps, 30 ms; 860 ms more in the same call"
 
 
 def test_a_lock_that_was_held_where_no_line_ran_is_not_said_of_a_line() -> None:
@@ -474,7 +477,8 @@ def test_all_that_passes_below_an_evaluation_is_the_evaluations_and_fits_line_is
     asked = stack(MAIN, LOAD, evaluate, ready, seconds=0.9)
     found = explained(0.917, between=span(0.917, asked, cpu=0.1, queue=0.05), other_runs=(steps,))
     assert [part.kind for part in found.parts][:2] == ["wait", "other_run"]
-    assert (found.cause.kind, found.cause.name, found.cause.frame) == ("other_run", "evaluate: net: 20 steps, 313 ms", LOAD)
+    name = "evaluate: net: 20 steps, 313 ms; 587 ms more in the same call"
+    assert (found.cause.kind, found.cause.name, found.cause.frame) == ("other_run", name, LOAD)
     by_fit = asked._replace(frames=(MAIN, FIT, evaluate, ready))
     freed = asked._replace(
         frames=(MAIN, FIT, FIT._replace(file="tftracer-wrappers.py", function="phase"), FIT._replace(function="x"))

@@ -23,6 +23,8 @@ from tftracer.slow.record.log import SlowLog
 
 #: Lines of a function, or places in several, that a group names.
 MAX_PLACES = 3
+#: A group names a place if at least this share of its slow steps has a known one.
+MIN_PLACED = 0.5
 #: A further cause of the same code is named if it has at least this share of the cost.
 MIN_COST_SHARE = 0.2
 #: A period of unknown cause is listed if at least this share of its slow steps has no known cause.
@@ -170,7 +172,8 @@ def _ranked(log: SlowLog, run_id: int, steps: int) -> Iterator[_Ranked]:
     by_group = _by_group(log, run_id, all_periods, collecting)
     for key, alike in kinds.items():
         periods, kind = of_key.get(key, []), reduce(_together, alike)
-        kind = {**kind, "place": _common_place(alike)}
+        is_placed = sum(each["times"] for each in alike if each["place"]) >= MIN_PLACED * kind["times"]
+        kind = {**kind, "place": _common_place(alike) if is_placed else ""}
         own = by_group.get(key, [])
         has_all = len(own) == kind["times"]
         causes = [kind["cause"], *(cause for cause in (*OF_CODE, "gc") if cause != kind["cause"] and _costs(alike, cause))]

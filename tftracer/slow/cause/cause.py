@@ -45,6 +45,7 @@ from tftracer.slow.cause.sums import (
 )
 from tftracer.slow.recorded import EPOCH_TURN, UNKNOWN, Cause, FoldedStack, Part
 from tftracer.slow.watch.slow_turn import NO_LOOPS, SlowTurn, is_no_loop
+from tftracer.trace.units import duration
 
 #: On a busy machine a line mostly waited only if it waited for this multiple of the time in which it ran: the wait is what the
 #: other measurements leave.
@@ -125,6 +126,9 @@ def _cause(parts: tuple[Part, ...], observed: Observed, excess_s: float, is_insi
         evaluation = next((part for part in parts if part.kind == "other_run" and part.what.startswith(NO_LOOPS)), None)
         evaluated_s = sum(stack.seconds for stack in observed.between.stacks if caller_of_evaluation(stack) is not None)
         if evaluation and evaluated_s >= HALF * excess_s:  # all time in it counts: it also prepares its data
+            besides_s = evaluated_s - evaluation.seconds
+            if besides_s >= HALF * excess_s:
+                evaluation = evaluation._replace(what=f"{evaluation.what}; {duration(besides_s * 1e9)} more in the same call")
             return _measured_cause(evaluation, observed.between, min(1.0, evaluated_s / excess_s))
     if top.kind == "other_run" and top.usual_s and had_no_cpu(observed, excess(top)):
         return Cause("machine", "", None, share)
