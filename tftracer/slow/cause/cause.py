@@ -52,6 +52,8 @@ from tftracer.trace.units import duration
 WAITED_MORE = 1.5
 #: Where the code itself ran for this share of the excess, it is the cause of the collections in it: it made the garbage.
 MADE_GARBAGE = 0.2
+#: A hook that runs another run is in nearly all of its samples. py-spy may misread a few, since a session's hooks run after each run.
+OWNS_RUN = 0.75
 #: A line with this share of the samples counts as having all of them: a few samples may be from outside the turn.
 SURE = 0.9
 #: During a wait this long in ``fit`` itself, not in what it calls, ``fit`` frees the iterator of the previous epoch.
@@ -179,7 +181,7 @@ def _worked_more(parts: tuple[Part, ...]) -> bool:
 def _measured_cause(top: Part, span: Span, share: float) -> Cause:
     """Return the cause for a part that clocks measured. A hook or callback that runs it (as a checkpoint) is the better name."""
     if top.kind in ("other_run", "checkpoint"):
-        owned = owner_line(span.stacks, span.sampled_s)
+        owned = owner_line(span.stacks, span.sampled_s, OWNS_RUN if top.kind == "other_run" else HALF)
         if owned is not None:
             return Cause(owned.kind, owned.name, owned.frame, share)
     if top.kind == "checkpoint":

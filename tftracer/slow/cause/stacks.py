@@ -102,8 +102,8 @@ class Owner(NamedTuple):
     frame: Frame  # the line of the user's in it with the most time, else its method
 
 
-def owner_line(stacks: Iterable[FoldedStack], whole_s: float) -> Owner | None:
-    """Return the hook or callback whose methods take at least half of ``whole_s``; None if there is none."""
+def owner_line(stacks: Iterable[FoldedStack], whole_s: float, min_share: float = HALF) -> Owner | None:
+    """Return the hook or callback whose methods take at least ``min_share`` of ``whole_s``; None if there is none."""
     seconds: Counter[str] = Counter()
     of_owner: dict[str, list[FoldedStack]] = {}
     for stack in stacks:
@@ -114,7 +114,7 @@ def owner_line(stacks: Iterable[FoldedStack], whole_s: float) -> Owner | None:
     if not seconds or whole_s <= 0:
         return None
     owner, length = seconds.most_common(1)[0]
-    if length < HALF * whole_s:
+    if length < min_share * whole_s:
         return None
     cut = [stack._replace(frames=stack.frames[_first_owned(stack) :]) for stack in of_owner[owner]]
     method = cut[0].frames[0]
