@@ -329,6 +329,13 @@ def test_a_wait_for_pythons_lock_in_which_nobody_was_seen_with_it_is_put_down_to
     assert found.cause.kind == "unknown"
 
 
+def test_a_thread_that_was_seen_with_the_lock_did_not_wait_for_another_one() -> None:
+    """A script with one thread: "Python's lock was held for 38.6 ms", by nobody."""
+    own = (LockHolder("MainThread", "training", (MAIN,)),)
+    within = span(0.088, stack(MAIN, RUN, seconds=0.088), queue=0.03, lock_wait_s=0.05, lock_readings=1, holders=own)
+    assert explained(0.0, 0.088, within=within).cause.kind != "lock"
+
+
 def test_whether_a_thread_waited_for_a_lock_that_others_had_is_not_known_of_too_few_readings() -> None:
     few: dict[str, Any] = {"lock_wait_s": 0.0, "lock_readings": 1, "other_holder_share": 1.0}
     found = explained(0.08, between=span(0.08, stack(MAIN, LOAD, seconds=0.08), **few))

@@ -5,8 +5,10 @@ from __future__ import annotations
 import threading
 from time import perf_counter_ns
 
+from tftracer.slow.cause.frame_names import FrameNames
 from tftracer.slow.watch.looks import Look
 from tftracer.slow.watch.outside import name_at
+from tftracer.slow.watch.stack_source import span_of
 from tftracer.slow.watch.watched_threads import WatchedThreads
 
 
@@ -32,3 +34,11 @@ def test_a_holder_of_the_lock_has_the_name_of_the_dump_nearest_to_it() -> None:
     dumps = [(Look(10, {}), {7: "serializer", 8: "reader"}), (Look(100, {}), {7: "spinner"})]
     moments = (7, 40), (7, 90), (8, 1000), (9, 10)
     assert [name_at(dumps, thread, at) for thread, at in moments] == ["serializer", "spinner", "reader", ""]
+
+
+def test_the_tracers_own_threads_are_no_others_that_hold_the_lock() -> None:
+    """The tracer has just asked for the reading: it holds the lock at that moment."""
+    training, ours, other = 7, 8, 9
+    raw = {"stacks": [], "others": [], "late": [], "holders": [], "lock_held_by": [0, training, ours, ours, other]}
+    span = span_of(raw, 1_000_000, training, FrameNames(), {}, frozenset({ours}), 0.0)
+    assert span.other_holder_share == 0.2

@@ -52,7 +52,7 @@ from tftracer.trace.units import duration
 WAITED_MORE = 1.5
 #: Where the code itself ran for this share of the excess, it is the cause of the collections in it: it made the garbage.
 MADE_GARBAGE = 0.2
-#: A hook that runs another run is in nearly all of its samples. py-spy may misread a few, since a session's hooks run after each run.
+#: A hook that runs another run is in nearly all of its samples. py-spy may misread a few.
 OWNS_RUN = 0.75
 #: A line with this share of the samples counts as having all of them: a few samples may be from outside the turn.
 SURE = 0.9

@@ -209,10 +209,14 @@ def starved_s(span: Span) -> float:
 
 
 def free_lock_s(span: Span) -> float:
-    """Seconds in which the training thread waited for Python's lock, and nobody was seen with it: for what is not known."""
+    """Seconds in which the training thread waited for Python's lock, and no other thread was seen with it: for what is not known.
+
+    A thread that itself was seen with it had just got it.
+    """
     if span.lock_wait_s is None:
         return 0.0
-    return span.lock_wait_s * (span.holders.count(None) / len(span.holders) if span.holders else 1.0)
+    free = sum(holder is None or holder.whose == "training" for holder in span.holders)
+    return span.lock_wait_s * (free / len(span.holders) if span.holders else 1.0)
 
 
 def holder_text(span: Span) -> str:

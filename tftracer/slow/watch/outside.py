@@ -206,7 +206,7 @@ class Outside:
             **self._counters.within(native, start, end),
             "late": late,
             "lock_readings": None if waits is None else len(waits),
-            "other_holder_share": sum(holder not in (0, thread) for _, holder in holders) / len(holders) if holders else None,
+            "lock_held_by": [holder for _, holder in holders],
             "holders": [
                 [holder, name_at(dumps, holder, at), _nearest_stack(looks, at, holder)]
                 for since, until in held

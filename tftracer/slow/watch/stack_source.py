@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from time import perf_counter_ns
 from typing import Any, NamedTuple
 
@@ -182,12 +182,17 @@ def span_of(
             for each, name, stack in raw["holders"]
         ),
         lock_readings=raw.get("lock_readings"),
-        other_holder_share=raw.get("other_holder_share"),
+        other_holder_share=_other_holder_share(raw.get("lock_held_by", ()), {0, thread, *ours}),
         samples=int(raw.get("samples", 0)),
         longest_unseen_s=raw.get("longest_unseen_s"),
         gc_s=gc_s,
         **{name: raw.get(name) for name in NAMES},
     )
+
+
+def _other_holder_share(holders: Sequence[int], not_others: set[int]) -> float | None:
+    """Return the share of the readings in which another thread of the script held the lock; None without readings."""
+    return sum(each not in not_others for each in holders) / len(holders) if holders else None
 
 
 def _folded(thread: str, stack: Any, seconds: float, times: int, names: FrameNames) -> FoldedStack:
