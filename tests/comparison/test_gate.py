@@ -217,7 +217,7 @@ def test_other_machines_are_a_warning() -> None:
     (warning,) = compare("train", a, b).warnings
     assert "host: one and two" in warning
     assert compare("train", a, a).warnings == []
-    assert "One session a side" in compare("train", a[:1], a[:1]).warnings[0]
+    assert "With one session a side" in compare("train", a[:1], a[:1]).warnings[0]
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,7 @@ def test_a_trace_shows_its_verdict_and_its_ops(notebook: Notebook) -> None:
 
 def test_a_comparison_shows_what_differs_and_what_it_cannot_tell(notebook: Notebook) -> None:
     shown = notebook.html("comparison")
-    assert "Step time:" in shown and "too few sessions to tell" in shown and "One session a side" in shown
+    assert "Step time:" in shown and "too few sessions to tell" in shown and "With one session a side" in shown
 
 
 def test_a_damaged_trace_says_so(notebook: Notebook) -> None:

@@ -82,7 +82,7 @@ def test_a_longer_step_is_found_and_an_equal_one_is_not(files: dict[str, list[Pa
     assert not first.compare(*opened["same"], before=others).shifts["step"].differs
     assert longer.ops.changes == [] and longer.new_findings == []
     one = first.compare(opened["longer"][0])
-    assert one.shifts["step"].basis == "assumed" and "One session a side" in one.warnings[0]
+    assert one.shifts["step"].basis == "assumed" and "With one session a side" in one.warnings[0]
 
 
 def test_p99_of_a_long_run_is_of_all_its_steps(tmp_path: Path) -> None:

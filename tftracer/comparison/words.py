@@ -15,12 +15,12 @@ _TITLES = {
 _IN_BYTES = ("memory", "bytes")
 TOO_FEW = "too few sessions to tell"
 ONE_SESSION = (
-    "One session a side: how much sessions of the same code differ cannot be seen, and is taken to be "
-    f"{ASSUMED_SPREAD:.0%} (standard deviation). Record several sessions a side, in turns."
+    f"With one session a side the scatter between sessions is unknown; {ASSUMED_SPREAD:.0%} (standard deviation) is assumed. "
+    "Record several sessions a side, in turns."
 )
 
 NOT_IN_TURNS = (
-    "The sessions were not recorded in turns: {:.1f} of one side follow each other, on average. Whatever changed on the machine "
+    "The sessions were not recorded in turns: on average {:.1f} of one side follow each other. Whatever changed on the machine "
     "meanwhile looks like a difference of the sides, so intervals are wider. To record in turns: "
     "tftracer run --repeat 8 -- before.py -- after.py"
 )
@@ -45,7 +45,7 @@ def outcome(shift: Shift) -> str:
     if shift.low <= 0 <= shift.high:
         return "no difference beyond chance"
     direction = more if shift.low > 0 else less
-    return direction if shift.differs else f"perhaps {direction}: the 95% interval leaves 0 out, that of 99% does not"
+    return direction if shift.differs else f"perhaps {direction}: the 95% interval excludes 0, the 99% interval does not"
 
 
 def sessions(number: int) -> str:

@@ -191,7 +191,7 @@ def test_a_call_that_traced_its_function() -> None:
     assert "input_signature" in sentence["advice"]
     changed = "argument 1 changed from x: float32[35,64] to x: float32[36,64]"
     sentence = first("retraced_tf2.21.xplane.pb.gz", TraceContext(retraced=changed))
-    assert sentence["text"].endswith(f" Compared with the most similar of its tracings before, {changed}.")
+    assert sentence["text"].endswith(f" Compared with its most similar earlier tracing, {changed}.")
 
 
 def test_calls_that_trace_nothing_are_not_blamed() -> None:

@@ -40,7 +40,7 @@ class Transfers:
     link: Int64  # index into links
     tensors: dict[int, Received]  # by label code
     links: list[tuple[str, str]]  # source, destination
-    others: Int64  # communicating nodes whose label names no source and destination
+    without_link: Int64  # communicating nodes whose labels name no source and destination, such as collectives
 
 
 def transfers(trace: Trace) -> Transfers:
@@ -150,9 +150,9 @@ def _transfer(trace: Trace, all_transfers: Transfers, at: int) -> Transfer:
 
 
 def _collectives(trace: Trace, all_transfers: Transfers, work: ops.Work | None) -> list[OpRow]:
-    if not len(all_transfers.others):
+    if not len(all_transfers.without_link):
         return []
     selected = np.zeros(trace.n, bool)
-    selected[all_transfers.others] = True
+    selected[all_transfers.without_link] = True
     work = work or ops.work_of(trace)
     return ops.rows_by_name(trace, work.only(selected[work.node]), float(work.duration.sum()))[:MAX_COLLECTIVES]

@@ -90,7 +90,7 @@ def _on_threads(trace: Trace) -> Bool:
 
 def _in_flight(trace: Trace, outputs: Outputs) -> Part:
     moved = transfers(trace)
-    collective = moved.others[_collective(trace, moved.others)]
+    collective = moved.without_link[_collective(trace, moved.without_link)]
     node = np.concatenate([moved.node, collective])
     size = np.concatenate([trace.bytes_moved[moved.node], _result_bytes(outputs, collective)])
     counted = trace.counted[node]

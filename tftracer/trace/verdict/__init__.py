@@ -1,1 +1,1 @@
-"""Say in sentences what slows a step down, and what its trace lacks."""
+"""Sentences about what slows a step down, and findings about what its trace lacks."""

@@ -8,19 +8,19 @@ from typing import NamedTuple
 from tftracer.trace.decode.host_events import FunctionCall
 from tftracer.trace.model import NodeKind, Trace, TraceContext
 
-SLOW_FACTOR = 1.5  # a traced step against the median untraced one
-START_NS = 5_000_000  # maximal cost of tracing within a step, apart from its ops
+SLOW_FACTOR = 1.5  # a step that takes this many times the median untraced one is slow
+START_NS = 5_000_000  # maximal cost of tracing within a step, apart from recording its ops
 HOST_OP_NS = (
-    5_000  # maximal cost of recording an op in a profile of the host; measured: 1.4 microseconds on TensorFlow 2.21, 2.5 on 2.15
+    5_000  # maximal cost of recording an op in a profile of the host; measured: 1.4 µs on TensorFlow 2.21, 2.5 µs on 2.15
 )
 
 
 class Around(NamedTuple):
-    """The times before the first op and after the last; 0: unknown."""
+    """The times before the first op and after the last, in ns; 0: unknown."""
 
     before_ns: int
     after_ns: int
-    python_ns: int = 0  # for functions: the part in which the call runs Python
+    python_ns: int = 0  # for functions: the part in which the call is in Python
 
 
 def around(trace: Trace, context: TraceContext, calls: Sequence[FunctionCall]) -> Around:
@@ -39,15 +39,15 @@ def around(trace: Trace, context: TraceContext, calls: Sequence[FunctionCall]) -
         return Around(0, 0)
     took = int(context.step_s * 1e9)
     usual = took if context.median_s is None else min(took, int(context.median_s * 1e9))
-    passed = max(usual - duration_ns, 0)
+    outside = max(usual - duration_ns, 0)
     waits = bool((trace.kind == NodeKind.INPUT).any())
-    tells_after = context.median_s is not None and not waits
-    known = context.began_at is not None and origin_ns > 0 and (not waits or bool(context.feeds))
-    measured = max(origin_ns - int((context.began_at or 0.0) * 1e9), 0) if known else 0
-    before = min(measured, passed)
+    is_after_known = context.median_s is not None and not waits
+    is_before_known = context.began_at is not None and origin_ns > 0 and (not waits or bool(context.feeds))
+    measured = max(origin_ns - int((context.began_at or 0.0) * 1e9), 0) if is_before_known else 0
+    before = min(measured, outside)
     if context.median_s is not None and context.step_s >= SLOW_FACTOR * context.median_s:
         before = max(before, measured - START_NS)
-    return Around(before, max(passed - before, 0) if tells_after else 0)
+    return Around(before, max(outside - before, 0) if is_after_known else 0)
 
 
 def _untraced(traced: Around, trace: Trace, context: TraceContext, calls: Sequence[FunctionCall]) -> Around:
@@ -57,11 +57,11 @@ def _untraced(traced: Around, trace: Trace, context: TraceContext, calls: Sequen
     took, usual, fastest = context.step_s, context.median_s, context.fastest_traced_s
     if any(call.was_traced for call in calls) or took is None or usual is None:
         return traced
-    alone_slow = fastest is not None and fastest < SLOW_FACTOR * usual
-    if alone_slow or (took - (usual if fastest is None else fastest)) * 1e9 > START_NS + HOST_OP_NS * trace.n:
+    others_are_fast = fastest is not None and fastest < SLOW_FACTOR * usual
+    if others_are_fast or (took - (usual if fastest is None else fastest)) * 1e9 > START_NS + HOST_OP_NS * trace.n:
         return traced
-    passed, limit = traced.before_ns + traced.after_ns, max(int(usual * 1e9) - trace.duration_ns, 0)
-    if passed <= limit:
+    measured, limit = traced.before_ns + traced.after_ns, max(int(usual * 1e9) - trace.duration_ns, 0)
+    if measured <= limit:
         return traced
     python_ns = min(traced.python_ns, max(int(usual * 1e9) - sum(call.ran_ns for call in calls), 0))
-    return Around(traced.before_ns * limit // passed, traced.after_ns * limit // passed, python_ns)
+    return Around(traced.before_ns * limit // measured, traced.after_ns * limit // measured, python_ns)

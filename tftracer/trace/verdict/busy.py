@@ -10,16 +10,17 @@ from tftracer.trace.analyses.ops import Work
 from tftracer.trace.arrays.types import Float64, Int32
 from tftracer.trace.verdict.step import Step
 
-WAITING_SHARE = 0.40  # of the CPU time that the step needed: the part that it had to wait for
-MIN_LACKED_CPUS = 0.25  # on average
-MIN_WALL_S = 0.010  # Linux lets a thread run for some milliseconds before the next one: shorter steps show nothing
+WAITING_SHARE = 0.40  # minimal part of the needed CPU time that the step waited for
+MIN_LACKED_CPUS = 0.25  # minimal number of CPUs that the step lacked, on average
+MIN_WALL_S = 0.010  # shorter steps show nothing: Linux lets a thread run for some milliseconds before the next one
 CACHED_BYTES = 1_000_000  # an op that reads and writes fewer bytes works in a core's cache
-HELD_UP = 3.0  # times its usual time in the run: something delayed the op, or it had more work
-#: On a busy machine an op was interrupted if it takes INTERRUPTED_FACTOR times the median time for its work of similar ops of its
-#: type. The type needs at least MIN_SIMILAR executions; those with more than SIMILAR_WORK times the median work do not count.
-MIN_SIMILAR, INTERRUPTED_FACTOR, SIMILAR_WORK = 10, 5.0, 2.0
-#: Bytes per second that ops with hardly any arithmetic reach on one core: 11 to 20 GB/s were measured in the cache, 4 to 13
-#: beyond it, and for the transpose of a large matrix, on TensorFlow 2.15, 0.7 GB/s.
+HELD_UP = 3.0  # an op that takes this many times its usual time in the run was delayed, or had more work
+#: On a busy machine an op was interrupted if it takes this many times as long, for its work, as the median op of its type.
+INTERRUPTED_FACTOR = 5.0
+MIN_SIMILAR = 10  # minimal number of executions of a type, for its ops to be compared
+SIMILAR_WORK = 2.0  # ops with more than this many times the median work of their type are not compared
+#: Bytes per second that an op with hardly any arithmetic reaches on one core, in the cache (measured: 11 to 20 GB/s) and beyond
+#: it (measured: 4 to 13 GB/s, but 0.7 GB/s for the transpose of a large matrix on TensorFlow 2.15).
 CACHE_RATE, MEMORY_RATE = 1e10, 5e8
 #: Kinds of ops with hardly any arithmetic (op_kinds.canonical).
 _ONLY_MOVES = re.compile(
@@ -35,13 +36,13 @@ def lacked_cpu_s(step: Step) -> float:
     job = use.get("job_cpu_s")
     if wall < MIN_WALL_S or cpu is None or job is None or queued is None or cpus is None:
         return 0.0
-    lacked = min(queued, cpus * wall - job)  # more threads than CPUs: they wait for each other
+    lacked = min(queued, cpus * wall - job)  # waits for the job's own threads do not count
     return 0.0 if lacked < MIN_LACKED_CPUS * wall or lacked < WAITING_SHARE * (lacked + cpu) else lacked
 
 
-def unhindered_ns(step: Step, work: Work, kinds: list[str]) -> Float64:
+def ns_capped_by_bytes(step: Step, work: Work, kinds: list[str]) -> Float64:
     """Return [work] the self times. On a busy machine, ops that only move data get at most the time to move their bytes:
-    TensorFlow splits such an op over threads, and it ends when the last of them had a CPU. ``kinds``: [op types]."""
+    TensorFlow splits such an op over threads, and the op ends only when the last of them has had a CPU. ``kinds``: [op types]."""
     times = work.self_ns
     if not lacked_cpu_s(step) or step.arithmetic is None:
         return times
@@ -51,7 +52,7 @@ def unhindered_ns(step: Step, work: Work, kinds: list[str]) -> Float64:
     return np.asarray(np.where(only_moves & (moved > 0), np.fmin(times, moved / rate * 1e9), times))
 
 
-def not_held_up_ns(step: Step, work: Work) -> Float64:
+def ns_without_outliers(step: Step, work: Work) -> Float64:
     """Return [work] the self times without delays of single ops: an op that takes far longer than in other traces of the run gets
     its usual time; on a busy machine, an interrupted op gets the median time of similar ops for as much work."""
     times = _as_in_other_traces(step, work)
@@ -67,19 +68,18 @@ def _as_in_other_traces(step: Step, work: Work) -> Float64:
         return work.self_ns
     total = np.bincount(work.name, work.self_ns, minlength=len(usual))
     is_held_up = (usual > 0) & (total > HELD_UP * usual)
-    part = np.divide(usual, total, out=np.ones(len(usual)), where=is_held_up)
-    return np.asarray(work.self_ns * part[work.name])
+    factor = np.divide(usual, total, out=np.ones(len(usual)), where=is_held_up)
+    return np.asarray(work.self_ns * factor[work.name])
 
 
 def _as_similar_ops(op: Int32, times: Float64, flops: Float64, moved: Float64) -> Float64:
-    """Return [work] for ops that take ``INTERRUPTED_FACTOR`` times the median time of similar ops for their FLOPs, or bytes: that
-    median time; NaN elsewhere."""
+    """Return [work] the median time of similar ops for as many FLOPs (or bytes), for interrupted ops; NaN for other ops."""
     amount = np.where(flops > 0, flops, moved)
-    known = (amount > 0) & (times > 0)
+    is_known = (amount > 0) & (times > 0)
     expected = np.full(len(times), np.nan)
-    counts = np.bincount(op[known]) if known.any() else np.zeros(0, np.int64)
+    counts = np.bincount(op[is_known]) if is_known.any() else np.zeros(0, np.int64)
     for code in np.flatnonzero(counts >= MIN_SIMILAR).tolist():
-        similar = known & (op == code)
+        similar = is_known & (op == code)
         similar &= amount <= SIMILAR_WORK * float(np.median(amount[similar]))  # the data of larger ones exceeds the cache
         expected[similar] = float(np.median(times[similar] / amount[similar])) * amount[similar]
     return np.where(times > INTERRUPTED_FACTOR * expected, expected, np.nan)

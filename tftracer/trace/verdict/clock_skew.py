@@ -1,8 +1,9 @@
-"""Find how far the clocks of a trace's processes differ at least, from tensors that arrived before they were computed.
+"""Find the least difference between the clocks of a trace's processes, from tensors that arrived before they were computed.
 
 A worker's trace of a parameter-server step also holds nodes of the servers, timed by the servers' clocks. A tensor is sent when
-its op has ended, so its RecvTensor cannot end before that by the same clock. A difference shorter than a transfer is not noticed.
-(``job/analyses/clocks.py`` knows more, from all processes of a job.)
+its op has ended, so by one clock its RecvTensor cannot end before the op. A difference shorter than a transfer is not noticed.
+(``job/analyses/clocks.py`` compares the traces of all processes of a job and finds more.) Loops over tensors run in batches,
+which let other threads have the GIL.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from tftracer.trace.decode.device_names import place
 from tftracer.trace.decode.labels import Received
 from tftracer.trace.model import Trace
 
-#: The same clock reads the two times within microseconds of each other.
+#: Smaller differences are ignored: two readings of one clock are microseconds apart.
 MIN_NS = 100_000
 
 

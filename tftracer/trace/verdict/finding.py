@@ -17,8 +17,8 @@ TRACE_CUT = "trace_cut"
 NOTES: dict[str, tuple[Severity, str, str]] = {
     "bad_times": (
         "warning",
-        "Some nodes have invalid times (before the step, or too long); they are left out of the timeline and count nothing.",
-        "Trace another step. If it stays, the machine's clock may have been set while the step ran.",
+        "Some nodes have invalid times (before the step, or too long); they are left out of the timeline and are not counted.",
+        "Trace another step. If the finding comes again, the machine's clock may have been set while the step ran.",
     ),
     "communication_ops_unused": (
         "warning",
@@ -29,8 +29,8 @@ NOTES: dict[str, tuple[Severity, str, str]] = {
         "warning",
         "TensorFlow's profiler recorded only the ops that take long: after a function's first steps it leaves out those that it "
         "has found to be cheap (some microseconds), unless all are asked for. Their time shows as idle.",
-        "Trace the step on tftracer's live page, which asks for all ops; or profile with host_tracer_level=3, which "
-        "TensorFlow 2.20 and 2.21 ignore, or one of the function's first steps.",
+        "Trace the step on tftracer's live page, which asks for all ops. Or profile one of the function's first "
+        "steps, or with host_tracer_level=3 (TensorFlow 2.20 and 2.21 ignore it).",
     ),
     "profiler_errors": (
         "warning",

@@ -1,4 +1,4 @@
-"""Find out why a trace has no GPU kernels: a finding for each cause, with its remedy. Only observed causes are named."""
+"""Find out why a trace has no GPU kernels: one finding per cause, with its remedy. Only observed causes are named."""
 
 from __future__ import annotations
 

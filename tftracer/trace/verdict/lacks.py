@@ -18,7 +18,7 @@ from tftracer.trace.verdict.clock_skew import clocks_apart
 from tftracer.trace.verdict.finding import GRAVITY, NOTES, TRACE_CUT, finding
 from tftracer.trace.verdict.gpu_findings import gpu_findings
 
-#: A smaller share of kernels without a launch of their name is no finding: TensorFlow's own copies have none.
+#: A smaller share of kernels without a launch of their name is no finding: TensorFlow's own copies have no launch.
 UNMATCHED_SHARE = 0.1
 
 TRACE_AGAIN = (
@@ -30,12 +30,12 @@ PROFILE_AGAIN = (
     "tf.profiler). The coordinator of parameter servers computes nothing itself: trace its workers."
 )
 
-#: Codes of findings for file formats without graph and scheduling times: these findings already say so, with a fitting remedy.
+#: Codes of findings for file formats without graph and scheduling times. These findings already say so, with a fitting remedy.
 FORMATS_WITHOUT_GRAPH = frozenset(("timeline_json",))
 
 
 def findings_of(trace: Trace, context: TraceContext) -> list[Finding]:
-    """Return all findings, the gravest first, one of each code: a finding of the file's reader replaces one made here."""
+    """Return all findings, the gravest first, one per code: a finding of the file's reader replaces one from here."""
     is_profile = trace.source == "xspace"
     is_cut = any(f["code"] == TRACE_CUT for f in context.findings)
     graph_expected = not is_profile and not any(f["code"] in FORMATS_WITHOUT_GRAPH for f in context.findings)

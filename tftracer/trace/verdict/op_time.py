@@ -15,11 +15,11 @@ from tftracer.trace.arrays.groups import largest_first
 from tftracer.trace.arrays.types import Bool, Float64, Int32
 from tftracer.trace.model import Trace
 from tftracer.trace.units import duration, percent
-from tftracer.trace.verdict.busy import not_held_up_ns, unhindered_ns
+from tftracer.trace.verdict.busy import ns_capped_by_bytes, ns_without_outliers
 from tftracer.trace.verdict.step import MAX_EVIDENCE, Step, evidence_of, sentence
 
 MAX_TYPES = 3  # op types in a sentence
-LISTED = 0.01  # a listed op type has at least this share of the op time
+LISTED = 0.01  # minimal share of the op time, for an op type to be listed
 
 
 @dataclass(frozen=True)
@@ -44,41 +44,43 @@ class OpTime:
         return [canonical(op) for op in self.trace.ops]
 
     @cached_property
-    def unhindered_ns(self) -> Float64:
-        """[work] the self times, limited on a busy machine (busy.unhindered_ns)."""
-        return unhindered_ns(self.step, self.work, self.kinds)
+    def ns_capped_by_bytes(self) -> Float64:
+        """[work] ``busy.ns_capped_by_bytes``."""
+        return ns_capped_by_bytes(self.step, self.work, self.kinds)
 
     @cached_property
-    def not_held_up_ns(self) -> Float64:
-        """[work] the self times without delays of single ops (busy.not_held_up_ns)."""
-        return not_held_up_ns(self.step, self.work)
+    def ns_without_outliers(self) -> Float64:
+        """[work] ``busy.ns_without_outliers``."""
+        return ns_without_outliers(self.step, self.work)
 
     def of_kinds(self, is_meant: Callable[[str], object]) -> Bool:
         """Return [work] the executions of kinds that ``is_meant`` accepts."""
-        meant = np.array([bool(is_meant(kind)) for kind in self.kinds] or [False])
-        selected: Bool = meant[self.work.op]
+        accepted = np.array([bool(is_meant(kind)) for kind in self.kinds] or [False])
+        selected: Bool = accepted[self.work.op]
         return selected
 
     def share(self, selected: Bool) -> float:
         """Return the share of the op time."""
         return float(self.work.self_ns[selected].sum()) / self.total_ns if self.total_ns else 0.0
 
-    def lasting_share(self, selected: Bool) -> float:
-        """Return the share without the longest execution, which may have been interrupted on a busy machine."""
+    def share_without_longest(self, selected: Bool) -> float:
+        """Return the share without the longest execution, which a busy machine may have interrupted."""
         times = self.work.self_ns[selected]
         longest = float(times.max(initial=0.0))
         return (float(times.sum()) - longest) / max(self.total_ns - longest, 1.0)
 
     def typical_share(self, selected: Bool) -> float:
-        """Return ``usual_share``; at most ``lasting_share`` where no other trace of the run confirms it."""
+        """Return ``least_share``; if no other trace of the run confirms it, at most ``share_without_longest``."""
         is_confirmed = self.step.usual_ns is not None
-        return self.usual_share(selected) if is_confirmed else min(self.lasting_share(selected), self.usual_share(selected))
+        return (
+            self.least_share(selected) if is_confirmed else min(self.share_without_longest(selected), self.least_share(selected))
+        )
 
-    def usual_share(self, selected: Bool) -> float:
-        """Return the smallest share of the op time by these times: the measured ones, those without delays, and, where known, the
-        median and the shortest time of each op in several traces of the run."""
-        unhindered = self.unhindered_ns
-        share = min(self.share(selected), float(unhindered[selected].sum()) / max(float(unhindered.sum()), 1.0))
+    def least_share(self, selected: Bool) -> float:
+        """Return the smallest of these shares of the op time: by the measured times, by the times capped by bytes and, if other
+        traces of the run are known, by the median and by the shortest time of each op."""
+        capped = self.ns_capped_by_bytes
+        share = min(self.share(selected), float(capped[selected].sum()) / max(float(capped.sum()), 1.0))
         for times in (self.step.usual_ns, self.step.shortest_ns):
             total = _sum_of(times, self.work.name) if times is not None else 0.0
             if times is not None and total:
@@ -86,11 +88,11 @@ class OpTime:
         return share
 
     def share_of_step(self, selected: Bool) -> float:
-        """Return the share of the step that would go away without them: the same share of the time in which ops run."""
+        """Return the share of the step that would go away without these ops: their share of the time in which ops run."""
         return self.share(selected) * self.step.activity.compute.length / self.step.whole_ns
 
     def types(self, selected: Bool) -> str:
-        """List the kinds that take most time with their shares of the op time: "Transpose 43%, Cast 3%"."""
+        """List the kinds with the most time, and their shares of the op time: "Transpose 43%, Cast 3%"."""
         total: dict[str, float] = {}
         by_type = np.bincount(self.work.op[selected], self.work.self_ns[selected])
         for code in np.flatnonzero(by_type).tolist():
@@ -125,6 +127,6 @@ class OpTime:
         return str(self.trace.ops[int(np.argmax(np.bincount(self.work.op[selected], self.work.self_ns[selected])))])
 
 
-def _sum_of(usual: Float64, names: Int32) -> float:
-    """Add up the times of ops. Each op counts once, however often it ran."""
-    return float(usual[np.bincount(names, minlength=len(usual)) > 0].sum())
+def _sum_of(times_ns: Float64, names: Int32) -> float:
+    """Add up the times of ops. Each op counts once, however often it ran. ``times_ns``: [names]."""
+    return float(times_ns[np.bincount(names, minlength=len(times_ns)) > 0].sum())

@@ -14,18 +14,18 @@ from tftracer.trace.units import counted, duration
 from tftracer.trace.verdict.around_ops import HOST_OP_NS, SLOW_FACTOR, START_NS
 from tftracer.trace.verdict.step import Step, sentence
 
-EXPLAINED_SHARE = 0.5  # of the excess over the usual step
+EXPLAINED_SHARE = 0.5  # minimal part of the excess over the usual step, for a cause to explain it
 OP_NS = 20_000  # maximal cost of recording an op, in RunMetadata and on a GPU
-MANY_OPS = 10_000  # so many may differ in number from step to step: an input pipeline works ahead in one and not in the next
+MANY_OPS = 10_000  # with this many ops, their number may vary by step: an input pipeline works ahead in some steps only
 
-#: Rules that name something that ran for long. Not tiny_ops: tracing makes many tiny ops longer.
+#: Codes of sentences that name something that ran for long; without tiny_ops, because tracing makes tiny ops longer.
 EXPLAINING = frozenset(("input_bound", "python_function", "one_op", "communication_bound", "copies", "memory"))
 
 COMPARE = "Compare it with another traced step of the run to see which ops took longer."
 
 
 def other_steps(step: Step, sentences: Sequence[Sentence]) -> Sentence | None:
-    """Return None for a step that took about as long as untraced ones. ``sentences``: the rules' sentences, ranked."""
+    """Compare a step that took longer than untraced ones; None for other steps. ``sentences``: those of the rules, ranked."""
     took, usual, fastest = step.context.step_s, step.context.median_s, step.context.fastest_traced_s
     if not took or not usual or took < SLOW_FACTOR * usual:
         return None
@@ -46,13 +46,13 @@ def other_steps(step: Step, sentences: Sequence[Sentence]) -> Sentence | None:
     elif fastest is not None and took >= SLOW_FACTOR * fastest and not _costs_to_record(step, took, usual):
         code, advice = "slow_step", COMPARE
         may_vary = (took - fastest) * 1e9 <= START_NS + _recording_ns(step)
-        so = "and tracing usually costs less than the difference" if may_vary else "so tracing does not explain it"
-        text = f"{slower} {_other_traced(step, fastest)}, {so}: {_by_itself(sentences, 'probably ' * may_vary)}."
+        reason = "and tracing usually costs less than the difference" if may_vary else "so tracing does not explain it"
+        text = f"{slower} {_other_traced(step, fastest)}, {reason}: {_by_itself(sentences, 'probably ' * may_vary)}."
     elif _is_explained(step, sentences, took, usual) and not _costs_to_record(step, took, usual):
         code, advice = "slow_step", COMPARE
         text = f"{slower} Most of the difference is in what the first sentence names, not in being traced."
     else:
-        code, text = "slow_step", f"{slower} {_either(step, took, usual)}"
+        code, text = "slow_step", f"{slower} {_tracing_or_slow(step, took, usual)}"
         advice = "Trace more steps of the run. If all take as long, tracing costs that much: then compare shares, not times."
     measured = {"traced_ns": took, "median_ns": usual, "other_traced_ns": fastest}
     numbers = {name: seconds * 1e9 for name, seconds in measured.items() if seconds is not None}
@@ -82,8 +82,9 @@ def _costs_to_record(step: Step, took: float, usual: float) -> bool:
 
 
 def _all_slow(sentences: Sequence[Sentence]) -> str:
-    """Say why all traced steps may be slow though few ops are recorded. A thread that has just begun a trace has used its turn on
-    the CPU: on a busy machine the step waits for its next turn. The profiler's own threads and cold caches slow ops down, too."""
+    """Say why all traced steps may be slow although few ops are recorded. A thread that has just begun a trace has used up its
+    turn on the CPU, so on a busy machine the step waits for the next turn. The profiler's threads and cold caches slow ops, too.
+    """
     if _is_busy(sentences):
         return "on the busy machine they probably waited longer for a CPU than steps that are not traced"
     return "tracing may cost it in another way (its threads take CPU time), or all of them were slow for another reason"
@@ -96,7 +97,7 @@ def _by_itself(sentences: Sequence[Sentence], probably: str) -> str:
 
 
 def _is_busy(sentences: Sequence[Sentence]) -> bool:
-    return any(each["code"] == "busy_machine" for each in sentences)
+    return any(s["code"] == "busy_machine" for s in sentences)
 
 
 def _seconds(seconds: float) -> str:
@@ -109,8 +110,8 @@ def _factor(factor: float) -> str:
 
 def _other_traced(step: Step, fastest: float) -> str:
     count = step.context.other_traced
-    which = f"The fastest of the run's {count:,} other traced steps" if count > 1 else "The run's other traced step"
-    return f"{which} took {_seconds(fastest)}"
+    other = f"The fastest of the run's {count:,} other traced steps" if count > 1 else "The run's other traced step"
+    return f"{other} took {_seconds(fastest)}"
 
 
 def _is_explained(step: Step, sentences: Sequence[Sentence], took: float, usual: float) -> bool:
@@ -120,7 +121,7 @@ def _is_explained(step: Step, sentences: Sequence[Sentence], took: float, usual:
     return seconds - usual >= EXPLAINED_SHARE * (took - usual)
 
 
-def _either(step: Step, took: float, usual: float) -> str:
+def _tracing_or_slow(step: Step, took: float, usual: float) -> str:
     """Say that both reasons are possible, and what supports one of them."""
     fastest = step.context.fastest_traced_s
     text = "Tracing may be the reason, or the step was slow by itself"

@@ -31,13 +31,13 @@ from tftracer.trace.verdict.around_ops import Around, around
 from tftracer.trace.verdict.gpu_gaps import Gaps, gaps_of
 
 MAX_EVIDENCE = 50
-GAP_NS = 100_000  # maximal time of the executor's own work between two ops; a longer gap has another reason
+GAP_NS = 100_000  # the executor's own work between two ops takes at most this long; a longer gap has another reason
 _FUNCTION_OPS = re.compile(r"__inference_.*|(Stateful)?PartitionedCall|RemoteCall|_?Xla(Launch|Run)(V2)?")
 _CPU = re.compile(r"((?P<process>\S+/\d+) )?CPU(:0)?(?P<xla> XLA.*)?", re.DOTALL)
-HELD_SHARE = 0.25  # a call of a function contains its ops if recorded ops run for this share of it, or
-HELD_OPS = 20  # if this many begin in it
+CONTAINED_SHARE = 0.25  # a function's call whose time recorded ops fill to this share contains its ops
+CONTAINED_OPS = 20  # a function's call in which this many recorded ops begin contains its ops
 ONLY_HERE = "only_here"  # a sentence with this number applies to this step alone
-HELD_UP_NS = "held_up_ns"  # the same, for a part of the step: by how much it was longer than usual
+HELD_UP_NS = "held_up_ns"  # a sentence with this number names a part that was this much longer than usual, in this step alone
 PYTHON_OPS = frozenset(("PyFunc", "PyFuncStateless", "EagerPyFunc"))
 
 
@@ -57,6 +57,7 @@ class Step:
 
     @property
     def ns(self) -> int:
+        """The time from the first op to the end of the last."""
         return max(self.trace.duration_ns, 1)
 
     @property
@@ -75,8 +76,8 @@ class Step:
 
     @cached_property
     def usual_ns(self) -> Float64 | None:
-        """[names] the median time of each op in several traces of the run; with few traces, its longest in the other ones. 0: not
-        among their longest ops. None: the run has no other traces."""
+        """[names] the median time of each op in several traces of the run; with few traces, its longest time in the other ones.
+        0: the op is not among their longest ones. None: the run has no other traces."""
         times = self.times
         if times is None or len(times.work_ns) < 2:
             return None
@@ -95,12 +96,12 @@ class Step:
             return None
         return self._by_name(times.keys, times.shortest_ns)
 
-    def _by_name(self, keys: Sequence[str], of_keys: Float64) -> Float64:
+    def _by_name(self, keys: Sequence[str], values: Float64) -> Float64:
         """Return [names] the values of the keys; 0 for other names."""
-        place = dict(zip(keys, np.nan_to_num(of_keys).tolist()))
+        value_of = dict(zip(keys, np.nan_to_num(values).tolist()))
         names = np.flatnonzero(np.bincount(self.work.name, minlength=len(self.trace.names)))
         result = np.zeros(len(self.trace.names))
-        result[names] = [place.get(name, 0.0) for name in self.trace.names.texts(names)]
+        result[names] = [value_of.get(name, 0.0) for name in self.trace.names.texts(names)]
         return result
 
     @cached_property
@@ -189,16 +190,16 @@ class Step:
         if not len(calls) or not len(ops):
             return np.zeros(n, bool)
         start = self.trace.start[ops]
-        taken = np.concatenate([[0], np.cumsum(self.trace.end[ops] - start)])
+        spent = np.concatenate([[0], np.cumsum(self.trace.end[ops] - start)])
         low, high = np.searchsorted(start, self.trace.start[calls]), np.searchsorted(start, self.trace.end[calls])
         lengths = self.trace.end[calls] - self.trace.start[calls]
-        return mask(self.trace, calls[(high - low >= HELD_OPS) | (taken[high] - taken[low] >= HELD_SHARE * lengths)])
+        return mask(self.trace, calls[(high - low >= CONTAINED_OPS) | (spent[high] - spent[low] >= CONTAINED_SHARE * lengths)])
 
     @cached_property
     def function_calls(self) -> Bool:
         """[n] executions of functions, some compiled by XLA, with or without recorded ops."""
-        whole = np.array([_FUNCTION_OPS.fullmatch(op) is not None for op in self.trace.ops] or [False])
-        selected: Bool = self.process_nodes & whole[self.trace.op]
+        is_function = np.array([_FUNCTION_OPS.fullmatch(op) is not None for op in self.trace.ops] or [False])
+        selected: Bool = self.process_nodes & is_function[self.trace.op]
         return selected
 
     @cached_property
@@ -289,7 +290,7 @@ def mask(trace: Trace, nodes: Int64) -> Bool:
 
 
 def evidence_of(step: Step, nodes: list[int], tab: str) -> Evidence:
-    """Return the nodes with the time and lane of the first, the longest."""
+    """Return the nodes with the time and lane of the first one, the longest."""
     first = nodes[0]
     return {
         "nodes": nodes,

@@ -1,7 +1,7 @@
 """Rank the sentences of the rules (trace/verdict/rules/): what slows this step down?
 
-The rank is the part of the step that would go away. Shares are of one process, the worker that computes most: work of a parameter
-server appears as the reason for which its workers wait.
+A sentence ranks by the part of the step that would go away. Shares are of one process, the worker that computes most: work of a
+parameter server appears as the reason for its workers' waits.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tftracer.trace.verdict.rules import COMPUTING_CODES, RULES, UNEXPLAINED
 from tftracer.trace.verdict.rules.slow_step import MORE_NS, is_explained
 from tftracer.trace.verdict.step import HELD_UP_NS, ONLY_HERE, Step, sentence
 
-#: Without scheduling times the two cannot be told apart.
+#: Title of both parts in a trace without scheduling times, which does not tell them apart.
 IDLE_OR_WAITING = "idle or waiting to be scheduled"
 AROUND = "outside the recorded ops: before the first and after the last"
 #: Explanations of parts in which no op runs.
@@ -46,13 +46,14 @@ CALL_LESS = (
 SEE_THE_GAPS = (
     "See on the timeline what ends before the gaps and what begins after them; trace another step to see whether it has them."
 )
-#: Rules that say why time passes before the first op and after the last.
+#: Codes of sentences that say why time passes before the first op and after the last.
 EXPLAIN_AROUND = {"around_ops", "slow_step", "retraced", "compiling", "python_lock", "input_bound", "between_steps"}
-LAST_RANK = 2  # for sentences that do not say what the step is bound by
-MIN_PART = 0.05  # of the step: smaller parts of the budget are not listed
-MAIN_SHARE = 0.5  # of the op time, for the main op type; of the step, for its main part
-SLOW_TURN, SLOW_TURN_S = 3.0, 0.020  # times the median untraced step, and this much longer, as in the watch over slow steps
-LARGE_PART = 1 / 3  # of the step: the smallest part that stands out beside compute; of the op time: the same for an op type
+LAST_RANK = 2  # key for sentences that do not say what the step is bound by
+MIN_PART = 0.05  # smaller parts of the step are not listed
+MAIN_SHARE = 0.5  # minimal share of the main op type in the op time, and of the main part in the step
+#: The watch over slow steps calls a step slow that takes this many times the median untraced step, and this much longer.
+SLOW_TURN, SLOW_TURN_S = 3.0, 0.020
+LARGE_PART = 1 / 3  # of the step: a part beside compute that stands out; of the op time: an op type that stands out
 
 
 def verdict(
@@ -69,20 +70,24 @@ def verdict(
     sentences = [s for s in (rule(step) for rule in RULES) if s]
     ranked = sorted(_explained(sentences), key=lambda s: (_comes_later(s), -_takes_ns(step, s)))
     if not ranked or _comes_later(ranked[0]) == LAST_RANK:
+        # Nothing names a bound: describe the step first.
         ranked = [balanced(step), *ranked]
     elif ranked[0]["share"] < LARGE_PART and (ONLY_HERE in ranked[0]["numbers"] or _is_unexplained_around(step, ranked)):
+        # The first sentence is short of a third of the step, and says nothing of usual steps, or of the time around the ops.
         ranked.insert(0, balanced(step))
     elif _waits_for_a_cpu(step, ranked):
-        ranked.insert(0, balanced(step, beside_held_up=True))
+        # The busy machine delayed a step that mostly computes.
+        ranked.insert(0, balanced(step, is_delayed=True))
     elif HELD_UP_NS in ranked[0]["numbers"]:
-        ranked.insert(1 if _makes_slow(step, ranked[0]) else 0, balanced(step, beside_held_up=True))
+        # The first sentence is about a delay in this step alone. It stays first only if the delay made the step slow.
+        ranked.insert(1 if _makes_slow(step, ranked[0]) else 0, balanced(step, is_delayed=True))
     compared = None if is_explained(step) else other_steps(step, ranked)
     shown = [*ranked, compared] if compared else ranked
     return {"sentences": shown, "step_ns": float(trace.duration_ns), "whole_ns": float(step.whole_ns), "findings": findings}
 
 
 def headline(verdict: Verdict) -> str:
-    """Return the text for lists of traces: the share of recorded ops if not all, the first sentence, and a busy machine."""
+    """Return the text for lists of traces: the share of recorded ops if some are left out, the first sentence, a busy machine."""
     sentences = verdict["sentences"]
     left_out = next((f["message"] for f in verdict["findings"] if f["code"] == OPS_LEFT_OUT), "")
     recorded = left_out.rpartition(" (")[2].rstrip(")") + ". " if left_out.endswith(")") else ""
@@ -91,7 +96,7 @@ def headline(verdict: Verdict) -> str:
 
 
 def _explained(sentences: list[Sentence]) -> list[Sentence]:
-    """Leave out sentences that say that nothing runs where another one says why."""
+    """Leave out sentences that say only that nothing runs, if another one says why."""
     reasons = {s["code"] for s in sentences} - {*COMPUTING_CODES, *UNEXPLAINED}
     if reasons & {"tiny_ops", "busy_machine"}:
         return [s for s in sentences if s["code"] not in UNEXPLAINED or "waited_ns" in s["numbers"]]  # for its input
@@ -99,8 +104,8 @@ def _explained(sentences: list[Sentence]) -> list[Sentence]:
 
 
 def _comes_later(candidate: Sentence) -> int:
-    """Return the first key of the order: 0 for causes in every step, 1 for delays of this step alone (an op that is usually
-    short, a time before the step), ``LAST_RANK`` for a busy machine, which slows everything and shows no bound."""
+    """Return the first sort key: 0 for causes in every step, 1 for delays of this step alone (an op that is usually short, a time
+    before the step), ``LAST_RANK`` for a busy machine, which slows everything and shows no bound."""
     if candidate["code"] == "busy_machine":
         return LAST_RANK
     return 1 if HELD_UP_NS in candidate["numbers"] or ONLY_HERE in candidate["numbers"] else 0
@@ -108,15 +113,15 @@ def _comes_later(candidate: Sentence) -> int:
 
 def _is_unexplained_around(step: Step, ranked: list[Sentence]) -> bool:
     """Tell whether most of the step passes before its first op and after its last, and no sentence says why."""
-    return _is_around(step) and not EXPLAIN_AROUND & {each["code"] for each in ranked}
+    return _is_around(step) and not EXPLAIN_AROUND & {s["code"] for s in ranked}
 
 
 def _is_around(step: Step) -> bool:
     """Tell whether most of the step passes around its ops, in a step of usual length or one that the watch calls slow."""
     share, largest = _parts(step)[0] if step.trace.n else (0.0, "")
     took, usual = step.context.step_s or 0.0, step.context.median_s or 0.0
-    is_meant = took < SLOW_FACTOR * usual or took >= max(SLOW_TURN * usual, usual + SLOW_TURN_S)
-    return largest == AROUND and share > MAIN_SHARE and is_meant
+    is_usual_or_slow = took < SLOW_FACTOR * usual or took >= max(SLOW_TURN * usual, usual + SLOW_TURN_S)
+    return largest == AROUND and share > MAIN_SHARE and is_usual_or_slow
 
 
 def _waits_for_a_cpu(step: Step, ranked: list[Sentence]) -> bool:
@@ -159,40 +164,40 @@ def step_of(
     """Choose the process to judge: the one that computes most, a parameter server only if there is no other process."""
     processes = physical_devices.processes(trace)
     workers = [p for p in processes if p.job != "ps"] or processes
-    each = [(known_activities.of_process(p), p) for p in workers]
-    if not each:
-        nobody = Group("", "this process", [], "", -1, DeviceKind.CPU)
-        return Step(trace, context, known_activities, work, nobody, known_activities.whole)
-    activity, process = max(each, key=lambda pair: pair[0].compute.length)
+    candidates = [(known_activities.of_process(p), p) for p in workers]
+    if not candidates:
+        no_process = Group("", "this process", [], "", -1, DeviceKind.CPU)
+        return Step(trace, context, known_activities, work, no_process, known_activities.whole)
+    activity, process = max(candidates, key=lambda pair: pair[0].compute.length)
     parts = parts_of(activity, trace.duration_ns)
     return Step(trace, context, known_activities, work, process, activity, parts, load_arithmetic, times)
 
 
-def balanced(step: Step, beside_held_up: bool = False) -> Sentence:
-    """Describe a step for which no rule names the bound. ``beside_held_up``: a rule names a delay of this step alone."""
+def balanced(step: Step, is_delayed: bool = False) -> Sentence:
+    """Describe a step for which no rule names the bound. ``is_delayed``: another sentence names a delay of this step alone."""
     if not step.trace.n:
         return sentence("balanced", "The trace holds no ops.", "The findings say what is missing in it.", 0.0, {}, {"nodes": []})
-    (share, largest), *smaller = _parts(step)
-    computes = largest == PART_TITLES["compute"]
-    listed = ", ".join(f"{percent(each)} {title}" for each, title in smaller if each >= MIN_PART)
-    op_types = _op_types(step) if computes else None
-    if op_types is not None and op_types.leads and smaller[0][0] < LARGE_PART:
-        text = f"{op_types.words()} The step is {percent(share)} compute{', ' * bool(listed)}{listed}."
+    (share, main_part), *smaller = _parts(step)
+    computes = main_part == PART_TITLES["compute"]
+    listed = ", ".join(f"{percent(part)} {title}" for part, title in smaller if part >= MIN_PART)
+    op_type = _main_op_type(step) if computes else None
+    if op_type is not None and op_type.leads and smaller[0][0] < LARGE_PART:
+        text = f"{op_type.words()} The step is {percent(share)} compute{', ' * bool(listed)}{listed}."
     elif computes:
-        nothing = "Beside what was held up in this step, nothing stands out. " if beside_held_up else "Nothing stands out. "
-        is_one_type = not beside_held_up and op_types is not None and op_types.share >= LARGE_PART
+        nothing = "Beside what was held up in this step, nothing stands out. " if is_delayed else "Nothing stands out. "
+        is_one_type = not is_delayed and op_type is not None and op_type.share >= LARGE_PART
         nothing = "" if smaller[0][0] >= LARGE_PART or is_one_type else nothing
         text = f"{nothing}The step is {percent(share)} compute{', ' * bool(listed)}{listed}."
     else:
         rest = f"; the rest is {listed}" if listed else ""
         subject = "Most" if share > MAIN_SHARE else "The largest part"
-        text = f"{subject} of the step, {percent(share)} of {duration(step.whole_ns)}, is {largest}{rest}."
+        text = f"{subject} of the step, {percent(share)} of {duration(step.whole_ns)}, is {main_part}{rest}."
     return sentence(
         "balanced",
-        text + _largest(step, op_types, text)
+        text + _largest(step, op_type, text)
         if computes
-        else f"{text} {_not_shown(step, largest)}".rstrip() + _ops(step, largest),
-        FASTER_OPS if computes else CALL_LESS if largest == AROUND else SEE_THE_GAPS,
+        else f"{text} {_not_shown(step, main_part)}".rstrip() + _ops(step, main_part),
+        FASTER_OPS if computes else CALL_LESS if main_part == AROUND else SEE_THE_GAPS,
         share,
         {"compute_ns": step.parts["compute"]},
         {"nodes": [], "tab": "critical-path"},
@@ -200,12 +205,12 @@ def balanced(step: Step, beside_held_up: bool = False) -> Sentence:
 
 
 def _not_shown(step: Step, part: str) -> str:
-    """Explain a part without ops. The other hooks of a session run within its step."""
+    """Explain a part without ops. In a session's step other hooks run, too."""
     return NOT_SHOWN.get(part, "").format("hooks run, " if step.is_session else "")
 
 
 def _parts(step: Step) -> list[tuple[float, str]]:
-    """Return (share of the step, title) for the process's budget, the largest first."""
+    """Return (share of the step, title) for each part of the process's budget, the largest first."""
     shares = [(step.parts[part] / step.whole_ns, PART_TITLES[part]) for part in PARTS]
     if not (step.trace.scheduled[step.process_nodes] != UNKNOWN_TIME).any():
         shares = [(share, IDLE_OR_WAITING if title == PART_TITLES["idle"] else title) for share, title in shares]
@@ -213,64 +218,65 @@ def _parts(step: Step) -> list[tuple[float, str]]:
     return sorted([*shares, (around / step.whole_ns, AROUND)], key=lambda each: -each[0])
 
 
-def _ops(step: Step, largest: str) -> str:
+def _ops(step: Step, main_part: str) -> str:
     """Describe the ops of a step that mostly passes before and after them."""
     nodes = step.longest(step.longest_op())
-    if largest != AROUND or not nodes:
+    if main_part != AROUND or not nodes:
         return ""
     runs = step.cover(step.longest_op()).length
     return f" The ops take {duration(step.trace.duration_ns)} of it, the longest, {step.describe(nodes[0])}, {duration(runs)}."
 
 
-class _OpTypes(NamedTuple):
+class _MainOpType(NamedTuple):
     """The op type with the most op time."""
 
     name: str
     share: float  # of the total op time, as in the table
     executions: int
-    is_most: bool  # of the op time, also without delays of single ops
-    another: str  # the type with most op time without delays of single ops, if it differs; else ""
+    is_most: bool  # whether it has most of the op time, also without delays of single ops
+    main_without_delays: str  # the type with most of the op time without delays of single ops, if it is another one; else ""
 
     @property
     def leads(self) -> bool:
-        return self.is_most or bool(self.another)
+        return self.is_most or bool(self.main_without_delays)
 
     def words(self) -> str:
-        if self.another:
-            return f"Without what held up single ops, most op time goes into {self.another}."
+        if self.main_without_delays:
+            return f"Without what held up single ops, most op time goes into {self.main_without_delays}."
         if self.is_most:
             ops = f"{counted(self.executions, 'op')} of type {self.name}"
             return f"Most op time goes into {ops}, with {percent(self.share)} of the total op time."
         return f"The largest op type is {self.name}, with {percent(self.share)} of the total op time."
 
 
-def _op_types(step: Step) -> _OpTypes | None:
+def _main_op_type(step: Step) -> _MainOpType | None:
     work = step.work
     # Stages of tf.data and calls with recorded ops are nested, and mostly wait.
     outer = step.stages.members | (step.function_calls if step.shows_xla else step.calls_of_ops)
-    counts = ~outer[work.node]
-    total = float(work.duration[counts].sum())
+    is_counted = ~outer[work.node]
+    total = float(work.duration[is_counted].sum())
     if not total:
         return None
-    by_type = np.bincount(work.op, np.where(counts, work.duration, 0))
+    by_type = np.bincount(work.op, np.where(is_counted, work.duration, 0))
     largest = int(np.argmax(by_type))
-    executions, share = int((counts & (work.op == largest)).sum()), float(by_type[largest]) / total
+    executions, share = int((is_counted & (work.op == largest)).sum()), float(by_type[largest]) / total
     time = OpTime.of(step)
-    spent = np.bincount(time.work.op, time.not_held_up_ns, minlength=1)
-    usually = int(np.argmax(spent))
-    is_most = spent[usually] >= MAIN_SHARE * float(spent.sum()) > 0
-    another = ""
-    if is_most and (usually != largest or share < MAIN_SHARE):
-        another = f"{counted(int((time.work.op == usually).sum()), 'op')} of type {step.trace.ops[usually] or NO_OP}"
-    is_most = is_most and not another and executions > 1
-    return _OpTypes(step.trace.ops[largest] or NO_OP, share, executions, is_most, another)
+    spent = np.bincount(time.work.op, time.ns_without_outliers, minlength=1)
+    undelayed = int(np.argmax(spent))
+    is_most = spent[undelayed] >= MAIN_SHARE * float(spent.sum()) > 0
+    main_without_delays = ""
+    if is_most and (undelayed != largest or share < MAIN_SHARE):
+        ops = counted(int((time.work.op == undelayed).sum()), "op")
+        main_without_delays = f"{ops} of type {step.trace.ops[undelayed] or NO_OP}"
+    is_most = is_most and not main_without_delays and executions > 1
+    return _MainOpType(step.trace.ops[largest] or NO_OP, share, executions, is_most, main_without_delays)
 
 
-def _largest(step: Step, op_types: _OpTypes | None, text: str) -> str:
-    """Describe the longest op, as a share of the step (as in ``one_op``), and the largest op type, as a share of the op time."""
+def _largest(step: Step, op_type: _MainOpType | None, text: str) -> str:
+    """Describe the longest op, as a share of the step, and the op type, as a share of the op time, unless ``text`` names it."""
     nodes = step.longest(step.longest_op())
-    if not nodes or op_types is None:
+    if not nodes or op_type is None:
         return ""
     runs = step.cover(step.longest_op()).length
     longest = f" The longest op, {step.describe(nodes[0])}, runs for {percent(runs / step.whole_ns)} of the step."
-    return longest if text.startswith(op_types.words()) else f"{longest} {op_types.words()}"
+    return longest if text.startswith(op_type.words()) else f"{longest} {op_type.words()}"

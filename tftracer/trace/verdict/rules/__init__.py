@@ -1,7 +1,7 @@
 """The rules of the verdict, with their texts: each looks for one cause and returns one sentence, or None.
 
-A sentence says what the trace shows, with numbers and evidence, and what to try next; it calls possible what the trace does not
-show. ``share`` is the part of the step that would go away at best. docs/analyses.rst describes the thresholds of each module.
+A sentence says what the trace shows, with numbers and evidence, and what to try next. A cause that the trace does not show
+is called possible. ``share`` is the part of the step that would go away at best. docs/analyses.rst describes the thresholds.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from tftracer.trace.verdict.step import Step
 
 Rule = Callable[[Step], "Sentence | None"]
 
+#: Of sentences with equal ranks, the one of the earlier rule comes first (verdict.py).
 RULES: tuple[Rule, ...] = (
     slow_step.slow_inside,
     slow_step.slow_before,
@@ -65,7 +66,7 @@ RULES: tuple[Rule, ...] = (
     idle.idle_device,
 )
 
-#: Sentences about the time in which ops run: they give no reason for a device to be idle.
+#: Sentences about the time in which ops run. They give no reason for a device to be idle.
 COMPUTING_CODES = frozenset(("float64", "slow_kernel", "layout", "dense_update", "elementwise", "one_core"))
-#: Sentences that say that nothing runs, but not why: left out where another rule gives the reason.
+#: Sentences that say that nothing runs, but not why. They are left out where another rule gives the reason.
 UNEXPLAINED = ("idle_device", "scheduling_delay")

@@ -13,8 +13,8 @@ from tftracer.trace.model import UNKNOWN_TIME, NodeKind
 from tftracer.trace.units import byte_size, duration, percent
 from tftracer.trace.verdict.step import MAX_EVIDENCE, Step, evidence_of, mask, sentence
 
-COMMUNICATION_SHARE = 0.20  # of the step in which communication runs and nothing else does
-OTHER_PROCESS_SHARE = 0.20  # of the step in which nothing runs in the process, and something in another one
+COMMUNICATION_SHARE = 0.20  # minimal part of the step in which communication runs and nothing computes
+OTHER_PROCESS_SHARE = 0.20  # minimal part of the step in which only another process works
 
 ALL_RANKS = "Trace the same step on all ranks to see whether one of them comes late. If none does: "
 ALL_TRACED = "See in the tab of ranks whether one of them comes late. If none does: "
@@ -34,12 +34,11 @@ def communication_bound(step: Step) -> Sentence | None:
     numbers = {"exposed_ns": float(exposed.length), "hidden_ns": float(hidden)}
     receivers = {step.trace.devices[c].name for c in step.process.codes}
     links = [link for link in step.links if link["destination"] in receivers]
-    collectives = step.cover(mask(step.trace, step.transfers.others) & step.process_nodes) - step.activity.compute
-    if links and links[0]["waited_ns"] >= collectives.length:
+    collectives = mask(step.trace, step.transfers.without_link) & step.process_nodes
+    if links and links[0]["waited_ns"] >= (step.cover(collectives) - step.activity.compute).length:
         return _link(step, links[0], share, numbers)
-    selected = mask(step.trace, step.transfers.others) & step.process_nodes
     more = f" Another {duration(hidden)} of communication run while ops compute." if hidden else ""
-    nodes = step.longest(selected if selected.any() else step.process_nodes & (step.trace.kind == NodeKind.COMMUNICATION))
+    nodes = step.longest(collectives if collectives.any() else step.process_nodes & (step.trace.kind == NodeKind.COMMUNICATION))
     return sentence(
         "communication_bound",
         f"Communication runs for {duration(exposed.length)} ({percent(share)}) in which nothing computes; the longest is "
@@ -85,13 +84,13 @@ def _link(step: Step, link: Link, share: float, numbers: dict[str, float]) -> Se
 def other_process(step: Step) -> Sentence | None:
     """Name a process that runs a part of the step while nothing runs or is scheduled in this one.
 
-    A RecvTensor begins when the tensor is sent: the time in which the sender still computes it appears here only.
+    A RecvTensor begins only when the tensor is sent, so no other rule sees the time in which the sender still computes it.
     """
-    others = [p for p in physical_devices.processes(step.trace) if p.job and p != step.process]
-    if not others or not step.process.job:
+    other_processes = [p for p in physical_devices.processes(step.trace) if p.job and p != step.process]
+    if not other_processes or not step.process.job:
         return None
     own = step.activity.busy | step.activity.waiting | step.activity.launches
-    busy = [(step.activities.of_process(p).busy - own, p) for p in others]
+    busy = [(step.activities.of_process(p).busy - own, p) for p in other_processes]
     waited = reduce(lambda a, b: a | b, (cover for cover, _ in busy))
     share = waited.length / step.whole_ns
     if share < OTHER_PROCESS_SHARE:

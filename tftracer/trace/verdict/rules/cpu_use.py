@@ -9,15 +9,15 @@ from tftracer.trace.verdict.busy import WAITING_SHARE, lacked_cpu_s
 from tftracer.trace.verdict.op_time import OpTime
 from tftracer.trace.verdict.step import Step, evidence_of, sentence
 
-COMPUTING_SHARE = 0.50  # of the step in which ops run
-RECORDED_SHARE = 0.40  # of the measured time that the step takes: in the rest TensorFlow collects the trace
-BUSIEST_SHARE = 0.75  # of the process's CPU time that one thread used,
-BUSIEST_OF_WAITING = 0.85  # and where threads waited for CPUs
-RUNNABLE = 0.6, 2.2  # threads, on average, that ran or were ready to: between these
-IN_TURNS = 1.1  # with fewer runnable threads, several threads worked in turns
-LARGE_NS = 200_000  # an op this long has work for several threads, unless it takes
-INTERRUPTED = 10  # times its usual time in the run
-LARGE_SHARE = 0.50  # of the op time that goes into such ops
+COMPUTING_SHARE = 0.50  # minimal part of the step in which ops run
+RECORDED_SHARE = 0.40  # minimal part of the measured time that the step takes: in the rest TensorFlow collects the trace
+BUSIEST_SHARE = 0.75  # of the process's CPU time: one thread that used this much did nearly all of the work
+BUSIEST_OF_WAITING = 0.85  # the same where threads waited for CPUs
+RUNNABLE = 0.6, 2.2  # minimum and maximum of the threads that ran or were ready to run, on average
+IN_TURNS = 1.1  # with at most this many runnable threads, several threads worked in turns
+LARGE_NS = 200_000  # an op this long has work for several threads
+INTERRUPTED = 10  # an op that takes this many times its usual time in the run is not longer because of its work
+LARGE_SHARE = 0.50  # minimal part of the op time that goes into ops of LARGE_NS or longer
 
 
 def busy_machine(step: Step) -> Sentence | None:
@@ -30,7 +30,7 @@ def busy_machine(step: Step) -> Sentence | None:
     share = lacked / (lacked + cpu) * (runs.length + step.around.before_ns + step.around.after_ns) / step.whole_ns
     return sentence(
         "busy_machine",
-        f"The machine was busy: your threads waited for a CPU {_part(lacked / (lacked + cpu))} of the time in which they had "
+        f"The machine was busy: your threads waited for a CPU {_how_long(lacked / (lacked + cpu))} of the time in which they had "
         f"work: {duration(queued * 1e9)}, summed over all threads, in the {duration(wall * 1e9)} around the step, in which "
         f"TensorFlow also collects the trace. The process and those that it started used {job / wall:.2g} of the "
         f"{_count(cpus)} that they may use: other programs had the rest.",
@@ -42,7 +42,7 @@ def busy_machine(step: Step) -> Sentence | None:
     )
 
 
-def _part(share: float) -> str:
+def _how_long(share: float) -> str:
     return "for most" if share >= 0.5 else "for a part"
 
 
@@ -53,7 +53,7 @@ def one_core(step: Step) -> Sentence | None:
     busiest, queued = use.get("busiest_thread_s"), use.get("run_queue_s")
     if not wall or not cpu or cpus < 2 or busiest is None or queued is None:
         return None
-    waited = queued >= WAITING_SHARE * (queued + cpu)  # then other threads may have had work, but no CPU
+    waited = queued >= WAITING_SHARE * (queued + cpu)  # if so, other threads may have had work, but no CPU
     runnable, is_one = (cpu + queued) / wall, busiest >= (BUSIEST_OF_WAITING if waited else BUSIEST_SHARE) * cpu
     if not RUNNABLE[0] <= runnable <= (RUNNABLE[1] if is_one else IN_TURNS):
         return None
@@ -68,7 +68,7 @@ def one_core(step: Step) -> Sentence | None:
         f"{duration(LARGE_NS)} or longer take {percent(time.share(large))} of the op time; the longest is "
         f"{step.describe(nodes[0])}.",
         "See whether threads are limited to one: intra_op_parallelism_threads, TF_NUM_INTRAOP_THREADS, OMP_NUM_THREADS. If they "
-        "are not, these ops may be such as TensorFlow does not split.",
+        "are not, TensorFlow may be unable to split these ops.",
         (1 - 1 / cpus) * step.activity.compute.length / step.whole_ns,
         {"busiest_thread_ns": busiest * 1e9, "cpu_ns": cpu * 1e9, "wall_ns": wall * 1e9, "cpus": cpus},
         evidence_of(step, nodes, "ops"),

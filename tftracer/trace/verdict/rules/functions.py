@@ -8,24 +8,24 @@ from tftracer.contract.trace import Sentence
 from tftracer.trace.units import duration, percent
 from tftracer.trace.verdict.step import Step, evidence_of, sentence
 
-RETRACED_SHARE = 0.20  # of the call, before its function runs
-COMPILING_SHARE = 0.20  # of the call in which XLA compiles
-RECOMPILED = 4  # minimal number of programs of one function, and
-RECOMPILED_SHARE = 0.50  # their minimal number per step of the run, if it is compiled again and again
+RETRACED_SHARE = 0.20  # minimal part of the call that passes before its function runs
+COMPILING_SHARE = 0.20  # minimal part of the step in which XLA compiles
+RECOMPILED = 4  # minimal number of programs of a function that XLA compiles again and again
+RECOMPILED_SHARE = 0.50  # minimal number of programs per step of the run, of such a function
 
 _COMPILING = re.compile(r"\w*Compiler::(Run|Compile)\w*$|Xla(Autotuner)?Compil\w*(:#|$)")
 _FUNCTION = re.compile(r".*?_inference_(\w{1,200}?)_\d+__")
 
 FEWER_TRACINGS = (
     "Pass tensors of one shape and type, and numbers as tensors (tf.constant), not as Python values; give the function an "
-    "input_signature, or reduce_retracing=True; do not make the tf.function anew in the loop. Pad the last batch, or drop it "
+    "input_signature, or reduce_retracing=True; do not create the tf.function inside the loop. Pad the last batch, or drop it "
     "(drop_remainder=True)."
 )
 ONE_SHAPE = (
     "XLA compiles a program for each shape of the arguments. Keep the shapes the same: pad batches or drop the last one "
     "(drop_remainder=True), pad sequences to a few lengths."
 )
-LATER_STEP = "Trace a later step: this happens at the first call, and costs later ones nothing."
+LATER_STEP = "Trace a later step: this happens at the first call; later calls do not pay for it."
 
 
 def retraced(step: Step) -> Sentence | None:
@@ -37,24 +37,20 @@ def retraced(step: Step) -> Sentence | None:
     share = before / whole
     if share < RETRACED_SHARE:
         return None
-    lengths = f"{duration(before)} of its {duration(whole)} ({percent(share)}) passed before the function ran"
+    timing = f"{duration(before)} of its {duration(whole)} ({percent(share)}) passed before the function ran"
     is_first = call.times_traced == 1
     if is_first:
-        text = f"{call.name} was traced in this call, its first: {lengths}."
+        text = f"{call.name} was traced in this call, its first: {timing}."
     else:
         so_far = f" It has been traced {call.times_traced:,} times so far." if call.times_traced else ""
-        text = f"{call.name} was traced anew in this call: {lengths}.{so_far}{_what_changed(step)}"
+        text = f"{call.name} was traced anew in this call: {timing}.{so_far}{_what_changed(step)}"
     numbers = {"before_ns": float(before), "call_ns": float(whole), "times_traced": float(call.times_traced)}
     return sentence("retraced", text, LATER_STEP if is_first else FEWER_TRACINGS, share, numbers, {"nodes": []})
 
 
 def _what_changed(step: Step) -> str:
     changed = step.context.retraced
-    return (
-        f" Compared with the most similar of its tracings before, {changed}."
-        if changed
-        else " Which argument changed is not known."
-    )
+    return f" Compared with its most similar earlier tracing, {changed}." if changed else " Which argument changed is not known."
 
 
 def compiled(step: Step) -> Sentence | None:

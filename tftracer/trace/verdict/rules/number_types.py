@@ -7,12 +7,12 @@ from tftracer.trace.analyses.op_kinds import canonical, is_matrix_op
 from tftracer.trace.verdict.op_time import OpTime
 from tftracer.trace.verdict.step import Step
 
-FLOAT64_SHARE = 0.10  # of the op time
-GAIN = 0.5  # of their time saved by float32: half of the bytes, twice as many numbers in a register
+FLOAT64_SHARE = 0.10  # minimal part of the op time
+GAIN = 0.5  # part of their time that float32 saves: it has half of the bytes, and a register holds twice as many numbers
 
 _DOUBLE = 2  # tensorflow.DT_DOUBLE
 TRY_FLOAT32 = (
-    "See whether float32 will do, as it does for most training: NumPy makes float64 by itself, so cast what is fed "
+    "See whether float32 will do, as it does for most training: NumPy creates float64 by default, so cast what is fed "
     "(x.astype(numpy.float32)), and look for tf.float64 and keras.backend.set_floatx."
 )
 
@@ -24,7 +24,7 @@ def float64(step: Step) -> Sentence | None:
     if time.share(selected) < FLOAT64_SHARE or not step.trace.may_be_double or step.arithmetic is None:
         return None
     selected &= step.arithmetic.dtype[time.work.node] == _DOUBLE
-    if time.usual_share(selected) < FLOAT64_SHARE:
+    if time.least_share(selected) < FLOAT64_SHARE:
         return None
     return time.sentence(
         "float64",

@@ -18,8 +18,8 @@ from tftracer.trace.verdict.rules.number_types import TRY_FLOAT32, is_in_float64
 from tftracer.trace.verdict.rules.printing import FORMAT, PRINTS, printing
 from tftracer.trace.verdict.step import HELD_UP_NS, Step, evidence_of, sentence, spoken
 
-ONE_OP_SHARE = 0.40  # of the step in which one op runs
-SWAP_SHARE = 0.10  # of the step that goes into swapping tensors or computing them again
+ONE_OP_SHARE = 0.40  # minimal part of the step in which one op runs
+SWAP_SHARE = 0.10  # minimal part of the step that goes into swapping tensors or computing them again
 
 EACH_STEP = (
     "See whether it has to be that large (shapes, precision, recomputation), whether it can be split over devices or run on a "
@@ -33,7 +33,7 @@ TEXT_ADVICE = (
     "Do this work once, when the data is written, or in tf.data's map "
     "(num_parallel_calls, prefetch), beside the step, and give the step numbers (ids)."
 )
-ONLY_HERE = (
+HELD_UP_ADVICE = (
     "Something held it up in this step (other work on the machine), or it had more to do than usual: compare the step with "
     "another traced step of the run."
 )
@@ -42,9 +42,9 @@ _TEXT_OPS = re.compile(r"String\w+|(Static)?Regex\w+|AsString|ReduceJoin|Substr|
 
 
 def one_op(step: Step) -> Sentence | None:
-    """Name the op whose executions run for most of the step: the longest without delays; else one that was delayed."""
-    usually_longest = step.longest_op(OpTime.of(step).not_held_up_ns)
-    return _one_op(step, usually_longest) or _one_op(step, step.longest_op(), only_held_up=True)
+    """Name an op whose executions run for a large part of the step: the longest without delays, else one that was delayed."""
+    longest_undelayed = step.longest_op(OpTime.of(step).ns_without_outliers)
+    return _one_op(step, longest_undelayed) or _one_op(step, step.longest_op(), only_held_up=True)
 
 
 def _one_op(step: Step, selected: Bool, only_held_up: bool = False) -> Sentence | None:
@@ -76,7 +76,7 @@ def _one_op(step: Step, selected: Bool, only_held_up: bool = False) -> Sentence 
         more = max(runs - usual, 0.0)
         text = f"{what}; {else_where} {duration(usual)}. At most {duration(more)} ({percent(more / step.whole_ns)}) of the step "
         numbers |= {"usual_ns": usual, HELD_UP_NS: more}
-        return sentence("one_op", f"{text}are due to that.", ONLY_HERE, more / step.whole_ns, numbers, evidence)
+        return sentence("one_op", f"{text}are due to that.", HELD_UP_ADVICE, more / step.whole_ns, numbers, evidence)
     if only_held_up or (step.op(nodes[0]) in (FORMAT, *PRINTS) and printing(step)):
         return None
     in_float64 = is_in_float64(step, nodes[0])
@@ -103,7 +103,7 @@ def memory_saving(step: Step) -> Sentence | None:
     """Name ops of TensorFlow's memory optimizer, which swap tensors to the host or compute them again."""
     text = bytes(step.trace.names.data)
     if not any(part in text for part in (b"swap_", b"Recomputed/")):
-        return None  # as in most steps: this saves a look at each of up to a million names
+        return None  # the usual case: saves a look at each of up to a million names
     marks = np.array([_saves_memory(name) for name in step.trace.names] or [False])
     selected = step.process_nodes & marks[step.trace.name]
     spent = step.cover(selected).length

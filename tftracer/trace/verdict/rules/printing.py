@@ -19,7 +19,7 @@ def printing(step: Step) -> Sentence | None:
     if not prints.any():
         return None
     selected = prints | time.of_kinds(FORMAT.__eq__)
-    if time.usual_share(selected) < PRINT_SHARE:
+    if time.least_share(selected) < PRINT_SHARE:
         return None
     return time.sentence(
         "printing",

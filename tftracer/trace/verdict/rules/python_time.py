@@ -13,14 +13,15 @@ from tftracer.trace.verdict.rules.input_pipeline import seen_before
 from tftracer.trace.verdict.rules.slow_step import slow_before
 from tftracer.trace.verdict.step import ONLY_HERE, Step, evidence_of, sentence
 
-BETWEEN_SHARE = 0.20  # of the time from step to step: the part outside of steps
-BETWEEN_S = 0.001  # minimal time: less is Python's own cost of a call
-LONGER = 3.0  # times the usual time, for a delay before this step alone
+BETWEEN_SHARE = 0.20  # minimal part of the time from step to step that passes outside of steps
+BETWEEN_S = 0.001  # minimal time outside of steps: less is Python's own cost of a call
+LONGER = 3.0  # a time before the step that is this many times the usual one is a delay of this step alone
 SAMPLED = "Sampled"  # first word of a text about sampled lines
-INPUT_NAMED, INPUT_MAIN, INPUT_ALL = 0.10, 0.50, 0.90  # parts of that time in which the loop waits for tf.data
-LOCK_SHARE = 0.30  # of the call: in Python while a Python function of another thread runs
-LOCK_NS = 1_000_000  # minimal time
-PYTHON_SHARE = 0.15  # of the step in which a Python function runs and nothing else does
+#: Part of the time between steps in which the loop waits for tf.data: from which it is named, decides the advice, explains all.
+INPUT_NAMED, INPUT_MAIN, INPUT_ALL = 0.10, 0.50, 0.90
+LOCK_SHARE = 0.30  # minimal part of the step in which the call is in Python while another thread runs a Python function
+LOCK_NS = 1_000_000  # the same as a time
+PYTHON_SHARE = 0.15  # minimal part of the step in which a Python function runs and nothing else does
 
 LOOP = (
     "Time the parts of the training loop (time.perf_counter). If it prepares batches, make them with tf.data (parallel map, "
@@ -38,47 +39,47 @@ _PYTHON_OP = re.compile(r".*:(PyFunc|PyFuncStateless|EagerPyFunc)$")
 def between_steps(step: Step) -> Sentence | None:
     """Name the time between steps. The trace does not show what the script does then; sampled lines may."""
     context = step.context
-    usual, before = context.between_steps_s, None if context.follows_traced or slow_before(step) else context.before_step_s
+    usual_s, before_s = context.between_steps_s, None if context.follows_traced or slow_before(step) else context.before_step_s
     # A slow call may have gone on after its last op.
-    inside = max(step.whole_ns / 1e9, *(slow["duration_s"] for slow in context.slow_times if slow["inside"]), 0.0)
-    is_usual = _share_between(usual, inside if context.median_s is None else context.median_s) > 0
-    share = _share_between(usual if before is None else before, inside)
+    inside_s = max(step.whole_ns / 1e9, *(slow["duration_s"] for slow in context.slow_times if slow["inside"]), 0.0)
+    is_usual = _share_between(usual_s, inside_s if context.median_s is None else context.median_s) > 0
+    share = _share_between(usual_s if before_s is None else before_s, inside_s)
     is_slow = any(not slow["inside"] for slow in context.slow_times)  # a slow turn of the loop whose cause is unknown
-    is_longer = before is not None and (usual is None or before >= LONGER * usual)
+    is_longer = before_s is not None and (usual_s is None or before_s >= LONGER * usual_s)
     if not share or not (is_usual or is_longer):
         return None
-    measured = {"between_steps_ns": usual, "before_step_ns": before}
+    measured = {"between_steps_ns": usual_s, "before_step_ns": before_s}
     numbers = {name: seconds * 1e9 for name, seconds in measured.items() if seconds is not None}
-    passed = _before_every_step(step, numbers) if is_usual else _before_this_step(step, numbers, share)
-    whole, waited = (usual, context.between_input_s) if is_usual else (before, context.before_input_s)
-    of_input = (waited or 0.0) / whole if whole else 0.0
-    if of_input >= INPUT_NAMED:
-        passed += f" For {duration((waited or 0.0) * 1e9)} of that the loop waits for the next element of a tf.data dataset."
-        passed += seen_before(context)
-        numbers["input_ns"] = (waited or 0.0) * 1e9
+    text = _before_every_step(step, numbers) if is_usual else _before_this_step(step, numbers, share)
+    whole_s, input_s = (usual_s, context.between_input_s) if is_usual else (before_s, context.before_input_s)
+    input_share = (input_s or 0.0) / whole_s if whole_s else 0.0
+    if input_share >= INPUT_NAMED:
+        text += f" For {duration((input_s or 0.0) * 1e9)} of that the loop waits for the next element of a tf.data dataset."
+        text += seen_before(context)
+        numbers["input_ns"] = (input_s or 0.0) * 1e9
     return sentence(
         "between_steps",
-        passed if of_input >= INPUT_ALL else f"{passed} {_lines(step, is_usual)}",
-        (context.input_advice or INPUT) if of_input >= INPUT_MAIN else LOOP,
+        text if input_share >= INPUT_ALL else f"{text} {_lines(step, is_usual)}",
+        (context.input_advice or INPUT) if input_share >= INPUT_MAIN else LOOP,
         share,
         {**numbers, **({} if is_usual or is_slow else {ONLY_HERE: 1.0})},
         {"nodes": []},
     )
 
 
-def _share_between(between: float | None, inside: float) -> float:
+def _share_between(between_s: float | None, inside_s: float) -> float:
     """Return the share of the time from step to step; 0 below the thresholds."""
-    if between is None or between < BETWEEN_S:
+    if between_s is None or between_s < BETWEEN_S:
         return 0.0
-    share = between / (between + inside)
+    share = between_s / (between_s + inside_s)
     return share if share >= BETWEEN_SHARE else 0.0
 
 
 def _before_every_step(step: Step, numbers: dict[str, float]) -> str:
-    usual, median = numbers["between_steps_ns"], step.context.median_s
-    share = usual / (usual + (step.whole_ns if median is None else median * 1e9))
+    usual_ns, median_s = numbers["between_steps_ns"], step.context.median_s
+    share = usual_ns / (usual_ns + (step.whole_ns if median_s is None else median_s * 1e9))
     here = f"; before this step it was {duration(numbers['before_step_ns'])}" if "before_step_ns" in numbers else ""
-    passed = f"Between two steps {duration(usual)} (median) pass{_outside(step)}"
+    passed = f"Between two steps {duration(usual_ns)} (median) pass{_outside(step)}"
     return f"{passed}, {percent(share)} of the time from step to step{here}."
 
 
@@ -144,7 +145,7 @@ def python_function(step: Step) -> Sentence | None:
 
 
 def python_lock(step: Step) -> Sentence | None:
-    """Tell that the call stays in Python while another thread runs a Python function, mostly of tf.data."""
+    """Tell that the call was in Python while another thread ran a Python function, mostly one of tf.data."""
     if step.host is None or not step.calls:
         return None
     runs = Cover.of(
@@ -157,9 +158,9 @@ def python_lock(step: Step) -> Sentence | None:
         return None
     return sentence(
         "python_lock",
-        f"For {duration(overlap.length)} ({percent(share)}) of the step the call is still, or again, in Python while a Python "
-        "function runs in another thread (of tf.data, mostly). If that computes, it holds Python's lock, which one thread at a "
-        "time has.",
+        f"For {duration(overlap.length)} ({percent(share)}) of the step the call was in Python (before or after its function "
+        "ran) while a Python function ran in another thread, mostly one of tf.data. If that function computes, it holds Python's "
+        "lock, which only one thread at a time can have.",
         "Do that work with TensorFlow ops (tf.data's map with ops, TFRecordDataset), or in another process, which has a lock of "
         "its own.",
         share,

@@ -13,13 +13,13 @@ from tftracer.trace.units import percent
 from tftracer.trace.verdict.op_time import OpTime
 from tftracer.trace.verdict.step import Step, evidence_of, sentence
 
-SLOW_KERNEL_SHARE = 0.10  # of the op time, in the median of the traces
-FAR_BELOW_SHARE = 0.10  # of the best op's rate
-BEST_SHARE = 0.01  # of the op time: the minimum for an op to be compared
+SLOW_KERNEL_SHARE = 0.10  # minimal part of the op time that slow ops take, in the median of the traces
+FAR_BELOW_SHARE = 0.10  # an op is slow below this part of the best op's rate
+MIN_SHARE = 0.01  # minimal part of the op time, for an op to be compared
 
 
 def slow_kernel(step: Step) -> Sentence | None:
-    """Compare rates at the shortest times of traces and equal ops, which other work disturbed least: one trace alone misleads."""
+    """Compare each op's rate at its shortest time over several traces, and over equal ops: a single time may be disturbed."""
     times = step.times
     if times is None or len(times.work_ns) < MIN_TRACES or step.arithmetic is None:
         return None
@@ -28,10 +28,10 @@ def slow_kernel(step: Step) -> Sentence | None:
     if time.share(matrix) < SLOW_KERNEL_SHARE:
         return None
     rate, share = _rates(step, time, matrix, times)
-    if not (share >= BEST_SHARE).any():
+    if not (share >= MIN_SHARE).any():
         return None
-    best = int(np.argmax(np.where(share >= BEST_SHARE, rate, 0.0)))
-    slow = (rate < FAR_BELOW_SHARE * rate[best]) & (share >= BEST_SHARE)
+    best = int(np.argmax(np.where(share >= MIN_SHARE, rate, 0.0)))
+    slow = (rate < FAR_BELOW_SHARE * rate[best]) & (share >= MIN_SHARE)
     if float(share[slow].sum()) < SLOW_KERNEL_SHARE:
         return None
     selected: Bool = matrix & slow[time.work.name]
@@ -56,10 +56,10 @@ def _rates(step: Step, time: OpTime, matrix: Bool, times: OpsOverTraces) -> tupl
     names, work = len(step.trace.names), time.work
     flops = np.asarray(np.bincount(work.name[matrix], step.arithmetic.flops[work.node[matrix]], names), np.float64)
     rate, share = np.zeros(names), np.zeros(names)
-    place = {key: row for row, key in enumerate(times.keys)}
+    row_of = {key: row for row, key in enumerate(times.keys)}
     shares = np.nan_to_num(times.total_ns / times.work_ns)
     for name in np.flatnonzero(flops > 0).tolist():
-        row = place.get(step.trace.names[name])
+        row = row_of.get(step.trace.names[name])
         if row is not None and times.count[row].min() == times.count[row].max() and times.shortest_ns[row] > 0:
             rate[name] = flops[name] / times.shortest_ns[row] * 1e9
             share[name] = np.median(shares[row])

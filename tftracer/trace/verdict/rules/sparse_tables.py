@@ -18,7 +18,7 @@ from tftracer.trace.verdict.op_time import OpTime
 from tftracer.trace.verdict.rules.tiny_ops import ELEMENTWISE, TINY_NS
 from tftracer.trace.verdict.step import Step, evidence_of, sentence
 
-DENSE_SHARE = 0.20  # of the op time
+DENSE_SHARE = 0.20  # minimal part of the op time that works on whole tables
 MAX_OPS = 10_000  # only the longest ops are searched
 
 #: Stands for the table if its name is not known.
@@ -28,8 +28,10 @@ _SCATTER = re.compile(r"(Resource)?Scatter(Nd)?(Add|Sub|Update)")
 _GATHER = re.compile(r"ResourceGather(Nd)?")
 _ASSIGN = re.compile(r"ResourceApply\w+|Assign(Add|Sub)?VariableOp")
 _APPLY = re.compile(r"ResourceApply\w+")
-#: Ops in an update that consists of several ops: those that may be short, and those by which a variable decays.
-_PASSES, _SCALES = re.compile(r"ReadVariableOp|AssignVariableOp"), frozenset(("Mul", "RealDiv"))
+#: Ops of an update that are followed even if they are short.
+_PASSES = re.compile(r"ReadVariableOp|AssignVariableOp")
+#: Ops that scale a variable, as a decaying momentum does.
+_SCALES = frozenset(("Mul", "RealDiv"))
 #: The part of an update that touches only the rows that were looked up.
 _SPARSE = re.compile(rf"{_SCATTER.pattern}|{_GATHER.pattern}|GatherV2|Unique\w*|UnsortedSegment\w+|StridedSlice|Shape")
 
@@ -38,7 +40,7 @@ def dense_update(step: Step) -> Sentence | None:
     """Name an optimizer that scatters some rows into a table but computes with all rows, or applies a dense gradient to it."""
     time = OpTime.of(step)
     selected, where = dense_ops(step, time)
-    if time.usual_share(selected) < DENSE_SHARE:
+    if time.least_share(selected) < DENSE_SHARE:
         return None
     share, nodes, spent = time.share(selected), time.longest(selected), float(time.work.self_ns[selected].sum())
     return sentence(
@@ -56,8 +58,10 @@ def dense_update(step: Step) -> Sentence | None:
 
 def _what(where: str) -> str:
     if where == DENSE_GRADIENT:
-        return "The gradient of a table of which the step looks up some rows becomes dense, and the update works on all rows."
-    return f"The update of {where} works on all rows of a table of which the step looks up some."
+        return (
+            "The gradient of a table becomes dense: its update works on all rows, although the step looks up only some of them."
+        )
+    return f"The update of {where} works on all rows of a table, although the step looks up only some of them."
 
 
 def dense_ops(step: Step, time: OpTime) -> tuple[Bool, str]:
@@ -65,21 +69,22 @@ def dense_ops(step: Step, time: OpTime) -> tuple[Bool, str]:
     looks_up = time.of_kinds(lambda kind: _SCATTER.fullmatch(kind) or _GATHER.fullmatch(kind)).any()
     if not looks_up and not time.of_kinds(lambda kind: kind == "GatherV2").any():
         return np.zeros(len(time.work.node), bool), ""
-    tells = time.of_kinds(lambda kind: kind == "ReadVariableOp" or _SCATTER.fullmatch(kind) or _GATHER.fullmatch(kind))
-    rows = np.flatnonzero((time.work.duration >= TINY_NS) | tells)
+    is_evidence = time.of_kinds(lambda kind: kind == "ReadVariableOp" or _SCATTER.fullmatch(kind) or _GATHER.fullmatch(kind))
+    rows = np.flatnonzero((time.work.duration >= TINY_NS) | is_evidence)
     rows = rows[largest_first(time.work.duration[rows], MAX_OPS)]
     labels = [parse_label(step.trace.labels[code]) for code in step.trace.label[time.work.node[rows]].tolist()]
     kinds = [time.kinds[code] for code in time.work.op[rows].tolist()]
     scopes = [name.rpartition("/")[0] for name in step.trace.names.texts(time.work.name[rows])]
-    first = [label.inputs[0] if label.inputs else "" for label in labels]
+    first_input = [label.inputs[0] if label.inputs else "" for label in labels]
     updates = {scope for scope, kind in zip(scopes, kinds) if scope and _SCATTER.fullmatch(kind)}
     is_long = time.work.duration[rows] >= TINY_NS
     assigns = {scope for scope, kind, long in zip(scopes, kinds, is_long.tolist()) if long and _ASSIGN.fullmatch(kind)}
-    tables = {table for table, kind in zip(first, kinds) if table and _GATHER.fullmatch(kind)}
-    tables -= {table for table, kind, scope in zip(first, kinds, scopes) if kind == "ReadVariableOp" and scope not in updates}
+    tables = {table for table, kind in zip(first_input, kinds) if table and _GATHER.fullmatch(kind)}
+    reads = zip(first_input, kinds, scopes)
+    tables -= {table for table, kind, scope in reads if kind == "ReadVariableOp" and scope not in updates}
     spent: dict[str, float] = {}
     selected = np.zeros(len(time.work.node), bool)
-    for row, scope, kind, table in zip(rows.tolist(), scopes, kinds, first):
+    for row, scope, kind, table in zip(rows.tolist(), scopes, kinds, first_input):
         if time.work.duration[row] < TINY_NS:
             continue
         if scope in updates & assigns and not _SPARSE.fullmatch(kind):  # without a long assignment the update uses only some rows
@@ -90,8 +95,9 @@ def dense_ops(step: Step, time: OpTime) -> tuple[Bool, str]:
             continue
         selected[row] = True
         spent[where] = spent.get(where, 0.0) + float(time.work.self_ns[row])
-    knows_tables = any(first)  # labels of a session name the inputs of an op, names of a profile do not
-    for row in _made_dense(time, rows, scopes, kinds, bool(looks_up)) if tables or not knows_tables or not looks_up else []:
+    knows_tables = any(first_input)  # labels of a session name the inputs of an op, names of a profile do not
+    may_become_dense = tables or not knows_tables or not looks_up
+    for row in _made_dense(time, rows, scopes, kinds, bool(looks_up)) if may_become_dense else []:
         selected[row] = True
         where = DENSE_GRADIENT if not spent else max(spent, key=spent.__getitem__)
         spent[where] = spent.get(where, 0.0) + float(time.work.self_ns[row])
@@ -101,24 +107,28 @@ def dense_ops(step: Step, time: OpTime) -> tuple[Bool, str]:
 def _made_dense(time: OpTime, rows: Int64, scopes: list[str], kinds: list[str], looks_up: bool) -> list[int]:
     """Return rows of the ops that turn the gradient of some rows into one of all rows, and of the op that applies it.
 
-    Optimizers also add up rows that were looked up twice; their scopes have a Unique or a scatter, and are left out. If another
-    gradient is added (AddN), the sum is dense anyway, unless a regularizer gives it: a norm, or no product of matrices.
-    ``looks_up``: a table is surely looked up. GatherV2 may read something else: only sums that update a variable count then.
+    Optimizers also add up rows that were looked up twice. Their scopes have a Unique or a scatter, and are left out.
+    An AddN with another gradient makes the sum dense in any case. That is reported only if a regularizer gave the other addend:
+    the graph has an L2Loss, or no addend comes from a matrix product.
+    ``looks_up``: a table is certainly looked up. Otherwise GatherV2 may read something else, and only sums that update a variable
+    count.
     """
     flow = _Flow(time)
-    each = [(row, scope, kind) for row, scope, kind in zip(rows.tolist(), scopes, kinds) if time.work.duration[row] >= TINY_NS]
+    long_rows = [
+        (row, scope, kind) for row, scope, kind in zip(rows.tolist(), scopes, kinds) if time.work.duration[row] >= TINY_NS
+    ]
     sparse = {scope for scope, kind in zip(scopes, kinds) if kind.startswith("Unique") or _SCATTER.fullmatch(kind)}
     optimizers = {scope for scope, kind in zip(scopes, kinds) if scope and _ASSIGN.fullmatch(kind)}
     sums = [
         row
-        for row, scope, kind in each
+        for row, scope, kind in long_rows
         if kind == "UnsortedSegmentSum" and scope not in sparse and (looks_up or scope in optimizers or flow.updates(row))
     ]
-    added = [row for row, _, kind in each if kind == "AddN" and (looks_up or flow.updates(row))]
-    if added and not any(kind == "L2Loss" for _, _, kind in each) and any(map(flow.has_product, added)):
+    added = [row for row, _, kind in long_rows if kind == "AddN" and (looks_up or flow.updates(row))]
+    if added and not any(kind == "L2Loss" for _, _, kind in long_rows) and any(map(flow.has_product, added)):
         return []
-    applied = [row for row, _, kind in each if looks_up and _APPLY.fullmatch(kind)][:1]  # the longest
-    return sorted({*sums, *applied, *flow.reached(sums)}) if sums else []
+    applied = [row for row, _, kind in long_rows if looks_up and _APPLY.fullmatch(kind)][:1]  # the longest
+    return sorted({*sums, *applied, *flow.readers(sums)}) if sums else []
 
 
 class _Flow:
@@ -135,15 +145,15 @@ class _Flow:
     def _is_long(self, row: int) -> bool:
         return bool(self._time.work.duration[row] >= TINY_NS)
 
-    def reached(self, sums: list[int]) -> set[int]:
+    def readers(self, sums: list[int]) -> set[int]:
         """Return the long ops that read these sums, directly or indirectly: an update of several ops, which may read variables
         that it has just assigned. Their other inputs count if they depend on variables alone (a decaying momentum)."""
-        passed = self._all(
+        reached = self._reachable(
             sums, self._graph.consumers_of, lambda row: self._is_long(row) or _PASSES.fullmatch(self._kind(row)) is not None
         )
-        long = {row for row in passed if self._is_long(row)}
-        beside = {row for each in long for row in self._inputs(each) if self._is_long(row) and self._kind(row) in _SCALES}
-        return long | {row for row in beside if not any(map(self._is_long, self._inputs(row)))}
+        long = {row for row in reached if self._is_long(row)}
+        scales = {row for each in long for row in self._inputs(each) if self._is_long(row) and self._kind(row) in _SCALES}
+        return long | {row for row in scales if not any(map(self._is_long, self._inputs(row)))}
 
     def _inputs(self, row: int) -> set[int]:
         nodes = self._graph.inputs_of(int(self._time.work.node[row])).tolist()
@@ -153,7 +163,7 @@ class _Flow:
         """Tell whether the row reaches an assignment through elementwise ops alone, as in an optimizer."""
         return any(
             _ASSIGN.fullmatch(self._kind(each))
-            for each in self._all(
+            for each in self._reachable(
                 [row],
                 self._graph.consumers_of,
                 lambda row: bool(ELEMENTWISE.fullmatch(self._kind(row)) or _ASSIGN.fullmatch(self._kind(row))),
@@ -161,13 +171,13 @@ class _Flow:
         )
 
     def has_product(self, added: int) -> bool:
-        """Tell whether a product of matrices is among the addends, or only sums of segments are known of them."""
-        before = self._all(
+        """Tell whether an addend comes from a matrix product, or all known addends are segment sums."""
+        before = self._reachable(
             [added], self._graph.inputs_of, lambda row: self._is_long(row) and self._kind(row) != "UnsortedSegmentSum"
         ) - {added}
         return not before or any(is_matrix_op(self._kind(row)) for row in before)
 
-    def _all(self, rows: list[int], neighbours: Callable[[int], Int32], passes: Callable[[int], bool]) -> set[int]:
+    def _reachable(self, rows: list[int], neighbours: Callable[[int], Int32], passes: Callable[[int], bool]) -> set[int]:
         """Return the rows and those reached from them through rows that pass."""
         reached, waiting = set(rows), list(rows)
         while waiting:
