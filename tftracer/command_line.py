@@ -74,7 +74,7 @@ def ended_by_interrupt() -> Iterator[None]:
     def listen() -> None:
         while signals := signals_in.recv(64):
             if signal.SIGINT in signals and not done.wait(GRACE_S):
-                _end()
+                _exit_now()
 
     threading.Thread(target=listen, name="tftracer-interrupt", daemon=True).start()
     descriptor = signal.set_wakeup_fd(signals_out.fileno(), warn_on_full_buffer=False)
@@ -93,7 +93,7 @@ def ended_by_interrupt() -> Iterator[None]:
         raise KeyboardInterrupt
 
 
-def _end() -> None:
+def _exit_now() -> None:
     with contextlib.suppress(Exception):
         sys.stdout.flush()
     os._exit(INTERRUPTED)

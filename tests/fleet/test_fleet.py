@@ -58,7 +58,7 @@ def test_the_slow_ranks_and_what_arrives_last(folder: Path, expected: dict[str, 
 
 
 def test_op_statistics_are_those_of_all_slices(folder: Path, expected: dict[str, Any]) -> None:
-    rows = {row["op"]: row for row in ask(str(folder), most=1000).ops}
+    rows = {row["op"]: row for row in ask(str(folder), limit=1000).ops}
     exact = duckdb.sql(f"""SELECT op, count(*), sum(dur_ns), quantile_disc(dur_ns, 0.5), quantile_disc(dur_ns, 0.99), max(dur_ns)
         FROM read_parquet('{folder}/slices/*/*/*.parquet') WHERE counted AND dur_ns IS NOT NULL AND op <> '' GROUP BY op""")
     for op, count, total, p50, p99, longest in exact.fetchall():
@@ -117,7 +117,7 @@ def test_the_command(folder: Path) -> None:
     done = subprocess.run([*command, "--json", "--top", "3"], capture_output=True, text=True, env=environment, check=True)
     answer = json.loads(done.stdout)
     assert len(answer["ops"]) == len(answer["ranks"]) == 3 and answer["partitions"] == sum(JOBS.values())
-    text = as_text(ask(str(folder), most=3))
+    text = as_text(ask(str(folder), limit=3))
     assert "Slowest ranks" in text and re.search(r"1(4[5-9]|5[0-5])%", text)
     assert "Clocks agree within 2 µs." in text
 

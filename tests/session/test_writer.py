@@ -28,7 +28,7 @@ def test_who_waits_for_the_file_finds_all_in_it_though_another_thread_writes_to_
 
 
 def test_a_trace_that_was_asked_for_is_announced_before_it_is_summed_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trace_writer, "AFTER_S", 60.0)  # until something else is to be done
+    monkeypatch.setattr(trace_writer, "REQUESTED_DELAY_S", 60.0)  # until something else is to be done
     heard: list[Any] = []
     with recording(tmp_path) as recorder:
         recorder.subscribe(heard.append)
@@ -38,7 +38,7 @@ def test_a_trace_that_was_asked_for_is_announced_before_it_is_summed_up(tmp_path
 
 
 def test_a_trace_that_made_way_is_not_summed_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trace_writer, "AFTER_S", 60.0)  # until something else is to be done
+    monkeypatch.setattr(trace_writer, "REQUESTED_DELAY_S", 60.0)  # until something else is to be done
     heard: list[Any] = []
     with recording(tmp_path, keep_traces=1) as recorder:
         recorder.subscribe(heard.append)

@@ -1,19 +1,19 @@
-"""Python imports this at its start where ``tftracer run`` has put its folder on PYTHONPATH: so in every process of the script.
+"""Python imports this at its start where ``tftracer run`` has put its folder on PYTHONPATH, so in every process of the script.
 
-It waits for the script to import TensorFlow, then watches what it runs. Another sitecustomize that Python would have imported
-instead is imported after it. A child may be any Python, of another environment and of any version, Python 2 too: this file has
-to be good for all of them, and one that cannot be traced prints nothing of ours.
+It waits for the script to import TensorFlow, then watches what the script runs. It also imports the sitecustomize that it hides.
+A child process may run any Python, from another environment and of any version, even Python 2. This file must work in all of
+them, and prints nothing in one that cannot be traced.
 """
 
 import os
 import sys
 
-_HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 (nothing that need not be is imported here)
+_HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 (this module imports as little as possible)
 
 
 def _start():
     # type: () -> None
-    if sys.version_info < (3, 9):  # noqa: UP036 (a child's may be older)
+    if sys.version_info < (3, 9):  # noqa: UP036 (a child's Python may be older)
         return
     try:
         from tftracer.run_process import watch_for_tensorflow
@@ -25,7 +25,7 @@ def _start():
         sys.stderr.write("tftracer: this process is not traced: {}\n".format(error))  # noqa: UP032
 
 
-def _others():
+def _import_hidden_sitecustomize():
     # type: () -> None
     sys.path[:] = [path for path in sys.path if os.path.abspath(path or ".") != _HERE]  # noqa: PTH100
     this = sys.modules.pop("sitecustomize", None)
@@ -35,9 +35,9 @@ def _others():
         if getattr(error, "name", "sitecustomize") != "sitecustomize":
             raise
     finally:
-        if this is not None:  # Python looks for what it is importing
+        if this is not None:  # the import system expects this module there after the import
             sys.modules.setdefault("sitecustomize", this)
 
 
 _start()
-_others()
+_import_hidden_sitecustomize()

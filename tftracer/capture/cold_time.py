@@ -1,4 +1,4 @@
-"""How long a call of ours takes after a long step, whose data has filled the caches."""
+"""Measures how long a call of tftracer's takes after a long step, whose data has filled the caches."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Callable
 from time import perf_counter_ns
 from typing import Any
 
-#: Filling so many bytes empties a core's own caches, but not those that all cores share.
-_CACHES = 2 << 20
+#: Reading this many bytes empties a core's own caches, but not those that all cores share.
+_CACHE_BYTES = 2 << 20
 
 
 class ColdTimer:
-    """Fills the caches with other data before each call, as TensorFlow does."""
+    """Fills the caches with other data before each call, as TensorFlow does. For the tracer's estimate of its own cost."""
 
     def __init__(self) -> None:
-        self._filler = b"x" * _CACHES
+        self._filler = b"x" * _CACHE_BYTES
 
     def ns(self, call: Callable[..., Any], *arguments: Any) -> int:
         self._filler.count(b"y")

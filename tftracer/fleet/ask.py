@@ -11,11 +11,11 @@ import numpy as np
 
 from tftracer.errors import StorageError, TracerError, UnsupportedError
 from tftracer.export import parquet
-from tftracer.fleet.partial import GROWTH, Found, Partial, partial
+from tftracer.fleet.partial import GROWTH, Partial, Partials, partials_of
 from tftracer.scripting.partitions import Partition, chunks, partitions
 from tftracer.trace.analyses.compare import FLOOR_NS
 
-#: In one piece: about 100 MB while it is worked on.
+#: Rows of one piece of work, which takes about 100 MB.
 CHUNK_ROWS = 400_000
 CONNECT_S = 30
 
@@ -30,7 +30,7 @@ QUESTIONS = {
             FROM steps SEMI JOIN traced USING (job, run)
             GROUP BY ALL)
         SELECT job, rank, ratio, own_ns, traced_steps, step_ns FROM own LEFT JOIN plain USING (job, rank)
-        ORDER BY ratio DESC, job, rank LIMIT {most}""",
+        ORDER BY ratio DESC, job, rank LIMIT {limit}""",
     "collectives": """WITH met AS (SELECT job, run, step, name, sum(ranks) AS ranks, max(last_ns) - min(first_ns) AS spread_ns,
             arg_max(last_rank, last_ns) AS last_rank FROM collectives GROUP BY ALL HAVING sum(ranks) > 1),
         late AS (SELECT job, name, count(*) AS times, avg(spread_ns) AS spread_ns FROM met GROUP BY ALL),
@@ -38,7 +38,7 @@ QUESTIONS = {
         latest AS (SELECT * FROM of_rank
             QUALIFY row_number() OVER (PARTITION BY job, name ORDER BY times_last DESC, last_rank) = 1)
         SELECT job, name, spread_ns, last_rank, times_last, times FROM late JOIN latest USING (job, name)
-        ORDER BY spread_ns DESC, job, name LIMIT {most}""",
+        ORDER BY spread_ns DESC, job, name LIMIT {limit}""",
     # The traced steps in two halves: a layer's mean time per rank and step in the first and in the second half.
     "layers": """WITH halves AS (SELECT job, run, step, ntile(2) OVER (PARTITION BY job, run ORDER BY step) AS half
             FROM (SELECT DISTINCT job, run, step FROM layers)),
@@ -47,7 +47,7 @@ QUESTIONS = {
         paired AS (SELECT a.job, a.layer, a.ns AS first_ns, b.ns AS second_ns FROM of_rank a JOIN of_rank b USING (job, layer)
             WHERE a.half = 1 AND b.half = 2)
         SELECT job, layer, first_ns, second_ns, second_ns - first_ns AS growth_ns FROM paired
-        WHERE second_ns - first_ns > greatest({floor}, {share} * second_ns) ORDER BY growth_ns DESC, job, layer LIMIT {most}""",
+        WHERE second_ns - first_ns > greatest({floor}, {share} * second_ns) ORDER BY growth_ns DESC, job, layer LIMIT {limit}""",
     "clocks": """SELECT job, sum(ranks)::BIGINT AS ranks, sum(known)::BIGINT AS known, max(error_ns) AS error_ns
         FROM clocks GROUP BY job ORDER BY job""",
 }
@@ -69,8 +69,8 @@ class Fleet:
     left_out: list[str]
 
 
-def merged(partials: Iterable[Partial], partitions: int, left_out: Sequence[str], most: int = 10) -> Fleet:
-    """Merge partial results and answer the questions. ``most``: rows of each answer."""
+def merged(partials: Iterable[Partial], partitions: int, left_out: Sequence[str], limit: int = 10) -> Fleet:
+    """Merge partial results and answer the questions. ``limit``: rows of each answer."""
     connection = parquet.connect()
     try:
         for number, part in enumerate(partials):
@@ -79,9 +79,9 @@ def merged(partials: Iterable[Partial], partitions: int, left_out: Sequence[str]
                 connection.register("part", registered)
                 connection.execute(f"CREATE TABLE {name} AS FROM part" if not number else f"INSERT INTO {name} FROM part")
                 connection.unregister("part")
-        queries = {name: sql.format(most=most, floor=FLOOR_NS, share=MIN_SHARE) for name, sql in QUESTIONS.items()}
+        queries = {name: sql.format(limit=limit, floor=FLOOR_NS, share=MIN_SHARE) for name, sql in QUESTIONS.items()}
         answers = {name: _rows(connection, sql) for name, sql in queries.items()}
-        ops = _ops(connection, most)
+        ops = _ops(connection, limit)
     finally:
         connection.close()
     return Fleet(ops=ops, partitions=partitions, jobs=len(answers["clocks"]), left_out=list(left_out), **answers)
@@ -93,11 +93,11 @@ def _rows(connection: Any, sql: str) -> list[dict[str, Any]]:
     return [dict(zip(names, row)) for row in cursor.fetchall()]
 
 
-def _ops(connection: Any, most: int) -> list[dict[str, Any]]:
+def _ops(connection: Any, limit: int) -> list[dict[str, Any]]:
     totals = _rows(
         connection,
         f"""SELECT op, sum(executions)::BIGINT AS executions, sum(total_ns) AS total_ns, max(longest_ns) AS longest_ns
-        FROM ops GROUP BY op ORDER BY total_ns DESC, op LIMIT {most}""",
+        FROM ops GROUP BY op ORDER BY total_ns DESC, op LIMIT {limit}""",
     )
     for row in totals:
         sketch = connection.execute(
@@ -115,7 +115,7 @@ def percentile(buckets: Any, counts: Any, share: float) -> float:
     return float(GROWTH ** (buckets[min(int(reached), len(buckets) - 1)] + 0.5))
 
 
-def ask(folder: str, scheduler: str = "", most: int = 10, chunk_rows: int = CHUNK_ROWS) -> Fleet:
+def ask(folder: str, scheduler: str = "", limit: int = 10, chunk_rows: int = CHUNK_ROWS) -> Fleet:
     """Answer the questions about an exported folder.
 
     ``scheduler``: the address of a Dask scheduler whose workers see the folder under the same path. If a worker is lost, others
@@ -124,14 +124,15 @@ def ask(folder: str, scheduler: str = "", most: int = 10, chunk_rows: int = CHUN
     """
     exported = partitions(Path(folder))
     pieces = chunks(exported.whole, chunk_rows)
-    found = list(_on_workers(scheduler, pieces) if scheduler else map(partial, pieces))
-    partials, unreadable = [one for each in found for one in each.partials], [text for each in found for text in each.left_out]
+    results = list(_on_workers(scheduler, pieces) if scheduler else map(partials_of, pieces))
+    partials = [part for result in results for part in result.partials]
+    unreadable = [text for result in results for text in result.left_out]
     if not partials:
         raise StorageError(f"{folder}: no partition can be read. {unreadable[0]}")
-    return merged(partials, len(exported.whole) - len(unreadable), [*exported.left_out, *unreadable], most)
+    return merged(partials, len(exported.whole) - len(unreadable), [*exported.left_out, *unreadable], limit)
 
 
-def _on_workers(scheduler: str, pieces: Sequence[Sequence[Partition]]) -> Iterable[Found]:
+def _on_workers(scheduler: str, pieces: Sequence[Sequence[Partition]]) -> Iterable[Partials]:
     try:
         from distributed import Client
     except ImportError:
@@ -143,13 +144,13 @@ def _on_workers(scheduler: str, pieces: Sequence[Sequence[Partition]]) -> Iterab
     except (OSError, ValueError) as error:
         raise StorageError(f"{scheduler}: no Dask scheduler can be reached there ({error}).") from error
     with client:
-        futures = client.map(partial, pieces, threads=1, pure=False)
+        futures = client.map(partials_of, pieces, threads=1, pure=False)
         return _gathered(client, futures)
 
 
-def _gathered(client: Any, futures: Sequence[Any]) -> list[Found]:
+def _gathered(client: Any, futures: Sequence[Any]) -> list[Partials]:
     try:
-        results: list[Found] = client.gather(futures)
+        results: list[Partials] = client.gather(futures)
         return results
     except TracerError:
         raise

@@ -16,7 +16,7 @@ from tftracer.export.tables.table import Array
 from tftracer.scripting.partitions import Partition, read_parquet
 from tftracer.trace.decode.node_kinds import NO_COLLECTIVE
 
-#: Of one bucket's lower bound to the next one's.
+#: Ratio of a bucket's lower bound to that of the bucket before.
 GROWTH = 1.02
 _TABLES = ("session", "runs", "steps", "traces", "slices")
 #: SQL for a node's first two scopes at most: ``model/dense_1`` for ``model/dense_1/MatMul`` and for all nodes below it.
@@ -51,26 +51,26 @@ Partial = dict[str, Columns]
 
 
 @dataclass
-class Found:
-    """The partial results of some partitions. ``left_out``: partitions that were not used, and why."""
+class Partials:
+    """The partials_of results of some partitions. ``left_out``: partitions that were not used, and why."""
 
     partials: list[Partial] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
 
 
-def partial(chunk: Sequence[Partition], threads: int | None = None) -> Found:
+def partials_of(chunk: Sequence[Partition], threads: int | None = None) -> Partials:
     """Compute the partial results of a chunk, on a worker. ``threads``: of DuckDB, by default one per core.
 
     If a file cannot be read, its partition is found by bisecting the chunk, and left out.
     """
     try:
-        return Found([_partial(chunk, threads)])
+        return Partials([_partial(chunk, threads)])
     except StorageError as error:
         if len(chunk) == 1:
-            return Found(left_out=[f"{chunk[0].where}: it cannot be read ({error})."])
+            return Partials(left_out=[f"{chunk[0].where}: it cannot be read ({error})."])
         middle = len(chunk) // 2
-        first, second = partial(chunk[:middle], threads), partial(chunk[middle:], threads)
-        return Found(first.partials + second.partials, first.left_out + second.left_out)
+        first, second = partials_of(chunk[:middle], threads), partials_of(chunk[middle:], threads)
+        return Partials(first.partials + second.partials, first.left_out + second.left_out)
 
 
 def _partial(chunk: Sequence[Partition], threads: int | None) -> Partial:

@@ -1,7 +1,7 @@
-"""A session's state: its facts, its runs, and what is known of its traces. Without files and threads; the owner locks.
+"""A session's state: its facts, runs and traces. Knows no files and threads; the owner locks.
 
-A live session changes it as things happen (store.py); files/reading.py makes the same of a file's records, so that a reopened
-session shows what the live page showed.
+A live session changes it as things happen (store.py). files/reading.py builds the same state from a file's records, so that a
+reopened session shows what the live page showed.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ def no_statistics() -> RunStatistics:
 
 
 def is_analyzed(record: TraceRecord) -> bool:
-    """Whether a trace's contents are known: not yet when it has just come, nor if its job was killed just then."""
+    """Tell whether a trace's contents are known: not if it has just come, or if its job was killed just then."""
     return record["state"] != "pending"
 
 
 @dataclass
 class TraceState:
     record: TraceRecord
-    context: TraceContext  # without what it says of other traces of the run: see ``SessionModel.trace_context``
+    context: TraceContext  # without facts about other traces of the run, which ``SessionModel.trace_context`` adds
     payload: StoredPayload
-    record_bytes: int = 0  # what the whole record takes in its file
+    record_bytes: int = 0  # size of the whole record in its file
 
 
 @dataclass
@@ -64,17 +64,17 @@ class RunState:
     options: str
     statistics: RunStatistics = field(default_factory=no_statistics)
     traces: dict[int, None] = field(default_factory=dict)  # ids, oldest first
-    origin: str = ""  # the file that it was loaded from, "" for the session's own
+    origin: str = ""  # the file that it was loaded from; "" for the session's own runs
     history: list[Record] = field(default_factory=list)  # HISTORY, then the STEPS after it: of reopened sessions
     definition: str = ""
-    live: LiveRun | None = None  # of this process
+    live: LiveRun | None = None  # set for runs of this process
 
     def numbers(self) -> RunStatistics:
-        """The latest."""
+        """Return the latest statistics."""
         return self.live.statistics.message() if self.live else self.statistics
 
     def history_reader(self) -> Callable[[], History]:
-        """What reads its step times, without the lock: a live run's history is copied now, a loaded one's is in the file."""
+        """Return a function that reads the step times without the lock: a live run's are copied now, others are in the file."""
         if self.live is None:
             return partial(read_history, self.history)
         copied = self.live.statistics.history.copy()
@@ -91,7 +91,7 @@ class SessionModel:
         self.input_pipelines: pipelines_sheet.Sheet | None = None
         self.memory: memory_sheet.Sheet | None = None
         self._last_run_id = 0
-        self._last_trace_id = 0  # also of removed traces: numbers are never used again
+        self._last_trace_id = 0  # also of removed traces: ids are never used again
 
     # ------------------------------------------------------------------------------------------------------- reading
 
@@ -131,7 +131,7 @@ class SessionModel:
         }
 
     def traces_of(self, run_id: int) -> list[TraceState]:
-        """Oldest first."""
+        """Return the run's traces, oldest first."""
         return [self.traces[trace_id] for trace_id in self.run(run_id).traces]
 
     def traces_by_step(self, run: RunState) -> Traces:
@@ -139,7 +139,7 @@ class SessionModel:
         return {record["step"]: record["id"] for record in records if record["step"] is not None}
 
     def trace_context(self, trace: TraceState) -> TraceContext:
-        """With what is known of the run and its other traces now."""
+        """Return the context with the present facts about the run and its other traces."""
         run, record = self.run(trace.record["run_id"]), trace.record
         return replace(
             trace.context,
@@ -153,7 +153,7 @@ class SessionModel:
         )
 
     def of_other_traces(self, run_id: int, step: int | None, but_trace: int = 0) -> dict[str, Any]:
-        """What a trace's context says of the other traces of its run."""
+        """Return the fields of a trace's context about the other traces of its run."""
         records = [trace.record for trace in self.traces_of(run_id)]
         others = durations_s(usual(records, but_trace))
         return {
@@ -188,7 +188,7 @@ class SessionModel:
         self._last_run_id = max(self._last_run_id, run.id)
 
     def add_trace(self, trace: TraceState) -> None:
-        """Its run is known."""
+        """Add a trace of a run that is known."""
         trace_id = trace.record["id"]
         self.traces[trace_id] = trace
         self.runs[trace.record["run_id"]].traces[trace_id] = None

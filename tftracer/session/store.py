@@ -1,4 +1,4 @@
-"""A live session's state and its spool: a change is written first, then applied, so that the file is never behind what is shown.
+"""A live session's state and its spool. A change is written first, then applied, so the file is never behind what is shown.
 
 Any thread may call. Locks are taken in this order: ``spool.lock``, ``lock``.
 """
@@ -31,7 +31,7 @@ from tftracer.trace.model import TraceContext
 
 
 class SessionStore(SessionAnswers):
-    """keep_traces: traces of each run that nobody asked for one by one: the oldest go. Those requested: traces/retention.py."""
+    """``keep_traces``: each run's maximal number of automatic traces; the oldest are removed. Others: traces/retention.py."""
 
     def __init__(self, facts: Session, keep_traces: int) -> None:
         super().__init__(SessionModel(facts))
@@ -41,7 +41,7 @@ class SessionStore(SessionAnswers):
         self.keep_traces = keep_traces
         self._retention = retention.Retention()
         self._unwritten_facts = True
-        self._latest: dict[Hashable, int] = {}  # bytes of the record of each key that later ones replace
+        self._latest: dict[Hashable, int] = {}  # key -> bytes of its newest record, which the next one replaces
 
     def open_spool(self, folder: str | os.PathLike[str] | None) -> None:
         self.spool, trouble = spool_folder.open_spool(folder, self.session()["id"])
@@ -52,18 +52,18 @@ class SessionStore(SessionAnswers):
     # --------------------------------------------------------------------------------------------------------- facts
 
     def set_facts(self, **changes: Any) -> None:
-        """``changes``: fields of Session."""
+        """Change facts and publish them. ``changes``: fields of Session."""
         with self.lock:
             self.model.facts = cast(Session, {**self.model.facts, **changes})
             self._unwritten_facts = True
         self.publisher.publish({"type": "session", "payload": self.session()})
 
     def script_ended(self) -> None:
-        """The first call counts: a server may stay after its script."""
+        """Set the end of the script. The first call counts: a server may outlive its script."""
         self.set_facts(ended_at=self.session()["ended_at"] or time.time(), active=False)
 
     def write_facts(self) -> None:
-        """If they have changed since they were written."""
+        """Write the facts if they have changed since they were written."""
         if self._unwritten_facts:
             self._unwritten_facts = False
             self._unwritten_facts = not self.write(records.session_record(self.session()))
@@ -71,7 +71,7 @@ class SessionStore(SessionAnswers):
     # ---------------------------------------------------------------------------------------------------------- runs
 
     def live_run(self, handle: RunHandle) -> LiveRun:
-        """The run of this process; one that is seen for the first time gets a number."""
+        """Return the run of this process. A new run gets an id."""
         with self.lock:
             run = self.live_runs.get(handle.run_id)
             if run is None:
@@ -90,7 +90,7 @@ class SessionStore(SessionAnswers):
         self.publisher.publish({"type": "run", "payload": payload})
 
     def add_loaded_run(self, run: RunState, history: History) -> int:
-        """A run out of a file; its number here."""
+        """Add a run from a file, and return its id here."""
         with self.spool.lock:
             with self.lock:
                 run.id = self.model.next_run_id()
@@ -104,7 +104,7 @@ class SessionStore(SessionAnswers):
     # -------------------------------------------------------------------------------------------------------- traces
 
     def trace_payload(self, trace_id: int) -> Payload:
-        """A trace's bytes as the file has them: nothing is decompressed."""
+        """Return a trace's bytes as they are in the file, compressed."""
         with self.lock:
             context, payload = self.trace_context(trace_id), self.model.trace(trace_id).payload
         return Payload(payload.stored() if payload.size else b"", True, payload.raw_size, context)
@@ -114,7 +114,7 @@ class SessionStore(SessionAnswers):
             return self.model.next_trace_id()
 
     def add_trace(self, record: TraceRecord, context: TraceContext, new: NewRecord) -> None:
-        """``new``: the same with the trace's bytes, as it is written. ``StorageError`` if it cannot be."""
+        """Write and add a trace. ``new``: its record in the file, with its bytes. Raises ``StorageError`` if writing fails."""
         with self.spool.lock:  # so that a rewrite sees both or none
             written = self._append(new)
             with self.lock:
@@ -122,7 +122,7 @@ class SessionStore(SessionAnswers):
         self.publisher.publish({"type": "trace", "payload": record})
 
     def add_new_trace(self, record: TraceRecord, context: TraceContext, new: NewRecord) -> None:
-        """The same for a trace of this process: older ones make way."""
+        """Add a trace of this process, and remove older ones if there are too many."""
         run_id = record["run_id"]
         try:
             self.add_trace(record, context, new)
@@ -138,7 +138,7 @@ class SessionStore(SessionAnswers):
         self._remove(self._over_the_cap())
 
     def make_room(self, run_id: int, keep: int) -> None:
-        """Remove all but the newest of the run's traces that nobody asked for one by one."""
+        """Remove all but the newest of the run's automatic traces."""
         self._remove(self._superfluous(run_id, keep))
 
     def _superfluous(self, run_id: int, keep: int) -> list[TraceState]:
@@ -184,9 +184,9 @@ class SessionStore(SessionAnswers):
             return self.model.slow.next_id()
 
     def add_stall(self, message: Stall, number: int, is_traced: bool, new: NewRecord) -> None:
-        """``number``: of the slow steps of its run. ``is_traced``: there is a trace of its step.
+        """Add a slow step. ``number``: its place among its run's. ``is_traced``: there is a trace of it.
 
-        One that cannot be written now has no stacks until the session is reopened.
+        If it cannot be written now, it has no stacks until the session is reopened.
         """
         with self.spool.lock:  # so that a rewrite sees both or none
             try:
@@ -201,13 +201,13 @@ class SessionStore(SessionAnswers):
             self.spool.release(old.record_bytes, old.stacks)
 
     def put_period(self, period: Period) -> None:
-        """In the place of the one before."""
+        """Replace the earlier state of the period."""
         with self.lock:
             self.model.slow.put_period(period)
         self.write_latest(key_of(period), slow_records.period_record(period))
 
     def put_kinds(self, run_id: int, kinds: Sequence[SlowKind]) -> None:
-        """The sums over all slow steps of a run."""
+        """Replace the sums over all slow steps of a run."""
         with self.lock:
             self.model.slow.kinds.replace(run_id, kinds)
         self.write_latest(("kinds", run_id), slow_records.kinds_record(run_id, kinds))
@@ -220,7 +220,7 @@ class SessionStore(SessionAnswers):
     # ------------------------------------------------------------------------------------------------------- writing
 
     def write(self, new: NewRecord) -> int:
-        """Write a record of what the model knows already; the bytes it took, 0 if it could not be written."""
+        """Write a record of a fact that is in the model; return its size, 0 if it could not be written."""
         try:
             record = self._append(new)
         except StorageError:
@@ -228,18 +228,18 @@ class SessionStore(SessionAnswers):
         return record.size
 
     def write_latest(self, key: Hashable, new: NewRecord) -> None:
-        """Write a record that makes the one of the same key superfluous."""
+        """Write a record that replaces the earlier one of the same key."""
         older, self._latest[key] = self._latest.get(key, 0), self.write(new)
         if older:
             self.spool.release(older)
 
     def _write_or_defer(self, new: NewRecord) -> None:
-        """What cannot be written now is written before what comes later."""
+        """Write a record; if that is not possible now, before any later record."""
         if not self.write(new):
             self.spool.write_later(new)
 
     def write_definition(self, run: LiveRun) -> None:
-        """A run's definition comes before all else of it in the file."""
+        """Write the run's definition, which comes before its other records in the file, if it is not there yet."""
         if not run.unwritten.defined:
             self._write_or_defer(records.run_record(self.model.runs[run.handle.run_id]))
             run.unwritten.defined = True
@@ -255,15 +255,15 @@ class SessionStore(SessionAnswers):
         return record
 
     def rewrite(self) -> None:
-        """Give the space of what is superfluous back: the same session in a new file, in the place of the old one."""
+        """Write the session without superfluous records to a new file, which replaces the old one."""
 
-        def new_records() -> Iterator[NewRecord]:  # made under the spool's lock, so that nothing comes in between
+        def new_records() -> Iterator[NewRecord]:  # called under the spool's lock, so that no record comes in between
             yield from self.snapshot().records()
 
         try:
             written = self.spool.rewrite(new_records())
         except TracerError as error:
-            self.spool.superfluous_bytes = self.spool.superfluous_records = 0  # tried again when as much has gathered once more
+            self.spool.superfluous_bytes = self.spool.superfluous_records = 0  # try again when as much has gathered again
             self.problems.add("storage", f"{error} Training goes on.")
             return
         with self.lock:

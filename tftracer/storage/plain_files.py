@@ -23,7 +23,7 @@ def open_plain(path: str | os.PathLike[str]) -> int:
 def open_own(path: str | os.PathLike[str], flags: int = os.O_RDONLY) -> int:
     """Open a regular file of this user that is no link. Raises OSError for anything else.
 
-    Root may open files of other users: on some network file systems its own files seem to belong to another user.
+    Root may read files of other users: on some network file systems its own files seem to belong to another user.
     """
     handle = _checked(os.open(path, flags | _NEVER_WAITS | _NO_LINK), path)
     is_reading = flags & (os.O_WRONLY | os.O_RDWR) == 0

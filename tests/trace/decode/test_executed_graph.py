@@ -7,7 +7,7 @@ from typing import Any
 import plain_protobuf
 
 from tftracer.trace.decode.descriptors import message_class
-from tftracer.trace.decode.executed_graph import MAX_PASSED, of_partitions, ran_and_left_out
+from tftracer.trace.decode.executed_graph import MAX_SKIPPED, merged_partitions, ran_and_left_out
 from tftracer.trace.decode.expansion import Expansion
 from tftracer.trace.decode.formats import decode
 from tftracer.trace.decode.static_graph import static_graph
@@ -25,7 +25,7 @@ def graph(*nodes: tuple[str, str, list[str]], channel: str = "") -> Any:
 
 
 def edges(graphs: list[Any], *executed: str) -> dict[str, list[str]]:
-    made = of_partitions(graphs, {name: (name, HOST) for name in executed}, Expansion(0))
+    made = merged_partitions(graphs, {name: (name, HOST) for name in executed}, Expansion(0))
     return {node.name: list(node.input) for node in made.node}
 
 
@@ -61,7 +61,7 @@ def test_a_result_runs_under_a_name_of_its_own() -> None:
 def test_a_loop_ends_and_so_does_a_long_chain() -> None:
     loop = graph(("merge", "Merge", ["enter", "next"]), ("next", "NextIteration", ["merge"]), ("b", "Add", ["merge"]))
     assert edges([loop], "b") == {"b": []}
-    chain = [(str(i), "Identity", [str(i - 1)]) for i in range(1, MAX_PASSED + 10)]
+    chain = [(str(i), "Identity", [str(i - 1)]) for i in range(1, MAX_SKIPPED + 10)]
     assert edges([graph(("0", "Add", []), *chain)], "0", chain[-1][0])[chain[-1][0]] == []
 
 

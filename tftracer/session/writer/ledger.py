@@ -1,4 +1,4 @@
-"""Keeps the ledger of this process: what the training's queue saw is added up and written. On the thread ``tftracer-writer``."""
+"""Keeps the ledger of this process: adds up and writes what the training's queue saw. On the thread ``tftracer-writer``."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tftracer.slow.answer.texts import place_of
 from tftracer.slow.recorded import Stall
 
 UPDATE_S = 1.0
-#: A kill may take so much of the ledger: at first as much as of step times, later this part of the process's time.
+#: A kill loses at most this much of the ledger: at first as much as of step times, later this part of the process's time.
 LOST_S, LOST_SHARE = 2.0, 0.005
 
 
 class LedgerWriter:
-    """An error of its own switches it off, and nothing else."""
+    """An error in the ledger switches off only the ledger."""
 
     def __init__(self, steps: StepSource, store: SessionStore) -> None:
         self._steps = steps
@@ -37,7 +37,7 @@ class LedgerWriter:
         self._is_over = False
 
     def take(self) -> None:
-        """Ten times a second, after the steps were counted."""
+        """Add up what is new. Called ten times a second, after the steps were counted."""
         try:
             self._take()
         except Exception as error:
@@ -73,16 +73,18 @@ class LedgerWriter:
             self._failed(error)
 
     def _settle(self) -> None:
-        """What the session answers from now on."""
+        """Give the model a new sheet."""
         if self._book is None or (self._is_over and not self._steps.activities.ended):
             return
-        self._is_over = self._store.session()["ended_at"] is not None  # a server that stays after its script is none of its time
+        self._is_over = (
+            self._store.session()["ended_at"] is not None
+        )  # the time of a server that outlives its script is not the script's
         self._next_update = time.monotonic() + UPDATE_S
         threads = threading.enumerate()
         helpers = {thread.ident or 0 for thread in threads if thread.name.startswith(HELPERS)}
         now_ns, now = perf_counter_ns(), time.time()
         under_way = [activity for activity in self._under_way(now_ns) if activity[4] not in helpers]
-        # What was under way is looked at first, so that nothing is missed that ends meanwhile.
+        # Activities under way were read first, so that none is missed that ends meanwhile.
         self._steps.settle()
         seen = self._steps.activities.ended
         ended = [seen.popleft() for _ in range(len(seen))]
@@ -99,7 +101,7 @@ class LedgerWriter:
             self._store.model.ledger = newest
 
     def _under_way(self, now_ns: int) -> list[Activity]:
-        """The activities under way, as if they ended now."""
+        """Return the activities under way, as if they ended now."""
         activities = self._steps.activities
         steps, waits, phases = (
             list(self._steps.under_way.items()),

@@ -1,6 +1,6 @@
-"""Keeps what is known of the input pipelines, or of the memory: in the model once a second, in the file ever more rarely.
+"""Keeps the facts about the input pipelines, or about memory: in the model once a second, in the file ever more rarely.
 
-Of its records in the file the newest counts. On the thread ``tftracer-writer``.
+The newest of the records in the file is valid. On the thread ``tftracer-writer``.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from tftracer.session.store import SessionStore
 from tftracer.storage.spool import NewRecord
 
 UPDATE_S = 1.0
-#: What a kill may take: at first so much, later this part of the session's time.
+#: A kill loses at most the facts of this time: at first in seconds, later as a part of the session's time.
 LOST_S, LOST_SHARE = 5.0, 0.01
 Sheet = TypeVar("Sheet")
 
 
 class NewestRecord(Generic[Sheet]):
-    """``name``: of the model's attribute. ``sheet``: what is known now, None for nothing. ``end``: nothing more is looked for."""
+    """``name``: the model's attribute. ``sheet`` returns the facts now, or None. ``end`` stops the search for more."""
 
     def __init__(
         self,
@@ -36,10 +36,10 @@ class NewestRecord(Generic[Sheet]):
         self._record = record
         self._began = time.monotonic()
         self._next_update = self._next_write = 0.0
-        self._last: Sheet | None = None  # in the file
+        self._written: Sheet | None = None  # the newest in the file
 
     def take(self) -> None:
-        """Ten times a second."""
+        """Update the model if it is time. Called ten times a second."""
         now = time.monotonic()
         if now >= self._next_update:
             self._next_update = now + UPDATE_S
@@ -50,15 +50,15 @@ class NewestRecord(Generic[Sheet]):
         if not (at_once or now >= self._next_write):
             return
         self._next_write = now + max(LOST_S, LOST_SHARE * (now - self._began))
-        known = self._update()
-        if known is None or known == self._last:
+        sheet = self._update()
+        if sheet is None or sheet == self._written:
             return
-        self._last = known
-        self._store.write_latest(self._name, self._record(known))
+        self._written = sheet
+        self._store.write_latest(self._name, self._record(sheet))
 
     def _update(self) -> Sheet | None:
-        known = self._sheet()
-        if known is not None:
+        sheet = self._sheet()
+        if sheet is not None:
             with self._store.lock:
-                setattr(self._store.model, self._name, known)
-        return known
+                setattr(self._store.model, self._name, sheet)
+        return sheet

@@ -1,4 +1,4 @@
-"""Why a script has no steps: what it seems to be by the modules that it has imported, and what to do. Needs no TensorFlow."""
+"""Says why a script has no steps, judging by the modules that it has imported, and what to do. Needs no TensorFlow."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SERVER = "A parameter server runs no steps of its own. The workers do: trace the
 
 
 def no_steps(modules: Mapping[str, Any], role: str, sees_all_sessions: bool) -> str:
-    """``modules``: those of the process. ``role``: of the process in its job. "" where only the hook may be missing."""
+    """Return the reason; "" if perhaps only the hook is missing. ``modules``: of the process. ``role``: its role in the job."""
     backend = keras_backend(modules)
     if backend not in ("", "tensorflow"):
         remedy = f" {JAX}" if backend == "jax" else ""
@@ -34,7 +34,7 @@ def no_steps(modules: Mapping[str, Any], role: str, sees_all_sessions: bool) -> 
 
 
 def keras_backend(modules: Mapping[str, Any]) -> str:
-    """Which library Keras 3 computes with; "" where Keras is not imported, or older."""
+    """Return the library that Keras 3 computes with; "" if Keras is not imported, or older."""
     config = getattr(modules.get("keras"), "config", None)
     with contextlib.suppress(Exception):  # a module that is half imported, or not Keras
         return str(config.backend()) if config is not None else ""

@@ -17,7 +17,7 @@ from tftracer.slow.record.log import key_of
 from tftracer.slow.recorded import GapProfile, GcPause, HostSample, Period, SlowRecord, SlowRecords, Stall
 from tftracer.storage.trace_payload import TraceKey
 
-#: How many records may wait until their run is counted.
+#: At most this many records wait until their run is counted.
 MAX_WAITING = 200
 
 
@@ -28,11 +28,11 @@ class SlowWriter:
         self._slow = slow
         self._store = store
         self._waiting: deque[SlowRecord] = deque(maxlen=MAX_WAITING)
-        self._marks: list[SlowMark] = []  # that are not in the file yet
+        self._marks: list[SlowMark] = []  # those that are not in the file yet
         self._unwritten_kinds: set[int] = set()  # runs with slow steps since their kinds were written
 
     def take(self) -> None:
-        """After the steps were counted."""
+        """Store what the watch recorded. Called after the steps were counted."""
         taken = [*self._waiting, *self._slow.take()]
         self._waiting.clear()
         offset = time.time() - perf_counter()
@@ -65,14 +65,14 @@ class SlowWriter:
         self._mark(messages.checkpoint_mark(message))
         self._unwritten_kinds.add(stall.run.run_id)
         self._ledger.add_slow(stall)
-        self._sum_up_anew(stall)
+        self._analyze_again(stall)
 
-    def _sum_up_anew(self, stall: Stall) -> None:
-        """Have the traces of its step summed up again: their first sentence may be this cause now."""
+    def _analyze_again(self, stall: Stall) -> None:
+        """Have the traces of the step analyzed again: the cause may be their first sentence now."""
         with self._store.lock:
             records = [trace.record for trace in self._store.model.traces_of(stall.run.run_id)]
         for record in records:
-            if record["step"] == stall.step:  # though it may be analyzed just now
+            if record["step"] == stall.step:  # even if it is being analyzed now
                 self._summaries.announce(TraceKey.of(self._store.session()["id"], record))
 
     def _keep_period(self, period: Period) -> None:
@@ -98,7 +98,7 @@ class SlowWriter:
         self._marks.append(mark)
 
     def write(self) -> None:
-        """The marks that have come since the last call, and the sums over all slow steps, which outlive these."""
+        """Write the marks since the last call, and the sums over all slow steps, which are kept longer than the steps."""
         marks, self._marks = self._marks, []
         if marks:
             self._store.write(records.marks_record(marks))

@@ -31,15 +31,15 @@ from tftracer.session.writer.traces import CountedTrace, TraceWriter
 
 ROUND_S = 0.1  # between two looks at the queue
 PUBLISH_S = 0.2  # between two updates of the page
-FLUSH_S = 2.0  # between two writes of step times: what a kill may take of them
-HISTORY_STEPS = 100_000  # written one by one before the history is written as a whole
-#: The spool is rewritten when so much of it is superfluous, and more than is needed.
+FLUSH_S = 2.0  # between two writes of step times: a kill loses at most those of this time
+HISTORY_STEPS = 100_000  # steps that are written one by one before the history is written as a whole
+#: The spool is rewritten if more than this, and more than half of it, is superfluous; or this many records are.
 SUPERFLUOUS_BYTES = 16 << 20
 SUPERFLUOUS_RECORDS = 20_000
 
 
 class Flush(NamedTuple):
-    """Somebody waits for all that came before: until it is written, or until its traces are analyzed, too."""
+    """Events for a caller that waits until everything before its call is written, or until its traces are analyzed, too."""
 
     written: threading.Event
     analyzed: threading.Event
@@ -74,12 +74,12 @@ class StepWriter:
         self.thread = threading.Thread(target=self._guard.run_thread, args=[self._run], name="tftracer-writer", daemon=True)
 
     def stop(self) -> None:
-        """After a last round; then the traces' thread ends, too."""
+        """End the thread after a last round, and then the traces' thread."""
         self._stopping = True
         self._steps.arrived.set()
 
     def flush(self, flush: Flush) -> None:
-        """Its events are set when all that came before the call is written, and when it is analyzed."""
+        """Set the events when everything from before the call is written, and when it is analyzed."""
         self._flushes.append(flush)
         self._steps.arrived.set()
 
@@ -95,7 +95,7 @@ class StepWriter:
         flushes = _emptied(self._flushes)
         try:
             self._work(bool(flushes))
-        finally:  # whoever waits is not to wait for ever
+        finally:  # an error must not leave callers waiting forever
             if flushes:
                 self._traces.put(partial(self._flushed, flushes))
 
@@ -113,7 +113,7 @@ class StepWriter:
             self._publish_steps()
         if now >= self._next_flush or at_once:
             self._next_flush = now + FLUSH_S
-            if at_once or not self._store.spool.busy():  # else it is being rewritten: next time
+            if at_once or not self._store.spool.busy():  # a spool that is being rewritten is written to next time
                 self._write(at_once)
 
     def _last_round(self) -> None:
@@ -129,7 +129,7 @@ class StepWriter:
         self._traces.put(partial(self._flushed, _emptied(self._flushes)))
 
     def _flushed(self, flushes: list[Flush]) -> None:
-        """On the thread that stores traces, when it has stored those that came before."""
+        """Set the events. Runs on the thread that stores traces, after those that came before are stored."""
         for flush in flushes:
             flush.written.set()
             self._summaries.put(flush.analyzed.set)
@@ -137,7 +137,7 @@ class StepWriter:
     # ------------------------------------------------------------------------------------------------------ counting
 
     def _count(self) -> None:
-        """Empty the queue; the clocks' difference is taken anew each time, for clocks are set."""
+        """Count the steps of the queue. The difference of the clocks is measured each time, because clocks get set."""
         self._steps.settle()
         settled, offset = self._steps.settled, time.time() - perf_counter()
         taken = [settled.popleft() for _ in range(len(settled))]
@@ -171,7 +171,7 @@ class StepWriter:
         self._traces.put(CountedTrace(run, capture, step, start, duration, numbers.median_s, numbers.between_steps, before))
 
     def _look_around(self) -> None:
-        """What changed without an event: sessions opened and closed, steps lost, a tracer that switched itself off."""
+        """Take over changes that come without an event: open sessions, lost steps, a tracer that switched itself off."""
         steps, facts = self._steps, self._store.session()
         active, lost = steps.active(), steps.lost
         if active != facts["active"] or lost != facts["steps_lost"]:
@@ -205,7 +205,7 @@ class StepWriter:
             self._store.publish_run(run_id)
 
     def _write(self, at_once: bool) -> None:
-        """``at_once``: somebody waits for all of it."""
+        """Write what is due; everything if ``at_once``, because a caller waits."""
         self._store.write_facts()
         for run in list(self._store.live_runs.values()):
             if run.unwritten.changed:
@@ -236,7 +236,7 @@ class StepWriter:
 
 
 def _by_run(taken: list[Settled]) -> dict[RunHandle, list[int]]:
-    """Positions of each run's steps."""
+    """Return the positions of each run's steps."""
     positions: dict[RunHandle, list[int]] = {}
     for position, step in enumerate(taken):
         positions.setdefault(step[0], []).append(position)

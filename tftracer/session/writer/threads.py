@@ -1,7 +1,7 @@
 """The three threads behind the training threads: one counts and writes steps, one stores traces, one has them analyzed.
 
-All are daemons, sleep while nothing happens, and survive whatever goes wrong in one round of theirs. None imports a module: a
-process that the script forks meanwhile would wait for that module for ever.
+All are daemons, sleep while nothing happens, and survive errors in one of their rounds. None imports a module: a process that the
+script forks during an import would wait for that module forever.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import time
 from functools import partial
 from typing import Any
 
-import numpy.ma  # noqa: F401  np.unique imports it, else in a thread
+import numpy.ma  # noqa: F401  np.unique would import it in a thread
 
 from tftracer.contract.session import TraceRecord
 from tftracer.input_pipelines import sheet as pipelines_sheet
@@ -31,12 +31,12 @@ from tftracer.slow.recorded import SlowRecords
 from tftracer.storage.spool_folder import tidy
 from tftracer.storage.trace_payload import TraceKey
 
-CLOSE_S = 60.0  # that the end of the process may wait for traces to be written
-HELPER_S = 3.0  # that the end of the process, or a save, may wait for traces to be analyzed
+CLOSE_S = 60.0  # the end of the process waits at most this long for traces to be written
+HELPER_S = 3.0  # the end of the process, or a save, waits at most this long for traces to be analyzed
 
 
 class Writer:
-    """``communication_ops``: the user's pattern of ops that communicate, part of each trace's context."""
+    """Starts and ends the threads. ``communication_ops``: the user's pattern of ops that communicate, for traces' contexts."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class Writer:
         self._memory.start()
 
     def stop(self) -> None:
-        """Write everything and end the threads. What is not analyzed soon is analyzed by whoever opens the file."""
+        """Write everything and end the threads. Whoever opens the file analyzes the traces that take too long to analyze here."""
         self._steps.stop()
         _join(self._threads, CLOSE_S)
         self._summaries.end()
@@ -79,39 +79,39 @@ class Writer:
             _join([self._summaries.thread], CLOSE_S)
 
     def _memory_sheet(self) -> memory_sheet.Sheet:
-        if self._store.session()["ended_at"] is not None:  # a server that stays after its script is none of its memory
+        if self._store.session()["ended_at"] is not None:  # a server that outlives its script is not part of the script's memory
             self._memory.stop()
         return self._memory.sheet()
 
     def flush(self, timeout_s: float) -> bool:
-        """Wait until all that came before the call is written and analyzed; False if that takes longer."""
+        """Wait until everything from before the call is written and analyzed; False if that takes longer."""
         until = time.monotonic() + timeout_s
         flush = self._flush(timeout_s)
         return flush is not None and flush.analyzed.wait(max(until - time.monotonic(), 0))
 
     def flush_without_analysis(self, timeout_s: float) -> bool:
-        """Wait until all that came before the call is written, and analyzed if that is done soon; False if it is not written."""
+        """Wait until everything from before the call is written, and for a moment for its analysis; False: not written."""
         flush = self._flush(timeout_s)
         if flush is not None:
             flush.analyzed.wait(min(HELPER_S, timeout_s))
         return flush is not None
 
     def _flush(self, timeout_s: float) -> Flush | None:
-        """Once all is written; None if that takes longer, or the threads do not run."""
+        """Return when everything is written; None if that takes longer, or the threads do not run."""
         flush = Flush(threading.Event(), threading.Event())
         self._steps.flush(flush)
         is_alive = all(thread.is_alive() for thread in self._threads)
         return flush if is_alive and flush.written.wait(timeout_s) else None
 
     def analyze_later(self, record: TraceRecord) -> None:
-        """For a trace that was loaded from a file."""
+        """Analyze a trace that was loaded from a file."""
         self._summaries.announce(TraceKey.of(self._store.session()["id"], record))
 
 
 def _join(threads: list[threading.Thread], timeout_s: float) -> bool:
-    """Whether they have ended within this time."""
+    """Wait for the threads, and tell whether all have ended within this time."""
     until = time.monotonic() + timeout_s
     for thread in threads:
-        if thread.is_alive():  # else it could not be started
+        if thread.is_alive():  # a thread that could not be started cannot be joined
             thread.join(max(until - time.monotonic(), 0))
     return not any(thread.is_alive() for thread in threads)

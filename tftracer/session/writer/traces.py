@@ -1,4 +1,4 @@
-"""The thread ``tftracer-traces``: compresses and stores the traces that were counted. It waits for nothing but the disk."""
+"""The thread ``tftracer-traces``: compresses and stores the traces that were counted. It waits only for the disk."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tftracer.session.recorded_steps import Capture, StepSource
 from tftracer.session.steps.statistics import BetweenSteps, LiveRun
 from tftracer.session.store import SessionStore
 from tftracer.session.traces.steps_without_trace import MissingTraces
-from tftracer.session.writer.summaries import AFTER_S, TraceSummaries
+from tftracer.session.writer.summaries import REQUESTED_DELAY_S, TraceSummaries
 from tftracer.storage.tftrace import compress
 from tftracer.storage.trace_payload import TraceKey
 from tftracer.trace.model import GpuFacts, TraceContext
 
 
 class CountedTrace(NamedTuple):
-    """A traced step that was counted and is not stored yet."""
+    """A traced step that was counted but is not stored yet."""
 
     run: LiveRun
     capture: Capture
@@ -53,15 +53,15 @@ class TraceWriter:
         self._communication_ops = communication_ops
         self._jobs: queue.Queue[CountedTrace | Job | None] = queue.Queue()
         self._gpu: dict[str, GpuFacts] = {}  # by trace level
-        self._gpu_devices: list[GpuDevice] | None = None  # None: not looked at yet
+        self._gpu_devices: list[GpuDevice] | None = None  # None: not known yet
         self.thread = threading.Thread(target=self._guard.run_thread, args=[self._run], name="tftracer-traces", daemon=True)
 
     def put(self, job: CountedTrace | Job) -> None:
-        """A trace to be stored, or something else to be done after what was put before."""
+        """Store a trace, or run a job, after everything that was put before."""
         self._jobs.put(job)
 
     def end(self) -> None:
-        """When all that was put is done."""
+        """End the thread when everything that was put is done."""
         self._jobs.put(None)
 
     # ---------------------------------------------------------------------------------------------------- the thread
@@ -92,7 +92,7 @@ class TraceWriter:
         key = TraceKey.of(self._store.session()["id"], record)
         self._store.write_definition(trace.run)
         self._store.add_new_trace(record, context, records.trace_record(record, context, stored, len(raw)))
-        self._summaries.announce(key, AFTER_S if trace.capture.asked_by == "user" else 0.0)
+        self._summaries.announce(key, REQUESTED_DELAY_S if trace.capture.asked_by == "user" else 0.0)
 
     def _record(self, trace: CountedTrace, size: int, stored: int) -> TraceRecord:
         return {
@@ -143,13 +143,13 @@ class TraceWriter:
         )
 
     def _gpu_facts(self, trace_level: str) -> GpuFacts:
-        """Looked at after the first trace of each level: TensorFlow loads its profiling library at the first FULL_TRACE."""
+        """Read the facts after the first trace of each level: TensorFlow loads its profiling library at the first FULL_TRACE."""
         if trace_level not in self._gpu:
             self._gpu[trace_level] = gpu_facts()
         return self._gpu[trace_level]
 
     def _devices(self, capture: Capture) -> list[GpuDevice]:
-        """Looked at once TensorFlow uses its devices: its session has GPUs, or a compiled function ran."""
+        """Return the GPUs, once TensorFlow uses its devices: its session has GPUs, or a compiled function ran."""
         if self._gpu_devices is None and (capture.facts.gpus or capture.trace_level == "profile"):
             self._gpu_devices = gpu_devices()
             if self._gpu_devices:

@@ -101,8 +101,8 @@ class Cover:
 
     def _within(self, low: int, high: int) -> Cover:
         start, end = np.maximum(self.start, low), np.minimum(self.end, high)
-        some = start < end
-        return Cover(start[some], end[some])
+        is_inside = start < end
+        return Cover(start[is_inside], end[is_inside])
 
     def __sub__(self, other: Cover) -> Cover:
         return self & other.complement() if len(other) else self
@@ -144,13 +144,13 @@ class Numbering:
     """
 
     def __init__(self, values: Int64) -> None:
-        reach = int(values.max(initial=-1)) + 1
+        size = int(values.max(initial=-1)) + 1
         self._table: Int64 | None = None
-        if reach <= 16 * len(values) + (1 << 16):
-            there = np.zeros(reach + 1, np.bool_)
-            there[values] = True
-            self.values = np.flatnonzero(there)
-            self._table = np.full(reach + 1, -1, np.int64)
+        if size <= 16 * len(values) + (1 << 16):
+            is_present = np.zeros(size + 1, np.bool_)
+            is_present[values] = True
+            self.values = np.flatnonzero(is_present)
+            self._table = np.full(size + 1, -1, np.int64)
             self._table[self.values] = np.arange(len(self.values))
         else:
             self.values = distinct(values)
@@ -188,9 +188,9 @@ def fair_shares(start: Int64, end: Int64, running: Bool | None = None) -> tuple[
     share[~running] = 0.0
     if running.all():
         return share, np.zeros(n)
-    others = _running(~running, order)
-    others[active > 0] = 0
-    alone = _split(step, others, order, n)
+    waiting = _running(~running, order)
+    waiting[active > 0] = 0
+    alone = _split(step, waiting, order, n)
     alone[running] = 0.0
     return share, alone
 

@@ -21,15 +21,12 @@ def codes_in(table: StringTable, text: bytes, offset: Int64, size: Int64) -> Int
 
 @dataclass
 class Lookup:
-    """A hash table from hashes of strings to their numbers.
+    """A hash table from hashes of strings to their codes. A hash whose slot another one takes is found by binary search."""
 
-    Strings that lost their slot to another are found by binary search.
-    """
-
-    hashes: UInt64
-    slots: Int32  # by the upper bits of a hash: the number of a string with these bits; any number if there is none
-    others: UInt64  # the hashes without a slot, sorted
-    code: Int64  # their numbers
+    hashes: UInt64  # by code
+    slots: Int32  # by the upper bits of a hash: the code of a string with these bits; any code if there is none
+    colliding_hashes: UInt64  # those without a slot, sorted
+    colliding_codes: Int64
 
     @classmethod
     def of(cls, hashes: UInt64) -> Lookup:
@@ -37,20 +34,21 @@ class Lookup:
         slots = np.zeros(1 << bits, np.int32)
         slot = (hashes >> np.uint64(64 - bits)).view(np.int64)
         slots[slot] = np.arange(len(hashes), dtype=np.int32)
-        others = np.flatnonzero(slots[slot] != np.arange(len(hashes)))
-        order = others[np.argsort(hashes[others])]
-        return cls(hashes, slots, hashes[order], order)
+        codes = np.flatnonzero(slots[slot] != np.arange(len(hashes)))
+        codes = codes[np.argsort(hashes[codes])]
+        return cls(hashes, slots, hashes[codes], codes)
 
     def __call__(self, hashes: UInt64) -> Int64:
-        """Return [n] the number of each hash, -1 for unknown hashes."""
+        """Return [n] the code of each hash, -1 for unknown hashes."""
         if not len(self.hashes):
             return np.full(len(hashes), -1, np.int64)
         bits = len(self.slots).bit_length() - 1
-        number = self.slots[(hashes >> np.uint64(64 - bits)).view(np.int64)].astype(np.int64)
-        rest = np.flatnonzero(self.hashes[number] != hashes)
-        if len(self.others) and len(rest):
-            place = np.minimum(np.searchsorted(self.others, hashes[rest]), len(self.others) - 1)
-            number[rest] = np.where(self.others[place] == hashes[rest], self.code[place], -1)
+        code = self.slots[(hashes >> np.uint64(64 - bits)).view(np.int64)].astype(np.int64)
+        rest = np.flatnonzero(self.hashes[code] != hashes)
+        colliding = self.colliding_hashes
+        if len(colliding) and len(rest):
+            place = np.minimum(np.searchsorted(colliding, hashes[rest]), len(colliding) - 1)
+            code[rest] = np.where(colliding[place] == hashes[rest], self.colliding_codes[place], -1)
         else:
-            number[rest] = -1
-        return number
+            code[rest] = -1
+        return code

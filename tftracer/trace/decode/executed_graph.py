@@ -11,14 +11,14 @@ from typing import Any
 from tftracer.trace.decode.descriptors import message_class
 from tftracer.trace.decode.expansion import Expansion
 
-#: How many nodes that did not run are skipped between a node that ran and its inputs.
-MAX_PASSED = 1000
+#: At most this many nodes that did not run are skipped between a node that ran and its inputs.
+MAX_SKIPPED = 1000
 #: Ops without work for the executor: no profile has them. The same is true for results of functions on some releases.
 _NO_WORK = ("Const", "NoOp", "_Arg", "_Retval")
 SENDS, RECEIVES = (b"_Send", b"_HostSend", b"_SendV2"), (b"_Recv", b"_HostRecv", b"_RecvV2")
 
 
-def read_by(
+def executed_inputs(
     key: str,
     inputs: Mapping[str, list[str]],
     executed: Mapping[str, tuple[str, str]],
@@ -30,12 +30,12 @@ def read_by(
     inputs: key of a node -> its inputs as in the NodeDef. executed: key -> (name, device) of the nodes that ran. key_of: turns
     names into keys.
     """
-    left: list[tuple[str, bool]] = []
+    to_visit: list[tuple[str, bool]] = []
     seen = {key}
     if expansion.admits(len(inputs[key])):
-        left += [(text, text.startswith("^")) for text in reversed(inputs[key])]
-    while left and len(seen) < MAX_PASSED:
-        text, control = left.pop()
+        to_visit += [(text, text.startswith("^")) for text in reversed(inputs[key])]
+    while to_visit and len(seen) < MAX_SKIPPED:
+        text, control = to_visit.pop()
         name, _, slot = text.lstrip("^").partition(":")
         source = key_of(name)
         if source in executed:
@@ -47,11 +47,11 @@ def read_by(
             seen.add(source)
             if not expansion.admits(len(inputs[source])):
                 return
-            left += [(behind, control or behind.startswith("^")) for behind in reversed(inputs[source])]
+            to_visit += [(text, control or text.startswith("^")) for text in reversed(inputs[source])]
 
 
-def of_partitions(graphs: list[Any], executed: Mapping[str, tuple[str, str]], expansion: Expansion) -> Any:
-    """Merge the nodes that ran of a function's partition graphs into one GraphDef. A _Recv gets its _Send as an input."""
+def merged_partitions(graphs: list[Any], executed: Mapping[str, tuple[str, str]], expansion: Expansion) -> Any:
+    """Merge the nodes that ran, of a function's partition graphs, into one GraphDef. A _Recv gets its _Send as an input."""
     nodes = [node for graph in graphs for node in graph.node]
     sends = {channel(node): node.name for node in nodes if node.op.encode() in SENDS}
     inputs: dict[str, list[str]] = {}
@@ -62,7 +62,9 @@ def of_partitions(graphs: list[Any], executed: Mapping[str, tuple[str, str]], ex
     for node in nodes:
         ran = executed.get(node.name) or executed.get(_result_name(node))
         if ran is not None:
-            result.node.add(name=ran[0], op=node.op, device=ran[1], input=read_by(node.name, inputs, executed, str, expansion))
+            result.node.add(
+                name=ran[0], op=node.op, device=ran[1], input=executed_inputs(node.name, inputs, executed, str, expansion)
+            )
     return result
 
 
@@ -77,11 +79,11 @@ def ran_and_left_out(graphs: list[Any], recorded: set[str]) -> tuple[set[str], s
     constant = {name for name, node in nodes.items() if node.op == "Const"}
     left_out = {name: node for name, node in nodes.items() if name not in ran and node.op not in _NO_WORK}
     while True:
-        known = {name for name, node in left_out.items() if _is_constant(node, constant) or _work_of(node) in recorded_work}
-        if not known:
+        explained = {name for name, node in left_out.items() if _is_constant(node, constant) or _work_of(node) in recorded_work}
+        if not explained:
             return ran, set(left_out)
-        constant |= {name for name in known if _is_constant(left_out[name], constant)}
-        left_out = {name: node for name, node in left_out.items() if name not in known}
+        constant |= {name for name in explained if _is_constant(left_out[name], constant)}
+        left_out = {name: node for name, node in left_out.items() if name not in explained}
 
 
 def _work_of(node: Any) -> tuple[Any, ...]:

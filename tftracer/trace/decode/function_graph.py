@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from tftracer.trace.decode.descriptors import message_class
-from tftracer.trace.decode.executed_graph import read_by
+from tftracer.trace.decode.executed_graph import executed_inputs
 from tftracer.trace.decode.expansion import Expansion
 from tftracer.trace.decode.lowered_control_flow import lowered
 
@@ -113,7 +113,7 @@ def inlined(library: Any, root: str, executed: dict[str, tuple[str, str]], expan
     for key, op in graph.ops.items():
         if key in ran:
             name, device = ran[key]
-            reads = read_by(key, graph.inputs, ran, without_numbers, expansion)
+            reads = executed_inputs(key, graph.inputs, ran, without_numbers, expansion)
             result.node.add(name=name, op=op, device=device, input=reads)
     return result
 

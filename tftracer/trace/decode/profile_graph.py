@@ -9,7 +9,7 @@ import numpy as np
 from google.protobuf.message import DecodeError
 
 from tftracer.trace.decode.descriptors import message_class
-from tftracer.trace.decode.executed_graph import of_partitions
+from tftracer.trace.decode.executed_graph import merged_partitions
 from tftracer.trace.decode.expansion import Expansion
 from tftracer.trace.decode.function_graph import inlined, without_numbers
 from tftracer.trace.decode.profile_host import TF_DATA
@@ -20,7 +20,7 @@ from tftracer.trace.model import DeviceKind, Trace
 def graph_of_definitions(plane: Plane, trace: Trace) -> bytes:
     """Serialize the GraphDef of the nodes that ran, with the trace's names and devices; b"" if the plane cannot be read."""
     expansion = _expansion_of(plane)
-    ran, graphs = executed(trace, without_numbers), []
+    ran, graphs = executed_ops(trace, without_numbers), []
     for metadata in plane.metadata.values():
         try:
             library = message_class("FunctionDefLibrary").FromString(metadata.content)
@@ -31,8 +31,8 @@ def graph_of_definitions(plane: Plane, trace: Trace) -> bytes:
 
 
 def graph_of_partitions(plane: Plane, trace: Trace) -> bytes:
-    """Serialize the same GraphDef, from the partition graphs."""
-    return bytes(of_partitions(partition_graphs(plane), executed(trace, str), _expansion_of(plane)).SerializeToString())
+    """Serialize the GraphDef of the nodes that ran, from the partition graphs."""
+    return bytes(merged_partitions(partition_graphs(plane), executed_ops(trace, str), _expansion_of(plane)).SerializeToString())
 
 
 def _expansion_of(plane: Plane) -> Expansion:
@@ -50,7 +50,7 @@ def partition_graphs(plane: Plane) -> list[Any]:
     return graphs
 
 
-def executed(trace: Trace, key_of: Callable[[str], str]) -> dict[str, tuple[str, str]]:
+def executed_ops(trace: Trace, key_of: Callable[[str], str]) -> dict[str, tuple[str, str]]:
     """Return ``key_of(name)`` -> (name, device) of the host's ops and launches."""
     kinds = (DeviceKind.CPU, DeviceKind.GPU)
     hosts = [code for code, device in enumerate(trace.devices) if device.kind in kinds and device.name != TF_DATA]

@@ -83,14 +83,14 @@ def decode_resources(trace: Trace) -> tuple[Outputs, MemoryStats]:
 
     Raises FormatError if the bytes are no NodeExecStats.
     """
-    outputs, held = _Outputs(), MemoryStats(*np.zeros((2, trace.n), np.int64))
+    outputs, memory = _Outputs(), MemoryStats(*np.zeros((2, trace.n), np.int64))
     for window, first, start, end in _windows(trace):
         messages = trace.messages or nodes_.read_messages(window, start, end, nodes_.RESOURCES)
         outputs.add(window, first, by_row(messages[nodes_.OUTPUT]))
         block = slice(first, first + len(start))
-        columns = {1: held.temp_bytes[block], 3: held.persistent_bytes[block]}
+        columns = {1: memory.temp_bytes[block], 3: memory.persistent_bytes[block]}  # temp_memory_size, persistent_memory_size
         _take(window, by_row(messages[nodes_.MEMORY_STATS]), columns, 0, own=False)
-    return outputs.columns(trace.raw), held
+    return outputs.columns(trace.raw), memory
 
 
 #: Maximum slot of an output. TensorFlow's own limit is a tenth of it.
@@ -109,10 +109,12 @@ class _Outputs:
     def add(self, window: Window, first: int, outputs: Messages) -> None:
         n = len(outputs.row)
         slot, dtype = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        # NodeOutput: slot 1, tensor_description 3. TensorDescription: dtype 1, shape 2, allocation_description 4.
         tensors = _take(window, outputs, {1: slot}, 3)
         shape = {2: (np.zeros(n, np.int64), np.full(n, _NO_SHAPE))}
         described = _take(window, tensors, {1: dtype}, 4, own=False, spans=shape)
         self.shapes.append(_hashed(self.hasher, window, *shape[2]))
+        # AllocationDescription: requested_bytes 1, allocated_bytes 2, allocator_name 3, ptr 6.
         numbers = {number: np.zeros(n, np.int64) for number in (1, 2, 6)}
         spans = {3: (np.zeros(n, np.int64), np.zeros(n, np.int64))}
         _take(window, described, numbers, 0, own=False, spans=spans)
@@ -145,9 +147,9 @@ def _take(
     own: bool = True,
     spans: Mapping[int, tuple[Int64, Int64]] = {},
 ) -> Messages:
-    """Read varints and strings of messages into columns, by field number; return the submessages with number ``inner``.
+    """Read varints and strings of messages into columns, by field number; return the submessages with field number ``inner``.
 
-    A message's row in the columns is its index if ``own``, else ``messages.row``.
+    ``own``: the columns have a row for each message. Otherwise a message's row is ``messages.row``, that of its parent.
     """
     rows = np.arange(len(messages.row)) if own else messages.row
     inside: list[Messages] = []

@@ -14,15 +14,15 @@ from tftracer.trace.units import byte_size, counted, duration, percent
 from tftracer.trace.verdict.around_ops import SLOW_FACTOR
 from tftracer.trace.verdict.step import Step, sentence
 
-AROUND_SHARE = 0.30  # of the time that the loop waits
-AROUND_NS = 500_000  # minimal time: less is the usual cost of a call
+AROUND_SHARE = 0.30  # minimal part of the step that passes around its ops
+AROUND_NS = 500_000  # minimal time around the ops: less is the usual cost of a call
 CALL_NS = 5_000_000  # in a longer step the call's own cost is not the reason
-#: Feeds and fetches are named as the reason from one of these sizes on. Strings or values of Python's lists: FEED_STRINGS.
+#: Feeds and fetches of this many bytes, strings (or Python values) or tensors are named as the reason.
 FEED_BYTES, FEED_STRINGS, MANY_TENSORS = 1_000_000, 1_000, 200
-MAX_EXCESS = 0.5  # of a traced step over the usual one, as part of the time before its first op, for that time to be named
-LIKE_THE_STEP = 0.9  # of the traced step's time: tracing may take the rest
+MAX_EXCESS = 0.5  # if a traced step's excess is a larger part of the time before its first op, that time is not named
+LIKE_THE_STEP = 0.9  # minimal part of the traced step's time, for it not to be called usual: tracing may take the rest
 MAX_NODES = 100_000  # in a larger trace the fetched tensors are not searched
-#: Types of fed values that hold Python's values (``FedValue.dtype``).
+#: Types of fed values that hold Python values (``FedValue.dtype``).
 PYTHON_DTYPES = ("list", "object")
 #: Reasons for copying fed values: those of ``FedCopy``, and a tensor of another type.
 CONVERTED = "converted"
@@ -35,8 +35,8 @@ class Amount(NamedTuple):
 
     bytes: int
     strings: int
-    values: int  # Python's values, in lists or arrays of objects
-    tensors: int  # all of them
+    values: int  # Python values, in lists or arrays of objects
+    tensors: int  # in all
 
     @property
     def is_much(self) -> bool:
@@ -53,18 +53,18 @@ def around_ops(step: Step) -> Sentence | None:
     """Name feeds, fetches and the cost of the call itself. None if the call traced its function: another rule names that."""
     before, after, python = step.around
     fed = _fed(step)
-    passed = before + after if step.is_session else python if fed.is_much else min(python, _untraced(step))
-    share = passed / step.whole_ns
-    if not step.trace.n or share < AROUND_SHARE or passed < AROUND_NS or any(call.was_traced for call in step.calls):
+    around_ns = before + after if step.is_session else python if fed.is_much else min(python, _untraced_ns(step))
+    share = around_ns / step.whole_ns
+    if not step.trace.n or share < AROUND_SHARE or around_ns < AROUND_NS or any(call.was_traced for call in step.calls):
         return None
     fetched = _fetched(step)
     is_known = fed.is_much or fetched.is_much or (step.context.fed is None and step.context.feeds)
     if not is_known and (step.whole_ns > CALL_NS or step.context.median_s is None):
         return None  # no call costs that much; without untraced steps, tracing may be the reason
-    numbers = {"around_ns": float(passed), "before_ns": float(before), "after_ns": float(after), "fed_bytes": float(fed.bytes)}
+    numbers = {"around_ns": float(around_ns), "before_ns": float(before), "after_ns": float(after), "fed_bytes": float(fed.bytes)}
     return sentence(
         "around_ops",
-        f"{_lengths(step, passed, share)}{_fed_words(step, fed)}{_fetched_words(fetched)}",
+        f"{_lengths(step, around_ns, share)}{_fed_words(step, fed)}{_fetched_words(fetched)}",
         _advice(step, fed, fetched),
         share,
         {**numbers, "fed_strings": float(fed.strings), "fetched_bytes": float(fetched.bytes)},
@@ -72,17 +72,17 @@ def around_ops(step: Step) -> Sentence | None:
     )
 
 
-def _untraced(step: Step) -> int:
+def _untraced_ns(step: Step) -> int:
     """Return the maximal time around the ops in the run's untraced calls: profiling makes a call longer."""
     median = step.context.median_s
     return step.whole_ns if median is None else max(int(median * 1e9) - step.trace.duration_ns, 0)
 
 
-def _lengths(step: Step, passed: int, share: float) -> str:
+def _lengths(step: Step, around_ns: int, share: float) -> str:
     whole = duration(step.whole_ns)
     if not step.is_session:
         return (
-            f"The call of the function takes {whole}. For {duration(passed)} ({percent(share)}) of it TensorFlow does not run "
+            f"The call of the function takes {whole}. For {duration(around_ns)} ({percent(share)}) of it TensorFlow does not run "
             "the function yet, or no longer: it takes in its arguments, hands out its results, or waits for a CPU or for "
             "Python's lock."
         )
@@ -92,7 +92,7 @@ def _lengths(step: Step, passed: int, share: float) -> str:
     takes = "takes at least" if is_slow else "takes" if step.whole_ns >= LIKE_THE_STEP * took else "usually takes"
     usually = f", usually {duration(usual)}," if is_slow else ","
     return (
-        f"session.run {takes} {whole}{usually} and its ops {duration(step.trace.duration_ns)} of that: {duration(passed)} "
+        f"session.run {takes} {whole}{usually} and its ops {duration(step.trace.duration_ns)} of that: {duration(around_ns)} "
         f"({percent(share)}) pass before the first op and after the last{where}, where TensorFlow takes in what is fed and hands "
         "out what is fetched."
     )
@@ -117,7 +117,7 @@ def _fed(step: Step) -> Amount:
 
 
 def _count(step: Step, values: list[FedValue]) -> int:
-    """Return the number of fed values. Only the largest are kept, but a session's step counts all."""
+    """Return the number of fed values. Only the largest are recorded, but a session's step counts all."""
     return max(len(values), (step.context.feeds or 0) if step.is_session else 0)
 
 

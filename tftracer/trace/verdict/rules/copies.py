@@ -12,10 +12,10 @@ from tftracer.trace.model import NodeKind
 from tftracer.trace.units import byte_size, duration, percent
 from tftracer.trace.verdict.step import Step, evidence_of, sentence
 
-COPIES_SHARE = 0.15  # of the step in which copies run and nothing else does
-WAY_SHARE = 0.80  # of the copies' time in one direction, for it to be named
+COPIES_SHARE = 0.15  # minimal part of the step in which copies run and nothing else does
+DIRECTION_SHARE = 0.80  # minimal part of the copies' time in one direction, for it to be named
 
-WAYS = {
+DIRECTIONS = {
     "to the device": re.compile(r"H(ost)?(2|to)D", re.IGNORECASE),
     "to the host": re.compile(r"D(evice)?(2|to)H", re.IGNORECASE),
     "on the device": re.compile(r"D(2|to)D", re.IGNORECASE),
@@ -41,22 +41,22 @@ def copies(step: Step) -> Sentence | None:
     size = f", {byte_size(moved)}" if moved else ""
     hidden = (step.activity.copies & step.activity.compute & step.judged).length
     beside = f" Another {duration(hidden)} of copies run at the same time as kernels." if hidden else ""
-    lengths = {way: step.cover(selected & _goes(step, pattern)).length for way, pattern in WAYS.items()}
-    way, longest = max(lengths.items(), key=lambda pair: pair[1])
-    goes = f", most of their time {way}" if longest >= WAY_SHARE * sum(lengths.values()) > 0 else ""
+    lengths = {direction: step.cover(selected & _in_direction(step, pattern)).length for direction, pattern in DIRECTIONS.items()}
+    direction, longest = max(lengths.items(), key=lambda pair: pair[1])
+    where = f", most of their time {direction}" if longest >= DIRECTION_SHARE * sum(lengths.values()) > 0 else ""
     return sentence(
         "copies",
         f"Copies between host and device take {duration(exposed.length)} ({percent(share)}) in which nothing computes "
-        f"({count:,} {'copies' if count > 1 else 'copy'}{size}{goes}); the longest is {step.describe(nodes[0])}.{beside}",
-        ADVICE_TO_HOST if goes and way == "to the host" else KEEP_ON_DEVICE,
+        f"({count:,} {'copies' if count > 1 else 'copy'}{size}{where}); the longest is {step.describe(nodes[0])}.{beside}",
+        ADVICE_TO_HOST if where and direction == "to the host" else KEEP_ON_DEVICE,
         share,
         {"exposed_ns": float(exposed.length), "copies": float(count), **({"bytes": moved} if moved else {})},
         evidence_of(step, nodes, "budget"),
     )
 
 
-def _goes(step: Step, pattern: re.Pattern[str]) -> Bool:
+def _in_direction(step: Step, pattern: re.Pattern[str]) -> Bool:
     """Return [n] the copies of one direction."""
-    which = np.array([pattern.search(op) is not None for op in step.trace.ops] or [False])
-    selected: Bool = which[step.trace.op]
+    is_match = np.array([pattern.search(op) is not None for op in step.trace.ops] or [False])
+    selected: Bool = is_match[step.trace.op]
     return selected

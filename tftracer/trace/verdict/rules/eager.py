@@ -9,9 +9,9 @@ from tftracer.trace.units import counted, duration, percent
 from tftracer.trace.verdict.around_ops import START_NS
 from tftracer.trace.verdict.step import Step, sentence
 
-EAGER_OPS = 20  # minimum of a step
-EAGER_SHARE = 0.30  # of the step in which none of them runs
-HANDING_NS = 1_000_000  # Python needs less from one op to the next; a longer gap has another reason
+EAGER_OPS = 20  # minimal number of eager ops in the step
+EAGER_SHARE = 0.30  # minimal part of the step in which no eager op runs
+HANDING_NS = 1_000_000  # Python needs less time from one op to the next; a longer gap has another reason
 
 COMPILE = (
     "Put the step into a tf.function: TensorFlow then runs its ops without Python between them. In Keras, leave out "
@@ -37,15 +37,15 @@ def eager_ops(step: Step) -> Sentence | None:
         return None
     lengths = gaps.end - gaps.start
     is_long = lengths >= HANDING_NS
-    other = float(lengths[is_long].sum())
+    long_ns = float(lengths[is_long].sum())
     longest = int(lengths.argmax())
     return sentence(
         "eager_ops",
         f"The script runs {counted(len(rows), 'op')} one by one, without a compiled function: for {duration(gaps.length)} "
-        f"({percent(share)}) of the step none runs{_long_gaps(int(is_long.sum()), other)}",
-        ELSEWHERE if other > gaps.length / 2 else COMPILE,
+        f"({percent(share)}) of the step none runs{_long_gaps(int(is_long.sum()), long_ns)}",
+        ELSEWHERE if long_ns > gaps.length / 2 else COMPILE,
         share,
-        {"ops": float(len(rows)), "gaps_ns": float(gaps.length), "long_gaps_ns": other},
+        {"ops": float(len(rows)), "gaps_ns": float(gaps.length), "long_gaps_ns": long_ns},
         {"nodes": [], "start_ns": float(gaps.start[longest]), "end_ns": float(gaps.end[longest])},
     )
 

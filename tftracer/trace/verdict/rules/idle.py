@@ -10,8 +10,8 @@ from tftracer.trace.units import duration, percent
 from tftracer.trace.verdict.gpu_gaps import Gaps
 from tftracer.trace.verdict.step import GAP_NS, Step, sentence, spoken
 
-IDLE_SHARE = 0.50  # of the step in which a device with work does nothing
-SCHEDULING_SHARE = 0.50  # of the step in which ops are scheduled and none runs
+IDLE_SHARE = 0.50  # minimal part of the step in which a device with work does nothing
+SCHEDULING_SHARE = 0.50  # minimal part of the step in which ops are scheduled and none runs
 
 
 def idle_device(step: Step) -> Sentence | None:
@@ -19,7 +19,7 @@ def idle_device(step: Step) -> Sentence | None:
     worst: tuple[float, Group] | None = None
     for group, activity in zip(step.activities.groups, step.activities.each):
         idle = parts_of(activity, step.trace.duration_ns)["idle"]
-        if _is_meant(step, group) and len(activity.busy) and (worst is None or idle > worst[0]):
+        if _is_judged(step, group) and len(activity.busy) and (worst is None or idle > worst[0]):
             worst = (idle, group)
     if worst is None or worst[0] < IDLE_SHARE * step.whole_ns:
         return None
@@ -38,8 +38,8 @@ def idle_device(step: Step) -> Sentence | None:
     )
 
 
-def _is_meant(step: Step, group: Group) -> bool:
-    """Tell whether to judge this device: a GPU (with kernels if any has some), or the only device."""
+def _is_judged(step: Step, group: Group) -> bool:
+    """Tell whether to judge this device: the only one, or a GPU; if some GPU has timed kernels, only GPUs with these."""
     if group.kind is not DeviceKind.GPU:
         return len(step.activities.groups) == 1
     working = [gaps.group for gaps in step.gaps]
@@ -48,16 +48,16 @@ def _is_meant(step: Step, group: Group) -> bool:
 
 def _of_gpu(gaps: Gaps, is_step: bool) -> str:
     starved, queued = float(gaps.starved.sum()), float(gaps.queued.sum())
-    shown = (
+    split = (
         f"for {duration(starved)} the host had not launched its next kernel yet, for {duration(queued)} it had, and the kernel "
         "waited."
     )
     if is_step:
-        return f"Of that, {shown}"
+        return f"Of that, {split}"
     span = gaps.span.length
     return (
         f"From its first kernel to its last {duration(span)} pass; between kernels it is idle for "
-        f"{percent((starved + queued) / span)} of them: {shown}"
+        f"{percent((starved + queued) / span)} of them: {split}"
     )
 
 
@@ -68,16 +68,16 @@ def _of_host(step: Step) -> str:
 
 
 def scheduling_delay(step: Step) -> Sentence | None:
-    """Say that ops are ready and none runs. A busy machine causes long gaps, the executor short ones: the trace shows neither."""
+    """Tell that ops are ready and none runs. A busy machine causes long gaps, the executor short ones; neither is recorded."""
     waiting = step.activity.waiting - step.activity.busy - step.activity.launches
     share = waiting.length / step.whole_ns
     if share < SCHEDULING_SHARE:
         return None
     gaps = waiting.end - waiting.start
     long = gaps[gaps > GAP_NS]
-    each = "gap" if len(long) == 1 else "gaps"
+    noun = "gap" if len(long) == 1 else "gaps"
     lengths = (
-        f" {duration(float(long.sum()))} of that lie in {len(long):,} {each} longer than {duration(GAP_NS)}." if len(long) else ""
+        f" {duration(float(long.sum()))} of that lie in {len(long):,} {noun} longer than {duration(GAP_NS)}." if len(long) else ""
     )
     start, end = int(waiting.start[gaps.argmax()]), int(waiting.end[gaps.argmax()])
     return sentence(

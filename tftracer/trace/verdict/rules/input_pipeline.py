@@ -16,17 +16,16 @@ from tftracer.trace.units import counted, duration, percent
 from tftracer.trace.verdict.rules.around_ops import FEED_BYTES, PYTHON_DTYPES
 from tftracer.trace.verdict.step import HELD_UP_NS, Step, evidence_of, mask, sentence
 
-INPUT_SHARE = 0.20  # of the step in which nothing but input ops runs
-AHEAD, AHEAD_NS = 2.0, 1_000_000  # usual steps wait if they take this many times as long as this one, and this much longer
-AHEAD_STEPS = 10  # an earlier median is of the first steps, which are long for other reasons
-AHEAD_WAIT = 0.25  # of a usual step: a wait this long shows its reason
-FAR_LONGER = 3.0  # times a whole usual step: no usual step waits this long
-AT_WORK_SHARE = 0.50  # of the wait in which tf.data must be at work
-MANY_ELEMENTS = 1_000  # for a stage during the wait: each costs it, and the stages beneath it, some microseconds
-STAGE_PYTHON_SHARE = 0.50  # of the wait in which a Python function of tf.data runs
-FUNCTIONS_SHARE = (
-    0.50  # of the wait in which ops of tf.data's functions run: then these take the time, not the number of elements
-)
+INPUT_SHARE = 0.20  # minimal part of the step in which nothing but input ops runs
+#: Usual steps wait for input if they take this many times as long as this one, and this much longer.
+AHEAD, AHEAD_NS = 2.0, 1_000_000
+AHEAD_STEPS = 10  # before this step the median is of the first steps, which are long for other reasons
+AHEAD_WAIT = 0.25  # a wait of at least this part of a usual step shows its reason
+FAR_LONGER = 3.0  # no usual step waits longer than this many times a whole usual step
+AT_WORK_SHARE = 0.50  # minimal part of the wait in which tf.data is at work
+MANY_ELEMENTS = 1_000  # minimal number of a stage's elements that is named: each costs it and its inputs some microseconds
+STAGE_PYTHON_SHARE = 0.50  # minimal part of the wait in which a Python function of tf.data runs
+FUNCTIONS_SHARE = 0.50  # if ops of tf.data's functions run for this part of the wait, they matter, not the number of elements
 
 NO_CPU = (
     "See whether other processes or threads keep the cores busy (top), or whether too few cores are allowed (container limits, "
@@ -50,7 +49,7 @@ BATCH_FIRST = (
     "Every element costs each stage some microseconds: batch right behind the source, before map and repeat, and let map work on "
     "whole batches; or keep the data in larger elements."
 )
-#: Advice for a stage: pattern of its name -> advice. The first match counts.
+#: Pattern of a stage's name -> advice for it. The first match counts.
 ADVICE: tuple[tuple[re.Pattern[str], str], ...] = (
     (
         re.compile(r"Generator"),
@@ -78,7 +77,7 @@ ADVICE: tuple[tuple[re.Pattern[str], str], ...] = (
 
 
 def input_pipeline(step: Step) -> Sentence | None:
-    """Tell that input ops run and nothing else does. Work of tf.data ahead of the step, in threads of its own, is no wait."""
+    """Tell that input ops run and nothing else does. Work of tf.data ahead of the step, in its own threads, is no wait."""
     selected = step.waits_for_input
     alone = step.cover(selected) - step.activity.compute - step.activity.communication - step.activity.copies
     share = alone.length / step.whole_ns
@@ -112,7 +111,7 @@ def input_pipeline(step: Step) -> Sentence | None:
 
 
 def seen_before(context: TraceContext) -> str:
-    """Return the result of looks into the running pipeline, which need no trace."""
+    """Return the text about the running pipeline, which was read without a trace."""
     text = context.input_text
     return f" In the seconds before, without a trace, {text[0].lower()}{text[1:]}" if text else ""
 
@@ -121,8 +120,13 @@ def _worked_ahead(step: Step) -> Sentence | None:
     """Tell that usual steps probably wait: they take far longer than this one's ops. This trace does not show the wait."""
     usual_ns, ns = (step.context.median_s or 0.0) * 1e9, step.trace.duration_ns
     took_ns = ns if step.is_session else (step.context.step_s or 0.0) * 1e9
-    fed = any((v["bytes"] or 0) >= FEED_BYTES or v["dtype"] in ("string", *PYTHON_DTYPES) for v in step.context.fed or [])
-    if fed or (step.context.step or 0) < AHEAD_STEPS or usual_ns < AHEAD * max(took_ns, ns, 1.0) or usual_ns - ns < AHEAD_NS:
+    feeds_data = any((v["bytes"] or 0) >= FEED_BYTES or v["dtype"] in ("string", *PYTHON_DTYPES) for v in step.context.fed or [])
+    if (
+        feeds_data
+        or (step.context.step or 0) < AHEAD_STEPS
+        or usual_ns < AHEAD * max(took_ns, ns, 1.0)
+        or usual_ns - ns < AHEAD_NS
+    ):
         return None
     gets = np.array([_GETS.match(op) is not None for op in step.trace.ops] or [False])[step.trace.op]
     nodes = step.longest(step.process_nodes & gets)
@@ -141,7 +145,7 @@ def _worked_ahead(step: Step) -> Sentence | None:
 
 
 def _functions(step: Step, alone: Cover, at_work: Cover, functions: Cover, numbers: dict[str, float]) -> Sentence:
-    """Tell that functions of tf.data run in other threads, and may take the CPU of the thread that asks for the batch."""
+    """Tell that functions of tf.data run in other threads, which may take the CPU from the thread that asks for the batch."""
     share = alone.length / step.whole_ns
     nodes, ops = step.longest(step.waits_for_input), step.longest(step.stages.ops)
     return sentence(
@@ -232,8 +236,8 @@ def _stage(step: Step, holding: Holding, alone: Cover, numbers: dict[str, float]
 
 
 def _that_gets_many(step: Step, holding: Holding, alone: Cover) -> tuple[Holding, int]:
-    """Return (the stage, the number of elements that it gets, or as a source gives, during the wait). Many elements delay
-    the stage that asks for them, not a stage that only passes them on."""
+    """Return (stage, number of elements that it gets during the wait; for a source, that it gives). Many elements delay the stage
+    that asks for them, not a stage that only passes them on."""
     stages = step.stages
 
     def gets(path: Path) -> int:

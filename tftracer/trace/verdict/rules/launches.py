@@ -13,11 +13,11 @@ from tftracer.trace.units import duration, percent
 from tftracer.trace.verdict.gpu_gaps import Gaps
 from tftracer.trace.verdict.step import MAX_EVIDENCE, Step, evidence_of, mask, sentence
 
-LAUNCH_SHARE = 0.20  # of the step in which a GPU waits for launches
-ONE_LAUNCH_SHARE = 0.50  # of that gap: a single launch
-MEANWHILE_SHARE = 0.50  # of the gaps, for an activity of the host to be named
-GAPS_SHARE = 0.20  # of the step in which a GPU is idle between launched kernels
-SMALL_COUNT = 200
+LAUNCH_SHARE = 0.20  # minimal part of the step in which a GPU waits for launches
+ONE_LAUNCH_SHARE = 0.50  # minimal part of the waiting time, for a single launch to be named
+MEANWHILE_SHARE = 0.50  # minimal part of the waiting time, for an activity of the host to be named
+GAPS_SHARE = 0.20  # minimal part of the step in which a GPU is idle between launched kernels
+SMALL_COUNT = 200  # minimal number of small kernels
 SMALL_NS = 10_000  # launching a shorter kernel takes longer than running it
 
 HOST_AHEAD = (
@@ -60,7 +60,7 @@ def launch_bound(step: Step) -> Sentence | None:
 
 
 def _starved(step: Step) -> Sentence | None:
-    """Tell that the GPU is idle and its next work is not launched yet, by the times of the launches."""
+    """Tell, by the times of launches, that the GPU is idle because its next work is not launched yet."""
     gaps = max(step.gaps, key=lambda each: int(each.starved.sum()))
     gap, whole = int(gaps.starved.sum()), step.whole_of(gaps)
     share = gap / whole
@@ -117,7 +117,7 @@ def _on_cpu(step: Step) -> Bool:
 
 
 def small_kernels(step: Step) -> Sentence | None:
-    """Name kernels so short that the time from one to the next matters as much."""
+    """Name kernels so short that the time between them matters as much as they do."""
     if not step.gaps:
         return None
     gaps = max(step.gaps, key=lambda each: int(each.queued.sum()))
@@ -128,22 +128,22 @@ def small_kernels(step: Step) -> Sentence | None:
     median = float(np.median((step.trace.end - step.trace.start)[kernels]))
     if median >= SMALL_NS:
         return None
-    each = float(np.median(gaps.queued[gaps.queued > 0]))
+    median_gap = float(np.median(gaps.queued[gaps.queued > 0]))
     return sentence(
         "small_kernels",
         f"{gaps.group.title} runs {len(kernels):,} kernels of {duration(median)} (median), and does nothing for "
         f"{duration(between)} ({percent(share)}{step.of_whole(gaps)}) between them, though the next was launched: "
-        f"{duration(each)} each time (median).",
+        f"{duration(median_gap)} each time (median).",
         "Fewer and larger kernels: XLA (jit_compile=True, tf.config.optimizer.set_jit) fuses elementwise ops; larger batches; "
         "fused layers and optimizers. The profiler itself makes such gaps somewhat longer.",
         share,
-        {"between_ns": float(between), "kernels": float(len(kernels)), "median_kernel_ns": median, "median_gap_ns": each},
+        {"between_ns": float(between), "kernels": float(len(kernels)), "median_kernel_ns": median, "median_gap_ns": median_gap},
         {**evidence_of(step, step.longest(mask(step.trace, kernels)), "budget"), "lane": gaps.group.key},
     )
 
 
 def _launches(step: Step, group: Group) -> Bool:
-    """Return [n] the host's executions for a GPU: all count as launches in the budget."""
+    """Return [n] the host's executions for a GPU. The budget counts all of them as launches."""
     of_group = physical_devices.members(step.trace, group) & physical_devices.runs_on(step.trace, DeviceKind.GPU)
     selected: Bool = of_group & (step.trace.kind != NodeKind.COMMUNICATION)
     return selected

@@ -6,7 +6,7 @@ from tftracer.contract.trace import Sentence
 from tftracer.trace.verdict.op_time import OpTime
 from tftracer.trace.verdict.step import Step
 
-LAYOUT_SHARE = 0.18  # of the op time, without the longest execution
+LAYOUT_SHARE = 0.18  # minimal part of the op time, both without the longest execution
 LAYOUT_OPS = frozenset(
     ("Transpose", "ConjugateTranspose", "Cast", "Pad", "PadV2", "MirrorPad", "MirrorPadGrad", "ToTf", "InputConversion")
 )

@@ -7,9 +7,9 @@ from tftracer.trace.units import counted
 from tftracer.trace.verdict.op_time import OpTime
 from tftracer.trace.verdict.step import Step
 
-PRINT_SHARE = 0.20  # of the op time
+PRINT_SHARE = 0.20  # minimal part of the op time
 PRINTS = frozenset(("Print", "PrintV2"))
-#: The op that makes the text of PrintV2. Without a PrintV2, other ops read that text.
+#: The op that makes the text for PrintV2. Without a PrintV2, other ops read that text.
 FORMAT = "StringFormat"
 
 

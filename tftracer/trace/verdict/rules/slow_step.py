@@ -1,4 +1,4 @@
-"""Causes that the watch over slow steps found for this step: the trace does not show Python, the machine or other steps."""
+"""Causes from the watch over slow steps, which sees what a trace does not show: Python, the machine and other steps."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from tftracer.trace.model import SlowTime
 from tftracer.trace.units import duration
 from tftracer.trace.verdict.step import Step, sentence
 
-#: The sentence's number for the excess over the usual step.
+#: Key of the sentence's number for the excess over the usual step.
 MORE_NS = "more_than_usual_ns"
 #: Causes about which the watch knows no more than the trace does.
 LEFT_TO_THE_TRACE = ("unknown", "tensorflow")
-HALF = 0.5  # of the excess over the usual step
+AROUND_SHARE = 0.5  # minimal part of the excess that passes around the ops, for the watch's cause not to count
 RARELY = "Do it more rarely, in less time, or in a thread or process beside the training."
 ADVICE = {
     "gc": "Make fewer objects that refer to each other, or collect at times of your choice: gc.freeze() after the start, "
@@ -52,7 +52,7 @@ def _passes_around(step: Step, slow: SlowTime) -> bool:
     more_ns = (slow["duration_s"] - (slow["usual_s"] or 0.0)) * 1e9
     around_ns = step.around.before_ns + step.around.after_ns
     may_be_others = slow["cause"] == "machine" and slow["without_cpu"] != "own"
-    return slow["inside"] and may_be_others and around_ns >= HALF * more_ns
+    return slow["inside"] and may_be_others and around_ns >= AROUND_SHARE * more_ns
 
 
 def _slow(step: Step, inside: bool) -> Sentence | None:
