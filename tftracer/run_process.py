@@ -123,7 +123,7 @@ class ScriptProcess:
 
         def write() -> None:
             nonlocal saved
-            server.recorder.flush(FLUSH_S)
+            server.recorder.flush_without_analysis(FLUSH_S)  # whoever opens the file analyzes the rest
             saved = self._saved(server)
 
         at_end(write)

@@ -8,7 +8,7 @@ from made_stalls import LOAD, a_save, a_stall, put, run_of
 from recording import recording
 
 from tftracer.session.files.saved import open_session
-from tftracer.slow.recorded import Cause, Period, SlowRecords
+from tftracer.slow.recorded import UNKNOWN, Cause, Period, SlowRecords
 from tftracer.slow.watch.run_periods import RunPeriods
 
 
@@ -41,6 +41,20 @@ def test_collections_at_a_line_that_makes_the_garbage_are_of_its_period(tmp_path
             periods.add(a_stall(run, 160 * number, cause=Cause(kind, "", LOAD, 0.9)), records)  # type: ignore[arg-type]
         (period,) = [record for record in records.take() if isinstance(record, Period)]
         assert (period.steps, period.cause.frame, period.occurrences) == (160, LOAD, 4)
+
+
+def test_a_period_of_several_causes_lies_where_its_slow_steps_do(tmp_path: Path) -> None:
+    """A shuffle's refill before each 600th step, seen as several causes. It was told "inside the step"."""
+    with recording(tmp_path) as recorder:
+        run, records = run_of(recorder, 1300), SlowRecords()
+        periods = RunPeriods(run)
+        for number in range(1, 21):
+            line = LOAD._replace(function=f"load_{number}")
+            periods.add(a_stall(run, 60 * number, cause=Cause("python", "", line, 0.9)), records)
+            if number % 5 == 0:
+                periods.add(a_stall(run, 60 * number + number, inside=True, cause=UNKNOWN), records)
+        (*_, period) = [record for record in records.take() if isinstance(record, Period) and record.steps == 60]
+        assert (period.cause.kind, period.inside) == ("unknown", False)
 
 
 def test_a_period_that_turns_out_to_be_a_part_of_another_is_taken_back_also_in_the_file(tmp_path: Path) -> None:

@@ -141,6 +141,7 @@ class Flow:
     idle: float | None  # idle cores of the machine
     cores: int
     unit: Literal["batches", "elements"]
+    counted_wait: float | None = None  # share of the time in calls of ``next`` of all datasets, by the ledger
     limiting: Stage | None = None
     counted: bool = True  # whether TensorFlow times the work of the limiting stage
 
@@ -166,7 +167,7 @@ def flow_of(pipeline: Pipeline) -> Flow | None:
     cpu = max(0.0, last.cpu_s - first.cpu_s) / seconds
     idle = None if first.idle_s is None or last.idle_s is None else max(0.0, last.idle_s - first.idle_s) / seconds
     unit: Literal["batches", "elements"] = "batches" if gives_batches(pipeline.steps) or _gives_batches(root) else "elements"
-    flow = Flow(list(root.tree()), own, workers, rate, gap, wait, cpu, idle, last.model.cores, unit)
+    flow = Flow(list(root.tree()), own, workers, rate, gap, wait, cpu, idle, last.model.cores, unit, _counted_wait(looks))
     if wait is not None and wait >= WAITS:
         flow.limiting, flow.counted = _limit(workers, own, None, wait, last.model.cores)
     return flow

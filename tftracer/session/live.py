@@ -214,8 +214,12 @@ class LiveSession(SessionAnswers):
         self.store.spool.leave_to_parent()
 
     def flush(self, timeout_s: float = 600.0) -> bool:
-        """Wait until everything recorded before the call is counted and written; False after ``timeout_s``."""
+        """Wait until everything recorded before the call is counted, written and analyzed; False after ``timeout_s``."""
         return bool(self._writer and self._writer.flush(timeout_s))
+
+    def flush_without_analysis(self, timeout_s: float) -> bool:
+        """Wait until everything recorded before the call is counted and written, and for a moment for its analysis."""
+        return bool(self._writer and self._writer.flush_without_analysis(timeout_s))
 
     def set_tensorflow(self, version: str, hook_cost_s: float | None) -> None:
         self.store.set_facts(tensorflow=version, hook_cost_s=hook_cost_s)

@@ -52,6 +52,18 @@ def test_a_period_whose_slow_steps_are_mostly_of_other_groups_is_none_of_unknown
         assert [(group["text"], group["times"]) for group in every] == list(zip(texts, [5, left]))[: 1 + left]
 
 
+def test_a_period_whose_slow_steps_have_several_known_causes_takes_none_of_those_of_unknown_cause() -> None:
+    """A shuffle's refill each 600th step, in three ways; many slow steps of unknown cause have made way."""
+    run = RunHandle("train", (), (), "")
+    kinds = [Cause(kind, "", LOAD._replace(function=kind), 0.9) for kind in ("input", "python", "wait")]
+    regular = [a_stall(run, 60 * number, cause=kinds[number % 3]) for number in range(1, 10)]
+    noise = [a_stall(run, 5 + 7 * number, cause=UNKNOWN) for number in range(300)]
+    period = a_period(run, cause=UNKNOWN, steps=60, occurrences=9, last_step=540, last_call=540, next_step=600, first_step=60)
+    told = groups(log_of(*noise, *regular, periods=[period]), run.run_id, 2200)
+    assert not any(group["text"].startswith("Every") and group["cause"] == "unknown" for group in told)
+    assert [group["times"] for group in told if group["cause"] == "unknown"] == [300]
+
+
 def test_a_slow_step_of_another_cause_is_none_of_a_period() -> None:
     run = RunHandle("train", (), (), "")
     regular = [a_save(run, step) for step in range(97, 486, 97)]

@@ -184,6 +184,9 @@ def _ranked(log: SlowLog, run_id: int, steps: int) -> Iterator[_Ranked]:
             if period["next_step"] is None or any(_follows(period, each) for each in all_periods):
                 continue  # periods of unknown cause may be chance; those end
             at_its_steps = [stall for stall in own if may_be_of(stall, period)]
+            listed = [stall for group in by_group.values() for stall in group if may_be_of(stall, period)]
+            if listed and sum(stall["cause"] in APART for stall in listed) < MIN_UNKNOWN_SHARE * len(listed):
+                continue  # most of those that are listed have a known cause
             part = _of_period(kind, period, len(at_its_steps) if has_all else period["times"])
             if not part["times"] or part["times"] < MIN_UNKNOWN_SHARE * period["times"]:
                 continue  # most of its slow steps belong to known kinds or to earlier periods

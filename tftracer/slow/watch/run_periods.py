@@ -30,6 +30,7 @@ class RunPeriods:
         self._causes: dict[Hashable, tuple[Cause, bool]] = {}  # kind -> its newest cause, and whether inside the step
         self._reported: dict[tuple[int, int], tuple[int, bool, Period]] = {}  # (first call, length) -> hits, stands, its record
         self._steps: dict[int, int] = {}  # call -> its number in the run
+        self._sides: dict[int, bool] = {}  # slow call -> whether it was slow inside the step
         self._ahead = 0  # calls that are steps of another signature
 
     def add(self, stall: Stall, records: SlowRecords) -> None:
@@ -41,6 +42,7 @@ class RunPeriods:
         self._causes[kind] = (stall.cause if kind is not None else UNKNOWN, stall.inside)
         self._ahead = stall.call - stall.step
         self._steps[stall.call] = stall.step
+        self._sides[stall.call] = stall.inside
         self._periods.add(stall.call, (stall.end_ns - stall.start_ns) * 1e-9, kind)
         self._report(records)
 
@@ -77,9 +79,20 @@ class RunPeriods:
         for call in list(self._steps)[:-MAX_STEPS]:
             if all(call != first for first, _ in proven):
                 del self._steps[call]
+        for call in list(self._sides)[:-MAX_STEPS]:
+            del self._sides[call]
+
+    def _are_inside(self, period: Proven) -> bool:
+        """Whether most of a period's slow steps were slow inside the step."""
+        off = {call: (call - period.last) % period.length for call in self._sides if call >= period.first}
+        hits = [call for call in off if min(off[call], period.length - off[call]) <= period.tolerance]
+        sides = [self._sides[call] for call in hits]
+        return 2 * sum(sides) > len(sides)
 
     def _record(self, period: Proven) -> Period:
         cause, inside = self._causes.get(period.kind, (UNKNOWN, False))
+        if period.kind is None:  # slow steps of several kinds: the newest of unknown cause may be of any period
+            inside = self._are_inside(period)
         hits = period.hits if period.stands else 0
         last = self._steps.get(period.last, period.last - self._ahead)
         return Period(
