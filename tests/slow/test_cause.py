@@ -390,6 +390,8 @@ def test_garbage_collection_comes_before_the_line_that_it_struck() -> None:
     assert (found.cause.kind, found.cause.frame) == ("gc", LOAD)
     found = explained(0.3, between=span(0.3, stack(MAIN, LOAD, ENCODE, seconds=0.3), cpu=0.3, gc_s=0.2))
     assert (found.cause.kind, found.cause.frame) == ("python", LOAD)  # it makes the garbage
+    inside = span(2.9, stack(MAIN, LOAD, seconds=2.9), cpu=2.9, gc_s=2.8)
+    assert explained(0.0, 2.9, within=inside).cause[:3] == ("gc", "", LOAD), "a step of an eager loop runs Python"
 
 
 def test_a_short_garbage_collection_is_not_the_cause_where_the_machine_was_busy() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tftracer.slow.watch.windows import reason, samples_within
+from tftracer.slow.watch.windows import is_whole, reason, samples_within
 
 DENIED = """Error: Failed to get process executable name. Check that the process is running.
 
@@ -37,3 +37,8 @@ def test_a_stack_counts_only_where_a_sample_was_taken() -> None:
     sampled = [0, 250, 520, 770]
     assert samples_within(sampled, 250, 520, [(0, 240), (460, 900)]) == 0
     assert samples_within(sampled, 0, 800, [(0, 240), (460, 900)]) == 3
+
+
+def test_a_stack_that_was_read_while_its_memory_got_another_use_does_not_count() -> None:
+    assert is_whole([("train.py", 12, "main"), ("", 0, "ioctl")])
+    assert not is_whole([("train.py", 12, "main"), ("__doc__", 369_754_113, "__package__")])

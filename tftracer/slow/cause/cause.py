@@ -153,7 +153,9 @@ def _cause(parts: tuple[Part, ...], observed: Observed, excess_s: float, is_insi
     if top.kind in ("tensorflow", "py_function"):
         return step_cause(parts, observed, excess_s)
     if top.kind == "gc" and share >= HALF and sums.get("python", 0.0) < MADE_GARBAGE * excess_s:
-        return Cause("gc", "", shared_line(_without_few_samples(observed.between, excess_s).stacks).frame, share)
+        return Cause(
+            "gc", "", shared_line(_without_few_samples(_span_with_python(observed, excess_s), excess_s).stacks).frame, share
+        )
     waited_s = sum(excess(part) for part in parts if part.kind == "input")
     return _line_cause(between, _span_of_code(observed, excess_s, waited_s), excess_s)
 

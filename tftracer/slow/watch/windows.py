@@ -17,12 +17,14 @@ import threading
 import time
 from bisect import bisect_left, bisect_right
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tftracer.slow.watch.looks import MAX_FRAMES, MAX_STACKS, Look, Stack, is_within
 from tftracer.slow.watch.sample_clock import NEVER, SampleClock, slot_of
 
+#: No file has more lines.
+MAX_LINE = 10_000_000
 #: Samples a second. In a TensorFlow process each costs some 2 ms, and the start of a window 20 to 30 ms. While a turn takes too
 #: long, outside.py and inside.py read stacks more often.
 RATE = 4
@@ -143,7 +145,7 @@ class Window:
             self.sampled_ns.pop()
 
     def _add(self, thread: int, start: int, end: int, stack: list[tuple[str, int, str]]) -> None:
-        if stack:
+        if stack and is_whole(stack):
             self.intervals.setdefault(thread, []).append((start, end, tuple(stack[-MAX_FRAMES:])))
 
 
@@ -288,11 +290,17 @@ def dump(pid: int, py_spy: str, clock: SampleClock) -> Dump | None:
         end = time.perf_counter_ns()
         threads = json.loads(done.stdout)
         stacks = {int(thread["thread_id"]): _stack_of(thread["frames"]) for thread in threads}
+        stacks = {thread: stack for thread, stack in stacks.items() if is_whole(stack)}
         slots = [slot for stack in stacks.values() for *_, function in stack if (slot := slot_of(function)) is not None]
         at = clock.when(slots[0], start, end) if slots else (start + end) // 2
         return Look(at, stacks), {int(thread["thread_id"]): str(thread["thread_name"] or "") for thread in threads}
     except (OSError, ValueError, KeyError, TypeError, subprocess.SubprocessError):
         return None
+
+
+def is_whole(stack: Sequence[tuple[str, int, str]]) -> bool:
+    """Whether all frames can be true: py-spy reads while the thread goes on, and may read memory that has another use by then."""
+    return all(0 <= line < MAX_LINE for _, line, _ in stack)
 
 
 def _stack_of(frames: list[dict[str, Any]]) -> Stack:
