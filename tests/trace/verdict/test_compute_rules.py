@@ -293,6 +293,9 @@ def test_an_update_of_all_rows_beside_a_scatter_of_some() -> None:
     assert "The update of Adam/update works on all rows" in found["dense_update"]["text"]
     assert "70% of the op time (Mul 30%, ReadVariableOp 20%, AssignVariableOp 20%; 7 ms)" in found["dense_update"]["text"]
     assert "elementwise" not in found
+    assert "SGD, Adagrad, or a lazy Adam" in found["dense_update"]["advice"]
+    by_sgd = [dataclasses.replace(node, name=node.name.replace("Adam", "SGD")) for node in update]
+    assert "alone: Adagrad, or a lazy Adam" in sentences([LOOKUP, *by_sgd])["dense_update"]["advice"]
 
 
 def test_an_update_of_the_looked_up_rows_alone() -> None:

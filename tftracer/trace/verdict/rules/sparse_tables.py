@@ -42,12 +42,13 @@ def dense_update(step: Step) -> Sentence | None:
     selected, where = dense_ops(step, time)
     if time.least_share(selected) < DENSE_SHARE:
         return None
+    sparse_ones = "".join(f"{name}, " for name in ("SGD", "Adagrad") if name.lower() not in where.lower())  # this one does not
     share, nodes, spent = time.share(selected), time.longest(selected), float(time.work.self_ns[selected].sum())
     return sentence(
         "dense_update",
         f"{_what(where)} That takes {percent(share)} of the op time ({time.types(selected)}; {duration(spent)}); the longest is "
         f"{step.describe(nodes[0])}.",
-        "Use an optimizer that leaves the other rows alone: SGD, Adagrad, or a lazy Adam (Adam decays the moments of all rows in "
+        f"Use an optimizer that leaves the other rows alone: {sparse_ones}or a lazy Adam (Adam decays the moments of all rows in "
         "each step). See that the table's gradient stays sparse (tf.IndexedSlices): tf.convert_to_tensor, clipping it by value, "
         "or a regularizer of the whole table makes it dense.",
         time.share_of_step(selected),
