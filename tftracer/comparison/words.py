@@ -15,8 +15,8 @@ _TITLES = {
 _IN_BYTES = ("memory", "bytes")
 TOO_FEW = "too few sessions to tell"
 ONE_SESSION = (
-    f"With one session a side the scatter between sessions is unknown; {ASSUMED_SPREAD:.0%} (standard deviation) is assumed. "
-    "Record several sessions a side, in turns."
+    "With one session a side the scatter between sessions is not known, and so are the intervals; the gate assumes "
+    f"{ASSUMED_SPREAD:.0%} (standard deviation). Record several sessions a side, in turns."
 )
 
 NOT_IN_TURNS = (
@@ -35,7 +35,7 @@ def value(metric: str, number: float) -> str:
 
 
 def interval(shift: Shift) -> str:
-    return f"{shift.low:+.1%} to {shift.high:+.1%}"
+    return "not known" if shift.basis == "assumed" else f"{shift.low:+.1%} to {shift.high:+.1%}"
 
 
 def outcome(shift: Shift) -> str:
