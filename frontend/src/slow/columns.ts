@@ -44,7 +44,6 @@ export function stallColumns(withCalls: boolean): TableColumn<Stall>[] {
       text: (s) => (s.step === null ? NONE : s.step_text.replace("step ", "")),
     },
     secondsColumn("duration", "Took", (s) => s.duration_s, { width: "88px" }),
-    secondsColumn("expected", "Usual", (s) => s.expected_s, { width: "88px" }),
     { key: "cause", title: "Cause", width: "minmax(110px, 210px)", value: (s) => CAUSES[s.cause] },
     {
       key: "line",
@@ -54,6 +53,7 @@ export function stallColumns(withCalls: boolean): TableColumn<Stall>[] {
       value: (s) => s.place,
       text: (s) => s.place || NONE,
     },
+    secondsColumn("expected", "Usual", (s) => s.expected_s, { width: "88px" }),
     { key: "where", title: "Where", width: "112px", value: (s) => PLACES[s.where] },
     {
       key: "at",
