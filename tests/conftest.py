@@ -23,6 +23,9 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # Nothing here is reached through a proxy that this machine may have.
 os.environ["no_proxy"] = os.environ["NO_PROXY"] = "127.0.0.1,localhost,::1"
 
+# Without oneDNN a CPU has no gradients of grouped convolutions. TensorFlow switches it on by itself only on some CPUs.
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
+
 #: Files whose tests start a long training each, which mostly sleeps: these come first, each on its own.
 LONG = ("test_memory_growth.py", "test_whole_steps.py", "test_fault_injection.py")
 
