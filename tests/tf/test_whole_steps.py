@@ -16,7 +16,8 @@ from tftracer.trace.decode.executed_graph import ran_and_left_out
 from tftracer.trace.decode.profile_graph import partition_graphs
 from tftracer.trace.decode.xplane import PARTITIONS_PLANE, read_space
 
-pytestmark = pytest.mark.tf
+#: ResNet takes minutes on a busy machine with few cores.
+pytestmark = [pytest.mark.tf, pytest.mark.timeout(1800)]
 
 #: (model, loop, whether the script has a server of its own)
 TRAININGS = [
