@@ -123,7 +123,7 @@ class ScriptProcess:
 
         def write() -> None:
             nonlocal saved
-            server.recorder.flush_without_analysis(FLUSH_S)  # whoever opens the file analyzes the rest
+            server.recorder.flush_to_file(FLUSH_S)  # saving and stopping wait for a moment for the analysis
             saved = self._saved(server)
 
         at_end(write)

@@ -217,9 +217,9 @@ class LiveSession(SessionAnswers):
         """Wait until everything recorded before the call is counted, written and analyzed; False after ``timeout_s``."""
         return bool(self._writer and self._writer.flush(timeout_s))
 
-    def flush_without_analysis(self, timeout_s: float) -> bool:
-        """Wait until everything recorded before the call is counted and written, and for a moment for its analysis."""
-        return bool(self._writer and self._writer.flush_without_analysis(timeout_s))
+    def flush_to_file(self, timeout_s: float) -> bool:
+        """Wait until everything recorded before the call is counted and written; False after ``timeout_s``."""
+        return bool(self._writer and self._writer.flush_to_file(timeout_s))
 
     def set_tensorflow(self, version: str, hook_cost_s: float | None) -> None:
         self.store.set_facts(tensorflow=version, hook_cost_s=hook_cost_s)

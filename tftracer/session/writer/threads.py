@@ -89,6 +89,10 @@ class Writer:
         flush = self._flush(timeout_s)
         return flush is not None and flush.analyzed.wait(max(until - time.monotonic(), 0))
 
+    def flush_to_file(self, timeout_s: float) -> bool:
+        """Wait until everything from before the call is written; False if that takes longer."""
+        return self._flush(timeout_s) is not None
+
     def flush_without_analysis(self, timeout_s: float) -> bool:
         """Wait until everything from before the call is written, and for a moment for its analysis; False: not written."""
         flush = self._flush(timeout_s)
