@@ -52,7 +52,7 @@ Partial = dict[str, Columns]
 
 @dataclass
 class Partials:
-    """The partials_of results of some partitions. ``left_out``: partitions that were not used, and why."""
+    """The partial results of some partitions. ``left_out``: partitions that were not used, and why."""
 
     partials: list[Partial] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)

@@ -84,7 +84,7 @@ def _side(flow: Flow | None, steps: dict[int, Step]) -> Literal["input", "traini
         return "unknown"
     if flow.wait >= WAITS:
         return "input"
-    if (flow.counted_wait or 0.0) >= WAITS:
+    if flow.may_wait:
         return "unknown"
     return "unknown" if _computes_in_python(flow, steps) else "training"
 
@@ -141,7 +141,7 @@ def _text(pipeline: Pipeline, flow: Flow | None, limiting: Stage | None, steps: 
         if python is not None:
             beside = f"{_name(python, steps)} runs in Python beside it, one thread at a time"
             return f"{waits}. {beside}: if it computes there, the training's own Python waits for it, too."
-        if (flow.counted_wait or 0.0) >= WAITS:
+        if flow.may_wait:
             return (
                 f"It is not known whether the training waits: by TensorFlow's times {percent(flow.wait)} of the time, while its "
                 f"calls for the next element, of all datasets, take {percent(flow.counted_wait or 0.0)}."

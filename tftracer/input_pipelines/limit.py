@@ -146,6 +146,11 @@ class Flow:
     counted: bool = True  # whether TensorFlow times the work of the limiting stage
 
     @property
+    def may_wait(self) -> bool:
+        """Whether the ledger counted a wait. It may be for another dataset."""
+        return self.counted_wait is not None and self.counted_wait >= WAITS
+
+    @property
     def threads(self) -> list[Thread]:
         """All threads except the training's."""
         return [thread for each in self.workers.values() for thread in (each.pool, each.feeder) if thread is not None]
@@ -162,19 +167,20 @@ def flow_of(pipeline: Pipeline) -> Flow | None:
     rate = max(0, last.model.elements - first.model.elements) / seconds
     own, workers = _threads(root)
     # With a distribution strategy TensorFlow does not time the calls of ``next``.
-    wait = (_counted_wait(looks) if is_distributed(pipeline.steps) else _wait(looks, own)) if rate else None
+    counted_wait = _counted_wait(looks)
+    wait = (counted_wait if is_distributed(pipeline.steps) else _wait(looks, own, counted_wait)) if rate else None
     gap = None if wait is None else (1 - wait) / rate
     cpu = max(0.0, last.cpu_s - first.cpu_s) / seconds
     idle = None if first.idle_s is None or last.idle_s is None else max(0.0, last.idle_s - first.idle_s) / seconds
     unit: Literal["batches", "elements"] = "batches" if gives_batches(pipeline.steps) or _gives_batches(root) else "elements"
-    flow = Flow(list(root.tree()), own, workers, rate, gap, wait, cpu, idle, last.model.cores, unit, _counted_wait(looks))
+    flow = Flow(list(root.tree()), own, workers, rate, gap, wait, cpu, idle, last.model.cores, unit, counted_wait)
     if wait is not None and wait >= WAITS:
         flow.limiting, flow.counted = _limit(workers, own, None, wait, last.model.cores)
     return flow
 
 
-def _wait(looks: Sequence[Look], own: Thread) -> float | None:
-    """Return the share of time in ``next``, without the times between its calls; at most that which the ledger counted.
+def _wait(looks: Sequence[Look], own: Thread, counted: float | None) -> float | None:
+    """Return the share of time in ``next``, without the times between its calls; at most ``counted``, by the ledger.
 
     It is the median over the looks: each has only the last 100 of these times, and a long one may have come before them. For the
     same reason it is not known if the training seems to wait although most looks found an element ready.
@@ -183,7 +189,7 @@ def _wait(looks: Sequence[Look], own: Thread) -> float | None:
     shares = [min(1.0, max(0.0, waited / seconds)) for waited, seconds in pairs if waited is not None]
     if not shares:
         return None
-    wait, counted = median(shares), _counted_wait(looks)
+    wait = median(shares)
     if counted is not None:
         return min(wait, counted)
     empty = [sum(not _is_ready(stage, look) for look in looks) / len(looks) for stage in own.before]

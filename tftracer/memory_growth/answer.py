@@ -8,7 +8,7 @@ from tftracer.contract.memory_growth import MemoryGrowth, MemoryKind, MemoryThin
 from tftracer.memory_growth.finding import COUNTS
 from tftracer.memory_growth.sheet import Growth, Sheet
 from tftracer.memory_growth.things import Thing
-from tftracer.trace.units import byte_size, counted
+from tftracer.trace.units import byte_size, counted, three_digits
 
 _KINDS = get_args(MemoryKind)
 NAMES: dict[str, str] = {
@@ -144,7 +144,7 @@ def _why(growth: Growth, kind: MemoryKind, things: list[MemoryThing]) -> str:
 
 def _each_second(thing: MemoryThing) -> str:
     """Return ", 15 a second": the counts are taken during the search, so they cover less time than the growth of the memory."""
-    return f", {thing['rate']:,.3g} a second" if thing["rate"] else ""
+    return f", {three_digits(thing['rate'])} a second" if thing["rate"] else ""
 
 
 def _minutes(seconds: float) -> str:

@@ -7,7 +7,7 @@ def duration(ns: float) -> str:
     """``12.3 µs``, ``4.56 ms``, ``1.23 s``."""
     for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
         if ns >= 0.9995 * size:
-            return f"{_three_digits(ns / size)} {unit}"
+            return f"{three_digits(ns / size)} {unit}"
     return f"{ns:.0f} ns"
 
 
@@ -15,7 +15,7 @@ def byte_size(count: float) -> str:
     """``12.3 kB``, ``4.56 MB``."""
     for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if count >= 0.9995 * size:
-            return f"{_three_digits(count / size)} {unit}"
+            return f"{three_digits(count / size)} {unit}"
     return f"{count:.0f} B"
 
 
@@ -28,5 +28,5 @@ def counted(number: int, one: str, several: str = "") -> str:
     return f"{number:,} {one if number == 1 else several or one + 's'}"
 
 
-def _three_digits(value: float) -> str:
+def three_digits(value: float) -> str:
     return f"{value:,.0f}" if value >= 99.95 else f"{value:.3g}"

@@ -76,9 +76,8 @@ class LedgerWriter:
         """Give the model a new sheet."""
         if self._book is None or (self._is_over and not self._steps.activities.ended):
             return
-        self._is_over = (
-            self._store.session()["ended_at"] is not None
-        )  # the time of a server that outlives its script is not the script's
+        # The time of a server that outlives its script is not the script's.
+        self._is_over = self._store.session()["ended_at"] is not None
         self._next_update = time.monotonic() + UPDATE_S
         threads = threading.enumerate()
         helpers = {thread.ident or 0 for thread in threads if thread.name.startswith(HELPERS)}

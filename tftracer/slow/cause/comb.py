@@ -30,6 +30,12 @@ ALIKE = 1.3
 SURPRISE = 1e-3
 
 
+def is_tooth(distance: int, length: int, tolerance: int) -> bool:
+    """Whether a step at this distance from a tooth is at a tooth, too."""
+    off = distance % length
+    return min(off, length - off) <= tolerance
+
+
 class Proven(NamedTuple):
     """A period that the slow steps of a run prove."""
 
@@ -42,6 +48,9 @@ class Proven(NamedTuple):
     kind: Hashable  # the kind of most hits of known kind; None: no such kind
     stands: bool  # False: it has ended
     next_step: int | None  # the next expected slow step; None: it has ended
+
+    def has(self, step: int) -> bool:
+        return is_tooth(step - self.last, self.length, self.tolerance)
 
 
 @dataclass(eq=False)
@@ -72,8 +81,7 @@ class Comb:
 
     def has(self, step: int, tolerance: int) -> bool:
         """Whether a tooth is at a step that has passed."""
-        off = (step - self.last) % self.length
-        return min(off, self.length - off) <= self.tolerance + tolerance
+        return is_tooth(step - self.last, self.length, self.tolerance + tolerance)
 
     def kind(self) -> Hashable:
         """Return the kind of most hits; None if there is none. Then the hits may be chance, as where many steps are slow."""

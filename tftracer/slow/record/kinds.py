@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from tftracer.contract.stalls import Period, SlowKind, Stall, StallCause
+from tftracer.slow.cause.comb import is_tooth
 
 #: Kinds of one session; beyond it the cheapest is dropped.
 MAX_KINDS = 400
@@ -66,8 +67,8 @@ def may_be_of(stall: Stall, period: Period) -> bool:
     step, stands = stall["step"], period["next_step"] is not None
     if not step or step < period["first_step"] - period["tolerance"]:
         return False
-    off = ((stall["call"] or step) - (period["last_call"] or period["last_step"])) % period["every"]
-    is_on_time = min(off, period["every"] - off) <= period["tolerance"]
+    distance = (stall["call"] or step) - (period["last_call"] or period["last_step"])
+    is_on_time = is_tooth(distance, period["every"], period["tolerance"])
     return is_on_time and (stands or step <= period["last_step"] + period["tolerance"])
 
 

@@ -29,8 +29,7 @@ class RunPeriods:
         self._periods = Periods()
         self._causes: dict[Hashable, tuple[Cause, bool]] = {}  # kind -> its newest cause, and whether inside the step
         self._reported: dict[tuple[int, int], tuple[int, bool, Period]] = {}  # (first call, length) -> hits, stands, its record
-        self._steps: dict[int, int] = {}  # call -> its number in the run
-        self._sides: dict[int, bool] = {}  # slow call -> whether it was slow inside the step
+        self._calls: dict[int, tuple[int, bool]] = {}  # slow call -> its number in the run, and whether inside the step
         self._ahead = 0  # calls that are steps of another signature
 
     def add(self, stall: Stall, records: SlowRecords) -> None:
@@ -41,8 +40,7 @@ class RunPeriods:
             self._causes.pop(next(iter(self._causes)))
         self._causes[kind] = (stall.cause if kind is not None else UNKNOWN, stall.inside)
         self._ahead = stall.call - stall.step
-        self._steps[stall.call] = stall.step
-        self._sides[stall.call] = stall.inside
+        self._calls[stall.call] = stall.step, stall.inside
         self._periods.add(stall.call, (stall.end_ns - stall.start_ns) * 1e-9, kind)
         self._report(records)
 
@@ -76,25 +74,25 @@ class RunPeriods:
                 records.add(self._reported[key][2]._replace(occurrences=TAKEN_IN))
         self._periods.taken_in.clear()
         self._reported = {key: self._reported[key] for key in proven}
-        for call in list(self._steps)[:-MAX_STEPS]:
+        for call in list(self._calls)[:-MAX_STEPS]:
             if all(call != first for first, _ in proven):
-                del self._steps[call]
-        for call in list(self._sides)[:-MAX_STEPS]:
-            del self._sides[call]
+                del self._calls[call]
 
     def _are_inside(self, period: Proven) -> bool:
         """Whether most of a period's slow steps were slow inside the step."""
-        off = {call: (call - period.last) % period.length for call in self._sides if call >= period.first}
-        hits = [call for call in off if min(off[call], period.length - off[call]) <= period.tolerance]
-        sides = [self._sides[call] for call in hits]
+        sides = [inside for call, (_, inside) in self._calls.items() if call >= period.first and period.has(call)]
         return 2 * sum(sides) > len(sides)
+
+    def _number(self, call: int) -> int:
+        """Return a call's number in the run."""
+        return self._calls[call][0] if call in self._calls else call - self._ahead
 
     def _record(self, period: Proven) -> Period:
         cause, inside = self._causes.get(period.kind, (UNKNOWN, False))
         if period.kind is None:  # slow steps of several kinds: the newest of unknown cause may be of any period
             inside = self._are_inside(period)
         hits = period.hits if period.stands else 0
-        last = self._steps.get(period.last, period.last - self._ahead)
+        last = self._number(period.last)
         return Period(
             run=self._run,
             inside=inside,
@@ -105,7 +103,7 @@ class RunPeriods:
             last_step=last,
             last_call=period.last,
             next_step=last + period.length,
-            first_step=self._steps.get(period.first, period.first - self._ahead),
+            first_step=self._number(period.first),
             tolerance=period.tolerance,
         )
 
