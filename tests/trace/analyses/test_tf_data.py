@@ -123,5 +123,7 @@ def test_a_stage_that_only_passes_elements_on_is_not_what_holds_a_step_up() -> N
     """It waits for an element that was under way before the trace began. One that fills its buffer gets many."""
     waits = holding([stage("::Shuffle", 0, 50), stage("::Shuffle::ParallelMapV2", 50, 51)])
     assert waits is not None and waits.path[-1] == "ParallelMapV2" and waits.began_before
+    slow = [stage("::Shuffle::ParallelMapV2", start, start + 1) for start in (-90, -40, 49)]
+    assert holding([stage("::Shuffle", 0, 50), *slow]).path[-1] == "ParallelMapV2"
     fills = holding([stage("::Shuffle", 0, 50), *(stage("::Shuffle::Range", i, i + 0.1) for i in range(50))])
     assert fills is not None and fills.path[-1] == "Shuffle" and not fills.began_before

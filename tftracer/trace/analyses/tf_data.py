@@ -22,7 +22,8 @@ from tftracer.trace.model import Trace
 Path = tuple[str, ...]
 #: A stage waits for its inputs if they run for this share of its time.
 INPUTS_SHARE = 0.5
-FILLS = 3  # a stage that reads at least this many elements fills its buffer; with fewer it waits for one
+#: A stage that only passes elements on needs less than this for each. If it reads fewer elements in its time, it waits for one.
+PASSES_ON_NS = 1_000_000
 _NUMBER = re.compile(r"\[\d+\]")
 #: Stages that only pass on elements that another thread has produced.
 _HANDS_OVER = re.compile(r"Prefetch|Root|Model|PrivateThreadPool|MaxIntraOpParallelism")
@@ -115,9 +116,10 @@ class Stages:
         if busiest is not None:
             return self._recorded(*busiest)
         inputs = self.inputs(path)
-        recorded = sum(len(self.nodes[other]) for other in inputs)
-        waits = _HANDS_OVER.fullmatch(path[-1]) or (_PARALLEL.match(path[-1]) and not recorded)
-        waits = waits or (PASSES_ON.fullmatch(path[-1]) and recorded < FILLS)
+        waits = _HANDS_OVER.fullmatch(path[-1]) or (_PARALLEL.match(path[-1]) and not any(len(self.nodes[p]) for p in inputs))
+        if not waits and PASSES_ON.fullmatch(path[-1]):
+            reads = sum(int(within(self.trace.start[self.nodes[other]], ran).sum()) for other in inputs)
+            waits = reads * PASSES_ON_NS < ran.length
         return self._begun_before(path, ran) if waits else Holding(path, False, ran, self._longest_input(path))
 
     def _begun_before(self, path: Path, ran: Cover) -> Holding:
@@ -148,6 +150,13 @@ class Stages:
         if len(rows):
             return int((self.trace.end[rows] - self.trace.start[rows]).max())
         return self._longest_input(path) if PASSES_ON.match(path[-1]) else None
+
+
+def within(at: Int64, cover: Cover) -> Bool:
+    """Tell whether each time lies in the cover."""
+    place = np.searchsorted(cover.start, at, "right") - 1
+    result: Bool = (place >= 0) & (at < np.append(cover.end, 0)[place])
+    return result
 
 
 def _on_tf_data(trace: Trace) -> Bool:

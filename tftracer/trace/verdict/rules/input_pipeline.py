@@ -7,9 +7,8 @@ import re
 import numpy as np
 
 from tftracer.contract.trace import Sentence
-from tftracer.trace.analyses.tf_data import PASSES_ON, Holding, Path, path_of
+from tftracer.trace.analyses.tf_data import PASSES_ON, Holding, Path, path_of, within
 from tftracer.trace.arrays.intervals import Cover
-from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.decode.profiler_names import STAGE
 from tftracer.trace.model import TraceContext
 from tftracer.trace.units import counted, duration, percent
@@ -242,7 +241,7 @@ def _that_gets_many(step: Step, holding: Holding, alone: Cover) -> tuple[Holding
 
     def gets(path: Path) -> int:
         inputs = [stages.nodes[below] for below in stages.inputs(path)] or [stages.nodes[path]]
-        return max((int(_within(step.trace.start[rows], alone).sum()) for rows in inputs), default=0)
+        return max((int(within(step.trace.start[rows], alone).sum()) for rows in inputs), default=0)
 
     path = holding.path
     while PASSES_ON.fullmatch(path[-1]) and len(path) > 1 and gets(path[:-1]) >= MANY_ELEMENTS:
@@ -250,13 +249,6 @@ def _that_gets_many(step: Step, holding: Holding, alone: Cover) -> tuple[Holding
     if path != holding.path and len(stages.nodes[path]):
         holding = Holding(path, False, stages.cover(path), None)
     return holding, gets(holding.path)
-
-
-def _within(at: Int64, cover: Cover) -> Bool:
-    """Tell whether each time lies in the cover."""
-    place = np.searchsorted(cover.start, at, "right") - 1
-    result: Bool = (place >= 0) & (at < np.append(cover.end, 0)[place])
-    return result
 
 
 def _settings(step: Step) -> dict[Path, dict[str, str]]:
