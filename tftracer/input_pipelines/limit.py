@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import ceil
 from statistics import median
 from typing import Literal, NamedTuple, Optional
 
@@ -69,8 +70,9 @@ class Stage:
         """Return the share of its buffer that is full; may exceed 1."""
         parameter = self.node.parameters.get("buffer_size") or self.node.parameters.get("max_buffered_elements")
         room = parameter.value if parameter else self.parallelism or 1.0
-        if self.node.name.startswith("MapAndBatch"):
-            room *= 2  # elements of an incomplete batch are counted, too
+        if self.node.name.startswith("MapAndBatch"):  # it counts the batches that its calls work on, too
+            room = ceil(room / max(1.0, self.node.ratio))
+            return max(0.0, buffered - room) / room
         if "Interleave" in self.node.name:  # two thirds belong to the next datasets
             return max(0.0, 3 * buffered / max(1.0, room) - 2)
         return buffered / max(1.0, room)
@@ -336,8 +338,8 @@ def _limit(workers: Mapping[int, Workers], thread: Thread, pool: Thread | None, 
         return pool.stages[0], True
     if thread.busy >= SATURATED * available:
         makers = [stage for stage in thread.stages if not stage.inner and stage.inner_busy >= MIN_SHARE * available]
-        top = _top(thread)
-        return (_reader_of(top) if (top.busy or 0.0) >= MIN_SHARE * available else makers[0] if makers else None), True
+        top, busy = _top(thread)
+        return (top if busy >= MIN_SHARE * available else makers[0] if makers else None), True
     behind = [(stage, workers[stage.node.id]) for stage in thread.before]
     late = [each for stage, each in behind if stage.fill < FULL or each.is_saturated]
     if late:
@@ -350,8 +352,9 @@ def _limit(workers: Mapping[int, Workers], thread: Thread, pool: Thread | None, 
 
 def _rest(thread: Thread, available: float, pool: Thread | None, cores: int) -> Limit:
     """Find the stage that takes the time outside kernels."""
-    if thread.stages and (_top(thread).busy or 0.0) >= MIN_SHARE * available:
-        return _reader_of(_top(thread)), True
+    top, busy = _top(thread) if thread.stages else (None, 0.0)
+    if busy >= MIN_SHARE * available:
+        return top, True
     if pool is not None and pool.busy >= SATURATED * min(pool.threads, cores):
         return pool.stages[0], True  # its calls use all of TensorFlow's threads for functions
     has_callers = bool(thread.before) or any(stage.calls_function for stage in thread.stages)
@@ -361,8 +364,8 @@ def _rest(thread: Thread, available: float, pool: Thread | None, cores: int) -> 
     if pool is not None and _may_take(pool.stages[0], pool.threads - pool.busy):
         callers.append(pool.stages[0])
     if not callers and not thread.before and pool is None and thread.busy >= MIN_BUSY * available:
-        top = _reader_of(_top(thread))  # all stages of the thread are timed, but the machine has no core for it
-        return (top if (top.busy or 0.0) >= MIN_SHARE * thread.busy else None), True
+        # All stages of the thread are timed, but the machine has no core for it.
+        return (top if busy >= MIN_SHARE * thread.busy else None), True
     return (callers[0] if len(callers) == 1 else None), False
 
 
@@ -379,10 +382,18 @@ def reader_of(name: str) -> str:
     return next((reader for reader in READERS if name.startswith(reader)), "")
 
 
-def _top(thread: Thread) -> Stage:
-    return max(thread.stages, key=lambda stage: stage.busy or 0.0)
+def _top(thread: Thread) -> tuple[Stage, float]:
+    """Return the stage that takes most of the thread's time, and that time. A reader and the flat_map that TensorFlow puts around
+    it are one stage."""
+    own = {id(stage): stage.busy or 0.0 for stage in thread.stages}
+    for stage in thread.stages:
+        reader = _reader_of(stage)
+        if reader is not None and id(reader) in own:
+            own[id(reader)] += own.pop(id(stage))
+    top = max((stage for stage in thread.stages if id(stage) in own), key=lambda stage: own[id(stage)])
+    return _reader_of(top) or top, own[id(top)]
 
 
-def _reader_of(stage: Stage) -> Stage:
-    """Return the reader within a flat_map of TensorFlow's own; else the stage itself."""
-    return next((child for child in stage.children if reader_of(child.node.name)), stage)
+def _reader_of(stage: Stage) -> Stage | None:
+    """Return the reader within a flat_map of TensorFlow's own."""
+    return next((child for child in stage.children if reader_of(child.node.name)), None)
