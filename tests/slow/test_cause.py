@@ -663,6 +663,10 @@ def test_a_save_is_named_by_its_clock_and_the_steps_of_another_run_in_it_are_its
     asked = span(0.5, stack(MAIN, LOAD, wrapper, NUMPY, seconds=0.4))
     found = explained(0.5, between=asked, saves=(Save("Saver.save", start + MS, start + 450 * MS),))
     assert found.cause[:3] == ("checkpoint", "Saver.save", LOAD)
+    within = span(0.5, stack(MAIN, LOAD, wrapper, NUMPY, seconds=0.4), cpu=0.4, process=0.4)
+    in_eager_step = Save("Checkpoint.save", start + 10 * MS, start + 450 * MS)
+    found = explained(inside=0.5, within=within, saves=(in_eager_step,))
+    assert found.cause[:3] == ("checkpoint", "Checkpoint.save", LOAD)
 
 
 def test_an_eager_step_that_waits_for_its_dataset_says_so() -> None:

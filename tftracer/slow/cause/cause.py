@@ -141,7 +141,7 @@ def _cause(parts: tuple[Part, ...], observed: Observed, excess_s: float, is_insi
         called = functions_of_graphs(observed.between.all_stacks, excess_s) if top.kind == "other_run" else []
         if called and owner_line(observed.between.stacks, observed.between.sampled_s) is None:
             return Cause("py_function", "", shared_line(called).frame, share)
-        is_in_step = top.kind == "retrace" and observed.inside.sampled_s > observed.between.sampled_s
+        is_in_step = top.kind in ("retrace", "checkpoint") and observed.inside.sampled_s > observed.between.sampled_s
         span = observed.inside if is_in_step else observed.between
         return _measured_cause(top, _without_few_samples(span, excess_s), share)
     if top.kind == "input":

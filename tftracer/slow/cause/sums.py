@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from tftracer.contract.stalls import PartKind
 from tftracer.slow.cause.observed import LockHolder, Observed, Span
-from tftracer.slow.cause.stacks import called_by_tensorflow, functions_of_busiest_thread, own_python, shared_line
+from tftracer.slow.cause.stacks import called_by_tensorflow, functions_of_busiest_thread, is_in_phase, own_python, shared_line
 from tftracer.slow.recorded import FoldedStack, Part
-from tftracer.slow.watch.slow_turn import OtherSteps, Save, SlowTurn, is_no_loop
+from tftracer.slow.watch.slow_turn import OtherSteps, Save, SlowTurn, is_no_loop, saves_inside
 from tftracer.trace.units import duration
 
 #: The share of the readings of Python's lock that must show another thread as its holder.
@@ -26,7 +26,7 @@ def parts_of(turn: SlowTurn, observed: Observed) -> tuple[Part, ...]:
     length, inside = turn.length_ns * 1e-9, turn.inside_ns * 1e-9
     inside = min(inside, length)
     parts = _inside(turn, observed, inside)
-    others = [_save(save) for save in turn.saves]
+    others = [_save(save) for save in turn.saves if save.start_ns < turn.step_ns]
     others += [_other(other, length) for other in turn.other_runs if not any(_is_of(other, save) for save in turn.saves)]
     parts += others
     between = length - inside - sum(part.seconds for part in others)
@@ -66,6 +66,11 @@ def _inside(turn: SlowTurn, observed: Observed, length: float) -> list[Part]:
         if seconds > 0:
             parts.append(Part(_kind(kind), seconds, 0.0 if kind != "py_function" else None, ""))
             left -= seconds
+    saves = saves_inside(turn)
+    for save in saves:
+        part = _save(save)
+        parts.append(part._replace(seconds=min(part.seconds, left)))
+        left -= parts[-1].seconds
     waited = min(left, turn.inside_input_ns * 1e-9)
     if waited > 0:
         parts.append(Part("input", waited, None, ""))
@@ -79,7 +84,8 @@ def _inside(turn: SlowTurn, observed: Observed, length: float) -> list[Part]:
     if free_lock:
         parts.append(Part("unknown", free_lock, None, ""))
         left -= free_lock
-    own = min(left, max(0.0, sum(stack.seconds for stack in own_python(span.stacks)) - lock_wait))
+    code = [stack for stack in own_python(span.stacks) if not (saves and is_in_phase(stack))]
+    own = min(left, max(0.0, sum(stack.seconds for stack in code) - lock_wait))
     if own > 0:
         ran, no_cpu = min(own, span.cpu_s or 0.0), min(own - min(own, span.cpu_s or 0.0), span.queue_s or 0.0)
         rest = own - ran - no_cpu

@@ -55,7 +55,7 @@ class SlowTurn(NamedTuple):
     input_ns: int = 0
     usual_input_ns: int = 0
     inside_input_ns: int = 0
-    saves: tuple[Save, ...] = ()  # before the step
+    saves: tuple[Save, ...] = ()
 
     @property
     def inside_ns(self) -> int:
@@ -76,11 +76,16 @@ def sides(turn: SlowTurn) -> list[SlowTurn]:
     before_ns, usual_before_ns = turn.length_ns - turn.inside_ns, turn.usual_ns - turn.usual_inside_ns
     before = turn._replace(end_ns=turn.step_ns, usual_ns=usual_before_ns, usual_inside_ns=0, retraced="", inside_input_ns=0)
     step = turn._replace(start_ns=turn.step_ns, usual_ns=turn.usual_inside_ns, tracer_ns=0, other_runs=())
-    step = step._replace(input_ns=0, usual_input_ns=0, saves=())
+    step = step._replace(input_ns=0, usual_input_ns=0, saves=saves_inside(turn))
     excesses = before_ns - usual_before_ns, turn.inside_ns - turn.usual_inside_ns
     if min(excesses) >= max(MIN_EXCESS_NS, BOTH * sum(excesses)):
         return [before, step]
     return [step if turn.is_inside else before]
+
+
+def saves_inside(turn: SlowTurn) -> tuple[Save, ...]:
+    """Return the saves in the step itself, such as those of an eager loop."""
+    return tuple(save for save in turn.saves if save.start_ns >= turn.step_ns)
 
 
 def is_no_loop(run: WatchedRun | OtherSteps) -> bool:
