@@ -15,8 +15,8 @@ from tftracer.contract.input_pipelines import InputPipeline
 from tftracer.errors import FormatError
 from tftracer.input_pipelines import model_proto
 from tftracer.input_pipelines.answer import RECENT_S, input_pipelines, what_limits
+from tftracer.input_pipelines.facts import MAX_LOOKS, PipelineFacts, read, record
 from tftracer.input_pipelines.script import Step
-from tftracer.input_pipelines.sheet import MAX_LOOKS, Sheet, read, record
 from tftracer.input_pipelines.summary import render
 
 DATA = Path(__file__).parents[1] / "data/input_pipelines"
@@ -42,7 +42,7 @@ PLANTED = [
 ]
 
 
-def sheet_of(name: str) -> Sheet:
+def facts_of(name: str) -> PipelineFacts:
     meta: dict[str, Any] = json.loads((DATA / f"{name}.json").read_text())
     for pipeline in meta["pipelines"]:
         pipeline["looks"] = [[*look[:-1], base64.b64decode(look[-1])] for look in pipeline["looks"]]
@@ -50,7 +50,7 @@ def sheet_of(name: str) -> Sheet:
 
 
 def pipeline(name: str) -> InputPipeline:
-    return input_pipelines(sheet_of(name), 0.0)["pipelines"][0]
+    return input_pipelines(facts_of(name), 0.0)["pipelines"][0]
 
 
 def limiting(answer: InputPipeline) -> list[str]:
@@ -81,18 +81,18 @@ def test_a_function_that_computes_in_python_may_hold_a_training_up_that_does_not
 
 
 def test_no_stage_is_named_behind_a_distribution_strategy() -> None:
-    for answer in input_pipelines(sheet_of("rebatch"), 0.0)["pipelines"]:
+    for answer in input_pipelines(facts_of("rebatch"), 0.0)["pipelines"]:
         assert not limiting(answer) and answer["predicted_rate"] is None
 
 
 def test_a_training_behind_a_distribution_strategy_waits_as_long_as_its_calls_do() -> None:
     """TensorFlow's own times between two calls say 1%; the training waited 86% of the time."""
-    sheet = sheet_of("distributed")
-    (answer,) = input_pipelines(sheet, 0.0)["pipelines"]
+    facts = facts_of("distributed")
+    (answer,) = input_pipelines(facts, 0.0)["pipelines"]
     assert answer["side"] == "unknown" and "not known how long" in answer["text"]
-    (only,) = sheet.pipelines
+    (only,) = facts.pipelines
     looks = tuple(replace(look, waits=at, waited_s=0.86 * (look.at - only.looks[0].at)) for at, look in enumerate(only.looks))
-    (answer,) = input_pipelines(replace(sheet, pipelines=(replace(only, looks=looks),)), 0.0)["pipelines"]
+    (answer,) = input_pipelines(replace(facts, pipelines=(replace(only, looks=looks),)), 0.0)["pipelines"]
     assert answer["side"] == "input" and re.search(r"86% of the time \(looked at for \d+ s\)\. A distribution", answer["text"])
 
 
@@ -115,7 +115,7 @@ def test_stages_have_the_functions_and_lines_of_the_script() -> None:
 
 
 def test_what_keras_takes_out_of_arrays_are_batches() -> None:
-    known = sheet_of("rebatch")
+    known = facts_of("rebatch")
     assert input_pipelines(known, 0.0)["pipelines"][0]["unit"] == "elements"
     by_keras = replace(known.pipelines[0], steps=(Step("ParallelMap", "grab_batch", "array_data_adapter.py:202"),))
     (answer,) = input_pipelines(replace(known, pipelines=(by_keras,)), 0.0)["pipelines"]
@@ -123,7 +123,7 @@ def test_what_keras_takes_out_of_arrays_are_batches() -> None:
 
 
 def test_never_more_waiting_than_the_ledger_counted() -> None:
-    known = sheet_of("slow_map")
+    known = facts_of("slow_map")
     (first,) = known.pipelines
     looks = [
         [*look[:4], 3.0 + 0.01 * at, at + 1, look[-1]] for at, look in enumerate(record(known).meta["pipelines"][0]["looks"])
@@ -137,7 +137,7 @@ def test_never_more_waiting_than_the_ledger_counted() -> None:
 
 def test_a_training_that_pauses_is_not_said_to_wait() -> None:
     """Times between calls of ``next`` are known of the last 100 alone: a pause before them looks as if the training waited."""
-    looks = [[*look[:3], 0.0, 0, look[-1]] for look in record(sheet_of("slow_step")).meta["pipelines"][0]["looks"]]
+    looks = [[*look[:3], 0.0, 0, look[-1]] for look in record(facts_of("slow_step")).meta["pipelines"][0]["looks"]]
     paused = [[2.5 * look[0], *look[1:]] for look in looks]  # the same elements in a longer time
     answer = input_pipelines(read({"pipelines": [{"looks": paused}]}), 0.0)["pipelines"][0]
     assert answer["side"] == "unknown" and answer["wait"] is None and not limiting(answer)
@@ -147,7 +147,7 @@ def test_a_training_that_pauses_is_not_said_to_wait() -> None:
 
 def test_more_calls_than_cores_need_threads_too() -> None:
     """As measured on two cores: num_parallel_calls alone doubles the throughput; with threads for them it is as predicted."""
-    (known,) = sheet_of("parallelism_1").pipelines
+    (known,) = facts_of("parallelism_1").pipelines
     looks = [[look.at, 0.0, look.at, look.waited_s, look.waits, look.raw] for look in known.looks]  # a core is idle
     answer = input_pipelines(read({"pipelines": [{"looks": looks}]}), 0.0)["pipelines"][0]
     assert answer["advice"].startswith("It waits more than it computes.")
@@ -158,7 +158,7 @@ def test_more_calls_than_cores_need_threads_too() -> None:
 
 def test_files_that_are_read_in_turn_are_read_at_once_instead() -> None:
     """What its inner datasets take is no limit of its own: with more of them at once they take it at the same time."""
-    (known,) = sheet_of("slow_files_in_turn").pipelines
+    (known,) = facts_of("slow_files_in_turn").pipelines
     looks = [[look.at, 0.05 * look.at, look.at, look.waited_s, look.waits, look.raw] for look in known.looks]  # a core is idle
     answer = input_pipelines(read({"pipelines": [{"looks": looks}]}), 0.0)["pipelines"][0]
     assert answer["advice"].startswith("It waits more than it computes. Set interleave("), answer["advice"]
@@ -169,7 +169,7 @@ def test_files_that_are_read_in_turn_are_read_at_once_instead() -> None:
 
 def test_nothing_is_predicted_of_a_batch_that_copies() -> None:
     """Twice as many calls at once gave the same throughput: memory set the limit."""
-    (known,) = sheet_of("large_batch").pipelines
+    (known,) = facts_of("large_batch").pipelines
     looks = [[look.at, look.cpu_s, look.at, look.waited_s, look.waits, look.raw] for look in known.looks]  # a core is idle
     answer = input_pipelines(read({"pipelines": [{"looks": looks}]}), 0.0)["pipelines"][0]
     assert answer["advice"].startswith("Set batch(..., num_parallel_calls=") and answer["predicted_rate"] is None
@@ -177,7 +177,7 @@ def test_nothing_is_predicted_of_a_batch_that_copies() -> None:
 
 def test_no_more_is_predicted_than_the_cores_can_do() -> None:
     """A Keras fit was said to reach 340 batches/s at most; each took 7 ms of two cores."""
-    (known,) = sheet_of("slow_files_in_turn").pipelines
+    (known,) = facts_of("slow_files_in_turn").pipelines
     looks = [[look.at, 0.2 * look.at, look.at, look.waited_s, look.waits, look.raw] for look in known.looks]
     answer = input_pipelines(read({"pipelines": [{"looks": looks}]}), 0.0)["pipelines"][0]
     assert (
@@ -186,33 +186,33 @@ def test_no_more_is_predicted_than_the_cores_can_do() -> None:
 
 
 def test_a_pipeline_that_has_ended_comes_after_the_one_that_goes_on() -> None:
-    (limits,), (trains,) = sheet_of("slow_map").pipelines, sheet_of("slow_step").pipelines
-    answer = input_pipelines(Sheet((replace(limits, is_open=False), trains), (), 0.0), 0.0)
+    (limits,), (trains,) = facts_of("slow_map").pipelines, facts_of("slow_step").pipelines
+    answer = input_pipelines(PipelineFacts((replace(limits, is_open=False), trains), (), 0.0), 0.0)
     assert [each["side"] for each in answer["pipelines"]] == ["training", "input"]
     said = " ".join(render(answer).split())
     assert said.index("The training is the slower side") < said.index("limits it")
 
 
 def test_what_limits_is_told_of_the_one_pipeline_that_holds_the_training_up_just_now() -> None:
-    sheet = sheet_of("slow_map_serial")
-    (only,) = sheet.pipelines
+    facts = facts_of("slow_map_serial")
+    (only,) = facts.pipelines
     now, told = only.looks[-1].at + 1, pipeline("slow_map_serial")
-    assert what_limits(sheet, now) == (told["text"], told["advice"]) and "limits it to" in told["text"]
+    assert what_limits(facts, now) == (told["text"], told["advice"]) and "limits it to" in told["text"]
     closed, twice = replace(only, is_open=False), replace(only, title="another one")
     for pipelines in [(), (closed,), (only, twice)]:
-        assert what_limits(replace(sheet, pipelines=pipelines), now) == ("", "")
-    assert what_limits(replace(sheet, pipelines=(only, closed)), now)[0] == told["text"]
-    assert what_limits(sheet, now + RECENT_S) == what_limits(None, now) == ("", "")
+        assert what_limits(replace(facts, pipelines=pipelines), now) == ("", "")
+    assert what_limits(replace(facts, pipelines=(only, closed)), now)[0] == told["text"]
+    assert what_limits(facts, now + RECENT_S) == what_limits(None, now) == ("", "")
 
 
 def test_a_record_comes_back_as_it_was() -> None:
     for file in DATA.glob("*.json"):
-        known = sheet_of(file.stem)
+        known = facts_of(file.stem)
         assert read(record(known).meta) == known
 
 
 def test_a_file_is_believed_as_far_as_types_go() -> None:
-    raw = sheet_of("slow_map").pipelines[0].looks[0].raw
+    raw = facts_of("slow_map").pipelines[0].looks[0].raw
     looks = [[1.0, 2.0, None, 0.0, 0, each] for each in (raw[:-1], b"", "text", None, *[raw] * 99)]
     known = read({"pipelines": [{"title": 5, "looks": looks, "steps": [None], "history": [[1]]}, None], "unseen": [1, "old"]})
     assert len(known.pipelines[0].looks) <= MAX_LOOKS and known.pipelines[0].title == "" and known.unseen == ("old",)
@@ -220,7 +220,7 @@ def test_a_file_is_believed_as_far_as_types_go() -> None:
 
 
 def test_a_model_that_is_cut_is_refused_and_a_circle_in_it_ends() -> None:
-    raw = sheet_of("slow_map").pipelines[0].looks[0].raw
+    raw = facts_of("slow_map").pipelines[0].looks[0].raw
     for end in range(0, len(raw), 7):
         try:
             model_proto.read(raw[:end])
@@ -241,14 +241,14 @@ def test_what_cannot_be_looked_into_is_said_with_what_the_ledger_knows() -> None
 
 
 def test_the_summary_has_a_line_a_pipeline() -> None:
-    text = render(input_pipelines(sheet_of("no_prefetch"), 0.0))
+    text = render(input_pipelines(facts_of("no_prefetch"), 0.0))
     assert text.startswith("Input Range → batch → map(f)") and "batches/s then." in text
     assert render({"pipelines": [], "text": ""}) == ""
 
 
 def with_counted_inputs(name: str, elements: int | None) -> InputPipeline:
     """The answer for a pipeline on a machine with an idle core. ``elements``: in the input of each interleave and shuffle."""
-    known = sheet_of(name)
+    known = facts_of(name)
     (only,) = known.pipelines
     counted = [replace(step, input_elements=elements) if step.kind in ("interleave", "shuffle") else step for step in only.steps]
     looks = tuple(replace(look, idle_s=look.at - only.looks[0].at) for look in only.looks)
@@ -271,7 +271,7 @@ def test_a_stage_and_the_training_take_turns_where_a_shuffle_fills_its_buffer_in
 
 def test_a_training_whose_calls_for_elements_take_long_is_not_called_the_slower_side() -> None:
     """TensorFlow's times said 3%, the ledger 22%: a function in Python held the training up."""
-    (only,) = sheet_of("slow_step").pipelines
+    (only,) = facts_of("slow_step").pipelines
     looks = tuple(replace(look, waits=at, waited_s=0.22 * (look.at - only.looks[0].at)) for at, look in enumerate(only.looks))
-    (answer,) = input_pipelines(Sheet((replace(only, looks=looks),), (), 0.0), 0.0)["pipelines"]
+    (answer,) = input_pipelines(PipelineFacts((replace(only, looks=looks),), (), 0.0), 0.0)["pipelines"]
     assert answer["side"] == "unknown" and "22%" in answer["text"] and "not known whether" in answer["text"], answer["text"]

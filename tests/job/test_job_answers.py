@@ -16,7 +16,7 @@ from tftracer.job.analyses.answers import JobAnswers
 from tftracer.job.analyses.process_traces import ProcessTrace
 from tftracer.job.analyses.traffic import slow_link
 from tftracer.trace.verdict import lacks
-from tftracer.trace.verdict.finding import finding
+from tftracer.trace.verdict.findings import finding
 
 RANKS = ("rank 0", "rank 1", "rank 2")
 

@@ -14,14 +14,14 @@ from tftracer.contract.ledger import Ledger, LedgerKind
 from tftracer.contract.stalls import GapProfile
 from tftracer.ledger.activity import BUILDING, CHECKPOINTS, EVALUATION, INPUT, STEPS, STOPPED, SUSPENDED
 from tftracer.ledger.answer import ledger, long_duration, permilles
-from tftracer.ledger.sheet import Entry, Sheet, SlowEntry, StepWait, read
+from tftracer.ledger.facts import Entry, LedgerFacts, SlowEntry, StepWait, read
 from tftracer.ledger.summary import render
 from tftracer.slow.answer.messages import no_gaps
 
 
-def sheet(*entries: Entry, **others: Any) -> Sheet:
+def facts(*entries: Entry, **others: Any) -> LedgerFacts:
     given: dict[str, Any] = {"start_s": 4.0, "between_s": 3.0, "end_s": 1.0, "asleep_s": 0.0, "recorded_s": 2.0, "slow": ()}
-    return Sheet(started_at=1000.0, until=2000.0, entries=entries, **{**given, **others})
+    return LedgerFacts(started_at=1000.0, until=2000.0, entries=entries, **{**given, **others})
 
 
 def run(number: int, title: str, fetches: list[str] | None = None, definition: str = "") -> Any:
@@ -45,7 +45,7 @@ def test_parts_add_up_to_the_wall_time() -> None:
         Entry(INPUT, 0, "the next element of a dataset", 12.0, 100, None),
         Entry(CHECKPOINTS, 0, "Saver.save", 2.0, 4, None),
     )
-    answer = ledger(sheet(*entries, asleep_s=8.0), [run(1, "train")], no_lines)
+    answer = ledger(facts(*entries, asleep_s=8.0), [run(1, "train")], no_lines)
     assert seconds(answer) == {
         "start": 4,
         "input": 12,
@@ -69,7 +69,7 @@ def test_what_first_calls_took_beyond_the_others_is_building() -> None:
     ]
     entries = [Entry(STEPS, 1, "", 3.0, 11, 2.0), Entry(STEPS, 2, "", 2.0, 11, 1.0), Entry(STEPS, 3, "", 1.5, 1, 1.5)]
     entries += [Entry(STEPS, 4, "", 6.0, 3, 4.0), Entry(STEPS, 5, "", 3.0, 1, 3.0)]
-    answer = ledger(sheet(*entries), runs, no_lines)
+    answer = ledger(facts(*entries), runs, no_lines)
     building = {item["run_id"]: round(item["duration_s"], 6) for part in answer["parts"][1:2] for item in part["items"]}
     assert building == {1: 1.9, 2: 0.9, 3: 1.4, 4: 3.0}
     assert seconds(answer)["steps"] == pytest.approx(15.5 - sum(building.values()))
@@ -78,7 +78,7 @@ def test_what_first_calls_took_beyond_the_others_is_building() -> None:
 def test_slow_steps_take_from_what_they_were() -> None:
     entries = (Entry(STEPS, 1, "", 20.0, 100, None),)
     slow = (SlowEntry(1, "machine", "", True, 5.0, 3), SlowEntry(1, "wait", "load() (train.py:3)", False, 9.0, 2))
-    answer = ledger(sheet(*entries, slow=slow), [run(1, "train")], no_lines)
+    answer = ledger(facts(*entries, slow=slow), [run(1, "train")], no_lines)
     assert seconds(answer) == {"start": 4, "steps": 15, "slow": 8, "end": 1}  # there were 3 s between the steps
     (part,) = (part for part in answer["parts"] if part["kind"] == "slow")
     assert [item["name"] for item in part["items"]] == ["no CPU", "wait between steps: load() (train.py:3)"]
@@ -87,7 +87,7 @@ def test_slow_steps_take_from_what_they_were() -> None:
 def test_a_stop_that_only_the_watch_saw_is_a_stop() -> None:
     entries = (Entry(STEPS, 1, "", 20.0, 100, None), Entry(SUSPENDED, 0, STOPPED, 2.0, 2, None))
     slow = (SlowEntry(1, "stopped", "", True, 3.0, 3), SlowEntry(1, "stopped", "", False, 1.0, 1))
-    answer = ledger(sheet(*entries, slow=slow), [run(1, "train")], no_lines)
+    answer = ledger(facts(*entries, slow=slow), [run(1, "train")], no_lines)
     assert seconds(answer) == {"start": 4, "steps": 17, "python": 2, "suspended": 6, "end": 1}
     (part,) = (part for part in answer["parts"] if part["kind"] == "suspended")
     assert [(item["name"], item["times"]) for item in part["items"]] == [(STOPPED, 6)]
@@ -102,7 +102,7 @@ def test_a_callback_is_one_item_whichever_of_its_lines_was_seen() -> None:
         SlowEntry(1, "python", "main() (train.py:9)", True, 0.5, 1),
         SlowEntry(1, "callback", "Saver (train.py:50)", True, 0.25, 1),
     )
-    answer = ledger(sheet(*entries, slow=slow), [run(1, "train")], no_lines)
+    answer = ledger(facts(*entries, slow=slow), [run(1, "train")], no_lines)
     (part,) = (part for part in answer["parts"] if part["kind"] == "slow")
     assert [(item["name"], item["duration_s"], item["times"]) for item in part["items"]] == [
         ("callback: Journal (train.py)", 4.0, 15),
@@ -114,7 +114,7 @@ def test_a_callback_is_one_item_whichever_of_its_lines_was_seen() -> None:
 
 @pytest.mark.parametrize(("length", "said"), [(14.0, True), (0.9, False), (None, False)])
 def test_that_the_training_had_no_cpu_is_said(length: float | None, said: bool) -> None:
-    answer = ledger(sheet(Entry(STEPS, 1, "", 20.0, 100, None), no_cpu_s=length), [run(1, "train")], no_lines)
+    answer = ledger(facts(Entry(STEPS, 1, "", 20.0, 100, None), no_cpu_s=length), [run(1, "train")], no_lines)
     assert any("14 s (50%)" in doubt and "no CPU" in doubt for doubt in answer["doubts"]) == said
     assert said == ("no CPU" in render(answer))
 
@@ -122,19 +122,19 @@ def test_that_the_training_had_no_cpu_is_said(length: float | None, said: bool) 
 def test_what_steps_wait_for_elements_is_input() -> None:
     entries = [Entry(STEPS, 1, "", 20.0, 100, None), Entry(STEPS, 2, "", 3.0, 100, None)]
     runs = [run(1, "fit"), run(2, "other")]
-    answer = ledger(sheet(*entries, step_waits=(StepWait("files", 15.0), StepWait("more", 6.0))), runs, no_lines)
+    answer = ledger(facts(*entries, step_waits=(StepWait("files", 15.0), StepWait("more", 6.0))), runs, no_lines)
     assert seconds(answer) == {"start": 4, "input": 21, "steps": 2, "python": 3, "end": 1}
     assert "pipeline tells: files 15 s" in render(answer)
     assert any("in the last second of each epoch" in doubt for doubt in answer["doubts"])
-    assert not ledger(sheet(*entries, step_waits=(StepWait("files", 0.1),)), runs, no_lines)["doubts"]
-    all_of_it = ledger(sheet(*entries, step_waits=(StepWait("files", 99.0),)), runs, no_lines)
+    assert not ledger(facts(*entries, step_waits=(StepWait("files", 0.1),)), runs, no_lines)["doubts"]
+    all_of_it = ledger(facts(*entries, step_waits=(StepWait("files", 99.0),)), runs, no_lines)
     assert seconds(all_of_it) == {"start": 4, "input": 23, "python": 3, "end": 1}
 
 
 def test_a_function_that_is_traced_anew_at_each_call_builds() -> None:
     runs = [run(number, f"step ({number})", ["step"], "train.py:1") for number in (1, 2, 3)]
     entries = [Entry(STEPS, number, "", length, 1, length) for number, length in ((1, 4.0), (2, 3.0), (3, 0.5))]
-    answer = ledger(sheet(*entries), runs, no_lines)
+    answer = ledger(facts(*entries), runs, no_lines)
     assert seconds(answer) == {"start": 4, "building": 6, "steps": 1.5, "python": 3, "end": 1}
 
 
@@ -144,7 +144,7 @@ def test_lines_between_the_steps_are_those_that_were_sampled() -> None:
     nearby: Any = {**line, "line": 8, "share": 0.02}
     profile: GapProfile = {**no_gaps(1, "ready", ""), "lines": [waiting, line], "python_lines": [line, nearby], "samples": 99}
     profile["duration_s"] = 10.0
-    answer = ledger(sheet(Entry(STEPS, 1, "", 20.0, 100, None)), [run(1, "train")], {1: profile}.get)
+    answer = ledger(facts(Entry(STEPS, 1, "", 20.0, 100, None)), [run(1, "train")], {1: profile}.get)
     (part,) = (part for part in answer["parts"] if part["kind"] == "python")
     assert part["items"] == [{"name": "load (train.py:7)", "duration_s": 2.25, "times": None, "run_id": 1}]
     assert part["text"].startswith("Estimated:") and "in 10 s" in part["text"]
@@ -152,25 +152,25 @@ def test_lines_between_the_steps_are_those_that_were_sampled() -> None:
 
 def test_what_is_not_known_is_said() -> None:
     assert ledger(None, [], no_lines)["parts"] == [] and "older version" in ledger(None, [], no_lines)["text"]
-    nothing = ledger(sheet(Entry(BUILDING, 0, "tracing f", 1.0, 1, None), between_s=0.0, end_s=0.0), [], no_lines)
+    nothing = ledger(facts(Entry(BUILDING, 0, "tracing f", 1.0, 1, None), between_s=0.0, end_s=0.0), [], no_lines)
     assert seconds(nothing) == {"building": 1, "unknown": 4}
-    input_alone = ledger(sheet(Entry(INPUT, 0, "the next element", 1.0, 1, None)), [], no_lines)
+    input_alone = ledger(facts(Entry(INPUT, 0, "the next element", 1.0, 1, None)), [], no_lines)
     assert seconds(input_alone) == {"input": 1, "unknown": 8}
-    lost = ledger(sheet(Entry(EVALUATION, 9, "", 1.0, 1, None), recorded_s=None), [], no_lines, steps_lost=7)
+    lost = ledger(facts(Entry(EVALUATION, 9, "", 1.0, 1, None), recorded_s=None), [], no_lines, steps_lost=7)
     assert len(lost["doubts"]) == 2 and "7 steps" in lost["doubts"][1]
 
 
 def test_steps_that_take_nearly_all_are_what_there_is_to_win() -> None:
-    answer = ledger(sheet(Entry(STEPS, 1, "", 1000.0, 9, None)), [run(1, "train")], no_lines)
+    answer = ledger(facts(Entry(STEPS, 1, "", 1000.0, 9, None)), [run(1, "train")], no_lines)
     assert answer["largest"] == "steps" and "Trace a step" in answer["advice"]
 
 
 def test_a_start_of_a_tenth_is_not_what_there_is_to_win_beside_steps_of_the_rest() -> None:
-    started = sheet(Entry(STEPS, 1, "", 87.0, 9, None), start_s=8.0, between_s=3.0, end_s=0.0)
+    started = facts(Entry(STEPS, 1, "", 87.0, 9, None), start_s=8.0, between_s=3.0, end_s=0.0)
     assert ledger(started, [run(1, "train")], no_lines)["largest"] == "steps"
-    longer = sheet(Entry(STEPS, 1, "", 6.0, 9, None), start_s=8.0, between_s=3.0, end_s=0.0)
+    longer = facts(Entry(STEPS, 1, "", 6.0, 9, None), start_s=8.0, between_s=3.0, end_s=0.0)
     assert ledger(longer, [run(1, "train")], no_lines)["largest"] == "start"
-    waits = sheet(Entry(STEPS, 1, "", 60.0, 9, None), Entry(INPUT, 0, "the next element", 20.0, 9, None), start_s=19.0)
+    waits = facts(Entry(STEPS, 1, "", 60.0, 9, None), Entry(INPUT, 0, "the next element", 20.0, 9, None), start_s=19.0)
     assert ledger(waits, [run(1, "train")], no_lines)["largest"] == "input"
 
 
@@ -189,7 +189,7 @@ def test_long_times_are_told_in_hours_and_minutes(length: float, text: str) -> N
 
 
 def test_a_record_is_read_as_it_was_written_and_nonsense_as_far_as_it_makes_sense() -> None:
-    written = sheet(
+    written = facts(
         Entry(STEPS, 1, "", 20.0, 100, 0.5), slow=(SlowEntry(1, "gc", "", True, 5.0, 3),), step_waits=(StepWait("files", 1.0),)
     )
     assert read(asdict(written)) == written
@@ -198,7 +198,7 @@ def test_a_record_is_read_as_it_was_written_and_nonsense_as_far_as_it_makes_sens
 
 
 def test_the_summary_has_a_line_a_part() -> None:
-    text = render(ledger(sheet(Entry(STEPS, 1, "", 20.0, 100, None)), [run(1, "train")], no_lines))
+    text = render(ledger(facts(Entry(STEPS, 1, "", 20.0, 100, None)), [run(1, "train")], no_lines))
     assert [line.split("  ")[0] for line in text.splitlines()[:5]] == [
         "Wall time",
         "Start, until the first step",

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tftracer.memory_growth import sheet, summary
+from tftracer.memory_growth import facts, summary
 from tftracer.memory_growth.answer import memory_growth
 from tftracer.memory_growth.curve import Bin
+from tftracer.memory_growth.facts import Growth, MemoryFacts
 from tftracer.memory_growth.proof import Slope
-from tftracer.memory_growth.sheet import Growth, Sheet
 from tftracer.memory_growth.things import Thing
 
 MB = 1_000_000
 OPS = Growth(
     0.0, 120.0, 500 * MB, 560 * MB, 0.5 * MB, True, "ops", (Thing("ops", "Operation", 300, 15.0, None, "train.py:9"),), 3, 0.3
 )
-KNOWN = Sheet((Bin(0.0, 500 * MB, 510 * MB), Bin(10.0, 505 * MB, 512 * MB)), (OPS,), 120.0, 60.0, "")
+KNOWN = MemoryFacts((Bin(0.0, 500 * MB, 510 * MB), Bin(10.0, 505 * MB, 512 * MB)), (OPS,), 120.0, 60.0, "")
 
 
 def test_what_grows_is_named_with_its_line() -> None:
@@ -59,7 +59,7 @@ def test_what_is_freed_at_the_end_of_a_training_does_not_make_its_growth_smaller
 
 
 def test_it_comes_back_from_the_file_as_it_was() -> None:
-    assert sheet.read(sheet.record(KNOWN).meta) == KNOWN
+    assert facts.read(facts.record(KNOWN).meta) == KNOWN
 
 
 def test_a_hostile_record_is_read_only_as_far_as_its_types_go() -> None:
@@ -68,6 +68,6 @@ def test_a_hostile_record_is_read_only_as_far_as_its_types_go() -> None:
         "growths": [{"things": [3, {"grown": "x"}], "rate": float("nan")}],
         "unknown": 5,
     }
-    memory = memory_growth(sheet.read(hostile))
+    memory = memory_growth(facts.read(hostile))
     assert len(memory["at"]) == len(memory["low"]) == len(memory["high"])
     assert summary.render(memory)

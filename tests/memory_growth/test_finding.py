@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tftracer.memory_growth import census
-from tftracer.memory_growth.finding import COUNTS, Finding, look_for
+from tftracer.memory_growth.what_grows import COUNTS, Finding, look_for
 
 
 class Kept:

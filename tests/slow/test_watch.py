@@ -27,10 +27,10 @@ from tftracer.session.recorded_steps import RunHandle
 from tftracer.slow.recorded import GapProfile, GcPause, HostSample, Period, SlowRecord, SlowRecords, Stall
 from tftracer.slow.watch.gap_profiles import FIRST_NS, SHORTEST_NS
 from tftracer.slow.watch.host_signals import HostSignals
+from tftracer.slow.watch.py_spy_windows import EVERY_NS
 from tftracer.slow.watch.run_periods import RunPeriods
 from tftracer.slow.watch.turns import SlowSteps
 from tftracer.slow.watch.watch import SlowWatch
-from tftracer.slow.watch.windows import EVERY_NS
 
 WARM_UP = 25
 STALL_S = 0.8

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tftracer.slow.watch.windows import is_whole, reason, samples_within
+from tftracer.slow.watch.py_spy_windows import is_whole, reason, samples_within
 
 DENIED = """Error: Failed to get process executable name. Check that the process is running.
 

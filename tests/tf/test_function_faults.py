@@ -25,7 +25,7 @@ from tftracer.capture.functions import traces as function_traces
 from tftracer.capture.functions import calls as functions
 from tftracer.capture.traces import profiler
 from tftracer.capture.loops import eager_steps
-from tftracer.capture.loops import keras_steps
+from tftracer.capture.loops import keras_eager_steps
 from tftracer.capture.functions import partition_graphs
 from tftracer.capture.steps import queue as step_queue
 from tftracer.capture.traces import requests as trace_requests
@@ -46,7 +46,7 @@ from tftracer.session.recorded_steps import Capture
 entries = {"watch", "wrap", "_call", "_flat", "step", "begin_step", "end_step", "record", "quietly", "eager_test"}
 entries |= {"named", "failed", "switch_off", "is_within_step", "_run", "collected", "_noting", "_noted", "_quietly", "watched"}
 targets = []
-modules = (function_identity, function_runs, function_traces, functions, profiler, keras_steps, partition_graphs)
+modules = (function_identity, function_runs, function_traces, functions, profiler, keras_eager_steps, partition_graphs)
 modules += (step_queue, trace_requests, eager_steps, function_library)
 for module in modules:
     holders = [module, *(kind for _, kind in inspect.getmembers(module, inspect.isclass) if kind.__module__ == module.__name__)]

@@ -16,7 +16,7 @@ import pytest
 from web_client import Answer, Client, a_path_of, serving
 
 from tftracer.errors import PortError
-from tftracer.web import app, pages
+from tftracer.web import app, login_handlers, pages
 from tftracer.web.guard import Guarded
 from tftracer.web.live import LiveHandler
 from tftracer.web.routes import API, PAGES
@@ -39,7 +39,9 @@ def paths() -> Iterator[tuple[str, type[Guarded]]]:
 
 
 #: The form is what a stranger uses to stop being one; it takes nothing but the token.
-CLOSED = [(path, handler) for path, handler in paths() if handler not in (pages.LoginHandler, pages.LoginStyleHandler)]
+CLOSED = [
+    (path, handler) for path, handler in paths() if handler not in (login_handlers.LoginHandler, login_handlers.LoginStyleHandler)
+]
 CALLS = [(method, path, handler) for path, handler in CLOSED for method in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")]
 
 
@@ -72,7 +74,7 @@ def test_no_handler_goes_around_the_checks() -> None:
         assert Guarded in own
         assert handler.check_host is Guarded.check_host
         assert handler.check_origin_header is Guarded.check_origin_header
-        if handler not in (pages.LoginHandler, pages.LoginStyleHandler, pages.AppHandler):
+        if handler not in (login_handlers.LoginHandler, login_handlers.LoginStyleHandler, pages.AppHandler):
             assert handler.check_token is Guarded.check_token
 
 
@@ -114,7 +116,10 @@ def test_from_another_server_on_the_same_machine(client: Client) -> None:
 
 
 def test_by_a_foreign_name(client: Client) -> None:
-    pages_of_login: list[Any] = [("GET", "/login.css", pages.LoginStyleHandler), ("POST", "/login", pages.LoginHandler)]
+    pages_of_login: list[Any] = [
+        ("GET", "/login.css", login_handlers.LoginStyleHandler),
+        ("POST", "/login", login_handlers.LoginHandler),
+    ]
     for method, path, handler in [*CALLS, *pages_of_login]:
         answer = call(client, method, path, handler, Host=f"evil.example:{client.server.port}")
         assert refused(answer, 403, "foreign_host", handler), (method, path, answer)

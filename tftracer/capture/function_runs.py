@@ -20,7 +20,7 @@ from tftracer.capture.functions.signatures import Signature, difference, kept, s
 from tftracer.capture.functions.traces import RETRACED, FunctionTraces
 from tftracer.capture.loops.eager_steps import EagerSteps
 from tftracer.capture.loops.input_waits import InputWaits
-from tftracer.capture.loops.keras_steps import CompiledKerasStep, KerasSteps
+from tftracer.capture.loops.keras_eager_steps import CompiledKerasStep, KerasSteps
 from tftracer.capture.loops.phases import Phases
 from tftracer.capture.steps.queue import StepQueue
 from tftracer.capture.steps.run_registry import CallSite

@@ -18,7 +18,7 @@ from tftracer.importers.cut_files import is_cut_json
 from tftracer.importers.imported import Imported, ImportedRun, ImportedTrace
 from tftracer.trace.decode.descriptors import message_class
 from tftracer.trace.decode.times import LATEST_NS
-from tftracer.trace.verdict.finding import TRACE_CUT
+from tftracer.trace.verdict.findings import TRACE_CUT
 
 _MAX_EVENTS = 1 << 23
 _MAX_INPUTS = 10_000

@@ -7,9 +7,9 @@ from typing import Literal
 
 from tftracer.contract.input_pipelines import InputPipeline, InputPipelines, PipelineStage
 from tftracer.input_pipelines.advice import COMPUTES, Advice, advice
+from tftracer.input_pipelines.facts import Pipeline, PipelineFacts
 from tftracer.input_pipelines.limit import ENOUGH, MIN_SHARE, WAITS, WORKS, Flow, Stage, Thread, flow_of
 from tftracer.input_pipelines.script import Step, is_distributed, kind_of
-from tftracer.input_pipelines.sheet import Pipeline, Sheet
 from tftracer.trace.units import counted, percent
 from tftracer.trace.units import duration as ns_text
 
@@ -27,23 +27,23 @@ DISTRIBUTED = "A distribution strategy hands the elements over: TensorFlow does 
 RECENT_S = 15.0
 
 
-def input_pipelines(sheet: Sheet | None, waited_s: float) -> InputPipelines:
+def input_pipelines(facts: PipelineFacts | None, waited_s: float) -> InputPipelines:
     """Return the answer. ``waited_s``: the time for which the training waited for elements between its steps, by the ledger."""
-    if sheet is None:
+    if facts is None:
         return {"pipelines": [], "text": ""}
-    codes = [code.partition(": ") for code in sheet.unseen]
+    codes = [code.partition(": ") for code in facts.unseen]
     texts = [UNSEEN[code] + (f" {detail}." if detail else "") for code, _, detail in codes if code in UNSEEN]
     if texts and waited_s > 0:
         texts.append(f"The training waited {ns_text(waited_s * 1e9)} for elements between its steps.")
     elif texts:
         texts.append("Trace a step to see how long it waits for its input.")
-    open_first = sorted(sheet.pipelines, key=lambda each: not each.is_open)
+    open_first = sorted(facts.pipelines, key=lambda each: not each.is_open)
     return {"pipelines": [_pipeline(each) for each in open_first], "text": " ".join(texts)}
 
 
-def what_limits(sheet: Sheet | None, now: float) -> tuple[str, str]:
+def what_limits(facts: PipelineFacts | None, now: float) -> tuple[str, str]:
     """Return (what limits the training's input, what to change) if exactly one pipeline delays it; else ("", "")."""
-    open_ones = [each for each in sheet.pipelines if each.is_open] if sheet else []
+    open_ones = [each for each in facts.pipelines if each.is_open] if facts else []
     recent = [_pipeline(each) for each in open_ones if each.looks and now - each.looks[-1].at < RECENT_S]
     limited = [each for each in recent if each["side"] == "input" and any(stage["is_limiting"] for stage in each["stages"])]
     return (limited[0]["text"], limited[0]["advice"]) if len(limited) == 1 else ("", "")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from tftracer.input_pipelines.facts import Look
 from tftracer.input_pipelines.limit import waited_s
-from tftracer.input_pipelines.sheet import Look
 
 
 class Ledger(Protocol):

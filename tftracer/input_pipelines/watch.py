@@ -21,8 +21,8 @@ from typing import Any
 from tftracer.errors import FormatError
 from tftracer.input_pipelines import model_proto, script
 from tftracer.input_pipelines.answer import limiting_name
+from tftracer.input_pipelines.facts import MAX_BYTES, MAX_HISTORY, MAX_LOOKS, MAX_PIPELINES, Look, Moment, Pipeline, PipelineFacts
 from tftracer.input_pipelines.limit import ENOUGH, flow_of
-from tftracer.input_pipelines.sheet import MAX_BYTES, MAX_HISTORY, MAX_LOOKS, MAX_PIPELINES, Look, Moment, Pipeline, Sheet
 from tftracer.input_pipelines.step_waits import Ledger, StepWaits
 
 LOOK_S = 1.0
@@ -53,7 +53,7 @@ class Watched:
 
 
 class Pipelines:
-    """The pipelines of this process. ``add`` and ``add_unseen`` run on the training's threads, ``sheet`` on the writer's."""
+    """The pipelines of this process. ``add`` and ``add_unseen`` run on the training's threads, ``facts`` on the writer's."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -90,13 +90,13 @@ class Pipelines:
         if thread is not None and os.getpid() == self._pid and thread is not threading.current_thread():
             thread.join(JOIN_S)
 
-    def sheet(self) -> Sheet | None:
-        """Return the sheet; None if no iterator was made."""
+    def facts(self) -> PipelineFacts | None:
+        """Return the facts; None if no iterator was made."""
         with self._lock:
             known = [each.pipeline() for each in reversed(self._watched.values())]
             pipelines = tuple(each for each in known if each.looks)
             unseen = {**self._unseen, **{each.unseen: None for each in self._watched.values() if each.unseen}}
-        return Sheet(pipelines, tuple(unseen), self._cost_s) if pipelines or unseen else None
+        return PipelineFacts(pipelines, tuple(unseen), self._cost_s) if pipelines or unseen else None
 
     # ------------------------------------------------------------------------------------------------------- its thread
 

@@ -9,7 +9,7 @@ from tftracer.contract.ledger import Ledger, LedgerItem, LedgerKind, LedgerPart
 from tftracer.contract.session import RunWithoutTraces
 from tftracer.contract.stalls import CodeLine, GapProfile
 from tftracer.ledger.activity import BUILDING, CHECKPOINTS, EVALUATION, INPUT, STEPS, STOPPED, SUSPENDED, TRACER
-from tftracer.ledger.sheet import Entry, Sheet, SlowEntry, has_steps
+from tftracer.ledger.facts import Entry, LedgerFacts, SlowEntry, has_steps
 from tftracer.slow.record.kinds import OWNED, without_line
 from tftracer.trace.units import counted, duration
 
@@ -64,10 +64,10 @@ NOTHING = "This session was recorded without a ledger: by an older version, or b
 
 
 def ledger(
-    sheet: Sheet | None, runs: Sequence[RunWithoutTraces], gaps_of: Callable[[int], GapProfile | None], steps_lost: int = 0
+    facts: LedgerFacts | None, runs: Sequence[RunWithoutTraces], gaps_of: Callable[[int], GapProfile | None], steps_lost: int = 0
 ) -> Ledger:
     """Return the ledger. ``gaps_of``: returns the lines between the steps of a run, None without any."""
-    if sheet is None or sheet.wall_s <= 0:
+    if facts is None or facts.wall_s <= 0:
         return {
             "started_at": None,
             "until": None,
@@ -80,20 +80,20 @@ def ledger(
         }
     known = {run["id"]: run for run in runs if not run["origin"]}
     items: dict[LedgerKind, list[LedgerItem]] = {kind: [] for kind in NAMES}
-    for entry in sheet.entries:
+    for entry in facts.entries:
         items[_KINDS[entry.rank]].append(item(_name(entry, known), entry.own_s, entry.times, entry.run_id or None))
-    if sheet.asleep_s:
-        items["suspended"].append(item("the machine was asleep", sheet.asleep_s))
-    rest: dict[LedgerKind, float] = {"start": sheet.start_s, "python": sheet.between_s, "end": sheet.end_s, "unknown": 0.0}
-    if not has_steps(sheet):
+    if facts.asleep_s:
+        items["suspended"].append(item("the machine was asleep", facts.asleep_s))
+    rest: dict[LedgerKind, float] = {"start": facts.start_s, "python": facts.between_s, "end": facts.end_s, "unknown": 0.0}
+    if not has_steps(facts):
         rest = {"start": 0.0, "python": 0.0, "end": 0.0, "unknown": sum(rest.values())}
-    _take_first_calls(sheet, known, items)
-    _take_step_waits(sheet, items)
-    _take_slow(sheet, known, items, rest)
+    _take_first_calls(facts, known, items)
+    _take_step_waits(facts, items)
+    _take_slow(facts, known, items, rest)
     main = max(items["steps"], key=lambda each: each["duration_s"], default=None)
     profile = gaps_of(main["run_id"]) if main and main["run_id"] else None
     items["python"] = _lines(profile, rest["python"])
-    return _ledger(sheet, items, rest, profile, steps_lost)
+    return _ledger(facts, items, rest, profile, steps_lost)
 
 
 def item(name: str, seconds: float, times: int | None = None, run_id: int | None = None) -> LedgerItem:
@@ -109,18 +109,20 @@ def _name(entry: Entry, runs: Mapping[int, RunWithoutTraces]) -> str:
 # ------------------------------------------------------------------------------------- times that belong to another part
 
 
-def _take_first_calls(sheet: Sheet, runs: Mapping[int, RunWithoutTraces], items: dict[LedgerKind, list[LedgerItem]]) -> None:
+def _take_first_calls(
+    facts: LedgerFacts, runs: Mapping[int, RunWithoutTraces], items: dict[LedgerKind, list[LedgerItem]]
+) -> None:
     """Count the excess of a run's first step over the mean of the others as building: TensorFlow optimizes and places a graph.
 
     Signatures of one function are taken together. If none was called again, the shortest call counts as the usual one: for a
     function that was called once it is not known.
     """
     families: dict[object, list[Entry]] = {}
-    for entry in sheet.entries:
+    for entry in facts.entries:
         if entry.run_id in runs and entry.first_s is not None:
             families.setdefault(_family(runs[entry.run_id]), []).append(entry)
     usual = {family: _usual_s(entries) for family, entries in families.items()}
-    for entry in sheet.entries:
+    for entry in facts.entries:
         if entry.run_id not in runs or entry.first_s is None:
             continue
         excess = entry.first_s - usual[_family(runs[entry.run_id])]
@@ -140,9 +142,9 @@ def _family(run: RunWithoutTraces) -> object:
     return tuple(run["fetches"]) if run["definition"] else run["id"]
 
 
-def _take_step_waits(sheet: Sheet, items: dict[LedgerKind, list[LedgerItem]]) -> None:
+def _take_step_waits(facts: LedgerFacts, items: dict[LedgerKind, list[LedgerItem]]) -> None:
     """Move waits within steps to the input, out of the steps with the most time."""
-    for wait in sheet.step_waits:
+    for wait in facts.step_waits:
         remaining = wait.own_s
         for step in sorted(items["steps"], key=_longest):
             taken = min(remaining, step["duration_s"])
@@ -152,9 +154,12 @@ def _take_step_waits(sheet: Sheet, items: dict[LedgerKind, list[LedgerItem]]) ->
 
 
 def _take_slow(
-    sheet: Sheet, runs: Mapping[int, RunWithoutTraces], items: dict[LedgerKind, list[LedgerItem]], rest: dict[LedgerKind, float]
+    facts: LedgerFacts,
+    runs: Mapping[int, RunWithoutTraces],
+    items: dict[LedgerKind, list[LedgerItem]],
+    rest: dict[LedgerKind, float],
 ) -> None:
-    for slow in _by_code(sheet.slow):
+    for slow in _by_code(facts.slow):
         seconds = slow.own_s
         if slow.inside:
             seconds = sum(_move(items[kind], slow.run_id, seconds) for kind in ("steps", "evaluation"))
@@ -218,7 +223,11 @@ def _line(line: CodeLine) -> str:
 
 
 def _ledger(
-    sheet: Sheet, items: dict[LedgerKind, list[LedgerItem]], rest: dict[LedgerKind, float], profile: GapProfile | None, lost: int
+    facts: LedgerFacts,
+    items: dict[LedgerKind, list[LedgerItem]],
+    rest: dict[LedgerKind, float],
+    profile: GapProfile | None,
+    lost: int,
 ) -> Ledger:
     seconds = {kind: rest[kind] if kind in rest else sum(each["duration_s"] for each in items[kind]) for kind in NAMES}
     present = {kind: length for kind, length in seconds.items() if length > 0}
@@ -231,28 +240,28 @@ def _ledger(
             "duration_s": length,
             "permille": permille,
             "items": sorted((each for each in items[kind] if each["duration_s"] > 0), key=_longest)[:MAX_ITEMS],
-            "text": _text(kind, sheet, profile),
+            "text": _text(kind, facts, profile),
         }
         for (kind, length), permille in zip(present.items(), shares)
     ]
     largest, text, advice = _largest(present, whole)
     doubts = (
         []
-        if sheet.recorded_s is not None
+        if facts.recorded_s is not None
         else ["When the process began is not known on this system: the ledger begins with the recording."]
     )
-    if sheet.no_cpu_s is not None and sheet.no_cpu_s >= max(MIN_NO_CPU_S, MIN_NO_CPU * whole):
+    if facts.no_cpu_s is not None and facts.no_cpu_s >= max(MIN_NO_CPU_S, MIN_NO_CPU * whole):
         doubts.append(
-            f"For {long_duration(sheet.no_cpu_s)} ({sheet.no_cpu_s / whole:.0%}) the training's thread could have run and had "
+            f"For {long_duration(facts.no_cpu_s)} ({facts.no_cpu_s / whole:.0%}) the training's thread could have run and had "
             "no CPU: other threads and processes had them. The parts above contain that time."
         )
-    if sum(wait.own_s for wait in sheet.step_waits) >= MIN_SHARE * whole:
+    if sum(wait.own_s for wait in facts.step_waits) >= MIN_SHARE * whole:
         doubts.append(EPOCHS)
     if lost:
         doubts.append(f"{counted(lost, 'step')} found the queue full and counted as time between steps.")
     return {
-        "started_at": sheet.started_at,
-        "until": sheet.until,
+        "started_at": facts.started_at,
+        "until": facts.until,
         "duration_s": whole,
         "parts": parts,
         "largest": largest,
@@ -266,10 +275,10 @@ def _longest(each: LedgerItem) -> float:
     return -each["duration_s"]
 
 
-def _text(kind: LedgerKind, sheet: Sheet, profile: GapProfile | None) -> str:
-    if kind == "start" and sheet.recorded_s is not None:
-        return f"The recording began {long_duration(sheet.recorded_s)} after the process did."
-    if kind == "steps" and not sheet.step_waits:
+def _text(kind: LedgerKind, facts: LedgerFacts, profile: GapProfile | None) -> str:
+    if kind == "start" and facts.recorded_s is not None:
+        return f"The recording began {long_duration(facts.recorded_s)} after the process did."
+    if kind == "steps" and not facts.step_waits:
         return (
             "Steps that take their batch from a dataset themselves (Keras's fit, Estimators) hold that wait: trace one to see it."
         )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import cast, get_args
 
 from tftracer.contract.memory_growth import MemoryGrowth, MemoryKind, MemoryThing, ProcessMemory
-from tftracer.memory_growth.finding import COUNTS
-from tftracer.memory_growth.sheet import Growth, Sheet
+from tftracer.memory_growth.facts import Growth, MemoryFacts
 from tftracer.memory_growth.things import Thing
+from tftracer.memory_growth.what_grows import COUNTS
 from tftracer.trace.units import byte_size, counted, three_digits
 
 _KINDS = get_args(MemoryKind)
@@ -61,12 +61,12 @@ def rate_text(rate: float) -> str:
     return f"{byte_size(abs(rate) * 60)}/min"
 
 
-def memory_growth(sheet: Sheet | None) -> ProcessMemory:
-    if sheet is None:
+def memory_growth(facts: MemoryFacts | None) -> ProcessMemory:
+    if facts is None:
         return {"at": [], "low": [], "high": [], "growths": [], "growth_rate": None, "text": ""}
-    at, low, high = ([each[i] for each in sheet.bins] for i in range(3))
-    growths = [_growth(each) for each in reversed(sheet.growths)]
-    is_known = not sheet.unknown and (growths or sheet.judged_s >= sheet.proof_s)
+    at, low, high = ([each[i] for each in facts.bins] for i in range(3))
+    growths = [_growth(each) for each in reversed(facts.growths)]
+    is_known = not facts.unknown and (growths or facts.judged_s >= facts.proof_s)
     rate = sum(each["bytes_rate"] for each in growths if each["is_growing"]) if is_known else None
     return {
         "at": cast("list[float]", at),
@@ -74,7 +74,7 @@ def memory_growth(sheet: Sheet | None) -> ProcessMemory:
         "high": cast("list[int]", high),
         "growths": growths,
         "growth_rate": rate,
-        "text": _unknown(sheet.unknown),
+        "text": _unknown(facts.unknown),
     }
 
 

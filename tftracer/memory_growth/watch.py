@@ -16,8 +16,8 @@ from typing import Any
 
 from tftracer.memory_growth import proof
 from tftracer.memory_growth.curve import Curve, Reading
-from tftracer.memory_growth.finding import look_for
-from tftracer.memory_growth.sheet import MAX_GROWTHS, Growth, Sheet
+from tftracer.memory_growth.facts import MAX_GROWTHS, Growth, MemoryFacts
+from tftracer.memory_growth.what_grows import look_for
 from tftracer.trace.arrays.types import Float64
 
 #: The shortest time that proves growth, in seconds, and the number of readings in it. ``TFTRACER_MEMORY_PROOF_S`` changes it.
@@ -36,7 +36,7 @@ def _seconds() -> float:
 
 class MemoryWatch:
     """Watches the memory of this process. ``steps``: the number of steps that have ended. ``functions``: the ConcreteFunctions
-    that are alive. ``sheet`` may be called from any thread."""
+    that are alive. ``facts`` may be called from any thread."""
 
     def __init__(
         self, steps: Callable[[], int], proof_s: float | None = None, functions: Callable[[], Sequence[Any]] = list
@@ -68,9 +68,9 @@ class MemoryWatch:
         if self._thread.is_alive() and os.getpid() == self._pid:
             self._thread.join(JOIN_S)
 
-    def sheet(self) -> Sheet:
+    def facts(self) -> MemoryFacts:
         with self._lock:
-            return Sheet(tuple(self._curve.bins), tuple(self._growths), self._judged_s(), self._proof_s, self._unknown)
+            return MemoryFacts(tuple(self._curve.bins), tuple(self._growths), self._judged_s(), self._proof_s, self._unknown)
 
     # ------------------------------------------------------------------------------------------------------- its thread
 

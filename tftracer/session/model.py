@@ -17,12 +17,12 @@ from tftracer.contract.memory_growth import ProcessMemory
 from tftracer.contract.session import Run, RunStatistics, RunWithoutTraces, Session, TraceRecord
 from tftracer.errors import UnknownError
 from tftracer.input_pipelines import answer as pipelines_answer
-from tftracer.input_pipelines import sheet as pipelines_sheet
+from tftracer.input_pipelines import facts as pipeline_facts
 from tftracer.ledger import answer
 from tftracer.ledger.activity import INPUT
-from tftracer.ledger.sheet import Sheet
+from tftracer.ledger.facts import LedgerFacts
 from tftracer.memory_growth import answer as memory_answer
-from tftracer.memory_growth import sheet as memory_sheet
+from tftracer.memory_growth import facts as memory_facts
 from tftracer.session.steps.columns import read_history
 from tftracer.session.steps.history import History
 from tftracer.session.steps.statistics import LiveRun
@@ -87,9 +87,9 @@ class SessionModel:
         self.runs: dict[int, RunState] = {}
         self.traces: dict[int, TraceState] = {}
         self.slow = SlowLog()
-        self.ledger: Sheet | None = None
-        self.input_pipelines: pipelines_sheet.Sheet | None = None
-        self.memory: memory_sheet.Sheet | None = None
+        self.ledger: LedgerFacts | None = None
+        self.input_pipelines: pipeline_facts.PipelineFacts | None = None
+        self.memory: memory_facts.MemoryFacts | None = None
         self._last_run_id = 0
         self._last_trace_id = 0  # also of removed traces: ids are never used again
 

@@ -1,4 +1,4 @@
-"""The page, its files, and the login page. An unauthenticated client can load only the login page and its style sheet."""
+"""The page and its files. An unauthenticated client gets the login page (login_page.py) and its style sheet, nothing else."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from tornado import web
 
+from tftracer.web import login_page
 from tftracer.web.access_check import without_prefix
 from tftracer.web.guard import Guarded
 from tftracer.web.refusal import Refusal
@@ -17,27 +18,6 @@ PAGE_POLICY = (
     "connect-src 'self' ws://{host} wss://{host}; worker-src 'self'; manifest-src 'self'; "
     "base-uri 'self'; form-action 'self'; frame-ancestors 'none'"
 )
-LOGIN_POLICY = "default-src 'none'; style-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-LOGIN = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>tftracer: log in</title><link rel="icon" href="data:,"><link rel="stylesheet" href="{path}/login.css"></head>
-<body><main><h1>tftracer</h1>
-<p>This browser is not signed in, or its login has ended. Paste the URL that the script has logged, whole, or its token alone.</p>
-<form method="post" action="{path}/login"><input type="hidden" name="next" value="{next}">
-<label for="token">URL or token</label>
-<input id="token" name="token" type="password" autocomplete="current-password" required autofocus>
-<button type="submit">Log in</button></form>
-<p class="why" role="alert">{why}</p></main></body></html>
-"""
-STYLE = """:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
-body { display: grid; min-height: 100vh; margin: 0; place-items: center; }
-main { width: min(22rem, 90vw); }
-form { display: grid; gap: .5rem; }
-input, button { box-sizing: border-box; width: 100%; padding: .6rem; border: 1px solid #888; border-radius: 6px; font: inherit; }
-button { border-color: #1668c7; background: #1668c7; color: #fff; cursor: pointer; }
-:focus-visible { outline: 3px solid #7ab5ff; outline-offset: 1px; }
-.why { min-height: 1.5em; color: #c22; }
-"""
 #: Browsers send no SameSite=Strict cookie after a link on another site, but they do after a redirect by a page of this server.
 ONWARD = '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>tftracer</title>\
 <meta http-equiv="refresh" content="0; url={url}"></head><body></body></html>'
@@ -72,10 +52,10 @@ class PageHandler(Guarded):
         return self.get_query_argument("token", "")
 
     def show_login(self, why: str) -> None:
-        self.set_header("Content-Security-Policy", LOGIN_POLICY)
+        self.set_header("Content-Security-Policy", login_page.POLICY)
         self.set_header("Content-Type", "text/html; charset=utf-8")
         self.set_header("Referrer-Policy", "same-origin")  # without it the form's Origin would be "null"
-        self.write(LOGIN.format(path=self.services.path, next=html.escape(self.login_next()), why=html.escape(why)))
+        self.write(login_page.render(self.services.path, self.login_next(), why))
 
     def login_next(self) -> str:
         return self.public_url()
@@ -145,56 +125,3 @@ class AppHandler(PageHandler):
 
     def compute_etag(self) -> str | None:
         return None  # the file has its own tag
-
-
-class LoginHandler(PageHandler):
-    """The login form, and what it sends."""
-
-    body_type = "application/x-www-form-urlencoded"
-    body_limit = 1 << 13
-
-    def check_token(self) -> None:
-        """Check nothing: the token is in the request's body."""
-
-    def form(self) -> dict[str, str]:
-        return dict(parse_qsl(self.body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=10))
-
-    def login_next(self) -> str:
-        """Return the path to redirect to, always one of this server, whatever the form contains."""
-        try:
-            wanted = self.form().get("next", "") if self.body else self.get_query_argument("next", "")
-        except ValueError:
-            wanted = ""
-        here = wanted.startswith("/") and not wanted.startswith("//") and "\\" not in wanted and wanted.isprintable()
-        return wanted if here else self.services.path + "/"
-
-    def get(self) -> None:
-        """Show the form. The page redirects here when its login has ended."""
-        self.refuse_stranger("This page needs the session's token.")
-
-    def post(self) -> None:
-        access = self.services.access
-        try:
-            given = token_in(self.form().get("token", ""))
-        except ValueError:
-            given = ""
-        if not access.is_token(given):
-            raise Refusal(401, "no_token", "This is not the token of this server.")
-        self.redirect(self.login_next().partition("#")[0] + self.sign_in(), status=303)
-
-
-def token_in(text: str) -> str:
-    """Return the token from the form's text, which may be a URL. Raises ValueError for a query with too many fields."""
-    query = text.strip().partition("#")[0].partition("?")[2]
-    return dict(parse_qsl(query, max_num_fields=100)).get("token", "") or text.strip()
-
-
-class LoginStyleHandler(Guarded):
-    """The login page's style sheet; it needs no token."""
-
-    def check_token(self) -> None:
-        """The style sheet needs no token."""
-
-    def get(self) -> None:
-        self.set_header("Content-Type", "text/css; charset=utf-8")
-        self.write(STYLE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tftracer.contract.analyses import ANALYSES, Analysis
-from tftracer.web import downloads, handlers, pages, trace_handlers
+from tftracer.web import downloads, handlers, login_handlers, pages, trace_handlers
 from tftracer.web.guard import Guarded
 from tftracer.web.live import LiveHandler
 
@@ -46,7 +46,7 @@ API: list[Route] = [
 #: The last routes match everything else.
 PAGES: list[Route] = [
     (r"/api(?:/.*)?", handlers.UnknownRoute, {}),
-    (r"/login", pages.LoginHandler, {}),
-    (r"/login\.css", pages.LoginStyleHandler, {}),
+    (r"/login", login_handlers.LoginHandler, {}),
+    (r"/login\.css", login_handlers.LoginStyleHandler, {}),
     (r"(?:/.*)?", pages.AppHandler, {}),
 ]

@@ -12,7 +12,7 @@ from traces import CPU, GPU, STREAM, N, make_trace
 from tftracer.trace.decode.xspace import decode_xspace
 from tftracer.trace.model import NodeKind, Span, Trace, TraceContext
 from tftracer.trace.verdict import lacks
-from tftracer.trace.verdict.finding import NOTES, finding
+from tftracer.trace.verdict.findings import NOTES, finding
 from tftracer.trace.verdict.lacks import findings_of
 
 COMPLETE = [N("a", "MatMul", 1, 5, scheduled=0)]

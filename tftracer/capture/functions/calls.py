@@ -44,14 +44,14 @@ class Tracing(Protocol):
 
 class FunctionCalls:
     """Watches the compiled functions of this process. Finished calls go to the queue, as FunctionEvents: the function is a
-    tf.function, a ConcreteFunction that was called by itself, a NamedStep or a step of Keras's (keras_steps.py); its
+    tf.function, a ConcreteFunction that was called by itself, a NamedStep or a step of Keras's (keras_eager_steps.py); its
     ConcreteFunction is what was executed, None where the function ran eagerly."""
 
     def __init__(self, queue: StepQueue, tracing: Tracing) -> None:
         self.under_way = queue.under_way
         self._queue = queue
         self.threads = ThreadSteps()
-        #: (function, method) -> the step that a call within this Keras method (``ThreadStep.method``) is; see keras_steps.py.
+        #: (function, Keras method (``ThreadStep.method``)) -> the step that a call in it is (keras_eager_steps.py).
         self.step_of_method: Callable[[Any, str], Any] = lambda function, method: function
         self._requests = queue.requests
         self._tracing = tracing

@@ -11,7 +11,7 @@ from tftracer.job.analyses.clocks import Clock
 from tftracer.job.analyses.collectives import MISSING, Collectives
 from tftracer.job.analyses.process_traces import ProcessTrace
 from tftracer.trace.units import duration
-from tftracer.trace.verdict.finding import GRAVITY
+from tftracer.trace.verdict.findings import GRAVITY
 
 #: Limits: processes that are listed by name; messages of one finding.
 MAX_NAMES, MAX_MESSAGES = 10, 3

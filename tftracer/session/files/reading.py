@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, cast, get_args
 
 from tftracer.contract.session import AskedBy, RunStatistics, Session, TraceRecord
-from tftracer.input_pipelines import sheet as pipelines_sheet
-from tftracer.ledger import sheet
-from tftracer.memory_growth import sheet as memory_sheet
+from tftracer.input_pipelines import facts as pipeline_facts
+from tftracer.ledger import facts as ledger_facts
+from tftracer.memory_growth import facts as memory_facts
 from tftracer.session.files.records import WRITTEN_OF_CONTEXT
 from tftracer.session.model import RunState, SessionModel, TraceState
 from tftracer.session.steps.statistics import RECENT_STEPS
@@ -221,7 +221,7 @@ def _apply_marks(model: SessionModel, record: Record) -> None:
     slow_reading.apply_marks(model.slow, record)
 
 
-def _sheet_applier(name: Literal["ledger", "input_pipelines", "memory"], read: Callable[[Mapping[str, Any]], object]) -> Applier:
+def _facts_applier(name: Literal["ledger", "input_pipelines", "memory"], read: Callable[[Mapping[str, Any]], object]) -> Applier:
     return lambda model, record: setattr(model, name, read(record.meta))
 
 
@@ -238,7 +238,7 @@ _APPLIERS: dict[str, Applier] = {
     tftrace.KINDS: _applied_to_run(slow_reading.apply_kinds),
     tftrace.GAPS: _applied_to_run(slow_reading.apply_gaps),
     tftrace.MARKS: _apply_marks,
-    tftrace.LEDGER: _sheet_applier("ledger", sheet.read),
-    tftrace.INPUT_PIPELINES: _sheet_applier("input_pipelines", pipelines_sheet.read),
-    tftrace.MEMORY: _sheet_applier("memory", memory_sheet.read),
+    tftrace.LEDGER: _facts_applier("ledger", ledger_facts.read),
+    tftrace.INPUT_PIPELINES: _facts_applier("input_pipelines", pipeline_facts.read),
+    tftrace.MEMORY: _facts_applier("memory", memory_facts.read),
 }

@@ -7,9 +7,9 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from tftracer.contract.session import Session
-from tftracer.input_pipelines import sheet as pipelines_sheet
-from tftracer.ledger import sheet
-from tftracer.memory_growth import sheet as memory_sheet
+from tftracer.input_pipelines import facts as pipeline_facts
+from tftracer.ledger import facts as ledger_facts
+from tftracer.memory_growth import facts as memory_facts
 from tftracer.session.model import RunState, SessionModel, TraceState
 from tftracer.session.steps.columns import history_payload, steps_payload
 from tftracer.session.steps.history import Doubles, History
@@ -45,9 +45,9 @@ class Snapshot:
     runs: list[tuple[RunState, Callable[[], History]]]
     traces: list[TraceState]
     slow: SlowLog
-    ledger: sheet.Sheet | None
-    input_pipelines: pipelines_sheet.Sheet | None
-    memory: memory_sheet.Sheet | None
+    ledger: ledger_facts.LedgerFacts | None
+    input_pipelines: pipeline_facts.PipelineFacts | None
+    memory: memory_facts.MemoryFacts | None
 
     @classmethod
     def of(cls, model: SessionModel) -> Snapshot:
@@ -65,11 +65,11 @@ class Snapshot:
             yield copied_trace_record(trace)
         yield from all_records(self.slow)
         if self.ledger is not None:
-            yield sheet.record(self.ledger)
+            yield ledger_facts.record(self.ledger)
         if self.input_pipelines is not None:
-            yield pipelines_sheet.record(self.input_pipelines)
+            yield pipeline_facts.record(self.input_pipelines)
         if self.memory is not None:
-            yield memory_sheet.record(self.memory)
+            yield memory_facts.record(self.memory)
 
 
 def session_record(facts: Session) -> NewRecord:

@@ -6,7 +6,7 @@ import threading
 import time
 from time import perf_counter_ns
 
-from tftracer.ledger import sheet
+from tftracer.ledger import facts as ledger_facts
 from tftracer.ledger.activity import INPUT, NEXT_ELEMENT, STEPS, STOPPED, SUSPENDED, Activity
 from tftracer.ledger.book import HELPERS, UNDER_WAY, Book
 from tftracer.ledger.process_time import Standstills, process_start_ns, without_cpu_ns
@@ -56,7 +56,7 @@ class LedgerWriter:
         with self._store.lock:
             ledger = self._store.model.ledger
         if ledger is not None:
-            self._store.write_latest("ledger", sheet.record(ledger))
+            self._store.write_latest("ledger", ledger_facts.record(ledger))
 
     def _take(self) -> None:
         if self._book is not None:
@@ -73,7 +73,7 @@ class LedgerWriter:
             self._failed(error)
 
     def _settle(self) -> None:
-        """Give the model a new sheet."""
+        """Give the model a new facts."""
         if self._book is None or (self._is_over and not self._steps.activities.ended):
             return
         # The time of a server that outlives its script is not the script's.
@@ -95,7 +95,7 @@ class LedgerWriter:
         self._no_cpu_ns = without_cpu_ns(native or 0) or self._no_cpu_ns
         asleep_ns = self._standstills.asleep_ns
         waits = dict(self._steps.activities.step_waits)
-        newest = sheet.sheet_of(sums, self._book.slow(), waits, now_ns, now, asleep_ns, began_ns, self._no_cpu_ns)
+        newest = ledger_facts.facts_of(sums, self._book.slow(), waits, now_ns, now, asleep_ns, began_ns, self._no_cpu_ns)
         with self._store.lock:
             self._store.model.ledger = newest
 

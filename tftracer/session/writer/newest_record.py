@@ -15,28 +15,28 @@ from tftracer.storage.spool import NewRecord
 UPDATE_S = 1.0
 #: A kill loses at most the facts of this time: at first in seconds, later as a part of the session's time.
 LOST_S, LOST_SHARE = 5.0, 0.01
-Sheet = TypeVar("Sheet")
+Facts = TypeVar("Facts")
 
 
-class NewestRecord(Generic[Sheet]):
-    """``name``: the model's attribute. ``sheet`` returns the facts now, or None. ``end`` stops the search for more."""
+class NewestRecord(Generic[Facts]):
+    """``name``: the model's attribute. ``facts`` returns the facts now, or None. ``end`` stops the search for more."""
 
     def __init__(
         self,
         store: SessionStore,
         name: Literal["input_pipelines", "memory"],
-        sheet: Callable[[], Sheet | None],
-        record: Callable[[Sheet], NewRecord],
+        facts: Callable[[], Facts | None],
+        record: Callable[[Facts], NewRecord],
         end: Callable[[], None],
     ) -> None:
         self.end = end
         self._store = store
         self._name = name
-        self._sheet = sheet
+        self._facts = facts
         self._record = record
         self._began = time.monotonic()
         self._next_update = self._next_write = 0.0
-        self._written: Sheet | None = None  # the newest in the file
+        self._written: Facts | None = None  # the newest in the file
 
     def take(self) -> None:
         """Update the model if it is time. Called ten times a second."""
@@ -50,15 +50,15 @@ class NewestRecord(Generic[Sheet]):
         if not (at_once or now >= self._next_write):
             return
         self._next_write = now + max(LOST_S, LOST_SHARE * (now - self._began))
-        sheet = self._update()
-        if sheet is None or sheet == self._written:
+        facts = self._update()
+        if facts is None or facts == self._written:
             return
-        self._written = sheet
-        self._store.write_latest(self._name, self._record(sheet))
+        self._written = facts
+        self._store.write_latest(self._name, self._record(facts))
 
-    def _update(self) -> Sheet | None:
-        sheet = self._sheet()
-        if sheet is not None:
+    def _update(self) -> Facts | None:
+        facts = self._facts()
+        if facts is not None:
             with self._store.lock:
-                setattr(self._store.model, self._name, sheet)
-        return sheet
+                setattr(self._store.model, self._name, facts)
+        return facts

@@ -14,8 +14,8 @@ from typing import Any
 import numpy.ma  # noqa: F401  np.unique would import it in a thread
 
 from tftracer.contract.session import TraceRecord
-from tftracer.input_pipelines import sheet as pipelines_sheet
-from tftracer.memory_growth import sheet as memory_sheet
+from tftracer.input_pipelines import facts as pipeline_facts
+from tftracer.memory_growth import facts as memory_facts
 from tftracer.memory_growth.watch import MemoryWatch
 from tftracer.session.problems import Guard
 from tftracer.session.recorded_steps import StepSource
@@ -56,8 +56,8 @@ class Writer:
             lambda: sum(run.statistics.steps for run in list(store.live_runs.values())), functions=steps.live_functions
         )
         newest: list[NewestRecord[Any]] = [
-            NewestRecord(store, "input_pipelines", steps.pipelines.sheet, pipelines_sheet.record, steps.pipelines.stop),
-            NewestRecord(store, "memory", self._memory_sheet, memory_sheet.record, self._memory.stop),
+            NewestRecord(store, "input_pipelines", steps.pipelines.facts, pipeline_facts.record, steps.pipelines.stop),
+            NewestRecord(store, "memory", self._memory_facts, memory_facts.record, self._memory.stop),
         ]
         self._steps = StepWriter(steps, slow_writer, ledger, newest, store, self._traces, self._summaries, missing)
         self._threads = [self._steps.thread, self._traces.thread]
@@ -78,10 +78,10 @@ class Writer:
             self._summaries.give_up()
             _join([self._summaries.thread], CLOSE_S)
 
-    def _memory_sheet(self) -> memory_sheet.Sheet:
+    def _memory_facts(self) -> memory_facts.MemoryFacts:
         if self._store.session()["ended_at"] is not None:  # a server that outlives its script is not part of the script's memory
             self._memory.stop()
-        return self._memory.sheet()
+        return self._memory.facts()
 
     def flush(self, timeout_s: float) -> bool:
         """Wait until everything from before the call is written and analyzed; False if that takes longer."""

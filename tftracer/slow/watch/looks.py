@@ -1,7 +1,7 @@
 """Estimates the stacks within a span of time from looks at the stacks of all threads at single moments.
 
-A look is a sample by py-spy (windows.py, outside.py) or by the training itself (inside.py). Each represents the time that is
-nearer to it than to any other look in the span, up to a limit: a look at the edge does not represent the whole span.
+A look is a sample by py-spy (py_spy_windows.py, outside.py) or by the training itself (inside.py). Each represents the time that
+is nearer to it than to any other look in the span, up to a limit: a look at the edge does not represent the whole span.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     python -m tftracer.slow.watch.outside PID PY_SPY PULSE_FD
 
-The training starts it (outside_process.py) and never waits for it. It runs py-spy in windows of a minute, and reads Linux's
+The training starts it (outside_client.py) and never waits for it. It runs py-spy in windows of a minute, and reads Linux's
 counters of the training's threads and the holder of Python's lock. It watches the training's pulse: a number in shared memory
 that the training's watch thread writes 20 times a second. While the pulse is late, threads wait for the lock.
 
@@ -31,8 +31,8 @@ from typing import Any
 from tftracer.slow.watch.counters import Counters, ThreadState
 from tftracer.slow.watch.lock_holder import LockReader
 from tftracer.slow.watch.looks import Look, Stack, shares, without_biased
+from tftracer.slow.watch.py_spy_windows import PR_SET_PDEATHSIG, Dump, Windows, dump
 from tftracer.slow.watch.sample_clock import PULSE_BYTES, SampleClock, read_beats
-from tftracer.slow.watch.windows import PR_SET_PDEATHSIG, Dump, Windows, dump
 
 #: Time between two readings of the counters; half of it while the pulse is late. They are also read at each message of the
 #: training, which sends 20 a second while a turn takes too long.

@@ -18,7 +18,7 @@ from tftracer.slow.recorded import FoldedStack
 from tftracer.slow.watch.counters import NAMES, Counters
 from tftracer.slow.watch.inside import InsideStacks
 from tftracer.slow.watch.looks import shares
-from tftracer.slow.watch.outside_process import CannotWatch, OutsideProcess
+from tftracer.slow.watch.outside_client import CannotWatch, OutsideProcess
 
 #: Counters are read more often in the first seconds of a turn that takes too long.
 CLOSELY_NS = 5_000_000_000

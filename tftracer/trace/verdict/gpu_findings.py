@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tftracer.contract.basics import Finding
 from tftracer.trace.model import DeviceKind, Trace, TraceContext
-from tftracer.trace.verdict.finding import finding
+from tftracer.trace.verdict.findings import finding
 
 #: Trace levels at which TensorFlow records what runs on a GPU.
 GPU_LEVELS = ("FULL_TRACE", "HARDWARE_TRACE")

@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from tftracer.memory_growth.curve import MAX_BINS, Bin
-from tftracer.memory_growth.finding import Finding
 from tftracer.memory_growth.proof import NEAR, Slope
 from tftracer.memory_growth.things import MAX_THINGS, Thing
+from tftracer.memory_growth.what_grows import Finding
 from tftracer.storage.spool import NewRecord
 from tftracer.storage.tftrace import MEMORY
 from tftracer.storage.untrusted import Fields, count, count_or_none, duration, fields_of, flag, items, moment, number, text
@@ -48,7 +48,7 @@ class Growth:
 
 
 @dataclass(frozen=True)
-class Sheet:
+class MemoryFacts:
     bins: tuple[Bin, ...]
     growths: tuple[Growth, ...]  # the newest last
     judged_s: float  # time of the training in which growth was searched
@@ -56,9 +56,9 @@ class Sheet:
     unknown: str  # why nothing is known; "" otherwise
 
 
-def record(sheet: Sheet) -> NewRecord:
-    growths = [{**asdict(each), "things": [asdict(thing) for thing in each.things]} for each in sheet.growths]
-    return NewRecord(MEMORY, {**asdict(sheet), "bins": [list(each) for each in sheet.bins], "growths": growths})
+def record(facts: MemoryFacts) -> NewRecord:
+    growths = [{**asdict(each), "things": [asdict(thing) for thing in each.things]} for each in facts.growths]
+    return NewRecord(MEMORY, {**asdict(facts), "bins": [list(each) for each in facts.bins], "growths": growths})
 
 
 def _short(given: Any) -> str:
@@ -86,7 +86,7 @@ def _bins(given: Any) -> tuple[Bin, ...]:
     return tuple(Bin(moment(at), count(low), count(high)) for at, low, high in rows)
 
 
-_SHEET: Fields = {
+_FACTS: Fields = {
     "bins": _bins,
     "growths": lambda given: tuple(Growth(**fields_of(each, _GROWTH)) for each in items(given)[:MAX_GROWTHS]),
     "judged_s": duration,
@@ -95,6 +95,6 @@ _SHEET: Fields = {
 }
 
 
-def read(meta: Mapping[str, Any]) -> Sheet:
+def read(meta: Mapping[str, Any]) -> MemoryFacts:
     """Read from a file, which is untrusted: types are checked."""
-    return Sheet(**fields_of(dict(meta), _SHEET))
+    return MemoryFacts(**fields_of(dict(meta), _FACTS))

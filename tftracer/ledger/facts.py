@@ -42,7 +42,7 @@ class StepWait:
 
 
 @dataclass(frozen=True)
-class Sheet:
+class LedgerFacts:
     """Seconds. Entries, ``asleep_s`` and the three times without any activity add up to the wall time."""
 
     started_at: float  # of the process, epoch seconds
@@ -62,7 +62,7 @@ class Sheet:
         return self.start_s + self.between_s + self.end_s + self.asleep_s + sum(entry.own_s for entry in self.entries)
 
 
-def sheet_of(
+def facts_of(
     sums: Sums,
     slow: list[SlowRow],
     step_waits: Mapping[str, float],
@@ -71,14 +71,14 @@ def sheet_of(
     asleep_ns: int,
     began_ns: int | None,
     no_cpu_ns: int | None,
-) -> Sheet:
-    """Make the sheet. ``now_ns``, ``now``: one time, as perf_counter and epoch seconds. ``began_ns``: begin of the recording."""
+) -> LedgerFacts:
+    """Make the facts. ``now_ns``, ``now``: one time, as perf_counter and epoch seconds. ``began_ns``: begin of the recording."""
     start, between, end = (ns * 1e-9 for ns in sums.rest_ns)
     entries = []
     for (rank, what), row in sums.rows.items():
         run_id, name = (0, what) if isinstance(what, str) else (what.run_id, "")
         entries.append(Entry(rank, run_id, name, row.own_ns * 1e-9, row.times, row.first_ns and row.first_ns * 1e-9))
-    return Sheet(
+    return LedgerFacts(
         started_at=now - (now_ns - sums.since_ns + asleep_ns) * 1e-9,
         until=now,
         recorded_s=None if began_ns is None else (began_ns - sums.since_ns) * 1e-9,
@@ -93,8 +93,8 @@ def sheet_of(
     )
 
 
-def record(sheet: Sheet) -> NewRecord:
-    return NewRecord(LEDGER, asdict(sheet))
+def record(facts: LedgerFacts) -> NewRecord:
+    return NewRecord(LEDGER, asdict(facts))
 
 
 def _rank(given: Any) -> int:
@@ -108,7 +108,7 @@ def _name(given: Any) -> str:
 _ENTRY: Fields = {"rank": _rank, "run_id": count, "name": _name, "own_s": duration, "times": count, "first_s": duration_or_none}
 _SLOW: Fields = {"run_id": count, "cause": _name, "place": _name, "inside": flag, "own_s": duration, "times": count}
 _STEP_WAIT: Fields = {"name": _name, "own_s": duration}
-_SHEET: Fields = {
+_FACTS: Fields = {
     "started_at": moment,
     "until": moment,
     "recorded_s": duration_or_none,
@@ -123,10 +123,10 @@ _SHEET: Fields = {
 }
 
 
-def read(meta: Mapping[str, Any]) -> Sheet:
+def read(meta: Mapping[str, Any]) -> LedgerFacts:
     """Read from a file, which is untrusted: types are checked."""
-    return Sheet(**fields_of(dict(meta), _SHEET))
+    return LedgerFacts(**fields_of(dict(meta), _FACTS))
 
 
-def has_steps(sheet: Sheet) -> bool:
-    return any(entry.rank in STEPPING for entry in sheet.entries)
+def has_steps(facts: LedgerFacts) -> bool:
+    return any(entry.rank in STEPPING for entry in facts.entries)

@@ -64,13 +64,13 @@ class Pipeline:
 
 
 @dataclass(frozen=True)
-class Sheet:
+class PipelineFacts:
     pipelines: tuple[Pipeline, ...]  # the newest first
     unseen: tuple[str, ...]  # keys of ``answer.UNSEEN``: why iterators were not looked into
     cost_s: float  # processor time of all looks
 
 
-def record(sheet: Sheet) -> NewRecord:
+def record(facts: PipelineFacts) -> NewRecord:
     pipelines = [
         {
             "title": each.title,
@@ -79,9 +79,9 @@ def record(sheet: Sheet) -> NewRecord:
             "history": [(past.at, past.rate, past.wait, past.stage) for past in each.history],
             "is_open": each.is_open,
         }
-        for each in sheet.pipelines
+        for each in facts.pipelines
     ]
-    return NewRecord(INPUT_PIPELINES, {"pipelines": pipelines, "unseen": list(sheet.unseen), "cost_s": sheet.cost_s})
+    return NewRecord(INPUT_PIPELINES, {"pipelines": pipelines, "unseen": list(facts.unseen), "cost_s": facts.cost_s})
 
 
 def _short(given: Any) -> str:
@@ -123,13 +123,13 @@ _PIPELINE: Fields = {
     "history": _history,
     "is_open": flag,
 }
-_SHEET: Fields = {
+_FACTS: Fields = {
     "pipelines": lambda given: tuple(Pipeline(**fields_of(each, _PIPELINE)) for each in items(given)[:MAX_PIPELINES]),
     "unseen": lambda given: tuple(texts(given)[:10]),
     "cost_s": duration,
 }
 
 
-def read(meta: Mapping[str, Any]) -> Sheet:
+def read(meta: Mapping[str, Any]) -> PipelineFacts:
     """Read from a file, which is untrusted: types are checked."""
-    return Sheet(**fields_of(dict(meta), _SHEET))
+    return PipelineFacts(**fields_of(dict(meta), _FACTS))

@@ -1,0 +1,63 @@
+"""The handler of the login form, which an unauthenticated browser gets in place of each page (pages.py)."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qsl
+
+from tftracer.web.guard import Guarded
+from tftracer.web.login_page import STYLE
+from tftracer.web.pages import PageHandler
+from tftracer.web.refusal import Refusal
+
+
+class LoginHandler(PageHandler):
+    """The login form, and what it sends."""
+
+    body_type = "application/x-www-form-urlencoded"
+    body_limit = 1 << 13
+
+    def check_token(self) -> None:
+        """Check nothing: the token is in the request's body."""
+
+    def form(self) -> dict[str, str]:
+        return dict(parse_qsl(self.body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=10))
+
+    def login_next(self) -> str:
+        """Return the path to redirect to, always one of this server, whatever the form contains."""
+        try:
+            wanted = self.form().get("next", "") if self.body else self.get_query_argument("next", "")
+        except ValueError:
+            wanted = ""
+        here = wanted.startswith("/") and not wanted.startswith("//") and "\\" not in wanted and wanted.isprintable()
+        return wanted if here else self.services.path + "/"
+
+    def get(self) -> None:
+        """Show the form. The page redirects here when its login has ended."""
+        self.refuse_stranger("This page needs the session's token.")
+
+    def post(self) -> None:
+        access = self.services.access
+        try:
+            given = token_in(self.form().get("token", ""))
+        except ValueError:
+            given = ""
+        if not access.is_token(given):
+            raise Refusal(401, "no_token", "This is not the token of this server.")
+        self.redirect(self.login_next().partition("#")[0] + self.sign_in(), status=303)
+
+
+def token_in(text: str) -> str:
+    """Return the token from the form's text, which may be a URL. Raises ValueError for a query with too many fields."""
+    query = text.strip().partition("#")[0].partition("?")[2]
+    return dict(parse_qsl(query, max_num_fields=100)).get("token", "") or text.strip()
+
+
+class LoginStyleHandler(Guarded):
+    """The login page's style sheet; it needs no token."""
+
+    def check_token(self) -> None:
+        """The style sheet needs no token."""
+
+    def get(self) -> None:
+        self.set_header("Content-Type", "text/css; charset=utf-8")
+        self.write(STYLE)
