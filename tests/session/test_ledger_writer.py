@@ -23,3 +23,12 @@ def test_a_server_that_stays_after_its_script_adds_nothing_to_the_ledger(tmp_pat
         while time.monotonic() < until:  # the writer's thread goes on meanwhile: nothing tells that it adds nothing
             time.sleep(0.05)
         assert recorder.ledger()["duration_s"] == whole > 0
+
+
+def test_the_wait_for_the_writing_of_the_session_is_the_tracers(tmp_path: Path) -> None:
+    with recording(tmp_path) as recorder:
+        steps(recorder, 50)
+        recorder.flush_to_file(60.0)
+        recorder.close()
+        (part,) = (part for part in recorder.ledger()["parts"] if part["kind"] == "tracer")
+    assert [each["name"] for each in part["items"]] == ["writing the session"]

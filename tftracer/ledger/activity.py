@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
+from threading import get_ident
+from time import perf_counter_ns
 from typing import Protocol, Union
 
 from tftracer.slow.recorded import WatchedRun
@@ -64,6 +68,17 @@ class Activities:
     def add_step_wait(self, title: str, seconds: float) -> None:
         if title in self.step_waits or (seconds > 0 and len(self.step_waits) < MAX_DATASETS):
             self.step_waits[title] = self.step_waits.get(title, 0.0) + seconds
+
+    @contextmanager
+    def tracing(self, name: str) -> Iterator[None]:
+        """Count the time of a ``with`` block as the tracer's."""
+        thread, start = get_ident(), perf_counter_ns()
+        self.under_way[thread, TRACER] = name, start
+        try:
+            yield
+        finally:
+            self.under_way.pop((thread, TRACER), None)
+            self.ended.append((TRACER, name, start, perf_counter_ns(), thread))
 
     def evaluates(self) -> bool:
         return any(rank == EVALUATION for _, rank in list(self.under_way))

@@ -46,6 +46,7 @@ from tftracer.slow.recorded import SlowRecords
 from tftracer.storage import save
 from tftracer.storage.trace_payload import Payload, TraceKey
 
+WRITING = "writing the session"  # its name in the ledger
 SAVE_S = 60.0  # the longest time for which a save waits until earlier records are written
 
 
@@ -199,7 +200,8 @@ class LiveSession(SessionAnswers):
             self._closed = True
         self._unwatch()
         if self._writer:
-            self._writer.stop()
+            with self._steps.activities.tracing(WRITING):
+                self._writer.stop()
         self._steps.close()  # if the training continues, it is no longer recorded
         self._analyzer.close()
         self.store.close()
@@ -219,7 +221,8 @@ class LiveSession(SessionAnswers):
 
     def flush_to_file(self, timeout_s: float) -> bool:
         """Wait until everything recorded before the call is counted and written; False after ``timeout_s``."""
-        return bool(self._writer and self._writer.flush_to_file(timeout_s))
+        with self._steps.activities.tracing(WRITING):
+            return bool(self._writer and self._writer.flush_to_file(timeout_s))
 
     def set_tensorflow(self, version: str, hook_cost_s: float | None) -> None:
         self.store.set_facts(tensorflow=version, hook_cost_s=hook_cost_s)

@@ -20,10 +20,11 @@ from tftracer.trace.verdict.step import Step, evidence_of, sentence
 ELEMENTWISE_SHARE = 0.40  # of the op time, without the longest execution
 MIN_RATE = 1e7  # bytes per second
 DOMINANT = 0.8  # of their time, for one kind to name them all
-_REDUCES = re.compile(r"BiasAddGrad|Sum|Mean|Max|Min|Prod|All|Any|EuclideanNorm")
+_REDUCES = re.compile(r"BiasAddGrad|Sum|Mean|Max|Min|ArgMax|ArgMin|Prod|All|Any|EuclideanNorm")
 #: Ops that XLA fuses with elementwise ones.
 _FUSED_TOO = re.compile(
-    r"BiasAdd(Grad)?|Sum|Mean|Max|Min|Prod|All|Any|EuclideanNorm|LeakyRelu(Grad)?|Softplus|Softsign(Grad)?|UnaryOpsComposition|Xdivy|Xlogy|Erfc|Inv"
+    r"BiasAdd(Grad)?|Sum|Mean|Max|Min|ArgMax|ArgMin|Prod|All|Any|EuclideanNorm|LeakyRelu(Grad)?|Softplus|Softsign(Grad)?|UnaryOpsComposition"
+    r"|Xdivy|Xlogy|Erfc|Inv"
 )
 
 
