@@ -23,7 +23,7 @@ from tftracer.slow.cause.cause import (
     explain,
 )
 from tftracer.slow.cause.observed import LockHolder, Observed, Span
-from tftracer.slow.cause.stacks import COMPILED_FUNCTIONS, is_in_step, shared_line, without_tracer
+from tftracer.slow.cause.stacks import COMPILED_FUNCTIONS, is_in_step, shared_line, without_steps, without_tracer
 from tftracer.slow.recorded import FoldedStack, Frame
 from tftracer.slow.watch.looks import PYTHON_FUNCTIONS
 from tftracer.slow.watch.slow_turn import OtherSteps, Save, SlowTurn
@@ -90,6 +90,7 @@ def test_what_the_tracer_does_between_steps_is_nobody_s_line() -> None:
     kept = without_tracer([reads, in_step, of_user])
     assert [each.frames for each in kept] == [in_step.frames, of_user.frames]
     assert [is_in_step(each) for each in kept] == [True, False]
+    assert without_steps([in_step, of_user]) == (of_user,)  # of a time without a step
 
 
 def test_the_parts_add_up_to_the_turn_and_the_largest_excess_is_the_cause() -> None:

@@ -235,6 +235,19 @@ def _is_in_tracer(frames: tuple[Frame, ...]) -> bool:
     return is_tracers(next((frame.file for frame in reversed(frames) if not is_standard_library(frame.file)), ""))
 
 
+def without_steps(stacks: Iterable[FoldedStack]) -> tuple[FoldedStack, ...]:
+    """Remove the stacks of steps: of a time in which no step ran, they are samples with wrong times."""
+    return tuple(stack for stack in stacks if not (is_in_step(stack) and (_is_in_session(stack) or _is_in_function(stack))))
+
+
+def _is_in_session(stack: FoldedStack) -> bool:
+    return _is_one_of(stack.frames[-1], STEPS[:1])
+
+
+def _is_in_function(stack: FoldedStack) -> bool:
+    return any(frame.file.endswith(COMPILED_FUNCTIONS) for frame in stack.frames)
+
+
 def is_in_step(stack: FoldedStack) -> bool:
     """Whether TensorFlow runs a step at the end of the stack."""
     innermost = stack.frames[-1] if stack.frames else None

@@ -15,6 +15,7 @@ class WatchedQueue(Protocol):
     slow: SlowRecords
     slow_steps: SlowSteps | None
     other_problems: dict[str, str]
+    sees_all_sessions: bool  # else only steps of sessions that a hook was given to
 
     @property
     def off(self) -> bool: ...

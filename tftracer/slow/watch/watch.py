@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 from tftracer.slow.cause.cause import explain
 from tftracer.slow.cause.frame_names import FrameNames, may_call_python
 from tftracer.slow.cause.observed import Observed, Span
-from tftracer.slow.cause.stacks import has_users_code, waits_for_thread, without_tracer
+from tftracer.slow.cause.stacks import has_users_code, waits_for_thread, without_steps, without_tracer
 from tftracer.slow.recorded import HostChange, Stall, WatchedRun
 from tftracer.slow.watch.capture import TracesAhead, WatchedQueue
 from tftracer.slow.watch.each_second import GcReports, HostReadings, HostReports
@@ -346,7 +346,10 @@ class SlowWatch:
             # Inside a step TensorFlow's threads may call Python functions, which wait for a collection on any thread.
             gc_s = self._gc.seconds(collecting, start, end) if self._gc else 0.0
             spans.append(span_of(raw_span, end - start, turn.thread, self._names, names, self._threads.ours, gc_s))
-        between = replace(spans[0], stacks=without_tracer(spans[0].stacks))
+        stacks = without_tracer(spans[0].stacks)
+        if self._queue.sees_all_sessions and not turn.other_runs:
+            stacks = without_steps(stacks)
+        between = replace(spans[0], stacks=stacks)
         usual = raw["usual"]
         rates = {f"usual_{name}": usual.get(name) for name in ("cpu", "process", "process_queue", "lock_wait")}
         return Observed(between, spans[1], **rates, may_call_python=may_call_python(), doubt=doubt)
