@@ -36,7 +36,9 @@ def test_what_is_not_known_is_said() -> None:
     for lists, why in ((1, "a count held the training up"), (0, "so many Python objects")):
         given_up = memory_growth(replace(KNOWN, growths=(replace(OPS, kind="unknown", things=(), lists=lists),)))
         assert why in given_up["growths"][0]["text"] and "three times" not in given_up["growths"][0]["text"]
-    assert "not known yet" in memory_growth(replace(KNOWN, growths=(replace(OPS, kind=""),)))["growths"][0]["text"]
+    searching = replace(KNOWN, growths=(replace(OPS, kind=""),))
+    assert "not known yet" in memory_growth(searching)["growths"][0]["text"]
+    assert "the training ended during" in memory_growth(searching, is_live=False)["growths"][0]["text"]
     tensors = Thing("tensors", "EagerTensor", 300, 15.0, 60.0)
     small = memory_growth(replace(KNOWN, growths=(replace(OPS, kind="unknown", things=(tensors,)),)))
     assert "tensors became more, but are too small" in small["growths"][0]["text"]

@@ -49,6 +49,7 @@ UNKNOWN = (
 TOO_MANY = "What grows is not known: there are so many Python objects that counting them would hold the training up."
 TOO_LONG = "What grows is not known: Python's objects were not counted often enough, because a count held the training up."
 SEARCHING = "What grows is not known yet: that takes up to 40 s."
+ENDED = "What grows is not known: the training ended during the 40 s that finding it takes."
 UNKNOWN_BUT_SMALL = "What grows is not known: {} became more, but are too small to explain it."
 
 
@@ -61,11 +62,12 @@ def rate_text(rate: float) -> str:
     return f"{byte_size(abs(rate) * 60)}/min"
 
 
-def memory_growth(facts: MemoryFacts | None) -> ProcessMemory:
+def memory_growth(facts: MemoryFacts | None, is_live: bool = True) -> ProcessMemory:
+    """``is_live``: whether the process still trains."""
     if facts is None:
         return {"at": [], "low": [], "high": [], "growths": [], "growth_rate": None, "text": ""}
     at, low, high = ([each[i] for each in facts.bins] for i in range(3))
-    growths = [_growth(each) for each in reversed(facts.growths)]
+    growths = [_growth(each, is_live) for each in reversed(facts.growths)]
     is_known = not facts.unknown and (growths or facts.judged_s >= facts.proof_s)
     rate = sum(each["bytes_rate"] for each in growths if each["is_growing"]) if is_known else None
     return {
@@ -84,7 +86,7 @@ def _unknown(reason: str) -> str:
     return f"The memory is not watched any more: {reason.removeprefix('failed: ')}." if reason else ""
 
 
-def _growth(growth: Growth) -> MemoryGrowth:
+def _growth(growth: Growth, is_live: bool) -> MemoryGrowth:
     kind = _kind(growth.kind or "searching")
     things = [_thing(each) for each in growth.things]
     return {
@@ -95,7 +97,7 @@ def _growth(growth: Growth) -> MemoryGrowth:
         "bytes_rate": growth.rate,
         "is_growing": growth.is_growing,
         "kind": kind,
-        "text": " ".join(filter(None, [_what(growth), _why(growth, kind, things)])),
+        "text": " ".join(filter(None, [_what(growth), _why(growth, kind, things, is_live)])),
         "advice": ADVICE.get(kind, ""),
         "doubts": _doubts(growth, kind),
         "things": things,
@@ -124,9 +126,9 @@ def _what(growth: Growth) -> str:
     return f"Memory grew by {size} in {_minutes(growth.until - growth.since)}, and then no more."
 
 
-def _why(growth: Growth, kind: MemoryKind, things: list[MemoryThing]) -> str:
+def _why(growth: Growth, kind: MemoryKind, things: list[MemoryThing], is_live: bool) -> str:
     if kind == "searching":
-        return SEARCHING if growth.is_growing else ""
+        return "" if not growth.is_growing else SEARCHING if is_live else ENDED
     if growth.lists < COUNTS and not things:  # counting was stopped
         return TOO_LONG if growth.lists else TOO_MANY
     if kind == "unknown" or not things:

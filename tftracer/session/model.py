@@ -171,7 +171,7 @@ class SessionModel:
         return pipelines_answer.input_pipelines(self.input_pipelines, waited)
 
     def memory_message(self) -> ProcessMemory:
-        return memory_answer.memory_growth(self.memory)
+        return memory_answer.memory_growth(self.memory, self.facts["live"] and self.facts["ended_at"] is None)
 
     # ------------------------------------------------------------------------------------------------------ changing
 
