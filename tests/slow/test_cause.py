@@ -670,6 +670,19 @@ def test_a_save_is_named_by_its_clock_and_the_steps_of_another_run_in_it_are_its
     assert found.cause[:3] == ("checkpoint", "Checkpoint.save", LOAD)
 
 
+def test_time_in_the_kernel_is_told_with_what_it_did() -> None:
+    """Reading, writing and touching new memory are Python code at a line, and so much is known more."""
+
+    def what(**counted: Any) -> str:
+        found = explained(0.4, between=span(0.4, stack(MAIN, LOAD, seconds=0.4), cpu=0.38, **counted))
+        assert found.cause[:3] == ("python", "", LOAD)
+        return next(part.what for part in found.parts if part.kind == "python")
+
+    assert what(kernel_s=0.3, faults=100_000.0) == "mostly in the kernel, which gave it memory: 100,000 page faults"
+    assert what(kernel_s=0.3, faults=900.0).startswith("mostly in the kernel: system calls")
+    assert what(kernel_s=0.1, faults=900.0) == what() == ""
+
+
 def test_an_eager_step_that_waits_for_its_dataset_says_so() -> None:
     found = explained(inside=0.5, within=span(0.5, process=0.01), inside_input_ns=480 * MS)
     assert found.cause.kind == "input"

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tftracer.slow.watch.counters import Queues, Reading, Wait, within
+from tftracer.slow.watch.counter_spans import Reading, Wait, within
+from tftracer.slow.watch.counters import Queues
 
 MS = 1_000_000
 
@@ -43,6 +44,12 @@ def test_of_a_span_between_readings_far_apart_the_least_is_known_and_how_much_is
     starved = [(0, 0, 0, "R"), (400, 0, 0, "R"), (1300, 100, 1200, "R")]
     seconds = found(starved, 100, 900)  # the wait ended after 900 at the earliest if it began after 100
     assert seconds["queue_s"] == pytest.approx(0.3) and seconds["uncertain_s"] == pytest.approx(0.5)
+
+
+def test_the_kernel_s_part_of_the_cpu_time_and_page_faults() -> None:
+    given = [Reading(at * MS, at * MS, 0, "R", 0, 0, None, at * MS // 2, 10 * at) for at in (0, 100, 200, 300)]
+    seconds = within(given, 50 * MS, 250 * MS)
+    assert seconds["kernel_s"] == pytest.approx(0.1) and seconds["faults"] == pytest.approx(2000)
 
 
 class Counted(list[Reading]):

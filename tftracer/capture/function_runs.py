@@ -170,6 +170,7 @@ class FunctionRuns:
         site = self._queue.runs.add(identity.title, (place,), identity.arguments, identity.origin)
         if site.plain.fetches == (place,):  # and not the one that stands for all runs beyond the limit
             site.plain.changed = changed
+            site.plain.has_python = not is_concrete(key)
             site.plain.tracings = self._signatures[place][0] if place in self._signatures else 0
             self._known.setdefault(identity, []).append((weakref.ref(key), site))
         return site

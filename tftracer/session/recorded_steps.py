@@ -31,6 +31,7 @@ class RunHandle:
     refusal: str = ""  # why no step of it is traced
     changed: str = ""  # of a compiled function: how its signature differs from the one that was traced before
     tracings: int = 0  # of a compiled function, of all of its signatures: how often it was traced by now
+    has_python: bool = False  # its steps also run the script's Python, as those of an eager loop do
     last_thread: int = 0  # that ran its last step, and what had passed on it outside session.run by then (step_queue.ThreadTime)
     outside_ns: int = 0
     input_ns: int = 0  # of that, in which the thread waited for tf.data

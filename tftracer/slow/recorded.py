@@ -30,6 +30,7 @@ class WatchedRun(Protocol):
     fetches: tuple[str, ...]  # the same for all signatures of a function
     changed: str  # of a compiled function: how its signature differs from the one that was traced before
     tracings: int  # of a compiled function, of all of its signatures: how often it was traced by now
+    has_python: bool  # its steps also run the script's Python, as those of an eager loop do
 
 
 class Frame(NamedTuple):

@@ -123,7 +123,8 @@ def _cause(stall: Stall) -> str:
     if cause.kind == "wait":
         return f"Waited{at or NOWHERE}{_below(stall)}"
     if cause.kind == "python":
-        return f"Python code{at or NOWHERE}{_below(stall)}"
+        what = next((part.what for part in stall.parts if part.kind == "python" and part.what), "")
+        return f"Python code{at or NOWHERE}{_below(stall)}{f'; {what}' if what else ''}"
     if cause.kind == "tensorflow":
         return _tensorflow(stall)
     if cause.kind == "unknown":

@@ -314,7 +314,7 @@ def _why_unknown(cause: Cause, parts: tuple[Part, ...], observed: Observed, turn
         by = holder_text(span) or "another thread"
         return f"Python's lock was held meanwhile by {by}: the step may have waited for it."
     if turn.is_inside and cause.kind == "unknown" and not would_have_seen_functions(observed, excess_s):
-        return "Its threads were looked at too seldom to tell whether TensorFlow waited for a Python function."
+        return "Its threads were looked at too seldom to tell whether a Python function took the time."
     if not has_enough_samples(span, excess_s):
         return TOO_FEW
     no_cpu = sum(excess(part) for part in parts if part.kind == "no_cpu")

@@ -25,6 +25,8 @@ class Span:
     stacks: tuple[FoldedStack, ...] = ()  # of the training thread
     other_stacks: tuple[FoldedStack, ...] = ()
     cpu_s: float | None = None  # CPU time of the training thread
+    kernel_s: float | None = None  # the part of cpu_s in the kernel
+    faults: float | None = None  # page faults of the training thread
     queue_s: float | None = None  # time for which the training thread was ready to run but had no CPU
     uncertain_s: float | None = None  # the sum of cpu_s and queue_s may be larger by this
     disk_s: float | None = None  # the training thread waited for a disk
@@ -62,5 +64,5 @@ class Observed:
     usual_process_queue: float | None = None  # waits of the process's threads for a CPU, summed
     usual_lock_wait: float | None = None  # waits of the training thread for Python's lock
     others_share: float | None = None  # share of the machine's CPUs that other processes used during the turn
-    may_call_python: bool = True  # TensorFlow may call Python functions
+    may_call_python: bool = True  # Python may run inside of the step: the script's own, or functions that TensorFlow calls
     doubt: str = ""  # why a measurement is missing

@@ -13,6 +13,8 @@ from tftracer.slow.recorded import FoldedStack, Part
 from tftracer.slow.watch.slow_turn import OtherSteps, Save, SlowTurn, is_no_loop, saves_inside
 from tftracer.trace.units import duration
 
+#: Less time in the kernel is not told: Linux counts it in hundredths of a second. A page fault takes at most some microseconds.
+MIN_KERNEL_S, FAULT_S = 0.05, 3e-6
 #: The share of the readings of Python's lock that must show another thread as its holder.
 HALF = 0.5
 #: With fewer readings it is uncertain whether a thread waited for the lock.
@@ -90,7 +92,7 @@ def _inside(turn: SlowTurn, observed: Observed, length: float) -> list[Part]:
         ran, no_cpu = min(own, span.cpu_s or 0.0), min(own - min(own, span.cpu_s or 0.0), span.queue_s or 0.0)
         rest = own - ran - no_cpu
         doubtful = rest if span.cpu_s is None else min(rest, span.uncertain_s or 0.0)
-        parts += [Part("python", ran, None, ""), Part("no_cpu", no_cpu, 0.0, "")]
+        parts += [Part("python", ran, None, kernel_text(span)), Part("no_cpu", no_cpu, 0.0, "")]
         parts += [Part("unknown", doubtful, None, ""), Part("wait", rest - doubtful, None, "")]
         left -= own
     no_cpu = max(0.0, min(left, (span.queue_s or 0.0) - sum(part.seconds for part in parts if part.kind == "no_cpu")))
@@ -107,6 +109,16 @@ def cpus_text(span: Span) -> str:
     if span.process_queue_s is None or span.process_queue_s < HALF * span.length_s:
         return used
     return f"{used}, and its threads could have used {(span.process_s + span.process_queue_s) / span.length_s:.1f}"
+
+
+def kernel_text(span: Span) -> str:
+    """Say what the thread did in the kernel, if it was there for most of its CPU time; "" otherwise, or if that is unknown."""
+    kernel_s, faults = span.kernel_s or 0.0, span.faults or 0.0
+    if kernel_s < MIN_KERNEL_S or kernel_s < HALF * (span.cpu_s or 0.0):
+        return ""
+    if faults * FAULT_S >= HALF * kernel_s:
+        return f"mostly in the kernel, which gave it memory: {faults:,.0f} page faults"
+    return "mostly in the kernel: system calls, such as reading and writing"
 
 
 def _in_python_functions(span: Span) -> float:
@@ -167,7 +179,7 @@ def _between(observed: Observed, length: float, usual: float, input_s: float, us
     for kind, seconds in measured:
         seconds = min(seconds, left)
         left -= seconds
-        what = holder_text(span) if kind == "lock" and seconds else ""
+        what = holder_text(span) if kind == "lock" and seconds else kernel_text(span) if kind == "python" else ""
         parts.append(Part(_kind(kind), seconds, usual_of.get(kind, 0.0), what))
     return [*parts, Part("wait", left, max(0.0, usual - usual_cpu - usual_lock - usual_input_s), "")]
 

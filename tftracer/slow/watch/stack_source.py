@@ -15,7 +15,8 @@ from tftracer.slow.cause.frame_names import FrameNames
 from tftracer.slow.cause.observed import LockHolder, Span
 from tftracer.slow.cause.stacks import has_users_code
 from tftracer.slow.recorded import FoldedStack
-from tftracer.slow.watch.counters import NAMES, Counters
+from tftracer.slow.watch.counter_spans import NAMES
+from tftracer.slow.watch.counters import Counters
 from tftracer.slow.watch.inside import InsideStacks
 from tftracer.slow.watch.looks import shares
 from tftracer.slow.watch.outside_client import CannotWatch, OutsideProcess

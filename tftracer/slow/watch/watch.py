@@ -352,7 +352,7 @@ class SlowWatch:
         between = replace(spans[0], stacks=stacks)
         usual = raw["usual"]
         rates = {f"usual_{name}": usual.get(name) for name in ("cpu", "process", "process_queue", "lock_wait")}
-        return Observed(between, spans[1], **rates, may_call_python=may_call_python(), doubt=doubt)
+        return Observed(between, spans[1], **rates, may_call_python=turn.run.has_python or may_call_python(), doubt=doubt)
 
     def _host_within(self, turn: SlowTurn) -> HostChange | None:
         """Return the machine's change from the reading before a turn to the one after it."""

@@ -1,0 +1,175 @@
+"""Computes what a thread did within a span of time from readings of Linux's counters (counters.py). Pure."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from typing import NamedTuple
+
+#: The distances of the first and last reading from a span may add up to this time, or to this share of its length; or what the
+#: thread did in them may be this share of its length.
+BESIDE_NS, BESIDE = 150_000_000, 0.3
+NS = 1e-9
+
+
+class Reading(NamedTuple):
+    at_ns: int
+    cpu_ns: int
+    queue_ns: int
+    state: str  # Linux's letter
+    process_ns: int  # CPU time of the whole process
+    process_queue_ns: int  # time for which all of its threads together have waited for a CPU
+    wants_lock: bool | None = None  # the thread waits for Python's lock
+    kernel_ns: int = 0  # the part of cpu_ns in the kernel
+    faults: int = 0  # page faults
+
+
+class Wait(NamedTuple):
+    """The time for which a thread waited for a CPU, by one reading."""
+
+    since_ns: int  # the previous reading
+    at_ns: int
+    waited_ns: int
+
+    def within(self, start_ns: int, end_ns: int) -> float:
+        """Return the nanoseconds within a span. Linux counts a wait when it ends: one longer than the time between the two
+        readings began before them."""
+        since_ns = min(self.since_ns, self.at_ns - self.waited_ns)
+        return max(0, min(self.at_ns, end_ns) - max(since_ns, start_ns)) * self.waited_ns / max(1, self.at_ns - since_ns)
+
+
+OF_READINGS = (
+    "cpu_s",
+    "queue_s",
+    "uncertain_s",
+    "process_s",
+    "process_min_s",
+    "disk_s",
+    "stopped_s",
+    "lock_wait_s",
+    "kernel_s",
+    "faults",
+)
+#: What ``Counters.within`` returns.
+NAMES = (*OF_READINGS, "process_queue_s")
+
+
+class Times:
+    """The times of readings, for ``bisect``. A list of them would take as long as the rest of an answer."""
+
+    def __init__(self, readings: Sequence[Reading]) -> None:
+        self._readings = readings
+
+    def __len__(self) -> int:
+        return len(self._readings)
+
+    def __getitem__(self, index: int) -> int:
+        return self._readings[index].at_ns
+
+
+def within(readings: Sequence[Reading], start_ns: int, end_ns: int) -> dict[str, float | None]:
+    """Return the seconds within a span. None where the readings cannot separate them from those before or after it.
+
+    ``cpu_s`` and ``queue_s`` are lower bounds where the nearest readings are far from the span; their sum may be larger by
+    ``uncertain_s``.
+    """
+    at = Times(readings)
+    first, last = bisect_right(at, start_ns) - 1, bisect_left(at, end_ns)
+    if not 0 <= first < last < len(readings):
+        return dict.fromkeys(OF_READINGS)
+    inner = [readings[index] for index in range(first, last + 1)]
+    cpu, process = (_grown(inner, name, start_ns, end_ns) for name in ("cpu_ns", "process_ns"))
+    length_ns, beside_ns = end_ns - start_ns, start_ns - at[first] + at[last] - end_ns
+    if beside_ns > max(BESIDE_NS, BESIDE * length_ns) and cpu.uncertain_s + _queue_beside(inner) > BESIDE * length_ns * NS:
+        queue_min, queue_uncertain = _queued_at_least(inner, start_ns, end_ns)
+        uncertain_s = min(cpu.uncertain_s + queue_uncertain, length_ns * NS - cpu.sure_s - queue_min)
+        return {
+            **dict.fromkeys(OF_READINGS),
+            "cpu_s": cpu.sure_s,
+            "queue_s": queue_min,
+            "uncertain_s": max(0.0, uncertain_s),
+            "stopped_s": _stopped(inner, start_ns, end_ns),
+        }
+    return {
+        "uncertain_s": 0.0,
+        "cpu_s": cpu.seconds,
+        "queue_s": max(0.0, min(_queued(inner, start_ns, end_ns), length_ns * NS - cpu.seconds)),
+        "process_s": process.seconds,
+        "process_min_s": process.min_s,
+        "disk_s": _in_state(inner, "D", start_ns, end_ns),
+        "lock_wait_s": _lock_wait(inner, start_ns, end_ns),
+        "stopped_s": _stopped(inner, start_ns, end_ns),
+        "kernel_s": _grown(inner, "kernel_ns", start_ns, end_ns).seconds,
+        "faults": _grown(inner, "faults", start_ns, end_ns).seconds / NS,
+    }
+
+
+class _Grown(NamedTuple):
+    seconds: float
+    min_s: float  # surely within the span, for any number of threads
+    sure_s: float  # surely within the span, for one thread
+    uncertain_s: float  # for one thread: may be within the span, or before or after it
+
+
+def _grown(readings: list[Reading], name: str, start_ns: int, end_ns: int) -> _Grown:
+    """Return the growth of a counter of CPU time within a span; between two readings it is even."""
+    seconds = minimum = sure = uncertain = 0.0
+    for before, after in zip(readings, readings[1:]):
+        grown, length = getattr(after, name) - getattr(before, name), after.at_ns - before.at_ns
+        inside = min(after.at_ns, end_ns) - max(before.at_ns, start_ns)
+        if length > 0 and inside > 0:
+            seconds += grown * inside / length
+            surely = grown if inside == length else max(0, grown - (length - inside))
+            minimum += grown if inside == length else 0
+            sure += surely
+            uncertain += max(0, min(grown, inside) - surely) if inside < length else 0
+    return _Grown(seconds * NS, minimum * NS, sure * NS, uncertain * NS)
+
+
+def _queued(readings: list[Reading], start_ns: int, end_ns: int) -> float:
+    waits = (Wait(before.at_ns, after.at_ns, after.queue_ns - before.queue_ns) for before, after in zip(readings, readings[1:]))
+    return sum(wait.within(start_ns, end_ns) for wait in waits) * NS
+
+
+def _queued_at_least(readings: list[Reading], start_ns: int, end_ns: int) -> tuple[float, float]:
+    """Return the seconds for which the thread surely waited for a CPU within a span, and the seconds that it may be more."""
+    minimum = uncertain = 0
+    for before, after in zip(readings, readings[1:]):
+        waited, length = after.queue_ns - before.queue_ns, after.at_ns - before.at_ns
+        if waited > length:  # one wait that began before this interval and ended in it
+            early = max(0, min(before.at_ns, end_ns) - max(before.at_ns - waited, start_ns))
+            late = max(0, min(after.at_ns, end_ns) - max(after.at_ns - waited, start_ns))
+            lowest, highest = min(early, late), max(early, late)
+        else:
+            inside = min(after.at_ns, end_ns) - max(before.at_ns, start_ns)
+            lowest, highest = max(0, waited - (length - inside)), min(waited, inside)
+        minimum, uncertain = minimum + lowest, uncertain + highest - lowest
+    return minimum * NS, uncertain * NS
+
+
+def _queue_beside(readings: list[Reading]) -> float:
+    """Return an upper bound of the waits for a CPU around the begin and the end of a span, in seconds."""
+    ends = [(readings[0], readings[1])] + ([(readings[-2], readings[-1])] if len(readings) > 2 else [])
+    return sum(min(after.queue_ns - before.queue_ns, after.at_ns - before.at_ns) for before, after in ends) * NS
+
+
+def _in_state(readings: list[Reading], state: str, start_ns: int, end_ns: int) -> float:
+    """Return the seconds in a state. A reading represents the time until the next one."""
+    pairs = (pair for pair in zip(readings, readings[1:]) if pair[0].state == state)
+    return sum(max(0, min(after.at_ns, end_ns) - max(before.at_ns, start_ns)) for before, after in pairs) * NS
+
+
+def _lock_wait(readings: list[Reading], start_ns: int, end_ns: int) -> float | None:
+    """Return the wait for Python's lock in seconds; None if a reading lacks it. A reading represents the time nearest to it."""
+    if any(reading.wants_lock is None for reading in readings):
+        return None
+    middles = [(before.at_ns + after.at_ns) // 2 for before, after in zip(readings, readings[1:])]
+    spans = zip(readings, [readings[0].at_ns, *middles], [*middles, readings[-1].at_ns])
+    wanted = (min(until, end_ns) - max(since, start_ns) for reading, since, until in spans if reading.wants_lock)
+    return sum(max(0, nanoseconds) for nanoseconds in wanted) * NS
+
+
+def _stopped(readings: list[Reading], start_ns: int, end_ns: int) -> float:
+    """Return the minimum of the stopped time: only between two readings of this state."""
+    pairs = (pair for pair in zip(readings, readings[1:]) if pair[0].state == pair[1].state == "T")
+    return sum(max(0, min(after.at_ns, end_ns) - max(before.at_ns, start_ns)) for before, after in pairs) * NS
