@@ -32,6 +32,15 @@ def test_a_signature_has_tensors_and_python_values_by_the_names_of_the_arguments
     assert signature_of(object()) == {}
 
 
+def test_an_iterator_is_known_by_its_elements() -> None:
+    """Keras 2 passes one to ``train_on_batch``: another batch size is another signature."""
+    iterator = SimpleNamespace(element_spec=(spec(64, 8), spec(64, 1)))
+    assert signature_of(SimpleNamespace(structured_input_signature=((iterator,), {}))) == {
+        "1[0]": "float32[64,8]",
+        "1[1]": "float32[64,1]",
+    }
+
+
 def test_a_signature_is_compared_with_the_one_that_it_is_most_like() -> None:
     odd = {"x": "float32[69,256]", "rate": "1"}
     assert difference([USUAL, odd], {"x": "float32[64,256]", "rate": "499"}) == "argument rate changed from 1 to 499"

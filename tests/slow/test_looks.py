@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tftracer.slow.watch.looks import PYTHON_FUNCTIONS, Look, Stack, shares, without_biased
 
 MS = 1_000_000
@@ -43,6 +45,17 @@ def test_it_is_told_how_long_a_python_function_could_have_run_unseen() -> None:
     stale = [looks[0], spied(200, {THREAD: A, OTHER: function}, OTHER)]  # the function has ended, or is called again
     assert shares(stale, THREAD, 0, 400 * MS)["longest_unseen_s"] == 0.3
     assert shares([], THREAD, 0, 400 * MS)["longest_unseen_s"] == 0.4
+
+
+def test_one_look_represents_all_of_a_call_that_keeps_python_s_lock() -> None:
+    """Of ``sorted`` or a collection of 0.3 s one sample was too few to name its line."""
+    once = [Look(300 * MS, {THREAD: A})]
+    kept = shares(once, THREAD, 0, 400 * MS, [(80 * MS, 400 * MS)])["stacks"]
+    assert [(stack, seconds) for stack, seconds, _ in kept] == [(A, pytest.approx(0.32))]
+    elsewhere = shares(once, THREAD, 0, 400 * MS, [(0, 250 * MS)])["stacks"]
+    assert elsewhere == shares(once, THREAD, 0, 400 * MS)["stacks"] and elsewhere[0][1] == pytest.approx(0.2)
+    both = [Look(100 * MS, {THREAD: B}), *once]  # it called something else meanwhile
+    assert shares(both, THREAD, 0, 400 * MS, [(80 * MS, 400 * MS)]) == shares(both, THREAD, 0, 400 * MS)
 
 
 def test_how_often_a_stack_was_seen_is_counted_not_computed_from_its_seconds() -> None:

@@ -144,7 +144,7 @@ def test_a_group_of_several_places_names_up_to_three() -> None:
         frames = [LOAD._replace(function=f"f{each}") for each in range(number)]
         stalls = [a_stall(run, 10 + step, cause=Cause("retrace", "", frame, 0.9)) for step, frame in enumerate(frames)]
         (group,) = groups(log_of(*stalls), run.run_id, 400)
-        assert group["text"] == f"A function was traced anew{text}"
+        assert group["text"] == f"A function was traced{text}"
     lines = [a_stall(run, 10 + line, cause=Cause("wait", "", LOAD._replace(line=line), 0.9)) for line in range(1, 5)]
     (group,) = groups(log_of(*lines), run.run_id, 400)
     assert group["text"] == "Waiting at load_batch() (train.py:1, 2, 3 and others)"

@@ -41,9 +41,9 @@ def signature_of(concrete: Any) -> Signature:
         names = _names(concrete)
         for number, value in enumerate(positional):
             name = names[number] if number < len(names) else str(number + 1)
-            signature.update((path, _text(leaf)) for path, _, leaf in leaves(name, value))
+            signature.update(_texts(name, value))
         for name, value in named.items():
-            signature.update((path, _text(leaf)) for path, _, leaf in leaves(str(name), value))
+            signature.update(_texts(str(name), value))
     with contextlib.suppress(Exception):
         for name, parameter in concrete.function_type.parameters.items():
             for path, _, kind in leaves(str(name), _unpacked(parameter.type_constraint)):
@@ -117,6 +117,16 @@ def leaves(path: str, value: Any, key: str = "") -> Iterator[tuple[str, str, Any
             yield from leaves(f"{path}[{index}]", inner, key)
     else:
         yield path, key, value
+
+
+def _texts(path: str, value: Any) -> Iterator[tuple[str, str]]:
+    """Yield the path and text of each value of an argument; of an iterator, which Keras 2 passes, those of its elements."""
+    for inner, _, leaf in leaves(path, value):
+        element = getattr(leaf, "element_spec", None)
+        if element is None:
+            yield inner, _text(leaf)
+        else:
+            yield from ((each, _text(kind)) for each, _, kind in leaves(inner, element))
 
 
 def _text(value: Any) -> str:

@@ -229,7 +229,7 @@ def group_text(causes: Sequence[StallCause], place: str, every: Mapping[int, Rhy
         "wait": "waiting",
         "python": "Python code",
         "lock": f"Python's lock, held by {place}" if place else "Python's lock, held by another thread",
-        "retrace": f"a function was traced anew{at}",
+        "retrace": f"a function was traced{at}",
         "other_run": f"steps of another run{': ' if place else ''}{place}",
         "input": f"waiting for the next element of a dataset{at}",
         "checkpoint": f"a checkpoint{at}",

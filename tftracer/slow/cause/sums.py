@@ -13,8 +13,8 @@ from tftracer.slow.recorded import FoldedStack, Part
 from tftracer.slow.watch.slow_turn import OtherSteps, Save, SlowTurn, is_no_loop, saves_inside
 from tftracer.trace.units import duration
 
-#: Less time in the kernel is not told: Linux counts it in hundredths of a second. A page fault takes at most some microseconds.
-MIN_KERNEL_S, FAULT_S = 0.05, 3e-6
+#: Less time in the kernel is not told: Linux counts it in hundredths of a second.
+MIN_KERNEL_S = 0.05
 #: The share of the readings of Python's lock that must show another thread as its holder.
 HALF = 0.5
 #: With fewer readings it is uncertain whether a thread waited for the lock.
@@ -113,12 +113,10 @@ def cpus_text(span: Span) -> str:
 
 def kernel_text(span: Span) -> str:
     """Say what the thread did in the kernel, if it was there for most of its CPU time; "" otherwise, or if that is unknown."""
-    kernel_s, faults = span.kernel_s or 0.0, span.faults or 0.0
+    kernel_s = span.kernel_s or 0.0
     if kernel_s < MIN_KERNEL_S or kernel_s < HALF * (span.cpu_s or 0.0):
         return ""
-    if faults * FAULT_S >= HALF * kernel_s:
-        return f"mostly in the kernel, which gave it memory: {faults:,.0f} page faults"
-    return "mostly in the kernel: system calls, such as reading and writing"
+    return f"mostly in the kernel: for reading, writing, other system calls or new memory ({span.faults or 0.0:,.0f} page faults)"
 
 
 def _in_python_functions(span: Span) -> float:

@@ -1,7 +1,8 @@
 """Estimates the stacks within a span of time from looks at the stacks of all threads at single moments.
 
 A look is a sample by py-spy (py_spy_windows.py, outside.py) or by the training itself (inside.py). Each represents the time that
-is nearer to it than to any other look in the span, up to a limit: a look at the edge does not represent the whole span.
+is nearer to it than to any other look in the span, up to a limit: a look at the edge does not represent the whole span. But while
+a thread keeps Python's lock for longer than Python code may, it is in one call of C code: one look represents all of it.
 """
 
 from __future__ import annotations
@@ -34,8 +35,13 @@ class Look(NamedTuple):
     is_of_all: bool = True  # whether a thread that is missing in it did not exist
 
 
-def shares(looks: Iterable[Look], thread: int, start_ns: int, end_ns: int) -> dict[str, Any]:
-    """Return the stacks of a thread and of the others within a span, with their seconds and counts, by descending time."""
+def shares(
+    looks: Iterable[Look], thread: int, start_ns: int, end_ns: int, held: Sequence[tuple[int, int]] = ()
+) -> dict[str, Any]:
+    """Return the stacks of a thread and of the others within a span, with their seconds and counts, by descending time.
+
+    ``held``: (from, until) of the times in which the thread kept Python's lock.
+    """
     within = sorted((look for look in looks if start_ns <= look.at_ns <= end_ns), key=lambda look: look.at_ns)
     current = _without_stale(within)
     seen = [(look.at_ns, stacks) for look, stacks in zip(within, current) if thread in stacks]
@@ -43,7 +49,8 @@ def shares(looks: Iterable[Look], thread: int, start_ns: int, end_ns: int) -> di
     seconds: Counter[Stack] = Counter()
     other_seconds: Counter[tuple[int, Stack]] = Counter()
     times: Counter[tuple[int, Stack]] = Counter()
-    for (_, stacks), length in zip(seen, _lengths([at for at, _ in seen], start_ns, end_ns)):
+    in_one_call = [(since, until) for since, until in held if _is_one_call(seen, thread, since, until)]
+    for (_, stacks), length in zip(seen, _lengths([at for at, _ in seen], start_ns, end_ns, in_one_call)):
         for owner, stack in stacks.items():
             times[owner, stack] += 1
             if owner == thread:
@@ -104,11 +111,20 @@ def _longest(at: list[int]) -> int:
     return max(until - since for since, until in zip(at, at[1:]))
 
 
-def _lengths(at: list[int], start_ns: int, end_ns: int) -> list[int]:
+def _is_one_call(seen: list[tuple[int, dict[int, Stack]]], thread: int, since: int, until: int) -> bool:
+    """Whether all looks at a thread within a time show the same functions."""
+    return len({tuple(frame[::2] for frame in stacks[thread]) for at, stacks in seen if since <= at <= until}) == 1
+
+
+def _lengths(at: list[int], start_ns: int, end_ns: int, in_one_call: Sequence[tuple[int, int]]) -> list[int]:
     """Return the time that each look represents, in nanoseconds."""
     edges = [start_ns, *((here + following) // 2 for here, following in zip(at, at[1:])), end_ns]
     reach = int(REACH * (end_ns - start_ns))
-    return [min(until, here + reach) - max(since, here - reach) for here, since, until in zip(at, edges, edges[1:])]
+    lengths = []
+    for here, since, until in zip(at, edges, edges[1:]):
+        begun, over = next(((begun, over) for begun, over in in_one_call if begun <= here <= over), (here, here))
+        lengths.append(min(until, max(over, here + reach)) - max(since, min(begun, here - reach)))
+    return lengths
 
 
 def _without_stale(looks: list[Look]) -> list[dict[int, Stack]]:

@@ -200,9 +200,11 @@ class Outside:
         looks = [*outside, *without_biased(inside, outside, thread, late)]
         waits = self._counters.wants_lock(native, start, end)
         held = [(at, at) for at, wants_lock in waits or () if wants_lock] or [(since, until) for since, until, _ in late]
+        # A pulse that is late for the lock: the thread kept it if all readings show it with it.
+        kept = [(a, b) for a, b, _ in late if {holder for _, holder in self._lock.holders(a, b)} == {thread}]
         holders = self._lock.holders(start, end) or self._lock.holders(start - TICK_NS, end + TICK_NS)
         return {
-            **shares(looks, thread, start, end),
+            **shares(looks, thread, start, end, kept),
             **self._counters.within(native, start, end),
             "late": late,
             "lock_readings": None if waits is None else len(waits),
