@@ -30,10 +30,11 @@ def test_a_thread_that_began_later_names_nothing_before_it() -> None:
 
 
 def test_a_holder_of_the_lock_has_the_name_of_the_dump_nearest_to_it() -> None:
-    assert name_at([], 7, 50) == ""
+    assert name_at([], 7, 50) == ("", False)
     dumps = [(Look(10, {}), {7: "serializer", 8: "reader"}), (Look(100, {}), {7: "spinner"})]
     moments = (7, 40), (7, 90), (8, 1000), (9, 10)
-    assert [name_at(dumps, thread, at) for thread, at in moments] == ["serializer", "spinner", "reader", ""]
+    assert [name_at(dumps, thread, at)[0] for thread, at in moments] == ["serializer", "spinner", "reader", ""]
+    assert [name_at(dumps, 8, at)[1] for at in (200, 400_000_000)] == [True, False]
 
 
 def test_the_tracers_own_threads_are_no_others_that_hold_the_lock() -> None:

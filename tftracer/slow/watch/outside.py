@@ -210,7 +210,7 @@ class Outside:
             "lock_readings": None if waits is None else len(waits),
             "lock_held_by": [holder for _, holder in holders],
             "holders": [
-                [holder, name_at(dumps, holder, at), _nearest_stack(looks, at, holder)]
+                [holder, *name_at(dumps, holder, at), _nearest_stack(looks, at, holder)]
                 for since, until in held
                 for at, holder in self._lock.holders(since, until)
             ],
@@ -222,10 +222,13 @@ class Outside:
             data = data[os.write(1, data) :]
 
 
-def name_at(dumps: list[Dump], thread: int, at_ns: int) -> str:
-    """Return a thread's name, by the nearest dump that has it, or "". A later thread may get the number of an ended one."""
-    near = [(abs(look.at_ns - at_ns), names[thread]) for look, names in dumps if thread in names]
-    return min(near)[1] if near else ""
+def name_at(dumps: list[Dump], thread: int, at_ns: int) -> tuple[str, bool]:
+    """Return a thread's name, by the nearest dump that has it, or "", and whether that dump is near enough to be sure.
+
+    A later thread may get the number of an ended one.
+    """
+    away_ns, name = min(((abs(look.at_ns - at_ns), names[thread]) for look, names in dumps if thread in names), default=(0, ""))
+    return name, bool(name) and away_ns <= NEAR_NS
 
 
 def _nearest_stack(looks: list[Look], at_ns: int, thread: int) -> Stack:

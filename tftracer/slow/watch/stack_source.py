@@ -174,13 +174,13 @@ def span_of(
         watch_delay_s=sum(end - start for start, end, _ in raw["late"]) * 1e-9,
         holders=tuple(
             LockHolder(
-                thread_names.get(each) or name,
+                name if is_sure else thread_names.get(each) or name,
                 "training" if each == thread else "tracer" if each in ours else "other",
                 names.stack(stack),
             )
             if each
             else None
-            for each, name, stack in raw["holders"]
+            for each, name, is_sure, stack in raw["holders"]
         ),
         lock_readings=raw.get("lock_readings"),
         other_holder_share=_other_holder_share(raw.get("lock_held_by", ()), {0, thread, *ours}),
