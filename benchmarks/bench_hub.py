@@ -28,7 +28,7 @@ from tornado.websocket import websocket_connect
 
 from tftracer.job.wire import protocol
 from tftracer.job.wire.handshake import Endpoint, Greeting, Keys, new_nonce
-from tftracer.web.auth import agent_credential
+from tftracer.web.credentials import agent_credential
 
 TOKEN, JOB = "bench", "bench"
 MEASURE_S = 20.0

@@ -21,7 +21,7 @@ import pytest
 from job_page import wait_for
 from recording import killed_before_analysis, recording, steps
 
-from tftracer import cli, command_line, memory_limit, viewer
+from tftracer import cli, memory_limit, subcommand_parser, viewer
 from tftracer.session.files.saved import open_session
 from tftracer.storage import tftrace
 from tftracer.version import __version__
@@ -230,7 +230,7 @@ def test_a_pickle_that_would_run_something(tmp_path: Path) -> None:
 )
 def test_wrong_usage(arguments: list[str]) -> None:
     done = tftracer(*arguments)
-    assert done.returncode == command_line.USAGE
+    assert done.returncode == subcommand_parser.USAGE
     assert "usage: tftracer" in done.stderr
 
 
@@ -244,7 +244,7 @@ def test_no_port_at_all(address: str) -> None:
 
 def test_a_token_that_no_header_carries_is_wrong_usage() -> None:
     done = tftracer(TRACE, "--token", "t\u00f6k\u2026")
-    assert (done.returncode, "token must be" in done.stderr, "Traceback" in done.stderr) == (command_line.USAGE, True, False)
+    assert (done.returncode, "token must be" in done.stderr, "Traceback" in done.stderr) == (subcommand_parser.USAGE, True, False)
 
 
 def test_a_file_that_was_cut_says_what_is_missing(tmp_path: Path) -> None:

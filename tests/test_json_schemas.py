@@ -16,7 +16,7 @@ import pytest
 from jsonschema import Draft202012Validator, ValidationError
 from made_fleet import make_fleet
 
-from tftracer.comparison.ops import OpChange
+from tftracer.comparison.session_ops import OpChange
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "tests/data"

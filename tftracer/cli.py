@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tftracer import commands, viewer
-from tftracer.command_line import INTERRUPTED, USAGE, Parser, ended_by_interrupt, suggestion
 from tftracer.errors import PortError, TracerError, UsageError
 from tftracer.memory_limit import limit_memory, memory_errors
+from tftracer.subcommand_parser import INTERRUPTED, USAGE, Parser, ended_by_interrupt, suggestion
 from tftracer.terminal import RED, PrintableFormatter, Progress, coloured, printable
 from tftracer.version import __version__
 

@@ -24,10 +24,10 @@ def hook_inject(**options: Any) -> TracingServer:
     Call it before the script creates its sessions: functions that ``make_callable`` returned earlier are not recorded. A second
     call returns the same server and ignores its options.
     """
-    from tftracer.capture import session_calls
+    from tftracer.capture import session_wrappers
     from tftracer.server import TracingServer
 
-    sessions = session_calls.session_class()  # imports TensorFlow, which may lead here again (tftracer run)
+    sessions = session_wrappers.session_class()  # imports TensorFlow, which may lead here again (tftracer run)
     with _lock:
         server: TracingServer | None = getattr(sessions, _SERVER, None)
         if server is None:
@@ -39,17 +39,17 @@ def hook_inject(**options: Any) -> TracingServer:
 
 def injected_server() -> TracingServer | None:
     """Return the server that ``hook_inject`` or ``tftracer run`` has created in this process, None if there is none."""
-    from tftracer.capture import session_calls
+    from tftracer.capture import session_wrappers
 
-    server: TracingServer | None = getattr(session_calls.session_class(), _SERVER, None)
+    server: TracingServer | None = getattr(session_wrappers.session_class(), _SERVER, None)
     return server
 
 
 def leave_to_parent(server: TracingServer) -> None:
     """In a forked child: give up the parent's server. Nothing is recorded until ``hook_inject`` is called again."""
-    from tftracer.capture import session_calls
+    from tftracer.capture import session_wrappers
 
     server.functions.stop()
-    sessions = session_calls.session_class()
+    sessions = session_wrappers.session_class()
     if getattr(sessions, _SERVER, None) is server:
         delattr(sessions, _SERVER)

@@ -200,12 +200,12 @@ class TracingServer:
         Raises:
             MissingTensorFlowError: TensorFlow cannot be imported.
         """
-        from tftracer.capture import session_calls
+        from tftracer.capture import session_wrappers
         from tftracer.capture.hook import StepRecorder
 
         if self.recorder.queue.sees_all_sessions:
             return
-        missing = session_calls.install(StepRecorder(self.recorder)).missing
+        missing = session_wrappers.install(StepRecorder(self.recorder)).missing
         self.recorder.queue.sees_all_sessions = True
         self._hook = None
         if missing:

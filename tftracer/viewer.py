@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tftracer.command_line import Parser
 from tftracer.memory_limit import without_limit
+from tftracer.subcommand_parser import Parser
 from tftracer.terminal import printable
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from web_client import Client, serving
 
 from tftracer.web import admission
 from tftracer.web.admission import peer_of
-from tftracer.web.auth import Access, HostNames, agent_credential
+from tftracer.web.credentials import Access, HostNames, agent_credential
 
 pytestmark = pytest.mark.usefixtures("no_stray_logs")
 

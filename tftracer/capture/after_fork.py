@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tftracer.capture.functions.library import concrete_functions, functions
-from tftracer.capture.session_calls import session_class
+from tftracer.capture.session_wrappers import session_class
 
 log = logging.getLogger("tftracer")
 

@@ -87,7 +87,7 @@ def run_args(kind: Any, fetches: Any, feeds: Any = None, options: Any = None) ->
 
 
 class SessionCall:
-    """One call of a session that goes by no hook (session_calls.py). It stands in for TensorFlow's SessionRunContext."""
+    """One call of a session that goes by no hook (session_wrappers.py). It stands in for TensorFlow's SessionRunContext."""
 
     def __init__(self, args: Any, options: Any) -> None:
         self.original_args = self._original_args = args  # a SessionRunArgs, under the names that TensorFlow has for it
@@ -174,7 +174,7 @@ class StepRecorder:
         except Exception as error:
             self._switch_off("end", error)
 
-    # ------------------------------------------------------------------------------------- what session_calls.py calls
+    # ------------------------------------------------------------------------------------- what session_wrappers.py calls
 
     def session_opened(self, session: Any, facts: SessionFacts) -> None:
         self._last_facts = facts

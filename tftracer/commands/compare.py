@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from tftracer.command_line import Parser
 from tftracer.errors import StorageError, UsageError
+from tftracer.subcommand_parser import Parser
 from tftracer.terminal import GREEN, RED, YELLOW, Progress, Say, coloured, printable
 
 PASS, FAIL, INCONCLUSIVE = 0, 4, 5

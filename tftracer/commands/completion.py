@@ -7,7 +7,7 @@ import pkgutil
 from collections.abc import Callable, Sequence
 
 from tftracer import commands
-from tftracer.command_line import Parser
+from tftracer.subcommand_parser import Parser
 
 SUMMARY = "completes commands and options in bash, zsh or fish"
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tftracer import viewer
-from tftracer.command_line import Parser
 from tftracer.errors import StorageError
+from tftracer.subcommand_parser import Parser
 
 SUMMARY = "opens a sample session, of a training with slow steps"
 SAMPLE = Path(__file__).parents[1] / "samples" / "training.tftrace"

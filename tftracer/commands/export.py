@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tftracer.command_line import Parser
+from tftracer.subcommand_parser import Parser
 from tftracer.terminal import Progress
 
 SUMMARY = "sessions as Parquet files"

@@ -6,7 +6,7 @@ import dataclasses
 import json
 from collections.abc import Callable, Sequence
 
-from tftracer.command_line import Parser
+from tftracer.subcommand_parser import Parser
 from tftracer.terminal import Progress
 
 SUMMARY = "questions over exported sessions of many ranks and jobs"

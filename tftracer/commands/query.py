@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from tftracer.command_line import Parser
 from tftracer.errors import StorageError
+from tftracer.subcommand_parser import Parser
 from tftracer.terminal import Progress, Say
 
 if TYPE_CHECKING:

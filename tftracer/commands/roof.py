@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from tftracer.command_line import Parser
+from tftracer.subcommand_parser import Parser
 
 if TYPE_CHECKING:
     from tftracer.contract.machine import MeasuredDevice, MeasuredRoof

@@ -16,8 +16,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tftracer import run_sessions
-from tftracer.command_line import Parser
 from tftracer.run_process import VARIABLE
+from tftracer.subcommand_parser import Parser
 
 AUTOSTART = Path(__file__).parents[1] / "autostart"
 #: The first step that --trace traces; the steps before it warm up.

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tftracer.comparison.measured import Measured
-from tftracer.comparison.ops import MIN_SESSIONS, OpChange, OpChanges, op_changes
 from tftracer.comparison.order import IN_TURNS, in_a_row
+from tftracer.comparison.session_ops import MIN_SESSIONS, OpChange, OpChanges, op_changes
 from tftracer.comparison.shift import Shift, shift_of
 from tftracer.comparison.words import NOT_IN_TURNS, ONE_SESSION, interval, outcome, sessions, title, value
 from tftracer.display import markup

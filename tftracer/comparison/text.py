@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 from tftracer.comparison.comparison import Comparison
 from tftracer.comparison.gate import Outcome
-from tftracer.comparison.ops import MIN_SESSIONS, OpChange
+from tftracer.comparison.session_ops import MIN_SESSIONS, OpChange
 from tftracer.comparison.shift import CONFIDENCE, Shift
 from tftracer.comparison.words import interval, outcome, sessions, title, value
 from tftracer.display.lines import joined

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tftracer.comparison import odd_ops
-from tftracer.comparison.ops import MIN_SESSIONS
 from tftracer.comparison.order import in_turns
+from tftracer.comparison.session_ops import MIN_SESSIONS
 from tftracer.contract.encoding import unpacked
 from tftracer.trace.analyses.compare import compared_ops, matters
 from tftracer.trace.analyses.over_traces import OpTotals

@@ -28,7 +28,7 @@ from tftracer.job.saved.job import job_file
 from tftracer.job.wire.protocol import Message, number
 from tftracer.web.downloads import BINARY, UPLOAD_BYTES, Download, allow_upload, file_name
 from tftracer.web.handlers import ApiHandler, LinkHandler, SignOutHandler
-from tftracer.web.live import BrowserSocket
+from tftracer.web.live_sockets import BrowserSocket
 from tftracer.web.pages import AppHandler
 from tftracer.web.refusal import Refusal
 from tftracer.web.routes import Route, path_of

@@ -100,7 +100,7 @@ class CellRecording:
         return server.recorder
 
     def _of_its_own(self) -> Recorder:
-        from tftracer.capture import session_calls
+        from tftracer.capture import session_wrappers
         from tftracer.capture.function_runs import FunctionRuns
         from tftracer.capture.hook import StepRecorder
         from tftracer.recorder import Recorder
@@ -112,7 +112,7 @@ class CellRecording:
         functions = FunctionRuns(recorder.queue)
         self._undo.callback(functions.stop)
         functions.watch()
-        self._undo.callback(session_calls.install(StepRecorder(recorder)).undo)
+        self._undo.callback(session_wrappers.install(StepRecorder(recorder)).undo)
         recorder.queue.sees_all_sessions = True
         return recorder
 

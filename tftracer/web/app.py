@@ -36,7 +36,7 @@ from tftracer.errors import PortError, UnsupportedError
 from tftracer.session.source import SessionSource
 from tftracer.web.admission import HEAD_BYTES, Admission
 from tftracer.web.answer_cache import AnswerCache
-from tftracer.web.auth import WILDCARDS, Access, HostNames, choose_token
+from tftracer.web.credentials import WILDCARDS, Access, HostNames, choose_token
 from tftracer.web.live_feed import LiveFeed
 from tftracer.web.logins import Logins, OneTimeLinks
 from tftracer.web.ports import bind, netloc, own_address, tls_context

@@ -10,7 +10,7 @@ from tornado.websocket import WebSocketHandler
 from tftracer.session.source import SessionSource
 from tftracer.web.admission import Admission
 from tftracer.web.answer_cache import AnswerCache
-from tftracer.web.auth import Access
+from tftracer.web.credentials import Access
 from tftracer.web.live_feed import LiveFeed
 from tftracer.web.logins import OneTimeLinks
 from tftracer.web.rate_limit import RateLimit

@@ -34,7 +34,7 @@ from tftracer.job.wire.handshake import VERSION, AlteredError, Channel, Endpoint
 from tftracer.job.wire.hub_addresses import address, digest_of, other_end
 from tftracer.job.wire.protocol import MEMBER_BYTES
 from tftracer.session.source import JobSource
-from tftracer.web.auth import AGENT_SCHEME, agent_credential
+from tftracer.web.credentials import AGENT_SCHEME, agent_credential
 from tftracer.web.ports import netloc
 from tftracer.web.worker_threads import WorkerThreads
 

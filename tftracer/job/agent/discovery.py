@@ -26,7 +26,7 @@ from tftracer.errors import StorageError
 from tftracer.session.process.launcher import CHIEFS, Environment, is_chief, tf_config
 from tftracer.storage.plain_files import open_own
 from tftracer.storage.whole_file import replacing
-from tftracer.web.auth import WILDCARDS
+from tftracer.web.credentials import WILDCARDS
 from tftracer.web.ports import netloc
 
 #: The default port of a hub, and how many ports from there are tried: if its port is in use, a hub takes the next free one.

@@ -23,7 +23,7 @@ from tftracer.job.wire import protocol
 from tftracer.job.wire.handshake import VERSION, Channel, Greeting, Keys, new_nonce
 from tftracer.job.wire.hub_addresses import own_end
 from tftracer.job.wire.protocol import MEMBER_BYTES, STRANGER_BYTES, Message
-from tftracer.web.auth import AGENT_SCHEME
+from tftracer.web.credentials import AGENT_SCHEME
 from tftracer.web.refusal import Refusal
 from tftracer.web.services import Services
 

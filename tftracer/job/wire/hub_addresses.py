@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tftracer.job.wire.handshake import Endpoint
-from tftracer.web.auth import Location, is_loopback
+from tftracer.web.credentials import Location, is_loopback
 
 
 @dataclass

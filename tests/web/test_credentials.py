@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tftracer.errors import UsageError
-from tftracer.web.auth import Access, HostNames, Location, choose_token
+from tftracer.web.credentials import Access, HostNames, Location, choose_token
 
 
 def test_a_token_is_made_and_no_two_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from tornado.websocket import WebSocketClientConnection, websocket_connect
 from web_client import Client
 
 from tftracer.contract.live import LiveMessage
-from tftracer.web import live, live_feed
+from tftracer.web import live_feed, live_sockets
 
 pytestmark = pytest.mark.usefixtures("no_stray_logs")
 WAIT_S = 60
@@ -166,7 +166,7 @@ def test_what_a_browser_says_is_bounded(client: Client) -> None:
 
 def test_one_that_takes_nothing_holds_up_nobody(client: Client, source: FakeSource, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its socket full, it gets a new snapshot when it takes something again; the others see each change meanwhile."""
-    monkeypatch.setattr(live, "MAX_WAITING", 3)
+    monkeypatch.setattr(live_sockets, "MAX_WAITING", 3)
 
     async def look() -> None:
         slow = socket.create_connection(("127.0.0.1", client.server.port), timeout=WAIT_S)
