@@ -38,7 +38,7 @@ LAYERS = [
         "cli",
         "inject",
         "commands",
-        "command_line",
+        "subcommand_parser",
         "terminal",
         "run_process",
         "run_sessions",
