@@ -1,4 +1,4 @@
-"""Calls a function as soon as a module has been imported: TensorFlow, by the script, when it wants to."""
+"""Calls a function as soon as the script has imported a module. Used for TensorFlow, which the tracer does not import itself."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ log = logging.getLogger("tftracer")
 
 
 def after_import(name: str, then: Callable[[], None]) -> Callable[[], None]:
-    """Call ``then`` when the module has been imported: now, if it is. Returns what cancels that."""
+    """Call ``then`` once the module is imported, or now if it already is. Return a function that cancels this."""
     if name in sys.modules:
         then()
         return lambda: None
@@ -72,7 +72,7 @@ class _AfterImport(importlib.abc.MetaPathFinder):
 
 
 class _Loader(importlib.abc.Loader):
-    """Another loader, and a word when it has loaded."""
+    """Wraps another loader and calls ``loaded`` after that loader has executed the module."""
 
     def __init__(self, loader: Any, loaded: Callable[[], None]) -> None:
         self._loader = loader

@@ -34,9 +34,9 @@ CALLS_EACH = 5
 
 
 def graph_adder(concrete: Any, graphs: PartitionGraphs) -> Callable[[bytes], bytes]:
-    """What adds the graphs that a step ran to its profile.
+    """Return a function that adds the graphs that a step ran to the bytes of its profile.
 
-    The partition graphs, where they were collected; else the definitions of its functions.
+    It adds the partition graphs if they were collected, else the definitions of the step's functions.
     """
 
     def with_functions(raw: bytes) -> bytes:
@@ -71,15 +71,16 @@ class FunctionRuns:
         queue.live_functions = self.live_functions
 
     def watch(self) -> None:
-        """Raises what an unknown TensorFlow makes of it; nothing is watched then."""
+        """Start watching calls of functions. Raises if this TensorFlow lacks what is wrapped: then nothing is watched."""
         self.calls.watch()
         keras = KerasSteps(self.calls)
         keras.watch()
         eager = EagerSteps(self.calls)
         eager.watch()
-        no_input = InputWaits(self.calls, self._queue).watch()
-        no_phases = Phases(self.calls, self._queue).watch()
-        self._undo = [profiler.install(self.traces.profiler), no_input, no_phases, eager.stop, keras.stop, self.calls.stop]
+        stop_input_waits = InputWaits(self.calls, self._queue).watch()
+        stop_phases = Phases(self.calls, self._queue).watch()
+        stop_profiler = profiler.install(self.traces.profiler)
+        self._undo = [stop_profiler, stop_input_waits, stop_phases, eager.stop, keras.stop, self.calls.stop]
 
     def stop(self) -> None:
         for undo in self._undo:
@@ -90,7 +91,7 @@ class FunctionRuns:
         self.traces.note = note
 
     def named(self, name: str) -> NamedStep:
-        """The same for the same name: steps of one name are one run."""
+        """Return the NamedStep of this name, always the same object, so that all steps with one name are one run."""
         return self._named.setdefault(name, NamedStep(name))
 
     def request_graph(self, handle: RunHandle) -> None:
@@ -158,7 +159,7 @@ class FunctionRuns:
         return self._ended_site(key, identity) or self._added_site(key, identity, place, changed)
 
     def _ended_site(self, key: Any, identity: FunctionIdentity) -> CallSite | None:
-        """The run of a function that is gone: one like it, made anew, goes on with it."""
+        """Return the site of a deleted function with the same identity, which the new function continues; None without one."""
         alike = self._known.get(identity, [])
         for position, (called, site) in enumerate(alike):
             if called() is None:

@@ -1,7 +1,7 @@
 """TracingHook: the SessionRunHook that times every step and traces those requested. Runs on the training threads.
 
-TensorFlow is imported when a hook is made. A step that is not traced costs two clock reads and an append. What it costs beyond
-them is how many objects it touches: after a long step the caches hold TensorFlow's data, and each object of ours is fetched
+TensorFlow is imported when a hook is made. A step that is not traced costs two clock reads and an append. The rest of its cost
+depends on how many objects it touches: after a long step the caches hold TensorFlow's data, so each of our objects is fetched
 from memory. So an untraced step reads one flag (``TraceRequests.slow_path``) and the level of its RunOptions, stores what it
 needs as an attribute of its run context, and does not read its RunMetadata (3 to 10 µs after a long step). Exceptions of the
 tracer never leave this module: it switches itself off instead (``StepQueue.off``). What the user's own code raises,
@@ -33,7 +33,7 @@ from tftracer.trace.model import FedValue
 
 
 class Recorder(Protocol):
-    """What a hook is made for (tftracer/recorder.py)."""
+    """The part of the recorder that a hook uses (tftracer/recorder.py)."""
 
     queue: StepQueue
 
@@ -63,7 +63,10 @@ class TracedStep:
 
 
 def is_misuse(run_context: Any) -> bool:
-    """Whether the script feeds something that is no dict. TensorFlow raises then, and someone at a prompt tries again."""
+    """Return whether the script's ``feed_dict`` is not a dict.
+
+    TensorFlow then raises an error. The tracer stays on, because the user may correct the call and repeat it.
+    """
     with contextlib.suppress(Exception):
         feeds = run_context.original_args.feed_dict
         return feeds is not None and not isinstance(feeds, (Mapping, tuple))  # a tuple: of a callable, not of the script
@@ -71,7 +74,10 @@ def is_misuse(run_context: Any) -> bool:
 
 
 def restore_request(queue: StepQueue, step: TracedStep) -> None:
-    """The run context of a traced step was deleted. If the step failed, ``after_run`` was never called."""
+    """Queue the claim of a traced step that failed, so that its request is restored.
+
+    Runs when the step's run context is deleted, because ``after_run`` is not called for a failed step.
+    """
     try:
         if not step.claim.is_done:
             step.restore_options()
@@ -81,13 +87,15 @@ def restore_request(queue: StepQueue, step: TracedStep) -> None:
 
 
 def run_args(kind: Any, fetches: Any, feeds: Any = None, options: Any = None) -> Any:
-    """A SessionRunArgs, a named tuple. Its own way of making one is deprecated with the Estimators on TensorFlow 2.15, and would
-    warn of our line, once, in place of the script's."""
+    """Make a SessionRunArgs, a named tuple, without its constructor.
+
+    TensorFlow 2.15 deprecates that constructor and warns once: the warning would name our line and hide the script's.
+    """
     return tuple.__new__(kind, (fetches, feeds, options))
 
 
 class SessionCall:
-    """One call of a session that goes by no hook (session_wrappers.py). It stands in for TensorFlow's SessionRunContext."""
+    """One call of a session, recorded without a hook (session_wrappers.py). Stands in for TensorFlow's SessionRunContext."""
 
     def __init__(self, args: Any, options: Any) -> None:
         self.original_args = self._original_args = args  # a SessionRunArgs, under the names that TensorFlow has for it
@@ -184,7 +192,7 @@ class StepRecorder:
         self._last_facts = self._queue.facts = facts
 
     def step_failed(self) -> None:
-        """On its thread no step is under way any more."""
+        """Record that the step of this thread is over, because it raised."""
         self._under_way[get_ident()] = -perf_counter_ns()
 
     def untraced_step(self, fetches: Any, feeds: Any, options: Any, start_ns: int) -> None:
@@ -229,7 +237,7 @@ class StepRecorder:
         return self._options(trace_level=level, output_partition_graphs=True)
 
     def after_slow_path(self, run_context: Any, options: Any, metadata: Any, end: int) -> None:
-        """A step that was traced or may have been, or that found the queue full; or the tracer is off."""
+        """Do the rest of ``after_run`` for a step that may have been traced, if the queue is full, or if the tracer is off."""
         marks = run_context.__dict__
         mark, start_of_step = marks.get(self._mark), marks.get("_tftracer")
         if self._queue.off or start_of_step is None or mark is RECORDED:
@@ -312,9 +320,10 @@ def session_facts(session: Any) -> SessionFacts:
 
 
 def measure_cost(hook: StepRecorder) -> float | None:
-    """Seconds that the hook adds to an untraced step of some milliseconds, as the page shows it.
+    """Measure the seconds that the hook adds to an untraced step that takes some milliseconds.
 
-    Before each of its calls the caches are filled with other data, as TensorFlow does. After short steps it takes a fraction.
+    The CPU's caches are filled with other data before each call, as TensorFlow does. After shorter steps the hook takes a
+    fraction of this time.
     """
     v1 = tensorflow().compat.v1
     tried, queue = copy.copy(hook), StepQueue()

@@ -76,7 +76,7 @@ class SessionCalls:
                 self._recorder.session_facts_changed(session_facts(session))
 
     def failed(self) -> None:
-        """The call has ended all the same, as each input does: with OutOfRangeError."""
+        """Tell the recorder that the call raised an error and is over. Every input ends this way, with OutOfRangeError."""
         with contextlib.suppress(Exception):
             self._recorder.step_failed()
 
@@ -90,7 +90,10 @@ class SessionCalls:
             session.__dict__.pop(_SEEN, None)
 
     def _opened(self, session: Any) -> None:
-        """A cluster's session is not asked for its devices before its first call: it would connect to all of the cluster."""
+        """Tell the recorder about a new session.
+
+        A cluster's session is asked for its devices only after its first call, because asking connects to the whole cluster.
+        """
         target = session.__dict__.get("_target") or b""
         setattr(session, _SEEN, not target)
         self._known.add(session)
@@ -245,7 +248,10 @@ def _wrapped_callable_init(original: Callable[..., None], _: SessionCalls) -> Ca
 
 
 def _wrapped_callable_call(original: Callable[..., Any], calls: SessionCalls) -> Callable[..., Any]:
-    """Keras in graph mode runs its steps through these. The options are part of a callable: a traced step takes a second one."""
+    """Wrap ``_Callable.__call__``, through which Keras runs its steps in graph mode.
+
+    A callable's options are fixed, so a traced step uses a second callable.
+    """
 
     @functools.wraps(original)
     @as_tensorflows

@@ -52,11 +52,11 @@ def parser() -> Parser:
 def main(arguments: Sequence[str], say: Say) -> int:
     from tftracer.scripting.query import answers
 
-    parsed = parser()
-    options = parsed.parse_intermixed_args(list(arguments))
+    syntax = parser()
+    options = syntax.parse_intermixed_args(list(arguments))
     files = list(options.files)
     if options.file is None and len(files) < 2:
-        parsed.error("give the sessions, and SQL after them")
+        syntax.error("give the sessions, and SQL after them")
     sql = files.pop() if options.file is None else "-" if options.file == "-" else _read(options.file)
     statements = _read(sys.stdin.fileno()) if sql == "-" else sql
     with Progress(f"Reading {files[0] if len(files) == 1 else f'{len(files)} files'}"):

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 MAX_ROWS = 10_000
-#: The newest other traces that are used: of each of two runs, and of one run.
+#: How many of the newest other traces are used: for each of two runs, and in all if both traces are of one run.
 MAX_TRACES, MAX_OF_ONE_RUN = 8, odd_ops.MIN_OTHERS
 
 

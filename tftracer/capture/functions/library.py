@@ -67,7 +67,7 @@ def constant_bytes(graph: Any) -> int:
 
 
 def state_keeper(library: Any) -> str:
-    """An op whose kernel may keep a state from step to step, which another kernel of it would not have: "name (Type)", or "".
+    """Return the first op whose kernel may keep state between steps, as "name (Type)", or "". A new kernel would lose that state.
 
     The state of ops that are given a resource is the resource's.
     """

@@ -109,7 +109,7 @@ class PartitionGraphs:
         return call_flat
 
     def _begin(self, concrete: Any) -> bool:
-        """Whether this function's graph is collected from now on; ``_end`` ends that."""
+        """Start collecting this function's graph if possible, and return whether it started. ``_end`` stops it."""
         if not self._is_eager() or self._is_off():
             return False
         number = id(concrete)
@@ -137,9 +137,9 @@ class PartitionGraphs:
         return True
 
     def _begin_anew(self, concrete: Any) -> Any:
-        """TensorFlow builds the graphs of this thread's calls anew until ``_end_anew``, which needs what this returns.
+        """Make TensorFlow build the graphs of this thread's calls again, until ``_end_anew``.
 
-        None where it does not: the graph of this function is not requested.
+        Return the options that ``_end_anew`` restores, or None if this function's graph was not requested: then nothing changes.
         """
         if id(concrete) not in self._requested:
             return None
@@ -157,7 +157,7 @@ class PartitionGraphs:
             context.function_call_options = options
 
     def _export(self) -> Any:
-        """What TensorFlow collected; None where the script collects by now: it is the script's."""
+        """Return the RunMetadata that TensorFlow collected; None if the script collects by now: then it is the script's."""
         return None if self._script_collects else self._context.context().export_run_metadata()
 
     def _end(self, concrete: Any, metadata: Any) -> None:
@@ -171,7 +171,7 @@ class PartitionGraphs:
             self._waiting.append(_Collected(weakref.ref(concrete), metadata, handle))
 
     def _end_request(self, number: int) -> RunHandle | None:
-        """The run that the function's graph was requested for."""
+        """Remove the request for this function's graph and return its run, None if there was none."""
         handle = self._requested.pop(number, None)
         if handle is not None:
             handle.graph_requested = False
@@ -186,7 +186,7 @@ class PartitionGraphs:
     # --------------------------------------------------------------------------------------------- the tracer's threads
 
     def request(self, concrete: Any, handle: RunHandle) -> None:
-        """Collect the graph of a function that was called before, in its next call. ``handle.graph_requested``: until then.
+        """Collect the graph of a function that was called before, in its next call. ``handle.graph_requested`` is set until then.
 
         Raises UnsupportedError where that could change the training, or would take too much memory.
         """
@@ -244,8 +244,8 @@ class PartitionGraphs:
 def _graphs_of(concrete: Any, metadata: Any) -> list[Any]:
     """The partition graphs of a function among those of all functions that were instantiated meanwhile.
 
-    An eager op that ends on another thread divides what TensorFlow has collected of a function until then from the rest: an
-    entry with the graph as it was instantiated, and a later one with partition graphs alone.
+    If an eager op ends on another thread meanwhile, TensorFlow splits the function's data into two entries: one with the graph
+    before optimization, and a later one with partition graphs alone.
     """
     names = {op.name for op in concrete.graph.get_operations() if op.type != "Placeholder"}
     is_found = False

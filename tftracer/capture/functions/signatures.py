@@ -34,7 +34,7 @@ class _Object(str):
 
 
 def signature_of(concrete: Any) -> Signature:
-    """``concrete``: a ConcreteFunction. What it closes over is not listed."""
+    """Return the name and text of each argument of a ConcreteFunction. Variables that it captures from outside are not listed."""
     signature: Signature = {}
     with contextlib.suppress(Exception):
         positional, named = concrete.structured_input_signature

@@ -1,4 +1,4 @@
-"""What the training threads touch: a bounded queue of finished steps, and the traces that are requested.
+"""StepQueue: takes the finished steps from the training threads (bounded), and knows which steps are to be traced.
 
 Nothing here writes a file, imports TensorFlow, or waits for a lock that another thread holds for long. A step that is to be
 traced may wait until others are stored, for a bounded time (traces/backlog.py).
@@ -57,8 +57,8 @@ PHASE = object()
 
 #: A finished step: what ran, start, end (perf_counter nanoseconds), thread, its trace. What ran: fetches, feed keys and
 #: RunOptions of a session, or a function and its ConcreteFunction. One queue has both: a thread's steps stay in their order.
-#: Which run it belongs to is found out by the writer: on the training thread, just after a step, when the caches hold other
-#: things, it took 3 µs.
+#: The writer finds out which run the step belongs to. On the training thread that took 3 µs, because the caches hold other data
+#: just after a step.
 SessionEvent = tuple[Any, Optional[tuple[Any, ...]], Any, int, int, int, Traced]
 FunctionEvent = tuple[Any, Any, int, int, int, Traced]
 Event = Union[SessionEvent, FunctionEvent]
@@ -98,7 +98,7 @@ class StepQueue:
         self.slow_steps: SlowSteps | None = None  # looks at each settled step
         self.other_problems: dict[str, str] = {}  # code -> what the page is to say
         self._refused: set[str] = set()  # why steps that were to be traced were not: keys of REFUSALS
-        self._last_steps: deque[tuple[int, CallSite]] = deque(maxlen=16)  # a step has one start, whichever hook records it
+        self._last_steps: deque[tuple[int, CallSite]] = deque(maxlen=16)  # two hooks record one step with one start
         self._times = ThreadTimes()
         self._settling = threading.Lock()
         self._lock = threading.Lock()
@@ -117,7 +117,7 @@ class StepQueue:
         self.events.clear()
 
     def failed(self, where: str, error: BaseException) -> None:
-        """The tracer broke: it is off from now on, and logs it once."""
+        """Switch the tracer off after an error of its own, and log the first such error."""
         is_first = not self.failures
         self.switch_off()
         self.failures.append(f"{where}: {type(error).__name__}: {error}")
@@ -160,7 +160,7 @@ class StepQueue:
             seen.append((INPUT, NEXT_ELEMENT, start, end, thread))
             self.activities.waited_ns += end - start
             self.activities.waits += 1
-            if not event[1]:  # else within a step
+            if not event[1]:  # not within a step
                 self._times.add_input(thread, start, end)
             self._tell_watch(lambda watch: watch.waited_for_input(thread, start, end))
             return
@@ -214,7 +214,7 @@ class StepQueue:
         self._tell_watch(lambda watch: watch.step(run, thread, start, end, asked_by, tracer_ns(trace)))
 
     def _tell_watch(self, tell: Callable[[SlowSteps], None]) -> None:
-        """The watch over slow steps is off from then on if it fails."""
+        """Call ``tell`` with the watch over slow steps. If it raises, switch the watch off."""
         if self.slow_steps is not None:
             try:
                 tell(self.slow_steps)
@@ -245,7 +245,7 @@ class StepQueue:
         return next((site for site in sites if site.requested_step and self._is_next(site)), None)
 
     def claim_sites(self, sites: list[CallSite]) -> Claim | Missed | None:
-        """The same for a step of one of these sites; which one shows when it has run."""
+        """Claim a step of one of these sites, as ``claim`` does. Which site it is of is known only after it has run."""
         return self._claim(self.next_of(sites), [site.plain for site in sites])
 
     def is_expected(self, sites: list[CallSite]) -> bool:
@@ -257,7 +257,7 @@ class StepQueue:
         return self.requests.has_any([site.plain for site in sites]) or any(site.requested_step for site in sites)
 
     def give_back(self, claim: Claim) -> None:
-        """The claimed step was not traced: its request stands again, one for a certain step while that can be the next."""
+        """Restore the request of a claimed step that was not traced. A request for a certain step moves to the next step."""
         self.requests.restore(claim)
         site = self.runs.find(claim.handle.title) if claim.is_numbered and claim.handle else None
         if site is not None and not site.requested_step:
@@ -267,7 +267,7 @@ class StepQueue:
     def _claim(self, numbered: CallSite | None, handles: list[RunHandle]) -> Claim | Missed | None:
         """``numbered``: the site whose step of the requested number is about to begin."""
         if numbered is None and not self.requests.has_any(handles):
-            is_expected = self.requests.is_expected(handles) and not self.backlog.is_full()  # nobody waits for the disk for it
+            is_expected = self.requests.is_expected(handles) and not self.backlog.is_full()  # no step waits for an expected trace
             return self.requests.claim(handles) if is_expected else None
         if not self.backlog.wait_for_room():
             return self.missed(STORING, numbered)
@@ -293,7 +293,10 @@ class StepQueue:
             self.requests.restore(self.failed_claims.popleft())
 
     def missed(self, reason: str, numbered: CallSite | None = None) -> Missed:
-        """For a step that was to be traced. A request for the next steps stands; other steps have no trace for good."""
+        """Return the mark of a step that should have been traced and was not.
+
+        A request for the next steps stays open; in the other cases the trace is lost for good.
+        """
         return Missed(reason, is_lost=numbered is not None or self.requests.trace_all)
 
     def _handles(self, site: CallSite, options: Any) -> list[RunHandle]:
@@ -313,7 +316,7 @@ class StepQueue:
         return not self._has_begun(site, step) or not self._cancel(site)  # begun meanwhile, unseen or just claimed
 
     def cancel_steps(self) -> None:
-        """All requests for certain steps."""
+        """Cancel all requests for certain steps."""
         for site in self.runs.sites():
             self._cancel(site)
 
@@ -330,12 +333,15 @@ class StepQueue:
         return requested == following
 
     def _has_begun(self, site: CallSite, step: int) -> bool:
-        """Whether it may have: the one after the last that ended may be under way."""
+        """Return whether this step may have begun: the step after the last finished one may be under way."""
         self.settle()
         return site.steps + 1 >= step
 
     def _cancel(self, site: CallSite, step: int | None = None) -> bool:
-        """Whether there was such a request (for this step, None: for any). One of several threads that ask is told so."""
+        """Cancel the request for a step of this site (``step``: only if it is this one), and return whether there was one.
+
+        If several threads cancel it, only one gets True.
+        """
         with self._lock:
             was_requested = site.requested_step != 0 and step in (None, site.requested_step)
             if was_requested:

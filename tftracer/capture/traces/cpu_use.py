@@ -35,7 +35,7 @@ class CpuReading(NamedTuple):
 
 
 def read_before(proc: str = "/proc", max_ns: int = MAX_NS) -> CpuReading:
-    """The clocks come last, so that the reading itself is no part of what they measure."""
+    """Read the counters before a step. The clocks are read last, so that they do not measure the reading itself."""
     threads, children = _tasks(proc, max_ns)
     return CpuReading(time.perf_counter_ns(), time.process_time_ns(), threads, children)
 
@@ -56,7 +56,8 @@ def cpu_use(before: CpuReading, after: CpuReading) -> CpuUse:
         script = [both for name, both in counters.items() if name not in own]
         busiest_s = use["busiest_thread_s"] = max((now[0] - then[0] for now, then in script), default=0) * 1e-9
         own_s = sum(now[0] - then[0] for name, (now, then) in counters.items() if name in own) * 1e-9
-        # Threads are read over a longer time than the process: what ours did before it, or after it, is no part of its time.
+        # The threads' counters cover slightly more time than the process's, so own_s may be too large: the busiest thread's time
+        # is the lower limit.
         use["cpu_s"] = max(use["cpu_s"] - own_s, min(use["cpu_s"], busiest_s))
         use["run_queue_s"] = sum(max(0, now[1] - then[1]) for now, then in script) * 1e-9
     if before.children is not None and after.children is not None and before.children.keys() <= after.children.keys():

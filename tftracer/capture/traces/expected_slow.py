@@ -20,9 +20,9 @@ from tftracer.slow.watch.typical import NEVER
 
 #: Extra time that these traces may take, as a share of the training's time.
 EXTRA = 0.01
-#: Time before an expected step: within NEAR_NS of it the steps are counted anew, within REQUEST_NS its trace is requested. Not
-#: earlier: while a trace is requested, each step is numbered as it begins, which takes some microseconds. NUMBERING_NS is
-#: what is counted for that.
+#: Steps are counted exactly from NEAR_NS before an expected step, and its trace is requested REQUEST_NS before it. Not earlier,
+#: because while a trace is requested, each step is numbered as it begins, which takes some microseconds; NUMBERING_NS is the cost
+#: assumed for that.
 NEAR_NS, REQUEST_NS = 400_000_000, 100_000_000
 NUMBERING_NS = 15_000
 #: A request is cancelled when its steps do not come for so long after they were due: the run may have ended.

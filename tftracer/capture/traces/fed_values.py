@@ -27,8 +27,10 @@ def values_fed(feeds: Any) -> list[FedValue] | None:
 
 
 def arguments_fed(arguments: tuple[tuple[Any, ...], Mapping[str, Any]], signature: Any = None) -> list[FedValue] | None:
-    """Of a function: those of its arguments that are arrays of NumPy's, or lists of numbers or strings. TensorFlow's tensors are
-    handed on as they are. ``signature``: its ``input_signature``, if it has one."""
+    """Describe the arguments of a function that TensorFlow has to convert: NumPy arrays, and lists of numbers or strings.
+
+    Tensors are left out, because TensorFlow passes them on unchanged. ``signature``: the function's ``input_signature``, if any.
+    """
     args, kwargs = arguments
     with contextlib.suppress(Exception):
         specs = [*(signature or ()), *[None] * len(args)]

@@ -1,9 +1,9 @@
 """Profiles (XSpace) of one call or of several in a row, taken with TensorFlow's profiler without touching the disk.
 
-A process has one profiler. The script's own use of it always wins: while it runs, ours does not start; when it starts, ours
-has made way. A profile is started and ended on the training thread (0.1 to 0.5 ms); collecting it takes up to some hundred
-milliseconds and happens on a thread of its own, which lets go of the GIL. Calls in a row share a profile: each would cost that
-time, and the calls meanwhile could not be profiled.
+A process has one profiler. The script's own use of it always wins: ours does not start while the script's runs, and ends before
+the script's starts. Starting and ending a profile takes 0.1 to 0.5 ms on the training thread. Collecting it takes up to some
+hundred milliseconds, on a separate thread that releases the GIL. Calls in a row share a profile, because each would cost this
+time, and calls during the collection could not be profiled.
 """
 
 from __future__ import annotations
@@ -35,14 +35,15 @@ class Level(int):
 OPTIONS = {"host_tracer_level": Level(3), "python_tracer_level": Level(0), "device_tracer_level": Level(1)}
 #: How long the script's own profiler waits for ours to make way.
 YIELD_S = 5.0
-#: The end of the script waits so long for a profile that is still being collected: TensorFlow's collection may never end.
+#: How long the end of the script waits for a profile that is still being collected: TensorFlow's collection may never end.
 END_S = 5.0
-#: At most so many steps wait (each for a short time) until a profile is collected; after that it delays no more steps.
+#: How many steps may wait, each for a short time, for one profile to be collected. Later steps do not wait for it.
 MAX_WAITS = 10
-#: A profile records calls for so long at most, and ends when none comes for so long: what it records takes memory. While it is
-#: collected no other can begin, so it lasts longer where the process gets little CPU, and records as much.
+#: A profile that several calls share ends after ROW_S seconds of the process's CPU time (MAX_ROW_S seconds at most), or after
+#: IDLE_S without a call: what it records takes memory. No other profile can begin while one is collected, so a process with
+#: little CPU time gets longer ones.
 ROW_S, MAX_ROW_S, IDLE_S = 2.0, 10.0, 1.0
-#: A call that takes so long is not profiled, if it shares the profile with calls before it: those have waited long enough.
+#: A call that takes this many seconds is not profiled if it shares the profile with earlier calls: they have waited long enough.
 LONG_S = 10.0
 
 
@@ -98,7 +99,7 @@ class Profile:
         return min(self.started_at + MAX_ROW_S, self.idle_since + IDLE_S)
 
     def row_passed(self) -> float:
-        """How much of the time that calls may share one profile has passed; 1: all of it."""
+        """Return the share of this profile's time limit that is used up; from 1 on, no further call joins it."""
         passed_s = perf_counter() - self.started_at
         return max(passed_s / MAX_ROW_S, min(passed_s, process_time() - self._cpu_at_start) / ROW_S)
 
@@ -295,9 +296,9 @@ class YieldingBindings:
 
 
 def install(profiler: Profiler) -> Callable[[], None]:
-    """Let the script's profiler win from now on: what ``tf.profiler.experimental.start`` and TensorBoard's callback call.
+    """Make our profiler give way when the script starts its own (``tf.profiler.experimental.start``, TensorBoard's callback).
 
-    Returns what ends that.
+    Return a function that undoes this.
     """
     api: Any = importlib.import_module("tensorflow.python.profiler.profiler_v2")
     if not isinstance(api._pywrap_profiler, YieldingBindings):

@@ -24,7 +24,7 @@ class Claim:
 
 
 class TraceRequests:
-    """All methods may be called from any thread.
+    """The open requests for traces, and the claims of steps that are being traced. All methods may be called from any thread.
 
     ``slow_path`` is read without a lock at every step, twice: set while traces are requested or under way, and when the tracer is
     off. ``__slots__`` keeps the value in the object's own memory: an untraced step reads little else.
@@ -71,7 +71,7 @@ class TraceRequests:
             self._update()
 
     def count_numbered(self, change: int) -> None:
-        """One more call site, or one fewer, of which one certain step is requested (the step queue knows which)."""
+        """Add ``change`` (1 or -1) to the number of call sites that have a request for one certain step."""
         with self._lock:
             self._numbered += change
             self._update()
@@ -98,7 +98,10 @@ class TraceRequests:
         return self.trace_all or self.of_any_run > 0 or any(handle.requested > 0 for handle in handles)
 
     def claim(self, handles: list[RunHandle]) -> Claim | None:
-        """For a step of one of ``handles`` (runs that differ in nothing but their options); None: it is not to be traced."""
+        """Claim the step that is about to begin, of one of ``handles`` (runs that differ only in their options).
+
+        None if it is not to be traced.
+        """
         if self.is_expected(handles):
             self.settle()  # so that the step's number is known
         with self._lock:
@@ -133,7 +136,7 @@ class TraceRequests:
             self._update()
 
     def switch_off(self) -> None:
-        """For good. Without the lock: what broke may hold it."""
+        """Switch tracing off for good. Takes no lock, because the code that failed may still hold it."""
         self.off = self.slow_path = True
 
     def _next_claim(self, handles: list[RunHandle]) -> Claim | None:
@@ -172,5 +175,5 @@ class TraceRequests:
     def _update(self) -> None:
         requested = self.trace_all or self.of_any_run or self._requested or self._numbered or self._expected
         self.slow_path = bool(requested or self._claimed or self.off)
-        if self.off:  # since it was read
+        if self.off:  # switch_off, which takes no lock, may have run after the line above read it
             self.slow_path = True
