@@ -70,7 +70,7 @@ def test_the_planted_stage_limits(planted: str, stage: str, advice: str) -> None
 def test_no_stage_limits_a_training_that_is_the_slower_side(planted: str) -> None:
     answer = pipeline(planted)
     assert answer["side"] == "training" and not limiting(answer) and not answer["advice"]
-    assert "The training is the slower side." in answer["text"]
+    assert "The training is the slower side then." in answer["text"]
 
 
 def test_a_function_that_computes_in_python_may_hold_a_training_up_that_does_not_wait() -> None:
@@ -93,7 +93,9 @@ def test_a_training_behind_a_distribution_strategy_waits_as_long_as_its_calls_do
     (only,) = facts.pipelines
     looks = tuple(replace(look, waits=at, waited_s=0.86 * (look.at - only.looks[0].at)) for at, look in enumerate(only.looks))
     (answer,) = input_pipelines(replace(facts, pipelines=(replace(only, looks=looks),)), 0.0)["pipelines"]
-    assert answer["side"] == "input" and re.search(r"86% of the time \(looked at for \d+ s\)\. A distribution", answer["text"])
+    assert answer["side"] == "input" and re.search(
+        r"86% of the time \(in the pipeline's last \d+ s\)\. A distribution", answer["text"]
+    )
 
 
 def test_files_whose_reader_is_not_seen_are_not_the_fault_of_a_function() -> None:
