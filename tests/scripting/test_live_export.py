@@ -73,7 +73,8 @@ def test_what_is_exported_is_what_the_saved_file_holds(tmp_path: Path) -> None:
     assert all(path.read_bytes() == content for path, content in first.items()), "a part of traces never changes"
     goes_on = {"session": ", ended_at", "ledger": ", duration_ns"}  # until its end, which each of the two tells for itself
     for table in TABLES:
-        sql = f"SELECT * EXCLUDE (job{goes_on.get(table, '')}) FROM {table} ORDER BY ALL"
+        but_end = " WHERE kind <> 'tracer'" if table == "ledger" else ""  # writing the end comes after the saved file
+        sql = f"SELECT * EXCLUDE (job{goes_on.get(table, '')}) FROM {table}{but_end} ORDER BY ALL"
         assert query([str(out)], sql).rows == query([str(tmp_path / "saved.tftrace")], sql).rows, table
     assert not [path for path in out.rglob("*") if path.suffix == ".part"]
 
