@@ -35,7 +35,8 @@ ESTIMATORS, ESTIMATOR_LOOP = "estimator/estimator.py", "_train_with_estimator_sp
 EPOCH_TURNS = ("enumerate_epochs", "enumerate_epoch", "_enumerate_iterator", "reset_metrics", "_get_metrics_result_or_logs")
 TENSORFLOW = ("/tensorflow/", "/keras/", "/tf_keras/", "/tftracer/")
 #: The innermost frames of a step that runs: (file, function).
-STEPS = (("tensorflow/python/client/session.py", "_call_tf_sessionrun"), ("tensorflow/python/eager/execute.py", "quick_execute"))
+SESSION_STEP = ("tensorflow/python/client/session.py", "_call_tf_sessionrun")
+EAGER_STEP = ("tensorflow/python/eager/execute.py", "quick_execute")  # a compiled function, or a single op
 #: The innermost frames where TensorFlow makes arrays or tensors of the Python values that a step is given: (file, function).
 CONVERSIONS = (
     ("tensorflow/python/client/session.py", "_run"),
@@ -237,21 +238,19 @@ def _is_in_tracer(frames: tuple[Frame, ...]) -> bool:
 
 def without_steps(stacks: Iterable[FoldedStack]) -> tuple[FoldedStack, ...]:
     """Remove the stacks of steps: of a time in which no step ran, they are samples with wrong times."""
-    return tuple(stack for stack in stacks if not (is_in_step(stack) and (_is_in_session(stack) or _is_in_function(stack))))
+    return tuple(stack for stack in stacks if not (is_in_step(stack) and not _is_in_op(stack)))
 
 
-def _is_in_session(stack: FoldedStack) -> bool:
-    return _is_one_of(stack.frames[-1], STEPS[:1])
-
-
-def _is_in_function(stack: FoldedStack) -> bool:
-    return any(frame.file.endswith(COMPILED_FUNCTIONS) for frame in stack.frames)
+def _is_in_op(stack: FoldedStack) -> bool:
+    """Whether an eager op runs at the end of the stack, and no session or compiled function."""
+    is_function = any(frame.file.endswith(COMPILED_FUNCTIONS) for frame in stack.frames)
+    return not is_function and _is_one_of(stack.frames[-1], (EAGER_STEP,))
 
 
 def is_in_step(stack: FoldedStack) -> bool:
     """Whether TensorFlow runs a step at the end of the stack."""
     innermost = stack.frames[-1] if stack.frames else None
-    return innermost is not None and _is_one_of(innermost, STEPS)
+    return innermost is not None and _is_one_of(innermost, (SESSION_STEP, EAGER_STEP))
 
 
 def _is_one_of(frame: Frame, places: Iterable[tuple[str, str]]) -> bool:

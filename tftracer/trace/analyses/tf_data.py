@@ -118,7 +118,7 @@ class Stages:
         inputs = self.inputs(path)
         waits = _HANDS_OVER.fullmatch(path[-1]) or (_PARALLEL.match(path[-1]) and not any(len(self.nodes[p]) for p in inputs))
         if not waits and PASSES_ON.fullmatch(path[-1]):
-            reads = sum(int(within(self.trace.start[self.nodes[other]], ran).sum()) for other in inputs)
+            reads = sum(int(ran.contains(self.trace.start[self.nodes[other]]).sum()) for other in inputs)
             waits = reads * PASSES_ON_NS < ran.length
         return self._begun_before(path, ran) if waits else Holding(path, False, ran, self._longest_input(path))
 
@@ -150,13 +150,6 @@ class Stages:
         if len(rows):
             return int((self.trace.end[rows] - self.trace.start[rows]).max())
         return self._longest_input(path) if PASSES_ON.match(path[-1]) else None
-
-
-def within(at: Int64, cover: Cover) -> Bool:
-    """Tell whether each time lies in the cover."""
-    place = np.searchsorted(cover.start, at, "right") - 1
-    result: Bool = (place >= 0) & (at < np.append(cover.end, 0)[place])
-    return result
 
 
 def _on_tf_data(trace: Trace) -> Bool:

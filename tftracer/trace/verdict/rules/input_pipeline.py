@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from tftracer.contract.trace import Sentence
-from tftracer.trace.analyses.tf_data import PASSES_ON, Holding, Path, path_of, within
+from tftracer.trace.analyses.tf_data import PASSES_ON, Holding, Path, path_of
 from tftracer.trace.arrays.intervals import Cover
 from tftracer.trace.decode.profiler_names import STAGE
 from tftracer.trace.model import TraceContext
@@ -241,7 +241,7 @@ def _that_gets_many(step: Step, holding: Holding, alone: Cover) -> tuple[Holding
 
     def gets(path: Path) -> int:
         inputs = [stages.nodes[below] for below in stages.inputs(path)] or [stages.nodes[path]]
-        return max((int(within(step.trace.start[rows], alone).sum()) for rows in inputs), default=0)
+        return max((int(alone.contains(step.trace.start[rows]).sum()) for rows in inputs), default=0)
 
     path = holding.path
     while PASSES_ON.fullmatch(path[-1]) and len(path) > 1 and gets(path[:-1]) >= MANY_ELEMENTS:
