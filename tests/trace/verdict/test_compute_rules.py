@@ -127,6 +127,34 @@ def test_transposes_whoever_wrote_them() -> None:
     assert found["evidence"]["op"] in ("_MklTranspose", "Transpose") and found["evidence"]["tab"] == "ops"
 
 
+def test_copies_on_the_host_are_added_up_but_not_tiny_ones() -> None:
+    copies = [("a", "ConcatV2", 1.0), ("b", "StridedSlice", 1.0), ("c", "_MklConcatV2", 1.0)]
+    assert (
+        "take 33% of the op time (ConcatV2 22%, StridedSlice 11%; 3 ms)"
+        in sentences(in_a_row(*matmuls(6, 1), *copies))["layout"]["text"]
+    )
+    tiny = [(f"s{i}", "StridedSlice", 0.01) for i in range(900)]
+    assert "layout" not in sentences(in_a_row(*matmuls(6, 1), *tiny))
+
+
+def test_ops_of_one_scope_are_named_by_it() -> None:
+    clipping = [
+        (f"clip_by_global_norm/{name}", op, 1.0) for name, op in (("mul_1", "Mul"), ("mul_2", "Mul"), ("L2Loss", "L2Loss"))
+    ]
+    rest = [("while/body/add_1", "AddV2", 1.0), *[(f"dense/m{i}", "MatMul", 0.2) for i in range(10)]]
+    found = sentences(in_a_row(*clipping, *rest))["elementwise"]
+    assert found["text"].endswith("75% of that is in clip_by_global_norm.")
+    in_layer = [(f"gradient_tape/net/lstm/{i}/mul", "Mul", 1.0) for i in range(2)] + [("net/lstm/mul", "Mul", 1.0)]
+    assert sentences(in_a_row(*in_layer, *rest[1:]))["elementwise"]["text"].endswith("100% of that is in net/lstm.")
+    for apart in ([("a/mul", "Mul", 1.0), ("b/mul", "Mul", 1.0), ("c/mul", "Mul", 1.0)], [("while/body/add", "AddV2", 1.0)] * 3):
+        assert " of that is in " not in sentences(in_a_row(*apart, *rest[1:]))["elementwise"]["text"]
+
+
+def test_a_scope_of_the_whole_model_is_not_named() -> None:
+    nodes = [(f"net/layer{i}/{op}", op, 1.0) for i in range(5) for op in ("Mul", "MatMul")]
+    assert " of that is in " not in sentences(in_a_row(*nodes))["elementwise"]["text"]
+
+
 def test_one_interrupted_transpose_is_no_pattern() -> None:
     assert "layout" not in sentences(in_a_row(*matmuls(8, 1), ("t0", "Transpose", 3.0), ("t1", "Transpose", 0.1)))
 

@@ -16,6 +16,7 @@ from tftracer.trace.arrays.types import Bool, Float64, Int32
 from tftracer.trace.model import Trace
 from tftracer.trace.units import duration, percent
 from tftracer.trace.verdict.busy import ns_capped_by_bytes, ns_without_outliers
+from tftracer.trace.verdict.scopes import in_scope
 from tftracer.trace.verdict.step import MAX_EVIDENCE, Step, evidence_of, sentence
 
 MAX_TYPES = 3  # op types in a sentence
@@ -115,12 +116,16 @@ class OpTime:
         return sentence(
             code,
             f"{what} {percent(self.share(selected))} of the op time ({self.types(selected)}; {duration(spent)}); the longest is "
-            f"{self.step.describe(nodes[0])}.{then}",
+            f"{self.step.describe(nodes[0])}.{self.scope(selected)}{then}",
             advice,
             gain * self.share_of_step(selected),
             {f"{code}_ns": spent, count[0]: count[1]},
             {**evidence_of(self.step, nodes, "ops"), "op": self.op(selected)},
         )
+
+    def scope(self, selected: Bool) -> str:
+        """Name the scope of most of these ops, as a sentence (``in_scope``)."""
+        return in_scope(self.work, self.trace, selected)
 
     def op(self, selected: Bool) -> str:
         """Return the op type with the most time, by the trace's name."""

@@ -26,6 +26,7 @@ from tftracer.trace.verdict.op_time import OpTime
 from tftracer.trace.verdict.other_steps import EXPLAINED_SHARE, other_steps
 from tftracer.trace.verdict.rules import COMPUTING_CODES, RULES, UNEXPLAINED
 from tftracer.trace.verdict.rules.slow_step import MORE_NS, is_explained
+from tftracer.trace.verdict.scopes import in_scope
 from tftracer.trace.verdict.step import HELD_UP_NS, ONLY_HERE, Step, sentence
 
 #: Title of both parts in a trace without scheduling times, which does not tell them apart.
@@ -235,6 +236,7 @@ class _MainOpType(NamedTuple):
     executions: int
     is_most: bool  # whether it has most of the op time, also without delays of single ops
     main_without_delays: str  # the type with most of the op time without delays of single ops, if it is another one; else ""
+    scope: str  # the scope of most of its ops, as a sentence; "" if there is none
 
     @property
     def leads(self) -> bool:
@@ -245,8 +247,8 @@ class _MainOpType(NamedTuple):
             return f"Without what held up single ops, most op time goes into {self.main_without_delays}."
         if self.is_most:
             ops = f"{counted(self.executions, 'op')} of type {self.name}"
-            return f"Most op time goes into {ops}, with {percent(self.share)} of the total op time."
-        return f"The largest op type is {self.name}, with {percent(self.share)} of the total op time."
+            return f"Most op time goes into {ops}, with {percent(self.share)} of the total op time.{self.scope}"
+        return f"The largest op type is {self.name}, with {percent(self.share)} of the total op time.{self.scope}"
 
 
 def _main_op_type(step: Step) -> _MainOpType | None:
@@ -259,7 +261,8 @@ def _main_op_type(step: Step) -> _MainOpType | None:
         return None
     by_type = np.bincount(work.op, np.where(is_counted, work.duration, 0))
     largest = int(np.argmax(by_type))
-    executions, share = int((is_counted & (work.op == largest)).sum()), float(by_type[largest]) / total
+    of_type = is_counted & (work.op == largest)
+    executions, share = int(of_type.sum()), float(by_type[largest]) / total
     time = OpTime.of(step)
     spent = np.bincount(time.work.op, time.ns_without_outliers, minlength=1)
     undelayed = int(np.argmax(spent))
@@ -269,7 +272,8 @@ def _main_op_type(step: Step) -> _MainOpType | None:
         ops = counted(int((time.work.op == undelayed).sum()), "op")
         main_without_delays = f"{ops} of type {step.trace.ops[undelayed] or NO_OP}"
     is_most = is_most and not main_without_delays and executions > 1
-    return _MainOpType(step.trace.ops[largest] or NO_OP, share, executions, is_most, main_without_delays)
+    scope = in_scope(time.work, step.trace, time.work.op == largest)
+    return _MainOpType(step.trace.ops[largest] or NO_OP, share, executions, is_most, main_without_delays, scope)
 
 
 def _largest(step: Step, op_type: _MainOpType | None, text: str) -> str:

@@ -20,10 +20,10 @@ from tftracer.trace.verdict.step import Step, evidence_of, sentence
 ELEMENTWISE_SHARE = 0.40  # of the op time, without the longest execution
 MIN_RATE = 1e7  # bytes per second
 DOMINANT = 0.8  # of their time, for one kind to name them all
-_REDUCES = re.compile(r"BiasAddGrad|Sum|Mean|Max|Min|ArgMax|ArgMin|Prod|All|Any|EuclideanNorm")
+_REDUCES = re.compile(r"BiasAddGrad|Sum|Mean|Max|Min|ArgMax|ArgMin|Prod|All|Any|EuclideanNorm|L2Loss")
 #: Ops that XLA fuses with elementwise ones.
 _FUSED_TOO = re.compile(
-    r"BiasAdd(Grad)?|Sum|Mean|Max|Min|ArgMax|ArgMin|Prod|All|Any|EuclideanNorm|LeakyRelu(Grad)?|Softplus|Softsign(Grad)?|UnaryOpsComposition"
+    r"BiasAdd(Grad)?|Sum|Mean|Max|Min|ArgMax|ArgMin|Prod|All|Any|EuclideanNorm|L2Loss|LeakyRelu(Grad)?|Softplus|Softsign(Grad)?|UnaryOpsComposition"
     r"|Xdivy|Xlogy|Erfc|Inv"
 )
 
@@ -69,7 +69,7 @@ def elementwise(step: Step) -> Sentence | None:
     return sentence(
         "elementwise",
         f"{_called(time, selected)} take {percent(share)} of the op time ({time.types(selected)}; {duration(spent)}): each reads "
-        f"and writes whole tensors and computes little.{size} The longest is {step.describe(nodes[0])}.",
+        f"and writes whole tensors and computes little.{size} The longest is {step.describe(nodes[0])}.{time.scope(selected)}",
         _advice(step, int(selected.sum()), on_cpu),
         time.share_of_step(selected),
         {**numbers, "bytes": moved} if moved > 0 else numbers,

@@ -13,6 +13,7 @@ from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.decode.profiler_names import TURN
 from tftracer.trace.model import NodeKind, Trace
 from tftracer.trace.units import duration, percent
+from tftracer.trace.verdict.scopes import in_scope
 from tftracer.trace.verdict.step import GAP_NS, Step, sentence
 
 TINY_NS = 20_000  # running an op costs the executor about as much as an op of this length
@@ -49,7 +50,8 @@ def _recorded(step: Step) -> Sentence | None:
     count = int(tiny.sum())
     if count < TINY_COUNT:
         return None
-    spent = float(work.self_ns[tiny[work.node]].sum())
+    is_tiny = tiny[work.node]
+    spent = float(work.self_ns[is_tiny].sum())
     length = _gaps(step)
     between = float(np.minimum(length, GAP_NS).sum())
     stray = float(work.self_ns[_stray(trace, ops, tiny)[work.node]].sum() + length.sum()) - between
@@ -67,7 +69,7 @@ def _recorded(step: Step) -> Sentence | None:
         "tiny_ops",
         f"{count:,} ops of {duration(mean)} on average, and the gaps between ops, take {duration(spent + between)} "
         f"({percent(of_whole)}) of the step; the most frequent is {trace.ops[commonest]} ({int(codes.max()):,} times).{besides}"
-        f"{_elementwise(step, tiny)}",
+        f"{in_scope(work, trace, is_tiny)}{_elementwise(step, tiny)}",
         _fewer_ops(step),
         of_whole,
         {"ops": float(count), "mean_ns": mean, "ops_ns": spent, "between_ns": between, "left_out_ns": stray},

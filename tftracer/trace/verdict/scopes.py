@@ -1,0 +1,58 @@
+"""Name the part of the model in which ops run, by the scopes in their names (``lstm/dense_1/MatMul``)."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from tftracer.trace.analyses.ops import Work
+from tftracer.trace.arrays.groups import largest_first
+from tftracer.trace.arrays.types import Bool, Float64
+from tftracer.trace.model import Trace
+from tftracer.trace.units import percent
+
+MIN_SHARE = 0.5  # of the ops' time, for a scope to be named
+CONCENTRATED = 1.5  # a scope is named if its share of the ops is this many times its share of all op time
+MAX_NAMES = 10_000  # only the names with the most time are read
+#: TensorFlow puts gradients into these scopes, and repeats the scope of the op below them.
+_GRADIENTS = re.compile(r"(gradient_tape|gradients\w*)/")
+#: Scopes that TensorFlow and Keras make by themselves: they say nothing of the model.
+_MADE = re.compile(r"(while|body|cond|then|else|branch|(Stateful)?PartitionedCall|model|functional|sequential|_|\d)+")
+
+
+def in_scope(work: Work, trace: Trace, selected: Bool) -> str:
+    """Return " 72% of that is in clip_by_global_norm."; "" if one op has most of the time, no scope has half of it, or most
+    other ops of the step are in the same scope.
+
+    ``selected``: [work] the executions of which "that" speaks.
+    """
+    by_name = _by_name(work, trace, selected)
+    total = float(by_name.sum())
+    if not total or float(by_name.max()) >= MIN_SHARE * total:
+        return ""
+    spent = _by_scope(trace, by_name)
+    scopes = [scope for scope, ns in spent.items() if ns >= MIN_SHARE * total and not all(map(_MADE.fullmatch, scope.split("/")))]
+    innermost = max(scopes, key=lambda scope: scope.count("/"), default="")
+    if not innermost:
+        return ""
+    of_all = _by_name(work, trace, np.ones(len(work.name), bool))
+    share, share_of_all = spent[innermost] / total, _by_scope(trace, of_all).get(innermost, 0.0) / float(of_all.sum())
+    return f" {percent(share)} of that is in {innermost}." if share >= CONCENTRATED * share_of_all else ""
+
+
+def _by_name(work: Work, trace: Trace, selected: Bool) -> Float64:
+    """Return [names] the self times of these executions."""
+    return np.asarray(np.bincount(work.name[selected], work.self_ns[selected], minlength=len(trace.names)), np.float64)
+
+
+def _by_scope(trace: Trace, by_name: Float64) -> dict[str, float]:
+    """Add up the times of ops by their scopes, outer ones included. ``by_name``: [names]."""
+    codes = largest_first(by_name, MAX_NAMES)
+    spent: dict[str, float] = {}
+    for text, ns in zip(trace.names.texts(codes), by_name[codes].tolist()):
+        parts = _GRADIENTS.sub("", text, count=1).split("/")[:-1] if ns else []
+        for depth in range(1, len(parts) + 1):
+            scope = "/".join(parts[:depth])
+            spent[scope] = spent.get(scope, 0.0) + ns
+    return spent
