@@ -16,9 +16,9 @@ from tftracer.trace.answers import Answers
 SAID = """
 Slow steps of train, loss (feeding x): 4
   Every 97th step: the hook CheckpointSaverHook
-    (basic_session_run_hooks.py:620). 3 times, 894 ms more than usual in
+    (basic_session_run_hooks.py:620). 3 slow steps, 894 ms longer than usual in
     all, the longest 300 ms, last at step 291.
-  Python code at load_batch() (train.py:88). Once, 298 ms more than usual
+  Python code at load_batch() (train.py:88). 1 slow step, 298 ms longer than usual
     in all, the longest 300 ms, last at step 50.
     step 97, before it: 300 ms, usually 2 ms. The hook CheckpointSaverHook
 """
@@ -44,8 +44,8 @@ def test_what_the_machine_did_comes_last(tmp_path: Path) -> None:
         put(recorder, a_stall(run, 50), *(a_stall(run, 100 + number, cause=without) for number in range(7)))
         summary = summarize(recorder)
         said = " ".join(render(summary).split())
-        assert "8 Python code at load_batch() (train.py:88). Once," in said
-        assert "No CPU: other processes or threads had them. 7 times, 2.09 s more than usual in all, the longest 300 ms" in said
+        assert "8 Python code at load_batch() (train.py:88). 1 slow step," in said
+        assert "No CPU: other processes or threads had them. 7 slow steps, 2.09 s longer than usual in all, the longest 300 ms" in said
         groups = summary["runs"][0]["slow_steps"]["groups"]
         assert [group["cause"] for group in groups] == ["python", "machine"] and groups == recorder.all_stalls()["groups"]
 

@@ -53,7 +53,7 @@ def _lines(slow: dict[str, Any], headlines: Mapping[int, tuple[int | None, str]]
             yield _filled(trace_text(group["trace_id"], step, headline), "    ")
     if rest := slow["groups"][MAX_GROUPS:]:
         times, lost = sum(group["times"] for group in rest), sum(group["lost_s"] for group in rest)
-        yield _filled(f"{counted(len(rest), 'further group')}: {times:,} times, {duration(lost * 1e9)} more than usual in all.")
+        yield _filled(f"{counted(len(rest), 'further group')}: {counted(times, 'slow step')}, {duration(lost * 1e9)} longer than usual in all.")
     listed = {
         number for group in slow["groups"] if group["times"] == 1 or group["cause"] == "machine" for number in group["stalls"]
     }
@@ -69,8 +69,8 @@ def _lines(slow: dict[str, Any], headlines: Mapping[int, tuple[int | None, str]]
 
 
 def _group(group: SlowGroup) -> str:
-    times = "Once" if group["times"] == 1 else f"{group['times']:,} times"
-    lost = f"{duration(group['lost_s'] * 1e9)} more than usual in all, the longest {duration(group['longest_s'] * 1e9)}"
+    times = counted(group["times"], "slow step")
+    lost = f"{duration(group['lost_s'] * 1e9)} longer than usual in all, the longest {duration(group['longest_s'] * 1e9)}"
     last = f", last at {group['last_text']}" if group["last_text"] else ""
     stand = [period for period in group["periods"] if period["next_step"] is not None]
     over = [period for period in group["periods"] if stand and period["next_step"] is None]

@@ -180,7 +180,7 @@ def _retraced(stall: Stall, at: str) -> str:
 
 
 def _tensorflow(stall: Stall) -> str:
-    words = {"computed": "TensorFlow computed longer", "waited": "TensorFlow waited inside the step"}
+    words = {"computed": "TensorFlow or its input pipeline computed longer", "waited": "TensorFlow waited inside the step"}
     what = next((part.what for part in stall.parts if part.kind == "tensorflow"), "")
     traced = "; it was traced, which takes a part of this time" if stall.is_traced else ""
     return words.get(stall.cause.name, "TensorFlow took longer inside the step") + (f": {what}" if what else "") + traced
