@@ -37,7 +37,9 @@ describe("slow steps on a run's page", () => {
     const { page } = await show("/runs/1");
     const groups = page.findAll('[aria-label="Slow steps by cause"] > li').map((item) => item.text());
     expect(groups[0]).toContain("Every 97th step: the hook CheckpointSaverHook (basic_session_run_hooks.py:620)");
-    expect(groups[0]).toMatch(/3 slow steps, 926\sms longer than usual in all, the longest 310\sms, last at step 291\./);
+    expect(groups[0]).toMatch(
+      /3 slow steps, 926\sms longer than usual in all, the longest 310\sms, last at step 291\./,
+    );
     expect(groups[0]).toMatch(/310\sms \(median\) every 97 steps: the next is expected at step 388\./);
     expect(groups[1]).toMatch(/one slow step, 309\sms longer than usual, at step 150\.$/);
     const grid = page.find('[role="grid"][aria-label="Slow steps"]');

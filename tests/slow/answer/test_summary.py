@@ -45,7 +45,10 @@ def test_what_the_machine_did_comes_last(tmp_path: Path) -> None:
         summary = summarize(recorder)
         said = " ".join(render(summary).split())
         assert "8 Python code at load_batch() (train.py:88). 1 slow step," in said
-        assert "No CPU: other processes or threads had them. 7 slow steps, 2.09 s longer than usual in all, the longest 300 ms" in said
+        assert (
+            "No CPU: other processes or threads had them. 7 slow steps, 2.09 s longer than usual in all, the longest 300 ms"
+            in said
+        )
         groups = summary["runs"][0]["slow_steps"]["groups"]
         assert [group["cause"] for group in groups] == ["python", "machine"] and groups == recorder.all_stalls()["groups"]
 

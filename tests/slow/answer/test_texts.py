@@ -132,7 +132,11 @@ def test_a_cause_with_what_was_measured_of_it(stall: Stall, text: str) -> None:
     [
         (with_part(Cause("machine", "", None, 0.9), "no_cpu"), "own", "Its thread had no CPU"),
         (with_part(Cause("machine", "", None, 0.9), "tensorflow"), "any", "Threads of the process had no CPU"),
-        (with_part(Cause("tensorflow", "computed", None, 0.9), "tensorflow"), "", "TensorFlow or its input pipeline computed longer"),
+        (
+            with_part(Cause("tensorflow", "computed", None, 0.9), "tensorflow"),
+            "",
+            "TensorFlow or its input pipeline computed longer",
+        ),
     ],
 )
 def test_whose_threads_had_no_cpu(stall: Stall, whose: str, words: str) -> None:

@@ -53,7 +53,8 @@ def _lines(slow: dict[str, Any], headlines: Mapping[int, tuple[int | None, str]]
             yield _filled(trace_text(group["trace_id"], step, headline), "    ")
     if rest := slow["groups"][MAX_GROUPS:]:
         times, lost = sum(group["times"] for group in rest), sum(group["lost_s"] for group in rest)
-        yield _filled(f"{counted(len(rest), 'further group')}: {counted(times, 'slow step')}, {duration(lost * 1e9)} longer than usual in all.")
+        further, slow_ones = counted(len(rest), "further group"), counted(times, "slow step")
+        yield _filled(f"{further}: {slow_ones}, {duration(lost * 1e9)} longer than usual in all.")
     listed = {
         number for group in slow["groups"] if group["times"] == 1 or group["cause"] == "machine" for number in group["stalls"]
     }
