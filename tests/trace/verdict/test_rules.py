@@ -596,6 +596,14 @@ def test_the_evidence_for_tiny_ops_is_of_the_type_that_the_sentence_names() -> N
     assert sentence["evidence"]["nodes"]
 
 
+def test_tiny_ops_of_many_fetches_are_called_fetches() -> None:
+    ops = ("ReadVariableOp", "_Retval", "Identity")
+    nodes = [N(f"n{i}", ops[i % 3], i * 5_000, (i + 1) * 5_000) for i in range(1_200)]
+    (first, *_) = verdict(make_trace(nodes), TraceContext(), [])["sentences"]
+    assert first["code"] == "tiny_ops" and first["advice"].startswith("Feed and fetch fewer tensors")
+    assert "400 fetched tensors have ops of their own." in first["text"]
+
+
 @pytest.mark.parametrize(("pause", "first"), [(10 * MS, "tiny_ops"), (40 * MS, "idle_device")])
 def test_a_long_gap_is_not_the_tiny_ops_doing(pause: int, first: str) -> None:
     nodes = [N(f"a{i}", "AddV2", i * 5_000 + (i >= 600) * pause, i * 5_000 + 3_000 + (i >= 600) * pause) for i in range(1_200)]

@@ -12,7 +12,7 @@ from tftracer.trace.arrays.intervals import Cover
 from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.decode.profiler_names import TURN
 from tftracer.trace.model import NodeKind, Trace
-from tftracer.trace.units import duration, percent
+from tftracer.trace.units import counted, duration, percent
 from tftracer.trace.verdict.scopes import in_scope
 from tftracer.trace.verdict.step import GAP_NS, Step, sentence
 
@@ -23,14 +23,18 @@ STRAY_NS = 1_000_000  # an op this long was interrupted if
 STRAY_SHARE = 0.005  # at most this share of its type is as long and the rest is tiny, or if its type does no work (Enter)
 ACCOUNTED_SHARE = 0.20  # of the step, or of the usual step if shorter, that must remain without interrupted ops
 ELEMENTWISE_SHARE = 0.50  # of the tiny ops, for XLA to be named
+FEEDS_SHARE = 0.20  # of the tiny ops, for feeds and fetches to be named
 ELEMENTWISE = re.compile(
     r"Abs|Add(N|V2)?|Cast|Cos|Div(NoNan)?|Equal|Erf|Exp|Expm1|Floor(Div|Mod)?|(Greater|Less)(Equal)?|Log|Log1p"
     r"|Logical(And|Not|Or)|Maximum|Minimum|Mul(NoNan)?|Neg|Pow|RealDiv|Reciprocal|SelectV2|Sign|Sin|Square|SquaredDifference"
     r"|Sub|Tan|(Relu|Relu6|Elu|Selu|Rsqrt|Sigmoid|Softplus|Sqrt|Tanh)(Grad)?"
 )
 
+#: Ops for a fed value and for a fetched one.
+_ARG, _RETVAL = "_Arg", "_Retval"
 _TURN = re.compile(rf"{TURN}$")
 
+FEWER_TENSORS = "Feed and fetch fewer tensors: stack them in the graph (tf.stack), or fetch them more rarely. "
 FEWER_OPS = (
     "Every op costs TensorFlow time besides its own work, up to some microseconds. Use fewer and larger ops: vectorize loops "
     "over small tensors, stack variables, use fused layers or optimizers, or let XLA compile them into one ({xla})."
@@ -65,12 +69,13 @@ def _recorded(step: Step) -> Sentence | None:
     commonest = int(np.argmax(codes))
     besides = f" A few ops and gaps of unusual length take {duration(stray)} more." if stray > 0.1 * step.ns else ""
     of_whole = (spent + between) / step.whole_ns
+    tensors = _fed_and_fetched(step, tiny)
     return sentence(
         "tiny_ops",
         f"{count:,} ops of {duration(mean)} on average, and the gaps between ops, take {duration(spent + between)} "
         f"({percent(of_whole)}) of the step; the most frequent is {trace.ops[commonest]} ({int(codes.max()):,} times).{besides}"
-        f"{in_scope(work, trace, is_tiny)}{_elementwise(step, tiny)}",
-        _fewer_ops(step),
+        f"{in_scope(work, trace, is_tiny)}{_elementwise(step, tiny)}{tensors}",
+        FEWER_TENSORS * bool(tensors) + _fewer_ops(step),
         of_whole,
         {"ops": float(count), "mean_ns": mean, "ops_ns": spent, "between_ns": between, "left_out_ns": stray},
         {"nodes": step.longest(tiny & (trace.op == commonest)), "tab": "ops", "op": trace.ops[commonest]},
@@ -86,6 +91,16 @@ def _elementwise(step: Step, tiny: Bool) -> str:
         if count >= ELEMENTWISE_SHARE * tiny.sum()
         else ""
     )
+
+
+def _fed_and_fetched(step: Step, tiny: Bool) -> str:
+    """Say how many tensors are fed and fetched, if their ops are many of the tiny ones."""
+    counts = dict(zip(step.trace.ops, np.bincount(step.trace.op[tiny], minlength=len(step.trace.ops)).tolist()))
+    fed, fetched = counts.get(_ARG, 0), counts.get(_RETVAL, 0)
+    if fed + fetched < FEEDS_SHARE * tiny.sum():
+        return ""
+    tensors = [counted(number, f"{what} tensor") for number, what in ((fed, "fed"), (fetched, "fetched")) if number]
+    return f" {' and '.join(tensors)} have ops of their own."
 
 
 def _gaps(step: Step) -> Int64:
