@@ -119,7 +119,7 @@ def test_a_type_of_ops_that_takes_a_third_of_the_op_time_stands_out(cast_ms: int
     for op in ("Conv2D", "MaxPool", "ResizeBilinear", "MatMul"):
         nodes.append(N(op, op, nodes[-1].end, nodes[-1].end + 3 * MS))
     (only,) = sentences(nodes)
-    assert only["code"] == "balanced" and "The largest op type is Cast, with" in only["text"]
+    assert only["code"] == "balanced" and "The largest op types are Cast (with" in only["text"]
     assert ("Nothing stands out" not in only["text"]) == stands_out
 
 

@@ -50,7 +50,8 @@ SEE_THE_GAPS = (
 #: Codes of sentences that say why time passes before the first op and after the last.
 EXPLAIN_AROUND = {"around_ops", "slow_step", "retraced", "compiling", "python_lock", "input_bound", "between_steps"}
 LAST_RANK = 2  # key for sentences that do not say what the step is bound by
-MIN_PART = 0.05  # smaller parts of the step are not listed
+MIN_PART = 0.05  # smaller parts of the step are not listed, nor op types with less of the op time
+LISTED_TYPES = 3  # op types that are listed where none has most of the op time
 MAIN_SHARE = 0.5  # minimal share of the main op type in the op time, and of the main part in the step
 #: The watch over slow steps calls a step slow that takes this many times the median untraced step, and this much longer.
 SLOW_TURN, SLOW_TURN_S = 3.0, 0.020
@@ -237,6 +238,7 @@ class _MainOpType(NamedTuple):
     is_most: bool  # whether it has most of the op time, also without delays of single ops
     main_without_delays: str  # the type with most of the op time without delays of single ops, if it is another one; else ""
     scope: str  # the scope of most of its ops, as a sentence; "" if there is none
+    next_types: list[str]  # "Relu (21%)": the next largest op types, if they have a part of the op time that matters
 
     @property
     def leads(self) -> bool:
@@ -248,6 +250,12 @@ class _MainOpType(NamedTuple):
         if self.is_most:
             ops = f"{counted(self.executions, 'op')} of type {self.name}"
             return f"Most op time goes into {ops}, with {percent(self.share)} of the total op time.{self.scope}"
+        if self.next_types:
+            first, last = (
+                [f"{self.name} (with {percent(self.share)} of the total op time)", *self.next_types[:-1]],
+                self.next_types[-1],
+            )
+            return f"The largest op types are {', '.join(first)} and {last}."
         return f"The largest op type is {self.name}, with {percent(self.share)} of the total op time.{self.scope}"
 
 
@@ -273,7 +281,10 @@ def _main_op_type(step: Step) -> _MainOpType | None:
         main_without_delays = f"{ops} of type {step.trace.ops[undelayed] or NO_OP}"
     is_most = is_most and not main_without_delays and executions > 1
     scope = in_scope(time.work, step.trace, time.work.op == largest)
-    return _MainOpType(step.trace.ops[largest] or NO_OP, share, executions, is_most, main_without_delays, scope)
+    shares = by_type / total
+    next_types = [code for code in np.argsort(-shares, kind="stable")[1:LISTED_TYPES].tolist() if shares[code] >= MIN_PART]
+    listed = [f"{step.trace.ops[code] or NO_OP} ({percent(float(shares[code]))})" for code in next_types]
+    return _MainOpType(step.trace.ops[largest] or NO_OP, share, executions, is_most, main_without_delays, scope, listed)
 
 
 def _largest(step: Step, op_type: _MainOpType | None, text: str) -> str:
