@@ -37,7 +37,7 @@ class LedgerWriter:
         self._is_over = False
 
     def take(self) -> None:
-        """Add up what is new. Called ten times a second, after the steps were counted."""
+        """Add up new activities. Called ten times a second, after the steps were counted."""
         try:
             self._take()
         except Exception as error:
@@ -73,7 +73,7 @@ class LedgerWriter:
             self._failed(error)
 
     def _settle(self) -> None:
-        """Give the model a new facts."""
+        """Put new facts into the model."""
         if self._book is None or (self._is_over and not self._steps.activities.ended):
             return
         # The time of a server that outlives its script is not the script's.

@@ -1,4 +1,4 @@
-"""Keeps the facts about the input pipelines, or about memory: in the model once a second, in the file ever more rarely.
+"""Updates the facts about the input pipelines, or about memory: in the model once a second, in the file less and less often.
 
 The newest of the records in the file is valid. On the thread ``tftracer-writer``.
 """
