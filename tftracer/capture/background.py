@@ -30,7 +30,7 @@ class Background:
 
     def start(self) -> None:
         """Start the thread if it is not running. Blocks until the thread has begun, so do not call it during a step."""
-        if self._thread is None or not self._thread.is_alive():  # in a forked child the parent's thread is gone
+        if self._thread is None or not self._thread.is_alive():  # a forked child does not have the parent's thread
             self._thread = Thread(target=_work, args=[self._jobs], name=self._name, daemon=True)
             self._thread.start()
 

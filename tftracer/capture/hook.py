@@ -4,8 +4,8 @@ TensorFlow is imported when a hook is made. A step that is not traced costs two 
 depends on how many objects it touches: after a long step the caches hold TensorFlow's data, so each of our objects is fetched
 from memory. So an untraced step reads one flag (``TraceRequests.slow_path``) and the level of its RunOptions, stores what it
 needs as an attribute of its run context, and does not read its RunMetadata (3 to 10 µs after a long step). Exceptions of the
-tracer never leave this module: it switches itself off instead (``StepQueue.off``). What the user's own code raises,
-KeyboardInterrupt included, passes.
+tracer never leave this module: it switches itself off instead (``StepQueue.off``). Errors of the user's code, and
+KeyboardInterrupt, pass through it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class TracedStep:
         self.cpu: CpuReading | None = None  # read before the step
         self.fed: list[FedValue] | None = None
         self.began_at: float | None = None
-        self._options = options  # the call's RunOptions, None where they could not be seen
+        self._options = options  # the call's RunOptions; None if they are not known
         self._before = (options.trace_level, options.output_partition_graphs) if options is not None else None
 
     def restore_options(self) -> None:

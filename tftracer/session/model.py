@@ -35,7 +35,7 @@ from tftracer.trace.model import TraceContext
 
 
 def no_statistics() -> RunStatistics:
-    """The statistics of a run whose steps are not known."""
+    """Return the statistics of a run whose steps are not known."""
     unknown: dict[str, Any] = dict.fromkeys(RunStatistics.__annotations__)
     return cast(RunStatistics, {**unknown, "steps": 0, "recent_s": []})
 

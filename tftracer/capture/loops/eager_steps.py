@@ -1,7 +1,7 @@
 """Steps of eager loops: a step ends when an optimizer applies gradients outside of a compiled function.
 
 A step begins when the previous step on the thread, of any kind, ends. A loop is identified by the lines that apply gradients in
-each of its turns: usually one, two in a GAN. Their number is known when the first line comes again; no step ends before that.
+each of its turns: usually one, two in a GAN. Their number is known when the first line is reached again; no step ends before.
 The wrapped methods are those of the optimizers of Keras 2 and 3 and of ``tf.compat.v1``. Code without an optimizer has no steps.
 """
 

@@ -31,7 +31,7 @@ from tftracer.slow.watch.turns import SlowSteps
 
 log = logging.getLogger("tftracer")
 
-#: Steps that may wait for the writer; more are counted as lost. A step takes some 130 bytes.
+#: Maximum number of steps that wait for the writer; more are counted as lost. A step takes some 130 bytes.
 MAX_EVENTS = 1 << 16
 #: Maximum number of steps counted while the lock is held, because a training thread may wait for it.
 SETTLED_AT_ONCE = 200
@@ -50,7 +50,7 @@ def level_of(options: Any) -> tuple[str, bool]:
     return options.TraceLevel.Name(options.trace_level), bool(options.output_partition_graphs)
 
 
-#: Stands for a function in the events that are no steps: the thread waited for the next element of a dataset (input_waits.py).
+#: Replaces the function in events that are not steps: the thread waited for the next element of a dataset (input_waits.py).
 INPUT_WAIT = object()
 #: The same for a phase (phases.py): a checkpoint, an evaluation, the tracing of a function.
 PHASE = object()
@@ -168,7 +168,7 @@ class StepQueue:
             phase: Any = event[1]
             rank, name = phase
             seen.append((rank, name, start, end, thread))
-            if rank == CHECKPOINTS and "Writer" not in name:  # summaries are no checkpoints
+            if rank == CHECKPOINTS and "Writer" not in name:  # summaries are not checkpoints
                 self._tell_watch(lambda watch: watch.saved(thread, name, start, end))
             return
         run = self._run_of_call(*event) if len(event) == 6 else self._run_of_session(*event)
@@ -300,7 +300,7 @@ class StepQueue:
         return Missed(reason, is_lost=numbered is not None or self.requests.trace_all)
 
     def _handles(self, site: CallSite, options: Any) -> list[RunHandle]:
-        """Return the runs that the step about to begin may belong to: a hook after ours may change its options."""
+        """Return the runs that the step about to begin may belong to: a hook after ours may add to its options."""
         run = None if options is None else self.runs.run(site, options)
         return [run] if run and run.run_id else site.handles()
 

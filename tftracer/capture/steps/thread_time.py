@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tftracer.session.recorded_steps import RunHandle, Traced, tracer_ns
 
-#: Threads whose times are kept.
+#: Maximum number of threads whose times are kept.
 MAX_THREADS = 1000
 
 

@@ -25,7 +25,7 @@ EXTRA = 0.01
 #: assumed for that.
 NEAR_NS, REQUEST_NS = 400_000_000, 100_000_000
 NUMBERING_NS = 15_000
-#: A request is cancelled when its steps do not come for so long after they were due: the run may have ended.
+#: A request is cancelled if its steps have not come this long after they were due: the run may have ended.
 PATIENCE_NS = 5_000_000_000
 #: For each run, traces of slow steps (more would show the same), and requests (not every expected step is slow).
 MAX_TRACES, MAX_REQUESTS = 5, 10

@@ -296,7 +296,7 @@ class YieldingBindings:
 
 
 def install(profiler: Profiler) -> Callable[[], None]:
-    """Make our profiler give way when the script starts its own (``tf.profiler.experimental.start``, TensorBoard's callback).
+    """Make our profiler end when the script starts its own (``tf.profiler.experimental.start``, TensorBoard's callback).
 
     Return a function that undoes this.
     """

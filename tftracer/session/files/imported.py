@@ -20,7 +20,7 @@ from tftracer.storage.tftrace import TRACE, StoredPayload, compress
 from tftracer.storage.untrusted import text, texts
 from tftracer.trace.model import TraceContext
 
-#: Memory limit of a file's imported traces: compressed bytes.
+#: Maximum size of a file's imported traces in memory, compressed.
 _MEMORY = 1 << 31
 
 

@@ -37,7 +37,7 @@ def _change(step: float, before: float, after: float) -> StepChange:
 
 
 def _points(history: History) -> tuple[Doubles, Doubles]:
-    """Divide the untraced entries into groups of equal size; return the first step and the median time of each group."""
+    """Divide the untraced entries into groups of the same size; return the first step and the median time of each group."""
     step, count, _, mean = history.entries().T[:4]
     untraced = ~((count == 1) & np.isin(step, np.array(history.traced, float)))
     step, mean = step[untraced], mean[untraced]
