@@ -254,7 +254,7 @@ class StepRecorder:
         self._queue.add((fetches, feeds, options, start, end, get_ident(), trace))
 
     def _capture(self, step: TracedStep | None, options: Any, metadata: Any) -> Capture | Missed:
-        """Return the trace of a step. ``step``: its mark if we traced it; None if the script did."""
+        """Return the trace of a step, or Missed. ``step``: its mark if we traced it; None if the script did."""
         queue = self._queue
         if step is None:
             has_room = queue.backlog.wait_for_room()

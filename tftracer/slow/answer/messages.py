@@ -167,7 +167,7 @@ def host_mark(sample: HostSample, offset: float) -> SlowMark | None:
 
 
 def host_trouble(change: HostChange) -> tuple[str, float | None]:
-    """Return the machine's trouble in words, or "", and its share of the time, or None. The training's thread comes first."""
+    """Return the machine's trouble in words, or "", and its share of the time, or None. The training thread's comes first."""
     whole = max(change.seconds, 1e-9)
     for seconds, min_share, words in (
         (change.run_queue_s, STARVED_SHARE, STARVED),
