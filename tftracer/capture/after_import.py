@@ -21,7 +21,7 @@ def after_import(name: str, then: Callable[[], None]) -> Callable[[], None]:
     if name in sys.modules:
         then()
         return lambda: None
-    # One finder for all that wait for a module: each would ask all others, 2 ** n times.
+    # One finder for all callbacks of a module: several finders would call each other, 2 ** n times.
     finder = next((other for other in sys.meta_path if isinstance(other, _AfterImport) and other.name == name), None)
     if finder is None:
         finder = _AfterImport(name)

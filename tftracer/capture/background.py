@@ -1,4 +1,4 @@
-"""A thread that does jobs for training threads. Giving it a job never blocks.
+"""A thread that runs jobs for training threads. Giving it a job never blocks.
 
 ``Thread.start`` blocks until the new thread gets a CPU, which took up to 0.3 s on a busy machine. So the thread is started before
 there are steps.
@@ -20,7 +20,7 @@ END_S = 1.0
 
 
 class Background:
-    """Does jobs one after another, also after one that fails. Its thread ends with it. Methods may be called from any thread."""
+    """Runs jobs one after another, even if one fails. Deleting it ends its thread. Methods may be called from any thread."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -29,13 +29,13 @@ class Background:
         weakref.finalize(self, self._jobs.put, None).atexit = False
 
     def start(self) -> None:
-        """Starts the thread if it is not running. Blocks until the thread has begun, so do not call it during a step."""
-        if self._thread is None or not self._thread.is_alive():  # in a forked child the parent's thread is gone
+        """Start the thread if it is not running. Blocks until the thread has begun, so do not call it during a step."""
+        if self._thread is None or not self._thread.is_alive():  # a forked child does not have the parent's thread
             self._thread = Thread(target=_work, args=[self._jobs], name=self._name, daemon=True)
             self._thread.start()
 
     def stop(self) -> None:
-        """Lets the thread finish its jobs and end; waits at most ``END_S`` for that."""
+        """Let the thread finish its jobs and end; wait at most ``END_S`` for that."""
         if self._thread is not None and self._thread.is_alive():
             self._jobs.put(None)
             self._thread.join(END_S)

@@ -1,4 +1,4 @@
-"""What watching compiled functions costs, as the page shows it."""
+"""Measures what watching compiled functions costs. The page shows it."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _CALLS = 9
 
 
 def measure_call_cost() -> float | None:
-    """Seconds that the tracer adds to an untraced call of a compiled function that takes some milliseconds.
+    """Measure the seconds that the tracer adds to an untraced call of a compiled function that takes some milliseconds.
 
-    None if it could not be measured. Takes some milliseconds itself.
+    Return None if it could not be measured. Takes some milliseconds itself.
     """
     queue, timer = StepQueue(), ColdTimer()
     call = watched_nothing(queue)
-    call(None)  # what is made once in a thread
+    call(None)  # the first call on a thread does more
     seconds = median(timer.ns(call, None) for _ in range(_CALLS)) * 1e-9
     return seconds if len(queue.events) == _CALLS + 1 else None
 
 
 def watched_nothing(queue: StepQueue) -> Callable[[Any], None]:
-    """A function that does nothing, within the wrappers of both of TensorFlow's methods."""
+    """Return a function that does nothing, inside the wrappers of both of TensorFlow's methods."""
     calls, concrete = FunctionRuns(queue).calls, KnownFunction()
     calls.graphs.called[id(concrete)] = weakref.ref(concrete)  # not its first call
     context = SimpleNamespace(_context=SimpleNamespace(_thread_local_data=SimpleNamespace(is_eager=True)))

@@ -1,7 +1,7 @@
-"""Calls of compiled functions as steps of runs: counted, timed, and profiled when asked for.
+"""Calls of compiled functions as steps of runs: counted, timed, and profiled if requested.
 
-The training threads come to ``_sites_of`` and ``_site_of`` alone, and only while traces are asked for; calls are counted where
-steps are settled, mostly on the writer's thread.
+The training threads call only ``_sites_of``, ``_site_of`` and ``_graph_adder``, and only while traces are requested. Calls are
+counted where steps are settled, mostly on the writer's thread.
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ class FunctionRuns:
         self._queue = queue
         self.traces = FunctionTraces(queue, self._sites_of, self._site_of, self._graph_adder)
         self.calls = FunctionCalls(queue, self.traces)
-        #: ConcreteFunction -> its runs, by what it was called as (``called_as``).
+        #: ConcreteFunction -> its runs, by the title of the Keras step that called it (``called_as``).
         self._sites: weakref.WeakKeyDictionary[Any, dict[str, CallSite]] = weakref.WeakKeyDictionary()
         self._of_function: weakref.WeakKeyDictionary[Any, list[CallSite]] = weakref.WeakKeyDictionary()
         self._known: dict[FunctionIdentity, list[tuple[weakref.ref[Any], CallSite]]] = {}
         self._named: dict[str, NamedStep] = {}
         self._counts: Counter[str] = Counter()  # calls by place
-        self._signatures: dict[str, tuple[int, list[Signature]]] = {}  # how many at a place, and those that are kept
+        self._signatures: dict[str, tuple[int, list[Signature]]] = {}  # place -> number of signatures, those kept
         self._undo: list[Callable[[], None]] = []
         queue.count_call = self._count
         queue.request_graph = self.request_graph
@@ -87,7 +87,7 @@ class FunctionRuns:
             undo()
 
     def set_note(self, note: str) -> None:
-        """It goes with the traces of all steps from now on."""
+        """Add this note to the traces of all steps from now on."""
         self.traces.note = note
 
     def named(self, name: str) -> NamedStep:
@@ -95,7 +95,7 @@ class FunctionRuns:
         return self._named.setdefault(name, NamedStep(name))
 
     def request_graph(self, handle: RunHandle) -> None:
-        """Collect the graph that a run's function runs as, in the next call. UnsupportedError says why it cannot be."""
+        """Collect the optimized graph of a run's function in its next call. Raises UnsupportedError if it cannot be collected."""
         concrete_function = concrete_functions().ConcreteFunction
         alike = [key for key, runs in list(self._sites.items()) for site in runs.values() if site.plain is handle]
         functions = [key for key in alike if isinstance(key, concrete_function)]
@@ -108,7 +108,7 @@ class FunctionRuns:
         return [key for reference in self._sites.keyrefs() if (key := reference()) is not None and is_concrete(key)]
 
     def table_sizes(self) -> dict[str, int]:
-        """The size of each table that grows with the number of functions: none may grow with their calls."""
+        """Return the size of each table that grows with the number of functions. None may grow with the number of calls."""
         return {
             "functions": len(self._of_function),
             "concrete functions": len(self._sites),
@@ -141,7 +141,7 @@ class FunctionRuns:
         runs = self._sites.setdefault(key, {})
         site = runs.get(called_as(function))
         if site is None:
-            self.calls.graphs.settle()  # a new function: its graph was collected, too
+            self.calls.graphs.settle()  # the graph of a new function was just collected
             site = runs[called_as(function)] = self._new_site(function, key, bool(runs))
             if is_concrete(key):
                 site.plain.graph_on_request = not self.calls.graphs.has(key)
@@ -151,7 +151,7 @@ class FunctionRuns:
         return site
 
     def _new_site(self, function: Any, key: Any, is_known: bool) -> CallSite:
-        """``is_known``: it was traced before, for another of Keras's methods."""
+        """``is_known``: the function was traced before, by another Keras method."""
         identity = identify(function, key)
         name = identity.title.partition(" (")[0]
         place = f"{name} at {identity.definition}" if identity.definition else name
@@ -169,7 +169,7 @@ class FunctionRuns:
 
     def _added_site(self, key: Any, identity: FunctionIdentity, place: str, changed: str) -> CallSite:
         site = self._queue.runs.add(identity.title, (place,), identity.arguments, identity.origin)
-        if site.plain.fetches == (place,):  # and not the one that stands for all runs beyond the limit
+        if site.plain.fetches == (place,):  # not the run that stands for all runs beyond the limit
             site.plain.changed = changed
             site.plain.has_python = not is_concrete(key)
             site.plain.tracings = self._signatures[place][0] if place in self._signatures else 0
@@ -177,15 +177,15 @@ class FunctionRuns:
         return site
 
     def _difference(self, place: str, key: Any) -> str:
-        """How a function's new signature differs from those before, "" for its first.
+        """Return how a function's new signature differs from earlier ones; "" for its first.
 
-        The commonest mistake is a function that is traced anew for each shape or Python value that it is given.
+        Also reports the most common mistake: a function that is traced again for each new shape or Python value.
         """
         count, known = self._signatures.get(place, (0, []))
         signature = signature_of(key)
         changed = difference(known, signature)
         self._signatures[place] = (count + 1, kept(known, signature))
-        # Calls of runs beyond the limit are not counted by place: nothing is said of them.
+        # Calls of runs beyond the limit are not counted by place, so they are not reported.
         if count + 1 >= RETRACED and count <= self._counts[place] < CALLS_EACH * (count + 1):
             self._queue.other_problems[f"retracing:{place}"] = (
                 f"{place} was traced {count + 1} times in {self._counts[place] + 1} calls: {changed}. Each tracing "
@@ -195,5 +195,5 @@ class FunctionRuns:
 
 
 def called_as(function: Any) -> str:
-    """Keras 2 calls one ConcreteFunction from ``fit`` and from ``train_on_batch``; "" where it is nothing but a function."""
+    """Return the title of a Keras step; "" for other functions. Keras 2's ``fit`` and ``train_on_batch`` share functions."""
     return str(function.__name__) if isinstance(function, CompiledKerasStep) else ""

@@ -4,8 +4,8 @@ TensorFlow is imported when a hook is made. A step that is not traced costs two 
 depends on how many objects it touches: after a long step the caches hold TensorFlow's data, so each of our objects is fetched
 from memory. So an untraced step reads one flag (``TraceRequests.slow_path``) and the level of its RunOptions, stores what it
 needs as an attribute of its run context, and does not read its RunMetadata (3 to 10 µs after a long step). Exceptions of the
-tracer never leave this module: it switches itself off instead (``StepQueue.off``). What the user's own code raises,
-KeyboardInterrupt included, passes.
+tracer never leave this module: it switches itself off instead (``StepQueue.off``). Errors of the user's code, and
+KeyboardInterrupt, pass through it.
 """
 
 from __future__ import annotations
@@ -49,15 +49,15 @@ class TracedStep:
 
     def __init__(self, claim: Claim, options: Any) -> None:
         self.claim = claim
-        self.before_ns = 0  # waited until other traces were stored, before the step could begin
-        self.cpu: CpuReading | None = None  # as it was before the step
+        self.before_ns = 0  # time waited before the step, until other traces were stored
+        self.cpu: CpuReading | None = None  # read before the step
         self.fed: list[FedValue] | None = None
         self.began_at: float | None = None
-        self._options = options  # the call's RunOptions, None where they could not be seen
+        self._options = options  # the call's RunOptions; None if they are not known
         self._before = (options.trace_level, options.output_partition_graphs) if options is not None else None
 
     def restore_options(self) -> None:
-        """Undo what TensorFlow merged into a RunOptions that the script may pass again: its next step is not to be traced."""
+        """Undo what TensorFlow merged into the script's RunOptions. The script may pass them to a step that is not traced."""
         if self._before is not None:
             self._options.trace_level, self._options.output_partition_graphs = self._before
 
@@ -69,7 +69,7 @@ def is_misuse(run_context: Any) -> bool:
     """
     with contextlib.suppress(Exception):
         feeds = run_context.original_args.feed_dict
-        return feeds is not None and not isinstance(feeds, (Mapping, tuple))  # a tuple: of a callable, not of the script
+        return feeds is not None and not isinstance(feeds, (Mapping, tuple))  # a tuple comes from a callable
     return False
 
 
@@ -103,9 +103,10 @@ class SessionCall:
 
 
 class StepRecorder:
-    """The hook's methods without its base class, so that this module imports no TensorFlow.
+    """The hook's methods without its base class, so that this module does not import TensorFlow.
 
-    ``__slots__`` keeps what a step reads in the object itself; in its dict it took a third of the hook's time after a long step.
+    ``__slots__`` keeps the attributes in the object itself: reading them from a dict took a third of the hook's time after a long
+    step.
     """
 
     __slots__ = ("_args", "_events", "_last_facts", "_mark", "_options", "_queue", "_requests", "_under_way")
@@ -120,7 +121,7 @@ class StepRecorder:
         self._args = tf.compat.v1.train.SessionRunArgs
         self._options = tf.compat.v1.RunOptions
         self._last_facts = SessionFacts()
-        with contextlib.suppress(Exception):  # shown on the page, nothing more
+        with contextlib.suppress(Exception):  # these facts are only shown on the page
             recorder.set_tensorflow(str(tf.__version__), measure_cost(self))
 
     # ------------------------------------------------------------------------------------------ what TensorFlow calls
@@ -145,7 +146,7 @@ class StepRecorder:
                     raise TypeError("no RunOptions were made")
             args = run_context._original_args
             fetches, feeds = args[0], args[1]
-            # Copies of the containers, for the script may change them, and none of the values that it feeds.
+            # Copy the containers, because the script may change them, but not the values that it feeds.
             if fetches.__class__ is list:
                 fetches = tuple(fetches)
             elif isinstance(fetches, dict):
@@ -171,12 +172,12 @@ class StepRecorder:
             fetches, feeds, start = run_context._tftracer
             self._events.append((fetches, feeds, options, start, end, thread, None))
         except Exception as error:
-            if hasattr(run_context, "_tftracer"):  # else its beginning was not recorded
+            if hasattr(run_context, "_tftracer"):  # else the step's beginning was not recorded
                 self._switch_off("after_run", error)
 
     def end(self, session: Any) -> None:
         try:
-            if self._under_way.get(get_ident(), 0) > 0:  # the step that met the end of the input
+            if self._under_way.get(get_ident(), 0) > 0:  # the step that reached the end of the input
                 self.step_failed()
             self._queue.arrived.set()
         except Exception as error:
@@ -196,7 +197,7 @@ class StepRecorder:
         self._under_way[get_ident()] = -perf_counter_ns()
 
     def untraced_step(self, fetches: Any, feeds: Any, options: Any, start_ns: int) -> None:
-        """A step that has just ended and that TensorFlow cannot trace."""
+        """Record a step that has just ended and that TensorFlow cannot trace."""
         end_ns = perf_counter_ns()
         if not self._queue.off:
             if self._requests.trace_all or self._requests.of_any_run:
@@ -206,7 +207,7 @@ class StepRecorder:
     # -------------------------------------------------------------------------------------------------- traced steps
 
     def _trace_args(self, run_context: Any) -> Any:
-        """The SessionRunArgs that ask TensorFlow for a trace; None if this step is not to be traced."""
+        """Return the SessionRunArgs that request a trace from TensorFlow; None if this step is not to be traced."""
         if self._queue.off or self._mark in run_context.__dict__:
             return None
         start, queue, args = perf_counter_ns(), self._queue, run_context._original_args
@@ -225,13 +226,13 @@ class StepRecorder:
         step.before_ns = perf_counter_ns() - start
         if isinstance(step, Missed):
             return None
-        # A step that fails never comes to after_run, but its context is deleted.
+        # TensorFlow does not call after_run for a step that fails, but its context is deleted.
         weakref.finalize(run_context, restore_request, queue, step).atexit = False
         return run_args(self._args, None, None, self._trace_options())
 
     def _trace_options(self) -> Any:
         facts = self._last_facts
-        # A cluster's session fills step_stats for nothing less than FULL_TRACE (master_session.cc).
+        # A cluster's session fills step_stats only at FULL_TRACE (master_session.cc).
         needs_full_trace = facts.gpus or facts.distributed
         level = self._options.FULL_TRACE if needs_full_trace else self._options.SOFTWARE_TRACE
         return self._options(trace_level=level, output_partition_graphs=True)
@@ -253,7 +254,7 @@ class StepRecorder:
         self._queue.add((fetches, feeds, options, start, end, get_ident(), trace))
 
     def _capture(self, step: TracedStep | None, options: Any, metadata: Any) -> Capture | Missed:
-        """The RunMetadata of a step that was traced by us, or (None) by the script itself."""
+        """Return the trace of a step, or Missed. ``step``: its mark if we traced it; None if the script did."""
         queue = self._queue
         if step is None:
             has_room = queue.backlog.wait_for_room()
@@ -275,7 +276,7 @@ class StepRecorder:
 
 
 class CopyingRecorder(StepRecorder):
-    """For a TensorFlow that keeps a step's arguments under another name than 2.12 to 2.21 do."""
+    """For a TensorFlow that keeps a step's arguments under another name than versions 2.12 to 2.21 do."""
 
     __slots__ = ()
 
@@ -286,14 +287,14 @@ class CopyingRecorder(StepRecorder):
 
 
 class PeekedCall(NamedTuple):
-    """What TensorFlow does not show to hooks."""
+    """Facts about a call that TensorFlow does not show to hooks."""
 
     options: Any = None  # the call's RunOptions, with what earlier hooks added; None: not known
-    has_debug_hook: bool = False  # one of tfdbg's hooks is there, which may add watches after ours was called
+    has_debug_hook: bool = False  # the session has a tfdbg hook, which may add watches after our hook was called
 
 
 def peek_call(run_context: Any) -> PeekedCall:
-    """The arguments of the call under way, from MonitoredSession's frames. Where those look different, nothing is known."""
+    """Return facts about the call under way, from MonitoredSession's frames. If those look different, nothing is known."""
     if isinstance(run_context, SessionCall):
         return PeekedCall(run_context.options)
     frame = sys._getframe(1)
@@ -309,13 +310,13 @@ def peek_call(run_context: Any) -> PeekedCall:
 
 
 def session_facts(session: Any) -> SessionFacts:
-    """The GPUs that the session sees and whether it works on a cluster. May ask the cluster once."""
+    """Return the number of GPUs that the session sees, and whether it works on a cluster. May ask the cluster once."""
     target = getattr(session, "sess_str", b"") or b""
     distributed = target.startswith(b"grpc") if isinstance(target, bytes) else str(target).startswith("grpc")
     try:
         gpus = sum(device.device_type == "GPU" for device in session.list_devices())
     except Exception:
-        gpus = None  # a session that lists none, for one in a test
+        gpus = None  # a session that cannot list its devices, such as one in a test
     return SessionFacts(gpus, distributed)
 
 
@@ -347,14 +348,14 @@ def tensorflow() -> Any:
 
 
 def make_hook(recorder: Recorder) -> Any:
-    """The hook for ``hooks=``. Where every call of every session is recorded (hook_inject), it has nothing left to do."""
+    """Make the hook for ``hooks=``. It does nothing if all sessions are recorded already (hook_inject)."""
     if recorder.queue.sees_all_sessions:
         return tensorflow().compat.v1.train.SessionRunHook()
     return sys.modules[__name__].TracingHook(recorder)
 
 
 def hook_class() -> type:
-    """TracingHook, made when first asked for: its base class is TensorFlow's."""
+    """Make the class TracingHook. It is made only when needed, because its base class is TensorFlow's."""
     train = tensorflow().compat.v1.train
     seen = vars(train.SessionRunContext(run_args(train.SessionRunArgs, None), None))
     base, recorder = train.SessionRunHook, StepRecorder if "_original_args" in seen else CopyingRecorder

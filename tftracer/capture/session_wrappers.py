@@ -3,8 +3,8 @@
 ``install`` wraps the methods of TensorFlow's session class. Each wrapper records the call around the original method. Errors in
 the tracer never reach the script, and the original method runs in any case.
 
-MonitoredSession, Supervisor, slim, Estimators and Keras in graph mode all end in one of these methods. A MonitoredSession adds
-what its hooks fetch: the call is known by what its caller fetches. ``make_callable`` with a feed list ends in ``run``.
+MonitoredSession, Supervisor, slim, Estimators and Keras in graph mode all call one of these methods. A MonitoredSession adds what
+its hooks fetch; a call is identified by what its caller fetches. ``make_callable`` with a feed list calls ``run``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _OPTIONS, _TRACING = "_tftracer_options", "_tftracer_tracing"
 
 
 class Values(NamedTuple):
-    """As SessionRunValues: what the session was called with."""
+    """What the session was called with, in the form of SessionRunValues."""
 
     results: Any
     options: Any
@@ -52,10 +52,10 @@ class SessionCalls:
         self._hook = v1.train.SessionRunHook
         self._options = v1.RunOptions
         self._metadata = v1.RunMetadata
-        self._known: weakref.WeakSet[Any] = weakref.WeakSet()  # sessions that carry the mark
+        self._known: weakref.WeakSet[Any] = weakref.WeakSet()  # sessions with the mark _SEEN
 
     def begin(self, session: Any, fetches: Any, feeds: Any, options: Any, metadata: Any) -> tuple[SessionCall | None, Values]:
-        """The call, and the RunOptions and RunMetadata to make it with: those of a trace if this step is to be traced."""
+        """Return the call, and the RunOptions and RunMetadata to use for it: those of a trace if this step is to be traced."""
         try:
             if _SEEN not in session.__dict__:
                 self._opened(session)
@@ -71,7 +71,7 @@ class SessionCalls:
             return
         with contextlib.suppress(Exception):
             self._recorder.after_run(call, values)
-            if session.__dict__.get(_SEEN) is not True:  # a cluster's session, which has found its devices by now
+            if session.__dict__.get(_SEEN) is not True:  # a cluster's session, which knows its devices by now
                 setattr(session, _SEEN, True)
                 self._recorder.session_facts_changed(session_facts(session))
 
@@ -85,7 +85,7 @@ class SessionCalls:
             self._recorder.untraced_step(fetches, feeds, PARTIAL_RUN, start_ns)
 
     def forget(self) -> None:
-        """Removes the marks: to another recorder these sessions are new."""
+        """Remove the marks, so that these sessions are new to another recorder."""
         for session in list(self._known):
             session.__dict__.pop(_SEEN, None)
 
@@ -100,7 +100,7 @@ class SessionCalls:
         self._recorder.session_opened(session, SessionFacts(None, True) if target else session_facts(session))
 
     def _of_caller(self, fetches: Any) -> Any:
-        """What the script fetches, without what the hooks of a MonitoredSession add (monitored_session.py: ``'caller'``)."""
+        """Return what the script fetches, without what MonitoredSession's hooks add (monitored_session.py: ``'caller'``)."""
         if fetches.__class__ is not dict or "caller" not in fetches:
             return fetches
         added = [key for key in fetches if key.__class__ is not str]
@@ -108,7 +108,7 @@ class SessionCalls:
         return fetches["caller"] if monitored else fetches
 
     def _traced(self, values: Values, tracing: Any) -> Values:
-        """A copy of the script's RunOptions, with tracing added; the script's own stay as they are."""
+        """Return a copy of the script's RunOptions with tracing added. The script's own are not changed."""
         options = self._options()
         if values.options is not None:
             options.CopyFrom(values.options)
@@ -118,7 +118,7 @@ class SessionCalls:
 
 
 def install(recorder: StepRecorder) -> Installed:
-    """Wrap the session class."""
+    """Wrap the methods of the session class."""
     calls, base = SessionCalls(recorder), session_class()
     callables = getattr(base, "_Callable", None)
     wrappers: list[tuple[Any, str, Callable[[Any, SessionCalls], Any]]] = [
@@ -141,13 +141,13 @@ def install(recorder: StepRecorder) -> Installed:
 
 
 def _method(owner: Any, name: str) -> Any:
-    """The method as the class or a base class defines it, ``object`` left out; None if none does."""
+    """Return the method as the class or a base class (not ``object``) defines it; None if none does."""
     classes = owner.__mro__[:-1] if owner is not None else ()
     return next((vars(each)[name] for each in classes if name in vars(each)), None)
 
 
 def _uninstall(calls: SessionCalls, wrapped: list[tuple[Any, str, Any, Any]]) -> None:
-    """Wrappers that others have wrapped again stay, and pass everything on once the recorder is closed."""
+    """Restore the methods. Wrappers that other code has wrapped again stay; they pass calls on once the recorder is closed."""
     for owner, name, wrapper, original in wrapped:
         if vars(owner).get(name) is wrapper:
             setattr(owner, name, original)
@@ -155,7 +155,7 @@ def _uninstall(calls: SessionCalls, wrapped: list[tuple[Any, str, Any, Any]]) ->
 
 
 def session_class() -> Any:
-    """``BaseSession``, which Session and InteractiveSession share; Session itself if TensorFlow has renamed it."""
+    """Return ``BaseSession``, the base of Session and InteractiveSession, or Session itself if TensorFlow has renamed it."""
     session = tensorflow().compat.v1.Session
     return next((base for base in session.__mro__ if base.__name__ == "BaseSession"), session)
 
@@ -280,7 +280,7 @@ def _wrapped_callable_call(original: Callable[..., Any], calls: SessionCalls) ->
 
 
 def _tracing_callable(callable_: Any, callable_options: Any, options: Any) -> Any:
-    """The same callable with the RunOptions of a trace, kept as long as the callable; None if there can be none."""
+    """Return a copy of the callable with the RunOptions of a trace, kept as long as the callable; None if that fails."""
     twin = callable_.__dict__.get(_TRACING)
     try:
         if twin is None:

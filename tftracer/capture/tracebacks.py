@@ -1,4 +1,4 @@
-"""Errors that pass through our wrappers of TensorFlow's methods have the traceback and the text that they have without us."""
+"""Keeps our wrappers of TensorFlow's methods out of the tracebacks and texts of errors that pass through them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Wrapper = TypeVar("Wrapper", bound=Callable[..., Any])
 
 
 def as_tensorflows(wrapper: Wrapper) -> Wrapper:
-    """A decorator: TensorFlow takes the function for one of its own.
+    """Decorate a wrapper so that TensorFlow treats it as one of its own functions.
 
     TensorFlow and Keras leave their own files out of tracebacks, and out of the places that they name in the text of an error.
     """
@@ -24,7 +24,7 @@ def as_tensorflows(wrapper: Wrapper) -> Wrapper:
 
 
 def without_ours(error: BaseException) -> None:
-    """Take our frames off the beginning of its traceback. For wrappers, before their ``raise``.
+    """Remove our frames from the beginning of an error's traceback. Wrappers call it before their ``raise``.
 
     Up to Python 3.10, ``raise`` puts the wrapper's frame back.
     """

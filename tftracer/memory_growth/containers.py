@@ -4,8 +4,8 @@ The walk starts at the globals of the user's modules and at the locals of runnin
 small containers. It is bounded, and written in Python so that other threads can run meanwhile. No object of the script is kept
 between two walks.
 
-No foreign code runs here: only types are inspected, and only methods of Python's own types are called. TensorFlow's lists note
-each access, and a lazy module imports its target when an attribute is read.
+No code of the script or its libraries runs here: only types are inspected, and only methods of Python's own types are called.
+TensorFlow's lists record each access, and a lazy module imports its target when an attribute is read.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _FLAT = (str, bytes, bytearray)
 _TRACKED = (list, dict, set, deque, tuple)
 GC_HEAD = sys.getsizeof([]) - list.__sizeof__([])
 _SIZED: tuple[Any, ...] = (*(base for base, _ in _LENGTHS), int, float, complex, type(None))
-#: References to a dict of locals that nobody else uses: from the frame, from this module, and from the call that counts them.
+#: References to a dict of locals that is used nowhere else: from the frame, from this module, and from the call that counts them.
 OURS = 3
 #: Modules of debuggers and of the profiler that follow every call in Python. cProfile imports ``profile``, too.
 DEBUGGERS = frozenset(["pydevd", "debugpy", "profile", "hunter"])
@@ -87,7 +87,7 @@ def look() -> dict[Key, Any]:
 
 
 class Sizes(NamedTuple):
-    at: float  # of a clock, seconds
+    at: float  # seconds of a clock
     known: dict[Key, int]
 
 
@@ -158,7 +158,7 @@ def bytes_of(value: Any, depth: int) -> float | None:
 
 
 def object_bytes(value: Any) -> float | None:
-    """Return the bytes of an object of a class of the user's, with its attributes; None if an attribute's size is unknown."""
+    """Return the bytes of an object of a user's class, with its attributes; None if an attribute's size is unknown."""
     attributes = _attributes(value)
     known = [size for each in attributes.values() if (size := bytes_of(each, 3)) is not None]
     if not attributes or len(known) < len(attributes):

@@ -1,4 +1,4 @@
-"""What a session answers, a live one and a reopened one alike: each answer is taken from its model, under its lock."""
+"""Answers requests about a session, live or reopened, from its model and under its lock."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class SessionAnswers:
             return answers.gaps(self.model.slow, run_id, self.is_sampled(run_id))
 
     def is_sampled(self, run_id: int) -> bool:
-        """Whether the time between the run's steps is being sampled."""
+        """Return whether the time between the run's steps is being sampled."""
         return False
 
     def trace_record(self, trace_id: int) -> TraceRecord:
@@ -129,7 +129,7 @@ class SessionAnswers:
         try:
             return payload.raw()
         finally:
-            self.trace_record(trace_id)  # if it was removed meanwhile, that is the error to tell
+            self.trace_record(trace_id)  # if the trace was removed meanwhile, raises UnknownError instead of the reader's error
 
     def snapshot(self) -> Snapshot:
         with self.lock:
@@ -140,7 +140,7 @@ class SessionAnswers:
 
     @abstractmethod
     def set_trace_facts(self, trace_id: int, **facts: Any) -> TraceRecord:
-        """``facts``: fields of its record. ``UnknownError`` where it has made way."""
+        """Change fields (``facts``) of a trace's record. Raises ``UnknownError`` if the trace was removed."""
 
     def set_note(self, trace_id: int, note: str) -> TraceRecord:
         return self.set_trace_facts(trace_id, note=untrusted.text(note, MAX_NOTE))
@@ -154,7 +154,7 @@ class SessionAnswers:
 
 
 def placed_marks(marks: Sequence[SlowMark], history: History) -> list[contract.Mark]:
-    """The marks with the step that each lies in, or before."""
+    """Return the marks, each with the number of its step; between two steps, that of the next one."""
     rows = history.entries()
     if not len(rows) or not marks:
         return []

@@ -1,4 +1,4 @@
-"""What is done at the end of the script, and Ctrl-C meanwhile."""
+"""Runs the tracer's work at the end of the script, and handles Ctrl-C during it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ WAITS = "tftracer: the end of the session is being written. Ctrl-C again does no
 
 
 class _Ending:
-    """The first Ctrl-C only tells what is waited for: it may be the second one of somebody who ended the script so. After the
-    next one nothing more is done."""
+    """Runs work at the end of the script.
+
+    The first Ctrl-C only logs what the user waits for: they may have pressed it twice to end the script. The next one stops the
+    work, and no more work is run.
+    """
 
     def __init__(self) -> None:
         self._presses = 0  # of Ctrl-C
@@ -30,7 +33,7 @@ class _Ending:
         signal.signal(signal.SIGINT, self._pressed)
         try:
             work()
-        except KeyboardInterrupt:  # a traceback would say nothing
+        except KeyboardInterrupt:  # a traceback would not help the user
             pass
         finally:
             signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -42,5 +45,5 @@ class _Ending:
         log.warning(WAITS)
 
 
-#: Does some work at the end of the script.
+#: Runs a function at the end of the script.
 at_end = _Ending().do

@@ -1,4 +1,4 @@
-"""The live session: stores what a training records, and answers requests about it. Implements SessionSource (session/source.py).
+"""A live session: stores what a training records, and answers requests about it. Implements SessionSource (session/source.py).
 
     session = LiveSession(steps, make_analyzer, keep_traces=5)      # starts nothing and writes nothing
     session.start()                                                   # spool file and threads
@@ -59,7 +59,7 @@ class Live(Protocol):
 
 
 def watch(session: Live) -> Callable[[], None]:
-    """Close the session at exit, and notify it in forked children. Returns a function that cancels the closing at exit."""
+    """Close the session at exit, and notify it in forked children. Return a function that cancels the closing at exit."""
     reference = weakref.ref(session)
 
     def close() -> None:
@@ -183,7 +183,7 @@ class LiveSession(SessionAnswers):
     # ----------------------------------------------------------------------------------------------- starting, ending
 
     def start(self) -> Any:
-        """Make the spool and start the threads; a second call does nothing. Returns itself."""
+        """Open the spool and start the threads; a second call does nothing. Return the session."""
         with self._starting:
             if self._writer is None and not self._closed:
                 self.store.open_spool(self._spool_dir)
@@ -256,7 +256,7 @@ class LiveSession(SessionAnswers):
     def request_traces(self, run_id: int | None, steps: int, with_graph: bool = False) -> None:
         """Trace the next ``steps`` steps of a run (None: of any run); 0 cancels the request.
 
-        ``with_graph``: the next step is not traced; it collects the graph as which the run's function runs.
+        ``with_graph``: the next step is not traced; it collects the optimized graph of the run's function.
         """
         self._analyzer.start_in_background()
         if run_id is None:
@@ -299,7 +299,7 @@ class LiveSession(SessionAnswers):
     def request_trace_at(self, run_title: str, step: int) -> bool:
         """Trace the run's step with this number (as ``steps_begun`` counts); all ranks of a job trace the same number.
 
-        Returns False if the step has begun already, or if there is no such run. Replaces a request for another step of the run.
+        Return False if the step has begun already, or if there is no such run. Replaces a request for another step of the run.
         """
         return self._steps.request_step(run_title, step)
 

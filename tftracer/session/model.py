@@ -35,13 +35,13 @@ from tftracer.trace.model import TraceContext
 
 
 def no_statistics() -> RunStatistics:
-    """The statistics of a run whose steps are not known."""
+    """Return the statistics of a run whose steps are not known."""
     unknown: dict[str, Any] = dict.fromkeys(RunStatistics.__annotations__)
     return cast(RunStatistics, {**unknown, "steps": 0, "recent_s": []})
 
 
 def is_analyzed(record: TraceRecord) -> bool:
-    """Tell whether a trace's contents are known: not if it has just come, or if its job was killed just then."""
+    """Return whether a trace's contents are known. They are not before its analysis ends, or if the job was killed before."""
     return record["state"] != "pending"
 
 
@@ -65,7 +65,7 @@ class RunState:
     statistics: RunStatistics = field(default_factory=no_statistics)
     traces: dict[int, None] = field(default_factory=dict)  # ids, oldest first
     origin: str = ""  # the file that it was loaded from; "" for the session's own runs
-    history: list[Record] = field(default_factory=list)  # HISTORY, then the STEPS after it: of reopened sessions
+    history: list[Record] = field(default_factory=list)  # if read from a file: HISTORY, then the STEPS after it
     definition: str = ""
     live: LiveRun | None = None  # set for runs of this process
 
@@ -74,7 +74,7 @@ class RunState:
         return self.live.statistics.message() if self.live else self.statistics
 
     def history_reader(self) -> Callable[[], History]:
-        """Return a function that reads the step times without the lock: a live run's are copied now, others are in the file."""
+        """Return a function that reads the step times without the lock, from a copy made now or from the file."""
         if self.live is None:
             return partial(read_history, self.history)
         copied = self.live.statistics.history.copy()
@@ -91,7 +91,7 @@ class SessionModel:
         self.input_pipelines: pipeline_facts.PipelineFacts | None = None
         self.memory: memory_facts.MemoryFacts | None = None
         self._last_run_id = 0
-        self._last_trace_id = 0  # also of removed traces: ids are never used again
+        self._last_trace_id = 0  # counts removed traces, too: ids are never used again
 
     # ------------------------------------------------------------------------------------------------------- reading
 
@@ -188,7 +188,7 @@ class SessionModel:
         self._last_run_id = max(self._last_run_id, run.id)
 
     def add_trace(self, trace: TraceState) -> None:
-        """Add a trace of a run that is known."""
+        """Add a trace. Its run must have been added before."""
         trace_id = trace.record["id"]
         self.traces[trace_id] = trace
         self.runs[trace.record["run_id"]].traces[trace_id] = None

@@ -1,4 +1,4 @@
-"""What went wrong in the tracer itself: in the log, and with the session's facts on the page."""
+"""Problems of the tracer itself: written to the log, and shown on the page with the session's facts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_PROBLEMS = 100
 
 
 class Guard:
-    """One for each thread."""
+    """Runs the work of one thread. An exception becomes a problem; the second in a row is also passed to ``failed``."""
 
     def __init__(self, problems: Problems, failed: Callable[[str, BaseException], None]) -> None:
         self._problems = problems
@@ -33,15 +33,15 @@ class Guard:
                 self._failed("writer", error)
 
     def run_thread(self, loop: Callable[[], None]) -> None:
-        """A thread's whole life."""
+        """Run a thread's loop until it ends."""
         try:
             loop()
-        except Exception as error:  # without its threads the tracer is of no use
+        except Exception as error:  # the tracer cannot work without this thread
             self._failed(loop.__name__, error)
 
 
 class Problems:
-    """One problem a code. Any thread may call. ``changed`` is called with the list after each change."""
+    """Holds one problem for each code. Any thread may call. ``changed`` is called with the list after each change."""
 
     def __init__(self, changed: Callable[[list[Problem]], None]) -> None:
         self._problems: dict[str, Problem] = {}
@@ -50,27 +50,27 @@ class Problems:
         self._lock = threading.RLock()
 
     def add(self, code: str, message: str) -> None:
-        """Unless there is one of this code already."""
+        """Add a problem, unless there is one with this code, or ``MAX_PROBLEMS``, already."""
         with self._lock:
             if code in self._problems or len(self._problems) >= MAX_PROBLEMS:
                 return
             self._put(code, message)
 
     def replace(self, code: str, message: str) -> None:
-        """As ``add``, with the newest message in the place of an older one of the same code; the log has the first."""
+        """Add a problem in the place of an older one with the same code. The log gets only the first message."""
         with self._lock:
             self._problems.pop(code, None)
             self.add(code, message)
 
     def solve(self, code: str) -> None:
-        """A problem is over."""
+        """Remove the problem with this code."""
         with self._lock:
             if self._problems.pop(code, None):
                 self._changed(list(self._problems.values()))
 
     def _put(self, code: str, message: str) -> None:
         self._problems[code] = {"code": code, "message": message, "at": time.time()}
-        if code not in self._logged:  # a disk that is full now and then would fill the log, too
+        if code not in self._logged:  # a problem that comes and goes, like a full disk, would fill the log
             self._logged.add(code)
             log.warning("%s", message)
         self._changed(list(self._problems.values()))

@@ -1,4 +1,4 @@
-"""Tells the changes of a session to whoever listens."""
+"""Tells listeners about the changes of a session."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from tftracer.contract.live import LiveMessage
 
 log = logging.getLogger("tftracer")
 
-#: Called with each change, from the thread that made it (never the training thread): it must only hand the change on.
+#: Called with each change, in the thread that made it (never a training thread). It must only pass the change on.
 Listener = Callable[[LiveMessage], None]
 Publish = Callable[[LiveMessage], None]
 
 
 class Publisher:
-    """Any thread may call."""
+    """Passes messages about changes to all listeners. Any thread may call."""
 
     def __init__(self) -> None:
         self._listeners: tuple[Listener, ...] = ()
         self._lock = threading.Lock()
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Returns what ends the subscription."""
+        """Call ``listener`` with each change from now on. Return a function that ends this."""
         with self._lock:
             self._listeners += (listener,)
 

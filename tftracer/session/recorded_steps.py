@@ -1,4 +1,4 @@
-"""What a training hands to its live session: runs, finished steps, and the traces of some of them."""
+"""What a training passes to its live session: runs, finished steps, and the traces of some steps."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from tftracer.trace.model import CpuUse, FedValue
 
 @dataclass(eq=False)
 class RunHandle:
-    """A run as the training threads know it; the session numbers it at its first step (0: not yet)."""
+    """A run as the training threads know it. The session sets ``run_id`` at its first step; it is 0 before."""
 
     title: str
     fetches: tuple[str, ...]
     feeds: tuple[str, ...]
     options: str
-    definition: str = ""  # of a function: where it is defined
+    definition: str = ""  # for functions: where the function is defined
     run_id: int = 0
-    steps: int = 0  # that were handed to the session
+    steps: int = 0  # number of steps passed to the session
     requested: int = 0  # steps still to be traced
-    graph_on_request: bool = False  # of a compiled function: the graph that runs is not known, and may be requested
-    graph_requested: bool = False  # until it is collected; steps are not traced meanwhile
-    refusal: str = ""  # why no step of it is traced
-    changed: str = ""  # of a compiled function: how its signature differs from the one that was traced before
-    tracings: int = 0  # of a compiled function, of all of its signatures: how often it was traced by now
-    has_python: bool = False  # its steps also run the script's Python, as those of an eager loop do
-    last_thread: int = 0  # that ran its last step, and what had passed on it outside session.run by then (step_queue.ThreadTime)
-    outside_ns: int = 0
-    input_ns: int = 0  # of that, in which the thread waited for tf.data
+    graph_on_request: bool = False  # for compiled functions: the optimized graph is not known, but can be requested
+    graph_requested: bool = False  # the graph is still to be collected; no step is traced meanwhile
+    refusal: str = ""  # why its steps cannot be traced
+    changed: str = ""  # for compiled functions: how the signature differs from the one that was traced before
+    tracings: int = 0  # for compiled functions: how often TensorFlow traced the function so far, all signatures together
+    has_python: bool = False  # its steps also run Python code of the script, as those of an eager loop do
+    last_thread: int = 0  # the thread that ran the last step
+    outside_ns: int = 0  # ThreadTime.outside_ns of that thread at the time (capture/steps/thread_time.py)
+    input_ns: int = 0  # the part of outside_ns in which the thread waited for tf.data
 
 
 @dataclass
 class SessionFacts:
-    """What was found out about the TensorFlow session."""
+    """Facts about the TensorFlow session; None: unknown."""
 
     gpus: int | None = None
     distributed: bool | None = None
@@ -49,7 +49,7 @@ class SessionFacts:
 class Capture:
     """A traced step's RunMetadata on its way to the disk.
 
-    Serialized at once: a message would be serialized to know its size, too, and once more to be written.
+    It is kept serialized: a message would be serialized twice, to measure its size and to write it.
     """
 
     raw: bytes
@@ -57,11 +57,11 @@ class Capture:
     trace_level: str
     partition_graphs_asked: bool
     facts: SessionFacts
-    before_ns: int = 0  # what the tracer took of its thread's time just before the step, waiting for room
+    before_ns: int = 0  # time that the tracer took of the step's thread just before the step, waiting for room
     after_ns: int = 0  # and just after it
     note: str = ""  # "epoch 3"
-    read_cpu_use: Callable[[], CpuUse] = CpuUse  # of the step, on the thread that stores it; empty if the script traced it
-    fed: list[FedValue] | None = None  # what the step was fed; None: not known
+    read_cpu_use: Callable[[], CpuUse] = CpuUse  # called by the thread that stores the trace; empty if the script traced it
+    fed: list[FedValue] | None = None  # the values that the step was fed; None: not known
     began_at: float | None = None  # epoch seconds at which the session was called
 
     @property
@@ -69,67 +69,67 @@ class Capture:
         return len(self.raw)
 
     def read(self) -> bytes:
-        """The trace as it is stored; may have to wait for it."""
+        """Return the bytes to store. May wait for them."""
         return self.raw
 
     @property
     def problem(self) -> str:
-        """Why there is nothing to be stored."""
+        """Why there are no bytes to store."""
         return "TensorFlow returned an empty RunMetadata for a step that was to be traced."
 
 
 @dataclass(eq=False)
 class Missed:
-    """Stands for the trace of a step that was to be traced and was not."""
+    """Stands in the place of a missing trace: the step should have been traced and was not."""
 
-    reason: str  # in the words of a message: "because ..."
-    is_lost: bool = True  # False: the request stands, and a later step is traced for it
-    before_ns: int = 0  # what the tracer took of its thread's time just before the step, waiting in vain
+    reason: str  # the text after "because"
+    is_lost: bool = True  # False: the request stays open, and a later step is traced instead
+    before_ns: int = 0  # time that the tracer took of the step's thread just before the step, waiting in vain
     after_ns: int = 0
 
 
-#: What a step left beside its times: its trace, or that it has none though it was asked for.
+#: The trace of a step, a mark that its requested trace is missing, or None if no trace was requested.
 Traced = Union[Capture, Missed, None]
 #: A finished step: its run, start and end (perf_counter nanoseconds), nanoseconds that its thread spent outside session.run since
-#: the run's step before (None: not known), those of it in which the thread waited for the next element of a dataset, its trace.
+#: the run's previous step (None: not known), the part of them in which it waited for the next element of a dataset, its trace.
 Settled = tuple[RunHandle, int, int, Optional[int], Optional[int], Traced]
 
 
 def tracer_ns(trace: Traced) -> tuple[int, int]:
-    """What the tracer took of the thread's time just before a step, and just after it."""
+    """Return the time that the tracer took of the step's thread just before the step, and just after it."""
     return (trace.before_ns, trace.after_ns) if trace is not None else (0, 0)
 
 
 class StepSource(Protocol):
-    """What the writer's threads take from the training's threads (capture/steps/queue.py)."""
+    """The queue of the training threads, as the writer's threads use it (capture/steps/queue.py)."""
 
     settled: deque[Settled]  # filled by ``settle``
-    activities: Activities  # what the ledger adds up; filled by ``settle``, too
+    activities: Activities  # the activities that the ledger adds up; also filled by ``settle``
     pipelines: Pipelines
     under_way: dict[int, int]  # thread -> when its step began (perf_counter nanoseconds), or, negative, when its last one ended
-    lost: int  # steps that found the queue full
-    sees_all_sessions: bool  # no hook is needed
+    lost: int  # number of steps that were dropped because the queue was full
+    sees_all_sessions: bool  # sessions are recorded without a hook
     facts: SessionFacts  # of the TensorFlow session that was opened last
     failures: deque[str]  # why the queue switched itself off
-    arrived: threading.Event  # something came that should not wait for the writer's next round
+    arrived: threading.Event  # set when something should not wait for the writer's next round
 
     def settle(self) -> None:
         """Find out which runs the steps in the queue belong to."""
 
     def restore_failed_claims(self) -> None:
-        """Traces that were asked for and whose steps failed are asked for again."""
+        """Restore the requests of traced steps that failed."""
 
     def problems(self) -> Mapping[str, str]:
-        """Code -> message: why steps that were to be traced were not."""
+        """Return code -> message: why steps that should have been traced were not."""
 
     def active(self) -> bool:
-        """Whether a TensorFlow session is open."""
+        """Return whether a TensorFlow session is open, or a function runs or has just run."""
 
     def live_functions(self) -> list[Any]:
         """Return the ConcreteFunctions that were called and are alive."""
 
     def release(self, capture: Capture) -> None:
-        """A trace is stored, or never will be."""
+        """Remove a trace from the backlog, after it was stored or if it cannot be."""
 
     def failed(self, where: str, error: BaseException) -> None:
-        """Record no more; log the error once."""
+        """Stop recording, and log the error once."""

@@ -1,7 +1,7 @@
-"""What the web layer, the command line and the exports see of a session, live or reopened. No HTTP in here.
+"""The interface of a session, live or reopened, for the web layer, the command line and the exports. Knows no HTTP.
 
-Every method may be called from any thread. ``UnknownError`` for a run or trace that does not exist, ``StorageError`` and
-``FormatError`` as they say.
+Every method may be called from any thread. The methods raise ``UnknownError`` for a run or trace that does not exist,
+``StorageError`` if a file cannot be read or written, and ``FormatError`` if its content is invalid.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ class SessionSource(Protocol):
     def step_times(self, run_id: int) -> StepTimes: ...
 
     def ledger(self) -> Ledger:
-        """Where the process's wall time went; of a live session as of the last second."""
+        """Return where the process's wall time went. A live session updates it every second."""
 
     def input_pipelines(self) -> InputPipelines:
-        """What limits the ``tf.data`` pipelines; of a live session as of the last second."""
+        """Return what limits the ``tf.data`` pipelines. A live session updates it every second."""
 
     def memory_growth(self) -> ProcessMemory:
-        """What the process holds over time, and what grows; of a live session as of the last second."""
+        """Return the process's memory over time, and what grows. A live session updates it every second."""
 
     def run_stalls(self, run_id: int) -> RunStalls: ...
 
@@ -47,60 +47,60 @@ class SessionSource(Protocol):
     def gaps(self, run_id: int) -> GapProfile: ...
 
     def sample_gaps(self, run_id: int) -> None:
-        """Sample the time between the steps for the next 20 s. ``UnsupportedError`` where no training runs."""
+        """Sample the time between the steps for the next 20 s. Raises ``UnsupportedError`` if no training runs."""
 
     def trace_record(self, trace_id: int) -> TraceRecord: ...
 
     def trace_context(self, trace_id: int) -> TraceContext: ...
 
     def trace_bytes(self, trace_id: int) -> bytes:
-        """The serialized RunMetadata, as TensorFlow gave it."""
+        """Return the serialized RunMetadata as TensorFlow returned it."""
 
     def set_note(self, trace_id: int, note: str) -> TraceRecord: ...
 
     def set_bookmarks(self, trace_id: int, bookmarks: list[Bookmark]) -> TraceRecord:
-        """Replaces the trace's bookmarks."""
+        """Replace the trace's bookmarks."""
 
     def set_headline(self, trace_id: int, headline: str) -> None: ...
 
     def request_traces(self, run_id: int | None, steps: int, with_graph: bool = False) -> None:
-        """Trace the next ``steps`` steps of a run (None: of whichever runs next); 0 takes the request back.
+        """Trace the next ``steps`` steps of a run (None: of any run); 0 cancels the request.
 
-        ``with_graph``: of one run; its next step collects the graph that it runs as, and is not traced.
-        ``UnsupportedError`` on a reopened session, where there is no training to trace, and where no graph can be collected.
+        ``with_graph``: the run's next step is not traced; it collects the optimized graph of the run's function.
+        Raises ``UnsupportedError`` for a reopened session, which has no training to trace, and if no graph can be collected.
         """
 
     def set_trace_all(self, on: bool) -> None: ...
 
     def save(self, path: str) -> None:
-        """Write everything to one .tftrace file, in the place of an older one: atomically (temporary file, fsync, rename)."""
+        """Write everything to one .tftrace file. An older file is replaced atomically (temporary file, fsync, rename)."""
 
     def saved_bytes(self) -> Iterator[bytes]:
-        """The same file as a stream, in chunks; memory for one record at a time."""
+        """Return the same file as a stream of chunks. Needs memory for only one record at a time."""
 
     def load(self, path: str, name: str = "") -> Loaded:
-        """Add what a session file (or anything that tftracer opens) holds to this session.
+        """Add the contents of a session file, or of any other file that tftracer opens, to this session.
 
-        ``name``: how the file is called for people, its base name if left out; the runs' ``origin``.
+        ``name``: the file's name as users see it (default: its base name). It becomes the runs' ``origin``.
         """
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Returns a function that ends the subscription."""
+        """Call ``listener`` with each change from now on. Return a function that ends this."""
 
     def close(self) -> None: ...
 
 
 class JobSource(SessionSource, Protocol):
-    """``recorder.Recorder`` is one. Every method may be called from any thread."""
+    """A live session that is part of a job, such as ``recorder.Recorder``. Every method may be called from any thread."""
 
     def steps_begun(self) -> dict[str, int]:
-        """Title of each run -> how many of its steps have begun."""
+        """Return run title -> number of its steps so far; the next one may be under way."""
 
     def request_trace_at(self, run_title: str, step: int) -> bool:
-        """Trace the run's step of that number; False if it has begun already."""
+        """Trace the run's step with this number. Return False if it has begun already."""
 
     def take_back_traces_at(self) -> None:
-        """Forget all requests of ``request_trace_at``."""
+        """Cancel all requests of ``request_trace_at``."""
 
     def add_problem(self, code: str, message: str) -> None: ...
 

@@ -31,7 +31,7 @@ from tftracer.trace.model import TraceContext
 
 
 class SessionStore(SessionAnswers):
-    """``keep_traces``: each run's maximal number of automatic traces; the oldest are removed. Others: traces/retention.py."""
+    """``keep_traces``: the maximum number of automatic traces of each run; traces/retention.py selects those to remove."""
 
     def __init__(self, facts: Session, keep_traces: int) -> None:
         super().__init__(SessionModel(facts))
@@ -234,7 +234,7 @@ class SessionStore(SessionAnswers):
             self.spool.release(older)
 
     def _write_or_defer(self, new: NewRecord) -> None:
-        """Write a record; if that is not possible now, before any later record."""
+        """Write a record. If that fails, write it before the next record."""
         if not self.write(new):
             self.spool.write_later(new)
 
@@ -263,7 +263,7 @@ class SessionStore(SessionAnswers):
         try:
             written = self.spool.rewrite(new_records())
         except TracerError as error:
-            self.spool.superfluous_bytes = self.spool.superfluous_records = 0  # try again when as much has gathered again
+            self.spool.superfluous_bytes = self.spool.superfluous_records = 0  # retry when as much has accumulated again
             self.problems.add("storage", f"{error} Training goes on.")
             return
         with self.lock:
@@ -271,7 +271,7 @@ class SessionStore(SessionAnswers):
                 self._moved(record)
 
     def _moved(self, record: Record) -> None:
-        """A record lies elsewhere now."""
+        """Update the place of a record that was moved."""
         if record.type == TRACE and (trace := self.model.traces.get(record.meta["id"])):
             trace.payload = record.payload
         elif record.type == STALL:
@@ -280,7 +280,7 @@ class SessionStore(SessionAnswers):
             self.model.runs[record.meta["run_id"]].history = [record]
 
     def saved_bytes(self) -> Iterator[bytes]:
-        """The session as it is when the first chunk is taken, traces that make way meanwhile included."""
+        """Yield the session as it is when the first chunk is taken, including traces that are removed meanwhile."""
         with self.spool.payloads_kept():
             yield from save.stream(self.snapshot().records())
 

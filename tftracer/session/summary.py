@@ -1,4 +1,4 @@
-"""A whole session in a page of text: ``tftracer FILE --summary``, and the same as JSON."""
+"""Summarizes a session in one page of text (``tftracer FILE --summary``), or as JSON."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ _SESSION = ("host", "pid", "rank", "command", "tensorflow", "tftracer", "started
 _RUN = ("id", "title", "steps", "mean_s", "p50_s", "p95_s", "p99_s", "max_s", "between_steps_s")
 _TRACE = ("id", "step", "started_at", "duration_s", "nodes", "state", "headline", "note")
 _UNKNOWN = "-"
-#: Runs that came at most so often, and so much rarer than the busiest one, are one row of the table where there are so many.
+#: Rare runs have at most FEW steps, and at most RARE of the steps of the busiest run. FOLDED or more of them share one row.
 FEW, RARE, FOLDED = 5, 0.01, 3
-#: Of a run's traces so many are judged anew, the newest.
+#: The headlines of at most this many traces of a run, the newest, are computed again.
 MAX_RECOMPUTED = 20
 
 
 def summarize(source: SessionSource) -> dict[str, Any]:
-    """JSON-serializable: ``session``, ``ledger``, ``input_pipelines``, ``memory_growth``, ``runs`` with ``traces``, one trace.
+    """Return ``session``, ``ledger``, ``input_pipelines``, ``memory_growth``, ``runs`` with ``traces``, and one trace, for JSON.
 
     The run that took the most time comes first. ``trace``: the number of the newest trace of the first run that has one; None,
-    and ``verdict`` empty, where there is none.
+    with an empty ``verdict``, if there is none.
     """
     session, slow = source.session(), source.all_stalls()
     runs = sorted(source.runs(), key=total_s, reverse=True)
@@ -63,7 +63,7 @@ def summarize(source: SessionSource) -> dict[str, Any]:
 
 
 def render(summary: dict[str, Any]) -> str:
-    """The summary for a terminal, without colours; ends in a line break."""
+    """Return the summary for a terminal, without colours. It ends with a line break."""
     summary = without_breaks(summary)
     parts = [_head(summary["session"]), ledger_summary.render(summary["ledger"])]
     parts += [pipelines_summary.render(summary["input_pipelines"]), memory_summary.render(summary["memory_growth"])]
@@ -79,8 +79,10 @@ def render(summary: dict[str, Any]) -> str:
 
 
 def _recomputed(runs: list[Run], answers: Callable[[int], Answers], others: OtherTraces) -> dict[int, str]:
-    """Trace -> its headline as it is computed now, where that does not begin with the one that was stored: of the newest traces
-    of each run, as many as are read in passing."""
+    """Return trace -> its headline as computed now, if that does not begin with the stored one.
+
+    Covers only the newest traces of each run, up to ``MAX_BYTES_AT_ONCE`` together.
+    """
     result = {}
     for run in runs:
         _, newest = newest_readable([trace for trace in run["traces"] if trace["headline"]], MAX_RECOMPUTED)
@@ -93,12 +95,12 @@ def _recomputed(runs: list[Run], answers: Callable[[int], Answers], others: Othe
 
 
 def _core(text: str) -> str:
-    """A few percent more or less, by other traces that came later, or lines that were sampled anew, are nothing else."""
+    """Return a headline without its numbers and sampled lines, which differ a little each time they are computed."""
     return re.sub(r"[\d.,]+", "", text.partition(SAMPLED)[0])
 
 
 def _most_telling(runs: list[Run]) -> int | None:
-    """``runs``: the one that took the most time first."""
+    """Return the newest trace of the first run that has one. ``runs``: the one that took the most time comes first."""
     for run in runs:
         ready = [trace for trace in run["traces"] if trace["state"] == "ready"]
         if ready:
@@ -111,7 +113,7 @@ def _chosen(message: Session | Run | TraceRecord, names: tuple[str, ...]) -> dic
 
 
 def _run(run: Run, slow: StallList, gaps: GapProfile) -> dict[str, Any]:
-    """``slow``: of all runs."""
+    """``slow``: the slow steps of all runs."""
     slow_steps = slow_summary.slow_steps(run, slow, gaps)
     return {**_chosen(run, _RUN), "slow_steps": slow_steps, "traces": [_trace(trace) for trace in run["traces"]]}
 
@@ -148,7 +150,7 @@ def _runs(runs: list[dict[str, Any]]) -> str:
 
 
 def _is_rare(run: dict[str, Any], runs: list[dict[str, Any]]) -> bool:
-    """No loop, nor traced, nor slow: one of a function's many signatures."""
+    """Return whether a run has few steps and neither traces nor slow steps, like one of a function's many signatures."""
     few = min(FEW, RARE * max(each["steps"] for each in runs))
     return 0 < run["steps"] <= max(1, few) and not run["traces"] and not run["slow_steps"]["count"]
 
@@ -161,7 +163,7 @@ def _traces(run: dict[str, Any], recomputed: dict[int, str]) -> str:
 
 
 def _line(trace: dict[str, Any], recomputed: str) -> str:
-    """``recomputed``: its headline as it is now, where that says otherwise."""
+    """``recomputed``: the trace's headline as computed now, if it differs from the stored one; else ""."""
     text = trace["headline"] or next(iter(trace["findings"]), "")
     if recomputed:
         text = f"{recomputed} (When it was recorded, this was said: {text})"

@@ -16,12 +16,12 @@ _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
 
 def open_plain(path: str | os.PathLike[str]) -> int:
-    """Open a regular file of any user, also through a link, for reading. Raises OSError for anything else."""
+    """Open a regular file of any user, even through a link, for reading. Raises OSError for anything else."""
     return _checked(os.open(path, os.O_RDONLY | _NEVER_WAITS), path)
 
 
 def open_own(path: str | os.PathLike[str], flags: int = os.O_RDONLY) -> int:
-    """Open a regular file of this user that is no link. Raises OSError for anything else.
+    """Open a regular file of this user that is not a link. Raises OSError for anything else.
 
     Root may read files of other users: on some network file systems its own files seem to belong to another user.
     """
@@ -39,7 +39,7 @@ def read_plain(path: str | os.PathLike[str]) -> bytes:
 
 
 def is_own_folder(path: Path) -> bool:
-    """Return whether the folder belongs to this user and is no link. Raises OSError if there is none."""
+    """Return whether the folder belongs to this user and is not a link. Raises OSError if there is none."""
     facts = path.lstat()
     return stat.S_ISDIR(facts.st_mode) and _is_ours(facts)
 

@@ -16,7 +16,7 @@ from tftracer.storage import tftrace
 from tftracer.storage.file_bytes import Bytes
 from tftracer.storage.tftrace import Record, StoredPayload, is_session, missing, record_crc
 
-#: How much is read at a time: little while payloads are skipped, more and more where many small records follow each other.
+#: How much is read at a time: little while payloads are skipped, more and more if many small records follow each other.
 _MIN_WINDOW = 8 << 10
 _WINDOW = 256 << 10
 _MAX_WINDOW = tftrace.MAX_META + _WINDOW  # holds the head of any record
@@ -36,7 +36,7 @@ class Reader:
     """The records of one file. ``cut`` and ``damage`` are complete when the last record has been read.
 
     ``header``: the file's header. ``cut``: how the file ends early, or "". ``damage``: what is damaged or missing, or "".
-    Raises ``FormatError`` if it is no session file, or of a later version; ``TruncatedError`` if it ends within its header.
+    Raises ``FormatError`` if it is not a session file, or of a later version; ``TruncatedError`` if it ends within its header.
     """
 
     def __init__(self, source: Bytes) -> None:

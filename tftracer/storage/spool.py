@@ -28,13 +28,13 @@ try:
 except ImportError:  # no flock on this system: only the process id tells whether a spool is in use
     fcntl = None  # type: ignore[assignment]
 
-#: The most that a session keeps in memory if no file can be written.
+#: Maximum size of a session that is kept in memory because no file can be written.
 MEMORY_LIMIT = 64 << 20
 #: The suffix of a spool while it is rewritten.
 ASIDE = ".new"
 #: A payload shares its first and last block with other records: these blocks cannot be freed.
 BLOCKS = 2 << 12
-#: Small records that may wait for space on a full disk.
+#: Maximum number of small records that wait for space on a full disk.
 MAX_DEFERRED = 10_000
 
 
@@ -135,10 +135,10 @@ class Spool:
         self._counts = Counter[str]()  # records by type, for the file's end
         self.superfluous_bytes = 0  # of records that later ones have made superfluous
         self.superfluous_records = 0
-        self._readers: set[object] = set()  # they read all payloads, also superfluous ones
-        self._unreleased: list[StoredPayload] = []  # while they read
+        self._readers: set[object] = set()  # saves under way, which read even superfluous payloads
+        self._unreleased: list[StoredPayload] = []  # payloads to release when the readers have ended
         self._deferred: deque[NewRecord] = deque(maxlen=MAX_DEFERRED)
-        self._too_large = 0  # the largest record that found no space, 0: there is space
+        self._too_large = 0  # size of the largest record that did not fit; 0: there is space
 
     def _made(self, path: Path | None, memory: Memory | None) -> Disk | Memory:
         store: Disk | Memory | None = None
@@ -188,7 +188,7 @@ class Spool:
         return _record(self.file, new, start, start + len(head))
 
     def _cut_back(self, size: int) -> None:
-        with contextlib.suppress(OSError):  # then the next record overwrites the rest
+        with contextlib.suppress(OSError):  # if this fails, the next record overwrites the rest
             self.file.truncate(size)
 
     def busy(self) -> bool:
@@ -291,7 +291,7 @@ class Spool:
             self.path.with_suffix(ASIDE).unlink(missing_ok=True)
 
     def leave_to_parent(self) -> None:
-        """In a forked child: close the file, which belongs to the parent, as does its lock, which would outlive the parent here.
+        """Close the file in a forked child: it belongs to the parent, and its lock would outlive the parent here.
 
         Takes no lock, because another thread of the parent may have held it.
         """

@@ -60,7 +60,7 @@ class StoredPayload:
     offset: int
     size: int  # as stored
     raw_size: int
-    crc: int | None  # None for a plain_payload.PlainPayload
+    crc: int | None  # None for a PlainPayload (session/files/imported.py)
 
     def copied(self) -> bytes:
         """Return the zstd frame as it is stored, for another file with the same ``crc``."""

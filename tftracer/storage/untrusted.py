@@ -132,7 +132,7 @@ def readers(message: type, names: Sequence[str] = (), **special: Callable[[Any],
 
 
 def rows_of(message: type, limit: int = MAX_ITEMS, **special: Callable[[Any], Any]) -> Callable[[Any], list[Any]]:
-    """Return a reader of a list of such messages; entries that are no map are left out."""
+    """Return a reader of a list of such messages; entries that are not maps are left out."""
     fields = readers(message, (), **special)
     return lambda value: [fields_of(item, fields) for item in items(value)[:limit] if isinstance(item, dict)]
 

@@ -18,7 +18,7 @@ def temporary_name(target: Path) -> Path:
 
 
 def take_place(aside: Path, target: Path) -> None:
-    """Rename ``aside`` to ``target``. Its bytes are on the disk before the rename, and the name is before this returns."""
+    """Rename ``aside`` to ``target``. Write its bytes to the disk before the rename, and the new name before returning."""
     with os.fdopen(open_plain(aside), "rb") as written:
         os.fsync(written.fileno())
     aside.replace(target)
@@ -27,9 +27,10 @@ def take_place(aside: Path, target: Path) -> None:
 
 @contextlib.contextmanager
 def replacing(target: Path, mode: int = 0o600, lasting: bool = True) -> Iterator[IO[bytes]]:
-    """Yield a file to write to, which replaces ``target`` when the block ends, or is deleted if the block raises. OSError.
+    """Yield a file to write to, which replaces ``target`` when the block ends, or is deleted if the block raises.
 
-    ``mode``: its permissions before the umask. ``lasting``: it survives a crash of the machine. A link is replaced itself.
+    ``mode``: its permissions before the umask. ``lasting``: it survives a crash of the machine. If ``target`` is a link, the link
+    is replaced. Raises OSError.
     """
     aside = temporary_name(target)
     try:
@@ -45,7 +46,7 @@ def replacing(target: Path, mode: int = 0o600, lasting: bool = True) -> Iterator
 
 
 def _sync_folder(folder: Path) -> None:
-    with contextlib.suppress(OSError):  # some file systems cannot
+    with contextlib.suppress(OSError):  # some file systems cannot sync a folder
         fd = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(fd)

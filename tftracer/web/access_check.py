@@ -29,7 +29,7 @@ class AccessCheck(web.RequestHandler):
     """The checks of one request. Subclasses set class attributes that define what they allow."""
 
     services: Services
-    needs_key = True  # besides the cookie
+    needs_key = True  # in addition to the cookie
     accepts_links = False  # one-time links in place of the key
     is_let_in = False
 
@@ -101,7 +101,7 @@ class AccessCheck(web.RequestHandler):
         return without_prefix(self.request.uri or "", self.services.path)
 
     def let_in(self) -> None:
-        """Note a valid credential: the connection may stay open and does not count as a stranger's."""
+        """Record a valid credential: the connection may stay open and does not count as a stranger's."""
         self.is_let_in = True
         stream = getattr(self.request.connection, "stream", None)
         if stream is not None:

@@ -164,7 +164,7 @@ class Admission:
     def start(self, listeners: Sequence[socket.socket], serve: Serve, others: Callable[[], int] = lambda: 0) -> None:
         """Start.
 
-        ``serve`` gets admitted connections. ``others``: number of strangers' connections that are no requests any more.
+        ``serve`` gets admitted connections. ``others``: number of strangers' connections that are not requests any more.
         """
         self._serve = serve
         self._others = others
@@ -217,7 +217,7 @@ class Admission:
         self._listen()
 
     def _pause(self, seconds: float | None = None) -> None:
-        """Leave new connections in the kernel's queue for some time; None: for ever."""
+        """Leave new connections in the kernel's queue for some seconds; None: until ``_listen`` is called."""
         if self._listening:
             self._listening = False
             for listener in self._listeners:

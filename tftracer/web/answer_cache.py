@@ -114,7 +114,7 @@ class AnswerCache:
     async def contents(self, trace: TraceKey) -> dict[str, Any]:
         """Return the fields of a trace's record that come from its contents, and leave the trace decoded for later questions.
 
-        For a server without a helper. A question that arrives while the trace is decoded is answered first.
+        Used by a server without a helper. A question that arrives while the trace is decoded is answered first.
         """
         await self._run(trace, lambda: self._threads.decode(trace))
         return await self._run(trace, lambda: self._threads.contents(trace))

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 from urllib.parse import urlsplit
 
-import tornado.platform.asyncio  # noqa: F401  Tornado imports it in the server's thread else (session/writer/threads.py)
+import tornado.platform.asyncio  # noqa: F401  else Tornado imports it in the server's thread (see session/writer/threads.py)
 from tornado import web
 from tornado.http1connection import HTTP1ServerConnection
 from tornado.httpserver import HTTPServer
@@ -149,7 +149,7 @@ class WebServer:
     # -------------------------------------------------------------------------------------------------- from any thread
 
     def start(self) -> None:
-        """Start the server; do nothing if it is running. PortError: no free port, or an unusable certificate."""
+        """Start the server; do nothing if it is running. Raises PortError: no free port, or an unusable certificate."""
         with self._change:
             if self._serving is not None and self._serving.is_alive():
                 return
@@ -184,7 +184,7 @@ class WebServer:
     def contents(self, record: TraceRecord) -> dict[str, Any]:
         """Return the fields of a trace's record that describe its contents. Must not be called on the server's thread.
 
-        They are read through the cache that serves the pages. UnsupportedError: the server has stopped.
+        They are read through the cache that serves the pages. Raises UnsupportedError if the server has stopped.
         """
         contents = self._serving.contents(record) if self._serving is not None else None
         if contents is None:

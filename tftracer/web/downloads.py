@@ -207,7 +207,7 @@ def slices(data: bytes) -> Iterator[bytes]:
 
 
 class TraceFileHandler(TraceHandlerBase, Download):
-    """A trace as a file: by default the RunMetadata or XSpace that TensorFlow gave, else in another tool's format."""
+    """A trace as a file: by default the RunMetadata or XSpace that TensorFlow returned, else in another tool's format."""
 
     async def get(self, trace: str) -> None:
         file_format = self.get_query_argument("format", "run_metadata")

@@ -31,7 +31,7 @@ BODY_BYTES = 1 << 16
 
 @web.stream_request_body
 class Guarded(AccessCheck):
-    """A handler behind all checks. Subclasses set class attributes that define what they accept."""
+    """A handler that runs all checks. Subclasses set class attributes that define what they accept."""
 
     services: Services
     body_limit = BODY_BYTES
@@ -143,7 +143,7 @@ class Guarded(AccessCheck):
             self._work = None
 
     def finish(self, chunk: str | bytes | dict[str, Any] | None = None) -> asyncio.Future[None]:
-        """End the connection of an unauthenticated client, so that its next request waits in the queue again (admission.py)."""
+        """Also end the connection of an unauthenticated client, so that its next request waits in the queue (admission.py)."""
         if self.is_let_in or self.get_status() == 101:
             return super().finish(chunk)
         self.set_header("Connection", "close")

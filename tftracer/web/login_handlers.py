@@ -11,7 +11,7 @@ from tftracer.web.refusal import Refusal
 
 
 class LoginHandler(PageHandler):
-    """The login form, and what it sends."""
+    """Shows the login form (GET), and signs the browser in with the token that it sends (POST)."""
 
     body_type = "application/x-www-form-urlencoded"
     body_limit = 1 << 13
@@ -56,7 +56,7 @@ class LoginStyleHandler(Guarded):
     """The login page's style sheet; it needs no token."""
 
     def check_token(self) -> None:
-        """The style sheet needs no token."""
+        """Check nothing: the style sheet needs no token."""
 
     def get(self) -> None:
         self.set_header("Content-Type", "text/css; charset=utf-8")

@@ -28,5 +28,5 @@ button { border-color: #1668c7; background: #1668c7; color: #fff; cursor: pointe
 
 
 def render(path: str, following: str, why: str) -> str:
-    """Return the page. ``path``: the reverse proxy's prefix. ``following``: where the login leads. ``why``: why it is needed."""
+    """Return the page. ``path``: the reverse proxy's prefix. ``following``: the path after the login. ``why``: its reason."""
     return PAGE.format(path=path, next=html.escape(following), why=html.escape(why))

@@ -15,7 +15,7 @@ PORTS_TRIED = 100
 
 
 def bind(port: int, ip: str) -> list[socket.socket]:
-    """Return sockets that listen at this port or at the next free one; PortError if there is none."""
+    """Return sockets that listen at this port or at the next free one. Raises PortError if there is none."""
     last = min(port + PORTS_TRIED, 65536) if port else 1
     problem: Exception | None = None
     for candidate in range(port, last):
@@ -32,7 +32,7 @@ def bind(port: int, ip: str) -> list[socket.socket]:
 
 
 def listen(port: int, ip: str) -> list[socket.socket]:
-    """Return a listening socket for each address of ``ip``, all at one port; OSError if the port is in use at any of them."""
+    """Return a listening socket for each address of ``ip``, all at one port. Raises OSError if it is in use at any of them."""
     sockets: list[socket.socket] = []
     problem: OSError | None = None
     for family, kind, protocol, _, address in dict.fromkeys(
@@ -69,7 +69,7 @@ def listening(family: int, kind: int, protocol: int, address: tuple[Any, ...]) -
 
 
 def tls_context(certfile: str | None, keyfile: str | None) -> ssl.SSLContext | None:
-    """Load the certificate; return None if none is given. PortError: it is unusable. Never falls back to plain HTTP."""
+    """Load the certificate; return None if none is given. Raises PortError if it is unusable: never falls back to plain HTTP."""
     if not certfile:
         if keyfile:
             raise PortError("A keyfile needs its certfile; give both, or none to serve plain HTTP.")

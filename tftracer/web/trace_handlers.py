@@ -207,7 +207,7 @@ class OtherRunTraces:
 
 
 def other_run_traces(source: SessionSource, name: Callable[[TraceRecord], TraceKey], first: int, second: int) -> OtherRunTraces:
-    """Find the other traces. From any thread; takes the session's lock, and may read the disk. UnknownError: a trace is gone."""
+    """Find the other traces. From any thread; takes the session's lock, may read the disk. UnknownError: a trace was removed."""
     runs = [source.run(source.trace_record(number)["run_id"]) for number in (first, second)]
     same_run = runs[0]["id"] == runs[1]["id"]
     a, b = (

@@ -1,9 +1,9 @@
-"""Steps of compiled functions: each call of a ``tf.function`` from Python is one, Keras's fit, evaluate and predict included.
+"""Steps of compiled functions: each call of a ``tf.function`` from Python, also by Keras's fit, evaluate and predict, is one.
 
-Two methods of TensorFlow are wrapped, none of the script's objects: ``Function.__call__``, through which nearly everything
-compiled goes, and ``ConcreteFunction._call_flat``, which tells the signature. An untraced call costs two clock reads and an
-append. Calls within a call (a function that calls functions while it is traced) are no steps. The wrappers run on the training
-threads: nothing of ours leaves them, and they call what they wrap in any case.
+Two methods of TensorFlow are wrapped, none of the script's objects: ``Function.__call__``, which nearly all compiled code goes
+through, and ``ConcreteFunction._call_flat``, which shows the signature. An untraced call costs two clock reads and an append.
+Calls within a call (a function that calls functions while it is traced) are not steps. The wrappers run on the training threads:
+errors of the tracer never leave them, and they call the original method in any case.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tftracer.session.recorded_steps import Traced
 class NamedStep:
     """Stands for all steps of ``server.step("train")``. They are one run, whatever functions they call."""
 
-    origin = "server.step"  # what the page says of it
+    origin = "server.step"  # as the page shows it
 
     def __init__(self, name: str) -> None:
         self.__name__ = name
@@ -36,31 +36,33 @@ class Tracing(Protocol):
     """Decides which calls are traced, and traces them (functions/traces.py)."""
 
     def begin(self, function: Any, arguments: Any) -> Any:
-        """Called before a call with the (args, kwargs). Returns what ``end`` needs; None if the call is not traced."""
+        """Begin the trace of a call with these (args, kwargs). Return what ``end`` needs; None if the call is not traced."""
 
     def end(self, begun: Any, concrete: Any, done: bool, end_ns: int) -> Traced:
-        """``concrete``: the last ConcreteFunction that the call executed; ``done``: it raised nothing."""
+        """End a trace. ``concrete``: the last ConcreteFunction that the call executed; ``done``: the call raised no error."""
 
 
 class FunctionCalls:
-    """Watches the compiled functions of this process. Finished calls go to the queue, as FunctionEvents: the function is a
-    tf.function, a ConcreteFunction that was called by itself, a NamedStep or a step of Keras's (keras_eager_steps.py); its
-    ConcreteFunction is what was executed, None where the function ran eagerly."""
+    """Watches the compiled functions of this process, and puts finished calls into the queue as FunctionEvents.
+
+    The function of an event is a tf.function, a ConcreteFunction that was called directly, a NamedStep or a Keras step
+    (keras_eager_steps.py). Its ConcreteFunction is the one that was executed; None if the function ran eagerly.
+    """
 
     def __init__(self, queue: StepQueue, tracing: Tracing) -> None:
         self.under_way = queue.under_way
         self._queue = queue
         self.threads = ThreadSteps()
-        #: (function, Keras method (``ThreadStep.method``)) -> the step that a call in it is (keras_eager_steps.py).
+        #: (function, Keras method (``ThreadStep.method``)) -> the step of a call within that method (keras_eager_steps.py).
         self.step_of_method: Callable[[Any, str], Any] = lambda function, method: function
         self._requests = queue.requests
         self._tracing = tracing
         self.graphs = PartitionGraphs(lambda: queue.requests.off)
-        self.is_eager: Callable[[], bool] = lambda: False  # whether the calling thread runs eagerly, or builds a graph
+        self.is_eager: Callable[[], bool] = lambda: False  # whether the calling thread runs eagerly, not building a graph
         self._undo: list[Callable[[], None]] = []
 
     def watch(self) -> None:
-        """Wrap TensorFlow's two methods. Raises AttributeError or ImportError on a TensorFlow that has others."""
+        """Wrap TensorFlow's two methods. Raises AttributeError or ImportError if this TensorFlow lacks them."""
         is_eager = self.is_eager = eager_test(importlib.import_module("tensorflow.python.eager.context"))
         function, concrete = functions().Function, concrete_functions().ConcreteFunction
         call_flat, call = concrete._call_flat, function.__call__
@@ -81,7 +83,7 @@ class FunctionCalls:
         self._undo.append(undo)
 
     def stop(self) -> None:
-        """Restores the methods. A wrapper that other code has wrapped again stays; it passes every call on."""
+        """Restore the methods. A wrapper that other code has wrapped again stays; it passes every call on."""
         for undo in self._undo:
             undo()
         self._undo.clear()
@@ -123,7 +125,7 @@ class FunctionCalls:
         return call
 
     def _flat(self, original: Callable[..., Any], first: Callable[..., Any], by_itself: Callable[..., Any]) -> Callable[..., Any]:
-        """``first``: for a ConcreteFunction's first call; ``by_itself``: for one that is called without its tf.function."""
+        """``first``: used for a ConcreteFunction's first call; ``by_itself``: for a direct call, without its tf.function."""
         threads, called = self.threads, self.graphs.called
 
         @as_tensorflows
@@ -135,7 +137,7 @@ class FunctionCalls:
                 here.concrete = concrete
                 if id(concrete) not in called:
                     return first(concrete, inputs, captured_inputs, *others, **named)
-                if others or named:  # of an older TensorFlow
+                if others or named:  # an older TensorFlow
                     return original(concrete, inputs, captured_inputs, *others, **named)
                 return original(concrete, inputs, captured_inputs)
             except BaseException as error:
@@ -145,7 +147,7 @@ class FunctionCalls:
         return call_flat
 
     def step(self, function: Any, arguments: Any = None) -> Step:
-        """A step that ``_call`` does not time itself: it has no compiled function, may be traced, or has its title from Keras."""
+        """Return a step that ``_call`` does not time: it has no compiled function, may be traced, or is named by Keras."""
         method = self.threads.here.method
         if method:
             function = self.quietly(self.step_of_method, function, method) or function
@@ -153,7 +155,7 @@ class FunctionCalls:
 
     @property
     def may_be_traced(self) -> bool:
-        """Whether any step is to be traced, without a lock: ``begin_step`` decides."""
+        """Whether any step is to be traced. Read without a lock: ``begin_step`` decides."""
         return self._requests.slow_path
 
     @property
@@ -164,11 +166,11 @@ class FunctionCalls:
         return self._requests.off
 
     def is_within_step(self) -> bool:
-        """Also True while the tracer is off."""
+        """Return whether this thread is within a step. Also True while the tracer is off."""
         return bool(self.threads.here.start_ns) or self._requests.off
 
     def begin_step(self, function: Any, arguments: Any = None) -> tuple[ThreadStep | None, Any]:
-        """(the thread's step, its begun trace or None); (None, None) within a step and while the tracer is off."""
+        """Return (the thread's step, its begun trace or None); (None, None) within a step and while the tracer is off."""
         if self.is_within_step():
             return None, None
         here = self.threads.here
@@ -182,7 +184,7 @@ class FunctionCalls:
         self.quietly(self._queue.add, (function, concrete, start_ns, end_ns, thread, traced))
 
     def quietly(self, action: Callable[..., Any], *arguments: Any) -> Any:
-        """What ``action`` returns. If it fails: None, and the tracer is off from then on."""
+        """Return what ``action`` returns. If it raises, switch the tracer off and return None."""
         try:
             return action(*arguments)
         except Exception as error:
@@ -199,7 +201,7 @@ class Step:
         self._calls = calls
         self._function = function
         self._arguments = arguments  # (args, kwargs) of a function's call
-        self._here: ThreadStep | None = None  # while this is a step
+        self._here: ThreadStep | None = None  # set while this is a step
         self._begun: Any = None
 
     def __enter__(self) -> None:
@@ -221,10 +223,10 @@ class Step:
 
 
 def eager_test(context: Any) -> Callable[[], bool]:
-    """Tells whether the calling thread runs eagerly, or builds a graph. ``context``: TensorFlow's module.
+    """Return a function that tells whether the calling thread runs eagerly, or builds a graph. ``context``: TensorFlow's module.
 
-    The test reads TensorFlow's own flag, in a third of the time that ``executing_eagerly`` takes. It does not create the context,
-    which the script may still want to configure.
+    The function reads TensorFlow's own flag, in a third of the time of ``executing_eagerly``. It does not create the context,
+    because the script may still want to configure it.
     """
 
     def is_eager() -> bool:
@@ -237,15 +239,15 @@ def eager_test(context: Any) -> Callable[[], bool]:
 
 
 class ThreadStep:
-    """The step under way on one thread. It has slots: an untraced step touches little else."""
+    """The step under way on one thread. It uses slots, because an untraced step reads little else."""
 
     __slots__ = ("concrete", "method", "start_ns", "thread")
 
     def __init__(self) -> None:
         self.thread = threading.get_ident()
         self.start_ns = 0  # perf_counter; 0: none is under way
-        self.concrete: Any = None  # the ConcreteFunction that the call has come to
-        self.method = ""  # Keras method that names the steps: "train_on_batch"; "": the function does
+        self.concrete: Any = None  # the ConcreteFunction that the call has reached
+        self.method = ""  # the Keras method that names the steps, such as "train_on_batch"; "": the function names them
 
 
 class ThreadSteps(threading.local):

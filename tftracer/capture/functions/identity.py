@@ -1,4 +1,4 @@
-"""What a compiled function is called on the page: its name as a person would say it, its arguments, where it is defined.
+"""How the page shows a compiled function: by a readable name, its arguments, and where it is defined.
 
 Reads attributes of TensorFlow's objects and never raises: an attribute that is missing or not as expected is left out.
 """
@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 from tftracer.capture.functions.signatures import leaves, tensor_text
 from tftracer.slow.cause.frame_names import is_library
 
-#: Methods in which Keras 2 makes its step functions, and methods that Keras 3 wraps in them.
+#: Methods of Keras 2 that make its step functions, and methods that Keras 3 wraps in step functions.
 _PHASES = {"make_train_function": "fit", "make_test_function": "evaluate", "make_predict_function": "predict"}
 _STEPS = {"train_step": "fit", "test_step": "evaluate", "predict_step": "predict"}
-#: What TensorFlow calls the functions of a SavedModel, and what its signatures' names begin with.
+#: TensorFlow's name for the functions of a SavedModel, and the prefix of its signatures' names.
 RESTORED, SIGNATURE = "restored_function_body", "signature_wrapper_"
-#: Names that TensorFlow generates; the number at the end is another one in each graph.
+#: Names that TensorFlow generates. The number at the end differs between graphs.
 _GENERATED = re.compile(r"__(?P<way>inference|forward|backward)_(?P<name>.+)_\d+")
 MAX_SHOWN = 4
 MAX_DEPTH = 10
@@ -31,12 +31,12 @@ class FunctionIdentity(NamedTuple):
     title: str  # "fit: convnet", "train_step (32,28,28,1)"
     definition: str  # "train.py:12"
     arguments: tuple[str, ...]  # "x: float32[32,28,28,1]"
-    origin: str  # its definition, or what made it: "Keras, 8 batches a step"
-    variables: str = ""  # a digest of the shapes of what it reads and updates: models of one name may differ
+    origin: str  # its definition, or what made the function: "Keras, 8 batches a step"
+    variables: str = ""  # a digest of its variables' types and shapes: models with the same name may differ
 
 
 def identify(function: Any, concrete: Any) -> FunctionIdentity:
-    """``function``: a tf.function or None; ``concrete``: the ConcreteFunction that was executed or None."""
+    """Identify a function. ``function``: a tf.function or None; ``concrete``: the executed ConcreteFunction or None."""
     python = _python_function(function)
     arguments = tuple(_arguments(concrete))
     phase, model = keras_step(python)
@@ -68,7 +68,7 @@ def _name(function: Any, concrete: Any) -> str:
 
 
 def plain_name(name: str) -> str:
-    """ "step" of TensorFlow's "__inference_step_67", "gradient of step" of "__inference___backward_step_67_80"."""
+    """Return "step" for TensorFlow's "__inference_step_67", "gradient of step" for "__inference___backward_step_67_80"."""
     is_gradient = False
     while match := _GENERATED.fullmatch(name):
         name, is_gradient = match["name"], is_gradient or match["way"] == "backward"
@@ -77,7 +77,7 @@ def plain_name(name: str) -> str:
 
 
 def restored(function: Any) -> list[Any]:
-    """The ConcreteFunctions of a function that was loaded from a SavedModel, which know its name; [] of all others."""
+    """Return the ConcreteFunctions of a function from a SavedModel, because they know its name; [] for other functions."""
     with contextlib.suppress(Exception):
         return list(function.concrete_functions)
     return []
@@ -91,7 +91,7 @@ def _text(holder: Any, attribute: str) -> str:
 
 
 def _method(function: Any) -> str:
-    """ "Model.__call__" for a method named ``__call__``, which alone would not tell which class's it is."""
+    """Return "Model.__call__" for a method named ``__call__``: its name alone does not tell the class."""
     with contextlib.suppress(Exception):
         return ".".join(str(inspect.unwrap(_python_function(function)).__qualname__).rpartition("<locals>.")[2].split(".")[-2:])
     return ""
@@ -105,12 +105,12 @@ def _variables(concrete: Any) -> str:
 
 
 def keras_title(phase: str, model: Any) -> str:
-    """ "fit: convnet"; "fit" where the model is not known."""
+    """Return "fit: convnet", or "fit" if the model is not known."""
     return f"{phase}: {getattr(model, 'name', None) or type(model).__name__}" if model is not None else phase
 
 
 def _keras_origin(phase: str, model: Any) -> str:
-    """ "Keras", and how many batches a step of ``fit`` takes."""
+    """Return "Keras", with the number of batches in a step if there are several."""
     with contextlib.suppress(Exception):
         batches = int(model._compile_config.config["steps_per_execution"] or 1)
         if batches > 1 and phase in ("fit", "evaluate", "predict"):
@@ -125,7 +125,7 @@ def _origin(function: Any) -> str:
 
 
 def keras_step(python: Any) -> tuple[str, Any]:
-    """(phase, model) of a function that does a step of a Keras model: ("fit", the model); ("", None) for all others."""
+    """Return (phase, model) of a function that runs steps of a Keras model, such as ("fit", model); else ("", None)."""
     phase, model = "", None
     for holder in _closed_over(python, 0):
         qualified, name = str(getattr(holder, "__qualname__", "")), str(getattr(holder, "__name__", ""))
@@ -139,7 +139,7 @@ def keras_step(python: Any) -> tuple[str, Any]:
 
 
 def _closed_over(python: Any, depth: int) -> Iterator[Any]:
-    """A function and what it closes over, and so on; wrappers and compiled functions stand for what they wrap."""
+    """Yield a function, the function that it wraps, and the callables in its closure, recursively."""
     python = _python_function(python) or python
     yield python
     if depth >= MAX_DEPTH:
@@ -154,7 +154,7 @@ def _closed_over(python: Any, depth: int) -> Iterator[Any]:
 
 
 def _definition(python: Any) -> str:
-    with contextlib.suppress(ValueError):  # it wraps itself
+    with contextlib.suppress(ValueError):  # a function that wraps itself
         python = inspect.unwrap(python)
     code = getattr(python, "__code__", None)
     if code is None:
@@ -168,7 +168,7 @@ def _definition(python: Any) -> str:
 
 
 def _arguments(concrete: Any) -> Iterator[str]:
-    """The tensors that a signature takes, by name, type and shape; what it closes over is not listed."""
+    """Yield the tensors that a signature takes, by name, type and shape. Captured tensors are not listed."""
     with contextlib.suppress(Exception):
         positional, named = concrete.structured_input_signature
         for _, name, spec in [*leaves("", positional), *leaves("", named)]:

@@ -1,5 +1,5 @@
-"""What compiled functions are made of: TensorFlow's modules of them, which moved between versions, and their definitions as
-TensorFlow runs them, with those of the functions that they call.
+"""TensorFlow's modules of compiled functions, which moved between versions, and the definitions of such functions as TensorFlow
+runs them, with those of the functions that they call.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from typing import Any
 
 from tftracer.trace.decode.descriptors import message_class
 
-MAX_FUNCTIONS = 1000  # whose definitions go with a trace
-#: Stateful ops without a resource among their inputs that keep nothing in their kernels between two steps.
+MAX_FUNCTIONS = 1000  # maximum number of definitions in a trace
+#: Stateful ops without a resource input whose kernels keep nothing between two steps.
 _KEEP_NOTHING = {"Assert", "Case", "EagerPyFunc", "If", "Placeholder", "Print", "PrintV2", "PyFunc", "StatefulPartitionedCall"}
 _KEEP_NOTHING |= {"Timestamp", "VarHandleOp", "While"}
 
@@ -19,12 +19,12 @@ _PACKAGE = "tensorflow.python.eager.polymorphic_function"
 
 
 def functions() -> Any:
-    """The module of ``Function``, what ``tf.function`` makes."""
+    """Return the module of ``Function``, the class of what ``tf.function`` returns."""
     return importlib.import_module(f"{_PACKAGE}.polymorphic_function")
 
 
 def concrete_functions() -> Any:
-    """The module of ``ConcreteFunction``. Raises ImportError on a TensorFlow that has it elsewhere."""
+    """Return the module of ``ConcreteFunction``. Raises ImportError if this TensorFlow has it elsewhere."""
     try:
         return importlib.import_module(f"{_PACKAGE}.concrete_function")
     except ImportError:
@@ -32,7 +32,7 @@ def concrete_functions() -> Any:
 
 
 def is_concrete(key: Any) -> bool:
-    """Whether this is a ``ConcreteFunction``. TensorFlow is not imported to find out."""
+    """Return whether this is a ``ConcreteFunction``. Does not import TensorFlow."""
     return type(key).__module__.startswith("tensorflow.") and isinstance(key, concrete_functions().ConcreteFunction)
 
 
@@ -42,7 +42,7 @@ def name_of(concrete: Any) -> str:
 
 
 def function_library(concrete: Any) -> Any:
-    """The FunctionDefLibrary of a ConcreteFunction and those that it calls; itself is the first."""
+    """Return the FunctionDefLibrary of a ConcreteFunction, which comes first, and the functions that it calls."""
     context = importlib.import_module("tensorflow.python.eager.context").context()
     root = name_of(concrete)
     library, left, seen = message_class("FunctionDefLibrary")(), [root], {root}
@@ -59,7 +59,7 @@ def function_library(concrete: Any) -> Any:
 
 
 def constant_bytes(graph: Any) -> int:
-    """What the constants of a function's graph take, those of all functions that it calls included."""
+    """Return the size of the constants in a function's graph, including those of all functions that it calls."""
     functions = getattr(graph, "_functions", {}).values()
     graphs = [graph, *(inner for function in functions if (inner := getattr(function, "graph", None)) is not None)]
     tensors = [op.outputs[0] for one in graphs for op in one.get_operations() if op.type == "Const"]
@@ -69,7 +69,7 @@ def constant_bytes(graph: Any) -> int:
 def state_keeper(library: Any) -> str:
     """Return the first op whose kernel may keep state between steps, as "name (Type)", or "". A new kernel would lose that state.
 
-    The state of ops that are given a resource is the resource's.
+    Ops with a resource input keep their state in the resource.
     """
     registry: Any = importlib.import_module("tensorflow.python.framework.op_def_registry")
     resource = importlib.import_module("tensorflow").resource.as_datatype_enum

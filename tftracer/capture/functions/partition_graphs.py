@@ -1,11 +1,11 @@
-"""The graphs that compiled functions run as: TensorFlow optimizes, places and partitions a function in its first call, and hands
-the result out only while it is told to collect graphs. So collecting is switched on around that call only.
+"""Collects the graphs that compiled functions execute. TensorFlow optimizes, places and partitions a function in its first call,
+and returns the result only while graph collection is on. So it is switched on for that call only.
 
 A first call builds such a graph, which takes from 5 ms to seconds; collecting it adds a few percent to that. All later calls
 cost one look-up in a dict. The script's own use of the collection (``tf.summary.trace_on``, ``tf.summary.trace_export``) wins.
 
 The user may request the graph of a function that was called before: one call of it gets options that differ from the usual ones
-in a name alone, for which TensorFlow builds the graph again. Calls after that have the usual options and graph.
+only in a name, so TensorFlow builds the graph again. Later calls have the usual options and graph.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from tftracer.capture.tracebacks import as_tensorflows
 from tftracer.errors import UnsupportedError
 from tftracer.session.recorded_steps import RunHandle
 
-#: Constants of a function's graph in bytes; TensorFlow copies them several times while it collects the graph.
+#: Maximum size of the constants in a function's graph: TensorFlow copies them several times while it collects the graph.
 MAX_CONSTANTS = 16 << 20
-#: Graphs that wait for the writer; functions whose graphs are kept, and their bytes, compressed. Beyond that only the functions'
-#: definitions are known.
+#: Maximum number of graphs that wait for the writer, of graphs that are kept, and of their compressed bytes. Beyond these, only
+#: the functions' definitions are known.
 MAX_WAITING, MAX_KEPT, MAX_KEPT_BYTES = 50, 1000, 64 << 20
-#: A graph belongs to a function if it has this share of the function's ops. Graphs that another thread made meanwhile have fewer.
+#: A graph belongs to a function if it has this share of the function's ops. Other threads' graphs have fewer.
 SHARE = 0.9
 #: Methods of TensorFlow's context -> whether the script collects graphs from then on.
 _SCRIPTS_OWN = {
@@ -53,7 +53,7 @@ class PartitionGraphs:
     """The graphs of functions whose first call came after ``watch``. ``is_off``: whether the tracer is off."""
 
     def __init__(self, is_off: Callable[[], bool]) -> None:
-        self.called: dict[int, weakref.ref[Any]] = {}  # id -> each ConcreteFunction that was called
+        self.called: dict[int, weakref.ref[Any]] = {}  # id -> a ConcreteFunction that was called
         self._is_off = is_off
         self._is_eager: Callable[[], bool] = lambda: False
         self._context: Any = None  # TensorFlow's module
@@ -70,7 +70,7 @@ class PartitionGraphs:
         return len(self._kept)
 
     def watch(self, wrap: Callable[[type, str, Callable[..., Any]], None], is_eager: Callable[[], bool]) -> None:
-        """``wrap``: puts a wrapper in the place of a class's method. Never raises: if it fails there are no graphs."""
+        """Start collecting. ``wrap``: replaces a class's method by a wrapper. Never raises: if it fails there are no graphs."""
         with contextlib.suppress(Exception):
             self._is_eager, self._context = is_eager, importlib.import_module("tensorflow.python.eager.context")
             owner = self._context.Context
@@ -90,7 +90,7 @@ class PartitionGraphs:
     # ---------------------------------------------------------------------------------------------- training threads
 
     def collected(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        """``ConcreteFunction._call_flat``, with the graph collected in each function's first call."""
+        """Wrap ``ConcreteFunction._call_flat``, to collect the graph in each function's first call."""
         called = self.called
 
         @as_tensorflows
@@ -123,7 +123,7 @@ class PartitionGraphs:
         return begins
 
     def _begin_collecting(self, concrete: Any, handle: RunHandle | None) -> bool:
-        if handle is not None and not handle.graph_requested:  # the user took it back
+        if handle is not None and not handle.graph_requested:  # the user cancelled it
             return False
         if self._script_collects or len(self._waiting) >= MAX_WAITING or len(self._kept) >= MAX_KEPT:
             return False
@@ -178,7 +178,7 @@ class PartitionGraphs:
         return handle
 
     def _forget(self, number: int, _: Any) -> None:
-        """The function is gone. On any thread."""
+        """Forget a function that was deleted. Runs on any thread."""
         self._end_request(number)
         self.called.pop(number, None)
         self._kept.pop(number, None)
@@ -188,12 +188,12 @@ class PartitionGraphs:
     def request(self, concrete: Any, handle: RunHandle) -> None:
         """Collect the graph of a function that was called before, in its next call. ``handle.graph_requested`` is set until then.
 
-        Raises UnsupportedError where that could change the training, or would take too much memory.
+        Raises UnsupportedError if that could change the training, or would take too much memory.
         """
         self.settle()
         number = id(concrete)
         if number in self._kept or number not in self.called:
-            return  # it is there, or the next call is its first
+            return  # the graph is kept already, or the next call is the first one
         if constant_bytes(concrete.graph) > MAX_CONSTANTS:
             raise UnsupportedError(
                 f"The graph of this function has constants of more than {MAX_CONSTANTS >> 20} MB; it is not copied."
@@ -209,11 +209,11 @@ class PartitionGraphs:
         self.called.pop(number, None)
 
     def has(self, concrete: Any) -> bool:
-        """Whether the function's graph is kept, as far as it is settled."""
+        """Return whether the function's graph is kept. Collected graphs count only after ``settle``."""
         return id(concrete) in self._kept
 
     def settle(self) -> None:
-        """Takes the functions' own partition graphs from what was collected, and keeps them compressed."""
+        """Take each function's partition graphs from what was collected, and keep them compressed."""
         while self._waiting:
             with self._settling, contextlib.suppress(Exception):  # IndexError: another thread was first
                 collected = self._waiting.popleft()
@@ -234,15 +234,15 @@ class PartitionGraphs:
             self._kept[id(concrete)] = content
 
     def of(self, concrete: Any) -> bytes:
-        """The function's serialized partition graphs, as the ``partition_graphs`` of a RunMetadata; b"" where there are none."""
+        """Return the function's partition graphs as a serialized RunMetadata; b"" if there are none."""
         self.settle()
-        with self._settling:  # another thread may be at it
+        with self._settling:  # another thread may be adding it
             content = self._kept.get(id(concrete))
         return zstandard.ZstdDecompressor().decompress(content) if content else b""
 
 
 def _graphs_of(concrete: Any, metadata: Any) -> list[Any]:
-    """The partition graphs of a function among those of all functions that were instantiated meanwhile.
+    """Return the partition graphs of a function, from those of all functions that were instantiated meanwhile.
 
     If an eager op ends on another thread meanwhile, TensorFlow splits the function's data into two entries: one with the graph
     before optimization, and a later one with partition graphs alone.
@@ -260,13 +260,13 @@ def _graphs_of(concrete: Any, metadata: Any) -> list[Any]:
 
 
 def _is_tracing_summaries() -> bool:
-    """Whether ``tf.summary.trace_on`` collects graphs already."""
+    """Return whether ``tf.summary.trace_on`` collects graphs already."""
     summaries: Any = importlib.import_module("tensorflow.python.ops.summary_ops_v2")
     return bool(getattr(getattr(summaries, "_current_trace_context", None), "graph", False))
 
 
 def _quietly(action: Callable[..., Any], *arguments: Any) -> Any:
-    """What ``action`` returns; None if it fails: then there is no graph, and the function runs as without it."""
+    """Return what ``action`` returns; None if it fails: then there is no graph, and the function runs as usual."""
     try:
         return action(*arguments)
     except Exception:

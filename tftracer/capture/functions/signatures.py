@@ -1,6 +1,6 @@
-"""The signatures of a compiled function: what it takes, argument by argument, and how a new one differs from those before.
+"""The signatures of a compiled function: its arguments, and how a new signature differs from earlier ones.
 
-Works on TensorFlow's objects by their attributes, and never raises: what is not as expected is left out.
+Reads attributes of TensorFlow's objects and never raises: an attribute that is not as expected is left out.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from typing import Any
 #: "x" -> "float32[32,8]", "rate" -> "0.1".
 Signature = dict[str, str]
 
-#: Arguments that are named in a sentence, and how much of a Python value is shown.
+#: Maximum number of arguments that a sentence names, and of characters of a Python value.
 MAX_DIFFERENCES, MAX_VALUE = 3, 40
-MAX_SIGNATURES = 16  # of one place, that new ones are compared with
-#: Python values whose text tells them apart.
+MAX_SIGNATURES = 16  # of one place, to compare new ones with
+#: Types of Python values that differ if their texts differ.
 VALUES = (bool, int, float, complex, str, bytes, type(None))
 ALIKE = "its arguments are as before, so it was made anew, or something else that it depends on changed"
 
 
 class _Object(str):
-    """The text of an argument that TensorFlow tells from others by its identity alone."""
+    """The text of an argument that TensorFlow compares by object identity."""
 
-    known_by: Any  # TensorFlow's weak reference to it, which equals that of the same object
+    known_by: Any  # TensorFlow's weak reference to the object; references to one object are equal
 
     @classmethod
     def of(cls, reference: Any) -> _Object:
         value = reference._ref()
-        text = cls("an object" if value is None else f"an object of {type(value).__name__}")  # None: it is gone
+        text = cls("an object" if value is None else f"an object of {type(value).__name__}")  # None: it was deleted
         text.known_by = reference
         return text
 
@@ -53,7 +53,7 @@ def signature_of(concrete: Any) -> Signature:
 
 
 def _unpacked(kind: Any) -> Any:
-    """TensorFlow's type of an argument, the types of containers as containers."""
+    """Return TensorFlow's type of an argument, with container types turned into containers of types."""
     inner = getattr(kind, "components", getattr(kind, "mapping", None))
     if isinstance(inner, dict):
         return {key: _unpacked(each) for key, each in inner.items()}
@@ -61,14 +61,14 @@ def _unpacked(kind: Any) -> Any:
 
 
 def kept(known: Sequence[Signature], new: Signature) -> list[Signature]:
-    """Those that later ones are compared with, the oldest first: a function's first signatures, and the newest."""
+    """Return the signatures to compare later ones with, oldest first: a function's first ones, and the newest."""
     return [*known[: MAX_SIGNATURES // 2], *[*known[MAX_SIGNATURES // 2 :], new][-(MAX_SIGNATURES // 2) :]]
 
 
 def difference(known: Sequence[Signature], new: Signature) -> str:
-    """How a signature differs from the one of ``known`` that is most like it, the newest of several; "" without any.
+    """Return how a signature differs from the most similar one of ``known``, the newest if several are; "" if there is none.
 
-    ``known``: the oldest first.
+    ``known``: oldest first.
     """
     if not known:
         return ""
@@ -101,14 +101,14 @@ def _change(name: str, before: str, after: str) -> str:
 
 
 def _names(concrete: Any) -> list[str]:
-    """The names of its positional parameters; [] where this TensorFlow does not tell."""
+    """Return the names of a function's parameters, in order; [] if this TensorFlow does not tell them."""
     with contextlib.suppress(Exception):
         return [str(name) for name in concrete.function_type.parameters]
     return []
 
 
 def leaves(path: str, value: Any, key: str = "") -> Iterator[tuple[str, str, Any]]:
-    """Of nested containers: the path of each value, the innermost dictionary's key that it is under, the value."""
+    """Yield each value in nested containers: its path, its key in the innermost dictionary, the value."""
     if isinstance(value, dict):
         for inner_key, inner in value.items():
             yield from leaves(f"{path}[{inner_key!r}]", inner, str(inner_key))
@@ -137,7 +137,7 @@ def _text(value: Any) -> str:
 
 
 def tensor_text(spec: Any) -> str:
-    """ "float32[32,8]" of a TensorSpec; "" for anything else."""
+    """Return "float32[32,8]" for a TensorSpec; "" for anything else."""
     dtype, shape = getattr(spec, "dtype", None), getattr(spec, "shape", None)
     if dtype is None or shape is None or not hasattr(dtype, "name"):
         return ""

@@ -1,9 +1,9 @@
 """Traces of compiled functions: which calls are profiled, and what becomes of a profile. Runs on the training threads.
 
-A process has one profiler, and what it recorded is collected by another thread, for some to some hundred milliseconds. So steps
-that are to be traced one after another share a profile, as long as it stays small. The next after that waits until it is
-collected, shortly; if that is not enough, it runs untraced, and the one after it is traced. While the script profiles itself,
-requests wait, and the page says so.
+A process has one profiler, and another thread needs a few to some hundred milliseconds to collect a profile. So consecutive steps
+that are to be traced share a profile, as long as it stays small. The next step waits a short time until it is collected; if that
+is not enough, the step runs untraced, and the one after it is traced. While the script uses the profiler itself, requests wait,
+and the page says so.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from tftracer.capture.traces.requests import Claim
 from tftracer.session.recorded_steps import Capture, Missed, SessionFacts, Traced
 from tftracer.trace.model import FedValue
 
-#: A profile that takes longer to be collected is given up.
+#: A profile that takes longer to collect is given up.
 COLLECT_S = 60.0
-#: How long a step waits for the profile before it; then it runs untraced.
+#: How long a step waits until the previous profile is collected; then it runs untraced.
 WAIT_S = 0.08
 COLLECTING = "TensorFlow's profiler was still collecting the step before"
-#: What the steps of one profile may take, by what earlier steps took.
+#: Maximum size of the steps in one profile, estimated from earlier steps.
 ROW_BYTES = 64 << 20
-#: A function with so many signatures that is called with another one is being retraced.
+#: A function with this many signatures is being retraced if it is called with another one.
 RETRACED = 4
 #: The problem of requests that wait for the script's own profiler.
 BUSY = "profiler_busy"
 
 
 class ProfiledStep(Capture):
-    """A step's profile on its way to the disk: collected by another thread, waited for by the one that stores it."""
+    """A step's profile on its way to the disk. Another thread collects it; the thread that stores it waits for that."""
 
     def __init__(
         self, begun: BegunTrace, facts: SessionFacts, with_graph: Callable[[bytes], bytes], note_size: Callable[[int], None]
@@ -51,11 +51,11 @@ class ProfiledStep(Capture):
 
     @property
     def size(self) -> int:
-        """0 while it is being collected; then its share of the profile."""
+        """0 while the profile is being collected; then the step's share of it."""
         return self._profile.size // max(self._profile.kept, 1)
 
     def read(self) -> bytes:
-        """The step's XSpace with its graph; ``b""`` where there is none."""
+        """Return the step's XSpace with its graph; ``b""`` if there is none."""
         raw = self._profile.step(self._number, COLLECT_S)
         self._note_size(len(raw))
         return self._with_graph(raw) if raw else b""
@@ -73,18 +73,18 @@ class BegunTrace:
         self.claim = claim
         self.profile = profile
         self.number = profile.begin_step()
-        self.before_ns = 0  # waited, for the profile before it or for room
-        self.cpu = read_before()  # as it was before the step
+        self.before_ns = 0  # time waited for the previous profile, or for room
+        self.cpu = read_before()
         self.fed: list[FedValue] | None = None
 
     def run_key(self, concrete: Any) -> Any:
-        """What the run of this step is known by."""
+        """Return the key of this step's run."""
         return self.function if concrete is None or isinstance(self.function, NamedStep) else concrete
 
 
 class FunctionTraces:
-    """``sites_of``: the runs that calls of a function were so far; ``site_of``: the run of its calls that come to a
-    ConcreteFunction, None if that is new; ``graph_of``: what adds a ConcreteFunction's graph to a profile."""
+    """``sites_of``: returns the runs of a function's calls so far; ``site_of``: the run of its calls that execute a
+    ConcreteFunction, None if that is new; ``graph_of``: a function that adds a ConcreteFunction's graph to a profile."""
 
     def __init__(
         self,
@@ -95,15 +95,15 @@ class FunctionTraces:
     ) -> None:
         self.profiler = Profiler()
         self.wait_s = WAIT_S
-        self.note = ""  # of the traces of steps that end now
+        self.note = ""  # for the traces of steps that end from now on
         self._queue = queue
         self._sites_of = sites_of
         self._site_of = site_of
         self._graph_of = graph_of
-        self._sizes: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()  # of a function's last profiled step
+        self._sizes: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()  # bytes of each function's last profile
 
     def begin(self, function: Any, arguments: Any = None) -> BegunTrace | Missed | None:
-        """None: it is not to be traced; Missed: the profile before, or traces to be stored, keep it from being traced."""
+        """Begin a trace. None: the step is not to be traced; Missed: it cannot be, because of earlier traces."""
         start = perf_counter_ns()
         begun = self._begin(function)
         if isinstance(begun, BegunTrace) and arguments is not None:
@@ -121,7 +121,7 @@ class FunctionTraces:
         if any(site.plain.graph_requested for site in sites):
             return None  # the call that collects the graph builds it, too; the one after that is traced
         if self.profiler.is_recording and not queue.requests.trace_all:
-            return None  # a step of another thread is being profiled; one of the next will be
+            return None  # a step of another thread is being profiled; a later step will be traced
         profile = self.profiler.resume() if is_requested else None
         if profile is None and not self.profiler.wait(self.wait_s if is_requested else 0.0):
             return queue.missed(COLLECTING, queue.next_of(sites)) if is_requested else None
@@ -137,7 +137,7 @@ class FunctionTraces:
         return BegunTrace(function, claim, profile)
 
     def _wait(self, claim: Claim, why: str) -> None:
-        """The profiler is the script's: the request stands again."""
+        """Restore the request, because the profiler is not available, for example while the script uses it."""
         self._queue.other_problems[BUSY] = f"Steps that are to be traced wait: {why}."
         self._queue.give_back(claim)
 
@@ -158,7 +158,7 @@ class FunctionTraces:
         is_asked_for = claim.handle is None or (site is not None and site.plain is claim.handle)
         if site is None and len(self._sites_of(begun.function)) >= RETRACED:
             is_asked_for = True  # its runs have one step each: none would ever be traced
-        if not (done and is_asked_for):  # it failed, or came to another signature than was asked for
+        if not (done and is_asked_for):  # it failed, or has another signature than the requested run
             queue.give_back(claim)
             why = "the step failed" if not done else "the step was another run's"
             self.profiler.abandon(profile, why, self._goes_on(begun))
@@ -173,7 +173,7 @@ class FunctionTraces:
         return queue.backlog.add(ProfiledStep(begun, queue.facts, graph, lambda size: self._note_size(function(), size)))
 
     def _goes_on(self, begun: BegunTrace) -> bool:
-        """Whether a further step is to be traced, and fits the profile."""
+        """Return whether a further step is to be traced, and fits into the profile."""
         profile, size = begun.profile, self._sizes.get(begun.function, 0)
         fits = profile.row_passed() * (1 + 1 / profile.begun) < 1 and size * (profile.begun + 1) <= ROW_BYTES
         return fits and self._queue.requests.has_any([site.plain for site in self._sites_of(begun.function)])

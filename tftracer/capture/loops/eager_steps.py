@@ -1,7 +1,7 @@
 """Steps of eager loops: a step ends when an optimizer applies gradients outside of a compiled function.
 
 A step begins when the previous step on the thread, of any kind, ends. A loop is identified by the lines that apply gradients in
-each of its turns: usually one, two in a GAN. Their number is known when the first line comes again; no step ends before that.
+each of its turns: usually one, two in a GAN. Their number is known when the first line is reached again; no step ends before.
 The wrapped methods are those of the optimizers of Keras 2 and 3 and of ``tf.compat.v1``. Code without an optimizer has no steps.
 """
 
@@ -183,8 +183,8 @@ class EagerSteps:
     def _trace_next(self, here: _ThreadLoop, last_s: float) -> None:
         """Trace the step that has just begun, if a trace is requested. ``last_s``: the length of the previous step.
 
-        Several loops may alternate on a thread, such as a critic with two updates for each of its generator. So the next step of
-        each loop is expected at that loop's own pace.
+        Several loops may alternate on a thread, such as two updates of a critic for each update of its generator. So the next
+        step of each loop is expected at that loop's own pace.
         """
         due = [loop for loop, (number, pace) in here.pace.items() if number + pace == here.steps + 1]
         begun_of = ((loop, self._calls.begin_step(loop)[1]) for loop in due)

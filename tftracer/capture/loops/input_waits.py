@@ -1,4 +1,4 @@
-"""The time in which a loop waits for the next element of a ``tf.data`` dataset between its steps: ``for batch in dataset``.
+"""Measures how long a loop waits for the next element of a ``tf.data`` dataset between its steps: ``for batch in dataset``.
 
 TensorFlow's ``OwnedIterator._next_internal`` is wrapped, which loops and ``next(iterator)`` call, and ``get_next_as_optional``,
 which distribution strategies call. An element that is fetched in a step is part of the step, and shows in its trace. The watch
@@ -26,12 +26,12 @@ class InputWaits:
     """Puts the waits of this process into the queue, each before the step that it delays."""
 
     def __init__(self, calls: FunctionCalls, queue: StepQueue) -> None:
-        """``calls`` are watched already."""
+        """``calls`` must be watched already."""
         self._calls = calls
         self._queue = queue
 
     def watch(self) -> Callable[[], None]:
-        """Wraps the method once TensorFlow is imported; returns what cancels that. A TensorFlow without it stays as it is."""
+        """Wrap the methods once TensorFlow is imported; return a function that cancels this. Missing methods are skipped."""
         return after_import(_MODULE, lambda: self._calls.quietly(self._wrap))
 
     def _wrap(self) -> None:
@@ -48,7 +48,7 @@ class InputWaits:
             self._calls.wrap(sessions, "__init__", wrapper)
 
     def _reported(self, original: Callable[..., Any], report: Callable[[Any], None]) -> Callable[..., Any]:
-        """``original``, which makes an iterator; ``report`` gets the iterator."""
+        """Wrap ``original``, which makes an iterator, to call ``report`` with the iterator."""
         calls = self._calls
 
         @as_tensorflows
@@ -79,7 +79,7 @@ class InputWaits:
                 raise
             finally:
                 waiting[here.thread] = 0
-                within = bool(here.start_ns)  # in server.step() a wait counts; while a function is traced nothing waits
+                within = bool(here.start_ns)  # a wait in server.step() counts; a function being traced does not wait
                 if not calls.is_off() and len(events) < MAX_EVENTS and (not within or calls.is_eager()):
                     events.append((INPUT_WAIT, within, start, now(), here.thread, None))
 

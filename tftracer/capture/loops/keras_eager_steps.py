@@ -1,7 +1,7 @@
-"""Keras steps that are no calls of a compiled function, and names of steps. Compiled ``fit``: functions/calls.py.
+"""Keras steps that are not calls of a compiled function, and names of steps. For compiled ``fit`` see functions/calls.py.
 
-*Models that run eagerly* (``run_eagerly=True``) call no compiled function. Keras 2 and 3 alike hand each step to the distribution
-strategy, the default one included: ``Strategy.run(function, batch)``. That method is wrapped. A call from a model's ``fit``,
+*Models that run eagerly* (``run_eagerly=True``) call no compiled function. Keras 2 and 3 pass each step to the distribution
+strategy, even to the default one: ``Strategy.run(function, batch)``. That method is wrapped. A call from a model's ``fit``,
 ``evaluate``, ``predict`` or their ``..._on_batch`` is a step. Other calls are not, nor are calls within a step: a compiled
 ``fit`` calls it while its function is traced. Getting the batch is not part of the step.
 
@@ -25,7 +25,7 @@ from tftracer.capture.functions.identity import keras_step, keras_title
 from tftracer.capture.hook import tensorflow
 from tftracer.capture.tracebacks import as_tensorflows, without_ours
 
-#: Where Keras has those methods, module -> class: Keras 3 on TensorFlow, Keras 2, that of TensorFlow 2.12, and tf_keras.
+#: Module -> the class with those methods: Keras 3 on TensorFlow, Keras 2, the Keras of TensorFlow 2.12, and tf_keras.
 _OWNERS = {
     "keras.src.backend.tensorflow.trainer": "TensorFlowTrainer",
     "keras.src.engine.training": "Model",
@@ -36,10 +36,10 @@ _METHODS = {"train_on_batch": "fit", "test_on_batch": "evaluate", "predict_on_ba
 
 
 def make_callback(tell: Callable[[str], None]) -> Any:
-    """A Keras callback, of the Keras that this TensorFlow brings. ``tell`` gets "epoch 3", and "" when no epoch is under way."""
+    """Make a Keras callback, for the Keras of this TensorFlow. ``tell`` is called with "epoch 3", and with "" at the end."""
 
     class TracingCallback(tensorflow().keras.callbacks.Callback):  # type: ignore[misc]
-        """Give it to ``fit(callbacks=[...])``."""
+        """Pass it to ``fit(callbacks=[...])``."""
 
         async_safe = True
 
@@ -81,7 +81,7 @@ class KerasSteps:
         self._waiting: list[Callable[[], None]] = []  # each cancels the wrapping of a Keras that is not imported yet
 
     def watch(self) -> None:
-        """Raises AttributeError or ImportError on a TensorFlow without ``Strategy.run``."""
+        """Wrap the methods. Raises AttributeError or ImportError if this TensorFlow lacks ``Strategy.run``."""
         strategy = importlib.import_module("tensorflow.python.distribute.distribute_lib").StrategyBase
         self._calls.wrap(strategy, "run", self._run(strategy.run))
         self._calls.step_of_method = self._step_of_method
@@ -134,7 +134,7 @@ class KerasSteps:
         return on_batch
 
     def _step(self, fn: Any) -> KerasStep | None:
-        """The step of the eager Keras model that ``fn`` belongs to; None if it belongs to none."""
+        """Return the step of the eager Keras model that ``fn`` belongs to; None if it belongs to none."""
         phase, model = keras_step(fn)
         if not phase or model is None:
             return None
@@ -143,7 +143,7 @@ class KerasSteps:
         return step
 
     def _step_of_method(self, function: Any, method: str) -> Any:
-        """The step that a call of ``function`` within ``method`` is; ``function`` itself if it is not a Keras model's."""
+        """Return the step of a call of ``function`` within ``method``; ``function`` itself if it is not a Keras model's."""
         if isinstance(function, NamedStep):
             return function
         if function not in self._functions:
@@ -154,7 +154,7 @@ class KerasSteps:
         return function if model is None or _METHODS[method] != phase else self._of(model, CompiledKerasStep, method)
 
     def _of(self, model: Any, kind: type[Any], name: str) -> Any:
-        """The model's step of this name, always the same one."""
+        """Return the model's step of this name, always the same object."""
         steps = self._steps.setdefault(model, {})
         if (kind, name) not in steps:
             steps[kind, name] = kind(keras_title(name, model))

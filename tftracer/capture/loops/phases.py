@@ -1,5 +1,5 @@
-"""What a training does beside its steps: checkpoints, summaries, evaluations, the tracing of functions. Each is wrapped at its
-one place in TensorFlow or Keras and timed for the ledger. They are rare: an untraced step does not come here.
+"""Times what a training does besides its steps: checkpoints, summaries, evaluations, the tracing of functions. Each is wrapped at
+one place in TensorFlow or Keras, for the ledger. They are rare, and an untraced step does not call the wrappers.
 
 Runs on the training threads. A phase within one of the same kind is part of it.
 """
@@ -24,7 +24,7 @@ _MODEL = ("save", "save_weights", "load_weights", "export")
 _LIBRARY = ("save_model", "load_model", "save_weights_only", "load_weights_only")
 _CHECKPOINT = ("on_epoch_end", "_save_model")
 _EVALUATE = ("evaluate", "predict")
-#: Module, the class in it ("": the module itself), its methods, what they do. Of Keras 3, Keras 2, TensorFlow 2.12's, tf_keras.
+#: Module, class in it ("": the module itself), methods, rank in the ledger. For Keras 3, Keras 2, TensorFlow 2.12's, tf_keras.
 _PLACES: list[tuple[str, str, tuple[str, ...], int]] = [
     ("tensorflow.python.framework.func_graph", "", ("func_graph_from_py_func",), BUILDING),
     ("tensorflow.python.training.saver", "Saver", ("save", "restore"), CHECKPOINTS),
@@ -58,7 +58,7 @@ _PLACES: list[tuple[str, str, tuple[str, ...], int]] = [
 ]
 
 
-#: An iterator's value that is there at once, such as one row of a batch, takes less and is not counted.
+#: An iterator's value that is ready, such as one row of a batch, takes less time than this and is not counted.
 MIN_NS = 50_000
 
 
@@ -71,13 +71,13 @@ class Begun(NamedTuple):
 
 class Phases:
     def __init__(self, calls: FunctionCalls, queue: StepQueue) -> None:
-        """``calls`` are watched already."""
+        """``calls`` must be watched already."""
         self._calls = calls
         self._queue = queue
-        self._wrappers: set[Any] = set()  # several modules may have one class
+        self._wrappers: set[Any] = set()  # a class may be in several modules
 
     def watch(self) -> Callable[[], None]:
-        """Returns what ends it where a module has not been imported yet. What another version does not have is left out."""
+        """Wrap the methods of each module once it is imported; return a function that cancels this. Missing ones are skipped."""
         waiting = [after_import(place[0], partial(self._calls.quietly, self._wrap, *place)) for place in _PLACES]
 
         def stop() -> None:
@@ -98,7 +98,7 @@ class Phases:
                 self._calls.wrap(owner, method, wrapper)
 
     def watched(self, original: Callable[..., Any], rank: int, label: str) -> Callable[..., Any]:
-        """``label``: "Saver.save"."""
+        """Wrap a method: each call is a phase. ``label``: such as "Saver.save"."""
         calls, begin, end = self._calls, self._begin, self._end
 
         @as_tensorflows
@@ -116,7 +116,7 @@ class Phases:
         return phase
 
     def watched_iterator(self, original: Callable[..., Any], rank: int, label: str) -> Callable[..., Any]:
-        """Wraps a method that yields: each computation of its next value is a phase."""
+        """Wrap a method that yields: each computation of its next value is a phase."""
         calls, begin, end = self._calls, self._begin, self._end
 
         @as_tensorflows
@@ -157,7 +157,7 @@ class Phases:
 
 
 def phase_name(rank: int, label: str, args: tuple[Any, ...]) -> str:
-    """ "tracing train_step", "evaluate: convnet", "Saver.save"."""
+    """Return the name of a phase: "tracing train_step", "evaluate: convnet", "Saver.save"."""
     if label == "func_graph_from_py_func":
         return f"tracing {args[0]}" if args and isinstance(args[0], str) else "tracing"
     name = getattr(args[0], "name", None) if rank == EVALUATION and args else None

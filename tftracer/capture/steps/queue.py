@@ -31,11 +31,11 @@ from tftracer.slow.watch.turns import SlowSteps
 
 log = logging.getLogger("tftracer")
 
-#: Steps that may wait for the writer; more are counted as lost. A step takes some 130 bytes.
+#: Maximum number of steps that wait for the writer; more are counted as lost. A step takes some 130 bytes.
 MAX_EVENTS = 1 << 16
-#: Steps that are counted under the lock at once: a training thread may wait for it.
+#: Maximum number of steps counted while the lock is held, because a training thread may wait for it.
 SETTLED_AT_ONCE = 200
-#: Why a step has no trace that was to have one.
+#: Why a step that should have been traced was not.
 STORING = "traces came faster than they could be compressed and written to disk"
 #: For this long after its last step, a script that calls functions is taken to be training.
 ACTIVE_NS = 10 * 10**9
@@ -44,15 +44,15 @@ _numbers = itertools.count()
 
 
 def level_of(options: Any) -> tuple[str, bool]:
-    """The name of the trace level in RunOptions, and whether they ask for partition graphs; None asks for nothing."""
+    """Return the trace level's name in RunOptions, and whether they request partition graphs; ``("", False)`` for None."""
     if options is None:
         return "", False
     return options.TraceLevel.Name(options.trace_level), bool(options.output_partition_graphs)
 
 
-#: Stands for a function in the events that are no steps: the thread waited for the next element of a dataset (input_waits.py).
+#: Replaces the function in events that are not steps: the thread waited for the next element of a dataset (input_waits.py).
 INPUT_WAIT = object()
-#: The same of a phase (phases.py): a checkpoint, an evaluation, the tracing of a function.
+#: The same for a phase (phases.py): a checkpoint, an evaluation, the tracing of a function.
 PHASE = object()
 
 #: A finished step: what ran, start, end (perf_counter nanoseconds), thread, its trace. What ran: fetches, feed keys and
@@ -68,11 +68,11 @@ class StepQueue:
     """The steps of one process, shared by all of its hooks and sessions. Methods may be called from any thread."""
 
     def __init__(self) -> None:
-        # One mark on a traced step's run context for all hooks of a session: two of them in one loop trace a step once.
+        # All hooks of a session set the same mark on a traced step's run context, so two hooks in one loop trace a step once.
         self.mark = f"_tftracer_{next(_numbers)}"
         self.events: deque[Event] = deque()
         self.settled: deque[Settled] = deque()
-        self.lost = 0  # steps that found the queue full
+        self.lost = 0  # number of steps that were dropped because the queue was full
         self.runs = RunRegistry()
         self.requests = TraceRequests()
         self.requests.settle = self.settle
@@ -81,23 +81,23 @@ class StepQueue:
         self.failures: deque[str] = deque(maxlen=20)
         self.failed_claims: deque[Claim] = deque()  # of steps that were being traced and failed
         self.open_sessions: list[weakref.ref[Any]] = []
-        self.arrived = threading.Event()  # something came that should not wait for the writer's next round
+        self.arrived = threading.Event()  # set when something should not wait for the writer's next round
         self.sees_all_sessions = False  # hook_inject has wrapped TensorFlow's session class: hooks have nothing to add
-        #: The call site of a function that was called: (function, ConcreteFunction) -> its site, with the call counted.
+        #: Counts a call of a function: (function, ConcreteFunction) -> its call site.
         self.count_call: Callable[[Any, Any], CallSite] = no_functions
-        #: Collects the graph that a run's function runs as, in its next call; raises UnsupportedError where it cannot be.
+        #: Collects the optimized graph of a run's function in its next call; raises UnsupportedError if it cannot be collected.
         self.request_graph: Callable[[RunHandle], None] = no_graphs
-        #: The ConcreteFunctions that were called and are alive.
+        #: Returns the ConcreteFunctions that were called and are alive.
         self.live_functions: Callable[[], list[Any]] = list
         self.slow = SlowRecords()
-        self.activities = Activities()  # what the ledger adds up
-        self.pipelines = Pipelines(self.activities)  # its thread holds no queue
+        self.activities = Activities()  # the activities that the ledger adds up
+        self.pipelines = Pipelines(self.activities)  # its thread has no reference to this queue
         #: Thread -> when its step began (perf_counter nanoseconds), or, negative, when its last one ended.
         self.under_way: dict[int, int] = {}
-        self.last_function_ns = 0  # when the last step of a function ended that was settled
-        self.slow_steps: SlowSteps | None = None  # looks at each settled step
-        self.other_problems: dict[str, str] = {}  # code -> what the page is to say
-        self._refused: set[str] = set()  # why steps that were to be traced were not: keys of REFUSALS
+        self.last_function_ns = 0  # end of the last settled step of a function
+        self.slow_steps: SlowSteps | None = None  # the watch over slow steps
+        self.other_problems: dict[str, str] = {}  # code -> message for the page
+        self._refused: set[str] = set()  # why requested steps cannot be traced: keys of REFUSALS
         self._last_steps: deque[tuple[int, CallSite]] = deque(maxlen=16)  # two hooks record one step with one start
         self._times = ThreadTimes()
         self._settling = threading.Lock()
@@ -112,7 +112,7 @@ class StepQueue:
         self.requests.switch_off()
 
     def close(self) -> None:
-        """Switch off, and forget what is in the queue: it refers to the script's graphs."""
+        """Switch off, and drop the events in the queue, which refer to the script's graphs."""
         self.switch_off()
         self.events.clear()
 
@@ -127,14 +127,14 @@ class StepQueue:
         self.arrived.set()
 
     def problems(self) -> dict[str, str]:
-        """Code -> message: why steps that were to be traced were not."""
+        """Return code -> message: why steps that should have been traced were not."""
         refused = {reason.replace(" ", "_"): REFUSALS[reason] for reason in list(self._refused)}
         return {**refused, **self.other_problems}
 
     # --------------------------------------------------------------------------------------------------- steps
 
     def add(self, event: Event) -> None:
-        """A finished step, from the training thread."""
+        """Add a finished step. Called on the training thread."""
         if len(self.events) < MAX_EVENTS:
             self.events.append(event)
         else:
@@ -143,7 +143,7 @@ class StepQueue:
             self.arrived.set()
 
     def settle(self) -> None:
-        """Find out which runs the steps in the queue belong to, in their order."""
+        """Find out, in order, which runs the steps in the queue belong to."""
         while self.events:
             with self._settling:
                 for _ in range(min(len(self.events), SETTLED_AT_ONCE)):
@@ -168,7 +168,7 @@ class StepQueue:
             phase: Any = event[1]
             rank, name = phase
             seen.append((rank, name, start, end, thread))
-            if rank == CHECKPOINTS and "Writer" not in name:  # summaries are no checkpoints
+            if rank == CHECKPOINTS and "Writer" not in name:  # summaries are not checkpoints
                 self._tell_watch(lambda watch: watch.saved(thread, name, start, end))
             return
         run = self._run_of_call(*event) if len(event) == 6 else self._run_of_session(*event)
@@ -177,14 +177,14 @@ class StepQueue:
             self.add_settled((run, start, end, *outside, trace), thread)
             seen.append((rank_of_step(run), run, start, end, thread))
             if trace is not None:
-                before, after = tracer_ns(trace)  # what it took of the thread's time
+                before, after = tracer_ns(trace)  # the tracer's part of the thread's time
                 seen.append((TRACER, "recording traces", start - before, start, thread))
                 seen.append((TRACER, "recording traces", end, end + after, thread))
 
     def _run_of_session(
         self, fetches: Any, feeds: Any, options: Any, start: int, end: int, thread: int, trace: Traced
     ) -> RunHandle | None:
-        """Count a step of a session; None: another hook of the same session has recorded it."""
+        """Count a step of a session and return its run; None if another hook of the same session has recorded it."""
         site = self.runs.site(fetches, feeds)
         if (start, site) in self._last_steps:
             if isinstance(trace, Capture):
@@ -197,7 +197,7 @@ class StepQueue:
         return run
 
     def _run_of_call(self, function: Any, concrete: Any, start: int, end: int, thread: int, trace: Traced) -> RunHandle:
-        """Count a call of a function."""
+        """Count a call of a function and return its run."""
         site = self.count_call(function, concrete)
         site.steps += 1
         self.last_function_ns = end
@@ -223,16 +223,16 @@ class StepQueue:
                 self.other_problems["slow_steps"] = f"Slow steps are not looked for: {type(error).__name__}: {error}."
 
     def steps_done(self) -> dict[str, int]:
-        """Run title -> steps."""
+        """Return run title -> number of finished steps."""
         self.settle()
         return {site.plain.title: site.steps for site in self.runs.sites()}
 
     # ------------------------------------------------------------------------------------------------- traces
 
     def claim(self, fetches: Any, feeds: Any, options: Any) -> Claim | Missed | None:
-        """A claim if the step about to begin is to be traced; Missed if too many traces wait to be stored. May wait for these.
+        """Return a claim if the step about to begin is to be traced; Missed if too many traces wait to be stored. May wait.
 
-        ``options``: the call's RunOptions, None where they cannot be seen: then runs that differ in nothing else are one.
+        ``options``: the call's RunOptions; None if they are not known: then runs that differ only in options count as one.
         """
         site = self.runs.site(fetches, feeds)
         if site.has_debug_watches:
@@ -241,7 +241,7 @@ class StepQueue:
         return self._claim(self.next_of([site]), self._handles(site, options))
 
     def next_of(self, sites: list[CallSite]) -> CallSite | None:
-        """The site whose step of a requested number is about to begin."""
+        """Return the site whose requested step is about to begin; None if there is none."""
         return next((site for site in sites if site.requested_step and self._is_next(site)), None)
 
     def claim_sites(self, sites: list[CallSite]) -> Claim | Missed | None:
@@ -249,11 +249,11 @@ class StepQueue:
         return self._claim(self.next_of(sites), [site.plain for site in sites])
 
     def is_expected(self, sites: list[CallSite]) -> bool:
-        """Whether a step of one of these sites may be slow; ``claim_sites`` decides."""
+        """Return whether a step of one of these sites may be slow; ``claim_sites`` decides."""
         return self.requests.is_expected([site.plain for site in sites])
 
     def is_requested(self, sites: list[CallSite]) -> bool:
-        """Whether a step of one of these sites may have to be traced; ``claim_sites`` decides."""
+        """Return whether a step of one of these sites may have to be traced; ``claim_sites`` decides."""
         return self.requests.has_any([site.plain for site in sites]) or any(site.requested_step for site in sites)
 
     def give_back(self, claim: Claim) -> None:
@@ -276,19 +276,19 @@ class StepQueue:
         return self.requests.claim(handles)
 
     def capture(self, metadata: Any, asked_by: AskedBy, options: Any, facts: SessionFacts) -> Capture:
-        """The RunMetadata of a traced step; it counts in the backlog until it is released."""
+        """Return the trace of a step from its RunMetadata. It counts in the backlog until it is released."""
         return self.backlog.add(Capture(metadata.SerializeToString(), asked_by, *level_of(options), facts))
 
     def release(self, capture: Capture) -> None:
-        """A trace is stored, or never will be."""
+        """Remove a trace from the backlog, after it was stored or if it cannot be."""
         self.backlog.remove(capture)
 
     def refuse(self, reason: str) -> None:
-        """A step that was to be traced cannot be (a key of ``REFUSALS``); the page says why."""
+        """Record why a requested step cannot be traced (``reason``: a key of ``REFUSALS``). The page shows it."""
         self._refused.add(reason)
 
     def restore_failed_claims(self) -> None:
-        """Steps that were being traced and failed: their requests stand again."""
+        """Restore the requests of traced steps that failed."""
         while self.failed_claims:
             self.requests.restore(self.failed_claims.popleft())
 
@@ -300,20 +300,20 @@ class StepQueue:
         return Missed(reason, is_lost=numbered is not None or self.requests.trace_all)
 
     def _handles(self, site: CallSite, options: Any) -> list[RunHandle]:
-        """The runs that the step about to begin may be one of; a hook that comes after ours may add to its options."""
+        """Return the runs that the step about to begin may belong to: a hook after ours may add to its options."""
         run = None if options is None else self.runs.run(site, options)
         return [run] if run and run.run_id else site.handles()
 
     # ---------------------------------------------------------------------------------- one certain step, for a job
 
     def request_step(self, title: str, step: int) -> bool:
-        """Trace just this step of a run; False if it is too late for that, or there is no such run."""
+        """Trace just this step of a run. Return False if it is too late for that, or there is no such run."""
         site = self.runs.find(title)
         if site is None or self._has_begun(site, step):
             return False
         self._cancel(site)
         self._request(site, step)
-        return not self._has_begun(site, step) or not self._cancel(site)  # begun meanwhile, unseen or just claimed
+        return not self._has_begun(site, step) or not self._cancel(site)  # it began meanwhile, unseen or just claimed
 
     def cancel_steps(self) -> None:
         """Cancel all requests for certain steps."""
@@ -325,7 +325,7 @@ class StepQueue:
         self.requests.count_numbered(1)
 
     def _is_next(self, site: CallSite) -> bool:
-        """Whether the step about to begin is the requested one; a request for one that has passed is cancelled."""
+        """Return whether the step about to begin is the requested one. Cancel a request for an earlier step."""
         self.settle()
         requested, following = site.requested_step, site.steps + 1
         if requested < following:
@@ -358,10 +358,10 @@ class StepQueue:
         self.arrived.set()
 
     def active(self) -> bool:
-        """Whether a session is open (not closed, not gone, whichever way its loop ended), or a function runs or just did."""
-        for ref in list(self.open_sessions):  # one by one, for others may be opened meanwhile
+        """Return whether a session is open (neither closed nor deleted), or a function runs or has just run."""
+        for ref in list(self.open_sessions):  # one by one, because others may be opened meanwhile
             if not is_open(ref()):
-                with contextlib.suppress(ValueError):  # another thread that looked, too, was first
+                with contextlib.suppress(ValueError):  # another thread has removed it
                     self.open_sessions.remove(ref)
         return bool(self.open_sessions) or self._runs_functions()
 

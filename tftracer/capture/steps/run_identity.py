@@ -1,7 +1,7 @@
 """What identifies a run: the names of what it fetches, the NAMES of what it feeds, and its options.
 
-``ObjectKeys`` is called for every step, ``describe`` for a step with objects that were not seen before. Both use TensorFlow's
-objects by their attributes alone, so that this module needs no TensorFlow.
+``ObjectKeys`` is called for every step, ``describe`` for a step with objects that were not seen before. Both only read attributes
+of TensorFlow's objects, so this module does not need TensorFlow.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-#: Titles name as many tensors as fit in so many characters.
+#: A title names as many tensors as fit into this many characters.
 TITLE_LENGTH = 80
 #: A run that fetches more tensors is identified by the first ones.
 MAX_NAMES = 1000
@@ -20,9 +20,9 @@ MAX_DEPTH = 20
 
 #: Stands for the RunOptions of a step of ``session.partial_run``, which takes none.
 PARTIAL_RUN = "partial_run"
-#: Stands in a run's options for tfdbg's watches, which name another folder at each step.
+#: Replaces tfdbg's watches in a run's options, because they name another folder at each step.
 DEBUG_WATCHES = "tfdbg watches"
-#: Runs that are not traced, by what their options hold: why.
+#: Beginning of a run's options -> why such a run is not traced.
 REFUSALS = {
     PARTIAL_RUN: "TensorFlow cannot trace session.partial_run: such steps are timed only.",
     DEBUG_WATCHES: (
@@ -41,7 +41,7 @@ class RunIdentity:
 
     @property
     def key(self) -> Hashable:
-        """Equal for the same computation, whatever container the script asks for it in."""
+        """Equal for the same computation, whichever containers the script fetches it in."""
         return frozenset(self.fetches), frozenset(self.feeds)
 
     def title(self, options: str = "") -> str:
@@ -52,13 +52,13 @@ class RunIdentity:
 
 
 class ObjectKeys:
-    """Makes a key from the ids of what is fetched and fed: the same for the same objects, also in new containers.
+    """Makes a key from the ids of what is fetched and fed. The same objects give the same key, even in new containers.
 
-    Whoever keeps a key must drop it when one of its objects (``leaves``) is deleted: run_registry.py has weak references.
+    Code that keeps a key must drop it when one of its objects (``leaves``) is deleted: run_registry.py uses weak references.
     """
 
     def __init__(self) -> None:
-        self._leaf_types: set[type] = set()  # classes that are no containers: saves the slow isinstance
+        self._leaf_types: set[type] = set()  # classes that are not containers, to avoid the slow isinstance
 
     def __call__(self, fetches: Any, feed_dict: Any) -> Hashable:
         leaf_types, kind = self._leaf_types, fetches.__class__
@@ -89,7 +89,7 @@ def _parts(fetch: Any) -> list[Any]:
 
 
 def leaves(fetches: Any, feed_dict: Any) -> list[Any]:
-    """The objects whose ids a key of ``ObjectKeys`` holds."""
+    """Return the objects whose ids are in a key of ``ObjectKeys``."""
     fetched = [leaf for leaf in _flat(fetches, 0) if leaf.__class__ is not str]
     return fetched + [key for key in feed_dict or () if key.__class__ is not str]
 
@@ -103,14 +103,14 @@ def _flat(fetch: Any, depth: int) -> Iterator[Any]:
 
 
 def describe(fetches: Any, feed_dict: Any) -> RunIdentity:
-    """The names of the objects; takes some 10 µs."""
+    """Return the names of the objects. Takes some 10 µs."""
     fetched = dict.fromkeys(_name(leaf) for _, leaf in zip(range(MAX_NAMES), _flat(fetches, 0)))
     fed = dict.fromkeys(_name(leaf) for key in list(feed_dict or ())[:MAX_NAMES] for leaf in _flat(key, 0))
     return RunIdentity(tuple(fetched), tuple(fed))
 
 
 def _name(leaf: Any) -> str:
-    """``loss:0`` for a tensor, ``train`` for an operation; for a composite tensor the name of its values."""
+    """Return ``loss:0`` for a tensor, ``train`` for an operation, the name of its values for a composite tensor."""
     if isinstance(leaf, (str, bytes)):
         text = leaf if isinstance(leaf, str) else leaf.decode("utf-8", "replace")
         return text.lstrip("^")[:1000]
@@ -133,7 +133,7 @@ def _listed(names: tuple[str, ...]) -> str:
 
 
 def shorten(name: str) -> str:
-    """``loss`` for ``loss:0``; the end of a long path."""
+    """Return ``loss`` for ``loss:0``, and only the end of a long path."""
     name = name[:-2] if name.endswith(":0") else name
     while len(name) > TITLE_LENGTH // 2 and "/" in name:
         name = name.split("/", 1)[1]
@@ -141,10 +141,10 @@ def shorten(name: str) -> str:
 
 
 def options_text(options: Any) -> str:
-    """A RunOptions as one line, ``""`` if it sets nothing but what tracing itself sets.
+    """Return RunOptions as one line, ``""`` if they set only what tracing itself sets.
 
     ``trace_level`` and ``output_partition_graphs`` are left out: a traced step belongs to the same run as the steps around it.
-    A string stands for itself (``PARTIAL_RUN``).
+    A string (``PARTIAL_RUN``) is returned as it is.
     """
     if isinstance(options, str):
         return options
@@ -158,7 +158,7 @@ def options_text(options: Any) -> str:
     if watched:
         rest.ClearField("debug_options")
     for field, value in rest.ListFields():
-        if hasattr(value, "ByteSize") and not value.ByteSize():  # TensorFlow leaves empty ones when it merges options
+        if hasattr(value, "ByteSize") and not value.ByteSize():  # TensorFlow leaves empty messages when it merges options
             rest.ClearField(field.name)
     text = " ".join(str(rest).split())[:1000]
     return f"{DEBUG_WATCHES} {text}".strip() if watched else text
@@ -169,5 +169,5 @@ def has_debug_watches(options: Any) -> bool:
 
 
 def refusal_of(options: str) -> str:
-    """Why a run with these options (as ``options_text`` has them) is not traced; ``""``: it can be."""
+    """Return why a run with these options (from ``options_text``) is not traced; ``""`` if it can be."""
     return next((reason for start, reason in REFUSALS.items() if options.startswith(start)), "")

@@ -1,6 +1,6 @@
 """The runs of this process: finds the run that a step belongs to, and numbers the steps of each.
 
-Methods may be called from any thread. The training threads ask only while traces are requested; else the writer's thread does.
+Methods may be called from any thread. The training threads call them only while traces are requested, else the writer's thread.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from tftracer.capture.steps import run_identity
 from tftracer.capture.steps.run_identity import RunIdentity
 from tftracer.session.recorded_steps import RunHandle
 
-#: Runs that are kept apart; all later ones are one run, "everything after the first ... runs".
+#: Maximum number of separate runs; all later ones are one run, "everything after the first ... runs".
 MAX_RUNS = 2000
-#: Combinations of fetched and fed objects that are found by the objects' ids, without reading their names.
+#: Maximum number of combinations of fetched and fed objects that are found by the objects' ids, without reading their names.
 MAX_CACHED = 4096
 
 
@@ -27,8 +27,8 @@ class CallSite:
     """What one place of the script fetches and feeds: a run for each set of RunOptions that it passes."""
 
     identity: RunIdentity
-    plain: RunHandle  # the run without options: nearly always
-    steps: int = 0  # that were finished and counted: the same number on all ranks that step together
+    plain: RunHandle  # the run without options, which is nearly always used
+    steps: int = 0  # number of steps that were finished and counted; equal on all ranks that train in step
     has_debug_watches: bool = False  # tfdbg watched its last step
     requested_step: int = 0  # the step to be traced for the job's page, 0: none
     variants: dict[str, RunHandle] = field(default_factory=dict)  # by the options' text
@@ -60,7 +60,7 @@ class RunRegistry:
         return next((site for site in self.sites() if site.plain.title == title), None)
 
     def run(self, site: CallSite, options: Any) -> RunHandle:
-        """The run of ``site`` with these RunOptions (or what stands for them); None and empty ones are the same."""
+        """Return the run of ``site`` with these RunOptions (or the string in their place). None and empty ones are the same."""
         if options is None or not (isinstance(options, str) or options.ByteSize()):
             return site.plain
         text = run_identity.options_text(options)
@@ -73,7 +73,7 @@ class RunRegistry:
         return handle
 
     def add(self, title: str, fetches: tuple[str, ...], feeds: tuple[str, ...], definition: str) -> CallSite:
-        """A new run of a compiled function."""
+        """Add a run of a compiled function."""
         with self._lock:
             if self._runs >= MAX_RUNS:
                 return self._rest()
@@ -90,7 +90,7 @@ class RunRegistry:
         return site
 
     def _new_site(self, identity: RunIdentity) -> CallSite:
-        """Called under the lock, like the methods below. At most MAX_RUNS are made: a script may pass new options each time."""
+        """Make a call site. Called under the lock, like the methods below. They make at most MAX_RUNS runs."""
         if self._runs >= MAX_RUNS:
             return self._rest()
         site = self._sites[identity.key] = CallSite(identity, self._new_run(identity, ""))
@@ -108,7 +108,7 @@ class RunRegistry:
 
     def _numbered(self, title: str, fetches: tuple[str, ...], feeds: tuple[str, ...], options: str) -> RunHandle:
         self._runs += 1
-        self._titles[title] += 1  # runs may differ in what a title leaves out, and are requested by it
+        self._titles[title] += 1  # titles must differ, because runs are requested by title
         if self._titles[title] > 1:
             title += f" ({self._titles[title]})"
         return RunHandle(title, fetches, feeds, options)

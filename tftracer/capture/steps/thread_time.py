@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tftracer.session.recorded_steps import RunHandle, Traced, tracer_ns
 
-#: Threads whose times are kept.
+#: Maximum number of threads whose times are kept.
 MAX_THREADS = 1000
 
 
@@ -20,14 +20,14 @@ class Outside(NamedTuple):
 
 @dataclass(eq=False)
 class ThreadTime:
-    """One thread, as far as its steps have been counted."""
+    """The time of one thread, up to its last counted step."""
 
     last_end_ns: int
     outside_ns: int = 0  # in neither a step nor the tracer, since its first step
     input_ns: int = 0  # the part of outside_ns in which it waited for the next element of a dataset
 
     def outside_before(self, run: RunHandle, thread: int, start_ns: int, end_ns: int, trace: Traced) -> Outside:
-        """Counts a step of this thread, and returns the time since the run's previous one."""
+        """Count a step of this thread, and return the time since the run's previous one."""
         before, after = tracer_ns(trace)
         self.outside_ns += max(0, start_ns - before - self.last_end_ns)
         self.last_end_ns = end_ns + after
@@ -37,13 +37,13 @@ class ThreadTime:
         return Outside(outside_ns, min(input_ns, outside_ns)) if is_same_thread else Outside(None, None)
 
     def add_input(self, start_ns: int, end_ns: int) -> None:
-        """Counts a wait for input, unless it began before the last step ended: eager loops wait within their steps."""
+        """Count a wait for input, unless it began before the last step ended: eager loops wait within their steps."""
         if start_ns >= self.last_end_ns:
             self.input_ns += end_ns - start_ns
 
 
 class ThreadTimes:
-    """All training threads. Used by one thread at a time."""
+    """The times of all training threads. Used by one thread at a time."""
 
     def __init__(self) -> None:
         self._times: dict[int, ThreadTime] = {}
@@ -57,6 +57,6 @@ class ThreadTimes:
         return self._times[thread].outside_before(run, thread, start_ns, end_ns, trace)
 
     def add_input(self, thread: int, start_ns: int, end_ns: int) -> None:
-        """Ignored before the thread's first step."""
+        """See ``ThreadTime.add_input``. Ignored before the thread's first step."""
         if thread in self._times:
             self._times[thread].add_input(start_ns, end_ns)

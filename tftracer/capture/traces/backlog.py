@@ -1,4 +1,4 @@
-"""Traces that wait for compression and disk: how many there may be, and what a step does that finds too many."""
+"""Limits the traces that wait to be compressed and written: steps wait for room, or run untraced."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from threading import Condition
 from tftracer.session.recorded_steps import Capture
 
 #: There is room while fewer traces than this wait and take less than MAX_BYTES, or while all that wait take less than MANY_BYTES.
-#: So small traces of steps in a row are all kept, though the thread that stores them gets no CPU for a while.
+#: So small traces of consecutive steps are all kept, even if the thread that stores them gets no CPU for a while.
 MAX_TRACES = 4
 MANY_BYTES = 64 << 20
 MAX_BYTES = 512 << 20
 MAX_WAITING = 1000  # however small they are
-#: How long a step that is to be traced waits for room at most. Where none came within that, later steps do not wait until there
-#: is some. Such steps run untraced, and the page says which.
+#: The longest time that a step that is to be traced waits for room. After a wait in vain, later steps do not wait until there is
+#: room again. These steps run untraced, and the page names them.
 WAIT_S = 0.05
 
 
 class TraceBacklog:
-    """Methods may be called from any thread."""
+    """The traces that wait to be stored. Methods may be called from any thread."""
 
     def __init__(self) -> None:
         self.wait_s = WAIT_S
         self._traces: set[Capture] = set()
-        self._timed_out = False  # the last wait: nobody waits until there is room again
+        self._timed_out = False  # the last wait was in vain: no step waits until there is room again
         self._room = Condition()
 
     def add(self, capture: Capture) -> Capture:
-        """It waits until ``remove``."""
+        """Add a trace, which counts until ``remove``."""
         with self._room:
             self._traces.add(capture)
         return capture
@@ -39,7 +39,7 @@ class TraceBacklog:
             self._room.notify_all()
 
     def wait_for_room(self) -> bool:
-        """Whether another trace may be taken; waits for at most ``wait_s``. Called on the training threads."""
+        """Return whether another trace may be taken; wait at most ``wait_s`` for room. Called on the training threads."""
         with self._room:
             if not self._is_full():
                 return True

@@ -1,10 +1,10 @@
-"""How a traced step used the CPUs: the process, its busiest thread, and how long threads were ready and had no CPU.
+"""Measures how a traced step used the CPUs: the process, its busiest thread, and how long threads were ready and had no CPU.
 
-The job's CPU time, as opposed to that of other programs, includes the processes that the script started and what the tracer does
-(it may still be storing the previous trace, in a process of its own). It is not known if one of these processes ended meanwhile.
+The job's CPU time, as opposed to that of other programs, includes the processes that the script started and the tracer's work
+(it may still be storing the previous trace, in a separate process). It is unknown if one of these processes ended meanwhile.
 
-Read on the training thread, just before a traced step and just after it; other steps pay nothing. What threads did comes from
-Linux (``/proc/self/task/ID/schedstat``, some 10 µs a thread). If that cannot be read, or not soon enough, it is not known.
+Read on the training thread, just before and just after a traced step; other steps cost nothing. The threads' times come from
+Linux (``/proc/self/task/ID/schedstat``, some 10 µs a thread). If they cannot be read, or not fast enough, they are unknown.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from typing import NamedTuple
 from tftracer.slow.watch.host_signals import parse_schedstat
 from tftracer.trace.model import CpuUse
 
-#: No reading takes longer: a process may have thousands of threads, and another Python thread may take the GIL between two.
+#: A longer reading is given up: a process may have thousands of threads, and another thread may take the GIL between two of them.
 MAX_NS = 30_000_000
-#: The names of the tracer's own threads, which are no part of the step, begin with this.
+#: Prefix of the names of the tracer's own threads, which are not part of the step.
 OWN = "tftracer-"
 
 
 class CpuReading(NamedTuple):
-    """Counters. Each began at a time of its own, so only the difference of two readings has a meaning."""
+    """Counters. They start at different times, so only the difference of two readings has a meaning."""
 
     at_ns: int  # perf_counter
     cpu_ns: int  # of all threads of the process
@@ -67,14 +67,14 @@ def cpu_use(before: CpuReading, after: CpuReading) -> CpuUse:
 
 
 def _tasks(proc: str, max_ns: int) -> tuple[dict[str, tuple[int, int]] | None, dict[str, int] | None]:
-    """(threads, children) of a reading."""
+    """Return (threads, children) of a reading."""
     until = time.perf_counter_ns() + max_ns
     threads = _threads(f"{proc}/self", until)
     return threads, None if threads is None else _children(proc, list(threads), until)
 
 
 def _threads(process: str, until: int) -> dict[str, tuple[int, int]] | None:
-    """Threads that end meanwhile are left out."""
+    """Return the times of a process's threads; None if unknown. Threads that end meanwhile are left out."""
     threads = dict[str, tuple[int, int]]()
     try:
         for folder in Path(f"{process}/task").iterdir():
@@ -88,7 +88,7 @@ def _threads(process: str, until: int) -> dict[str, tuple[int, int]] | None:
 
 
 def _children(proc: str, threads: list[str], until: int) -> dict[str, int] | None:
-    """None where Linux does not list them; those that end meanwhile are left out."""
+    """Return the CPU time of each child process; None if Linux does not list them. Those that end meanwhile are left out."""
     children: dict[str, int] = {}
     try:
         for name in {name for thread in threads for name in _started_by(f"{proc}/self/task/{thread}")}:
@@ -111,7 +111,7 @@ def _started_by(thread: str) -> list[str]:
 
 
 def _read(path: str) -> bytes:
-    """Makes three system calls; ``Path.read_bytes`` makes seven."""
+    """Read a small file with three system calls; ``Path.read_bytes`` makes seven."""
     opened = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
     try:
         return os.read(opened, 4096)
@@ -120,7 +120,7 @@ def _read(path: str) -> bytes:
 
 
 def usable_cpus(cgroup: str = "/sys/fs/cgroup") -> float | None:
-    """The CPUs that this process may use: those it is allowed to run on, and a container's limit of CPU time."""
+    """Return how many CPUs this process may use: those it is allowed to run on, or a container's lower limit of CPU time."""
     try:
         allowed: float | None = len(os.sched_getaffinity(0))
     except (AttributeError, OSError):
@@ -130,7 +130,7 @@ def usable_cpus(cgroup: str = "/sys/fs/cgroup") -> float | None:
 
 
 def _cgroup_cpus(cgroup: str) -> float | None:
-    """A container's quota of CPU time, in CPUs (cgroup v2, then v1); None for no limit."""
+    """Return a container's quota of CPU time, in CPUs (cgroup v2, then v1); None for no limit."""
     with contextlib.suppress(OSError, ValueError, ZeroDivisionError):
         quota, period = Path(f"{cgroup}/cpu.max").read_text().split()
         return None if quota == "max" else int(quota) / int(period)

@@ -1,4 +1,4 @@
-"""Traces of steps that are expected to be slow: requested just before they begin, for at most 1% of extra time.
+"""Requests traces of steps that are expected to be slow, just before they begin, for at most 1% of extra time.
 
 Runs on the watch's thread. The training threads find out which step is next (TraceRequests.claim).
 """
@@ -25,7 +25,7 @@ EXTRA = 0.01
 #: assumed for that.
 NEAR_NS, REQUEST_NS = 400_000_000, 100_000_000
 NUMBERING_NS = 15_000
-#: A request is cancelled when its steps do not come for so long after they were due: the run may have ended.
+#: A request is cancelled if its steps have not come this long after they were due: the run may have ended.
 PATIENCE_NS = 5_000_000_000
 #: For each run, traces of slow steps (more would show the same), and requests (not every expected step is slow).
 MAX_TRACES, MAX_REQUESTS = 5, 10
@@ -40,14 +40,14 @@ class Expected(NamedTuple):
 
 
 class ExpectedTraces:
-    """``begin`` has to be called first: it hands over the steps."""
+    """Requests and cancels the traces. ``begin`` must be called first."""
 
     def __init__(
         self, requests: TraceRequests, settle: Callable[[], None], clock_ns: Callable[[], int] = perf_counter_ns
     ) -> None:
         self._requests = requests
         self._clock_ns = clock_ns
-        self._requested: dict[RunHandle, tuple[range, int]] = {}  # -> its requested steps, and when the request is cancelled
+        self._requested: dict[RunHandle, tuple[range, int]] = {}  # run -> its requested steps, when to cancel
         self._steps = SlowSteps(1.0)
         self._settle = settle
         self._last_requested: dict[RunHandle, int] = {}  # run -> step
@@ -59,11 +59,11 @@ class ExpectedTraces:
         self._steps = steps
 
     def caught(self, run: WatchedRun) -> None:
-        """A slow step has been traced."""
+        """Count a slow step that was traced."""
         self._caught[run] = self._caught.get(run, 0) + 1
 
     def update(self, expected: Iterable[tuple[WatchedRun, int, int]]) -> None:
-        """Requests traces of the expected steps that begin soon, and cancels requests whose steps did not come.
+        """Request traces of the expected steps that begin soon, and cancel requests whose steps did not come.
 
         Each of ``expected`` is (run, first step, last step).
         """
@@ -80,7 +80,7 @@ class ExpectedTraces:
                     self._request(steps, now + PATIENCE_NS + (steps.last - steps.run.steps) * _usual_ns(state))
 
     def cancel(self) -> None:
-        """Cancels all requests."""
+        """Cancel all requests."""
         self._cancel(list(self._requested))
 
     def _request(self, steps: Expected, until_ns: int) -> None:
@@ -111,11 +111,11 @@ class ExpectedTraces:
 
 
 def _is_near(steps: Expected, state: RunState, within_ns: int) -> bool:
-    """Whether the first expected step begins within ``within_ns``, or is the next one, which may begin at any time."""
+    """Return whether the first expected step begins within ``within_ns``, or is the next one, which may begin at any time."""
     before = steps.first - 1 - steps.run.steps
     return before <= 1 or before * _usual_ns(state) <= within_ns
 
 
 def _usual_ns(state: RunState) -> int:
-    """From the beginning of one step to that of the next."""
+    """Return the usual time from the beginning of one step to that of the next; 0 if unknown."""
     return 0 if state.turns.median_ns == NEVER else state.turns.median_ns

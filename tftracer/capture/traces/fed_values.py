@@ -1,6 +1,6 @@
-"""What the script hands to a step that is traced: arrays and Python's values that TensorFlow has to copy or convert.
+"""Describes what the script passes to a traced step: arrays and Python values that TensorFlow has to copy or convert.
 
-Read on the training thread, before a traced step alone. Nothing of a value is read but its type, shape, size and order.
+Runs on the training thread, only before traced steps. Reads only the type, shape, size and order of a value.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from tftracer.trace.model import FedCopy, FedValue
 
 #: How many of the largest values are kept.
 MOST = 200
-_DEPTH = 4  # of arguments within tuples, lists and dicts
-_MOST_ARRAYS = 10_000  # of a list whose bytes are added up
+_DEPTH = 4  # nested tuples, lists and dicts that are searched
+_MOST_ARRAYS = 10_000  # in a list whose bytes are added up
 
 
 def values_fed(feeds: Any) -> list[FedValue] | None:
-    """The values of a ``feed_dict``; None for a callable's, which are known by their place alone."""
+    """Describe the values of a ``feed_dict``; None for those of a callable, which have no names."""
     if feeds is not None and not isinstance(feeds, Mapping):
         return None
-    with contextlib.suppress(Exception):  # whatever the script feeds, its step runs
+    with contextlib.suppress(Exception):  # an error here must not stop the step
         return _largest_first(each for key, value in (feeds or {}).items() for each in _of_key(key, value))
     return None
 
@@ -43,7 +43,7 @@ def arguments_fed(arguments: tuple[tuple[Any, ...], Mapping[str, Any]], signatur
 
 
 def _of_key(key: Any, value: Any) -> Iterator[FedValue]:
-    """A sparse or ragged tensor is fed a named tuple: an array for each of its tensors."""
+    """Describe the value of one key. A sparse or ragged tensor is fed with a named tuple: an array for each of its tensors."""
     name = str(getattr(key, "name", key))
     parts = getattr(value, "_fields", ())
     if parts:
@@ -54,7 +54,7 @@ def _of_key(key: Any, value: Any) -> Iterator[FedValue]:
 
 
 def _dtype_of(key: Any) -> str:
-    """The type of a placeholder or of a TensorSpec, as NumPy names it; "" for what has none, as a name."""
+    """Return NumPy's name for the type of a placeholder or a TensorSpec; "" for keys without a type, such as names."""
     numpys = getattr(getattr(key, "dtype", None), "as_numpy_dtype", None)
     if numpys is None:
         return ""
@@ -80,7 +80,7 @@ def _described(name: str, value: Any, tensor_dtype: str = "") -> FedValue:
         return {"name": name, "dtype": dtype, "shape": shape, "bytes": size, "tensor_dtype": tensor_dtype, "copied": copied}
 
     dtype, shape = getattr(value, "dtype", None), [int(size) for size in getattr(value, "shape", None) or ()]
-    kind = getattr(dtype, "kind", "")  # of NumPy's types alone
+    kind = getattr(dtype, "kind", "")  # only NumPy's types have it
     if kind == "O" and tensor_dtype not in ("", "string"):
         return described("object", shape)
     if kind in ("U", "S", "O"):
@@ -104,7 +104,7 @@ def _described(name: str, value: Any, tensor_dtype: str = "") -> FedValue:
 
 
 def _shape_of(value: Any) -> tuple[list[int], Any]:
-    """The shape of nested lists, by their first elements, and the first element that is no list."""
+    """Return the shape of nested lists, by their first elements, and the first element that is not a list."""
     shape: list[int] = []
     while isinstance(value, (list, tuple)) and len(shape) < _DEPTH:
         shape.append(len(value))

@@ -25,15 +25,15 @@ log = logging.getLogger("tftracer")
 
 
 class Level(int):
-    """An option of the profiler. TensorFlow 2.20 and 2.21 take every int for a bool, and drop the option; this one is no bool."""
+    """An option of the profiler that is not a bool. TensorFlow 2.20 and 2.21 treat every int as a bool, and drop the option."""
 
     def __bool__(self) -> bool:
         raise TypeError("a level has no truth value")
 
 
-#: 3: all ops. At 2 TensorFlow leaves out those that it has found to be cheap.
+#: Level 3: all ops. At level 2 TensorFlow leaves out those that it considers cheap.
 OPTIONS = {"host_tracer_level": Level(3), "python_tracer_level": Level(0), "device_tracer_level": Level(1)}
-#: How long the script's own profiler waits for ours to make way.
+#: How long the script's own profiler waits until ours has ended.
 YIELD_S = 5.0
 #: How long the end of the script waits for a profile that is still being collected: TensorFlow's collection may never end.
 END_S = 5.0
@@ -51,10 +51,10 @@ class Profile:
     """One profile of ours, from its start to its bytes. Its calls are numbered from 0."""
 
     def __init__(self, thread: int) -> None:
-        self.thread = thread  # that makes the calls
-        self.begun = 0  # calls
-        self.kept = 0  # the calls whose part of the profile is wanted
-        self.closing = threading.Event()  # no further call joins it
+        self.thread = thread  # the thread that makes the calls
+        self.begun = 0  # number of calls that have begun
+        self.kept = 0  # number of calls whose part of the profile is wanted
+        self.closing = threading.Event()  # set when no further call joins it
         self.problem = ""  # why there is no profile
         self.waits_in_vain = 0
         self.started_at = self.idle_since = perf_counter()
@@ -65,11 +65,11 @@ class Profile:
         self.size = 0  # in bytes, when it is collected
         self._raw = b""
         self._cut = threading.Lock()
-        self._steps: dict[int, bytes] | None = None  # parts that nobody has fetched yet; None: not cut into parts yet
+        self._steps: dict[int, bytes] | None = None  # parts that were not fetched yet; None: not cut into parts yet
         self._marker: Any = None
 
     def start(self) -> None:
-        """Raises TensorFlow's error where another profile is being recorded."""
+        """Start recording. Raises TensorFlow's error if another profile is being recorded."""
         new_session = bindings().ProfilerSession
         self._session = new_session()
         try:
@@ -79,7 +79,7 @@ class Profile:
             self._session.start(self._folder, {name: int(level) for name, level in OPTIONS.items()})
 
     def begin_step(self) -> int:
-        """The number of the call that begins."""
+        """Mark the beginning of a call, and return its number."""
         with contextlib.suppress(Exception):  # without a marker the step is found by the function that it calls
             self._marker = importlib.import_module("tensorflow.python.profiler.trace").Trace(STEP_MARKER)
             self._marker.__enter__()
@@ -87,7 +87,7 @@ class Profile:
         return self.begun - 1
 
     def end_step(self) -> None:
-        """On the thread that ran the step: what comes now is no part of it."""
+        """Mark the end of the call. Runs on the thread that ran the step."""
         marker, self._marker = self._marker, None
         self.idle_since = perf_counter()
         if marker is not None:
@@ -95,7 +95,7 @@ class Profile:
                 marker.__exit__(None, None, None)
 
     def lasts_until(self) -> float:
-        """When the profile closes if no further call joins it; perf_counter."""
+        """Return when the profile closes if no further call joins it (perf_counter)."""
         return min(self.started_at + MAX_ROW_S, self.idle_since + IDLE_S)
 
     def row_passed(self) -> float:
@@ -104,7 +104,7 @@ class Profile:
         return max(passed_s / MAX_ROW_S, min(passed_s, process_time() - self._cpu_at_start) / ROW_S)
 
     def collect(self) -> None:
-        """Stop recording and fetch what was recorded. On a thread of its own; never raises."""
+        """Stop recording and fetch what was recorded. Runs on a separate thread; never raises."""
         try:
             self._session.export_to_tb()
             self._raw = self._read()
@@ -129,7 +129,7 @@ class Profile:
                 gfile.rmtree(self._folder)
 
     def step(self, number: int, timeout_s: float) -> bytes:
-        """The serialized XSpace of one call, to be asked for once; ``b""`` where there is none (``problem`` says why).
+        """Return the serialized XSpace of one call, only once; ``b""`` if there is none (``problem`` says why).
 
         Waits while further calls join the profile, which is bounded, and for ``timeout_s`` until it is collected.
         """
@@ -142,7 +142,7 @@ class Profile:
             return (self._steps or {}).pop(number, b"")
 
     def _wait(self, timeout_s: float) -> None:
-        """Until it is collected, for END_S at most once the script has ended."""
+        """Wait until the profile is collected, at most END_S once the script has ended."""
         until, has_ended = perf_counter() + timeout_s, False
         while not self._collected.wait(max(0.0, min(0.5, until - perf_counter()))) and perf_counter() < until:
             if not has_ended and not threading.main_thread().is_alive():
@@ -152,7 +152,7 @@ class Profile:
             log.warning("tftracer: a traced step is lost: %s", self.problem)
 
     def drop(self, why: str) -> None:
-        """Nobody wants it any more: what it recorded is thrown away."""
+        """Stop recording and discard the profile, because no call needs it any more."""
         self.problem = why
         self.closing.set()
         with contextlib.suppress(Exception):
@@ -175,7 +175,7 @@ class Profiler:
         self.background = Background("tftracer-profile")
 
     def wait(self, timeout_s: float) -> bool:
-        """Whether a new profile can begin, as far as our own are concerned.
+        """Return whether a new profile can begin, apart from profiles of the script.
 
         Closes a profile that waits for further calls, and waits until it is collected. It never waits for a profile whose call is
         still running: that call may itself wait for the caller.
@@ -193,7 +193,7 @@ class Profiler:
         return False
 
     def begin(self) -> Profile | None:
-        """A started profile, or None where one is under way already, ours or the script's; ``last_refusal`` says which."""
+        """Start a profile. Return None if one is under way already, ours or the script's; ``last_refusal`` says which."""
         with self._lock:
             if self._current is not None and not self._current.is_collected():
                 self.last_refusal = "the profile before is still being collected"
@@ -211,7 +211,7 @@ class Profiler:
             return profile
 
     def resume(self) -> Profile | None:
-        """The profile that waits for a further call of this thread, None without one."""
+        """Return the profile that waits for a further call of this thread; None if there is none."""
         with self._lock:
             profile = self._current
             if profile is None or self.is_recording or profile.closing.is_set() or profile.thread != threading.get_ident():
@@ -220,22 +220,22 @@ class Profiler:
             return profile
 
     def leave(self, profile: Profile) -> None:
-        """The call that it was resumed for is not to be profiled."""
+        """Undo ``resume``: the call is not to be profiled."""
         with self._lock:
             self.is_recording = False
 
     def finish(self, profile: Profile, more: bool = False) -> bool:
-        """The call is over, and wanted. ``more``: others may join its profile. False if it has made way for the script's."""
+        """End a call whose part is wanted. ``more``: others may join the profile. Return False if it was closed meanwhile."""
         with self._lock:
             is_first, profile.kept = not profile.kept, profile.kept + 1
         return self._end(profile, more, (lambda: self._collect(profile)) if is_first else None)
 
     def abandon(self, profile: Profile, why: str, more: bool = False) -> None:
-        """The call is over, and nobody wants its part of the profile."""
+        """End a call whose part of the profile is not wanted."""
         self._end(profile, more, None if profile.kept else lambda: profile.drop(why))
 
     def _end(self, profile: Profile, more: bool, then: Callable[[], None] | None) -> bool:
-        """``then`` runs on another thread, unless the profile has made way."""
+        """End a call. ``then`` runs on another thread, unless the profile was closed meanwhile."""
         profile.end_step()
         with self._lock:
             self.is_recording = False
@@ -249,7 +249,7 @@ class Profiler:
         return True
 
     def _collect(self, profile: Profile) -> None:
-        """Waits until no further call can join the profile, and collects it."""
+        """Wait until no further call can join the profile, and collect it."""
         try:
             while not profile.closing.wait(max(0.0, profile.lasts_until() - perf_counter()) or IDLE_S):
                 with self._lock:
@@ -261,7 +261,7 @@ class Profiler:
             profile.collect()
 
     def make_way(self) -> None:
-        """The script is about to start its own profiler: calls that have ended keep their profile, one under way loses it."""
+        """End our profile before the script starts its own: calls that have ended keep theirs, a call under way loses it."""
         with self._lock:
             profile = self._current
             if profile is None or profile.is_collected():
@@ -281,7 +281,7 @@ def bindings() -> Any:
 
 
 class YieldingBindings:
-    """Stands for the module of bindings that ``profiler_v2`` starts sessions with: ours make way first."""
+    """Replaces the module of bindings with which ``profiler_v2`` starts sessions: ends our profile first."""
 
     def __init__(self, bindings: Any) -> None:
         self._bindings = bindings
@@ -296,7 +296,7 @@ class YieldingBindings:
 
 
 def install(profiler: Profiler) -> Callable[[], None]:
-    """Make our profiler give way when the script starts its own (``tf.profiler.experimental.start``, TensorBoard's callback).
+    """Make our profiler end when the script starts its own (``tf.profiler.experimental.start``, TensorBoard's callback).
 
     Return a function that undoes this.
     """

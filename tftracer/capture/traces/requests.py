@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tftracer.contract.session import AskedBy
 from tftracer.session.recorded_steps import RunHandle
 
-#: The most steps that can be requested at once.
+#: Maximum number of steps that can be requested at once.
 MAX_STEPS = 10_000
 
 
@@ -17,10 +17,10 @@ MAX_STEPS = 10_000
 class Claim:
     """One step that is being traced for a request."""
 
-    handle: RunHandle | None  # None: requested of whichever run comes next
+    handle: RunHandle | None  # None: a step of any run was requested
     asked_by: AskedBy
     is_done: bool = False  # traced, or given back
-    is_numbered: bool = False  # requested of one certain step: no other one will do
+    is_numbered: bool = False  # one certain step was requested
 
 
 class TraceRequests:
@@ -49,14 +49,14 @@ class TraceRequests:
         self.trace_all = False
         self.of_any_run = 0
         self._claimed = 0  # claims that are not done
-        self._numbered = 0  # call sites of which one certain step is requested
+        self._numbered = 0  # number of call sites with a request for one certain step
         self._requested: set[RunHandle] = set()
         self._expected: dict[RunHandle, range] = {}  # steps that are expected to be slow
         self.settle: Callable[[], None] = lambda: None  # counts the steps that have ended
         self._lock = threading.Lock()
 
     def request(self, handle: RunHandle | None, steps: int) -> None:
-        """Trace the next ``steps`` steps of a run, or of whichever comes (None); 0 cancels the request."""
+        """Trace the next ``steps`` steps of a run (None: of any run); 0 cancels the request."""
         with self._lock:
             steps = max(0, min(steps, MAX_STEPS))
             if handle is None:
@@ -83,24 +83,24 @@ class TraceRequests:
             self._update()
 
     def cancel_expected(self, handle: RunHandle, steps: range) -> None:
-        """Drop expectations that were not met: open ones make every step dearer."""
+        """Drop an expectation that was not met: open ones make every step slower."""
         with self._lock:
             if self._expected.get(handle) == steps:
                 del self._expected[handle]
                 self._update()
 
     def is_expected(self, handles: list[RunHandle]) -> bool:
-        """Whether some step of one of these runs is expected to be slow, without a lock: ``claim`` decides."""
+        """Return whether some step of one of these runs is expected to be slow. Takes no lock: ``claim`` decides."""
         return bool(self._expected) and any(handle in self._expected for handle in handles)
 
     def has_any(self, handles: list[RunHandle]) -> bool:
-        """Whether a step of one of these runs is to be traced, without a lock: ``claim`` decides."""
+        """Return whether a step of one of these runs is to be traced. Takes no lock: ``claim`` decides."""
         return self.trace_all or self.of_any_run > 0 or any(handle.requested > 0 for handle in handles)
 
     def claim(self, handles: list[RunHandle]) -> Claim | None:
         """Claim the step that is about to begin, of one of ``handles`` (runs that differ only in their options).
 
-        None if it is not to be traced.
+        Return None if it is not to be traced.
         """
         if self.is_expected(handles):
             self.settle()  # so that the step's number is known
@@ -117,13 +117,13 @@ class TraceRequests:
             return Claim(handle, "user", is_numbered=True)
 
     def complete(self, claim: Claim) -> None:
-        """The step has been traced."""
+        """End the claim of a step that was traced."""
         with self._lock:
             self._finish(claim)
             self._update()
 
     def restore(self, claim: Claim) -> None:
-        """The step failed: its request stands again."""
+        """Restore the request of a step that failed."""
         with self._lock:
             if claim.is_done:
                 return

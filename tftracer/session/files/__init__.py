@@ -1,1 +1,1 @@
-"""A session in a file: what its records hold, how they are written, read and believed."""
+"""A session in a file: the contents of its records, and how they are written, read and checked."""

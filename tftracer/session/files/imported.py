@@ -1,5 +1,7 @@
-"""A session of what another tool's file holds. A trace stays in that file where it is all that the file holds; the others are
-compressed in memory, one after the other. What is in them is not known yet: ``SavedSession.analyze_pending`` finds it out.
+"""Makes a session from the traces in another tool's file.
+
+A trace that is the whole file stays there; the others are compressed in memory, one after the other. Their contents are not known
+yet: ``SavedSession.analyze_pending`` analyzes them.
 """
 
 from __future__ import annotations
@@ -18,13 +20,13 @@ from tftracer.storage.tftrace import TRACE, StoredPayload, compress
 from tftracer.storage.untrusted import text, texts
 from tftracer.trace.model import TraceContext
 
-#: What imported traces may take in memory, compressed.
+#: Maximum size of a file's imported traces in memory, compressed.
 _MEMORY = 1 << 31
 
 
 @dataclass(frozen=True)
 class PlainPayload(StoredPayload):
-    """FormatError where the file has changed since it was opened: what is known of its content is true no more."""
+    """A whole file as a trace. Reading raises FormatError if it has changed since it was opened: its known facts may be wrong."""
 
     source: FileBytes
     changed_ns: int
@@ -51,7 +53,7 @@ class PlainPayload(StoredPayload):
 
 
 def model_of(imported: Imported, file: FileBytes | None = None) -> SessionModel:
-    """``file``: what was imported."""
+    """Return the model of imported runs. ``file``: the file that they come from."""
     model, memory = SessionModel({**new_facts(), "command": imported.kind, "cut": imported.cut}), Spool(None, Memory(_MEMORY))
     for run in imported.runs:
         _add_run(model, memory, run, imported.findings, file)

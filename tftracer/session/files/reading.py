@@ -1,7 +1,7 @@
-"""Reads a session from a file's records. A stranger may have written them, so that types and sizes are checked.
+"""Reads a session from a file's records. Checks types and sizes, because a stranger may have written the file.
 
-Beside contract/session.py, which defines the messages, this is the one place that knows their fields. What this process itself
-recorded is not read here.
+Only this module and contract/session.py, which defines the messages, know their fields. Data that this process recorded itself is
+not read here.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tftracer.storage.untrusted import count, fields_of, number, one_of, positiv
 from tftracer.trace.contents import UNREAD
 from tftracer.trace.model import TraceContext
 
-#: What a session may hold at most.
+#: Maximum numbers of runs and traces in a session.
 MAX_RUNS = 100_000
 MAX_TRACES = 1_000_000
 
@@ -38,7 +38,7 @@ def _recent(given: Any) -> list[float]:
 
 
 def _positive_number(given: Any) -> float | None:
-    """Version 1 of the format wrote 0 where it was not known."""
+    """Read a number; None for 0, which version 1 of the format wrote for unknown values."""
     return number(given) or None
 
 
@@ -79,7 +79,7 @@ def read_facts(given: Any) -> Session:
 
 
 def new_facts() -> Session:
-    """The facts of a session of which nothing is known."""
+    """Return the facts of a session that nothing is known about."""
     return read_facts({})
 
 
@@ -92,12 +92,12 @@ def read_trace_record(given: Any) -> TraceRecord:
 
 
 def with_sizes(record: TraceRecord, payload: StoredPayload) -> TraceRecord:
-    """The record, with the sizes of the trace's bytes as they are."""
+    """Return the record with the actual sizes of the trace's bytes."""
     return {**record, "bytes": payload.raw_size, "stored_bytes": payload.size}
 
 
 def _read_contents(given: Any) -> dict[str, Any]:
-    """What a trace's record says of its contents. Version 1 said "ready" of traces that nobody had analyzed, and 0 nodes."""
+    """Read the facts about a trace's contents. Version 1 wrote "ready" and 0 nodes for traces that were not analyzed."""
     names = ("nodes", "devices", "findings", "headline", "state")
     contents = fields_of(given, {name: TRACE_FIELDS[name] for name in names})
     if contents["state"] != "broken":
@@ -117,10 +117,10 @@ def read_context(given: Any) -> TraceContext:
 
 
 def read_model(reader: Reader, path: str) -> SessionModel:
-    """The session in a file, and in its facts what of the file could not be read."""
+    """Read the session in a file. Its facts tell which parts of the file could not be read."""
     model, unknown, steps = SessionModel(new_facts()), Counter[str](), 0
     for record in reader:
-        if record.type in (tftrace.STEPS, tftrace.HISTORY):  # of other payloads their readers say so
+        if record.type in (tftrace.STEPS, tftrace.HISTORY):  # other damaged payloads are reported when they are read
             steps += not record.payload.is_whole()
         unknown[record.type] += record.type not in tftrace.RECORD_TYPES
         apply(model, record)
@@ -170,7 +170,7 @@ def _apply_run(model: SessionModel, record: Record) -> None:
 
 
 def _run_of(model: SessionModel, record: Record) -> RunState | None:
-    """The run that a record is about. Where its own record is damaged, a run without facts stands in for it."""
+    """Return the run that a record is about. If the run's own record is missing, add a run without facts."""
     run_id = count(record.meta.get("run_id"))
     if run_id and run_id not in model.runs and len(model.runs) < MAX_RUNS:
         model.add_run(RunState(run_id, f"run {run_id} (its record is missing)", [], [], ""))

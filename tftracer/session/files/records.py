@@ -1,4 +1,4 @@
-"""What each record of a session's file holds, as it is written; reading.py reads it. See docs/file-format.rst."""
+"""Makes the records of a session's file; reading.py reads them. See docs/file-format.rst."""
 
 from __future__ import annotations
 
@@ -19,10 +19,9 @@ from tftracer.storage.spool import NewRecord
 from tftracer.storage.tftrace import HISTORY, RUN, SESSION, STEPS, TRACE, TRACE_FACTS, TRACE_REMOVED, compress
 from tftracer.trace.model import TraceContext
 
-#: Facts that a reader finds out for itself.
+#: Facts that are not written: the reader determines them.
 _FOUND_BY_READER = ("live", "file", "cut", "damage")
-#: What a trace's context says of its run and of the run's other traces (other records hold it, and it may change), and what
-#: belongs to whoever looks at the trace.
+#: Fields of a trace's context about its run and the run's other traces: other records hold these facts, and they may change.
 _OF_RUN = (
     "step",
     "title",
@@ -33,13 +32,13 @@ _OF_RUN = (
     "fastest_traced_s",
     "follows_traced",
 )
-_NOT_WRITTEN = (*_OF_RUN, "device_pattern")
+_NOT_WRITTEN = (*_OF_RUN, "device_pattern")  # the pattern is the reader's choice
 WRITTEN_OF_CONTEXT = tuple(field.name for field in fields(TraceContext) if field.name not in _NOT_WRITTEN)
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The payloads of traces and slow steps, and the histories of loaded runs, are read when their turn comes."""
+    """A session's state at one time. Payloads, and the histories of loaded runs, are read one by one, when they are written."""
 
     facts: Session
     runs: list[tuple[RunState, Callable[[], History]]]
@@ -51,7 +50,7 @@ class Snapshot:
 
     @classmethod
     def of(cls, model: SessionModel) -> Snapshot:
-        """To be taken under the owner's lock."""
+        """Copy the model's state. The caller holds the session's lock."""
         runs = [(replace(run, statistics=run.numbers()), run.history_reader()) for run in model.runs.values()]
         traces = [replace(trace) for trace in model.traces.values()]
         return cls(model.facts.copy(), runs, traces, model.slow.copy(), model.ledger, model.input_pipelines, model.memory)
@@ -82,7 +81,7 @@ def run_record(run: RunState) -> NewRecord:
 
 
 def steps_record(run: RunState, first_step: int, starts: Doubles, durations: Doubles, traced: Sequence[int]) -> NewRecord:
-    """Steps in a row; ``traced`` are positions among them."""
+    """Return the record of consecutive steps. ``traced``: positions among them."""
     meta = {"run_id": run.id, "first_step": first_step, "stats": run.statistics}
     return _compressed(STEPS, meta, steps_payload(starts, durations, traced))
 
@@ -99,7 +98,7 @@ def trace_record(record: Any, context: TraceContext, stored: bytes, raw_size: in
 
 
 def copied_trace_record(trace: TraceState) -> NewRecord:
-    """A trace that is in a file already. Its bytes are copied with their checksum, damaged or not."""
+    """Return the record of a trace that is in a file already. Its bytes are copied with their checksum, damaged or not."""
     payload = trace.payload
     new = trace_record(trace.record, trace.context, payload.copied(), payload.raw_size)
     if payload.crc is not None:
@@ -108,7 +107,7 @@ def copied_trace_record(trace: TraceState) -> NewRecord:
 
 
 def trace_facts_record(trace_id: int, facts: Any) -> NewRecord:
-    """What was found out of a trace, or written by the user, after it was stored: keys of its record."""
+    """Return the record of facts that were added to a stored trace, by its analysis or the user: fields of its TraceRecord."""
     return NewRecord(TRACE_FACTS, {"id": trace_id, **facts})
 
 

@@ -1,4 +1,4 @@
-"""A session reopened from a file: .tftrace, or whatever open_any.py can read. Holds the index alone, traces stay on disk."""
+"""A session reopened from a .tftrace file, or any file that open_any.py can read. Traces stay on disk; the index is in memory."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from tftracer.trace.contents import broken, read_contents
 
 
 class SavedSession(SessionAnswers):
-    """Implements session/source.py's SessionSource. What is changed in it (notes) lasts once it is saved again."""
+    """Implements session/source.py's SessionSource. Changes, such as notes, are lost unless the session is saved again."""
 
     def __init__(self, model: SessionModel) -> None:
         super().__init__(model)
-        self._damage, self._damaged = model.facts["damage"], set[int]()  # what the file's reader said; traces
-        #: Finds out what a trace's record says of its contents (trace/contents.py): in the viewer its server, which decodes the
-        #: traces anyway.
+        self._damage, self._damaged = model.facts["damage"], set[int]()  # the reader's message; ids of damaged traces
+        #: Returns the facts about a trace's contents for its record (trace/contents.py). The viewer replaces it by its server's,
+        #: which decodes the traces anyway.
         self.analyzer: Callable[[TraceRecord], dict[str, Any]] = self._contents
 
     def trace_state(self, trace_id: int) -> TraceState:
@@ -51,9 +51,9 @@ class SavedSession(SessionAnswers):
         return record.copy()
 
     def check_payloads(self, traces: Iterable[int] | None = None) -> None:
-        """Find out which traces are damaged, and say so in their records and in the session's.
+        """Find the damaged traces, and mark them in their records and in the session's facts.
 
-        ``traces``: their numbers; without them all, for which the whole file is read.
+        ``traces``: the ids to check; None: all, which reads the whole file.
         """
         payloads = [(trace.record["id"], trace.payload) for trace in self._chosen(traces)]
         damaged = {trace_id for trace_id, payload in payloads if payload.size and not payload.is_whole()}
@@ -69,17 +69,17 @@ class SavedSession(SessionAnswers):
         self.publisher.publish({"type": "session", "payload": self.session()})
 
     def analyze_pending(self, traces: Iterable[int] | None = None) -> None:
-        """Find out what is in traces (``traces``: as above) of which the file does not say it. Takes as long as decoding them."""
+        """Analyze traces whose contents are not in the file yet. Takes as long as decoding them. ``traces``: ids; None: all."""
         for trace in self._chosen(traces):
             if is_analyzed(trace.record):
                 continue
             facts = self.analyzer(trace.record)
-            if facts["state"] == "broken":  # it has not been asked for its findings
+            if facts["state"] == "broken":  # these facts lack the findings of the trace's context
                 facts["findings"] = [*trace.context.findings, *facts["findings"]]
             self.set_trace_facts(trace.record["id"], **facts)
 
     def check_in_background(self) -> None:
-        """Both, on a thread: they take longer than opening the file, and who subscribed hears of the results as they come."""
+        """Run ``check_payloads`` and ``analyze_pending`` on a thread, as they take long. Subscribers get each result at once."""
         _in_background(self.check_payloads, self.analyze_pending)
 
     def _contents(self, record: TraceRecord) -> dict[str, Any]:
@@ -114,7 +114,7 @@ class SavedSession(SessionAnswers):
         other.check_payloads()
         with self.lock:
             runs, traces = self._add(other.model, name or Path(path).name)
-        _in_background(self.analyze_pending)  # what a killed job did not find out
+        _in_background(self.analyze_pending)  # the traces that a killed job did not analyze
         facts = other.model.facts
         return {"ok": True, "runs": runs, "traces": traces, "cut": facts["cut"], "damage": facts["damage"]}
 
@@ -129,12 +129,12 @@ class SavedSession(SessionAnswers):
         return len(other.runs), len(other.traces)
 
     def close(self) -> None:
-        """The file closes when the last reader of its traces is done."""
+        """Do nothing: the file closes when the last reader of its traces is done."""
 
 
 def _in_background(*jobs: Callable[[], None]) -> None:
     def work() -> None:
-        with contextlib.suppress(UnsupportedError):  # of an analyzer that has ended
+        with contextlib.suppress(UnsupportedError):  # the analyzer has ended
             for job in jobs:
                 job()
 
@@ -151,10 +151,10 @@ def _ended(what: str = "traced") -> UnsupportedError:
 def open_session(path: str | os.PathLike[str]) -> SavedSession:
     """Open a saved session, a spool, or anything else that holds traces.
 
-    ``StorageError`` if the file cannot be read, ``FormatError`` if it is none that tftracer knows or has nothing whole in it.
+    Raises ``StorageError`` if the file cannot be read, ``FormatError`` if its format is unknown or nothing in it is readable.
     """
     path = str(path)
-    if Path(path).is_dir():  # of a profiler's logs
+    if Path(path).is_dir():  # a profiler's logs
         return SavedSession(_imported(path))
     source = FileBytes(path)
     if is_session(source.read_at(0, 64)):
@@ -163,7 +163,7 @@ def open_session(path: str | os.PathLike[str]) -> SavedSession:
 
 
 def _with_roof(model: SessionModel) -> SessionModel:
-    """Where the machine was measured after the session began."""
+    """Add the measured roof, if the machine was measured only after the session began."""
     facts = model.facts
     facts["measured_roof"] = facts["measured_roof"] or saved_roof(facts["host"], facts["processor"])
     return model

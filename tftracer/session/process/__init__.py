@@ -1,1 +1,1 @@
-"""What is known of the process that recorded a session: its rank, processor and GPUs, and its end."""
+"""Facts about the process that records a session: its rank, processor and GPUs."""

@@ -1,4 +1,4 @@
-"""The facts of this process when its session starts, the model of its processor among them."""
+"""The facts of this process when its session starts, such as the model of its processor."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CPUINFO = Path("/proc/cpuinfo")
 
 
 def processor() -> str:
-    """Such as "AMD EPYC 7B13"; where the system does not tell, the architecture: "aarch64"."""
+    """Return the model, such as "AMD EPYC 7B13", or the architecture ("aarch64") if the system does not tell the model."""
     try:
         with _CPUINFO.open(encoding="utf-8", errors="replace") as file:
             for line in file:
@@ -35,7 +35,7 @@ def processor() -> str:
 
 
 def process_facts() -> Session:
-    """A live session's facts."""
+    """Return the facts of a new live session."""
     facts = new_facts()
     facts["id"] = secrets.token_hex(8)
     facts["host"] = socket.gethostname()

@@ -1,4 +1,4 @@
-"""Whether this process can record GPU kernels, as far as that can be seen from outside of TensorFlow.
+"""Finds out whether this process can record GPU kernels, as far as that shows outside TensorFlow.
 
 TensorFlow records them with NVIDIA's CUPTI library, which it loads when a step is first traced with FULL_TRACE. It reports
 failures only in its log. This module therefore looks at the libraries that the process has loaded, at the driver's files and at
@@ -34,7 +34,7 @@ def gpu_facts(
     environ: Mapping[str, str] = os.environ,
     cuda_folders: tuple[str, ...] = CUDA_FOLDERS,
 ) -> GpuFacts:
-    """Unknown facts are left out: those of TensorFlow before it is imported, those of libraries where there is no /proc."""
+    """Return the known facts. TensorFlow's are missing before it is imported, those of libraries if there is no /proc."""
     facts = _of_build(getattr(modules.get("tensorflow.python.platform.build_info"), "build_info", None))
     if "CUDA_VISIBLE_DEVICES" in environ:
         facts["visible_devices"] = environ["CUDA_VISIBLE_DEVICES"]
@@ -62,7 +62,7 @@ def _of_build(build: Mapping[str, Any] | None) -> GpuFacts:
 
 
 def _libcupti_file(facts: GpuFacts, folders: list[Path]) -> str:
-    """A libcupti of TensorFlow's CUDA version, the only one that it loads; "" if there is none."""
+    """Return a libcupti of TensorFlow's CUDA version, the only one that TensorFlow loads; "" if there is none."""
     major = facts.get("cuda_version", "").partition(".")[0]
     names = f"libcupti.so.{major}*" if major else "libcupti.so*"
     return next((str(path) for folder in folders for path in sorted(folder.glob(names))), "")
@@ -77,14 +77,14 @@ def _loaded_libraries(proc: Path) -> list[str] | None:
 
 
 def _library_folders(modules: Mapping[str, Any], environ: Mapping[str, str], cuda_folders: tuple[str, ...]) -> list[Path]:
-    """Where libcupti may be: the loader's own folders first."""
+    """Return the folders where libcupti may be, those of the loader first."""
     packages = Path(getattr(modules.get("tensorflow"), "__file__", None) or ".").parent.parent
     folders = [*environ.get("LD_LIBRARY_PATH", "").split(":"), str(packages / "nvidia/cuda_cupti/lib"), *cuda_folders]
     return [Path(folder) for folder in folders if folder]
 
 
 def _restricted(proc: Path) -> bool | None:
-    """Whether only administrators may profile and this process lacks the right; None if unknown."""
+    """Return whether only administrators may profile and this process lacks the right; None if unknown."""
     try:
         parameters = (proc / "driver/nvidia/params").read_text(encoding="utf-8", errors="replace")
         status = (proc / "self/status").read_text(encoding="utf-8", errors="replace")
@@ -97,18 +97,18 @@ def _restricted(proc: Path) -> bool | None:
 
 
 def gpu_devices(kind: str = "GPU", modules: Mapping[str, Any] = sys.modules) -> list[GpuDevice]:
-    """The names and compute capabilities of the GPUs, by number; empty where there are none, and where TensorFlow does not tell.
+    """Return the names and compute capabilities of the GPUs, by number; [] if there are none or TensorFlow does not tell.
 
-    Call it only once TensorFlow uses its GPUs, so that the question initializes nothing. It takes a few milliseconds.
+    Call it only once TensorFlow uses its GPUs: an earlier call would initialize them. It takes a few milliseconds.
 
-    kind: TensorFlow's type of device. modules: where TensorFlow is found, which is not imported.
+    kind: TensorFlow's type of device. modules: the imported modules; this function does not import TensorFlow.
     """
     if "tensorflow" not in modules:
         return []
     try:
         config = modules["tensorflow"].config
         return [_device(config.experimental.get_device_details(device)) for device in config.list_physical_devices(kind)]
-    except Exception:  # whatever TensorFlow raises where it cannot tell: a trace is worth as much without
+    except Exception:  # TensorFlow may raise any error here; a trace does not need these facts
         return []
 
 

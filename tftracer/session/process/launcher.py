@@ -1,4 +1,4 @@
-"""What the launcher of a job says of this process: its rank, the number of ranks, its local rank, its role.
+"""Finds out from the launcher of a job: this process's rank, the number of ranks, its local rank, its role.
 
 It reads the environment and, once Horovod is initialized, Horovod's local getters. It never makes a collective call: a script in
 which only one rank has the hook would hang. It imports neither Horovod nor MPI.
@@ -18,7 +18,7 @@ from tftracer.contract.session import LauncherInfo
 
 Environment = Mapping[str, str]
 
-#: launcher -> the variables that hold rank, size and local rank, the first that is set counts.
+#: launcher -> the variables that hold the rank, the size and the local rank. Of several, the first one that is set counts.
 VARIABLES: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = {
     "horovod": (("HOROVOD_RANK",), ("HOROVOD_SIZE",), ("HOROVOD_LOCAL_RANK",)),
     "openmpi": (("OMPI_COMM_WORLD_RANK",), ("OMPI_COMM_WORLD_SIZE",), ("OMPI_COMM_WORLD_LOCAL_RANK",)),
@@ -36,12 +36,12 @@ CHIEFS = ("chief", "master")
 
 
 def no_launcher() -> LauncherInfo:
-    """For a process that was started without a launcher."""
+    """Return the facts of a process that was started without a launcher."""
     return {"rank": None, "size": None, "local_rank": None, "role": "", "task": None, "launcher": ""}
 
 
 def detect_launcher(environ: Environment | None = None, modules: Mapping[str, Any] | None = None) -> LauncherInfo:
-    """From Horovod once it is initialized, else from ``TF_CONFIG``, else from the launcher's variables.
+    """Ask Horovod if it is initialized, else read ``TF_CONFIG``, else the launcher's variables.
 
     Invalid values (a rank that is not a number, a ``TF_CONFIG`` that is not JSON) are treated as missing.
     """
@@ -59,7 +59,7 @@ def detect_launcher(environ: Environment | None = None, modules: Mapping[str, An
 
 
 def _fill_in(info: LauncherInfo, other: LauncherInfo) -> None:
-    """Adds what another launcher's variables say: PMIx under SLURM gives no size. If the ranks differ, the sizes may, too."""
+    """Add missing facts from another launcher: PMIx under SLURM gives no size. If the ranks differ, the sizes may, too."""
     if info["local_rank"] is None:
         info["local_rank"] = other["local_rank"]
     if info["size"] is None and info["rank"] == other["rank"]:
@@ -67,7 +67,7 @@ def _fill_in(info: LauncherInfo, other: LauncherInfo) -> None:
 
 
 def process_title(info: LauncherInfo, pid: int) -> str:
-    """What the page calls a process: ``rank 3``, ``ps/0``, ``worker/1``, else its process id."""
+    """Return the name of a process on the page: ``rank 3``, ``ps/0``, ``worker/1``, else ``process`` and its id."""
     if info["launcher"] == "tf_config":
         return f"{info['role']}/{info['task']}"
     if info["rank"] is not None:
@@ -76,7 +76,7 @@ def process_title(info: LauncherInfo, pid: int) -> str:
 
 
 def file_of_process(path: str, info: LauncherInfo) -> str:
-    """Where this process writes what all of a job's name ``path`` for: the chief there, the others beside it."""
+    """Return the file for this process, if all processes of a job write to ``path``: the others get a file beside the chief's."""
     if not info["launcher"] or is_chief(info):
         return path
     title = re.sub("[ /]", "-", process_title(info, os.getpid()))
@@ -84,12 +84,12 @@ def file_of_process(path: str, info: LauncherInfo) -> str:
 
 
 def is_chief(info: LauncherInfo) -> bool:
-    """Whether this process is rank 0 or the chief, whose page is the job's hub."""
+    """Return whether this process is rank 0 or the chief, whose page is the job's hub."""
     return info["rank"] == 0
 
 
 def _from_horovod(modules: Mapping[str, Any]) -> LauncherInfo | None:
-    """From an imported and initialized Horovod. ``rank()`` and the like are local look-ups, not collectives."""
+    """Ask Horovod, if it is imported and initialized. ``rank()`` and the like are local look-ups, not collectives."""
     for name in HOROVOD_MODULES:
         horovod = modules.get(name)
         try:
@@ -109,7 +109,7 @@ def _from_variables(launcher: str, environ: Environment) -> LauncherInfo | None:
 
 
 def _from_tf_config(environ: Environment) -> LauncherInfo | None:
-    """From ``TF_CONFIG``: the chief is rank 0, the workers follow; parameter servers and evaluators have no rank."""
+    """Read ``TF_CONFIG``: the chief is rank 0, the workers follow; parameter servers and evaluators have no rank."""
     cluster, role, task = tf_config(environ)
     if not role:
         return None
@@ -122,7 +122,7 @@ def _from_tf_config(environ: Environment) -> LauncherInfo | None:
 
 
 def tf_config(environ: Environment) -> tuple[dict[str, list[str]], str, int]:
-    """``(cluster, role, task)`` of ``TF_CONFIG``: job name -> addresses; ``({}, "", 0)`` if it is missing or invalid."""
+    """Return cluster (job name -> addresses), role and task of ``TF_CONFIG``; ``({}, "", 0)`` if it is missing or invalid."""
     try:
         config = json.loads(environ.get("TF_CONFIG", "") or "{}")
         task = config.get("task") or {}
@@ -135,7 +135,7 @@ def tf_config(environ: Environment) -> tuple[dict[str, list[str]], str, int]:
 
 
 def _addresses(addresses: Any) -> list[str]:
-    """A cluster's tasks as a list: TensorFlow takes a list, or a mapping of task numbers for a sparse cluster."""
+    """Return a cluster's tasks as a list. TensorFlow also accepts a mapping of task numbers, for a sparse cluster."""
     values = addresses.values() if isinstance(addresses, dict) else addresses
     return [str(address) for address in values]
 

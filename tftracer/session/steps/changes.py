@@ -1,7 +1,7 @@
-"""Where a run's usual step time changed for good, or changes little by little.
+"""Finds where a run's usual step time changed for good, or whether it drifts.
 
-Ranks, not times, are compared, so that outliers do not count for more than their place. A change must be both beyond chance and
-large enough to matter.
+Ranks are compared, not times, so that an outlier counts no more than its rank. A change must be both beyond chance and large
+enough to matter.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from tftracer.session.steps.history import Doubles, History
 
 #: Points that are compared; longer histories are thinned to medians.
 POINTS = 400
-#: Points on either side of a change.
+#: Minimum number of points on either side of a change.
 FEWEST = 8
-#: Standard deviations of the rank sum: the best of 400 splits of pure noise stays below 4.
+#: Minimum, in standard deviations of the rank sum: the best of 400 splits of pure noise stays below 4.
 BEYOND_CHANCE = 5.0
 MIN_CHANGE = 0.05
 MAX_CHANGES = 8
 
 
 def step_changes(history: History) -> tuple[list[StepChange], Drift | None]:
-    """The changes in order of steps, and the drift that fits better than they do: then there are no changes."""
+    """Return the changes in order of steps, or no changes and the drift, if that fits better."""
     steps, times = _points(history)
     edges = [0, *sorted(_splits(times, 0)), len(times)]
     drift = _drift(steps, times, edges)
@@ -37,7 +37,7 @@ def _change(step: float, before: float, after: float) -> StepChange:
 
 
 def _points(history: History) -> tuple[Doubles, Doubles]:
-    """Steps and the median times of about equally many untraced entries from each on."""
+    """Divide the untraced entries into groups of the same size; return the first step and the median time of each group."""
     step, count, _, mean = history.entries().T[:4]
     untraced = ~((count == 1) & np.isin(step, np.array(history.traced, float)))
     step, mean = step[untraced], mean[untraced]
@@ -47,7 +47,7 @@ def _points(history: History) -> tuple[Doubles, Doubles]:
 
 
 def _splits(times: Doubles, splits_before: int) -> list[int]:
-    """Positions where the level changes."""
+    """Return the positions where the level changes."""
     if len(times) < 2 * FEWEST or splits_before >= MAX_CHANGES:
         return []
     at, deviations = _best_split(times)
@@ -60,7 +60,7 @@ def _splits(times: Doubles, splits_before: int) -> list[int]:
 
 
 def _best_split(times: Doubles) -> tuple[int, float]:
-    """The split whose sides differ most in rank, and by how many standard deviations (Mann-Whitney)."""
+    """Return the split whose sides differ most in rank, and by how many standard deviations (Mann-Whitney)."""
     n = len(times)
     left = np.arange(FEWEST, n - FEWEST + 1)
     sums = np.cumsum(ranks(times))[left - 1]
@@ -70,7 +70,7 @@ def _best_split(times: Doubles) -> tuple[int, float]:
 
 
 def ranks(values: Doubles) -> Doubles:
-    """From 1; equal values share the mean of theirs."""
+    """Return the rank of each value, from 1. Equal values share the mean of their ranks."""
     _, group, sizes = np.unique(values, return_inverse=True, return_counts=True)
     ends = np.cumsum(sizes)
     shared: Doubles = (ends - (sizes - 1) / 2)[group.reshape(-1)]
@@ -78,7 +78,7 @@ def ranks(values: Doubles) -> Doubles:
 
 
 def _drift(steps: Doubles, times: Doubles, edges: list[int]) -> Drift | None:
-    """A straight line through the medians of both ends, where it leaves less unexplained than the levels between ``edges``."""
+    """Return the straight line through the medians of the first and last quarter, if it fits better than levels do."""
     n = len(times)
     if n < 4 * FEWEST:
         return None
@@ -97,6 +97,6 @@ def _drift(steps: Doubles, times: Doubles, edges: list[int]) -> Drift | None:
 
 
 def _cost(left_over: Doubles, parameters: int) -> float:
-    """What is unexplained, and a price for each number that was chosen to explain the rest (Bayesian information criterion)."""
+    """Return the cost of a fit: its residuals, and a penalty for each fitted parameter (Bayesian information criterion)."""
     n = len(left_over)
     return float(n * np.log(max(float(np.abs(left_over).mean()), 1e-12)) + parameters * np.log(n) / 2)

@@ -19,14 +19,14 @@ from tftracer.storage.tftrace import HISTORY, Record
 
 log = logging.getLogger("tftracer")
 
-#: Beyond these no step number, no time and no history is real.
+#: Larger step numbers, times, histories and counts are invalid.
 _MAX_STEP = float(1 << 53)
 _MAX_ENTRIES = 10_000_000
 _MAX_COUNT = float(1 << 36)
 
 
 def steps_payload(starts: Doubles, durations: Doubles, traced: Sequence[int]) -> bytes:
-    """Steps in a row, one by one; ``traced`` are positions in them."""
+    """Pack consecutive steps, one by one. ``traced``: positions among them."""
     return _packed(start_at=starts, duration_s=durations, traced=np.array(traced, float))
 
 
@@ -36,7 +36,7 @@ def history_payload(history: History) -> bytes:
 
 
 def _sketch_columns(sketched: SketchedSteps) -> dict[str, Doubles]:
-    """A row for each counter: the number of its sketch, its bucket, its count."""
+    """Return columns with a row for each counter: the number of its sketch, its bucket, its count."""
     counters = [each.counters() for each in sketched.sketches]
     numbers = np.repeat(np.arange(len(counters)), [len(buckets) for buckets, _ in counters])
     buckets, counts = (np.concatenate([each[i] for each in counters]) if counters else np.zeros(0) for i in (0, 1))
@@ -53,7 +53,7 @@ def _packed(**columns: Doubles) -> bytes:
 
 
 def read_history(records: Sequence[Record]) -> History:
-    """A history from a HISTORY record and the STEPS records after it. What a damaged one held is missing."""
+    """Read a history from a HISTORY record and the STEPS records after it. The steps of a damaged record are missing."""
     history = History()
     for record in records:
         try:
@@ -78,7 +78,7 @@ def _columns(packed: dict[str, Any]) -> dict[str, Doubles]:
 
 
 def _rows(columns: dict[str, Doubles], names: Sequence[str]) -> Doubles:
-    """[n, names], as long as the shortest of the columns."""
+    """Return [n, names], as long as the shortest of the columns."""
     wanted = [columns.get(name, np.zeros(0)) for name in names]
     return np.stack([column[: min(map(len, wanted))] for column in wanted], axis=1)
 
@@ -92,7 +92,7 @@ def _add_history(history: History, columns: dict[str, Doubles]) -> None:
 
 
 def _read_sketched(columns: dict[str, Doubles]) -> SketchedSteps:
-    """The sketches of a file; none where an older version wrote it. Numbers are cut to what memory can hold."""
+    """Read the sketches of a file; none if an older version wrote it. Numbers are clipped, to limit the memory."""
     steps = columns.get("sketch_steps", np.zeros(0))
     if len(steps) != 2:
         return SketchedSteps()
@@ -106,7 +106,7 @@ def _read_sketched(columns: dict[str, Doubles]) -> SketchedSteps:
 def _add_steps(history: History, first: Any, columns: dict[str, Doubles]) -> None:
     first = first if isinstance(first, int) and 0 < first < _MAX_STEP else 1
     rows = _rows(columns, ("start_at", "duration_s"))
-    repeated = min(max(0, history.last_step + 1 - first), len(rows))  # a rewrite of the file may have taken them in already
+    repeated = min(max(0, history.last_step + 1 - first), len(rows))  # the history may contain them since a rewrite
     traced = np.unique(np.clip(columns.get("traced", np.zeros(0)), 0, _MAX_STEP).astype(np.int64)) - repeated
     traced = traced[(traced >= 0) & (traced < len(rows) - repeated)]
     history.add(first + repeated, rows[repeated:, 0], rows[repeated:, 1], traced.tolist())

@@ -1,6 +1,6 @@
 """A run's step times in bounded memory: recent steps one by one, older ones aggregated, and percentiles of all of them.
 
-Steps come in blocks of NumPy columns, for a loop may take 10,000 steps a second. Not thread-safe: the owner locks.
+Steps come in blocks of NumPy columns, because a loop may run 10,000 steps a second. Not thread-safe: the owner locks.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from tftracer.trace.arrays.types import Bool
 
 Doubles = npt.NDArray[np.float64]
 
-#: How many recent steps are kept one by one; each older level holds entries of twice as many steps as the one before.
+#: RECENT steps are kept one by one. Each older level has LEVEL entries, each of twice as many steps as in the level before.
 RECENT = 4096
 LEVEL = 512
 
-#: The columns of an entry, which stands for ``count`` steps in a row; a single one has mean = min = max.
-#: ``step`` is the number of the first, from 1; ``start_at`` the epoch seconds at which it began; the others are seconds.
+#: The columns of an entry, which stands for ``count`` consecutive steps. ``step`` is the number of the first one, from 1,
+#: ``start_at`` its start in epoch seconds; the others are seconds, and equal if the entry has one step.
 COLUMNS = ("step", "count", "start_at", "mean_s", "min_s", "max_s")
 _STEP, _COUNT, _START, _MEAN, _MIN, _MAX = range(6)
 _NONE: Doubles = np.zeros((0, 6))
 
 
 def merged_pairs(rows: Doubles) -> Doubles:
-    """Entries 0 and 1 as one, 2 and 3 as one, ..."""
+    """Merge entries 0 and 1, entries 2 and 3, ..."""
     first, second = rows[0::2], rows[1::2]
     both = first.copy()
     both[:, _COUNT] = first[:, _COUNT] + second[:, _COUNT]
@@ -47,14 +47,14 @@ class History:
         self.sketched = SketchedSteps()
 
     def add(self, first_step: int, starts: Doubles, durations: Doubles, traced: Sequence[int] = ()) -> None:
-        """Steps in a row, from number ``first_step``; ``traced`` are positions among them, in order."""
+        """Add consecutive steps from number ``first_step``. ``traced``: positions among them, in order."""
         self.sketched.add(first_step, durations, self._traced_or_after(first_step, len(durations), traced))
         self.traced.extend(first_step + position for position in traced)
         numbers = np.arange(first_step, first_step + len(starts), dtype=np.float64)
         self._extend(0, np.stack([numbers, np.ones(len(starts)), starts, durations, durations, durations], axis=1))
 
     def _traced_or_after(self, first_step: int, steps: int, traced: Sequence[int]) -> Bool:
-        """[steps] whether each was traced, or came right after a traced one."""
+        """Return [steps]: whether each was traced, or came right after a traced one."""
         after_last = bool(self.traced) and self.traced[-1] == first_step - 1
         mask = np.zeros(steps + 1, bool)
         mask[0] = after_last
@@ -63,7 +63,7 @@ class History:
         return mask[:steps]
 
     def add_entries(self, rows: Doubles) -> None:
-        """Entries of a history read back, each to the level of its size."""
+        """Add entries that were read from a file, each to the level of its size."""
         levels = np.clip(np.log2(np.maximum(rows[:, _COUNT], 1)), 0, 40).astype(int)
         for level in np.unique(levels)[::-1].tolist():
             self._extend(level, rows[levels == level])
@@ -75,7 +75,7 @@ class History:
             rows = np.concatenate([self._levels[level], rows])
             over = max(0, len(rows) - (RECENT if level == 0 else LEVEL))
             over += over % 2
-            self._levels[level] = rows[over:].copy()  # a view would keep all of them
+            self._levels[level] = rows[over:].copy()  # a view would keep the whole array
             rows, level = merged_pairs(rows[:over]), level + 1
 
     def copy(self) -> History:
@@ -89,7 +89,7 @@ class History:
         return 0 if last is None else int(last[_STEP] + last[_COUNT]) - 1
 
     def entries(self) -> Doubles:
-        """[n, 6], see COLUMNS, oldest first."""
+        """Return [n, 6], oldest first. See COLUMNS."""
         return np.concatenate(self._levels[::-1])
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""Percentiles of any number of step times, to 1%, in a few KB. Not thread-safe: the owner locks."""
+"""Percentiles of any number of step times, accurate to 1%, in a few KB. Not thread-safe: the owner locks."""
 
 from __future__ import annotations
 

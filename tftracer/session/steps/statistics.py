@@ -14,23 +14,23 @@ from tftracer.session.recorded_steps import RunHandle
 from tftracer.session.steps.history import Doubles, History
 from tftracer.session.steps.sketch import Sketch
 
-RECENT_STEPS = 60  # of the sparkline
-#: Steps that wait to be written; a run that cannot be written for longer is written as a whole history later.
+RECENT_STEPS = 60  # in the sparkline
+#: Maximum number of a run's steps that wait to be written. If more wait, its whole history is written instead.
 MAX_PENDING = 100_000
 
 
 def total_s(run: Run) -> float:
-    """The time that all steps of a run took."""
+    """Return the time that all steps of a run took."""
     return run["steps"] * (run["mean_s"] or 0.0)
 
 
 class Steps(NamedTuple):
-    """Steps in a row."""
+    """Consecutive steps."""
 
     first_step: int
     starts: Doubles
     durations: Doubles
-    traced: list[int]  # positions in them
+    traced: list[int]  # positions among them
 
 
 class UnwrittenSteps:
@@ -40,7 +40,7 @@ class UnwrittenSteps:
         self.needs_history = False  # too many steps wait: write the whole history instead
         self.written_records = 0
         self.written_bytes = 0  # of the records that the next whole history makes superfluous
-        self._columns: list[tuple[Doubles, Doubles]] = []  # starts, durations: as they came
+        self._columns: list[tuple[Doubles, Doubles]] = []  # blocks of starts and durations
         self._traced: list[int] = []
         self._count = 0
         self._since_history = 0  # steps written one by one since the last whole history
@@ -59,7 +59,7 @@ class UnwrittenSteps:
             self._want_history()
 
     def take(self, last_step: int, most: int) -> Steps | None:
-        """The steps to be written now; None: write the whole history, for more than ``most`` were written one by one."""
+        """Return the steps to write now. None: write the whole history, for example after ``most`` steps one by one."""
         self.changed = False
         if self.needs_history or self._since_history + self._count > most or not self._columns:
             self._want_history()
@@ -70,14 +70,14 @@ class UnwrittenSteps:
         return taken
 
     def written(self, size: int, steps: int) -> None:
-        """``steps`` one by one, or (0) the whole history, take ``size`` bytes in the file."""
+        """Record that ``steps`` steps, or (0) the whole history, were written in ``size`` bytes."""
         self.needs_history = self.needs_history and steps > 0
         self._since_history = self._since_history + steps if steps else 0
         self.written_bytes = self.written_bytes + size if steps else size
         self.written_records = self.written_records + 1 if steps else 1
 
     def failed(self) -> None:
-        """Nothing could be written: next time the whole history is."""
+        """Record that writing failed: next time the whole history is written."""
         self._want_history()
         self.changed = True
 
@@ -89,19 +89,19 @@ class UnwrittenSteps:
         self._columns, self._traced, self._count = [], [], 0
 
 
-#: Medians that are not kept for the whole job are those of the last so many.
+#: The medians of the times between steps, and of the overhead of tracing, are of at most this many recent values.
 MAX_GAPS = 501
 
 
 class BetweenSteps(NamedTuple):
     """Seconds before a step; None: not known."""
 
-    outside_s: float | None  # since the run's step before, outside session.run
-    input_s: float | None  # of these, in which the loop waited for the next element of a dataset
+    outside_s: float | None  # since the run's previous step, outside session.run
+    input_s: float | None  # the part of outside_s in which the loop waited for the next element of a dataset
 
 
 class Between(NamedTuple):
-    """The same of steps in a row, NaN where it is not known."""
+    """Seconds before each of some consecutive steps; NaN: not known."""
 
     outside_s: Doubles
     input_s: Doubles
@@ -127,10 +127,9 @@ class StepStatistics:
         self._overheads: deque[float] = deque(maxlen=MAX_GAPS)
 
     def add(self, starts: Doubles, durations: Doubles, between: Between, traced: list[int], measuring: list[int]) -> int:
-        """Count steps in a row; ``traced`` are positions among them, ``measuring`` those that show what tracing costs. Returns
-        the number of the first.
+        """Count consecutive steps, and return the number of the first.
 
-        ``starts``: epoch seconds.
+        ``starts``: epoch seconds. ``traced``: positions among them. ``measuring``: those that show the cost of tracing.
         """
         first = self.steps + 1
         self.steps += len(starts)
@@ -156,11 +155,11 @@ class StepStatistics:
 
     @property
     def between_steps(self) -> BetweenSteps:
-        """Medians."""
+        """The medians of the recent times between steps."""
         return BetweenSteps(*(median(kept) if kept else None for kept in (self._gaps, self._inputs)))
 
     def message(self) -> RunStatistics:
-        """What the page shows. Traced steps do not count in the times, unless there are no others."""
+        """Return the numbers for the page. Traced steps do not count in the times, unless there are no others."""
         sketch = self._untraced if self._untraced.count else self._all
         return {
             "steps": self.steps,

@@ -1,1 +1,1 @@
-"""Which traces of a session are kept, which are missing, and which show what is usual."""
+"""Which traces of a session are kept, which are missing, and which show usual steps."""

@@ -1,4 +1,4 @@
-"""Which traces of a live session make way for newer ones."""
+"""Selects the traces of a live session that are removed for newer ones."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from statistics import median
 
 from tftracer.session.model import TraceState
 
-#: Disk that the traces that were asked for may take together; then the oldest make way.
+#: Maximum size of all traces that users requested; beyond it, the oldest are removed.
 ASKED_BYTES = 4 << 30
-#: A trace that is so many times as long as the median of its run's stays before newer ones.
+#: A trace that took this many times the median of its run's traces is kept rather than newer ones.
 SLOW_FACTOR = 2.0
 
 
 class Retention:
-    """Knows the traces of this process by who asked for them, so that a new trace is not compared with all that are kept."""
+    """Groups the traces of this process by who requested them, so that a new trace is not compared with all kept traces."""
 
     def __init__(self) -> None:
-        self._asked_for: dict[int, TraceState] = {}  # by number, the oldest first
+        self._asked_for: dict[int, TraceState] = {}  # by id, oldest first
         self._asked_bytes = 0
-        self._others: dict[int, dict[int, TraceState]] = {}  # run id -> those that nobody asked for one by one
+        self._others: dict[int, dict[int, TraceState]] = {}  # run id -> traces that no user requested
 
     def add(self, trace: TraceState) -> None:
         record = trace.record
@@ -35,10 +35,10 @@ class Retention:
         self._others.get(record["run_id"], {}).pop(record["id"], None)
 
     def superfluous(self, run_id: int, keep: int) -> list[TraceState]:
-        """Of a run's traces that nobody asked for one by one: those that are not worth their place.
+        """Return those traces of a run that need not be kept, among the traces that no user requested.
 
         Of steps traced because they were expected to be slow, the ``keep`` slowest stay. Of the others (global tracing, the
-        script's own), the newest stay, and in up to half of the places those that took far longer than the rest.
+        script's own), ``keep`` stay: up to half of them because they took far longer than the rest, and the newest.
         """
         traces = list(self._others.get(run_id, {}).values())
         expected = sorted((trace for trace in traces if trace.record["asked_by"] == "slow"), key=_seconds, reverse=True)
@@ -48,7 +48,7 @@ class Retention:
         return expected[keep:] + newest[: max(0, len(others) - keep)]
 
     def over_the_cap(self, limit: int) -> list[TraceState]:
-        """The oldest traces that were asked for, where these take more than ``limit`` bytes together; the newest one stays."""
+        """Return the oldest requested traces, if all of these take more than ``limit`` bytes. The newest one stays."""
         excess = self._asked_bytes - limit
         dropped: list[TraceState] = []
         for trace in self._asked_for.values():
@@ -60,7 +60,7 @@ class Retention:
 
 
 def _far_slower(traces: list[TraceState]) -> list[TraceState]:
-    """The slowest first. Compared with each other, for tracing makes all of them slower."""
+    """Return the far slower traces, slowest first. They are compared with each other, because tracing slows all of them."""
     if not traces:
         return []
     usual = median(map(_seconds, traces))

@@ -1,4 +1,4 @@
-"""Which other traces of its run a trace is judged by, and what they say."""
+"""Selects the other traces of a run that a trace is compared with, and reads their answers."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from tftracer.session.source import SessionSource
 from tftracer.session.traces.usual import usual
 from tftracer.trace.answers import Answers
 
-#: How many bytes of other traces may be read before an answer is shown.
+#: At most this many bytes of other traces are read before an answer is shown.
 MAX_BYTES_AT_ONCE = 16 << 20
-#: Answers that are kept: the traces of a run are judged by nearly the same others.
+#: Number of answers that are kept, because the traces of a run are compared with nearly the same other traces.
 _KEPT = 32
 
 
 def newest_readable(records: Sequence[TraceRecord], most: int) -> tuple[list[TraceRecord], list[TraceRecord]]:
-    """(All that are not known to be broken, the newest ``most`` of these with the oldest first)."""
+    """Return (all records that are not known to be broken, the newest ``most`` of them), both oldest first."""
     readable = sorted((record for record in records if record["state"] != "broken"), key=lambda record: record["started_at"])
     return readable, readable[-most:]
 
 
 def newest_that_fit(records: Sequence[TraceRecord], most_bytes: int, least: int = 0) -> list[TraceRecord]:
-    """Those of the last that are together no larger than ``most_bytes``, but ``least`` of them whatever their size."""
+    """Return as many of the last records as fit into ``most_bytes`` together, but at least ``least`` of them."""
     fitting, total = 0, 0
     for record in reversed(records):
         total += record["bytes"]
@@ -37,9 +37,9 @@ def newest_that_fit(records: Sequence[TraceRecord], most_bytes: int, least: int 
 
 
 def other_traces_of_run(source: SessionSource, trace_id: int, needed: OtherTracesNeeded) -> list[TraceRecord]:
-    """The newest other traces of its run; none where they are too few, or too large to read them in passing.
+    """Return the newest other traces of a trace's run; [] if fewer than ``needed.min_traces`` fit into ``MAX_BYTES_AT_ONCE``.
 
-    From any thread; takes the session's lock. ``UnknownError``: the trace is there no more.
+    Any thread may call; takes the session's lock. Raises ``UnknownError`` if the trace was removed.
     """
     run = source.run(source.trace_record(trace_id)["run_id"])
     _, newest = newest_readable(usual(run["traces"], trace_id), needed.max_traces)
@@ -48,9 +48,9 @@ def other_traces_of_run(source: SessionSource, trace_id: int, needed: OtherTrace
 
 
 class OtherTraces:
-    """What the other traces of a session's runs say, for whoever decodes them in this process. Thread-safe.
+    """Reads the answers of other traces of a run, decoded in this process. Thread-safe.
 
-    ``answers``: of a trace, by its number.
+    ``answers``: returns the Answers of a trace by its id.
     """
 
     def __init__(self, source: SessionSource, answers: Callable[[int], Answers]) -> None:
@@ -60,17 +60,17 @@ class OtherTraces:
         self._lock = threading.Lock()
 
     def of(self, trace_id: int, analysis: str) -> list[Any]:
-        """For one analysis. Traces that cannot be read are left out."""
+        """Return the answers that one analysis needs. Traces that cannot be read are left out."""
         needed = OTHER_TRACES_NEEDED[analysis]
         replies = [self._reply(record["id"], analysis) for record in other_traces_of_run(self._source, trace_id, needed)]
         return [reply for reply in replies if reply is not None]
 
     def of_all(self, trace_id: int) -> OtherAnswers:
-        """For every analysis that takes something of others."""
+        """Return the answers for every analysis that needs other traces."""
         return {analysis: self.of(trace_id, analysis) for analysis in OTHER_TRACES_NEEDED}
 
     def _reply(self, trace_id: int, analysis: str) -> Any | None:
-        """None: the trace cannot be read."""
+        """Return one trace's answer; None if the trace cannot be read."""
         key = (trace_id, analysis)
         with self._lock:
             if key in self._kept:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-#: The message names at most so many ranges of steps per run, and so many runs.
+#: The message names at most this many ranges of steps of a run, and this many runs.
 MAX_RANGES, MAX_RUNS = 5, 5
 
 

@@ -1,4 +1,4 @@
-"""Keeps the ledger of this process: adds up and writes what the training's queue saw. On the thread ``tftracer-writer``."""
+"""Keeps the ledger of this process: adds up the activities in the training's queue. On the thread ``tftracer-writer``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tftracer.slow.answer.texts import place_of
 from tftracer.slow.recorded import Stall
 
 UPDATE_S = 1.0
-#: A kill loses at most this much of the ledger: at first as much as of step times, later this part of the process's time.
+#: A killed process loses at most the ledger of the last LOST_S seconds or, if it ran for long, of LOST_SHARE of its time.
 LOST_S, LOST_SHARE = 2.0, 0.005
 
 
@@ -37,7 +37,7 @@ class LedgerWriter:
         self._is_over = False
 
     def take(self) -> None:
-        """Add up what is new. Called ten times a second, after the steps were counted."""
+        """Add up new activities. Called ten times a second, after the steps were counted."""
         try:
             self._take()
         except Exception as error:
@@ -73,7 +73,7 @@ class LedgerWriter:
             self._failed(error)
 
     def _settle(self) -> None:
-        """Give the model a new facts."""
+        """Put new facts into the model."""
         if self._book is None or (self._is_over and not self._steps.activities.ended):
             return
         # The time of a server that outlives its script is not the script's.

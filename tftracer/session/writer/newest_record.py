@@ -1,4 +1,4 @@
-"""Keeps the facts about the input pipelines, or about memory: in the model once a second, in the file ever more rarely.
+"""Updates the facts about the input pipelines, or about memory: in the model once a second, in the file less and less often.
 
 The newest of the records in the file is valid. On the thread ``tftracer-writer``.
 """
@@ -13,13 +13,13 @@ from tftracer.session.store import SessionStore
 from tftracer.storage.spool import NewRecord
 
 UPDATE_S = 1.0
-#: A kill loses at most the facts of this time: at first in seconds, later as a part of the session's time.
+#: A killed process loses at most the facts of the last LOST_S seconds or, in a long session, of LOST_SHARE of its time.
 LOST_S, LOST_SHARE = 5.0, 0.01
 Facts = TypeVar("Facts")
 
 
 class NewestRecord(Generic[Facts]):
-    """``name``: the model's attribute. ``facts`` returns the facts now, or None. ``end`` stops the search for more."""
+    """``name``: the model's attribute. ``facts`` returns the current facts, or None. ``end`` stops collecting them."""
 
     def __init__(
         self,

@@ -34,7 +34,7 @@ def no_steps(modules: Mapping[str, Any], role: str, sees_all_sessions: bool) -> 
 
 
 def keras_backend(modules: Mapping[str, Any]) -> str:
-    """Return the library that Keras 3 computes with; "" if Keras is not imported, or older."""
+    """Return the library that Keras 3 computes with; "" if Keras is not imported, or is older than 3."""
     config = getattr(modules.get("keras"), "config", None)
     with contextlib.suppress(Exception):  # a module that is half imported, or not Keras
         return str(config.backend()) if config is not None else ""

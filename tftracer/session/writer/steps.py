@@ -29,7 +29,7 @@ from tftracer.session.writer.slow import SlowWriter
 from tftracer.session.writer.summaries import TraceSummaries
 from tftracer.session.writer.traces import CountedTrace, TraceWriter
 
-ROUND_S = 0.1  # between two looks at the queue
+ROUND_S = 0.1  # between two reads of the queue
 PUBLISH_S = 0.2  # between two updates of the page
 FLUSH_S = 2.0  # between two writes of step times: a kill loses at most those of this time
 HISTORY_STEPS = 100_000  # steps that are written one by one before the history is written as a whole
@@ -66,7 +66,7 @@ class StepWriter:
         self._ledger = ledger
         self._newest = newest
         self._guard = Guard(store.problems, steps.failed)
-        self._unpublished: dict[int, None] = {}  # ids of the runs with steps since the last update, in their order
+        self._unpublished: dict[int, None] = {}  # ids of the runs with steps since the last update, in order
         self._next_publish = self._next_flush = 0.0
         self._reported: set[str] = set()  # codes of the steps' problems
         self._stopping = False

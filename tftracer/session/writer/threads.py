@@ -113,7 +113,7 @@ class Writer:
 
 
 def _join(threads: list[threading.Thread], timeout_s: float) -> bool:
-    """Wait for the threads, and tell whether all have ended within this time."""
+    """Wait for the threads, and return whether all have ended within this time."""
     until = time.monotonic() + timeout_s
     for thread in threads:
         if thread.is_alive():  # a thread that could not be started cannot be joined

@@ -1,1 +1,1 @@
-"""What is said of slow steps: ranking, texts, flame graphs."""
+"""Answers about slow steps: ranking, texts, flame graphs."""

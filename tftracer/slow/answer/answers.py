@@ -32,7 +32,7 @@ def gaps(log: SlowLog, run_id: int, sampling: bool) -> contract.GapProfile:
 
 
 def slow_steps(log: SlowLog, run_id: int, steps: int, traces: Traces) -> contract.SlowSteps:
-    """Return a run's slow steps in short, for its record."""
+    """Return a summary of a run's slow steps, for its record."""
     profile = log.gaps.get(run_id)
     text, trace_id = headline(log, run_id, steps, traces)
     return {

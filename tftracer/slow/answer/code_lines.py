@@ -8,16 +8,16 @@ from pathlib import PurePosixPath
 from tftracer.contract.stalls import CodeKind, CodeLine, StackFrame, StallStacks
 from tftracer.slow.recorded import FoldedStack, Frame
 
-#: Lines of a list, nodes of a tree. Samples without room in the tree are only counted.
+#: Maximum number of lines in a list, and of nodes in a tree. Samples without room in the tree are only counted.
 MAX_LINES, MAX_NODES = 30, 4000
-#: What precedes a library's own path.
+#: Folders that precede a library's own path.
 _ROOTS = ("/site-packages/", "/dist-packages/")
 
 
 def code_lines(stacks: Sequence[FoldedStack], whole_s: float | None = None) -> list[CodeLine]:
     """Return the innermost line of the script in each stack, by descending share of ``whole_s`` seconds.
 
-    The lines of a hook or callback are one. ``whole_s``: by default the sum of the stacks.
+    All lines of a hook or callback count as one. ``whole_s``: by default the sum of the stacks.
     """
     whole = whole_s or sum(stack.seconds for stack in stacks)
     groups: dict[tuple[str, str, int], list[tuple[FoldedStack, int]]] = {}
@@ -68,7 +68,7 @@ def kind_of(frame: Frame) -> CodeKind:
 
 
 def called_text(frame: Frame) -> str:
-    """Return "sort (numpy/_core/fromnumeric.py)"."""
+    """Return the function and its file: "sort (numpy/_core/fromnumeric.py)"."""
     path = frame.file.replace("\\", "/")
     root = next((root for root in _ROOTS if root in path), None)
     short = path.rpartition(root)[2] if root else PurePosixPath(path).name

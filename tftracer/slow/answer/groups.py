@@ -46,7 +46,7 @@ class _Ranked(NamedTuple):
     causes: list[StallCause]  # the costliest first
     periods: list[Period]  # of the kind; a period of unknown cause has a separate group
     ended: bool
-    stalls: list[Stall]  # its slow steps, but for those that have made way for others
+    stalls: list[Stall]  # its slow steps, except those that were dropped for others
 
     @property
     def rank(self) -> tuple[bool, bool, bool, float]:
@@ -66,15 +66,15 @@ class _Ranked(NamedTuple):
 
     @property
     def _regular(self) -> int | None:
-        """Return how many of its slow steps come at the steps of a period; None: some have made way for others."""
+        """How many of its slow steps come at the steps of a period; None if that is 0, or not known because some were dropped."""
         if len(self.stalls) != self.kind["times"]:
             return None
         return sum(any(may_be_of(stall, period) for period in self.periods) for stall in self.stalls) or None
 
     def group(self, traces: Traces) -> SlowGroup:
-        kind, is_part = self.kind, bool(self.periods) and self.kind["cause"] in APART  # of all of unknown cause
+        kind, is_part = self.kind, bool(self.periods) and self.kind["cause"] in APART  # of the slow steps of unknown cause
         costliest = sorted(self.stalls, key=lambda stall: (-lost_s(stall), stall["id"]))
-        goes_on = {period["every"] for period in self.periods if period["next_step"] is not None}  # perhaps a step off now
+        goes_on = {period["every"] for period in self.periods if period["next_step"] is not None}  # perhaps shifted
         return {
             "run_id": kind["run_id"],
             "cause": kind["cause"],
@@ -101,7 +101,7 @@ class _Ranked(NamedTuple):
 
     @property
     def needs_trace(self) -> bool:
-        """Whether a trace of one of them would explain more."""
+        """Whether a trace of one of its slow steps would explain more."""
         return not self.kind["place"] and self.kind["cause"] not in NO_TRACE_NEEDED
 
     def newest_trace(self, traces: Traces) -> int | None:
@@ -127,7 +127,7 @@ def groups(log: SlowLog, run_id: int, steps: int, traces: Traces = NO_TRACES) ->
 
 
 def _by_group(log: SlowLog, run_id: int, periods: Sequence[Period], collecting: str) -> dict[KindKey, list[Stall]]:
-    """Return the slow steps of each group, as far as they have not made way for others."""
+    """Return the slow steps of each group, except those that were dropped for others."""
     by_group: dict[KindKey, list[Stall]] = {}
     for stall in (state.message for state in log.of_run(run_id)):
         by_group.setdefault(group_key(of_known_period(stall, periods) or stall, collecting), []).append(stall)
@@ -156,7 +156,7 @@ def trace_of(stall: Stall, traces: Traces) -> int | None:
 
 
 def is_one_of(stall: Stall, period: Period) -> bool:
-    """Whether a slow step belongs to a period: it comes at its steps, and is of its kind as far as both are known."""
+    """Return whether a slow step belongs to a period: it comes at its steps, and has the same kind if both are known."""
     return may_be_of(stall, period) and (stall["cause"] in APART or group_key(stall) == group_key(period))
 
 
@@ -182,11 +182,11 @@ def _ranked(log: SlowLog, run_id: int, steps: int) -> Iterator[_Ranked]:
             continue
         for period in periods:
             if period["next_step"] is None or any(_follows(period, each) for each in all_periods):
-                continue  # periods of unknown cause may be chance; those end
+                continue  # it may have been chance, or it is a consequence of a known cause
             at_its_steps = [stall for stall in own if may_be_of(stall, period)]
             listed = [stall for group in by_group.values() for stall in group if may_be_of(stall, period)]
             if listed and sum(stall["cause"] in APART for stall in listed) < MIN_UNKNOWN_SHARE * len(listed):
-                continue  # most of those that are listed have a known cause
+                continue  # most of its listed slow steps have a known cause
             part = _of_period(kind, period, len(at_its_steps) if has_all else period["times"])
             if not part["times"] or part["times"] < MIN_UNKNOWN_SHARE * period["times"]:
                 continue  # most of its slow steps belong to known kinds or to earlier periods
@@ -203,7 +203,7 @@ def _ranked(log: SlowLog, run_id: int, steps: int) -> Iterator[_Ranked]:
 
 
 def _are_at_same_steps(one: Period, other: Period) -> bool:
-    """Whether two periods of one length have the same steps. An ended one counts as the same: it continued at other steps."""
+    """Return whether two periods of one length have the same steps. True if one has ended: it continued at other steps."""
     off = (one["last_call"] - other["last_call"]) % one["every"]
     both_stand = one["next_step"] is not None and other["next_step"] is not None
     return not both_stand or min(off, one["every"] - off) <= one["tolerance"] + other["tolerance"]
@@ -216,7 +216,7 @@ def _share(period: Period) -> float:
 
 
 def _costs(alike: Sequence[SlowKind], cause: StallCause) -> bool:
-    """Whether a cause has a large share of the cost of all these kinds."""
+    """Return whether a cause has a large share of the cost of all these kinds."""
     return sum(kind["lost_s"] for kind in alike if kind["cause"] == cause) >= max(
         1e-9, MIN_COST_SHARE * sum(kind["lost_s"] for kind in alike)
     )
@@ -240,10 +240,9 @@ def _together(one: SlowKind, other: SlowKind) -> SlowKind:
 
 
 def _common_place(alike: Sequence[SlowKind]) -> str:
-    """Return the common place with its lines, the costliest first; a step without a known line may be at one of them. "" if there
-    are too many places.
+    """Return the common place with its lines, the costliest first; "" if there are too many places.
 
-    For a lock it is the thread that held it, without lines.
+    A step without a known line may be at one of these lines. For a lock, the place is the thread that held it, without lines.
     """
     places = list(dict.fromkeys(kind["place"] for kind in alike if kind["place"]))
     if len(places) > 1 and alike[0]["cause"] == "lock":
@@ -260,8 +259,10 @@ def _common_place(alike: Sequence[SlowKind]) -> str:
 
 
 def _of_period(kind: SlowKind, period: Period, times: int) -> SlowKind:
-    """Return the sums of a period of unknown cause, estimated from its median and the usual time of its kind. ``times``: how many
-    of its slow steps are not of known kinds."""
+    """Return the sums of a period of unknown cause, estimated from its median and the usual time of its kind.
+
+    ``times``: how many of its slow steps do not belong to known kinds.
+    """
     usual = (kind["duration_s"] - kind["lost_s"]) / max(kind["times"], 1)
     times = min(times, kind["times"])
     return {
@@ -278,7 +279,7 @@ def _of_period(kind: SlowKind, period: Period, times: int) -> SlowKind:
 
 
 def _follows(period: Period, known: Period) -> bool:
-    """Whether the slow steps of a period come soon after those of one with a known cause."""
+    """Return whether the slow steps of a period come soon after those of one with a known cause."""
     after = (period["last_call"] - known["last_call"]) % known["every"]
     return known["cause"] not in APART and period["every"] == known["every"] and after <= SOON + known["tolerance"]
 

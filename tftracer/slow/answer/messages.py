@@ -13,7 +13,7 @@ from tftracer.trace.units import duration, percent
 
 #: Shorter garbage collections have no mark in the history.
 MIN_GC_S = 0.005
-#: Shares of a second from which on the host's trouble has a mark.
+#: Trouble of the host has a mark if it lasts for at least this share of a second.
 STARVED_SHARE, PRESSURE_SHARE, STEAL_SHARE = 0.2, 0.3, 0.1
 FAULTS_PER_S = 200
 #: The first words of the mark for a second in which the training's thread waited for a CPU.
@@ -147,9 +147,9 @@ def gc_mark(pause: GcPause, offset: float) -> SlowMark | None:
 
 
 def checkpoint_mark(stall: contract.Stall) -> SlowMark | None:
-    """Return the mark of a slow step that saved or restored a checkpoint: by its clock, or the name of a hook or callback.
+    """Return the mark of a slow step that saved or restored a checkpoint, judging by its cause or the name of a hook or callback.
 
-    In the list of lines the script's lines that it called take its place.
+    The name may be only in ``place``: the list of lines may have the script's lines that the hook called instead.
     """
     owners = [stall["place"].partition(" (")[0], *(line["owner"] for line in stall["lines"])]
     owner = CHECKPOINT if stall["cause"] == "checkpoint" else next((owner for owner in owners if CHECKPOINT in owner), "")
@@ -167,8 +167,7 @@ def host_mark(sample: HostSample, offset: float) -> SlowMark | None:
 
 
 def host_trouble(change: HostChange) -> tuple[str, float | None]:
-    """Return the machine's trouble in words, or "", and its share of the time, if it has one. That of the training's thread comes
-    first."""
+    """Return the machine's trouble in words, or "", and its share of the time, or None. The training thread's comes first."""
     whole = max(change.seconds, 1e-9)
     for seconds, min_share, words in (
         (change.run_queue_s, STARVED_SHARE, STARVED),

@@ -155,7 +155,7 @@ def _seconds(stall: Stall) -> float | None:
 
 
 def without_cpu(stall: Stall) -> WithoutCpu:
-    """Return whose threads had no CPU, if that is the cause: the step's own one if that was measured."""
+    """Return whose threads had no CPU, if that is the cause: "own" for the step's thread if that was measured, else "any"."""
     if stall.cause.kind != "machine":
         return ""
     is_any = not _seconds(stall) and any(part.kind == "tensorflow" for part in stall.parts)
@@ -170,7 +170,7 @@ def _no_cpu_for_tensorflow(stall: Stall) -> str:
 def _retraced(stall: Stall, at: str) -> str:
     """Describe the retracing of the step's own function, or of another that was called before it: then its name comes first.
 
-    The step's own function without its arguments: those of the new signature are others.
+    The step's own function is named without its arguments, because the new signature has other ones.
     """
     title, colon, change = stall.cause.name.rpartition(": ")  # a title may have a colon
     who, what = (title, change) if colon and not stall.inside else (stall.run.title.partition(" (")[0], stall.cause.name)
@@ -203,7 +203,7 @@ class Rhythm(NamedTuple):
     """The periods of one length in a group."""
 
     in_each: int  # slow steps in each length
-    share: float  # of its steps that were slow, 0..1
+    share: float  # the share of its steps that were slow, 0..1
 
     def text(self, length: int) -> str:
         """Return "every 97th step (60% of them)", "twice in every 50 steps"."""
@@ -295,7 +295,7 @@ def _host_evidence(host: HostChange, has_parts: bool) -> Iterator[str]:
 
 
 def _is_of(stall: Stall, host: HostChange) -> bool:
-    """Whether the counts of one second belong to the slow step, not to the time before or after it."""
+    """Return whether the counts of one second belong to the slow step, not to the time before or after it."""
     return (stall.end_ns - stall.start_ns) * 1e-9 >= OF_IT * host.seconds
 
 
