@@ -680,6 +680,7 @@ def test_time_in_the_kernel_is_told_with_what_it_did() -> None:
 
     told = what(kernel_s=0.3, faults=100_000.0)
     assert told == "mostly in the kernel: for reading, writing, other system calls or new memory (100,000 page faults)"
+    assert what(kernel_s=0.3, faults=300.0) == "mostly in the kernel: for reading, writing or other system calls"
     assert what(kernel_s=0.1, faults=900.0) == what() == ""
 
 

@@ -15,6 +15,8 @@ from tftracer.trace.units import duration
 
 #: Less time in the kernel is not told: Linux counts it in hundredths of a second.
 MIN_KERNEL_S = 0.05
+#: What a page fault costs at most, and the share of the time in the kernel from which on they are mentioned.
+FAULT_S, LITTLE = 5e-6, 0.1
 #: The share of the readings of Python's lock that must show another thread as its holder.
 HALF = 0.5
 #: With fewer readings it is uncertain whether a thread waited for the lock.
@@ -116,7 +118,10 @@ def kernel_text(span: Span) -> str:
     kernel_s = span.kernel_s or 0.0
     if kernel_s < MIN_KERNEL_S or kernel_s < HALF * (span.cpu_s or 0.0):
         return ""
-    return f"mostly in the kernel: for reading, writing, other system calls or new memory ({span.faults or 0.0:,.0f} page faults)"
+    faults = span.faults or 0.0
+    if faults * FAULT_S < LITTLE * kernel_s:
+        return "mostly in the kernel: for reading, writing or other system calls"
+    return f"mostly in the kernel: for reading, writing, other system calls or new memory ({faults:,.0f} page faults)"
 
 
 def _in_python_functions(span: Span) -> float:
