@@ -549,6 +549,12 @@ def test_a_comprehension_is_a_part_of_its_function() -> None:
     assert shared_line([stack(MAIN, part)]).frame == part
 
 
+def test_a_lambda_is_a_part_of_the_function_that_calls_it_through_c_code() -> None:
+    part = LOAD._replace(function="<lambda>", line=21)
+    assert shared_line([stack(MAIN, LOAD, part)]).frame == LOAD._replace(line=21)
+    assert shared_line([stack(MAIN, LOAD, NUMPY, part)]).frame == part
+
+
 def test_python_within_an_eager_step_has_its_line() -> None:
     found = explained(0.005, 0.4, within=span(0.4, stack(MAIN, LOAD, seconds=0.4), cpu=0.39))
     assert (found.cause.kind, found.cause.frame) == ("python", LOAD)
