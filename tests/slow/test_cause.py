@@ -279,6 +279,8 @@ def test_pythons_lock_is_blamed_on_the_thread_that_was_seen_with_it() -> None:
     assert explained(1.9, between=own).cause[:3] == ("python", "", LOAD)
     in_c = explained(1.9, between=dataclasses.replace(held, holders=(itself,)))  # a C library's call that sleeps with the lock
     assert in_c.cause[:3] == ("wait", "", LOAD) and not in_c.doubt
+    assert in_c.parts[0].what == "with Python's lock, so that no other thread could run Python"
+    assert not any(part.what for part in explained(1.9, between=free).parts if part.kind == "wait")
     unproven = dataclasses.replace(held, holders=())
     waited = explained(1.9, between=unproven)
     assert waited.cause.kind == "wait" and "a thread that was not seen" in waited.doubt
