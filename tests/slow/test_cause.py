@@ -39,6 +39,7 @@ EPOCH = Frame("callbacks.py", 7, "on_epoch_end", "MyLogger", False)
 SCRIPT_OPS = Frame(TF + PYTHON_FUNCTIONS, 150, "__call__", "", True)
 FIT = Frame(TF + "keras/src/trainer.py", 300, "fit", "", True)
 RESET = Frame(TF + "keras/src/metrics.py", 30, "reset_state", "", True)
+EAGER_OP = Frame(TF + "tensorflow/python/eager/execute.py", 53, "quick_execute", "", True)
 ENCODE = Frame("/usr/lib/python3/json/encoder.py", 200, "encode", "", True)
 
 
@@ -63,12 +64,13 @@ def explained(
     others_share: float | None = None,
     may_call_python: bool = True,
     title: str = "fit: net",
+    has_python: bool = False,
     **turn: Any,
 ) -> Explained:
     """Of a turn that usually takes 10 ms, 5 of them inside of its step, and 1 ms of CPU time."""
     given: dict[str, Any] = {"other_runs": (), "retraced": "", "tracer_ns": 0} | turn
     start, step = 1_000 * MS, 1_000 * MS + int(before * 1e9)
-    run = RunHandle(title, (), (), "")
+    run = RunHandle(title, (), (), "", has_python=has_python)
     end = step + int(inside * 1e9)
     given |= {"usual_ns": 10 * MS, "usual_inside_ns": 5 * MS, "limit_ns": 30 * MS}
     slow = SlowTurn(run, 50, 50, 7, start, step, end, is_traced=False, **given)
@@ -228,7 +230,7 @@ def test_a_run_that_each_turn_has_exceeds_its_usual_time_alone_and_may_have_lack
     assert (part.seconds, part.usual_s, found.cause.kind) == (0.5, 0.1, "other_run")
     crowded = span(0.55, stack(MAIN, RUN, seconds=0.5), cpu=0.01, process=0.1, process_queue_s=0.45)
     found = explained(0.55, between=crowded, usual_process_queue=0.05, usual_ns=110 * MS, other_runs=(augment,))
-    assert found.cause.kind == "machine"
+    assert (found.cause.kind, found.cause.frame) == ("tensorflow", LOAD)
 
 
 def test_a_stop_that_was_seen_in_part_is_no_wait() -> None:
@@ -560,6 +562,21 @@ def test_a_lambda_is_a_part_of_the_function_that_calls_it_through_c_code() -> No
 def test_python_within_an_eager_step_has_its_line() -> None:
     found = explained(0.005, 0.4, within=span(0.4, stack(MAIN, LOAD, seconds=0.4), cpu=0.39))
     assert (found.cause.kind, found.cause.frame) == ("python", LOAD)
+
+
+def test_an_op_of_an_eager_loop_has_the_line_that_runs_it() -> None:
+    computing = span(0.4, stack(MAIN, LOAD, EAGER_OP, seconds=0.4), cpu=0.1, process=0.8)
+    found = explained(0.0, 0.4, within=computing, has_python=True)
+    assert (found.cause.kind, found.cause.name, found.cause.frame) == ("tensorflow", "computed", LOAD)
+    assert explained(0.0, 0.4, within=computing).cause.frame is None
+    library = dataclasses.replace(computing, stacks=(stack(NUMPY, EAGER_OP, seconds=0.4),))
+    assert explained(0.0, 0.4, within=library, has_python=True).cause.frame is None
+
+
+def test_an_op_without_a_cpu_is_no_python_code() -> None:
+    stacks = (stack(MAIN, LOAD, EAGER_OP, seconds=0.9), stack(MAIN, NUMPY, seconds=0.25))
+    found = explained(0.0, 1.15, within=span(1.15, *stacks, cpu=0.15, queue=1.0, process=0.15), has_python=True)
+    assert (found.cause.kind, found.cause.frame) == ("tensorflow", LOAD)
 
 
 def test_what_was_not_sampled_is_not_known_and_says_why() -> None:

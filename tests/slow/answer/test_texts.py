@@ -115,6 +115,10 @@ def with_part(cause: Cause, kind: PartKind, what: str = "", **changes: Any) -> S
             with_part(Cause("tensorflow", "computed", None, 0.9), "tensorflow", "the process used 1.9 CPUs"),
             "TensorFlow or its input pipeline computed longer: the process used 1.9 CPUs",
         ),
+        (
+            with_part(Cause("tensorflow", "computed", LOAD, 0.9), "tensorflow", "the process used 1.9 CPUs"),
+            f"TensorFlow computed longer at {LOADED}: the process used 1.9 CPUs",
+        ),
         (with_part(Cause("stopped", "", None, 0.9), "stopped"), "The process was stopped for at least 250 ms"),
         (
             with_part(Cause("machine", "", None, 0.9), "no_cpu"),

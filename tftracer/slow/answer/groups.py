@@ -105,7 +105,7 @@ class _Ranked(NamedTuple):
     @property
     def needs_trace(self) -> bool:
         """Whether a trace of one of its slow steps would explain more."""
-        return not self.kind["place"] and self.kind["cause"] not in NO_TRACE_NEEDED
+        return self.kind["cause"] == "tensorflow" or (not self.kind["place"] and self.kind["cause"] not in NO_TRACE_NEEDED)
 
     def newest_trace(self, traces: Traces) -> int | None:
         if not self.needs_trace:

@@ -179,10 +179,13 @@ def _retraced(stall: Stall, at: str) -> str:
 
 
 def _tensorflow(stall: Stall) -> str:
-    words = {"computed": "TensorFlow or its input pipeline computed longer", "waited": "TensorFlow waited inside the step"}
+    place = place_of(stall.cause)
+    at = f" at {place}" if place else ""
+    who = "TensorFlow" if place else "TensorFlow or its input pipeline"
+    words = {"computed": f"{who} computed longer{at}", "waited": f"TensorFlow waited inside the step{at}"}
     what = next((part.what for part in stall.parts if part.kind == "tensorflow"), "")
     traced = "; it was traced, which takes a part of this time" if stall.is_traced else ""
-    return words.get(stall.cause.name, "TensorFlow took longer inside the step") + (f": {what}" if what else "") + traced
+    return words.get(stall.cause.name, f"TensorFlow took longer inside the step{at}") + (f": {what}" if what else "") + traced
 
 
 def _line_of(cause: Cause) -> str:
@@ -232,7 +235,7 @@ def group_text(causes: Sequence[StallCause], place: str, every: Mapping[int, Rhy
         "other_run": f"steps of another run{': ' if place else ''}{place}",
         "input": f"waiting for the next element of a dataset{at}",
         "checkpoint": f"a checkpoint{at}",
-        "tensorflow": "TensorFlow took longer inside the step",
+        "tensorflow": f"TensorFlow took longer inside the step{at}",
         "stopped": "the process was stopped",
         "unknown": "the cause is not known",
     }

@@ -87,6 +87,9 @@ def explain(turn: SlowTurn, observed: Observed) -> Explained:
     parts = parts_of(turn, observed)
     excess_s = max(1e-9, (turn.length_ns - turn.usual_ns) * 1e-9)
     cause = _cause(parts, observed, excess_s, turn.is_inside)
+    if cause.kind == "tensorflow" and turn.run.has_python:  # an eager loop: the script's lines call one op after the other
+        line = shared_line(_without_few_samples(observed.inside, excess_s).stacks).frame
+        cause = cause._replace(frame=None if line is None or line.is_library else line)
     return Explained(parts, cause, _why_unknown(cause, parts, observed, turn))
 
 
@@ -117,7 +120,8 @@ def _cause(parts: tuple[Part, ...], observed: Observed, excess_s: float, is_insi
         # It may have been stopped for longer than was seen.
         return Cause("stopped", "", None, min(1.0, sums["stopped"] / excess_s))
     kinds_with_line, measured_kinds = set(KINDS_WITH_LINE), set(MEASURED_KINDS)
-    if _worked_more(parts):
+    worked_more = _worked_more(parts) and not (is_inside and _is_mostly_in_tensorflow(observed.inside))
+    if worked_more:
         kinds_with_line.add("no_cpu")
         if (observed.usual_lock_wait or 0.0) >= LITTLE:
             kinds_with_line.add("lock")
@@ -146,7 +150,7 @@ def _cause(parts: tuple[Part, ...], observed: Observed, excess_s: float, is_insi
         return _measured_cause(top, _without_few_samples(span, excess_s), share)
     if top.kind == "input":
         return _input_cause(observed, share, is_inside) if share >= HALF else UNKNOWN
-    if top.kind == "no_cpu" and not _worked_more(parts):
+    if top.kind == "no_cpu" and not worked_more:
         if is_inside:
             return step_cause(parts, observed, excess_s)
         return Cause("machine", "", None, share) if share >= HALF else UNKNOWN
@@ -178,6 +182,11 @@ def _worked_more(parts: tuple[Part, ...]) -> bool:
         part.kind == "python" and part.seconds >= COMPUTED_MORE * (part.usual_s or 0.0) and excess(part) >= min_excess_s
         for part in parts
     )
+
+
+def _is_mostly_in_tensorflow(span: Span) -> bool:
+    """Whether most samples of a step show TensorFlow's work in it, not the script's code: what it ran is TensorFlow's."""
+    return sum(stack.seconds for stack in own_python(span.stacks)) < HALF * span.sampled_s
 
 
 def _measured_cause(top: Part, span: Span, share: float) -> Cause:
