@@ -93,7 +93,7 @@ def assert_the_profiler_is_free(name):
             session.stop()
             return
 server.close()
-function_traces.COLLECT_S = profiler.ROW_S = profiler.MAX_ROW_S = profiler.LONG_S = 0.2
+function_traces.COLLECT_S = profiler.MAX_SHARED_CPU_S = profiler.MAX_SHARED_S = profiler.LONG_S = 0.2
 eager_steps.LIMIT_S = eager_steps.LIMIT_TIMES = 0.2
 original = type(step).__call__
 is_older = tuple(int(part) for part in tf.__version__.split(".")[:2]) <= (2, 15)

@@ -30,7 +30,7 @@ COLLECT_S = 60.0
 WAIT_S = 0.08
 COLLECTING = "TensorFlow's profiler was still collecting the step before"
 #: Maximum size of the steps in one profile, estimated from earlier steps.
-ROW_BYTES = 64 << 20
+MAX_SHARED_BYTES = 64 << 20
 #: A function with this many signatures is being retraced if it is called with another one.
 RETRACED = 4
 #: The problem of requests that wait for the script's own profiler.
@@ -52,7 +52,7 @@ class ProfiledStep(Capture):
     @property
     def size(self) -> int:
         """0 while the profile is being collected; then the step's share of it."""
-        return self._profile.size // max(self._profile.kept, 1)
+        return self._profile.size // max(self._profile.wanted_calls, 1)
 
     def read(self) -> bytes:
         """Return the step's XSpace with its graph; ``b""`` if there is none."""
@@ -128,18 +128,18 @@ class FunctionTraces:
         claim = queue.claim_sites(sites)
         if claim is None or isinstance(claim, Missed):
             if profile is not None:
-                self.profiler.leave(profile)
+                self.profiler.undo_resume(profile)
             return claim
         profile = profile or self.profiler.begin()
         if profile is None:
-            self._wait(claim, self.profiler.last_refusal)
+            self._restore_request(claim, self.profiler.last_refusal)
             return None
         return BegunTrace(function, claim, profile)
 
-    def _wait(self, claim: Claim, why: str) -> None:
+    def _restore_request(self, claim: Claim, why: str) -> None:
         """Restore the request, because the profiler is not available, for example while the script uses it."""
         self._queue.other_problems[BUSY] = f"Steps that are to be traced wait: {why}."
-        self._queue.give_back(claim)
+        self._queue.restore_request(claim)
 
     def end(self, begun: BegunTrace | Missed, concrete: Any, done: bool, end_ns: int) -> Traced:
         if isinstance(begun, Missed):
@@ -159,12 +159,12 @@ class FunctionTraces:
         if site is None and len(self._sites_of(begun.function)) >= RETRACED:
             is_asked_for = True  # its runs have one step each: none would ever be traced
         if not (done and is_asked_for):  # it failed, or has another signature than the requested run
-            queue.give_back(claim)
+            queue.restore_request(claim)
             why = "the step failed" if not done else "the step was another run's"
-            self.profiler.abandon(profile, why, self._goes_on(begun))
+            self.profiler.abandon(profile, why, self._next_step_joins(begun))
             return None
-        if not self.profiler.finish(profile, self._goes_on(begun)):
-            self._wait(claim, profile.problem)
+        if not self.profiler.finish(profile, self._next_step_joins(begun)):
+            self._restore_request(claim, profile.problem)
             return None
         queue.other_problems.pop(BUSY, None)
         queue.requests.complete(claim)
@@ -172,10 +172,10 @@ class FunctionTraces:
         function = weakref.ref(begun.function)
         return queue.backlog.add(ProfiledStep(begun, queue.facts, graph, lambda size: self._note_size(function(), size)))
 
-    def _goes_on(self, begun: BegunTrace) -> bool:
+    def _next_step_joins(self, begun: BegunTrace) -> bool:
         """Return whether a further step is to be traced, and fits into the profile."""
         profile, size = begun.profile, self._sizes.get(begun.function, 0)
-        fits = profile.row_passed() * (1 + 1 / profile.begun) < 1 and size * (profile.begun + 1) <= ROW_BYTES
+        fits = profile.used_share() * (1 + 1 / profile.begun_calls) < 1 and size * (profile.begun_calls + 1) <= MAX_SHARED_BYTES
         return fits and self._queue.requests.has_any([site.plain for site in self._sites_of(begun.function)])
 
     def _note_size(self, function: Any, size: int) -> None:

@@ -256,7 +256,7 @@ class StepQueue:
         """Return whether a step of one of these sites may have to be traced; ``claim_sites`` decides."""
         return self.requests.has_any([site.plain for site in sites]) or any(site.requested_step for site in sites)
 
-    def give_back(self, claim: Claim) -> None:
+    def restore_request(self, claim: Claim) -> None:
         """Restore the request of a claimed step that was not traced. A request for a certain step moves to the next step."""
         self.requests.restore(claim)
         site = self.runs.find(claim.handle.title) if claim.is_numbered and claim.handle else None

@@ -19,7 +19,7 @@ class Claim:
 
     handle: RunHandle | None  # None: a step of any run was requested
     asked_by: AskedBy
-    is_done: bool = False  # traced, or given back
+    is_done: bool = False  # traced, or its request was restored
     is_numbered: bool = False  # one certain step was requested
 
 
