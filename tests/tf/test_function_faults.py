@@ -43,8 +43,9 @@ model.fit(data, verbose=0)
 runs()
 from tftracer.capture.steps.queue import StepQueue
 from tftracer.session.recorded_steps import Capture
-entries = {"watch", "wrap", "_call", "_flat", "step", "begin_step", "end_step", "record", "quietly", "eager_test"}
-entries |= {"named", "failed", "switch_off", "is_within_step", "_run", "collected", "_noting", "_noted", "_quietly", "watched"}
+entries = {"watch", "wrap", "_wrap_call", "_wrap_call_flat", "step", "begin_step", "end_step", "record", "run_safely"}
+entries |= {"named", "failed", "switch_off", "is_within_step", "_wrap_run", "_wrap_on_batch", "_wrap_switch"}
+entries |= {"eager_test", "wrap_call_flat", "wrap_apply", "_try_action"}
 targets = []
 modules = (function_identity, function_runs, function_traces, functions, profiler, keras_eager_steps, partition_graphs)
 modules += (step_queue, trace_requests, eager_steps, function_library)
@@ -146,7 +147,7 @@ assert len(kinds) == 2 and type(step).__call__ is original
 model.fit(data, verbose=0)
 missing = {"begin", "end", "claim_sites", "finish", "start", "collect", "abandon", "_site", "identify", "settle"} - called
 missing |= {"_begin", "_export", "_end", "_keep", "_of", "called_as"} - called
-missing |= {"request_graph", "request", "_begin_anew", "_end_request", "state_keeper"} - called
+missing |= {"request_graph", "request", "_force_rebuild", "_end_request", "first_stateful_op"} - called
 assert not missing, missing
 assert len(called) > 35, called
 """,

@@ -31,10 +31,10 @@ def measure_call_cost() -> float | None:
 def watched_nothing(queue: StepQueue) -> Callable[[Any], None]:
     """Return a function that does nothing, inside the wrappers of both of TensorFlow's methods."""
     calls, concrete = FunctionRuns(queue).calls, KnownFunction()
-    calls.graphs.called[id(concrete)] = weakref.ref(concrete)  # not its first call
+    calls.graphs.called_functions[id(concrete)] = weakref.ref(concrete)  # not its first call
     context = SimpleNamespace(_context=SimpleNamespace(_thread_local_data=SimpleNamespace(is_eager=True)))
-    call_flat = calls._flat(lambda concrete, inputs, captured: None, unused, unused)
-    return calls._call(lambda function: call_flat(concrete, (), ()), eager_test(context))
+    call_flat = calls._wrap_call_flat(lambda concrete, inputs, captured: None, unused, unused)
+    return calls._wrap_call(lambda function: call_flat(concrete, (), ()), eager_test(context))
 
 
 class KnownFunction:

@@ -14,7 +14,7 @@ from typing import Any
 
 from tftracer.capture.functions.calls import FunctionCalls, NamedStep
 from tftracer.capture.functions.identity import FunctionIdentity, identify
-from tftracer.capture.functions.library import concrete_functions, function_library, is_concrete, name_of
+from tftracer.capture.functions.library import concrete_function_module, function_library, is_concrete, name_of
 from tftracer.capture.functions.partition_graphs import PartitionGraphs
 from tftracer.capture.functions.signatures import Signature, difference, kept, signature_of
 from tftracer.capture.functions.traces import RETRACED, FunctionTraces
@@ -96,7 +96,7 @@ class FunctionRuns:
 
     def request_graph(self, handle: RunHandle) -> None:
         """Collect the optimized graph of a run's function in its next call. Raises UnsupportedError if it cannot be collected."""
-        concrete_function = concrete_functions().ConcreteFunction
+        concrete_function = concrete_function_module().ConcreteFunction
         alike = [key for key, runs in list(self._sites.items()) for site in runs.values() if site.plain is handle]
         functions = [key for key in alike if isinstance(key, concrete_function)]
         if not functions:
@@ -115,7 +115,7 @@ class FunctionRuns:
             "runs": len(self._queue.runs.sites()),
             "runs by identity": sum(map(len, self._known.values())),
             "places": len(self._signatures),
-            "called functions": len(self.calls.graphs.called),
+            "called functions": len(self.calls.graphs.called_functions),
             "partition graphs": len(self.calls.graphs),
         }
 
@@ -141,7 +141,7 @@ class FunctionRuns:
         runs = self._sites.setdefault(key, {})
         site = runs.get(called_as(function))
         if site is None:
-            self.calls.graphs.settle()  # the graph of a new function was just collected
+            self.calls.graphs.store_collected()  # the graph of a new function was just collected
             site = runs[called_as(function)] = self._new_site(function, key, bool(runs))
             if is_concrete(key):
                 site.plain.graph_on_request = not self.calls.graphs.has(key)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from tftracer.capture.hook import SessionCall, StepRecorder, run_args, session_facts, tensorflow
 from tftracer.capture.steps.run_identity import PARTIAL_RUN
-from tftracer.capture.tracebacks import as_tensorflows, without_ours
+from tftracer.capture.tracebacks import hide_in_tracebacks, remove_our_frames
 from tftracer.session.recorded_steps import SessionFacts
 
 #: Set on sessions that the recorder knows.
@@ -122,11 +122,11 @@ def install(recorder: StepRecorder) -> Installed:
     calls, base = SessionCalls(recorder), session_class()
     callables = getattr(base, "_Callable", None)
     wrappers: list[tuple[Any, str, Callable[[Any, SessionCalls], Any]]] = [
-        (base, "run", _wrapped_run),
-        (base, "make_callable", _wrapped_make_callable),
-        (base, "partial_run", _wrapped_partial_run),
-        (callables, "__init__", _wrapped_callable_init),
-        (callables, "__call__", _wrapped_callable_call),
+        (base, "run", _wrap_run),
+        (base, "make_callable", _wrap_make_callable),
+        (base, "partial_run", _wrap_partial_run),
+        (callables, "__init__", _wrap_callable_init),
+        (callables, "__call__", _wrap_callable_call),
     ]
     missing, wrapped = [], []
     for owner, name, wrap in wrappers:
@@ -160,16 +160,16 @@ def session_class() -> Any:
     return next((base for base in session.__mro__ if base.__name__ == "BaseSession"), session)
 
 
-def _wrapped_run(original: Callable[..., Any], calls: SessionCalls) -> Callable[..., Any]:
+def _wrap_run(original: Callable[..., Any], calls: SessionCalls) -> Callable[..., Any]:
     @functools.wraps(original)
-    @as_tensorflows
+    @hide_in_tracebacks
     def run(self: Any, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
         call, values = calls.begin(self, fetches, feed_dict, options, run_metadata)
         try:
             result = original(self, fetches, feed_dict, values.options, values.run_metadata)
         except BaseException as error:
             calls.failed()
-            without_ours(error)
+            remove_our_frames(error)
             raise
         calls.finish(self, call, values)
         return result
@@ -177,21 +177,21 @@ def _wrapped_run(original: Callable[..., Any], calls: SessionCalls) -> Callable[
     return run
 
 
-def _wrapped_make_callable(original: Callable[..., Any], calls: SessionCalls) -> Callable[..., Any]:
+def _wrap_make_callable(original: Callable[..., Any], calls: SessionCalls) -> Callable[..., Any]:
     @functools.wraps(original)
-    @as_tensorflows
+    @hide_in_tracebacks
     def make_callable(self: Any, fetches: Any, feed_list: Any = None, accept_options: bool = False) -> Any:
         try:
             made = original(self, fetches, feed_list, accept_options)
         except BaseException as error:
-            without_ours(error)
+            remove_our_frames(error)
             raise
         if feed_list is not None:  # it calls ``run``
             return made
         plain = None if accept_options else made
         with_options: list[Any] = [made] if accept_options else []  # made when it is needed
 
-        @as_tensorflows
+        @hide_in_tracebacks
         def recorded(options: Any = None, run_metadata: Any = None) -> Any:
             call, values = calls.begin(self, fetches, None, options, run_metadata)
             try:
@@ -203,7 +203,7 @@ def _wrapped_make_callable(original: Callable[..., Any], calls: SessionCalls) ->
                     result = with_options[0](options=values.options, run_metadata=values.run_metadata)
             except BaseException as error:
                 calls.failed()
-                without_ours(error)
+                remove_our_frames(error)
                 raise
             calls.finish(self, call, values)
             return result
@@ -213,15 +213,15 @@ def _wrapped_make_callable(original: Callable[..., Any], calls: SessionCalls) ->
     return make_callable
 
 
-def _wrapped_partial_run(original: Callable[..., Any], calls: SessionCalls) -> Callable[..., Any]:
+def _wrap_partial_run(original: Callable[..., Any], calls: SessionCalls) -> Callable[..., Any]:
     @functools.wraps(original)
-    @as_tensorflows
+    @hide_in_tracebacks
     def partial_run(self: Any, handle: Any, fetches: Any, feed_dict: Any = None) -> Any:
         start_ns = perf_counter_ns()
         try:
             result = original(self, handle, fetches, feed_dict)
         except BaseException as error:
-            without_ours(error)
+            remove_our_frames(error)
             raise
         calls.partial_run(fetches, feed_dict, start_ns)
         return result
@@ -229,14 +229,14 @@ def _wrapped_partial_run(original: Callable[..., Any], calls: SessionCalls) -> C
     return partial_run
 
 
-def _wrapped_callable_init(original: Callable[..., None], _: SessionCalls) -> Callable[..., None]:
+def _wrap_callable_init(original: Callable[..., None], _: SessionCalls) -> Callable[..., None]:
     @functools.wraps(original)
-    @as_tensorflows
+    @hide_in_tracebacks
     def init(self: Any, session: Any, callable_options: Any) -> None:
         try:
             original(self, session, callable_options)
         except BaseException as error:
-            without_ours(error)
+            remove_our_frames(error)
             raise
         with contextlib.suppress(Exception):
             kept = type(callable_options)()
@@ -247,14 +247,14 @@ def _wrapped_callable_init(original: Callable[..., None], _: SessionCalls) -> Ca
     return init
 
 
-def _wrapped_callable_call(original: Callable[..., Any], calls: SessionCalls) -> Callable[..., Any]:
+def _wrap_callable_call(original: Callable[..., Any], calls: SessionCalls) -> Callable[..., Any]:
     """Wrap ``_Callable.__call__``, through which Keras runs its steps in graph mode.
 
     A callable's options are fixed, so a traced step uses a second callable.
     """
 
     @functools.wraps(original)
-    @as_tensorflows
+    @hide_in_tracebacks
     def call_it(self: Any, *args: Any, **kwargs: Any) -> Any:
         call_options = self.__dict__.get(_OPTIONS)
         if call_options is None:
@@ -271,7 +271,7 @@ def _wrapped_callable_call(original: Callable[..., Any], calls: SessionCalls) ->
                 result = original(tracing, *args, **{**kwargs, "run_metadata": values.run_metadata})
         except BaseException as error:
             calls.failed()
-            without_ours(error)
+            remove_our_frames(error)
             raise
         calls.finish(session, call, values)
         return result

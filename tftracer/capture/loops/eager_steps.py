@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from tftracer.capture.after_import import after_import
 from tftracer.capture.background import Background
 from tftracer.capture.functions.calls import FunctionCalls, NamedStep
-from tftracer.capture.tracebacks import as_tensorflows, without_ours
+from tftracer.capture.tracebacks import hide_in_tracebacks, remove_our_frames
 from tftracer.slow.cause.frame_names import is_library
 
 #: The optimizer method that every way of applying gradients calls: (module, class, method).
@@ -92,7 +92,7 @@ class EagerSteps:
 
     def watch(self) -> None:
         self._waiting = [
-            after_import(module, partial(self._calls.quietly, self._wrap, module, owner, method))
+            after_import(module, partial(self._calls.run_safely, self._wrap, module, owner, method))
             for module, owner, method in _OWNERS
         ]
 
@@ -102,21 +102,21 @@ class EagerSteps:
         for here in list(self._traced):
             here.traced.set()
             if here.tracing is not None:
-                self._calls.quietly(self._give_up, here, here.tracing[1])
+                self._calls.run_safely(self._give_up, here, here.tracing[1])
         self._background.stop()
 
     def _wrap(self, module: str, name: str, method: str) -> None:
         owner = getattr(sys.modules.get(module), name, None)
         if isinstance(owner, type) and hasattr(owner, method):
-            self._calls.wrap(owner, method, self.watched(getattr(owner, method)))
+            self._calls.wrap(owner, method, self.wrap_apply(getattr(owner, method)))
             self._background.start()
 
-    def watched(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def wrap_apply(self, original: Callable[..., Any]) -> Callable[..., Any]:
         calls, is_eager, loop_here = self._calls, self._calls.is_eager, self._loop_here
 
-        @as_tensorflows
+        @hide_in_tracebacks
         def apply(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-            here = None if calls.is_within_step() or not is_eager() else calls.quietly(loop_here)
+            here = None if calls.is_within_step() or not is_eager() else calls.run_safely(loop_here)
             if here is not None and here.applying:  # one optimizer calls another
                 here = None
             try:
@@ -125,12 +125,12 @@ class EagerSteps:
                 here.applying = True
                 result = original(optimizer, *args, **kwargs)
             except BaseException as error:
-                without_ours(error)
+                remove_our_frames(error)
                 raise
             finally:
                 if here is not None:
                     here.applying = False
-            calls.quietly(self._applied, here, optimizer, perf_counter_ns(), sys._getframe(1))
+            calls.run_safely(self._applied, here, optimizer, perf_counter_ns(), sys._getframe(1))
             return result
 
         return apply
@@ -194,7 +194,7 @@ class EagerSteps:
         here.tracing, here.traced = (loop, begun), threading.Event()
         self._traced.add(here)
         wait = partial(here.traced.wait, max(LIMIT_S, LIMIT_TIMES * last_s))
-        self._background.do(lambda: wait() or self._calls.quietly(self._give_up, here, begun))
+        self._background.do(lambda: wait() or self._calls.run_safely(self._give_up, here, begun))
 
     def _end_trace(self, here: _ThreadLoop, loop: EagerLoop, end_ns: int) -> Any:
         with self._lock:
