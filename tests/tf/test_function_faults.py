@@ -68,11 +68,11 @@ def injected(name, kind):
 def as_the_writer_does(queue):
     # What fails there is not for the training to see.
     try:
-        queue.settle()
-        for settled in queue.settled:
-            if isinstance(settled[5], Capture):
-                settled[5].read()
-                queue.release(settled[5])
+        queue.count_steps()
+        for counted in queue.counted:
+            if isinstance(counted[5], Capture):
+                counted[5].read()
+                queue.release(counted[5])
     except Exception:
         pass
 def end_its_profile(watching):
@@ -107,7 +107,7 @@ for holder, name, function in targets:
     watching = function_runs.FunctionRuns(queue)
     watching.watch()
     step(tf.constant(1.0))
-    queue.settle()
+    queue.count_steps()
     places = [holder, *(module for module in modules if module is not holder and vars(module).get(name) is function)]
     for place in places:
         setattr(place, name, injected(name, kind))
@@ -145,7 +145,7 @@ for holder, name, function in targets:
     assert_the_profiler_is_free(name)
 assert len(kinds) == 2 and type(step).__call__ is original
 model.fit(data, verbose=0)
-missing = {"begin", "end", "claim_sites", "finish", "start", "collect", "abandon", "_site", "identify", "settle"} - called
+missing = {"begin", "end", "claim_sites", "finish", "start", "collect", "abandon", "_site", "identify", "count_steps"} - called
 missing |= {"_begin", "_export", "_end", "_keep", "_of", "called_as"} - called
 missing |= {"request_graph", "request", "_force_rebuild", "_end_request", "first_stateful_op"} - called
 assert not missing, missing

@@ -1,7 +1,7 @@
 """Calls of compiled functions as steps of runs: counted, timed, and profiled if requested.
 
 The training threads call only ``_sites_of``, ``_site_of`` and ``_graph_adder``, and only while traces are requested. Calls are
-counted where steps are settled, mostly on the writer's thread.
+counted by ``StepQueue.count_steps``, mostly on the writer's thread.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class FunctionRuns:
     def _graph_adder(self, concrete: Any) -> Callable[[bytes], bytes]:
         return graph_adder(concrete, self.calls.graphs)
 
-    # ----------------------------------------------------------------------------------- where the steps are settled
+    # ----------------------------------------------------------------------------------- where the steps are counted
 
     def _count(self, function: Any, concrete: Any) -> CallSite:
         site = self._site(function, function if concrete is None else concrete)

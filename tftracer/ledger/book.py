@@ -176,7 +176,7 @@ class Book:
                 self._final.row(STEPS, what).own_ns += ahead
             self._pending.append((rank, what, start, end, thread))
 
-    def settle(self, now_ns: int, under_way: Sequence[Activity]) -> Sums:
+    def sums_until(self, now_ns: int, under_way: Sequence[Activity]) -> Sums:
         """Return the sums of all time until now. ``under_way``: current activities, which count as if they ended now."""
         known = [activity for activity in under_way if activity[2] < now_ns]
         horizon = min([now_ns, *(activity[2] for activity in known)])

@@ -25,7 +25,7 @@ from tftracer.contract.session import AskedBy
 from tftracer.errors import UnsupportedError
 from tftracer.input_pipelines.watch import Pipelines
 from tftracer.ledger.activity import CHECKPOINTS, INPUT, NEXT_ELEMENT, TRACER, Activities, rank_of_step
-from tftracer.session.recorded_steps import Capture, Missed, RunHandle, SessionFacts, Settled, Traced, tracer_ns
+from tftracer.session.recorded_steps import Capture, CountedStep, Missed, RunHandle, SessionFacts, Traced, tracer_ns
 from tftracer.slow.recorded import SlowRecords
 from tftracer.slow.watch.turns import SlowSteps
 
@@ -34,7 +34,7 @@ log = logging.getLogger("tftracer")
 #: Maximum number of steps that wait for the writer; more are counted as lost. A step takes some 130 bytes.
 MAX_EVENTS = 1 << 16
 #: Maximum number of steps counted while the lock is held, because a training thread may wait for it.
-SETTLED_AT_ONCE = 200
+COUNTED_AT_ONCE = 200
 #: Why a step that should have been traced was not.
 STORING = "traces came faster than they could be compressed and written to disk"
 #: For this long after its last step, a script that calls functions is taken to be training.
@@ -71,11 +71,11 @@ class StepQueue:
         # All hooks of a session set the same mark on a traced step's run context, so two hooks in one loop trace a step once.
         self.mark = f"_tftracer_{next(_numbers)}"
         self.events: deque[Event] = deque()
-        self.settled: deque[Settled] = deque()
+        self.counted: deque[CountedStep] = deque()
         self.lost = 0  # number of steps that were dropped because the queue was full
         self.runs = RunRegistry()
         self.requests = TraceRequests()
-        self.requests.settle = self.settle
+        self.requests.count_steps = self.count_steps
         self.backlog = TraceBacklog()
         self.facts = SessionFacts()  # of the session that was opened last
         self.failures: deque[str] = deque(maxlen=20)
@@ -94,13 +94,13 @@ class StepQueue:
         self.pipelines = Pipelines(self.activities)  # its thread has no reference to this queue
         #: Thread -> when its step began (perf_counter nanoseconds), or, negative, when its last one ended.
         self.under_way: dict[int, int] = {}
-        self.last_function_ns = 0  # end of the last settled step of a function
-        self.slow_steps: SlowSteps | None = None  # the watch over slow steps
+        self.last_function_ns = 0  # end of the last counted step of a function
+        self.slow_step_watch: SlowSteps | None = None  # the watch over slow steps
         self.other_problems: dict[str, str] = {}  # code -> message for the page
         self._refused: set[str] = set()  # why requested steps cannot be traced: keys of REFUSALS
         self._last_steps: deque[tuple[int, CallSite]] = deque(maxlen=16)  # two hooks record one step with one start
         self._times = ThreadTimes()
-        self._settling = threading.Lock()
+        self._counting = threading.Lock()
         self._lock = threading.Lock()
 
     @property
@@ -142,18 +142,18 @@ class StepQueue:
         if event[-1] is not None:
             self.arrived.set()
 
-    def settle(self) -> None:
-        """Find out, in order, which runs the steps in the queue belong to."""
+    def count_steps(self) -> None:
+        """Count the steps in the queue, in order: find out which run each belongs to."""
         while self.events:
-            with self._settling:
-                for _ in range(min(len(self.events), SETTLED_AT_ONCE)):
+            with self._counting:
+                for _ in range(min(len(self.events), COUNTED_AT_ONCE)):
                     try:
                         event = self.events.popleft()
                     except IndexError:  # the tracer was switched off meanwhile
                         return
-                    self._settle(event)
+                    self._handle_event(event)
 
-    def _settle(self, event: Event) -> None:
+    def _handle_event(self, event: Event) -> None:
         start, end, thread, trace = event[-4:]
         seen = self.activities.ended
         if event[0] is INPUT_WAIT:
@@ -174,7 +174,7 @@ class StepQueue:
         run = self._run_of_call(*event) if len(event) == 6 else self._run_of_session(*event)
         if run is not None:
             outside = self._times.outside_before(run, thread, start, end, trace)
-            self.add_settled((run, start, end, *outside, trace), thread)
+            self.add_counted((run, start, end, *outside, trace), thread)
             seen.append((rank_of_step(run), run, start, end, thread))
             if trace is not None:
                 before, after = tracer_ns(trace)  # the tracer's part of the thread's time
@@ -203,28 +203,28 @@ class StepQueue:
         self.last_function_ns = end
         return site.plain
 
-    def add_settled(self, step: Settled, thread: int) -> None:
-        if len(self.settled) >= MAX_EVENTS:
+    def add_counted(self, step: CountedStep, thread: int) -> None:
+        if len(self.counted) >= MAX_EVENTS:
             self.lost += 1
             return
         run, start, end, _, _, trace = step
         run.steps += 1
-        self.settled.append(step)
+        self.counted.append(step)
         asked_by = trace.asked_by if isinstance(trace, Capture) else None
         self._tell_watch(lambda watch: watch.step(run, thread, start, end, asked_by, tracer_ns(trace)))
 
     def _tell_watch(self, tell: Callable[[SlowSteps], None]) -> None:
         """Call ``tell`` with the watch over slow steps. If it raises, switch the watch off."""
-        if self.slow_steps is not None:
+        if self.slow_step_watch is not None:
             try:
-                tell(self.slow_steps)
+                tell(self.slow_step_watch)
             except Exception as error:
-                self.slow_steps = None
+                self.slow_step_watch = None
                 self.other_problems["slow_steps"] = f"Slow steps are not looked for: {type(error).__name__}: {error}."
 
     def steps_done(self) -> dict[str, int]:
         """Return run title -> number of finished steps."""
-        self.settle()
+        self.count_steps()
         return {site.plain.title: site.steps for site in self.runs.sites()}
 
     # ------------------------------------------------------------------------------------------------- traces
@@ -261,7 +261,7 @@ class StepQueue:
         self.requests.restore(claim)
         site = self.runs.find(claim.handle.title) if claim.is_numbered and claim.handle else None
         if site is not None and not site.requested_step:
-            self.settle()
+            self.count_steps()
             self._request(site, site.steps + 1)
 
     def _claim(self, numbered: CallSite | None, handles: list[RunHandle]) -> Claim | Missed | None:
@@ -326,7 +326,7 @@ class StepQueue:
 
     def _is_next(self, site: CallSite) -> bool:
         """Return whether the step about to begin is the requested one. Cancel a request for an earlier step."""
-        self.settle()
+        self.count_steps()
         requested, following = site.requested_step, site.steps + 1
         if requested < following:
             self._cancel(site, requested)
@@ -334,7 +334,7 @@ class StepQueue:
 
     def _has_begun(self, site: CallSite, step: int) -> bool:
         """Return whether this step may have begun: the step after the last finished one may be under way."""
-        self.settle()
+        self.count_steps()
         return site.steps + 1 >= step
 
     def _cancel(self, site: CallSite, step: int | None = None) -> bool:

@@ -36,9 +36,9 @@ class TraceRequests:
         "_lock",
         "_numbered",
         "_requested",
+        "count_steps",
         "of_any_run",
         "off",
-        "settle",
         "slow_path",
         "trace_all",
     )
@@ -52,7 +52,7 @@ class TraceRequests:
         self._numbered = 0  # number of call sites with a request for one certain step
         self._requested: set[RunHandle] = set()
         self._expected: dict[RunHandle, range] = {}  # steps that are expected to be slow
-        self.settle: Callable[[], None] = lambda: None  # counts the steps that have ended
+        self.count_steps: Callable[[], None] = lambda: None  # counts the steps that have ended
         self._lock = threading.Lock()
 
     def request(self, handle: RunHandle | None, steps: int) -> None:
@@ -103,7 +103,7 @@ class TraceRequests:
         Return None if it is not to be traced.
         """
         if self.is_expected(handles):
-            self.settle()  # so that the step's number is known
+            self.count_steps()  # so that the step's number is known
         with self._lock:
             claim = self._next_claim(handles)
             self._claimed += claim is not None
