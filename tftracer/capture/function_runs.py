@@ -16,7 +16,7 @@ from tftracer.capture.functions.calls import FunctionCalls, NamedStep
 from tftracer.capture.functions.identity import FunctionIdentity, identify
 from tftracer.capture.functions.library import concrete_function_module, function_library, is_concrete, name_of
 from tftracer.capture.functions.partition_graphs import PartitionGraphs
-from tftracer.capture.functions.signatures import Signature, difference, kept, signature_of
+from tftracer.capture.functions.signatures import Signature, difference, signature_of, signatures_to_keep
 from tftracer.capture.functions.traces import RETRACED, FunctionTraces
 from tftracer.capture.loops.eager_steps import EagerSteps
 from tftracer.capture.loops.input_waits import InputWaits
@@ -58,7 +58,7 @@ class FunctionRuns:
         self._queue = queue
         self.traces = FunctionTraces(queue, self._sites_of, self._site_of, self._graph_adder)
         self.calls = FunctionCalls(queue, self.traces)
-        #: ConcreteFunction -> its runs, by the title of the Keras step that called it (``called_as``).
+        #: ConcreteFunction -> its runs, by the title of the Keras step that called it (``keras_step_title``).
         self._sites: weakref.WeakKeyDictionary[Any, dict[str, CallSite]] = weakref.WeakKeyDictionary()
         self._of_function: weakref.WeakKeyDictionary[Any, list[CallSite]] = weakref.WeakKeyDictionary()
         self._known: dict[FunctionIdentity, list[tuple[weakref.ref[Any], CallSite]]] = {}
@@ -125,7 +125,7 @@ class FunctionRuns:
         return list(self._of_function.get(function, ()))
 
     def _site_of(self, function: Any, called: Any) -> CallSite | None:
-        return self._sites.get(called, {}).get(called_as(function))
+        return self._sites.get(called, {}).get(keras_step_title(function))
 
     def _graph_adder(self, concrete: Any) -> Callable[[bytes], bytes]:
         return graph_adder(concrete, self.calls.graphs)
@@ -139,10 +139,10 @@ class FunctionRuns:
 
     def _site(self, function: Any, key: Any) -> CallSite:
         runs = self._sites.setdefault(key, {})
-        site = runs.get(called_as(function))
+        site = runs.get(keras_step_title(function))
         if site is None:
             self.calls.graphs.store_collected()  # the graph of a new function was just collected
-            site = runs[called_as(function)] = self._new_site(function, key, bool(runs))
+            site = runs[keras_step_title(function)] = self._new_site(function, key, bool(runs))
             if is_concrete(key):
                 site.plain.graph_on_request = not self.calls.graphs.has(key)
             sites = self._of_function.setdefault(function, [])
@@ -184,7 +184,7 @@ class FunctionRuns:
         count, known = self._signatures.get(place, (0, []))
         signature = signature_of(key)
         changed = difference(known, signature)
-        self._signatures[place] = (count + 1, kept(known, signature))
+        self._signatures[place] = (count + 1, signatures_to_keep(known, signature))
         # Calls of runs beyond the limit are not counted by place, so they are not reported.
         if count + 1 >= RETRACED and count <= self._counts[place] < CALLS_EACH * (count + 1):
             self._queue.other_problems[f"retracing:{place}"] = (
@@ -194,6 +194,6 @@ class FunctionRuns:
         return changed
 
 
-def called_as(function: Any) -> str:
+def keras_step_title(function: Any) -> str:
     """Return the title of a Keras step; "" for other functions. Keras 2's ``fit`` and ``train_on_batch`` share functions."""
     return str(function.__name__) if isinstance(function, CompiledKerasStep) else ""

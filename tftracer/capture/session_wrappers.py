@@ -16,7 +16,7 @@ from collections.abc import Callable
 from time import perf_counter_ns
 from typing import Any, NamedTuple
 
-from tftracer.capture.hook import SessionCall, StepRecorder, run_args, session_facts, tensorflow
+from tftracer.capture.hook import SessionCall, StepRecorder, make_run_args, session_facts, tensorflow
 from tftracer.capture.steps.run_identity import PARTIAL_RUN
 from tftracer.capture.tracebacks import hide_in_tracebacks, remove_our_frames
 from tftracer.session.recorded_steps import SessionFacts
@@ -59,7 +59,7 @@ class SessionCalls:
         try:
             if _SEEN not in session.__dict__:
                 self._opened(session)
-            call = SessionCall(run_args(self._args, self._of_caller(fetches), feeds), options)
+            call = SessionCall(make_run_args(self._args, self._of_caller(fetches), feeds), options)
             request = self._recorder.before_run(call)
             values = Values(None, options, metadata)
             return call, values if request is None else self._traced(values, request.options)

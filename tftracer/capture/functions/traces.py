@@ -18,7 +18,7 @@ from tftracer.capture.functions.calls import NamedStep
 from tftracer.capture.steps.queue import StepQueue
 from tftracer.capture.steps.run_registry import CallSite
 from tftracer.capture.traces.cpu_use import cpu_use, read_after, read_before
-from tftracer.capture.traces.fed_values import arguments_fed
+from tftracer.capture.traces.fed_values import describe_arguments
 from tftracer.capture.traces.profiler import Profile, Profiler
 from tftracer.capture.traces.requests import Claim
 from tftracer.session.recorded_steps import Capture, Missed, SessionFacts, Traced
@@ -107,7 +107,7 @@ class FunctionTraces:
         start = perf_counter_ns()
         begun = self._begin(function)
         if isinstance(begun, BegunTrace) and arguments is not None:
-            begun.fed = arguments_fed(arguments, getattr(function, "input_signature", None))
+            begun.fed = describe_arguments(arguments, getattr(function, "input_signature", None))
         if begun is not None:
             begun.before_ns = perf_counter_ns() - start
         return begun
