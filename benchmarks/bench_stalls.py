@@ -150,7 +150,7 @@ class Loop:
         self.queue = StepQueue()
         self.watch = SlowWatch(self.queue, 3.0, ExpectedTraces(self.queue.requests, self.queue.count_steps))
         self._functions = FunctionRuns(self.queue)
-        self._run = self._functions.named("train")
+        self._run = self._functions.named_step("train")
         self.watch.start()
 
     def step(self, inside: Callable[[], object]) -> None:

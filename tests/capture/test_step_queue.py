@@ -50,7 +50,7 @@ def test_sessions_and_functions_of_one_thread_are_counted_in_their_order() -> No
     queue, now, ms = step_queue.StepQueue(), 1_000_000_000, 1_000_000
     slow = queue.slow_step_watch = SlowSteps(3.0)
     functions = FunctionRuns(queue)
-    evaluate = functions.named("evaluate")
+    evaluate = functions.named_step("evaluate")
     for number in range(100):
         queue.add(((TRAIN,), None, None, now, now + 300 * ms, 7, None))
         functions.calls.record(evaluate, None, now + 302 * ms, now + 307 * ms, 7, None)
@@ -146,7 +146,7 @@ def test_a_session_that_is_opened_while_others_are_looked_at_is_active() -> None
     class Open: ...
 
     queue, opened = step_queue.StepQueue(), Open()
-    session = Session(lambda: queue.opened(opened, SessionFacts()))
-    queue.opened(session, SessionFacts())
+    session = Session(lambda: queue.session_opened(opened, SessionFacts()))
+    queue.session_opened(session, SessionFacts())
     queue.active()
     assert queue.active()

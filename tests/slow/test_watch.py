@@ -45,7 +45,7 @@ class Loop:
         self.records: list[SlowRecord] = []
         self.watch = SlowWatch(self.queue, 3.0, ExpectedTraces(self.queue.requests, self.queue.count_steps))
         self._functions = FunctionRuns(self.queue)
-        self._run = self._functions.named("train")
+        self._run = self._functions.named_step("train")
         self.steps = 0
 
     def step(self, inside: Callable[[], object] = lambda: None) -> int:
@@ -57,7 +57,7 @@ class Loop:
 
     def enqueue(self) -> None:
         """A step of another run, on a thread of its own."""
-        with self._functions.calls.step(self._functions.named("enqueue")):
+        with self._functions.calls.step(self._functions.named_step("enqueue")):
             pass
 
     def warm_up(self, steps: int = WARM_UP) -> None:
@@ -438,7 +438,7 @@ from tftracer.capture.function_runs import FunctionRuns
 recorder = Recorder(spool_dir=sys.argv[1], slow_factor=3.0).start()
 functions = FunctionRuns(recorder.queue)
 def step(inside=lambda: None):
-    with functions.calls.step(functions.named("train")):
+    with functions.calls.step(functions.named_step("train")):
         inside()
 for _ in range(30):
     step()
@@ -455,7 +455,7 @@ def test_an_interpreter_that_ends_while_a_step_is_slow(tmp_path: object) -> None
     done = run_script(
         tmp_path,
         """
-        begin = functions.calls.step(functions.named("train"))
+        begin = functions.calls.step(functions.named_step("train"))
         begin.__enter__()
         time.sleep(0.3)
         """,

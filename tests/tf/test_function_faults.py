@@ -44,7 +44,7 @@ runs()
 from tftracer.capture.steps.queue import StepQueue
 from tftracer.session.recorded_steps import Capture
 entries = {"watch", "wrap", "_wrap_call", "_wrap_call_flat", "step", "begin_step", "end_step", "record", "run_safely"}
-entries |= {"named", "failed", "switch_off", "is_within_step", "_wrap_run", "_wrap_on_batch", "_wrap_switch"}
+entries |= {"named_step", "failed", "switch_off", "is_within_step", "_wrap_run", "_wrap_on_batch", "_wrap_switch"}
 entries |= {"eager_test", "wrap_call_flat", "wrap_apply", "_try_action"}
 targets = []
 modules = (function_identity, function_runs, function_traces, functions, profiler, keras_eager_steps, partition_graphs)
@@ -121,7 +121,7 @@ for holder, name, function in targets:
                 except Exception:
                     pass  # what fails there is told to the page
             assert step(tf.constant(3.0)) == 6.0, name
-            with watching.calls.step(watching.named("train")):
+            with watching.calls.step(watching.named_step("train")):
                 assert step(tf.constant(1.0)) == 2.0, name
             assert np.isfinite(eager.train_on_batch(x, y)), name
             try:
@@ -145,8 +145,8 @@ for holder, name, function in targets:
     assert_the_profiler_is_free(name)
 assert len(kinds) == 2 and type(step).__call__ is original
 model.fit(data, verbose=0)
-missing = {"begin", "end", "claim_sites", "finish", "start", "collect", "abandon", "_site", "identify", "count_steps"} - called
-missing |= {"_begin", "_export", "_end", "_keep", "_of", "keras_step_title"} - called
+missing = {"begin", "end", "claim_sites", "finish", "start", "collect", "abandon", "identify", "count_steps"} - called
+missing |= {"_find_or_add_site", "_begin", "_export", "_end", "_keep", "_step_of_model", "keras_step_title"} - called
 missing |= {"request_graph", "request", "_force_rebuild", "_end_request", "first_stateful_op"} - called
 assert not missing, missing
 assert len(called) > 35, called

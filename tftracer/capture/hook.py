@@ -187,7 +187,7 @@ class StepRecorder:
 
     def session_opened(self, session: Any, facts: SessionFacts) -> None:
         self._last_facts = facts
-        self._queue.opened(session, facts)
+        self._queue.session_opened(session, facts)
 
     def session_facts_changed(self, facts: SessionFacts) -> None:
         self._last_facts = self._queue.facts = facts
@@ -200,7 +200,7 @@ class StepRecorder:
         """Record a step that has just ended and that TensorFlow cannot trace."""
         end_ns = perf_counter_ns()
         if not self._queue.off:
-            if self._requests.trace_all or self._requests.of_any_run:
+            if self._requests.trace_all or self._requests.any_run_steps:
                 self._queue.refuse(options)
             self._queue.add((fetches, tuple(feeds or ()), options, start_ns, end_ns, get_ident(), None))
 
@@ -333,7 +333,7 @@ def measure_cost(hook: StepRecorder) -> float | None:
     for _ in range(15):
         context = v1.train.SessionRunContext(make_run_args(v1.train.SessionRunArgs, [None, None]), None)
         values = v1.train.SessionRunValues(None, v1.RunOptions(), v1.RunMetadata())
-        times.append(timer.ns(tried.before_run, context) + timer.ns(tried.after_run, context, values))
+        times.append(timer.measure_ns(tried.before_run, context) + timer.measure_ns(tried.after_run, context, values))
     return None if queue.off else median(times) * 1e-9
 
 

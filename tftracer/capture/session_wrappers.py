@@ -58,11 +58,11 @@ class SessionCalls:
         """Return the call, and the RunOptions and RunMetadata to use for it: those of a trace if this step is to be traced."""
         try:
             if _SEEN not in session.__dict__:
-                self._opened(session)
-            call = SessionCall(make_run_args(self._args, self._of_caller(fetches), feeds), options)
+                self._report_session(session)
+            call = SessionCall(make_run_args(self._args, self._fetches_of_caller(fetches), feeds), options)
             request = self._recorder.before_run(call)
             values = Values(None, options, metadata)
-            return call, values if request is None else self._traced(values, request.options)
+            return call, values if request is None else self._with_tracing(values, request.options)
         except Exception:
             return None, Values(None, options, metadata)
 
@@ -89,7 +89,7 @@ class SessionCalls:
         for session in list(self._known):
             session.__dict__.pop(_SEEN, None)
 
-    def _opened(self, session: Any) -> None:
+    def _report_session(self, session: Any) -> None:
         """Tell the recorder about a new session.
 
         A cluster's session is asked for its devices only after its first call, because asking connects to the whole cluster.
@@ -99,7 +99,7 @@ class SessionCalls:
         self._known.add(session)
         self._recorder.session_opened(session, SessionFacts(None, True) if target else session_facts(session))
 
-    def _of_caller(self, fetches: Any) -> Any:
+    def _fetches_of_caller(self, fetches: Any) -> Any:
         """Return what the script fetches, without what MonitoredSession's hooks add (monitored_session.py: ``'caller'``)."""
         if fetches.__class__ is not dict or "caller" not in fetches:
             return fetches
@@ -107,7 +107,7 @@ class SessionCalls:
         monitored = len(added) == len(fetches) - 1 and all(isinstance(key, self._hook) for key in added)
         return fetches["caller"] if monitored else fetches
 
-    def _traced(self, values: Values, tracing: Any) -> Values:
+    def _with_tracing(self, values: Values, tracing: Any) -> Values:
         """Return a copy of the script's RunOptions with tracing added. The script's own are not changed."""
         options = self._options()
         if values.options is not None:

@@ -139,7 +139,7 @@ class KerasSteps:
         if not phase or model is None:
             return None
         method = self._calls.threads.here.method
-        step: KerasStep = self._of(model, KerasStep, method if _METHODS.get(method) == phase else phase)
+        step: KerasStep = self._step_of_model(model, KerasStep, method if _METHODS.get(method) == phase else phase)
         return step
 
     def _step_of_method(self, function: Any, method: str) -> Any:
@@ -151,9 +151,9 @@ class KerasSteps:
             self._functions[function] = phase, (weakref.ref(model) if model is not None else lambda: None)
         phase, model_of = self._functions[function]
         model = model_of()
-        return function if model is None or _METHODS[method] != phase else self._of(model, CompiledKerasStep, method)
+        return function if model is None or _METHODS[method] != phase else self._step_of_model(model, CompiledKerasStep, method)
 
-    def _of(self, model: Any, kind: type[Any], name: str) -> Any:
+    def _step_of_model(self, model: Any, kind: type[Any], name: str) -> Any:
         """Return the model's step of this name, always the same object."""
         steps = self._steps.setdefault(model, {})
         if (kind, name) not in steps:

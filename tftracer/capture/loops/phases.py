@@ -62,7 +62,7 @@ _PLACES: list[tuple[str, str, tuple[str, ...], int]] = [
 MIN_NS = 50_000
 
 
-class Begun(NamedTuple):
+class BegunPhase(NamedTuple):
     thread: int
     rank: int
     name: str
@@ -141,18 +141,18 @@ class Phases:
 
         return phase
 
-    def _begin(self, rank: int, label: str, args: tuple[Any, ...]) -> Begun | None:
+    def _begin(self, rank: int, label: str, args: tuple[Any, ...]) -> BegunPhase | None:
         thread, under_way = get_ident(), self._queue.activities.under_way
         if self._queue.off or (thread, rank) in under_way:
             return None
-        begun = Begun(thread, rank, phase_name(rank, label, args), perf_counter_ns())
+        begun = BegunPhase(thread, rank, phase_name(rank, label, args), perf_counter_ns())
         under_way[thread, rank] = begun.name, begun.start_ns
         return begun
 
-    def _end(self, begun: Begun, least_ns: int = 0) -> None:
+    def _end(self, begun: BegunPhase, min_ns: int = 0) -> None:
         end = perf_counter_ns()
         self._queue.activities.under_way.pop((begun.thread, begun.rank), None)
-        if end - begun.start_ns >= least_ns:
+        if end - begun.start_ns >= min_ns:
             self._queue.add((PHASE, (begun.rank, begun.name), begun.start_ns, end, begun.thread, None))
 
 

@@ -84,9 +84,9 @@ class StepQueue:
         self.arrived = threading.Event()  # set when something should not wait for the writer's next round
         self.sees_all_sessions = False  # hook_inject has wrapped TensorFlow's session class: hooks have nothing to add
         #: Counts a call of a function: (function, ConcreteFunction) -> its call site.
-        self.count_call: Callable[[Any, Any], CallSite] = no_functions
+        self.count_call: Callable[[Any, Any], CallSite] = refuse_call
         #: Collects the optimized graph of a run's function in its next call; raises UnsupportedError if it cannot be collected.
-        self.request_graph: Callable[[RunHandle], None] = no_graphs
+        self.request_graph: Callable[[RunHandle], None] = refuse_graph
         #: Returns the ConcreteFunctions that were called and are alive.
         self.live_functions: Callable[[], list[Any]] = list
         self.slow = SlowRecords()
@@ -161,7 +161,7 @@ class StepQueue:
             self.activities.waited_ns += end - start
             self.activities.waits += 1
             if not event[1]:  # not within a step
-                self._times.add_input(thread, start, end)
+                self._times.add_input_wait(thread, start, end)
             self._tell_watch(lambda watch: watch.waited_for_input(thread, start, end))
             return
         if event[0] is PHASE:
@@ -173,7 +173,7 @@ class StepQueue:
             return
         run = self._run_of_call(*event) if len(event) == 6 else self._run_of_session(*event)
         if run is not None:
-            outside = self._times.outside_before(run, thread, start, end, trace)
+            outside = self._times.count_step(run, thread, start, end, trace)
             self.add_counted((run, start, end, *outside, trace), thread)
             seen.append((rank_of_step(run), run, start, end, thread))
             if trace is not None:
@@ -238,15 +238,15 @@ class StepQueue:
         if site.has_debug_watches:
             self.refuse(DEBUG_WATCHES)
             return None
-        return self._claim(self.next_of([site]), self._handles(site, options))
+        return self._claim(self.next_requested_site([site]), self._handles(site, options))
 
-    def next_of(self, sites: list[CallSite]) -> CallSite | None:
+    def next_requested_site(self, sites: list[CallSite]) -> CallSite | None:
         """Return the site whose requested step is about to begin; None if there is none."""
         return next((site for site in sites if site.requested_step and self._is_next(site)), None)
 
     def claim_sites(self, sites: list[CallSite]) -> Claim | Missed | None:
         """Claim a step of one of these sites, as ``claim`` does. Which site it is of is known only after it has run."""
-        return self._claim(self.next_of(sites), [site.plain for site in sites])
+        return self._claim(self.next_requested_site(sites), [site.plain for site in sites])
 
     def is_expected(self, sites: list[CallSite]) -> bool:
         """Return whether a step of one of these sites may be slow; ``claim_sites`` decides."""
@@ -270,7 +270,7 @@ class StepQueue:
             is_expected = self.requests.is_expected(handles) and not self.backlog.is_full()  # no step waits for an expected trace
             return self.requests.claim(handles) if is_expected else None
         if not self.backlog.wait_for_room():
-            return self.missed(STORING, numbered)
+            return self.missed_mark(STORING, numbered)
         if numbered is not None and self._cancel(numbered):
             return self.requests.claim_numbered(numbered.plain)
         return self.requests.claim(handles)
@@ -292,7 +292,7 @@ class StepQueue:
         while self.failed_claims:
             self.requests.restore(self.failed_claims.popleft())
 
-    def missed(self, reason: str, numbered: CallSite | None = None) -> Missed:
+    def missed_mark(self, reason: str, numbered: CallSite | None = None) -> Missed:
         """Return the mark of a step that should have been traced and was not.
 
         A request for the next steps stays open; in the other cases the trace is lost for good.
@@ -352,7 +352,7 @@ class StepQueue:
 
     # ------------------------------------------------------------------------------------------------ sessions
 
-    def opened(self, session: Any, facts: SessionFacts) -> None:
+    def session_opened(self, session: Any, facts: SessionFacts) -> None:
         self.facts = facts
         self.open_sessions.append(weakref.ref(session))
         self.arrived.set()
@@ -372,11 +372,11 @@ class StepQueue:
         return recent or any(mark > 0 for mark in list(self.under_way.values()))
 
 
-def no_functions(function: Any, concrete: Any) -> CallSite:
+def refuse_call(function: Any, concrete: Any) -> CallSite:
     raise LookupError("a call of a function in a queue that has none")
 
 
-def no_graphs(handle: RunHandle) -> None:
+def refuse_graph(handle: RunHandle) -> None:
     raise UnsupportedError(
         "Only compiled functions (tf.function) have a graph that can be collected; no function is watched here."
     )

@@ -64,7 +64,7 @@ class Profile:
         self._collected = threading.Event()
         self.size = 0  # in bytes, when it is collected
         self._raw = b""
-        self._cut = threading.Lock()
+        self._cut_lock = threading.Lock()
         self._steps: dict[int, bytes] | None = None  # parts that were not fetched yet; None: not cut into parts yet
         self._marker: Any = None
 
@@ -135,7 +135,7 @@ class Profile:
         """
         self.closing.wait(MAX_SHARED_S + LONG_S + timeout_s)
         self._wait(timeout_s)
-        with self._cut:
+        with self._cut_lock:
             if self._steps is None and self._raw:
                 self._steps = {place: raw for place, (_, raw) in enumerate(steps(self._raw))}
                 self._raw = b""
@@ -151,7 +151,7 @@ class Profile:
             self.problem = f"TensorFlow's profiler did not hand the profile out within {END_S:.0f} s of the end of the script."
             log.warning("tftracer: a traced step is lost: %s", self.problem)
 
-    def drop(self, why: str) -> None:
+    def discard(self, why: str) -> None:
         """Stop recording and discard the profile, because no call needs it any more."""
         self.problem = why
         self.closing.set()
@@ -232,7 +232,7 @@ class Profiler:
 
     def abandon(self, profile: Profile, why: str, next_joins: bool = False) -> None:
         """End a call whose part of the profile is not wanted."""
-        self._end(profile, next_joins, None if profile.wanted_calls else lambda: profile.drop(why))
+        self._end(profile, next_joins, None if profile.wanted_calls else lambda: profile.discard(why))
 
     def _end(self, profile: Profile, next_joins: bool, then: Callable[[], None] | None) -> bool:
         """End a call. ``then`` runs on another thread, unless the profile was closed meanwhile."""
@@ -245,7 +245,7 @@ class Profiler:
             if not (next_joins and profile.wanted_calls):
                 profile.closing.set()
         if then is not None:
-            self.background.do(then)
+            self.background.submit(then)
         return True
 
     def _collect(self, profile: Profile) -> None:
@@ -267,7 +267,7 @@ class Profiler:
             if profile is None or profile.is_collected():
                 return
             if self.is_recording and not profile.wanted_calls:
-                profile.drop("the script started its own profiler during the step")
+                profile.discard("the script started its own profiler during the step")
                 return
             profile.closing.set()
         profile.is_collected(YIELD_S)
