@@ -183,7 +183,7 @@ class Admission:
             for arrival in list(arrivals):
                 self._drop(arrival)
 
-    def let_in(self, stream: IOStream) -> None:
+    def mark_authenticated(self, stream: IOStream) -> None:
         """Stop counting a connection as a stranger's, because a request on it had a valid credential."""
         timer = self._strangers.pop(stream, None)
         if timer is not None:

@@ -78,7 +78,7 @@ class AnswerCache:
         """Prepare the engine for questions, because a browser has connected."""
         self._engine.start_in_background()
 
-    def name(self, record: TraceRecord) -> TraceKey:
+    def key_of(self, record: TraceRecord) -> TraceKey:
         """Return the engine's key of a trace. From any thread; takes the session's lock."""
         return TraceKey.of(self._source.session()["id"] or self._instance, record)
 

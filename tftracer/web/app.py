@@ -281,7 +281,7 @@ class Serving(threading.Thread):
         if answers is None or loop is None or loop.is_closed():
             return None
         with contextlib.suppress(CancelledError):
-            return asyncio.run_coroutine_threadsafe(answers.contents(answers.name(record)), loop).result()
+            return asyncio.run_coroutine_threadsafe(answers.contents(answers.key_of(record)), loop).result()
         return None
 
     # ---------------------------------------------------------------------------------------------------- on its thread

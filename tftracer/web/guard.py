@@ -144,7 +144,7 @@ class Guarded(AccessCheck):
 
     def finish(self, chunk: str | bytes | dict[str, Any] | None = None) -> asyncio.Future[None]:
         """Also end the connection of an unauthenticated client, so that its next request waits in the queue (admission.py)."""
-        if self.is_let_in or self.get_status() == 101:
+        if self.is_authenticated or self.get_status() == 101:
             return super().finish(chunk)
         self.set_header("Connection", "close")
         stream = getattr(self.request.connection, "stream", None)

@@ -46,7 +46,7 @@ class TraceHandlerBase(ApiHandler):
 
         def look_up() -> tuple[TraceRecord, TraceKey]:
             record = source.trace_record(trace_id)
-            return record, answers.name(record)
+            return record, answers.key_of(record)
 
         await self.services.rate_limit.answer()
         record, trace = await self.quickly(look_up)
@@ -59,7 +59,7 @@ class TraceHandlerBase(ApiHandler):
         with_others = [analysis for analysis in analyses if analysis in OTHER_TRACES_NEEDED]
         if not with_others:
             return {}
-        return await self.quickly(other_trace_keys, self.services.source, self.services.answers.name, trace, with_others)
+        return await self.quickly(other_trace_keys, self.services.source, self.services.answers.key_of, trace, with_others)
 
 
 class AnswerHandler(TraceHandlerBase):
@@ -158,7 +158,7 @@ class CompareHandler(AnswerHandler):
         by = self.one_of("by", GROUPINGS)
         first, second = [await self.find_trace(self.get_query_argument(name, "")) for name in ("a", "b")]
         source, answers = self.services.source, self.services.answers
-        runs = await self.quickly(lambda: other_run_traces(source, answers.name, first.id, second.id))
+        runs = await self.quickly(lambda: other_run_traces(source, answers.key_of, first.id, second.id))
         if not self.is_cached(f"{first.tag} {second.tag} {runs.tag} compare?by={by}"):
             await self.send_answer(self.compare(first, second, by, runs))
 
@@ -174,7 +174,7 @@ class RunOpsHandler(AnswerHandler):
         by, run_id = self.one_of("by", GROUPINGS), self.number(run, "run")
         source, answers = self.services.source, self.services.answers
         await self.services.rate_limit.answer()
-        traces = await self.quickly(lambda: traces_to_read(source.run(run_id)["traces"], answers.name))
+        traces = await self.quickly(lambda: traces_to_read(source.run(run_id)["traces"], answers.key_of))
         if not self.is_cached(f"{traces.tag} runs/{run_id}/ops?by={by}"):
             await self.send_answer(self.ask(traces, by))
 
@@ -206,7 +206,7 @@ class OtherRunTraces:
         return f"{tags} {self.same_run} {self.older} {self.broken} {self.step_times}"
 
 
-def other_run_traces(source: SessionSource, name: Callable[[TraceRecord], TraceKey], first: int, second: int) -> OtherRunTraces:
+def other_run_traces(source: SessionSource, key_of: Callable[[TraceRecord], TraceKey], first: int, second: int) -> OtherRunTraces:
     """Find the other traces. From any thread; takes the session's lock, may read the disk. UnknownError: a trace was removed."""
     runs = [source.run(source.trace_record(number)["run_id"]) for number in (first, second)]
     same_run = runs[0]["id"] == runs[1]["id"]
@@ -220,8 +220,8 @@ def other_run_traces(source: SessionSource, name: Callable[[TraceRecord], TraceK
     read = [newest_that_fit(side, MAX_BYTES, MAX_TRACES) for side in newest]
     times = "" if same_run else step_times_in_words(*(source.step_times(run["id"]) for run in runs))
     return OtherRunTraces(
-        [name(record) for record in read[0]],
-        [name(record) for record in read[1]],
+        [key_of(record) for record in read[0]],
+        [key_of(record) for record in read[1]],
         same_run,
         sum(map(len, usable)) - sum(map(len, read)),
         len(a) + len(b) - sum(map(len, usable)),
