@@ -98,7 +98,7 @@ def test_runs_that_differ_in_what_a_title_leaves_out_have_titles_of_their_own(tm
             "loss": (["loss:0"], 2),
             "loss (2)": (["loss"], 3),
         }
-        assert recorder.steps_begun() == {"loss": 2, "loss (2)": 3}
+        assert recorder.finished_steps() == {"loss": 2, "loss (2)": 3}
 
 
 def test_options_without_end_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -426,7 +426,7 @@ def step(x):
     return x * 2.0
 for size in (1, 2):
     step(tf.ones((size,)))
-assert recorder.steps_begun() == {"step (1)": 1, "step (2)": 1}, recorder.steps_begun()
+assert recorder.finished_steps() == {"step (1)": 1, "step (2)": 1}, recorder.finished_steps()
 assert not recorder.request_trace_at("step (1)", 2)  # it may be under way
 assert recorder.request_trace_at("step (1)", 4)
 assert recorder.request_trace_at("step (2)", 3)

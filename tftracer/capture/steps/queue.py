@@ -222,7 +222,7 @@ class StepQueue:
                 self.slow_step_watch = None
                 self.other_problems["slow_steps"] = f"Slow steps are not looked for: {type(error).__name__}: {error}."
 
-    def steps_done(self) -> dict[str, int]:
+    def finished_steps(self) -> dict[str, int]:
         """Return run title -> number of finished steps."""
         self.count_steps()
         return {site.plain.title: site.steps for site in self.runs.sites()}

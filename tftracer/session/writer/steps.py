@@ -106,7 +106,7 @@ class StepWriter:
         for each in self._newest:
             each.take()
         self._slow.take()
-        self._look_around()
+        self._poll_changes()
         now = perf_counter()
         if now >= self._next_publish or at_once:
             self._next_publish = now + PUBLISH_S
@@ -170,7 +170,7 @@ class StepWriter:
         numbers = run.statistics
         self._traces.put(CountedTrace(run, capture, step, start, duration, numbers.median_s, numbers.between_steps, before))
 
-    def _look_around(self) -> None:
+    def _poll_changes(self) -> None:
         """Take over changes that come without an event: open sessions, lost steps, a tracer that switched itself off."""
         steps, facts = self._steps, self._store.session()
         active, lost = steps.active(), steps.lost
