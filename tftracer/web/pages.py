@@ -97,14 +97,14 @@ class AppHandler(PageHandler):
     def check_token(self) -> None:
         given = self.given_token()
         if given:
-            self._check_given(given)
+            self._check_url_token(given)
         access = self.services.access
         crossing = self.request.headers.get("Sec-Fetch-Site") == "cross-site"
         if crossing and not access.logins.has_cookie(self.cookie()) and "Authorization" not in self.request.headers:
             self.redirect_without_token()
         super().check_token()
 
-    def _check_given(self, given: str) -> None:
+    def _check_url_token(self, given: str) -> None:
         access = self.services.access
         if not access.is_token(given) and not (self.request.method == "GET" and access.logins.use_code(given)):
             why = "This is not the token of this server. Was the script restarted? A link from a notebook works once."
