@@ -45,7 +45,7 @@ from tftracer.capture.steps.queue import StepQueue
 from tftracer.session.recorded_steps import Capture
 entries = {"watch", "wrap", "_wrap_call", "_wrap_call_flat", "step", "begin_step", "end_step", "record", "run_safely"}
 entries |= {"named_step", "failed", "switch_off", "is_within_step", "_wrap_run", "_wrap_on_batch", "_wrap_switch"}
-entries |= {"eager_test", "wrap_call_flat", "wrap_apply", "_try_action"}
+entries |= {"make_eager_check", "wrap_call_flat", "wrap_apply", "_try_action"}
 targets = []
 modules = (function_identity, function_runs, function_traces, functions, profiler, keras_eager_steps, partition_graphs)
 modules += (step_queue, trace_requests, eager_steps, function_library)
@@ -147,7 +147,7 @@ assert len(kinds) == 2 and type(step).__call__ is original
 model.fit(data, verbose=0)
 missing = {"begin", "end", "claim_sites", "finish", "start", "collect", "abandon", "identify", "count_steps"} - called
 missing |= {"_find_or_add_site", "_begin", "_export", "_end", "_keep", "_step_of_model", "keras_step_title"} - called
-missing |= {"request_graph", "request", "_force_rebuild", "_end_request", "first_stateful_op"} - called
+missing |= {"request_graph", "request", "_force_rebuild", "_remove_request", "first_stateful_op"} - called
 assert not missing, missing
 assert len(called) > 35, called
 """,

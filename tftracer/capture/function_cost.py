@@ -10,7 +10,7 @@ from typing import Any
 
 from tftracer.capture.cold_time import ColdTimer
 from tftracer.capture.function_runs import FunctionRuns
-from tftracer.capture.functions.calls import eager_test
+from tftracer.capture.functions.calls import make_eager_check
 from tftracer.capture.steps.queue import StepQueue
 
 _CALLS = 9
@@ -34,7 +34,7 @@ def wrapped_noop(queue: StepQueue) -> Callable[[Any], None]:
     calls.graphs.called_functions[id(concrete)] = weakref.ref(concrete)  # not its first call
     context = SimpleNamespace(_context=SimpleNamespace(_thread_local_data=SimpleNamespace(is_eager=True)))
     call_flat = calls._wrap_call_flat(lambda concrete, inputs, captured: None, must_not_be_called, must_not_be_called)
-    return calls._wrap_call(lambda function: call_flat(concrete, (), ()), eager_test(context))
+    return calls._wrap_call(lambda function: call_flat(concrete, (), ()), make_eager_check(context))
 
 
 class KnownFunction:

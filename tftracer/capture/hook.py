@@ -196,7 +196,7 @@ class StepRecorder:
         """Record that the step of this thread is over, because it raised."""
         self._under_way[get_ident()] = -perf_counter_ns()
 
-    def untraced_step(self, fetches: Any, feeds: Any, options: Any, start_ns: int) -> None:
+    def record_untraced_step(self, fetches: Any, feeds: Any, options: Any, start_ns: int) -> None:
         """Record a step that has just ended and that TensorFlow cannot trace."""
         end_ns = perf_counter_ns()
         if not self._queue.off:

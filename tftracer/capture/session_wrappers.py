@@ -75,14 +75,14 @@ class SessionCalls:
                 setattr(session, _SEEN, True)
                 self._recorder.session_facts_changed(session_facts(session))
 
-    def failed(self) -> None:
+    def step_failed(self) -> None:
         """Tell the recorder that the call raised an error and is over. Every input ends this way, with OutOfRangeError."""
         with contextlib.suppress(Exception):
             self._recorder.step_failed()
 
     def partial_run(self, fetches: Any, feeds: Any, start_ns: int) -> None:
         with contextlib.suppress(Exception):
-            self._recorder.untraced_step(fetches, feeds, PARTIAL_RUN, start_ns)
+            self._recorder.record_untraced_step(fetches, feeds, PARTIAL_RUN, start_ns)
 
     def forget(self) -> None:
         """Remove the marks, so that these sessions are new to another recorder."""
@@ -168,7 +168,7 @@ def _wrap_run(original: Callable[..., Any], calls: SessionCalls) -> Callable[...
         try:
             result = original(self, fetches, feed_dict, values.options, values.run_metadata)
         except BaseException as error:
-            calls.failed()
+            calls.step_failed()
             remove_our_frames(error)
             raise
         calls.finish(self, call, values)
@@ -202,7 +202,7 @@ def _wrap_make_callable(original: Callable[..., Any], calls: SessionCalls) -> Ca
                         with_options.append(original(self, fetches, None, True))
                     result = with_options[0](options=values.options, run_metadata=values.run_metadata)
             except BaseException as error:
-                calls.failed()
+                calls.step_failed()
                 remove_our_frames(error)
                 raise
             calls.finish(self, call, values)
@@ -270,7 +270,7 @@ def _wrap_callable_call(original: Callable[..., Any], calls: SessionCalls) -> Ca
             else:
                 result = original(tracing, *args, **{**kwargs, "run_metadata": values.run_metadata})
         except BaseException as error:
-            calls.failed()
+            calls.step_failed()
             remove_our_frames(error)
             raise
         calls.finish(session, call, values)

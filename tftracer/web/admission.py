@@ -37,7 +37,7 @@ MEASURE_INTERVAL_S = 1.0  # counting a thousand open files takes 0.5 ms
 FILES = Path("/proc/self/fd" if sys.platform == "linux" else "/dev/fd")
 
 
-def descriptors_left() -> int | None:
+def free_descriptors() -> int | None:
     """Return how many files this process can still open; None if not known."""
     try:
         import resource
@@ -54,7 +54,7 @@ class FileRoom:
     If a process may open 256 files (macOS's default), 256 connections of strangers would make the script's ``open()`` fail.
     """
 
-    def __init__(self, left: Callable[[], int | None] = descriptors_left, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, left: Callable[[], int | None] = free_descriptors, clock: Callable[[], float] = time.monotonic) -> None:
         self._left = left
         self._clock = clock
         self._measured_at = float("-inf")
@@ -77,7 +77,7 @@ ACCEPTS_PER_S, ACCEPT_BURST = 150, 250
 #: Answered requests without a credential. This also limits guessing of tokens.
 STRANGERS_PER_S, STRANGER_BURST = 20, 100
 #: A larger head counts as several requests: parsing 64 kB of short lines takes 35 ms.
-BYTES_OF_ONE = 2000
+BYTES_PER_REQUEST = 2000
 #: Connections that have sent no request yet or that wait in the queue: in total, and of one peer.
 #: 200 pages may connect at once through one proxy: all connections may be open before the first head has arrived.
 MAX_ARRIVALS, MAX_ARRIVALS_OF_PEER = 320, 256
@@ -157,23 +157,23 @@ class Admission:
         self._waiting: OrderedDict[str, deque[Arrival]] = OrderedDict()  # by peer, round robin
         self._strangers: OrderedDict[IOStream, asyncio.TimerHandle] = OrderedDict()  # being answered
         self._room = FileRoom()
-        self._others: Callable[[], int] = lambda: 0
+        self._other_strangers: Callable[[], int] = lambda: 0
         self._turn: asyncio.TimerHandle | None = None
         self._resume: asyncio.TimerHandle | None = None
 
-    def start(self, listeners: Sequence[socket.socket], serve: Serve, others: Callable[[], int] = lambda: 0) -> None:
+    def start(self, listeners: Sequence[socket.socket], serve: Serve, other_strangers: Callable[[], int] = lambda: 0) -> None:
         """Start.
 
-        ``serve`` gets admitted connections. ``others``: number of strangers' connections that are not requests any more.
+        ``serve`` gets admitted connections. ``other_strangers``: number of strangers' connections that are not requests any more.
         """
         self._serve = serve
-        self._others = others
+        self._other_strangers = other_strangers
         self._listeners = listeners
         self._listen()
 
     def has_place(self) -> bool:
         """Return whether strangers may use one more file descriptor of the process."""
-        return self._room.has_place(sum(map(len, self._places.values())) + len(self._strangers) + self._others())
+        return self._room.has_place(sum(map(len, self._places.values())) + len(self._strangers) + self._other_strangers())
 
     def stop(self) -> None:
         """Stop accepting, and close the connections that were not admitted."""
@@ -361,7 +361,7 @@ class Admission:
             if arrival.is_gone():
                 self._drop(arrival)
             else:
-                self._answers.spend(max(1, len(arrival.head) / BYTES_OF_ONE))
+                self._answers.spend(max(1, len(arrival.head) / BYTES_PER_REQUEST))
                 self._admit(arrival, stranger=True)
 
     # --------------------------------------------------------------------------------------------------------- admitting

@@ -44,20 +44,20 @@ class PageHandler(Guarded):
         if isinstance(problem, Refusal) and problem.code == "no_token":
             for name, value in problem.headers.items():
                 self.set_header(name, value)
-            self.show_login(problem.message if self.request.method == "POST" or self.given_token() else "")
+            self.show_login(problem.message if self.request.method == "POST" or self.url_token() else "")
             return
         super().write_error(status_code, **kwargs)
 
-    def given_token(self) -> str:
+    def url_token(self) -> str:
         return self.get_query_argument("token", "")
 
     def show_login(self, why: str) -> None:
         self.set_header("Content-Security-Policy", login_page.POLICY)
         self.set_header("Content-Type", "text/html; charset=utf-8")
         self.set_header("Referrer-Policy", "same-origin")  # without it the form's Origin would be "null"
-        self.write(login_page.render(self.services.path, self.login_next(), why))
+        self.write(login_page.render(self.services.path, self.path_after_login(), why))
 
-    def login_next(self) -> str:
+    def path_after_login(self) -> str:
         return self.public_url()
 
     def sign_in(self) -> str:
@@ -95,7 +95,7 @@ class AppHandler(PageHandler):
     """The single-page application on each of its routes, and its files."""
 
     def check_token(self) -> None:
-        given = self.given_token()
+        given = self.url_token()
         if given:
             self._check_url_token(given)
         access = self.services.access

@@ -63,7 +63,7 @@ class FunctionCalls:
 
     def watch(self) -> None:
         """Wrap TensorFlow's two methods. Raises AttributeError or ImportError if this TensorFlow lacks them."""
-        is_eager = self.is_eager = eager_test(importlib.import_module("tensorflow.python.eager.context"))
+        is_eager = self.is_eager = make_eager_check(importlib.import_module("tensorflow.python.eager.context"))
         function, concrete = function_module().Function, concrete_function_module().ConcreteFunction
         call_flat, call = concrete._call_flat, function.__call__
         first = self.graphs.wrap_call_flat(call_flat)
@@ -224,7 +224,7 @@ class Step:
             self._calls.record(self._function, signature, start, end, here.thread, traced)
 
 
-def eager_test(context: Any) -> Callable[[], bool]:
+def make_eager_check(context: Any) -> Callable[[], bool]:
     """Return a function that tells whether the calling thread runs eagerly, or builds a graph. ``context``: TensorFlow's module.
 
     The function reads TensorFlow's own flag, in a third of the time of ``executing_eagerly``. It does not create the context,

@@ -119,7 +119,7 @@ class PartitionGraphs:
             begins = self._begin_collecting(concrete, self._requested.get(number))
         finally:
             if not begins:
-                self._end_request(number)
+                self._remove_request(number)
         return begins
 
     def _begin_collecting(self, concrete: Any, handle: RunHandle | None) -> bool:
@@ -166,11 +166,11 @@ class PartitionGraphs:
                 self._disable(self._context.context())
         finally:
             self._collecting.release()
-            handle = self._end_request(id(concrete))
+            handle = self._remove_request(id(concrete))
         if metadata is not None:
             self._waiting.append(_CollectedGraph(weakref.ref(concrete), metadata, handle))
 
-    def _end_request(self, number: int) -> RunHandle | None:
+    def _remove_request(self, number: int) -> RunHandle | None:
         """Remove the request for this function's graph and return its run, None if there was none."""
         handle = self._requested.pop(number, None)
         if handle is not None:
@@ -179,7 +179,7 @@ class PartitionGraphs:
 
     def _forget(self, number: int, _: Any) -> None:
         """Forget a function that was deleted. Runs on any thread."""
-        self._end_request(number)
+        self._remove_request(number)
         self.called_functions.pop(number, None)
         self._kept.pop(number, None)
 

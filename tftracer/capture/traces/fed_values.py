@@ -76,21 +76,21 @@ def _elements(value: FedValue) -> int:
 
 
 def _describe(name: str, value: Any, tensor_dtype: str = "") -> FedValue:
-    def described(dtype: str, shape: list[int], size: int | None = None, copied: FedCopy = "") -> FedValue:
+    def fed_value(dtype: str, shape: list[int], size: int | None = None, copied: FedCopy = "") -> FedValue:
         return {"name": name, "dtype": dtype, "shape": shape, "bytes": size, "tensor_dtype": tensor_dtype, "copied": copied}
 
     dtype, shape = getattr(value, "dtype", None), [int(size) for size in getattr(value, "shape", None) or ()]
     kind = getattr(dtype, "kind", "")  # only NumPy's types have it
     if kind == "O" and tensor_dtype not in ("", "string"):
-        return described("object", shape)
+        return fed_value("object", shape)
     if kind in ("U", "S", "O"):
-        return described("string", shape)
+        return fed_value("string", shape)
     if kind:
         flags = getattr(value, "flags", None)
         is_in_order = flags is None or flags["C_CONTIGUOUS"]
-        return described(str(dtype), shape, getattr(value, "nbytes", None), "" if is_in_order else "order")
+        return fed_value(str(dtype), shape, getattr(value, "nbytes", None), "" if is_in_order else "order")
     if isinstance(value, (str, bytes)):
-        return described("string", [])
+        return fed_value("string", [])
     if isinstance(value, (list, tuple)):
         shape, first = _shape_of(value)
         if getattr(first, "shape", ()) and len(shape) == 1 and len(value) <= _MAX_ARRAYS:
@@ -98,9 +98,9 @@ def _describe(name: str, value: Any, tensor_dtype: str = "") -> FedValue:
             sizes = [array["bytes"] for array in arrays]
             if len({array["dtype"] for array in arrays}) == 1 and None not in sizes:
                 whole = sum(size or 0 for size in sizes)
-                return described(arrays[0]["dtype"], [*shape, *arrays[0]["shape"]], whole, "list")
-        return described("string" if isinstance(first, (str, bytes)) else "list", shape)
-    return described(type(value).__name__, [])
+                return fed_value(arrays[0]["dtype"], [*shape, *arrays[0]["shape"]], whole, "list")
+        return fed_value("string" if isinstance(first, (str, bytes)) else "list", shape)
+    return fed_value(type(value).__name__, [])
 
 
 def _shape_of(value: Any) -> tuple[list[int], Any]:
