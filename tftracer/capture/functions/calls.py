@@ -91,12 +91,12 @@ class FunctionCalls:
     def _wrap_call(self, original: Callable[..., Any], is_eager: Callable[[], bool]) -> Callable[..., Any]:
         threads, events, requests = self.threads, self._queue.events, self._requests
         under_way = self.under_way
-        now, most = perf_counter_ns, MAX_EVENTS  # locals: a global is one more place in memory to fetch after a long step
+        now, max_events = perf_counter_ns, MAX_EVENTS  # locals: a global is one more place in memory to fetch after a long step
 
         @hide_in_tracebacks
         def call(function: Any, *args: Any, **kwargs: Any) -> Any:
             here = threads.here
-            if here.start_ns or requests.slow_path or here.method or len(events) >= most:
+            if here.start_ns or requests.slow_path or here.method or len(events) >= max_events:
                 try:
                     if here.start_ns or not is_eager():  # the call becomes part of a graph
                         return original(function, *args, **kwargs)
