@@ -43,9 +43,11 @@ def test_an_iterator_is_known_by_its_elements() -> None:
 
 def test_a_signature_is_compared_with_the_one_that_it_is_most_like() -> None:
     odd = {"x": "float32[69,256]", "rate": "1"}
-    assert difference([USUAL, odd], {"x": "float32[64,256]", "rate": "499"}) == "argument rate changed from 1 to 499"
+    assert (
+        difference([USUAL, odd], {"x": "float32[64,256]", "rate": "499"}) == "argument rate is 499, and was traced before for 1"
+    )
     assert difference([USUAL, odd], {"x": "float32[70,256]", "rate": "1"}) == (
-        "argument x changed from float32[69,256] to float32[70,256]"
+        "argument x is float32[70,256], and was traced before for float32[69,256]"
     )
 
 
@@ -54,7 +56,7 @@ def test_of_signatures_that_are_equally_like_it_the_newest_is_named() -> None:
     known: list[Signature] = []
     for number in range(3 * MAX_SIGNATURES):
         new = {**USUAL, "k": f"{number}.0"}
-        assert difference(known, new) == (f"argument k changed from {number - 1}.0 to {number}.0" if number else "")
+        assert difference(known, new) == (f"argument k is {number}.0, and was traced before for {number - 1}.0" if number else "")
         known = signatures_to_keep(known, new)
         assert len(known) <= MAX_SIGNATURES and known[0]["k"] == "0.0" and known[-1] == new
 
@@ -64,4 +66,6 @@ def test_what_has_no_difference_is_said_to_have_none() -> None:
     assert "as before" in difference([USUAL], USUAL)
     assert difference([USUAL], {"x": USUAL["x"]}) == "argument rate is missing"
     many = {f"a{number}": "2" for number in range(5)}
-    assert difference([dict.fromkeys(many, "1")], many).endswith("argument a2 changed from 1 to 2 and 2 more")
+    assert difference([dict.fromkeys(many, "1")], many).endswith(
+        "argument a2 is 2, and was traced before for 1; more differences: 2"
+    )

@@ -66,6 +66,16 @@ def test_parts_lie_before_between_and_after_the_steps() -> None:
     assert made.rows[STEPS, RUN].times == 2 and made.rows[STEPS, RUN].first_ns == S
 
 
+def test_a_step_of_an_eager_loop_counts_from_its_beginning_which_is_known_late() -> None:
+    for thread in (MAIN, WORKER):
+        training = Training()
+        training.saw(STEPS, RUN, 1, 2, thread)
+        for now in (2.2, 2.8, 4.8):
+            assert sum(training.sums(now).values()) == 1
+        training.saw(STEPS, RUN, 2, 5, thread)
+        assert training.sums(5.1) == training.sums(5.1 + LOOP_NS / S) == {(STEPS, RUN): 4}
+
+
 def test_a_moment_counts_as_the_first_of_what_happens_in_it() -> None:
     training = Training()
     training.saw(BUILDING, "tracing f", 1, 2)

@@ -279,6 +279,8 @@ def test_pythons_lock_is_blamed_on_the_thread_that_was_seen_with_it() -> None:
     assert explained(1.9, between=own).cause[:3] == ("python", "", LOAD)
     in_c = explained(1.9, between=dataclasses.replace(held, holders=(itself,)))  # a C library's call that sleeps with the lock
     assert in_c.cause[:3] == ("wait", "", LOAD) and not in_c.doubt
+    assert in_c.parts[0].what == "with Python's lock, so that no other thread could run Python"
+    assert not any(part.what for part in explained(1.9, between=free).parts if part.kind == "wait")
     unproven = dataclasses.replace(held, holders=())
     waited = explained(1.9, between=unproven)
     assert waited.cause.kind == "wait" and "a thread that was not seen" in waited.doubt
@@ -549,6 +551,12 @@ def test_a_comprehension_is_a_part_of_its_function() -> None:
     assert shared_line([stack(MAIN, part)]).frame == part
 
 
+def test_a_lambda_is_a_part_of_the_function_that_calls_it_through_c_code() -> None:
+    part = LOAD._replace(function="<lambda>", line=21)
+    assert shared_line([stack(MAIN, LOAD, part)]).frame == LOAD._replace(line=21)
+    assert shared_line([stack(MAIN, LOAD, NUMPY, part)]).frame == part
+
+
 def test_python_within_an_eager_step_has_its_line() -> None:
     found = explained(0.005, 0.4, within=span(0.4, stack(MAIN, LOAD, seconds=0.4), cpu=0.39))
     assert (found.cause.kind, found.cause.frame) == ("python", LOAD)
@@ -680,6 +688,7 @@ def test_time_in_the_kernel_is_told_with_what_it_did() -> None:
 
     told = what(kernel_s=0.3, faults=100_000.0)
     assert told == "mostly in the kernel: for reading, writing, other system calls or new memory (100,000 page faults)"
+    assert what(kernel_s=0.3, faults=300.0) == "mostly in the kernel: for reading, writing or other system calls"
     assert what(kernel_s=0.1, faults=900.0) == what() == ""
 
 

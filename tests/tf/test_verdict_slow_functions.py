@@ -198,12 +198,12 @@ retraced = tf.function(layers)
 def shapes(steps):
     for _ in range(steps):
         retraced(tf.ones((next(sizes), 64)))
-check(shapes, "retraced", "layers was traced anew in this call", "argument x changed from float32[")
+check(shapes, "retraced", "layers was traced anew in this call", "argument x is float32[")
 scaled = tf.function(lambda x, factor: layers(x) * factor)
 def numbers(steps):
     for _ in range(steps):
         scaled(tf.ones((32, 64)), float(next(sizes)))
-check(numbers, "retraced", "traced anew in this call", "argument factor changed from")
+check(numbers, "retraced", "traced anew in this call", "argument factor is ", ", and was traced before for ")
 compiled = tf.function(layers, jit_compile=True, input_signature=[tf.TensorSpec((None, 64))])
 def programs(steps):
     for _ in range(steps):

@@ -113,6 +113,23 @@ def test_a_group_without_a_line_names_the_newest_trace_of_its_steps() -> None:
     assert headline(log_of(a_stall(run, 250, inside=True)), run.run_id, 500, traces)[1] is None
 
 
+def test_the_headline_follows_slow_steps_traces_and_the_end_of_a_group() -> None:
+    run = RunHandle("train", (), (), "")
+    log = log_of(*(a_stall(run, step, cause=UNKNOWN, inside=True) for step in (100, 130, 150)))
+    assert headline(log, run.run_id, 160, {}) == headline(log, run.run_id, 162, {}) == ("The cause is not known", None)
+    assert headline(log, run.run_id, 163, {130: 4}) == ("The cause is not known", 4)
+    log.add(StallState(stall_message(4, a_save(run, 163), 0.0), 4, False, NOWHERE))
+    (saved, unknown) = groups(log, run.run_id, 164)
+    assert headline(log, run.run_id, 164, {}) == (saved["text"], None) and saved["text"] != unknown["text"]
+
+
+def test_a_slow_step_of_unknown_cause_is_of_a_period_on_its_own_side_of_the_step() -> None:
+    run = RunHandle("train", (), (), "")
+    period = a_period(run, occurrences=5, last_step=485, next_step=582, first_step=97)
+    before, inside = (a_stall(run, 388, cause=UNKNOWN, inside=inside) for inside in (False, True))
+    assert [stall["every"] for stall in stalls_of(log_of(before, inside, periods=[period]), run.run_id, {})] == [97, None]
+
+
 def test_what_ended_long_ago_and_what_the_machine_did_lead_nothing() -> None:
     run = RunHandle("train", (), (), "")
     early = [a_stall(run, step) for step in range(50, 100, 10)]

@@ -20,6 +20,7 @@ Slow steps of train, loss (feeding x): 4
     all, the longest 300 ms, last at step 291.
   Python code at load_batch() (train.py:88). 1 slow step, 298 ms longer than usual
     in all, the longest 300 ms, last at step 50.
+  The longest of all these:
     step 97, before it: 300 ms, usually 2 ms. The hook CheckpointSaverHook
 """
 

@@ -52,7 +52,15 @@ def test_matrix_ops_in_float64(dtype: int, others_ms: float, expected: bool) -> 
     assert (found is not None) == expected
     if found:
         assert "take 50% of the op time (MatMul 50%; 8 ms)" in found["text"] and "float32" in found["advice"]
-        assert found["share"] == pytest.approx(0.25) and found["evidence"]["nodes"] == [0, 1, 2, 3]
+        assert found["share"] == pytest.approx(0.375) and found["evidence"]["nodes"] == [0, 1, 2, 3]
+
+
+def test_elementwise_ops_in_float64() -> None:
+    nodes = in_a_row(*matmuls(2, 1), *[(f"e{i}", "Tanh", 2.0) for i in range(4)])
+    found = sentences(nodes, dtype=DOUBLE)
+    assert "take 100% of the op time (Tanh 80%, MatMul 20%; 10 ms)" in found["float64"]["text"]
+    assert found["elementwise"]["text"].endswith("They compute in float64.") and "float32" in found["elementwise"]["advice"]
+    assert "float64" not in sentences(nodes)["elementwise"]["text"]
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ def difference(known: Sequence[Signature], new: Signature) -> str:
         return ""
     nearest = min(reversed(known), key=lambda one: len(_changes(one, new)))
     changes = _changes(nearest, new)
-    more = f" and {len(changes) - MAX_DIFFERENCES} more" if len(changes) > MAX_DIFFERENCES else ""
+    more = f"; more differences: {len(changes) - MAX_DIFFERENCES}" if len(changes) > MAX_DIFFERENCES else ""
     return ", ".join(changes[:MAX_DIFFERENCES]) + more if changes else ALIKE
 
 
@@ -97,7 +97,7 @@ def _is_same(one: str | None, other: str | None) -> bool:
 def _change(name: str, before: str, after: str) -> str:
     if isinstance(before, _Object) and isinstance(after, _Object):
         return f"argument {name} is another {after.partition(' ')[2]}"
-    return f"argument {name} changed from {before} to {after}"
+    return f"argument {name} is {after}, and was traced before for {before}"
 
 
 def _names(concrete: Any) -> list[str]:

@@ -19,7 +19,7 @@ from tftracer.slow.record.kinds import (
     thread_and_code,
     without_line,
 )
-from tftracer.slow.record.log import SlowLog
+from tftracer.slow.record.log import Headline, SlowLog
 
 #: Lines of a function, or places in several, that a group names.
 MAX_PLACES = 3
@@ -35,6 +35,9 @@ SOON = 3
 NO_TRACE_NEEDED: tuple[StallCause, ...] = ("machine", "gc", "lock", "stopped")
 #: Slow steps without a period have ended when none came for this number of mean distances, and for this share of the run.
 DISTANCES, LONG = 10, 0.5
+
+#: A headline is computed anew when the run has this many times as many steps: slow steps may have ended.
+STALE = 1.05
 
 #: Step -> id of its trace, of one run.
 Traces = Mapping[int, int]
@@ -145,9 +148,17 @@ def _lost(of_run: Sequence[SlowGroup]) -> float:
 
 
 def headline(log: SlowLog, run_id: int, steps: int, traces: Traces) -> tuple[str, int | None]:
-    """Return the text of the first group, or "", and the newest trace that explains more."""
+    """Return the text of the first group, or "", and the newest trace that explains more.
+
+    It is asked for five times a second, so it is computed only if the slow steps, the traces or the number of steps changed.
+    """
+    known = log.headlines.get(run_id)
+    if known is not None and steps <= STALE * known.steps and traces == known.traces:
+        return known.text, known.trace_id
     first = min(_ranked(log, run_id, steps), key=lambda each: each.rank, default=None)
-    return ("", None) if first is None else (first.text, first.newest_trace(traces))
+    text, trace_id = ("", None) if first is None else (first.text, first.newest_trace(traces))
+    log.headlines[run_id] = Headline(text, trace_id, steps, traces)
+    return text, trace_id
 
 
 def trace_of(stall: Stall, traces: Traces) -> int | None:
@@ -157,7 +168,8 @@ def trace_of(stall: Stall, traces: Traces) -> int | None:
 
 def is_one_of(stall: Stall, period: Period) -> bool:
     """Return whether a slow step belongs to a period: it comes at its steps, and has the same kind if both are known."""
-    return may_be_of(stall, period) and (stall["cause"] in APART or group_key(stall) == group_key(period))
+    is_same = stall["where"] == period["where"] if stall["cause"] in APART else group_key(stall) == group_key(period)
+    return is_same and may_be_of(stall, period)
 
 
 def _ranked(log: SlowLog, run_id: int, steps: int) -> Iterator[_Ranked]:

@@ -54,11 +54,14 @@ def _lines(slow: dict[str, Any], headlines: Mapping[int, tuple[int | None, str]]
     if rest := slow["groups"][MAX_GROUPS:]:
         times, lost = sum(group["times"] for group in rest), sum(group["lost_s"] for group in rest)
         further, slow_ones = counted(len(rest), "further group"), counted(times, "slow step")
-        yield _filled(f"{further}: {slow_ones}, {duration(lost * 1e9)} longer than usual in all.")
+        yield _filled(f"{further}: {slow_ones}, {duration(lost * 1e9)} longer than usual in all{_without_cause(rest)}.")
     listed = {
         number for group in slow["groups"] if group["times"] == 1 or group["cause"] == "machine" for number in group["stalls"]
     }
-    for stall in [stall for stall in slow["longest"] if stall["id"] not in listed][:MAX_STALLS]:
+    longest = [stall for stall in slow["longest"] if stall["id"] not in listed][:MAX_STALLS]
+    if longest:
+        yield "  The longest of all these:"
+    for stall in longest:
         yield _filled(_stall(stall), "    ")
     gaps = slow["between_steps"]
     if gaps:
@@ -67,6 +70,16 @@ def _lines(slow: dict[str, Any], headlines: Mapping[int, tuple[int | None, str]]
         lines = lines_text(gaps["lines"], 5)
         usual = f"Of what made no step slow, by {counted(gaps['samples'], 'sample')}: {lines}"
         yield _filled(f"Between steps: {share}{usual if lines else gaps['text']}")
+
+
+def _without_cause(rest: list[SlowGroup]) -> str:
+    """Say how much of it had no CPU, and of how much the cause is not known; "" if nothing."""
+    parts = []
+    for cause, words in (("machine", "had no CPU"), ("unknown", "are of unknown cause")):
+        alike = [group for group in rest if group["cause"] == cause]
+        times, lost = sum(group["times"] for group in alike), sum(group["lost_s"] for group in alike)
+        parts += [f"{times:,} {words} ({duration(lost * 1e9)})"] if times else []
+    return f"; {' and '.join(parts)}" if parts else ""
 
 
 def _group(group: SlowGroup) -> str:

@@ -120,11 +120,10 @@ def _cause(stall: Stall) -> str:
         return f"A checkpoint: {cause.name}{', called' if at else ''}{at}"
     if cause.kind == "input":
         return f"Waited for the next element of a dataset{at}"
-    if cause.kind == "wait":
-        return f"Waited{at or NOWHERE}{_below(stall)}"
-    if cause.kind == "python":
-        what = next((part.what for part in stall.parts if part.kind == "python" and part.what), "")
-        return f"Python code{at or NOWHERE}{_below(stall)}{f'; {what}' if what else ''}"
+    if cause.kind in ("wait", "python"):
+        what = next((part.what for part in stall.parts if part.kind == cause.kind and part.what), "")
+        did = "Waited" if cause.kind == "wait" else "Python code"
+        return f"{did}{at or NOWHERE}{_below(stall)}{f'; {what}' if what else ''}"
     if cause.kind == "tensorflow":
         return _tensorflow(stall)
     if cause.kind == "unknown":

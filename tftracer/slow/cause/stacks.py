@@ -26,6 +26,7 @@ ITERATORS = "tensorflow/python/data/ops/iterator_ops.py"
 PHASE, INPUT_WAIT = "phase", "next_element"
 #: Parts of a function that have a frame of their own.
 COMPREHENSIONS = ("<genexpr>", "<listcomp>", "<dictcomp>", "<setcomp>")
+LAMBDA = "<lambda>"
 #: Keras's methods that use a model without training it.
 EVALUATIONS = ("evaluate", "predict")
 FIT = "fit"
@@ -83,8 +84,12 @@ def shared_line(stacks: Iterable[FoldedStack], allow_library: bool = False, leas
 
 
 def _in_its_function(frames: list[Frame]) -> Frame:
-    """Return the innermost frame; a comprehension's gets the name of the function around it."""
+    """Return the innermost frame. A comprehension's gets the name of the function around it, and so does that of a lambda which
+    a function of its file calls, perhaps through C code (``sorted``)."""
     line = frames[-1]
+    if line.function == LAMBDA:
+        caller = frames[-2] if len(frames) > 1 else line
+        return line._replace(function=caller.function) if caller.file == line.file else line
     if line.function not in COMPREHENSIONS:
         return line
     around = (frame for frame in reversed(frames) if frame.file == line.file and frame.function not in COMPREHENSIONS)

@@ -15,6 +15,8 @@ from tftracer.trace.units import duration
 
 #: Less time in the kernel is not told: Linux counts it in hundredths of a second.
 MIN_KERNEL_S = 0.05
+#: What a page fault costs at most, and the share of the time in the kernel from which on they are mentioned.
+FAULT_S, LITTLE = 5e-6, 0.1
 #: The share of the readings of Python's lock that must show another thread as its holder.
 HALF = 0.5
 #: With fewer readings it is uncertain whether a thread waited for the lock.
@@ -93,7 +95,7 @@ def _inside(turn: SlowTurn, observed: Observed, length: float) -> list[Part]:
         rest = own - ran - no_cpu
         doubtful = rest if span.cpu_s is None else min(rest, span.uncertain_s or 0.0)
         parts += [Part("python", ran, None, kernel_text(span)), Part("no_cpu", no_cpu, 0.0, "")]
-        parts += [Part("unknown", doubtful, None, ""), Part("wait", rest - doubtful, None, "")]
+        parts += [Part("unknown", doubtful, None, ""), Part("wait", rest - doubtful, None, kept_lock_text(span))]
         left -= own
     no_cpu = max(0.0, min(left, (span.queue_s or 0.0) - sum(part.seconds for part in parts if part.kind == "no_cpu")))
     if no_cpu:
@@ -116,7 +118,17 @@ def kernel_text(span: Span) -> str:
     kernel_s = span.kernel_s or 0.0
     if kernel_s < MIN_KERNEL_S or kernel_s < HALF * (span.cpu_s or 0.0):
         return ""
-    return f"mostly in the kernel: for reading, writing, other system calls or new memory ({span.faults or 0.0:,.0f} page faults)"
+    faults = span.faults or 0.0
+    if faults * FAULT_S < LITTLE * kernel_s:
+        return "mostly in the kernel: for reading, writing or other system calls"
+    return f"mostly in the kernel: for reading, writing, other system calls or new memory ({faults:,.0f} page faults)"
+
+
+def kept_lock_text(span: Span) -> str:
+    """Say that the thread kept Python's lock in most of the readings, in a span in which the lock was not free for most of it."""
+    kept = sum(holder is not None and holder.whose == "training" for holder in span.holders)
+    is_kept = span.watch_delay_s >= HALF * span.length_s > 0 and kept > HALF * len(span.holders)
+    return "with Python's lock, so that no other thread could run Python" if is_kept else ""
 
 
 def _in_python_functions(span: Span) -> float:
@@ -179,7 +191,7 @@ def _between(observed: Observed, length: float, usual: float, input_s: float, us
         left -= seconds
         what = holder_text(span) if kind == "lock" and seconds else kernel_text(span) if kind == "python" else ""
         parts.append(Part(_kind(kind), seconds, usual_of.get(kind, 0.0), what))
-    return [*parts, Part("wait", left, max(0.0, usual - usual_cpu - usual_lock - usual_input_s), "")]
+    return [*parts, Part("wait", left, max(0.0, usual - usual_cpu - usual_lock - usual_input_s), kept_lock_text(span))]
 
 
 def lock_s(span: Span) -> float:

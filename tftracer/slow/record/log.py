@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from tftracer.contract import stalls as contract
 from tftracer.errors import UnknownError
@@ -74,6 +75,15 @@ class _OfRun:
 _NONE = _OfRun()
 
 
+class Headline(NamedTuple):
+    """The text of a run's first group and the trace that explains it, with the steps and traces that the run had then."""
+
+    text: str
+    trace_id: int | None
+    steps: int
+    traces: Mapping[int, int]
+
+
 class SlowLog:
     def __init__(self) -> None:
         self.stalls: dict[int, StallState] = {}  # by id, oldest first
@@ -82,6 +92,7 @@ class SlowLog:
         self.gaps: dict[int, contract.GapProfile] = {}  # by run
         self.marks: dict[contract.MarkKind, deque[SlowMark]] = {}
         self._of_run: dict[int, _OfRun] = {}
+        self.headlines: dict[int, Headline] = {}  # by run, since its last slow step and period
         self._sums_of: dict[int, SlowKinds] = {}  # what kinds_of answered since the run's last slow step and period
         self._last_id = 0
 
@@ -128,7 +139,7 @@ class SlowLog:
         of_run.count = max(of_run.count + 1, state.number)
         of_run.longest_s = max(of_run.longest_s, message["duration_s"])
         of_run.last_id = message["id"]
-        self._sums_of.pop(message["run_id"], None)
+        self._forget(message["run_id"])
         self.kinds.add(message, of_known_period(message, self.periods_of(message["run_id"])))
         category = of_run.no_cpu if message["cause"] == "machine" else of_run.with_cpu
         category.newest.append(message["id"])
@@ -140,6 +151,11 @@ class SlowLog:
         if dropped and len(states) == of_run.count:
             self.kinds.replace(message["run_id"], self._sums(message["run_id"], states).of_run(message["run_id"]))
         return dropped
+
+    def _forget(self, run_id: int) -> None:
+        """Forget what was computed from the run's slow steps and periods, because these change."""
+        self._sums_of.pop(run_id, None)
+        self.headlines.pop(run_id, None)
 
     def kinds_of(self, run_id: int) -> SlowKinds:
         """Return the sums of a run's slow steps: with the periods as they are known now, until one has been dropped."""
@@ -183,7 +199,7 @@ class SlowLog:
         """Add or replace a period; beyond MAX_PERIODS the least frequent one is dropped. A period without slow steps has become
         part of another one, and is removed."""
         self.periods[key_of(period)] = period
-        self._sums_of.pop(period["run_id"], None)
+        self._forget(period["run_id"])
         if not period["times"]:
             del self.periods[key_of(period)]
         if len(self.periods) > MAX_PERIODS:

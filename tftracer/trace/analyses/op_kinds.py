@@ -1,4 +1,5 @@
-"""Maps variants of op types to one name (`_FusedMatMul`, `_MklNativeMatMul` -> `MatMul`), and recognizes matrix ops."""
+"""Maps variants of op types to one name (`_FusedMatMul`, `_MklNativeMatMul` -> `MatMul`), and recognizes matrix ops, elementwise
+ops and reductions."""
 
 from __future__ import annotations
 
@@ -38,6 +39,16 @@ UNCOUNTED = frozenset(
 )
 COUNTED = frozenset(_KINDS) - {"XlaEinsum"}
 
+#: Kinds of ops that compute each element of their output from one element of each input.
+ELEMENTWISE = re.compile(
+    r"Abs|Add(N|V2)?|Cast|Cos|Div(NoNan)?|Equal|Erf|Exp|Expm1|Floor(Div|Mod)?|(Greater|Less)(Equal)?|Log|Log1p"
+    r"|Logical(And|Not|Or)|Maximum|Minimum|Mul(NoNan)?|Neg|Pow|RealDiv|Reciprocal|SelectV2|Sign|Sin|Square|SquaredDifference"
+    r"|Sub|Tan|(Relu|Relu6|Elu|Selu|Rsqrt|Sigmoid|Softplus|Sqrt|Tanh)(Grad)?"
+)
+REDUCTIONS = re.compile(r"BiasAddGrad|Sum|Mean|Max|Min|ArgMax|ArgMin|Prod|All|Any|EuclideanNorm|L2Loss")
+#: Other kinds that XLA fuses with these.
+_FUSED_TOO = re.compile(r"BiasAdd|LeakyRelu(Grad)?|Softplus|Softsign(Grad)?|UnaryOpsComposition|Xdivy|Xlogy|Erfc|Inv")
+
 
 def canonical(op: str) -> str:
     """Return the op type without prefixes of libraries and of fusion, and for matrix ops without the version.
@@ -64,6 +75,11 @@ def is_named(op: str, name: str) -> bool:
 def is_matrix_op(op: str) -> bool:
     kind = canonical(op)
     return kind in COUNTED or kind in UNCOUNTED
+
+
+def is_elementwise(kind: str) -> bool:
+    """Return whether a kind (``canonical``) computes little for each element that it reads: XLA fuses such ops."""
+    return any(kinds.fullmatch(kind) for kinds in (ELEMENTWISE, REDUCTIONS, _FUSED_TOO))
 
 
 def matrix_ops(ops: StringTable) -> Bool:

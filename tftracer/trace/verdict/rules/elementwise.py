@@ -2,35 +2,29 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
 from tftracer.contract.trace import Sentence
+from tftracer.trace.analyses.op_kinds import REDUCTIONS, is_elementwise
 from tftracer.trace.analyses.physical_devices import runs_on
 from tftracer.trace.arrays.types import Bool
 from tftracer.trace.model import DeviceKind
 from tftracer.trace.units import byte_size, duration, percent
 from tftracer.trace.verdict.op_time import OpTime
 from tftracer.trace.verdict.rules.layout import LAYOUT_OPS
+from tftracer.trace.verdict.rules.number_types import TRY_FLOAT32, are_in_float64
 from tftracer.trace.verdict.rules.sparse_tables import dense_ops
-from tftracer.trace.verdict.rules.tiny_ops import ELEMENTWISE, TINY_NS
+from tftracer.trace.verdict.rules.tiny_ops import TINY_NS
 from tftracer.trace.verdict.step import Step, evidence_of, sentence
 
 ELEMENTWISE_SHARE = 0.40  # of the op time, without the longest execution
 MIN_RATE = 1e7  # bytes per second
 DOMINANT = 0.8  # of their time, for one kind to name them all
-_REDUCES = re.compile(r"BiasAddGrad|Sum|Mean|Max|Min|ArgMax|ArgMin|Prod|All|Any|EuclideanNorm|L2Loss")
-#: Ops that XLA fuses with elementwise ones.
-_FUSED_TOO = re.compile(
-    r"BiasAdd(Grad)?|Sum|Mean|Max|Min|ArgMax|ArgMin|Prod|All|Any|EuclideanNorm|L2Loss|LeakyRelu(Grad)?|Softplus|Softsign(Grad)?|UnaryOpsComposition"
-    r"|Xdivy|Xlogy|Erfc|Inv"
-)
 
 
 def _called(time: OpTime, selected: Bool) -> str:
     """Name the ops by the kind that takes most of their time."""
-    reduces = selected & time.of_kinds(_REDUCES.fullmatch)
+    reduces = selected & time.of_kinds(REDUCTIONS.fullmatch)
     share = float(time.work.self_ns[reduces].sum()) / max(float(time.work.self_ns[selected].sum()), 1.0)
     return "Reductions" if share >= DOMINANT else "Elementwise ops" if share < 1 - DOMINANT else "Elementwise ops and reductions"
 
@@ -51,13 +45,14 @@ def _advice(step: Step, executions: int, on_cpu: bool) -> str:
 def elementwise(step: Step) -> Sentence | None:
     """Name long elementwise ops: each reads its whole inputs from memory and writes a whole output."""
     time = OpTime.of(step)
-    selected = time.of_kinds(lambda kind: ELEMENTWISE.fullmatch(kind) or _FUSED_TOO.fullmatch(kind))
+    selected = time.of_kinds(is_elementwise)
     selected &= time.work.duration >= TINY_NS  # shorter ops cost about as much as running any op
     if time.typical_share(selected) < ELEMENTWISE_SHARE:
         return None
     selected &= ~(dense_ops(step, time)[0] | time.of_kinds(LAYOUT_OPS.__contains__))  # these have another remedy
     if time.typical_share(selected) < ELEMENTWISE_SHARE:
         return None
+    in_float64 = are_in_float64(step, time, selected)
     on_cpu = bool(runs_on(step.trace, DeviceKind.CPU)[time.work.node[selected]].all())
     nodes, spent, share = time.longest(selected), float(time.work.self_ns[selected].sum()), time.share(selected)
     numbers = {"elementwise_ns": spent, "executions": float(selected.sum())}
@@ -69,8 +64,10 @@ def elementwise(step: Step) -> Sentence | None:
     return sentence(
         "elementwise",
         f"{_called(time, selected)} take {percent(share)} of the op time ({time.types(selected)}; {duration(spent)}): each reads "
-        f"and writes whole tensors and computes little.{size} The longest is {step.describe(nodes[0])}.{time.scope(selected)}",
-        _advice(step, int(selected.sum()), on_cpu),
+        f"and writes whole tensors and computes little.{size} The longest is {step.describe(nodes[0])}.{time.scope(selected)}"
+        + " They compute in float64."
+        * in_float64,
+        f"{TRY_FLOAT32} " * in_float64 + _advice(step, int(selected.sum()), on_cpu),
         time.share_of_step(selected),
         {**numbers, "bytes": moved} if moved > 0 else numbers,
         {**evidence_of(step, nodes, "ops"), "op": time.op(selected)},

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tftracer.contract.trace import Sentence
-from tftracer.trace.analyses.op_kinds import canonical, is_matrix_op
+from tftracer.trace.analyses.op_kinds import canonical, is_elementwise, is_matrix_op
+from tftracer.trace.arrays.types import Bool
 from tftracer.trace.verdict.op_time import OpTime
 from tftracer.trace.verdict.step import Step
 
 FLOAT64_SHARE = 0.10  # minimal part of the op time
-GAIN = 0.5  # part of their time that float32 saves: it has half of the bytes, and a register holds twice as many numbers
+#: Part of their time that float32 saves at best. Measured on CPUs: products 0.45 to 0.6, convolutions 0.75, tanh 0.8 and more.
+GAIN = 0.75
+MOSTLY = 0.5  # part of the time of several ops, for them to be said to compute in float64
 
 _DOUBLE = 2  # tensorflow.DT_DOUBLE
 TRY_FLOAT32 = (
@@ -18,18 +23,18 @@ TRY_FLOAT32 = (
 
 
 def float64(step: Step) -> Sentence | None:
-    """Name matrix ops that compute in float64."""
+    """Name matrix ops, elementwise ops and reductions that compute in float64."""
     time = OpTime.of(step)
-    selected = time.of_kinds(is_matrix_op)
-    if time.share(selected) < FLOAT64_SHARE or not step.trace.may_be_double or step.arithmetic is None:
+    selected = time.of_kinds(lambda kind: is_matrix_op(kind) or is_elementwise(kind))
+    if time.share(selected) < FLOAT64_SHARE:
         return None
-    selected &= step.arithmetic.dtype[time.work.node] == _DOUBLE
+    selected &= _in_float64(step, time)
     if time.least_share(selected) < FLOAT64_SHARE:
         return None
     return time.sentence(
         "float64",
         selected,
-        "Matrix ops in float64 take",
+        "Ops in float64 take",
         TRY_FLOAT32,
         ("executions", float(selected.sum())),
         " float32 takes half of the time or less.",
@@ -42,3 +47,17 @@ def is_in_float64(step: Step, node: int) -> bool:
     if not step.trace.may_be_double or step.arithmetic is None or not is_matrix_op(canonical(step.op(node))):
         return False
     return bool(step.arithmetic.dtype[node] == _DOUBLE)
+
+
+def are_in_float64(step: Step, time: OpTime, selected: Bool) -> bool:
+    """Tell whether most of the time of these executions goes into ops that compute in float64."""
+    in_float64 = selected & _in_float64(step, time)
+    return float(time.work.self_ns[in_float64].sum()) >= MOSTLY * max(float(time.work.self_ns[selected].sum()), 1.0)
+
+
+def _in_float64(step: Step, time: OpTime) -> Bool:
+    """Return [work] the executions whose first output is known to be of float64."""
+    if not step.trace.may_be_double or step.arithmetic is None:
+        return np.zeros(len(time.work.node), bool)
+    result: Bool = step.arithmetic.dtype[time.work.node] == _DOUBLE
+    return result

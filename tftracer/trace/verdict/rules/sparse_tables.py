@@ -9,13 +9,13 @@ import numpy as np
 
 from tftracer.contract.trace import Sentence
 from tftracer.trace.analyses.dependencies import dependencies
-from tftracer.trace.analyses.op_kinds import is_matrix_op
+from tftracer.trace.analyses.op_kinds import ELEMENTWISE, is_matrix_op
 from tftracer.trace.arrays.groups import largest_first
 from tftracer.trace.arrays.types import Bool, Int32, Int64
 from tftracer.trace.decode.labels import parse_label
 from tftracer.trace.units import duration, percent
 from tftracer.trace.verdict.op_time import OpTime
-from tftracer.trace.verdict.rules.tiny_ops import ELEMENTWISE, TINY_NS
+from tftracer.trace.verdict.rules.tiny_ops import TINY_NS
 from tftracer.trace.verdict.step import Step, evidence_of, sentence
 
 DENSE_SHARE = 0.20  # minimal part of the op time that works on whole tables

@@ -8,6 +8,7 @@ import numpy as np
 
 from tftracer.contract.trace import Sentence
 from tftracer.trace.analyses import physical_devices
+from tftracer.trace.analyses.op_kinds import ELEMENTWISE
 from tftracer.trace.arrays.intervals import Cover
 from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.decode.profiler_names import TURN
@@ -24,11 +25,6 @@ STRAY_SHARE = 0.005  # at most this share of its type is as long and the rest is
 ACCOUNTED_SHARE = 0.20  # of the step, or of the usual step if shorter, that must remain without interrupted ops
 ELEMENTWISE_SHARE = 0.50  # of the tiny ops, for XLA to be named
 FEEDS_SHARE = 0.20  # of the tiny ops, for feeds and fetches to be named
-ELEMENTWISE = re.compile(
-    r"Abs|Add(N|V2)?|Cast|Cos|Div(NoNan)?|Equal|Erf|Exp|Expm1|Floor(Div|Mod)?|(Greater|Less)(Equal)?|Log|Log1p"
-    r"|Logical(And|Not|Or)|Maximum|Minimum|Mul(NoNan)?|Neg|Pow|RealDiv|Reciprocal|SelectV2|Sign|Sin|Square|SquaredDifference"
-    r"|Sub|Tan|(Relu|Relu6|Elu|Selu|Rsqrt|Sigmoid|Softplus|Sqrt|Tanh)(Grad)?"
-)
 
 #: Ops for a fed value and for a fetched one.
 _ARG, _RETVAL = "_Arg", "_Retval"
