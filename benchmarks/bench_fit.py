@@ -31,7 +31,7 @@ def watched_methods() -> list[tuple[Any, str, Any]]:
 
     from tftracer.capture.functions import library
 
-    function, concrete = library.functions().Function, library.concrete_functions().ConcreteFunction
+    function, concrete = library.function_module().Function, library.concrete_function_module().ConcreteFunction
     places = [(function, "__call__"), (concrete, "_call_flat"), (StrategyBase, "run")]
     return [(owner, name, getattr(owner, name)) for owner, name in places]
 

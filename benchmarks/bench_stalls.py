@@ -103,7 +103,7 @@ def training(pairs: int) -> None:
             return {"median": statistics.median(kept), "p99": kept[round(0.99 * len(kept)) - 1]}
 
         def watched() -> dict[str, float]:
-            watch = SlowWatch(recorder.queue, 3.0, ExpectedTraces(recorder.queue.requests, recorder.queue.settle))
+            watch = SlowWatch(recorder.queue, 3.0, ExpectedTraces(recorder.queue.requests, recorder.queue.count_steps))
             watch.start()
             try:
                 return block()
@@ -148,9 +148,9 @@ class Loop:
 
     def __init__(self) -> None:
         self.queue = StepQueue()
-        self.watch = SlowWatch(self.queue, 3.0, ExpectedTraces(self.queue.requests, self.queue.settle))
+        self.watch = SlowWatch(self.queue, 3.0, ExpectedTraces(self.queue.requests, self.queue.count_steps))
         self._functions = FunctionRuns(self.queue)
-        self._run = self._functions.named("train")
+        self._run = self._functions.named_step("train")
         self.watch.start()
 
     def step(self, inside: Callable[[], object]) -> None:
@@ -167,7 +167,7 @@ def idle(seconds: float = 10.0) -> None:
         loop.step(lambda: values @ values)
         steps += 1
         if steps == 30:
-            loop.queue.settle()
+            loop.queue.count_steps()
             begun, before = perf_counter(), int(schedstat.read_text().split()[0])
     used, passed = int(schedstat.read_text().split()[0]) - before, perf_counter() - begun
     loop.watch.stop()
@@ -186,10 +186,10 @@ def memory(steps: int = 1_000_000, each: int = 100) -> None:
     gc.collect()
     for number in range(1, steps + 1):
         took = 300 * MS if number % each == 0 else 5 * MS
-        loop.queue.add_settled((run, now, now + took, None, None, None), 7)
+        loop.queue.add_counted((run, now, now + took, None, None, None), 7)
         now += took + MS
         if number % 2000 == 0:
-            loop.queue.settled.clear()
+            loop.queue.counted.clear()
             while loop.watch.pending:  # the watch reports what was found
                 time.sleep(0.001)
             stalls += sum(isinstance(record, Stall) for record in loop.queue.slow.take())
@@ -277,7 +277,7 @@ def lines(py_spy: str | None) -> None:
         loop.step(lambda: time.sleep(0.004))
         step += 1
         if step == 30:
-            loop.queue.settle()
+            loop.queue.count_steps()
             loop.queue.slow.profile_requested.set()
         is_profiled = loop.queue.slow.run_profiled is not None
         is_over = has_begun and not is_profiled

@@ -106,7 +106,7 @@ def eager_cost() -> float:
     from tftracer.capture.loops.eager_steps import EagerSteps
 
     server = tftracer.hook_inject(start_web_server_on_start=False)
-    apply = EagerSteps(server.functions.calls).watched(lambda optimizer: None)
+    apply = EagerSteps(server.functions.calls).wrap_apply(lambda optimizer: None)
     server.recorder.flush()
     times = []
     for _ in range(UPDATES):

@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from web_client import serving
 
-from tftracer.web.admission import HEAD_BYTES
+from tftracer.web.admission import MAX_HEAD_BYTES
 
 
 def _one_line(start: str, piece: str, end: str = "x") -> Callable[[int], str]:
@@ -85,7 +85,7 @@ def main() -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
     for name, head in HEADS.items():
         with serving() as client:  # each its own: one server makes strangers with such heads wait
-            for size in (1_300, HEAD_BYTES // 2, HEAD_BYTES - 200):
+            for size in (1_300, MAX_HEAD_BYTES // 2, MAX_HEAD_BYTES - 200):
                 before = time.process_time()
                 resource.setrlimit(resource.RLIMIT_CPU, (int(before) + 2, hard))
                 print(name, size, end=" ", flush=True)

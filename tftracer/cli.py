@@ -29,7 +29,7 @@ from tftracer.version import __version__
 if TYPE_CHECKING:
     from tftracer.session.files.saved import SavedSession
     from tftracer.session.source import SessionSource
-    from tftracer.storage.spool_folder import DeadSpool
+    from tftracer.storage.spool_folder import EndedSpool
 
 FAILED, NO_PORT = 1, 3
 #: The subcommands: each is a module of ``commands``.
@@ -138,9 +138,9 @@ def print_damage(path: str, source: SessionSource) -> None:
 
 
 def recover() -> int:
-    from tftracer.storage.spool_folder import dead_spools
+    from tftracer.storage.spool_folder import ended_spools
 
-    spools = dead_spools()
+    spools = ended_spools()
     if not spools:
         say("No ended job has left a session. Sessions written to a spool_dir of their own are listed nowhere.")
         return 0
@@ -150,7 +150,7 @@ def recover() -> int:
     return 0
 
 
-def line_of(spool: DeadSpool) -> str:
+def line_of(spool: EndedSpool) -> str:
     changed = time.strftime("%Y-%m-%d %H:%M", time.localtime(spool.changed_at))
     return f"{changed}  {spool.bytes / 1e6:9.1f} MB  {spool.host} pid {spool.pid}  {spool.path}"
 

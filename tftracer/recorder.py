@@ -28,7 +28,7 @@ class Recorder(LiveSession):
         self.queue = StepQueue()
         self._watch: SlowWatch | None = None
         if slow_factor is not None:
-            traces = ExpectedTraces(self.queue.requests, self.queue.settle)
+            traces = ExpectedTraces(self.queue.requests, self.queue.count_steps)
             self._watch = SlowWatch(self.queue, slow_factor, traces)
         super().__init__(self.queue, HelperEngine, keep_traces, spool_dir, communication_ops)
 

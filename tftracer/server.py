@@ -222,7 +222,7 @@ class TracingServer:
                 with server.step("train"):
                     train(batch)
         """
-        return self.functions.calls.step(self.functions.named(name))
+        return self.functions.calls.step(self.functions.named_step(name))
 
     def trace(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Decorate a function: each call is a step, as with :meth:`step`."""

@@ -14,9 +14,9 @@ def test_a_job_that_fails_loses_none_of_the_next_and_keeps_the_thread() -> None:
         threads.append(threading.current_thread())
         raise OSError("planted")
 
-    background.do(fails)
-    background.do(lambda: threads.append(threading.current_thread()))
-    background.do(done.set)
+    background.submit(fails)
+    background.submit(lambda: threads.append(threading.current_thread()))
+    background.submit(done.set)
     assert done.wait(60)
     background.stop()
     assert threads[0] is threads[1]

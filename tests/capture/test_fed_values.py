@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tftracer.capture.traces.fed_values import arguments_fed, values_fed
+from tftracer.capture.traces.fed_values import describe_arguments, describe_fed_values
 
 
 class Key(NamedTuple):
@@ -33,7 +33,7 @@ def test_arrays_strings_and_lists_that_are_fed() -> None:
         "d": 1.5,
         "e": [["x"], [b"y"]],
     }
-    found = values_fed({Key(f"{name}:0"): value for name, value in feeds.items()})
+    found = describe_fed_values({Key(f"{name}:0"): value for name, value in feeds.items()})
     assert found is not None
     assert {value["name"]: (value["dtype"], value["shape"], value["bytes"]) for value in found} == {
         "a:0": ("float32", [2, 3], 24),
@@ -46,13 +46,13 @@ def test_arrays_strings_and_lists_that_are_fed() -> None:
 
 
 def test_nothing_fed_and_what_is_not_known() -> None:
-    assert values_fed(None) == values_fed({}) == []
-    assert values_fed((np.zeros(3),)) is None  # a callable's, by place
+    assert describe_fed_values(None) == describe_fed_values({}) == []
+    assert describe_fed_values((np.zeros(3),)) is None  # a callable's, by place
 
 
 def test_arguments_of_a_function_that_are_arrays() -> None:
     arguments = ((np.zeros(4, np.int64), object(), "text"), {"batch": {"x": [np.ones(2)]}})
-    found = arguments_fed(arguments)
+    found = describe_arguments(arguments)
     assert found is not None
     assert [(value["name"], value["dtype"], value["bytes"]) for value in found] == [
         ("argument 1", "int64", 32),
@@ -61,7 +61,7 @@ def test_arguments_of_a_function_that_are_arrays() -> None:
 
 
 def test_arguments_of_a_function_that_are_lists_of_numbers() -> None:
-    found = arguments_fed((([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], [np.ones(2)], []), {"words": ["a", "b"]}))
+    found = describe_arguments((([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], [np.ones(2)], []), {"words": ["a", "b"]}))
     assert found is not None
     assert sorted((value["name"], value["dtype"], value["shape"]) for value in found) == [
         ("argument 1", "list", [2, 3]),
@@ -78,7 +78,7 @@ def test_a_value_that_fails_when_it_is_looked_at() -> None:
         def nbytes(self) -> int:
             raise RuntimeError("odd")
 
-    assert values_fed({Key("x:0"): Odd()}) is None
+    assert describe_fed_values({Key("x:0"): Odd()}) is None
 
 
 def test_the_type_of_the_tensor_that_a_value_becomes() -> None:
@@ -89,7 +89,7 @@ def test_the_type_of_the_tensor_that_a_value_becomes() -> None:
         Key("words:0", Dtype(np.object_)): np.array(["a"]),
         "name:0": np.zeros(2),
     }
-    found = {value["name"]: (value["dtype"], value["tensor_dtype"]) for value in values_fed(feeds) or []}
+    found = {value["name"]: (value["dtype"], value["tensor_dtype"]) for value in describe_fed_values(feeds) or []}
     assert found == {
         "x:0": ("float64", "float32"),
         "list:0": ("list", "float32"),
@@ -100,7 +100,7 @@ def test_the_type_of_the_tensor_that_a_value_becomes() -> None:
 
 
 def test_the_type_that_the_signature_of_a_function_gives_an_argument() -> None:
-    found = arguments_fed(((np.zeros(4), np.zeros(2)), {"more": np.zeros(1)}), [Key("x", FLOAT32)])
+    found = describe_arguments(((np.zeros(4), np.zeros(2)), {"more": np.zeros(1)}), [Key("x", FLOAT32)])
     assert found is not None
     assert [(value["name"], value["tensor_dtype"]) for value in found] == [
         ("argument 1", "float32"),
@@ -112,7 +112,7 @@ def test_the_type_that_the_signature_of_a_function_gives_an_argument() -> None:
 def test_arrays_that_are_not_in_c_order_and_lists_of_arrays() -> None:
     whole = np.zeros((6, 4), np.float32)
     feeds = {"c": whole, "fortran": np.asfortranarray(whole), "part": whole[:, ::2], "rows": list(whole), "cut": whole[2:]}
-    found = {value["name"]: value for value in values_fed(feeds) or []}
+    found = {value["name"]: value for value in describe_fed_values(feeds) or []}
     assert {name: value["copied"] for name, value in found.items()} == {
         "c": "",
         "fortran": "order",
@@ -129,7 +129,7 @@ def test_a_sparse_tensor_is_fed_an_array_for_each_of_its_parts() -> None:
         values: Any
 
     value = Sparse(np.zeros((5, 2), np.int64), np.zeros(5))
-    found = values_fed({Sparse(Key("s/indices:0", Dtype(np.int64)), Key("s/values:0", FLOAT32)): value})
+    found = describe_fed_values({Sparse(Key("s/indices:0", Dtype(np.int64)), Key("s/values:0", FLOAT32)): value})
     assert [(each["name"], each["dtype"], each["tensor_dtype"]) for each in found or []] == [
         ("s/indices:0", "int64", "int64"),
         ("s/values:0", "float64", "float32"),

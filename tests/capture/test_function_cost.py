@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tftracer.capture.function_cost import KnownFunction, measure_call_cost, watched_nothing
+from tftracer.capture.function_cost import KnownFunction, measure_call_cost, wrapped_noop
 from tftracer.capture.steps.queue import StepQueue
 
 
@@ -13,7 +13,7 @@ def test_the_cost_of_a_call_is_measured() -> None:
 
 def test_what_is_measured_records_a_call_that_came_to_a_known_function() -> None:
     queue = StepQueue()
-    watched_nothing(queue)(None)
+    wrapped_noop(queue)(None)
     (event,) = queue.events
     function, concrete, start_ns, end_ns, *_, traced = event
     assert function is None and isinstance(concrete, KnownFunction) and 0 < start_ns <= end_ns and traced is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from tftracer.capture.functions.signatures import MAX_SIGNATURES, Signature, difference, kept, signature_of
+from tftracer.capture.functions.signatures import MAX_SIGNATURES, Signature, difference, signature_of, signatures_to_keep
 
 USUAL: Signature = {"x": "float32[64,256]", "rate": "1"}
 
@@ -57,7 +57,7 @@ def test_of_signatures_that_are_equally_like_it_the_newest_is_named() -> None:
     for number in range(3 * MAX_SIGNATURES):
         new = {**USUAL, "k": f"{number}.0"}
         assert difference(known, new) == (f"argument k is {number}.0, and was traced before for {number - 1}.0" if number else "")
-        known = kept(known, new)
+        known = signatures_to_keep(known, new)
         assert len(known) <= MAX_SIGNATURES and known[0]["k"] == "0.0" and known[-1] == new
 
 

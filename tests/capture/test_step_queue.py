@@ -48,24 +48,24 @@ def test_a_step_told_by_two_hooks_counts_once(tmp_path: Path) -> None:
 
 def test_sessions_and_functions_of_one_thread_are_counted_in_their_order() -> None:
     queue, now, ms = step_queue.StepQueue(), 1_000_000_000, 1_000_000
-    slow = queue.slow_steps = SlowSteps(3.0)
+    slow = queue.slow_step_watch = SlowSteps(3.0)
     functions = FunctionRuns(queue)
-    evaluate = functions.named("evaluate")
+    evaluate = functions.named_step("evaluate")
     for number in range(100):
         queue.add(((TRAIN,), None, None, now, now + 300 * ms, 7, None))
         functions.calls.record(evaluate, None, now + 302 * ms, now + 307 * ms, 7, None)
         now += 309 * ms
         if number % 5 == 4:  # several rounds wait for the writer
-            queue.settle()
-    starts = [start for _, start, *_ in queue.settled]
+            queue.count_steps()
+    starts = [start for _, start, *_ in queue.counted]
     assert len(starts) == 200 and starts == sorted(starts)
-    assert {outside for *_, outside, _, _ in list(queue.settled)[2:]} == {4 * ms}  # since the run's step before
+    assert {outside for *_, outside, _, _ in list(queue.counted)[2:]} == {4 * ms}  # since the run's step before
     assert not slow.slow_turns
 
 
 def test_waits_for_input_and_checkpoints_reach_the_watch_with_their_turn() -> None:
     queue, now, ms = step_queue.StepQueue(), 1_000_000_000, 1_000_000
-    slow = queue.slow_steps = SlowSteps(3.0)
+    slow = queue.slow_step_watch = SlowSteps(3.0)
     for number in range(60):
         if number == 40:
             queue.add((step_queue.PHASE, (CHECKPOINTS, "Saver.save"), now + ms, now + 90 * ms, 7, None))
@@ -74,7 +74,7 @@ def test_waits_for_input_and_checkpoints_reach_the_watch_with_their_turn() -> No
             now += 150 * ms
         queue.add(((TRAIN,), None, None, now, now + 5 * ms, 7, None))
         now += 6 * ms
-    queue.settle()
+    queue.count_steps()
     (turn,) = slow.slow_turns
     assert (turn.input_ns, [save.name for save in turn.saves]) == (40 * ms, ["Saver.save"])
 
@@ -98,7 +98,7 @@ def test_runs_that_differ_in_what_a_title_leaves_out_have_titles_of_their_own(tm
             "loss": (["loss:0"], 2),
             "loss (2)": (["loss"], 3),
         }
-        assert recorder.steps_begun() == {"loss": 2, "loss (2)": 3}
+        assert recorder.finished_steps() == {"loss": 2, "loss (2)": 3}
 
 
 def test_options_without_end_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,7 +146,7 @@ def test_a_session_that_is_opened_while_others_are_looked_at_is_active() -> None
     class Open: ...
 
     queue, opened = step_queue.StepQueue(), Open()
-    session = Session(lambda: queue.opened(opened, SessionFacts()))
-    queue.opened(session, SessionFacts())
+    session = Session(lambda: queue.session_opened(opened, SessionFacts()))
+    queue.session_opened(session, SessionFacts())
     queue.active()
     assert queue.active()

@@ -92,7 +92,7 @@ def test_a_rank_killed_while_it_traces(jobs: Jobs, tmp_path: Path) -> None:
         asked = json.loads(first.ask("api/job/trace", {}))
         armed = wait_for(lambda: first.get(f"api/job/traces/{asked['id']}")["step"], "the step")
         wait_for(lambda: first.recorder.queue.requests.slow_path, "the request")
-        while next(iter(first.recorder.steps_begun().values())) < armed:
+        while next(iter(first.recorder.finished_steps().values())) < armed:
             first.step()
         wait_for(lambda: first.get(f"api/job/traces/{asked['id']}")["ready"], "rank 0's part")
         other.send_signal(signal.SIGKILL)

@@ -25,7 +25,7 @@ class Source:
     def runs(self) -> list[Run]:
         return [{**a_run(1, []), "steps": self.counted}]
 
-    def steps_begun(self) -> dict[str, int]:
+    def finished_steps(self) -> dict[str, int]:
         return {"train_op": self.begun}
 
     def request_trace_at(self, title: str, step: int) -> bool:

@@ -37,10 +37,10 @@ class Training:
         self.book.add([(rank, what, round(start * S), round(end * S), thread)], set())
 
     def sums(self, now: float, *under_way: Activity) -> dict[tuple[int, Any], float]:
-        return {key: row.own_ns / S for key, row in self.settled(now, *under_way).rows.items() if row.own_ns}
+        return {key: row.own_ns / S for key, row in self.sums_until(now, *under_way).rows.items() if row.own_ns}
 
-    def settled(self, now: float, *under_way: Activity) -> Sums:
-        made = self.book.settle(round(now * S), list(under_way))
+    def sums_until(self, now: float, *under_way: Activity) -> Sums:
+        made = self.book.sums_until(round(now * S), list(under_way))
         assert sum(row.own_ns for row in made.rows.values()) + sum(made.rest_ns) == round(now * S)
         assert all(ns >= 0 for ns in made.rest_ns)
         return made
@@ -60,7 +60,7 @@ def test_parts_lie_before_between_and_after_the_steps() -> None:
     training.saw(INPUT, "input", 6.5, 7)
     training.saw(STEPS, RUN, 8, 9)
     training.saw(CHECKPOINTS, "save", 10, 12)
-    made = training.settled(15)
+    made = training.sums_until(15)
     assert [ns / S for ns in made.rest_ns] == [4, 1.5, 4]
     assert training.sums(15) == {(BUILDING, "tracing f"): 1, (STEPS, RUN): 2, (INPUT, "input"): 0.5, (CHECKPOINTS, "save"): 2}
     assert made.rows[STEPS, RUN].times == 2 and made.rows[STEPS, RUN].first_ns == S
@@ -108,7 +108,7 @@ def test_what_another_thread_does_counts_where_the_main_one_has_long_done_nothin
 def test_threads_that_only_help_are_not_counted() -> None:
     book = Book(0, MAIN)
     book.add([(STEPS, OTHER, 0, 5 * S, WORKER), (STEPS, RUN, 6 * S, 7 * S, MAIN)], {WORKER})
-    assert list(book.settle(8 * S, []).rows) == [(STEPS, RUN)]
+    assert list(book.sums_until(8 * S, []).rows) == [(STEPS, RUN)]
 
 
 def test_a_step_that_does_not_end_counts_and_is_its_runs_when_it_does() -> None:
@@ -128,7 +128,7 @@ def test_names_without_end_take_no_memory_without_end() -> None:
         training.saw(BUILDING, f"tracing f{number}", number, number + 0.5)
         if number % 100 == 0:
             training.sums(number + 1)
-    made = training.settled(2000)
+    made = training.sums_until(2000)
     assert len(made.rows) <= 301
     assert sum(row.own_ns for row in made.rows.values()) == 1000 * S and (BUILDING, OTHERS) in made.rows
 
@@ -156,11 +156,11 @@ def test_the_sums_are_the_same_however_often_they_are_taken(drawn: list[tuple[in
         under_way: list[Activity] = [
             (rank, what, start, look, thread) for rank, what, start, end, thread in activities if start < look < end
         ]
-        made = looked.settle(look, under_way)
+        made = looked.sums_until(look, under_way)
         assert sum(row.own_ns for row in made.rows.values()) + sum(made.rest_ns) == look
         at = look
     looked.add([each for each in activities if each[3] > at], set())
-    one, other = (book.settle(100, []) for book in (whole, looked))
+    one, other = (book.sums_until(100, []) for book in (whole, looked))
     for made in (one, other):
         assert sum(row.own_ns for row in made.rows.values()) + sum(made.rest_ns) == 100
     if not any(each[4] != MAIN for each in activities):  # what other threads did before is known too late to be taken back

@@ -139,7 +139,7 @@ def test_a_function_that_uses_its_locals_itself_is_left_alone() -> None:
     thread = threading.Thread(target=asks, args=(ready, end, own))
     thread.start()
     ready.wait()
-    assert not any(key.name.name == "kept" and value == [1, 2, 3] for key, value in containers.look().items())
+    assert not any(key.name.name == "kept" and value == [1, 2, 3] for key, value in containers.find_containers().items())
     end.set()
     thread.join()
     names, kept = own[1]
@@ -209,7 +209,7 @@ def holds(ready: threading.Barrier, references: list[Any]) -> None:
 
 
 def is_found() -> bool:
-    return any(key.name.name == "held" for key in containers.look())
+    return any(key.name.name == "held" for key in containers.find_containers())
 
 
 def test_locals_that_were_looked_at_are_let_go_of_and_those_that_another_uses_stay() -> None:

@@ -297,7 +297,7 @@ def test_traces_that_were_asked_for_make_way_at_the_cap_and_the_page_says_so(
 ) -> None:
     with recording(tmp_path) as recorder:
         steps(recorder, 4, {1: RAW, 2: RAW}, asked_by="user")
-        monkeypatch.setattr(retention, "ASKED_BYTES", 2 * recorder.trace_record(1)["stored_bytes"])
+        monkeypatch.setattr(retention, "MAX_REQUESTED_BYTES", 2 * recorder.trace_record(1)["stored_bytes"])
         for number in (5, 6):
             step(recorder, number, raw=RAW, asked_by="user")
         assert recorder.flush()
@@ -454,7 +454,7 @@ def test_memory_stays_flat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
                 step(recorder, part * 500 + number)
             assert recorder.flush()
         (run,) = recorder.store.live_runs.values()
-        assert len(run.statistics.history) < 10_000 and not len(run.unwritten) and not recorder.queue.settled
+        assert len(run.statistics.history) < 10_000 and not len(run.unwritten) and not recorder.queue.counted
         assert recorder.store.spool.superfluous_records > 10  # steps one by one, made superfluous by whole histories
         shown, path = comparable(recorder), recorder.session()["file"]
     assert comparable(open_session(path)) == shown

@@ -43,9 +43,9 @@ class Loop:
     def __init__(self) -> None:
         self.queue = StepQueue()
         self.records: list[SlowRecord] = []
-        self.watch = SlowWatch(self.queue, 3.0, ExpectedTraces(self.queue.requests, self.queue.settle))
+        self.watch = SlowWatch(self.queue, 3.0, ExpectedTraces(self.queue.requests, self.queue.count_steps))
         self._functions = FunctionRuns(self.queue)
-        self._run = self._functions.named("train")
+        self._run = self._functions.named_step("train")
         self.steps = 0
 
     def step(self, inside: Callable[[], object] = lambda: None) -> int:
@@ -57,20 +57,20 @@ class Loop:
 
     def enqueue(self) -> None:
         """A step of another run, on a thread of its own."""
-        with self._functions.calls.step(self._functions.named("enqueue")):
+        with self._functions.calls.step(self._functions.named_step("enqueue")):
             pass
 
     def warm_up(self, steps: int = WARM_UP) -> None:
         for _ in range(steps):
             self.step()
-        self.queue.settle()  # as the writer does, ten times a second
+        self.queue.count_steps()  # as the writer does, ten times a second
 
     def stall(self, step: int, inside: bool) -> Stall:
         """The stall of this step, as soon as it is reported."""
 
         def find() -> Stall | None:
             assert "slow_steps" not in self.queue.other_problems, self.queue.other_problems
-            self.queue.settle()
+            self.queue.count_steps()
             self.records += self.queue.slow.take()
             stalls = [record for record in self.records if isinstance(record, Stall)]
             return next((stall for stall in stalls if (stall.step, stall.inside) == (step, inside)), None)
@@ -209,7 +209,7 @@ def test_regular_stalls_and_what_the_host_did_are_told(loop: Loop) -> None:
 
     def host() -> HostSample | None:
         loop.step(lambda: time.sleep(0.01))
-        loop.queue.settle()
+        loop.queue.count_steps()
         loop.records += loop.queue.slow.take()
         return next((record for record in loop.records if isinstance(record, HostSample)), None)
 
@@ -256,7 +256,7 @@ def test_the_time_between_steps_is_profiled_when_asked(loop: Loop) -> None:
     def profile() -> GapProfile | None:
         time.sleep(0.05)  # between the steps of the loop that is profiled
         loop.step(lambda: time.sleep(0.01))
-        loop.queue.settle()
+        loop.queue.count_steps()
         loop.records += loop.queue.slow.take()
         return next((record for record in loop.records if isinstance(record, GapProfile)), None)
 
@@ -296,7 +296,7 @@ def test_a_thread_that_ended_leaves_nothing_to_its_successor(loop: Loop) -> None
         thread = threading.Thread(target=train)
         thread.start()
         thread.join()
-        loop.queue.settle()
+        loop.queue.count_steps()
         ident = thread.ident
         wait_for(lambda: ident not in loop.queue.under_way)  # noqa: B023
 
@@ -438,7 +438,7 @@ from tftracer.capture.function_runs import FunctionRuns
 recorder = Recorder(spool_dir=sys.argv[1], slow_factor=3.0).start()
 functions = FunctionRuns(recorder.queue)
 def step(inside=lambda: None):
-    with functions.calls.step(functions.named("train")):
+    with functions.calls.step(functions.named_step("train")):
         inside()
 for _ in range(30):
     step()
@@ -455,7 +455,7 @@ def test_an_interpreter_that_ends_while_a_step_is_slow(tmp_path: object) -> None
     done = run_script(
         tmp_path,
         """
-        begin = functions.calls.step(functions.named("train"))
+        begin = functions.calls.step(functions.named_step("train"))
         begin.__enter__()
         time.sleep(0.3)
         """,
@@ -478,7 +478,7 @@ def test_a_forked_child_does_not_watch_for_its_parent(tmp_path: object) -> None:
             assert os.waitpid(child, 0)[1] == 0
         step(fork)
         recorder.close()
-        print(recorder.queue.slow_steps.slow_turns)
+        print(recorder.queue.slow_step_watch.slow_turns)
         """,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "deque([], maxlen=1000)\n", "")

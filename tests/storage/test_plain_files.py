@@ -93,9 +93,9 @@ def test_a_fifo_in_the_spool_folder_stops_nothing(tmp_path: Path, monkeypatch: p
     name = spool_folder.spool_name("0123456789abcdef")
     os.mkfifo(tmp_path / name.replace(f"-{os.getpid()}-", "-999999999-"))
     os.mkfifo(tmp_path / name)
-    assert spool_folder.dead_spools(tmp_path) == []
+    assert spool_folder.ended_spools(tmp_path) == []
     assert spool_folder.recording_processes() == []
-    spool_folder.tidy(tmp_path)
+    spool_folder.delete_old_spools(tmp_path)
     spool, trouble = spool_folder.open_spool(tmp_path, "fedcba9876543210")
     assert not trouble
     spool.close()

@@ -35,19 +35,19 @@ def test_the_spool_of_a_killed_job_is_found_and_opens(tmp_path: Path) -> None:
     killed_job(tmp_path)
     with recording(tmp_path) as live:
         steps(live, 3)
-        (dead,) = spool_folder.dead_spools(tmp_path)
-        assert str(dead.path) != live.session()["file"] and dead.bytes > 0
-        session = open_session(dead.path)
-    assert session.runs()[0]["steps"] == 5 and session.trace_bytes(1) == RAW and session.session()["pid"] == dead.pid
-    assert len(spool_folder.dead_spools(tmp_path)) == 2
+        (ended,) = spool_folder.ended_spools(tmp_path)
+        assert str(ended.path) != live.session()["file"] and ended.bytes > 0
+        session = open_session(ended.path)
+    assert session.runs()[0]["steps"] == 5 and session.trace_bytes(1) == RAW and session.session()["pid"] == ended.pid
+    assert len(spool_folder.ended_spools(tmp_path)) == 2
 
 
 @pytest.mark.parametrize("number", ["²", "٣", "9" * 100])
 def test_a_name_with_no_number_of_a_process_is_no_spool(number: str, tmp_path: Path) -> None:
     killed_job(tmp_path)
-    (dead,) = spool_folder.dead_spools(tmp_path)
-    (tmp_path / dead.path.name.replace(f"-{dead.pid}-", f"-{number}-")).write_bytes(dead.path.read_bytes())
-    assert spool_folder.dead_spools(tmp_path) == [dead]
+    (ended,) = spool_folder.ended_spools(tmp_path)
+    (tmp_path / ended.path.name.replace(f"-{ended.pid}-", f"-{number}-")).write_bytes(ended.path.read_bytes())
+    assert spool_folder.ended_spools(tmp_path) == [ended]
 
 
 def test_the_default_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,14 +81,14 @@ def test_a_temporary_folder_that_is_a_link_is_a_trap(tmp_path: Path, monkeypatch
 def test_old_spools_of_dead_jobs_go_young_ones_stay(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     for _ in range(2):
         killed_job(tmp_path)
-    young, old = sorted(dead.path for dead in spool_folder.dead_spools(tmp_path))
+    young, old = sorted(ended.path for ended in spool_folder.ended_spools(tmp_path))
     then = time.time() - 31 * 86400
     os.utime(old, (then, then))
     (tmp_path / "mine.tftrace").write_bytes(young.read_bytes())
     os.utime(tmp_path / "mine.tftrace", (then, then))
     with recording(tmp_path / "other") as live, caplog.at_level(logging.WARNING, "tftracer"):
         live_path = tmp_path / Path(live.session()["file"]).name
-        spool_folder.tidy(tmp_path)
+        spool_folder.delete_old_spools(tmp_path)
         assert not live_path.exists()
     assert sorted(path.name for path in tmp_path.glob("*.tftrace")) == sorted(["mine.tftrace", young.name])
     assert str(old) in caplog.text and "30 days" in caplog.text
@@ -98,18 +98,18 @@ def test_the_oldest_spools_make_room_for_the_newer_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     killed_job(tmp_path)
-    (dead,) = spool_folder.dead_spools(tmp_path)
-    paths = [dead.path.with_name(f"{dead.host}-{dead.pid}-20200101T00000{number}-a.tftrace") for number in range(5)]
+    (ended,) = spool_folder.ended_spools(tmp_path)
+    paths = [ended.path.with_name(f"{ended.host}-{ended.pid}-20200101T00000{number}-a.tftrace") for number in range(5)]
     for age, path in enumerate(paths):
-        path.write_bytes(dead.path.read_bytes())
+        path.write_bytes(ended.path.read_bytes())
         os.utime(path, (time.time() - age * 3600, time.time() - age * 3600))
-    dead.path.unlink()
-    monkeypatch.setattr(spool_folder, "MAX_BYTES", 3 * dead.bytes)
-    spool_folder.tidy(tmp_path)
+    ended.path.unlink()
+    monkeypatch.setattr(spool_folder, "MAX_BYTES", 3 * ended.bytes)
+    spool_folder.delete_old_spools(tmp_path)
     assert sorted(tmp_path.glob("*.tftrace")) == paths[:3]
     assert all(str(path) in caplog.text for path in paths[3:])
-    monkeypatch.setattr(spool_folder, "MAX_BYTES", dead.bytes // 2)
-    spool_folder.tidy(tmp_path)
+    monkeypatch.setattr(spool_folder, "MAX_BYTES", ended.bytes // 2)
+    spool_folder.delete_old_spools(tmp_path)
     assert sorted(tmp_path.glob("*.tftrace")) == paths[:1]
 
 
@@ -133,26 +133,26 @@ def test_a_killed_job_whose_forked_child_lives_is_found(tmp_path: Path) -> None:
             try:
                 job.kill()
                 job.wait(60)
-                (dead,) = spool_folder.dead_spools(folder)
-                assert dead.pid == job.pid and dead.locked == (kind == "c")
-                assert open_session(dead.path).runs()[0]["steps"] == 5
+                (ended,) = spool_folder.ended_spools(folder)
+                assert ended.pid == job.pid and ended.locked == (kind == "c")
+                assert open_session(ended.path).runs()[0]["steps"] == 5
             finally:
                 os.kill(child, 9)
 
 
 def test_what_a_kill_left_of_a_rewrite_goes_after_a_day(tmp_path: Path) -> None:
     killed_job(tmp_path)
-    (dead,) = spool_folder.dead_spools(tmp_path)
-    left, mine = dead.path.with_suffix(".new"), tmp_path / "mine.new"
+    (ended,) = spool_folder.ended_spools(tmp_path)
+    left, mine = ended.path.with_suffix(".new"), tmp_path / "mine.new"
     for path in (left, mine):
-        path.write_bytes(dead.path.read_bytes()[:-10])
-    spool_folder.tidy(tmp_path)
+        path.write_bytes(ended.path.read_bytes()[:-10])
+    spool_folder.delete_old_spools(tmp_path)
     assert left.exists()
     then = time.time() - 2 * 86400
     for path in (left, mine):
         os.utime(path, (then, then))
-    spool_folder.tidy(tmp_path)
-    assert not left.exists() and mine.exists() and spool_folder.dead_spools(tmp_path) == [dead]
+    spool_folder.delete_old_spools(tmp_path)
+    assert not left.exists() and mine.exists() and spool_folder.ended_spools(tmp_path) == [ended]
 
 
 def test_a_folder_without_rights_is_said_and_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,8 +199,8 @@ def test_a_file_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with recording(tmp_path) as live:
         steps(live, 5, {2: RAW})
         assert live.session()["problems"] == [] and live.trace_bytes(1) == RAW
-        (dead,) = spool_folder.dead_spools(tmp_path)
-        assert str(dead.path) != live.session()["file"]
+        (ended,) = spool_folder.ended_spools(tmp_path)
+        assert str(ended.path) != live.session()["file"]
         assert open_session(live.session()["file"]).runs()[0]["steps"] == 5
         live.store.rewrite()
         assert live.trace_bytes(1) == RAW
@@ -227,5 +227,5 @@ def test_a_live_spool_is_never_taken_for_dead_without_locks(tmp_path: Path, monk
     monkeypatch.setattr(spool_folder, "is_locked", lambda fd: None)
     with recording(tmp_path) as live:
         steps(live, 1)
-        (dead,) = spool_folder.dead_spools(tmp_path)  # told apart by their processes
-        assert str(dead.path) != live.session()["file"]
+        (ended,) = spool_folder.ended_spools(tmp_path)  # told apart by their processes
+        assert str(ended.path) != live.session()["file"]

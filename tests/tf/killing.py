@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tftracer.session.files.saved import open_session
-from tftracer.storage.spool_folder import dead_spools
+from tftracer.storage.spool_folder import ended_spools
 
 JOB = Path(__file__).with_name("killed_job.py")
 #: Traces that the job keeps.
@@ -54,7 +54,7 @@ def kill_and_look(folder: Path, chance: random.Random) -> Kill:
 
 def look(folder: Path, lines: list[list[str]]) -> Kill:
     path = next(line[1] for line in lines if line[0] == "SPOOL")
-    assert [spool.path for spool in dead_spools(folder)] == [Path(path)]
+    assert [spool.path for spool in ended_spools(folder)] == [Path(path)]
     session = open_session(path)
     done = {int(line[1]): int(line[2]) for line in lines if line[0] == "DONE"}
     gone = {int(line[1]) for line in lines if line[0] == "GONE"}

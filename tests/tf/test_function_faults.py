@@ -43,8 +43,9 @@ model.fit(data, verbose=0)
 runs()
 from tftracer.capture.steps.queue import StepQueue
 from tftracer.session.recorded_steps import Capture
-entries = {"watch", "wrap", "_call", "_flat", "step", "begin_step", "end_step", "record", "quietly", "eager_test"}
-entries |= {"named", "failed", "switch_off", "is_within_step", "_run", "collected", "_noting", "_noted", "_quietly", "watched"}
+entries = {"watch", "wrap", "_wrap_call", "_wrap_call_flat", "step", "begin_step", "end_step", "record", "run_safely"}
+entries |= {"named_step", "failed", "switch_off", "is_within_step", "_wrap_run", "_wrap_on_batch", "_wrap_switch"}
+entries |= {"make_eager_check", "wrap_call_flat", "wrap_apply", "_try_action"}
 targets = []
 modules = (function_identity, function_runs, function_traces, functions, profiler, keras_eager_steps, partition_graphs)
 modules += (step_queue, trace_requests, eager_steps, function_library)
@@ -67,11 +68,11 @@ def injected(name, kind):
 def as_the_writer_does(queue):
     # What fails there is not for the training to see.
     try:
-        queue.settle()
-        for settled in queue.settled:
-            if isinstance(settled[5], Capture):
-                settled[5].read()
-                queue.release(settled[5])
+        queue.count_steps()
+        for counted in queue.counted:
+            if isinstance(counted[5], Capture):
+                counted[5].read()
+                queue.release(counted[5])
     except Exception:
         pass
 def end_its_profile(watching):
@@ -93,7 +94,7 @@ def assert_the_profiler_is_free(name):
             session.stop()
             return
 server.close()
-function_traces.COLLECT_S = profiler.ROW_S = profiler.MAX_ROW_S = profiler.LONG_S = 0.2
+function_traces.COLLECT_S = profiler.MAX_SHARED_CPU_S = profiler.MAX_SHARED_S = profiler.LONG_S = 0.2
 eager_steps.LIMIT_S = eager_steps.LIMIT_TIMES = 0.2
 original = type(step).__call__
 is_older = tuple(int(part) for part in tf.__version__.split(".")[:2]) <= (2, 15)
@@ -106,7 +107,7 @@ for holder, name, function in targets:
     watching = function_runs.FunctionRuns(queue)
     watching.watch()
     step(tf.constant(1.0))
-    queue.settle()
+    queue.count_steps()
     places = [holder, *(module for module in modules if module is not holder and vars(module).get(name) is function)]
     for place in places:
         setattr(place, name, injected(name, kind))
@@ -120,7 +121,7 @@ for holder, name, function in targets:
                 except Exception:
                     pass  # what fails there is told to the page
             assert step(tf.constant(3.0)) == 6.0, name
-            with watching.calls.step(watching.named("train")):
+            with watching.calls.step(watching.named_step("train")):
                 assert step(tf.constant(1.0)) == 2.0, name
             assert np.isfinite(eager.train_on_batch(x, y)), name
             try:
@@ -144,9 +145,9 @@ for holder, name, function in targets:
     assert_the_profiler_is_free(name)
 assert len(kinds) == 2 and type(step).__call__ is original
 model.fit(data, verbose=0)
-missing = {"begin", "end", "claim_sites", "finish", "start", "collect", "abandon", "_site", "identify", "settle"} - called
-missing |= {"_begin", "_export", "_end", "_keep", "_of", "called_as"} - called
-missing |= {"request_graph", "request", "_begin_anew", "_end_request", "state_keeper"} - called
+missing = {"begin", "end", "claim_sites", "finish", "start", "collect", "abandon", "identify", "count_steps"} - called
+missing |= {"_find_or_add_site", "_begin", "_export", "_end", "_keep", "_step_of_model", "keras_step_title"} - called
+missing |= {"request_graph", "request", "_force_rebuild", "_remove_request", "first_stateful_op"} - called
 assert not missing, missing
 assert len(called) > 35, called
 """,

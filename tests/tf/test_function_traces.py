@@ -335,13 +335,13 @@ def test_a_process_that_gets_little_cpu_has_longer_rows(tmp_path: Path) -> None:
     """They cost as much memory; between two of them a step has no trace."""
     run_eager_script(
         """
-from tftracer.capture.traces.profiler import MAX_ROW_S, ROW_S, Profile
+from tftracer.capture.traces.profiler import MAX_SHARED_CPU_S, MAX_SHARED_S, Profile
 profile = Profile(0)
-assert profile.row_passed() < 1
-profile.started_at -= 2 * ROW_S  # in which this process got no CPU
-assert profile.row_passed() < 1
-profile.started_at -= MAX_ROW_S
-assert profile.row_passed() > 1
+assert profile.used_share() < 1
+profile.started_at -= 2 * MAX_SHARED_CPU_S  # in which this process got no CPU
+assert profile.used_share() < 1
+profile.started_at -= MAX_SHARED_S
+assert profile.used_share() > 1
 """,
         tmp_path,
     )
@@ -379,7 +379,7 @@ def test_a_profile_that_is_not_collected_in_time_delays_a_request_and_is_told_of
 import threading
 from tftracer.capture.traces import profiler
 from tftracer.capture.traces.profiler import Profile
-profiler.ROW_S = profiler.MAX_ROW_S = 1e-9  # a profile for each step
+profiler.MAX_SHARED_CPU_S = profiler.MAX_SHARED_S = 1e-9  # a profile for each step
 @tf.function
 def step(x):
     return x * 2.0
@@ -426,7 +426,7 @@ def step(x):
     return x * 2.0
 for size in (1, 2):
     step(tf.ones((size,)))
-assert recorder.steps_begun() == {"step (1)": 1, "step (2)": 1}, recorder.steps_begun()
+assert recorder.finished_steps() == {"step (1)": 1, "step (2)": 1}, recorder.finished_steps()
 assert not recorder.request_trace_at("step (1)", 2)  # it may be under way
 assert recorder.request_trace_at("step (1)", 4)
 assert recorder.request_trace_at("step (2)", 3)

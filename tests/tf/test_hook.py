@@ -50,7 +50,7 @@ def runs(recorder: Recorder) -> dict[str, Any]:
 
 def test_what_it_costs_is_found_out_without_a_step_of_the_scripts(recorder: Recorder) -> None:
     make_hook(recorder)
-    assert runs(recorder) == {} and recorder.queue.steps_done() == {}
+    assert runs(recorder) == {} and recorder.queue.finished_steps() == {}
     assert recorder.session()["hook_cost_s"] > 0
 
 

@@ -209,7 +209,7 @@ def test_a_broken_tracer_lets_scripts_run(tmp_path: Path) -> None:
         """
 from tftracer.capture.hook import StepRecorder
 def broken(*args): raise ValueError("on purpose")
-StepRecorder.before_run = StepRecorder.after_run = StepRecorder.session_opened = StepRecorder.untraced_step = broken
+StepRecorder.before_run = StepRecorder.after_run = StepRecorder.session_opened = StepRecorder.record_untraced_step = broken
 with tf.Session() as session:
     assert session.run(y, {x: batch()}) == 2
     assert session.make_callable(y, [x])(batch()) == 2

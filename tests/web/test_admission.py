@@ -117,7 +117,7 @@ def test_600_half_open_requests_lock_nobody_out(client: Client, connect: Callabl
 
 
 def test_logins_that_never_end_lock_nobody_out(limited: Limit, connect: Callable[..., socket.socket]) -> None:
-    client = limited(STRANGERS=4, STRANGER_BURST=100, STRANGERS_PER_S=1000)
+    client = limited(MAX_STRANGERS=4, STRANGER_BURST=100, STRANGERS_PER_S=1000)
     head = f"POST /login HTTP/1.1\r\nHost: {client.host}\r\nContent-Length: 99\r\n".encode()
     kind = b"Content-Type: application/x-www-form-urlencoded\r\n\r\n"
     held = [connect(client, head + kind) for _ in range(8)]
@@ -138,12 +138,12 @@ def test_who_does_not_end_a_request_is_dropped(limited: Limit, connect: Callable
 
 
 def test_an_endless_head_is_dropped(limited: Limit, connect: Callable[..., socket.socket]) -> None:
-    client = limited(HEAD_BYTES=1000)
+    client = limited(MAX_HEAD_BYTES=1000)
     assert read_all(connect(client, b"GET / HTTP/1.1\r\nX: " + b"x" * 2000)) == b""
 
 
 def test_a_head_in_very_many_pieces_is_dropped(limited: Limit, connect: Callable[..., socket.socket]) -> None:
-    one = connect(limited(HEAD_PIECES=1), b"GET / HTTP/1.1\r\n")
+    one = connect(limited(MAX_HEAD_PIECES=1), b"GET / HTTP/1.1\r\n")
     assert read_all(one) == b""
 
 
@@ -167,7 +167,7 @@ def test_200_signed_in_pages_connect_at_once_through_one_proxy(client: Client, c
 
 
 def test_one_peer_takes_no_more_than_its_places(limited: Limit, connect: Callable[..., socket.socket]) -> None:
-    client = limited(PLACES_OF_PEER=3)
+    client = limited(MAX_ARRIVALS_OF_PEER=3)
     other = connect(client, b"GET", "127.0.0.3")
     crowd = [connect(client, b"GET", "127.0.0.2") for _ in range(5)]
     assert [read_all(one) for one in crowd[:2]] == [b"", b""]
@@ -177,7 +177,7 @@ def test_one_peer_takes_no_more_than_its_places(limited: Limit, connect: Callabl
 
 
 def test_when_all_places_are_taken_the_largest_crowd_makes_room(limited: Limit, connect: Callable[..., socket.socket]) -> None:
-    client = limited(PLACES=4)
+    client = limited(MAX_ARRIVALS=4)
     other = connect(client, b"GET", "127.0.0.3")
     crowd = [connect(client, b"GET", "127.0.0.2") for _ in range(3)]
     connect(client, b"GET", "127.0.0.4")

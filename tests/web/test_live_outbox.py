@@ -33,7 +33,7 @@ def test_never_more_than_ten_in_any_second(waits: list[tuple[float, Priority]], 
     for wait, priority in waits:
         clock.now += wait
         if rate.allows(priority, clients):
-            rate.sent(priority)
+            rate.count(priority)
             sent.append(clock.now)
     for first in sent:
         assert sum(first <= at <= first + 1.0 for at in sent) <= MESSAGES_PER_S
@@ -46,13 +46,13 @@ def test_progress_leaves_room_for_urgent_messages() -> None:
         clock.now = tick / 20
         assert rate.allows("urgent", 1)
         if rate.allows("progress", 1):
-            rate.sent("progress")
+            rate.count("progress")
 
 
 def test_a_hundred_browsers_get_progress_less_often() -> None:
     clock = Clock()
     rate = MessageRate(clock)
-    rate.sent("progress")
+    rate.count("progress")
     clock.now = 0.4
     assert rate.allows("progress", 1)
     assert not rate.allows("progress", 100)

@@ -11,7 +11,7 @@ from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.websocket import websocket_connect
 from web_client import Client, serving
 
-from tftracer.web.logins import LINK_S, LINKS, Logins, OneTimeLinks
+from tftracer.web.logins import LINK_S, MAX_LINKS, Logins, OneTimeLinks
 from tftracer.web.routes import API
 
 pytestmark = pytest.mark.usefixtures("no_stray_logs")
@@ -132,7 +132,7 @@ def test_links_end_with_time() -> None:
 
 def test_many_links_cost_no_memory() -> None:
     links = OneTimeLinks()
-    made = [links.make("/a") for _ in range(LINKS + 1)]
+    made = [links.make("/a") for _ in range(MAX_LINKS + 1)]
     assert not links.use(made[0])
     assert links.use(made[1]) and not links.use(made[1]) and links.use(made[-1])
     assert not links.use("/a?link=") and not links.use("") and not links.use("/a")

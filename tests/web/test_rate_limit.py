@@ -64,9 +64,9 @@ def test_only_a_process_that_trains_makes_anybody_wait(active: bool, monkeypatch
 
         async def flood() -> None:
             for _ in range(rate_limit.ANSWER_BURST + 50):
-                await allowed.answer()
+                await allowed.wait_to_answer()
             for _ in range(100):
-                await allowed.send(1 << 20)
+                await allowed.wait_to_send(1 << 20)
 
         asyncio.run(flood())
     if active:
@@ -79,14 +79,14 @@ def test_only_a_process_that_trains_makes_anybody_wait(active: bool, monkeypatch
 def test_answers_and_downloads_pass_it(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[float] = []
 
-    async def answer(self: RateLimit) -> None:
+    async def wait_to_answer(self: RateLimit) -> None:
         asked.append(1)
 
-    async def send(self: RateLimit, size: int) -> None:
+    async def wait_to_send(self: RateLimit, size: int) -> None:
         asked.append(size)
 
-    monkeypatch.setattr(RateLimit, "answer", answer)
-    monkeypatch.setattr(RateLimit, "send", send)
+    monkeypatch.setattr(RateLimit, "wait_to_answer", wait_to_answer)
+    monkeypatch.setattr(RateLimit, "wait_to_send", wait_to_send)
     with serving(FakeSource()) as client:
         for path in ("/api/session", "/api/runs/1/steps", "/api/traces/1", "/api/traces/1/ops", "/api/session/file"):
             asked.clear()

@@ -277,7 +277,7 @@ def test_the_login_page_has_no_script_at_all(client: Client) -> None:
 
 
 def test_connections_are_limited(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app, "CONNECTIONS", 3)
+    monkeypatch.setattr(app, "MAX_CONNECTIONS", 3)
     request = f"GET /api/session HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {client.server.token}\r\n\r\n".encode()
     held = [socket.create_connection(("127.0.0.1", client.server.port)) for _ in range(3)]
     for one in held:  # all three are known to the server before the fourth comes

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from tftracer.capture.functions.library import concrete_functions, functions
+from tftracer.capture.functions.library import concrete_function_module, function_module
 from tftracer.capture.session_wrappers import session_class
 
 log = logging.getLogger("tftracer")
@@ -15,7 +15,7 @@ log = logging.getLogger("tftracer")
 
 def at_first_use(then: Callable[[], None]) -> None:
     """Call ``then`` once before the first call of a compiled function or of a session. Raises on an unknown TensorFlow."""
-    calls = [(functions().Function, "__call__"), (concrete_functions().ConcreteFunction, "_call_flat")]
+    calls = [(function_module().Function, "__call__"), (concrete_function_module().ConcreteFunction, "_call_flat")]
     calls += [(session_class(), "run"), (session_class(), "make_callable")]
     originals = [(owner, name, vars(owner)[name]) for owner, name in calls if name in vars(owner)]
 
@@ -29,10 +29,10 @@ def at_first_use(then: Callable[[], None]) -> None:
             log.warning("tftracer: this process is not traced: %s", error)
 
     for owner, name, original in list(originals):
-        setattr(owner, name, _first(owner, name, original, start))
+        setattr(owner, name, _wrap_first_call(owner, name, original, start))
 
 
-def _first(owner: type, name: str, original: Callable[..., Any], start: Callable[[], None]) -> Callable[..., Any]:
+def _wrap_first_call(owner: type, name: str, original: Callable[..., Any], start: Callable[[], None]) -> Callable[..., Any]:
     @functools.wraps(original)
     def call(*args: Any, **kwargs: Any) -> Any:
         start()

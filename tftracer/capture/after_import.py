@@ -36,7 +36,7 @@ class _AfterImport(importlib.abc.MetaPathFinder):
     def __init__(self, name: str) -> None:
         self.name = name
         self.callbacks: list[Callable[[], None]] = []
-        self._looking = False
+        self._is_searching = False
 
     def cancel(self, callback: Callable[[], None]) -> None:
         with contextlib.suppress(ValueError):
@@ -51,18 +51,18 @@ class _AfterImport(importlib.abc.MetaPathFinder):
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        if name != self.name or self._looking:
+        if name != self.name or self._is_searching:
             return None
-        self._looking = True
+        self._is_searching = True
         try:
             spec = importlib.util.find_spec(name)
         finally:
-            self._looking = False
+            self._is_searching = False
         if spec is not None and spec.loader is not None:
-            spec.loader = _Loader(spec.loader, self._imported)
+            spec.loader = _Loader(spec.loader, self._run_callbacks)
         return spec
 
-    def _imported(self) -> None:
+    def _run_callbacks(self) -> None:
         self._remove()
         for callback in self.callbacks:
             try:
@@ -72,11 +72,11 @@ class _AfterImport(importlib.abc.MetaPathFinder):
 
 
 class _Loader(importlib.abc.Loader):
-    """Wraps another loader and calls ``loaded`` after that loader has executed the module."""
+    """Wraps another loader and calls ``on_loaded`` after that loader has executed the module."""
 
-    def __init__(self, loader: Any, loaded: Callable[[], None]) -> None:
+    def __init__(self, loader: Any, on_loaded: Callable[[], None]) -> None:
         self._loader = loader
-        self._loaded = loaded
+        self._on_loaded = on_loaded
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
         module: ModuleType | None = self._loader.create_module(spec)
@@ -87,7 +87,7 @@ class _Loader(importlib.abc.Loader):
         if module.__spec__ is not None:
             module.__spec__.loader = self._loader
         module.__loader__ = self._loader
-        self._loaded()
+        self._on_loaded()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._loader, name)

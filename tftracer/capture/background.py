@@ -40,7 +40,7 @@ class Background:
             self._jobs.put(None)
             self._thread.join(END_S)
 
-    def do(self, job: Job) -> None:
+    def submit(self, job: Job) -> None:
         self.start()
         self._jobs.put(job)
 

@@ -16,7 +16,7 @@ class ColdTimer:
     def __init__(self) -> None:
         self._filler = b"x" * _CACHE_BYTES
 
-    def ns(self, call: Callable[..., Any], *arguments: Any) -> int:
+    def measure_ns(self, call: Callable[..., Any], *arguments: Any) -> int:
         self._filler.count(b"y")
         start = perf_counter_ns()
         call(*arguments)

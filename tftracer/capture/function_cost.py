@@ -10,7 +10,7 @@ from typing import Any
 
 from tftracer.capture.cold_time import ColdTimer
 from tftracer.capture.function_runs import FunctionRuns
-from tftracer.capture.functions.calls import eager_test
+from tftracer.capture.functions.calls import make_eager_check
 from tftracer.capture.steps.queue import StepQueue
 
 _CALLS = 9
@@ -22,24 +22,24 @@ def measure_call_cost() -> float | None:
     Return None if it could not be measured. Takes some milliseconds itself.
     """
     queue, timer = StepQueue(), ColdTimer()
-    call = watched_nothing(queue)
+    call = wrapped_noop(queue)
     call(None)  # the first call on a thread does more
-    seconds = median(timer.ns(call, None) for _ in range(_CALLS)) * 1e-9
+    seconds = median(timer.measure_ns(call, None) for _ in range(_CALLS)) * 1e-9
     return seconds if len(queue.events) == _CALLS + 1 else None
 
 
-def watched_nothing(queue: StepQueue) -> Callable[[Any], None]:
+def wrapped_noop(queue: StepQueue) -> Callable[[Any], None]:
     """Return a function that does nothing, inside the wrappers of both of TensorFlow's methods."""
     calls, concrete = FunctionRuns(queue).calls, KnownFunction()
-    calls.graphs.called[id(concrete)] = weakref.ref(concrete)  # not its first call
+    calls.graphs.called_functions[id(concrete)] = weakref.ref(concrete)  # not its first call
     context = SimpleNamespace(_context=SimpleNamespace(_thread_local_data=SimpleNamespace(is_eager=True)))
-    call_flat = calls._flat(lambda concrete, inputs, captured: None, unused, unused)
-    return calls._call(lambda function: call_flat(concrete, (), ()), eager_test(context))
+    call_flat = calls._wrap_call_flat(lambda concrete, inputs, captured: None, must_not_be_called, must_not_be_called)
+    return calls._wrap_call(lambda function: call_flat(concrete, (), ()), make_eager_check(context))
 
 
 class KnownFunction:
     """Stands for a ConcreteFunction."""
 
 
-def unused(*arguments: Any) -> None:
+def must_not_be_called(*arguments: Any) -> None:
     raise AssertionError("only the path of a known function is measured")

@@ -1,7 +1,7 @@
 """Calls of compiled functions as steps of runs: counted, timed, and profiled if requested.
 
 The training threads call only ``_sites_of``, ``_site_of`` and ``_graph_adder``, and only while traces are requested. Calls are
-counted where steps are settled, mostly on the writer's thread.
+counted by ``StepQueue.count_steps``, mostly on the writer's thread.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any
 
 from tftracer.capture.functions.calls import FunctionCalls, NamedStep
 from tftracer.capture.functions.identity import FunctionIdentity, identify
-from tftracer.capture.functions.library import concrete_functions, function_library, is_concrete, name_of
+from tftracer.capture.functions.library import concrete_function_module, function_library, is_concrete, name_of
 from tftracer.capture.functions.partition_graphs import PartitionGraphs
-from tftracer.capture.functions.signatures import Signature, difference, kept, signature_of
-from tftracer.capture.functions.traces import RETRACED, FunctionTraces
+from tftracer.capture.functions.signatures import Signature, difference, signature_of, signatures_to_keep
+from tftracer.capture.functions.traces import MANY_SIGNATURES, FunctionTraces
 from tftracer.capture.loops.eager_steps import EagerSteps
 from tftracer.capture.loops.input_waits import InputWaits
 from tftracer.capture.loops.keras_eager_steps import CompiledKerasStep, KerasSteps
@@ -29,7 +29,7 @@ from tftracer.errors import UnsupportedError
 from tftracer.session.recorded_steps import RunHandle
 from tftracer.trace.decode.xplane import with_definitions, with_partition_graphs
 
-#: A function is retraced too often if it has RETRACED signatures, and fewer than CALLS_EACH calls for each.
+#: A function is retraced too often if it has MANY_SIGNATURES signatures, and fewer than CALLS_EACH calls for each.
 CALLS_EACH = 5
 
 
@@ -39,7 +39,7 @@ def graph_adder(concrete: Any, graphs: PartitionGraphs) -> Callable[[bytes], byt
     It adds the partition graphs if they were collected, else the definitions of the step's functions.
     """
 
-    def with_functions(raw: bytes) -> bytes:
+    def add_graphs(raw: bytes) -> bytes:
         with contextlib.suppress(Exception):  # the graph is an addition
             partitions = graphs.of(concrete)
             if partitions:
@@ -48,7 +48,7 @@ def graph_adder(concrete: Any, graphs: PartitionGraphs) -> Callable[[bytes], byt
                 raw = with_definitions(raw, name_of(concrete), function_library(concrete).SerializeToString())
         return raw
 
-    return with_functions
+    return add_graphs
 
 
 class FunctionRuns:
@@ -58,15 +58,15 @@ class FunctionRuns:
         self._queue = queue
         self.traces = FunctionTraces(queue, self._sites_of, self._site_of, self._graph_adder)
         self.calls = FunctionCalls(queue, self.traces)
-        #: ConcreteFunction -> its runs, by the title of the Keras step that called it (``called_as``).
+        #: ConcreteFunction -> its runs, by the title of the Keras step that called it (``keras_step_title``).
         self._sites: weakref.WeakKeyDictionary[Any, dict[str, CallSite]] = weakref.WeakKeyDictionary()
-        self._of_function: weakref.WeakKeyDictionary[Any, list[CallSite]] = weakref.WeakKeyDictionary()
-        self._known: dict[FunctionIdentity, list[tuple[weakref.ref[Any], CallSite]]] = {}
-        self._named: dict[str, NamedStep] = {}
+        self._sites_of_function: weakref.WeakKeyDictionary[Any, list[CallSite]] = weakref.WeakKeyDictionary()
+        self._sites_of_identity: dict[FunctionIdentity, list[tuple[weakref.ref[Any], CallSite]]] = {}
+        self._named_steps: dict[str, NamedStep] = {}
         self._counts: Counter[str] = Counter()  # calls by place
         self._signatures: dict[str, tuple[int, list[Signature]]] = {}  # place -> number of signatures, those kept
         self._undo: list[Callable[[], None]] = []
-        queue.count_call = self._count
+        queue.count_call = self._count_call
         queue.request_graph = self.request_graph
         queue.live_functions = self.live_functions
 
@@ -90,13 +90,13 @@ class FunctionRuns:
         """Add this note to the traces of all steps from now on."""
         self.traces.note = note
 
-    def named(self, name: str) -> NamedStep:
+    def named_step(self, name: str) -> NamedStep:
         """Return the NamedStep of this name, always the same object, so that all steps with one name are one run."""
-        return self._named.setdefault(name, NamedStep(name))
+        return self._named_steps.setdefault(name, NamedStep(name))
 
     def request_graph(self, handle: RunHandle) -> None:
         """Collect the optimized graph of a run's function in its next call. Raises UnsupportedError if it cannot be collected."""
-        concrete_function = concrete_functions().ConcreteFunction
+        concrete_function = concrete_function_module().ConcreteFunction
         alike = [key for key, runs in list(self._sites.items()) for site in runs.values() if site.plain is handle]
         functions = [key for key in alike if isinstance(key, concrete_function)]
         if not functions:
@@ -110,42 +110,42 @@ class FunctionRuns:
     def table_sizes(self) -> dict[str, int]:
         """Return the size of each table that grows with the number of functions. None may grow with the number of calls."""
         return {
-            "functions": len(self._of_function),
+            "functions": len(self._sites_of_function),
             "concrete functions": len(self._sites),
             "runs": len(self._queue.runs.sites()),
-            "runs by identity": sum(map(len, self._known.values())),
+            "runs by identity": sum(map(len, self._sites_of_identity.values())),
             "places": len(self._signatures),
-            "called functions": len(self.calls.graphs.called),
+            "called functions": len(self.calls.graphs.called_functions),
             "partition graphs": len(self.calls.graphs),
         }
 
     # ---------------------------------------------------------------------------------------------- training threads
 
     def _sites_of(self, function: Any) -> list[CallSite]:
-        return list(self._of_function.get(function, ()))
+        return list(self._sites_of_function.get(function, ()))
 
     def _site_of(self, function: Any, called: Any) -> CallSite | None:
-        return self._sites.get(called, {}).get(called_as(function))
+        return self._sites.get(called, {}).get(keras_step_title(function))
 
     def _graph_adder(self, concrete: Any) -> Callable[[bytes], bytes]:
         return graph_adder(concrete, self.calls.graphs)
 
-    # ----------------------------------------------------------------------------------- where the steps are settled
+    # ----------------------------------------------------------------------------------- where the steps are counted
 
-    def _count(self, function: Any, concrete: Any) -> CallSite:
-        site = self._site(function, function if concrete is None else concrete)
+    def _count_call(self, function: Any, concrete: Any) -> CallSite:
+        site = self._find_or_add_site(function, function if concrete is None else concrete)
         self._counts.update(site.identity.fetches)
         return site
 
-    def _site(self, function: Any, key: Any) -> CallSite:
+    def _find_or_add_site(self, function: Any, key: Any) -> CallSite:
         runs = self._sites.setdefault(key, {})
-        site = runs.get(called_as(function))
+        site = runs.get(keras_step_title(function))
         if site is None:
-            self.calls.graphs.settle()  # the graph of a new function was just collected
-            site = runs[called_as(function)] = self._new_site(function, key, bool(runs))
+            self.calls.graphs.store_collected()  # the graph of a new function was just collected
+            site = runs[keras_step_title(function)] = self._new_site(function, key, bool(runs))
             if is_concrete(key):
                 site.plain.graph_on_request = not self.calls.graphs.has(key)
-            sites = self._of_function.setdefault(function, [])
+            sites = self._sites_of_function.setdefault(function, [])
             if site not in sites[-1:]:
                 sites.append(site)
         return site
@@ -156,24 +156,24 @@ class FunctionRuns:
         name = identity.title.partition(" (")[0]
         place = f"{name} at {identity.definition}" if identity.definition else name
         changed = "" if is_known else self._difference(place, key)
-        return self._ended_site(key, identity) or self._added_site(key, identity, place, changed)
+        return self._site_of_deleted(key, identity) or self._add_site(key, identity, place, changed)
 
-    def _ended_site(self, key: Any, identity: FunctionIdentity) -> CallSite | None:
+    def _site_of_deleted(self, key: Any, identity: FunctionIdentity) -> CallSite | None:
         """Return the site of a deleted function with the same identity, which the new function continues; None without one."""
-        alike = self._known.get(identity, [])
+        alike = self._sites_of_identity.get(identity, [])
         for position, (called, site) in enumerate(alike):
             if called() is None:
                 alike[position] = (weakref.ref(key), site)
                 return site
         return None
 
-    def _added_site(self, key: Any, identity: FunctionIdentity, place: str, changed: str) -> CallSite:
+    def _add_site(self, key: Any, identity: FunctionIdentity, place: str, changed: str) -> CallSite:
         site = self._queue.runs.add(identity.title, (place,), identity.arguments, identity.origin)
         if site.plain.fetches == (place,):  # not the run that stands for all runs beyond the limit
             site.plain.changed = changed
             site.plain.has_python = not is_concrete(key)
             site.plain.tracings = self._signatures[place][0] if place in self._signatures else 0
-            self._known.setdefault(identity, []).append((weakref.ref(key), site))
+            self._sites_of_identity.setdefault(identity, []).append((weakref.ref(key), site))
         return site
 
     def _difference(self, place: str, key: Any) -> str:
@@ -184,9 +184,9 @@ class FunctionRuns:
         count, known = self._signatures.get(place, (0, []))
         signature = signature_of(key)
         changed = difference(known, signature)
-        self._signatures[place] = (count + 1, kept(known, signature))
+        self._signatures[place] = (count + 1, signatures_to_keep(known, signature))
         # Calls of runs beyond the limit are not counted by place, so they are not reported.
-        if count + 1 >= RETRACED and count <= self._counts[place] < CALLS_EACH * (count + 1):
+        if count + 1 >= MANY_SIGNATURES and count <= self._counts[place] < CALLS_EACH * (count + 1):
             self._queue.other_problems[f"retracing:{place}"] = (
                 f"{place} was traced {count + 1} times in {self._counts[place] + 1} calls: {changed}. Each tracing "
                 "builds the graph again. Pass tensors of one shape and type, or give the function an input_signature."
@@ -194,6 +194,6 @@ class FunctionRuns:
         return changed
 
 
-def called_as(function: Any) -> str:
+def keras_step_title(function: Any) -> str:
     """Return the title of a Keras step; "" for other functions. Keras 2's ``fit`` and ``train_on_batch`` share functions."""
     return str(function.__name__) if isinstance(function, CompiledKerasStep) else ""

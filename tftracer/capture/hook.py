@@ -25,7 +25,7 @@ from tftracer.capture.cold_time import ColdTimer
 from tftracer.capture.steps.queue import MAX_EVENTS, STORING, StepQueue
 from tftracer.capture.steps.run_identity import DEBUG_WATCHES, has_debug_watches
 from tftracer.capture.traces.cpu_use import CpuReading, cpu_use, read_after, read_before
-from tftracer.capture.traces.fed_values import values_fed
+from tftracer.capture.traces.fed_values import describe_fed_values
 from tftracer.capture.traces.requests import Claim
 from tftracer.errors import MissingTensorFlowError
 from tftracer.session.recorded_steps import Capture, Missed, SessionFacts, Traced
@@ -86,7 +86,7 @@ def restore_request(queue: StepQueue, step: TracedStep) -> None:
         queue.failed("restore_request", error)
 
 
-def run_args(kind: Any, fetches: Any, feeds: Any = None, options: Any = None) -> Any:
+def make_run_args(kind: Any, fetches: Any, feeds: Any = None, options: Any = None) -> Any:
     """Make a SessionRunArgs, a named tuple, without its constructor.
 
     TensorFlow 2.15 deprecates that constructor and warns once: the warning would name our line and hide the script's.
@@ -187,7 +187,7 @@ class StepRecorder:
 
     def session_opened(self, session: Any, facts: SessionFacts) -> None:
         self._last_facts = facts
-        self._queue.opened(session, facts)
+        self._queue.session_opened(session, facts)
 
     def session_facts_changed(self, facts: SessionFacts) -> None:
         self._last_facts = self._queue.facts = facts
@@ -196,11 +196,11 @@ class StepRecorder:
         """Record that the step of this thread is over, because it raised."""
         self._under_way[get_ident()] = -perf_counter_ns()
 
-    def untraced_step(self, fetches: Any, feeds: Any, options: Any, start_ns: int) -> None:
+    def record_untraced_step(self, fetches: Any, feeds: Any, options: Any, start_ns: int) -> None:
         """Record a step that has just ended and that TensorFlow cannot trace."""
         end_ns = perf_counter_ns()
         if not self._queue.off:
-            if self._requests.trace_all or self._requests.of_any_run:
+            if self._requests.trace_all or self._requests.any_run_steps:
                 self._queue.refuse(options)
             self._queue.add((fetches, tuple(feeds or ()), options, start_ns, end_ns, get_ident(), None))
 
@@ -220,7 +220,7 @@ class StepRecorder:
             return None
         step = run_context.__dict__[self._mark] = claim if isinstance(claim, Missed) else TracedStep(claim, options)
         if isinstance(step, TracedStep):
-            step.fed = values_fed(args.feed_dict)
+            step.fed = describe_fed_values(args.feed_dict)
             step.cpu = read_before()
             step.began_at = time()
         step.before_ns = perf_counter_ns() - start
@@ -228,7 +228,7 @@ class StepRecorder:
             return None
         # TensorFlow does not call after_run for a step that fails, but its context is deleted.
         weakref.finalize(run_context, restore_request, queue, step).atexit = False
-        return run_args(self._args, None, None, self._trace_options())
+        return make_run_args(self._args, None, None, self._trace_options())
 
     def _trace_options(self) -> Any:
         facts = self._last_facts
@@ -331,9 +331,9 @@ def measure_cost(hook: StepRecorder) -> float | None:
     tried._queue, tried._requests, tried._events, tried._under_way = queue, queue.requests, queue.events, queue.under_way
     timer, times = ColdTimer(), []
     for _ in range(15):
-        context = v1.train.SessionRunContext(run_args(v1.train.SessionRunArgs, [None, None]), None)
+        context = v1.train.SessionRunContext(make_run_args(v1.train.SessionRunArgs, [None, None]), None)
         values = v1.train.SessionRunValues(None, v1.RunOptions(), v1.RunMetadata())
-        times.append(timer.ns(tried.before_run, context) + timer.ns(tried.after_run, context, values))
+        times.append(timer.measure_ns(tried.before_run, context) + timer.measure_ns(tried.after_run, context, values))
     return None if queue.off else median(times) * 1e-9
 
 
@@ -357,7 +357,7 @@ def make_hook(recorder: Recorder) -> Any:
 def hook_class() -> type:
     """Make the class TracingHook. It is made only when needed, because its base class is TensorFlow's."""
     train = tensorflow().compat.v1.train
-    seen = vars(train.SessionRunContext(run_args(train.SessionRunArgs, None), None))
+    seen = vars(train.SessionRunContext(make_run_args(train.SessionRunArgs, None), None))
     base, recorder = train.SessionRunHook, StepRecorder if "_original_args" in seen else CopyingRecorder
 
     class TracingHook(recorder, base):  # type: ignore[misc, valid-type]

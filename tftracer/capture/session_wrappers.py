@@ -16,9 +16,9 @@ from collections.abc import Callable
 from time import perf_counter_ns
 from typing import Any, NamedTuple
 
-from tftracer.capture.hook import SessionCall, StepRecorder, run_args, session_facts, tensorflow
+from tftracer.capture.hook import SessionCall, StepRecorder, make_run_args, session_facts, tensorflow
 from tftracer.capture.steps.run_identity import PARTIAL_RUN
-from tftracer.capture.tracebacks import as_tensorflows, without_ours
+from tftracer.capture.tracebacks import hide_in_tracebacks, remove_our_frames
 from tftracer.session.recorded_steps import SessionFacts
 
 #: Set on sessions that the recorder knows.
@@ -58,11 +58,11 @@ class SessionCalls:
         """Return the call, and the RunOptions and RunMetadata to use for it: those of a trace if this step is to be traced."""
         try:
             if _SEEN not in session.__dict__:
-                self._opened(session)
-            call = SessionCall(run_args(self._args, self._of_caller(fetches), feeds), options)
+                self._report_session(session)
+            call = SessionCall(make_run_args(self._args, self._fetches_of_caller(fetches), feeds), options)
             request = self._recorder.before_run(call)
             values = Values(None, options, metadata)
-            return call, values if request is None else self._traced(values, request.options)
+            return call, values if request is None else self._with_tracing(values, request.options)
         except Exception:
             return None, Values(None, options, metadata)
 
@@ -75,21 +75,21 @@ class SessionCalls:
                 setattr(session, _SEEN, True)
                 self._recorder.session_facts_changed(session_facts(session))
 
-    def failed(self) -> None:
+    def step_failed(self) -> None:
         """Tell the recorder that the call raised an error and is over. Every input ends this way, with OutOfRangeError."""
         with contextlib.suppress(Exception):
             self._recorder.step_failed()
 
     def partial_run(self, fetches: Any, feeds: Any, start_ns: int) -> None:
         with contextlib.suppress(Exception):
-            self._recorder.untraced_step(fetches, feeds, PARTIAL_RUN, start_ns)
+            self._recorder.record_untraced_step(fetches, feeds, PARTIAL_RUN, start_ns)
 
     def forget(self) -> None:
         """Remove the marks, so that these sessions are new to another recorder."""
         for session in list(self._known):
             session.__dict__.pop(_SEEN, None)
 
-    def _opened(self, session: Any) -> None:
+    def _report_session(self, session: Any) -> None:
         """Tell the recorder about a new session.
 
         A cluster's session is asked for its devices only after its first call, because asking connects to the whole cluster.
@@ -99,7 +99,7 @@ class SessionCalls:
         self._known.add(session)
         self._recorder.session_opened(session, SessionFacts(None, True) if target else session_facts(session))
 
-    def _of_caller(self, fetches: Any) -> Any:
+    def _fetches_of_caller(self, fetches: Any) -> Any:
         """Return what the script fetches, without what MonitoredSession's hooks add (monitored_session.py: ``'caller'``)."""
         if fetches.__class__ is not dict or "caller" not in fetches:
             return fetches
@@ -107,7 +107,7 @@ class SessionCalls:
         monitored = len(added) == len(fetches) - 1 and all(isinstance(key, self._hook) for key in added)
         return fetches["caller"] if monitored else fetches
 
-    def _traced(self, values: Values, tracing: Any) -> Values:
+    def _with_tracing(self, values: Values, tracing: Any) -> Values:
         """Return a copy of the script's RunOptions with tracing added. The script's own are not changed."""
         options = self._options()
         if values.options is not None:
@@ -122,11 +122,11 @@ def install(recorder: StepRecorder) -> Installed:
     calls, base = SessionCalls(recorder), session_class()
     callables = getattr(base, "_Callable", None)
     wrappers: list[tuple[Any, str, Callable[[Any, SessionCalls], Any]]] = [
-        (base, "run", _wrapped_run),
-        (base, "make_callable", _wrapped_make_callable),
-        (base, "partial_run", _wrapped_partial_run),
-        (callables, "__init__", _wrapped_callable_init),
-        (callables, "__call__", _wrapped_callable_call),
+        (base, "run", _wrap_run),
+        (base, "make_callable", _wrap_make_callable),
+        (base, "partial_run", _wrap_partial_run),
+        (callables, "__init__", _wrap_callable_init),
+        (callables, "__call__", _wrap_callable_call),
     ]
     missing, wrapped = [], []
     for owner, name, wrap in wrappers:
@@ -160,16 +160,16 @@ def session_class() -> Any:
     return next((base for base in session.__mro__ if base.__name__ == "BaseSession"), session)
 
 
-def _wrapped_run(original: Callable[..., Any], calls: SessionCalls) -> Callable[..., Any]:
+def _wrap_run(original: Callable[..., Any], calls: SessionCalls) -> Callable[..., Any]:
     @functools.wraps(original)
-    @as_tensorflows
+    @hide_in_tracebacks
     def run(self: Any, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
         call, values = calls.begin(self, fetches, feed_dict, options, run_metadata)
         try:
             result = original(self, fetches, feed_dict, values.options, values.run_metadata)
         except BaseException as error:
-            calls.failed()
-            without_ours(error)
+            calls.step_failed()
+            remove_our_frames(error)
             raise
         calls.finish(self, call, values)
         return result
@@ -177,21 +177,21 @@ def _wrapped_run(original: Callable[..., Any], calls: SessionCalls) -> Callable[
     return run
 
 
-def _wrapped_make_callable(original: Callable[..., Any], calls: SessionCalls) -> Callable[..., Any]:
+def _wrap_make_callable(original: Callable[..., Any], calls: SessionCalls) -> Callable[..., Any]:
     @functools.wraps(original)
-    @as_tensorflows
+    @hide_in_tracebacks
     def make_callable(self: Any, fetches: Any, feed_list: Any = None, accept_options: bool = False) -> Any:
         try:
             made = original(self, fetches, feed_list, accept_options)
         except BaseException as error:
-            without_ours(error)
+            remove_our_frames(error)
             raise
         if feed_list is not None:  # it calls ``run``
             return made
         plain = None if accept_options else made
         with_options: list[Any] = [made] if accept_options else []  # made when it is needed
 
-        @as_tensorflows
+        @hide_in_tracebacks
         def recorded(options: Any = None, run_metadata: Any = None) -> Any:
             call, values = calls.begin(self, fetches, None, options, run_metadata)
             try:
@@ -202,8 +202,8 @@ def _wrapped_make_callable(original: Callable[..., Any], calls: SessionCalls) ->
                         with_options.append(original(self, fetches, None, True))
                     result = with_options[0](options=values.options, run_metadata=values.run_metadata)
             except BaseException as error:
-                calls.failed()
-                without_ours(error)
+                calls.step_failed()
+                remove_our_frames(error)
                 raise
             calls.finish(self, call, values)
             return result
@@ -213,15 +213,15 @@ def _wrapped_make_callable(original: Callable[..., Any], calls: SessionCalls) ->
     return make_callable
 
 
-def _wrapped_partial_run(original: Callable[..., Any], calls: SessionCalls) -> Callable[..., Any]:
+def _wrap_partial_run(original: Callable[..., Any], calls: SessionCalls) -> Callable[..., Any]:
     @functools.wraps(original)
-    @as_tensorflows
+    @hide_in_tracebacks
     def partial_run(self: Any, handle: Any, fetches: Any, feed_dict: Any = None) -> Any:
         start_ns = perf_counter_ns()
         try:
             result = original(self, handle, fetches, feed_dict)
         except BaseException as error:
-            without_ours(error)
+            remove_our_frames(error)
             raise
         calls.partial_run(fetches, feed_dict, start_ns)
         return result
@@ -229,14 +229,14 @@ def _wrapped_partial_run(original: Callable[..., Any], calls: SessionCalls) -> C
     return partial_run
 
 
-def _wrapped_callable_init(original: Callable[..., None], _: SessionCalls) -> Callable[..., None]:
+def _wrap_callable_init(original: Callable[..., None], _: SessionCalls) -> Callable[..., None]:
     @functools.wraps(original)
-    @as_tensorflows
+    @hide_in_tracebacks
     def init(self: Any, session: Any, callable_options: Any) -> None:
         try:
             original(self, session, callable_options)
         except BaseException as error:
-            without_ours(error)
+            remove_our_frames(error)
             raise
         with contextlib.suppress(Exception):
             kept = type(callable_options)()
@@ -247,14 +247,14 @@ def _wrapped_callable_init(original: Callable[..., None], _: SessionCalls) -> Ca
     return init
 
 
-def _wrapped_callable_call(original: Callable[..., Any], calls: SessionCalls) -> Callable[..., Any]:
+def _wrap_callable_call(original: Callable[..., Any], calls: SessionCalls) -> Callable[..., Any]:
     """Wrap ``_Callable.__call__``, through which Keras runs its steps in graph mode.
 
     A callable's options are fixed, so a traced step uses a second callable.
     """
 
     @functools.wraps(original)
-    @as_tensorflows
+    @hide_in_tracebacks
     def call_it(self: Any, *args: Any, **kwargs: Any) -> Any:
         call_options = self.__dict__.get(_OPTIONS)
         if call_options is None:
@@ -270,8 +270,8 @@ def _wrapped_callable_call(original: Callable[..., Any], calls: SessionCalls) ->
             else:
                 result = original(tracing, *args, **{**kwargs, "run_metadata": values.run_metadata})
         except BaseException as error:
-            calls.failed()
-            without_ours(error)
+            calls.step_failed()
+            remove_our_frames(error)
             raise
         calls.finish(session, call, values)
         return result

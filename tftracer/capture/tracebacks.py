@@ -12,7 +12,7 @@ from tftracer.slow.cause.frame_names import WRAPPERS
 Wrapper = TypeVar("Wrapper", bound=Callable[..., Any])
 
 
-def as_tensorflows(wrapper: Wrapper) -> Wrapper:
+def hide_in_tracebacks(wrapper: Wrapper) -> Wrapper:
     """Decorate a wrapper so that TensorFlow treats it as one of its own functions.
 
     TensorFlow and Keras leave their own files out of tracebacks, and out of the places that they name in the text of an error.
@@ -23,7 +23,7 @@ def as_tensorflows(wrapper: Wrapper) -> Wrapper:
     return wrapper
 
 
-def without_ours(error: BaseException) -> None:
+def remove_our_frames(error: BaseException) -> None:
     """Remove our frames from the beginning of an error's traceback. Wrappers call it before their ``raise``.
 
     Up to Python 3.10, ``raise`` puts the wrapper's frame back.

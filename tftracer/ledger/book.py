@@ -179,7 +179,7 @@ class Book:
                 self._final.row(STEPS, what).own_ns += ahead
             self._pending.append((rank, what, start, end, thread))
 
-    def settle(self, now_ns: int, under_way: Sequence[Activity]) -> Sums:
+    def sums_until(self, now_ns: int, under_way: Sequence[Activity]) -> Sums:
         """Return the sums of all time until now. ``under_way``: current activities, which count as if they ended now.
 
         What the training thread does after its last activity may be the next step of an eager loop, which is known when it ends.

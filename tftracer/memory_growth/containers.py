@@ -68,7 +68,7 @@ class _Reached:
     depth: int
 
 
-def look() -> dict[Key, Any]:
+def find_containers() -> dict[Key, Any]:
     """Return the containers that the script's names lead to. Callers must drop them soon."""
     containers: dict[Key, Any] = {}
     seen: set[int] = set()
@@ -82,7 +82,7 @@ def look() -> dict[Key, Any]:
         if each.depth < MAX_DEPTH:
             seen.add(id(each.value))
             with contextlib.suppress(Exception):  # the object changes meanwhile, or is of an unknown kind
-                waiting.extend(_behind(each))
+                waiting.extend(_referents(each))
     return containers
 
 
@@ -92,7 +92,7 @@ class Sizes(NamedTuple):
 
 
 def sizes(at: float) -> Sizes:
-    return Sizes(at, {key: size for key, value in look().items() if (size := size_of(value)) is not None})
+    return Sizes(at, {key: size for key, value in find_containers().items() if (size := size_of(value)) is not None})
 
 
 def size_of(value: Any) -> int | None:
@@ -176,7 +176,7 @@ def _own_bytes(value: Any) -> float:
 def _parts(value: Any) -> tuple[list[Any], int] | None:
     """Return some of the parts of a value, and how many parts it has."""
     if type(value) is FunctionType:
-        parts = [each.value for each in _behind(_Reached(value, None, (), 0))]
+        parts = [each.value for each in _referents(_Reached(value, None, (), 0))]
         return parts, len(parts)
     entries = newest(value)
     if entries is not None:
@@ -200,7 +200,7 @@ class Growing(NamedTuple):
 def growing(first: Sizes, middle: Sizes, last: Sizes) -> list[Growing]:
     """Return the containers that became larger in both spans, the one that grows by the most bytes first."""
     result = []
-    for key, value in look().items():
+    for key, value in find_containers().items():
         before, then, now = (each.known.get(key) for each in (first, middle, last))
         rate = (
             None
@@ -296,7 +296,7 @@ def _are_written_back() -> bool:
     return not DEBUGGERS.isdisjoint(sys.modules) or any(hook is not None for hook in hooks)
 
 
-def _behind(container: _Reached) -> Iterator[_Reached]:
+def _referents(container: _Reached) -> Iterator[_Reached]:
     """Yield the values to which a value leads."""
     value, depth = container.value, container.depth + 1
     kind = type(value)

@@ -50,7 +50,7 @@ WRITING = "writing the session"  # its name in the ledger
 SAVE_S = 60.0  # the longest time for which a save waits until earlier records are written
 
 
-class Live(Protocol):
+class ProcessLifecycle(Protocol):
     """A session that must be closed at exit and told about forks."""
 
     def close(self) -> None: ...
@@ -58,7 +58,7 @@ class Live(Protocol):
     def after_fork(self) -> None: ...
 
 
-def watch(session: Live) -> Callable[[], None]:
+def close_at_exit(session: ProcessLifecycle) -> Callable[[], None]:
     """Close the session at exit, and notify it in forked children. Return a function that cancels the closing at exit."""
     reference = weakref.ref(session)
 
@@ -139,7 +139,7 @@ class Steps(StepSource, Protocol):
     @property
     def request_graph(self) -> Callable[[RunHandle], None]: ...
 
-    def steps_done(self) -> dict[str, int]: ...
+    def finished_steps(self) -> dict[str, int]: ...
 
     def request_step(self, title: str, step: int) -> bool: ...
 
@@ -156,8 +156,8 @@ class LiveSession(SessionAnswers):
     """A live session.
 
     keep_traces: how many traces from global tracing or from the script are kept for each run; the oldest are deleted. Traces that
-    users requested are kept up to retention.ASKED_BYTES. spool_dir: the folder to which the session is written while it runs
-    (default: $TFTRACER_SPOOL_DIR or the user's cache). communication_ops: a pattern of ops that communicate.
+    users requested are kept up to retention.MAX_REQUESTED_BYTES. spool_dir: the folder to which the session is written while it
+    runs (default: $TFTRACER_SPOOL_DIR or the user's cache). communication_ops: a pattern of ops that communicate.
     """
 
     def __init__(
@@ -175,7 +175,7 @@ class LiveSession(SessionAnswers):
         self._analyzer = make_analyzer(lambda trace: self.store.trace_payload(trace.id))
         self._spool_dir = spool_dir
         self._writer: Writer | None = None
-        self._unwatch: Callable[[], None] = lambda: None
+        self._cancel_close_at_exit: Callable[[], None] = lambda: None
         self._pid = os.getpid()
         self._closed = False
         self._starting = threading.Lock()
@@ -187,7 +187,7 @@ class LiveSession(SessionAnswers):
         with self._starting:
             if self._writer is None and not self._closed:
                 self.store.open_spool(self._spool_dir)
-                self._unwatch = watch(self)
+                self._cancel_close_at_exit = close_at_exit(self)
                 self._writer = Writer(self._steps, self._steps.slow, self.store, self._analyzer, self.communication_ops)
                 self._writer.start()
         return self
@@ -198,7 +198,7 @@ class LiveSession(SessionAnswers):
             if self._closed or os.getpid() != self._pid:
                 return
             self._closed = True
-        self._unwatch()
+        self._cancel_close_at_exit()
         if self._writer:
             with self._steps.activities.tracing(WRITING):
                 self._writer.stop()
@@ -292,18 +292,18 @@ class LiveSession(SessionAnswers):
             raise UnsupportedError(f"Run {run_id} was loaded from a file: there is no training in it to be {what}.")
         return live
 
-    def steps_begun(self) -> dict[str, int]:
+    def finished_steps(self) -> dict[str, int]:
         """Return run title -> number of steps so far; the next one may be under way."""
-        return self._steps.steps_done()
+        return self._steps.finished_steps()
 
     def request_trace_at(self, run_title: str, step: int) -> bool:
-        """Trace the run's step with this number (as ``steps_begun`` counts); all ranks of a job trace the same number.
+        """Trace the run's step with this number (as ``finished_steps`` counts); all ranks of a job trace the same number.
 
         Return False if the step has begun already, or if there is no such run. Replaces a request for another step of the run.
         """
         return self._steps.request_step(run_title, step)
 
-    def take_back_traces_at(self) -> None:
+    def cancel_traces_at(self) -> None:
         self._steps.cancel_steps()
 
     # -------------------------------------------------------------------------------------------------- saving, loading

@@ -92,7 +92,7 @@ class Missed:
 Traced = Union[Capture, Missed, None]
 #: A finished step: its run, start and end (perf_counter nanoseconds), nanoseconds that its thread spent outside session.run since
 #: the run's previous step (None: not known), the part of them in which it waited for the next element of a dataset, its trace.
-Settled = tuple[RunHandle, int, int, Optional[int], Optional[int], Traced]
+CountedStep = tuple[RunHandle, int, int, Optional[int], Optional[int], Traced]
 
 
 def tracer_ns(trace: Traced) -> tuple[int, int]:
@@ -103,8 +103,8 @@ def tracer_ns(trace: Traced) -> tuple[int, int]:
 class StepSource(Protocol):
     """The queue of the training threads, as the writer's threads use it (capture/steps/queue.py)."""
 
-    settled: deque[Settled]  # filled by ``settle``
-    activities: Activities  # the activities that the ledger adds up; also filled by ``settle``
+    counted: deque[CountedStep]  # filled by ``count_steps``
+    activities: Activities  # the activities that the ledger adds up; also filled by ``count_steps``
     pipelines: Pipelines
     under_way: dict[int, int]  # thread -> when its step began (perf_counter nanoseconds), or, negative, when its last one ended
     lost: int  # number of steps that were dropped because the queue was full
@@ -113,8 +113,8 @@ class StepSource(Protocol):
     failures: deque[str]  # why the queue switched itself off
     arrived: threading.Event  # set when something should not wait for the writer's next round
 
-    def settle(self) -> None:
-        """Find out which runs the steps in the queue belong to."""
+    def count_steps(self) -> None:
+        """Count the steps in the queue: find out which run each belongs to."""
 
     def restore_failed_claims(self) -> None:
         """Restore the requests of traced steps that failed."""

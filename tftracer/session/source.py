@@ -93,13 +93,13 @@ class SessionSource(Protocol):
 class JobSource(SessionSource, Protocol):
     """A live session that is part of a job, such as ``recorder.Recorder``. Every method may be called from any thread."""
 
-    def steps_begun(self) -> dict[str, int]:
+    def finished_steps(self) -> dict[str, int]:
         """Return run title -> number of its steps so far; the next one may be under way."""
 
     def request_trace_at(self, run_title: str, step: int) -> bool:
         """Trace the run's step with this number. Return False if it has begun already."""
 
-    def take_back_traces_at(self) -> None:
+    def cancel_traces_at(self) -> None:
         """Cancel all requests of ``request_trace_at``."""
 
     def add_problem(self, code: str, message: str) -> None: ...

@@ -147,11 +147,11 @@ class SessionStore(SessionAnswers):
 
     def _over_the_cap(self) -> list[TraceState]:
         with self.lock:
-            dropped = self._retention.over_the_cap(retention.ASKED_BYTES)
+            dropped = self._retention.over_the_cap(retention.MAX_REQUESTED_BYTES)
         if dropped:
             self.problems.add(
                 "asked_traces",
-                f"The traces that were asked for take more than {retention.ASKED_BYTES >> 30} GiB: the oldest make way. "
+                f"The traces that were asked for take more than {retention.MAX_REQUESTED_BYTES >> 30} GiB: the oldest make way. "
                 "Save the session to keep what it holds.",
             )
         return dropped

@@ -46,7 +46,7 @@ def summarize(source: SessionSource) -> dict[str, Any]:
     """
     session, slow = source.session(), source.all_stalls()
     runs = sorted(source.runs(), key=total_s, reverse=True)
-    selected = _most_telling(runs)
+    selected = _newest_ready_trace(runs)
     detail: dict[str, Any] = {"verdict": []}
     if selected is not None:
 
@@ -57,7 +57,11 @@ def summarize(source: SessionSource) -> dict[str, Any]:
         detail = trace_summary.summarize(answers(selected), others.of(selected, "verdict"))
         detail["recomputed"] = _recomputed(runs, answers, others)
     summaries = [_run(run, slow, source.gaps(run["id"])) for run in runs]
-    head = {"session": _chosen(session, _SESSION), "ledger": source.ledger(), "input_pipelines": source.input_pipelines()}
+    head = {
+        "session": _selected_fields(session, _SESSION),
+        "ledger": source.ledger(),
+        "input_pipelines": source.input_pipelines(),
+    }
     head["memory_growth"] = source.memory_growth()
     return {**head, "runs": summaries, "trace": selected, **detail}
 
@@ -99,7 +103,7 @@ def _core(text: str) -> str:
     return re.sub(r"[\d.,]+", "", text.partition(SAMPLED)[0])
 
 
-def _most_telling(runs: list[Run]) -> int | None:
+def _newest_ready_trace(runs: list[Run]) -> int | None:
     """Return the newest trace of the first run that has one. ``runs``: the one that took the most time comes first."""
     for run in runs:
         ready = [trace for trace in run["traces"] if trace["state"] == "ready"]
@@ -108,18 +112,18 @@ def _most_telling(runs: list[Run]) -> int | None:
     return None
 
 
-def _chosen(message: Session | Run | TraceRecord, names: tuple[str, ...]) -> dict[str, Any]:
+def _selected_fields(message: Session | Run | TraceRecord, names: tuple[str, ...]) -> dict[str, Any]:
     return {name: value for name, value in message.items() if name in names}
 
 
 def _run(run: Run, slow: StallList, gaps: GapProfile) -> dict[str, Any]:
     """``slow``: the slow steps of all runs."""
     slow_steps = slow_summary.slow_steps(run, slow, gaps)
-    return {**_chosen(run, _RUN), "slow_steps": slow_steps, "traces": [_trace(trace) for trace in run["traces"]]}
+    return {**_selected_fields(run, _RUN), "slow_steps": slow_steps, "traces": [_trace(trace) for trace in run["traces"]]}
 
 
 def _trace(trace: TraceRecord) -> dict[str, Any]:
-    return {**_chosen(trace, _TRACE), "findings": [finding["message"] for finding in trace["findings"]]}
+    return {**_selected_fields(trace, _TRACE), "findings": [finding["message"] for finding in trace["findings"]]}
 
 
 def _head(session: dict[str, Any]) -> str:

@@ -1,6 +1,6 @@
 """What the watch over slow steps hands to the session: plain tuples, in a bounded store that the writer's thread empties.
 
-Times are perf_counter nanoseconds, as in ``recorded_steps.Settled``; spans are seconds. None is unknown, never 0.
+Times are perf_counter nanoseconds, as in ``recorded_steps.CountedStep``; spans are seconds. None is unknown, never 0.
 """
 
 from __future__ import annotations

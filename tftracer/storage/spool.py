@@ -130,7 +130,7 @@ class Spool:
         self.path = path
         self.lock = threading.RLock()
         self._head = tftrace.header(spool=True)
-        self.file = self._made(path, memory)
+        self.file = self._create(path, memory)
         self._end = len(self._head)
         self._counts = Counter[str]()  # records by type, for the file's end
         self.superfluous_bytes = 0  # of records that later ones have made superfluous
@@ -140,7 +140,7 @@ class Spool:
         self._deferred: deque[NewRecord] = deque(maxlen=MAX_DEFERRED)
         self._too_large = 0  # size of the largest record that did not fit; 0: there is space
 
-    def _made(self, path: Path | None, memory: Memory | None) -> Disk | Memory:
+    def _create(self, path: Path | None, memory: Memory | None) -> Disk | Memory:
         store: Disk | Memory | None = None
         try:
             store = Disk(path) if path else memory or Memory()
@@ -250,7 +250,7 @@ class Spool:
     def rewrite(self, parts: Iterable[NewRecord]) -> list[Record]:
         """Replace the file atomically by a new one that has only these records. Appends wait meanwhile."""
         with self.lock:
-            fresh, end, records = self._fresh(), len(self._head), []
+            fresh, end, records = self._create_replacement(), len(self._head), []
             try:
                 fresh.write_at(0, self._head)
                 for new in parts:
@@ -270,7 +270,7 @@ class Spool:
             self._deferred.clear()  # ``parts`` includes these
             return records
 
-    def _fresh(self) -> Disk | Memory:
+    def _create_replacement(self) -> Disk | Memory:
         if self.path is None:
             return Memory()
         aside = self.path.with_suffix(ASIDE)

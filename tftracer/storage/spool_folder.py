@@ -18,11 +18,11 @@ from tftracer.storage.tftrace import SUFFIX, is_session
 
 log = logging.getLogger("tftracer")
 
-#: A dead job's spool is deleted when it is older than this.
+#: An ended job's spool is deleted when it is older than this.
 KEEP_DAYS = 30
 #: Half-written spools are deleted earlier; a rewrite takes seconds, on a slow network file system minutes.
 LEFTOVER_S = 86400.0
-#: Limit of all dead jobs' spools in one folder. The oldest are deleted first; the newest is always kept.
+#: Limit of all ended jobs' spools in one folder. The oldest are deleted first; the newest is always kept.
 MAX_BYTES = 10 << 30
 
 _NAME = re.compile(
@@ -31,7 +31,7 @@ _NAME = re.compile(
 
 
 @dataclass(frozen=True)
-class DeadSpool:
+class EndedSpool:
     path: Path
     host: str
     pid: int
@@ -93,18 +93,18 @@ def _ready(folder: Path) -> Path:
     return folder
 
 
-def dead_spools(folder: str | os.PathLike[str] | None = None) -> list[DeadSpool]:
+def ended_spools(folder: str | os.PathLike[str] | None = None) -> list[EndedSpool]:
     """Return the spools of ended jobs, newest first. Reads only their first bytes."""
     spools = []
     for place in [Path(folder)] if folder else [default_folder(), temporary_folder()]:
         for path in sorted(place.glob(f"*{SUFFIX}")):
-            dead = _dead(path)
-            if dead:
-                spools.append(dead)
+            ended = _ended_spool(path)
+            if ended:
+                spools.append(ended)
     return sorted(spools, key=lambda spool: spool.changed_at, reverse=True)
 
 
-def _dead(path: Path) -> DeadSpool | None:
+def _ended_spool(path: Path) -> EndedSpool | None:
     parts = _NAME.match(path.name)
     if not parts:
         return None
@@ -118,7 +118,7 @@ def _dead(path: Path) -> DeadSpool | None:
             facts = os.fstat(file.fileno())
     except OSError:
         return None
-    return DeadSpool(path, host, pid, facts.st_size, facts.st_mtime, bool(locked))
+    return EndedSpool(path, host, pid, facts.st_size, facts.st_mtime, bool(locked))
 
 
 def recording_processes() -> list[int]:
@@ -151,10 +151,10 @@ def process_is_gone(host: str, pid: int) -> bool | None:
     return False
 
 
-def tidy(folder: Path) -> None:
-    """Delete dead jobs' spools that are older than KEEP_DAYS, and the oldest of the others while they take over MAX_BYTES."""
+def delete_old_spools(folder: Path) -> None:
+    """Delete ended jobs' spools that are older than KEEP_DAYS, and the oldest of the others while they take over MAX_BYTES."""
     oldest, total = time.time() - KEEP_DAYS * 86400, 0
-    for position, spool in enumerate(dead_spools(folder)):  # newest first
+    for position, spool in enumerate(ended_spools(folder)):  # newest first
         total += spool.bytes
         if spool.locked:
             continue
@@ -164,11 +164,11 @@ def tidy(folder: Path) -> None:
             _delete(spool, f"ended jobs' spools took more than {MAX_BYTES / 1e9:.0f} GB")
             total -= spool.bytes
     for path in folder.glob(f"*{ASIDE}"):  # of jobs killed during a rewrite; their spools are complete
-        left = _dead(path)
+        left = _ended_spool(path)
         if left and left.changed_at < time.time() - LEFTOVER_S:
             path.unlink(missing_ok=True)
 
 
-def _delete(spool: DeadSpool, why: str) -> None:
+def _delete(spool: EndedSpool, why: str) -> None:
     spool.path.unlink(missing_ok=True)
     log.warning("tftracer: deleted the spool %s (%.1f MB): %s", spool.path, spool.bytes / 1e6, why)

@@ -31,7 +31,7 @@ class AccessCheck(web.RequestHandler):
     services: Services
     needs_key = True  # in addition to the cookie
     accepts_links = False  # one-time links in place of the key
-    is_let_in = False
+    is_authenticated = False
 
     def check_access(self) -> None:
         self.check_host()
@@ -71,11 +71,11 @@ class AccessCheck(web.RequestHandler):
         scheme, _, token = self.request.headers.get("Authorization", "").partition(" ")
         has_bearer = scheme.lower() == "bearer"
         if has_bearer and access.is_token(token.strip()):
-            self.let_in()
+            self.mark_authenticated()
         elif access.logins.has_cookie(self.cookie()):
             self.check_cookie_write()
             self.check_key()
-            self.let_in()
+            self.mark_authenticated()
         elif has_bearer:
             self.refuse_stranger("This is not the token of this server; the script's log shows the right one.")
         else:
@@ -100,12 +100,12 @@ class AccessCheck(web.RequestHandler):
         """Return path and query without the reverse proxy's prefix."""
         return without_prefix(self.request.uri or "", self.services.path)
 
-    def let_in(self) -> None:
+    def mark_authenticated(self) -> None:
         """Record a valid credential: the connection may stay open and does not count as a stranger's."""
-        self.is_let_in = True
+        self.is_authenticated = True
         stream = getattr(self.request.connection, "stream", None)
         if stream is not None:
-            self.services.admission.let_in(stream)
+            self.services.admission.mark_authenticated(stream)
 
     def check_cookie_write(self) -> None:
         """Reject a write with a cookie but without an Origin, which browsers always send: another page may have sent it."""

@@ -29,15 +29,15 @@ from tornado.iostream import IOStream, SSLIOStream
 from tornado.netutil import ssl_wrap_socket
 
 from tftracer.web.rate_limit import TokenBucket
-from tftracer.web.request_head import ends
+from tftracer.web.request_head import has_end
 
 SHARE = 4
-EVERY_S = 1.0  # counting a thousand open files takes 0.5 ms
+MEASURE_INTERVAL_S = 1.0  # counting a thousand open files takes 0.5 ms
 #: The folder that lists the open files.
 FILES = Path("/proc/self/fd" if sys.platform == "linux" else "/dev/fd")
 
 
-def descriptors_left() -> int | None:
+def free_descriptors() -> int | None:
     """Return how many files this process can still open; None if not known."""
     try:
         import resource
@@ -54,7 +54,7 @@ class FileRoom:
     If a process may open 256 files (macOS's default), 256 connections of strangers would make the script's ``open()`` fail.
     """
 
-    def __init__(self, left: Callable[[], int | None] = descriptors_left, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, left: Callable[[], int | None] = free_descriptors, clock: Callable[[], float] = time.monotonic) -> None:
         self._left = left
         self._clock = clock
         self._measured_at = float("-inf")
@@ -65,7 +65,7 @@ class FileRoom:
 
         held: strangers' connections. The first always has room: it may be a user's.
         """
-        if self._clock() >= self._measured_at + EVERY_S:
+        if self._clock() >= self._measured_at + MEASURE_INTERVAL_S:
             self._measured_at = self._clock()
             left = self._left()
             self._places = None if left is None else max(1, (left + held) // SHARE)
@@ -77,16 +77,16 @@ ACCEPTS_PER_S, ACCEPT_BURST = 150, 250
 #: Answered requests without a credential. This also limits guessing of tokens.
 STRANGERS_PER_S, STRANGER_BURST = 20, 100
 #: A larger head counts as several requests: parsing 64 kB of short lines takes 35 ms.
-BYTES_OF_ONE = 2000
+BYTES_PER_REQUEST = 2000
 #: Connections that have sent no request yet or that wait in the queue: in total, and of one peer.
 #: 200 pages may connect at once through one proxy: all connections may be open before the first head has arrived.
-PLACES, PLACES_OF_PEER = 320, 256
+MAX_ARRIVALS, MAX_ARRIVALS_OF_PEER = 320, 256
 #: Requests without a credential that are answered at the same time.
-STRANGERS = 64
+MAX_STRANGERS = 64
 HEAD_S = 10.0  # for the head of the first request
 STRANGER_S = 10.0  # for the rest of a request without a credential, and its answer
-HEAD_BYTES = 1 << 16
-HEAD_PIECES = 100  # maximum pieces of a head: each costs an iteration of the loop, whatever its size
+MAX_HEAD_BYTES = 1 << 16
+MAX_HEAD_PIECES = 100  # maximum pieces of a head: each costs an iteration of the loop, whatever its size
 ACCEPTS_AT_ONCE = 16
 NO_FILES_S = 1.0  # until connections are accepted again after no more files could be opened
 Serve = Callable[[IOStream, tuple[Any, ...]], None]
@@ -129,7 +129,7 @@ class Arrival:
         self.head = b""
         self.pieces = 0
         self.deadline: asyncio.TimerHandle | None = None
-        self.watched = False  # whether the loop watches it for data
+        self.is_watched = False  # whether the loop watches it for data
 
     def is_gone(self) -> bool:
         try:
@@ -157,23 +157,23 @@ class Admission:
         self._waiting: OrderedDict[str, deque[Arrival]] = OrderedDict()  # by peer, round robin
         self._strangers: OrderedDict[IOStream, asyncio.TimerHandle] = OrderedDict()  # being answered
         self._room = FileRoom()
-        self._others: Callable[[], int] = lambda: 0
+        self._other_strangers: Callable[[], int] = lambda: 0
         self._turn: asyncio.TimerHandle | None = None
         self._resume: asyncio.TimerHandle | None = None
 
-    def start(self, listeners: Sequence[socket.socket], serve: Serve, others: Callable[[], int] = lambda: 0) -> None:
+    def start(self, listeners: Sequence[socket.socket], serve: Serve, other_strangers: Callable[[], int] = lambda: 0) -> None:
         """Start.
 
-        ``serve`` gets admitted connections. ``others``: number of strangers' connections that are not requests any more.
+        ``serve`` gets admitted connections. ``other_strangers``: number of strangers' connections that are not requests any more.
         """
         self._serve = serve
-        self._others = others
+        self._other_strangers = other_strangers
         self._listeners = listeners
         self._listen()
 
     def has_place(self) -> bool:
         """Return whether strangers may use one more file descriptor of the process."""
-        return self._room.has_place(sum(map(len, self._places.values())) + len(self._strangers) + self._others())
+        return self._room.has_place(sum(map(len, self._places.values())) + len(self._strangers) + self._other_strangers())
 
     def stop(self) -> None:
         """Stop accepting, and close the connections that were not admitted."""
@@ -183,7 +183,7 @@ class Admission:
             for arrival in list(arrivals):
                 self._drop(arrival)
 
-    def let_in(self, stream: IOStream) -> None:
+    def mark_authenticated(self, stream: IOStream) -> None:
         """Stop counting a connection as a stranger's, because a request on it had a valid credential."""
         timer = self._strangers.pop(stream, None)
         if timer is not None:
@@ -192,14 +192,14 @@ class Admission:
             self._answers.refund()
             self._take_turns()
 
-    def closed(self, stream: IOStream) -> None:
+    def forget_stream(self, stream: IOStream) -> None:
         """Forget a connection that is closed, or has become a WebSocket."""
         timer = self._strangers.pop(stream, None)
         if timer is not None:
             timer.cancel()
 
     def _close(self, stream: IOStream) -> None:
-        self.closed(stream)
+        self.forget_stream(stream)
         stream.close()
 
     # -------------------------------------------------------------------------------------------------------- accepting
@@ -241,9 +241,9 @@ class Admission:
                 self._pause(NO_FILES_S)
                 return
             self._accepts.spend()
-            self._arrive(Arrival(connection, address))
+            self._add_arrival(Arrival(connection, address))
 
-    def _arrive(self, arrival: Arrival) -> None:
+    def _add_arrival(self, arrival: Arrival) -> None:
         self._make_room(arrival.peer)
         arrival.socket.setblocking(False)
         self._places.setdefault(arrival.peer, OrderedDict())[arrival] = None
@@ -264,15 +264,15 @@ class Admission:
             else:
                 self._close(next(iter(self._strangers)))
         own = self._places.get(peer)
-        if own is not None and len(own) >= PLACES_OF_PEER:
+        if own is not None and len(own) >= MAX_ARRIVALS_OF_PEER:
             self._drop_oldest(own)
-        elif sum(map(len, self._places.values())) >= PLACES:
+        elif sum(map(len, self._places.values())) >= MAX_ARRIVALS:
             self._drop_oldest(max(self._places.values(), key=len))
 
     def _drop_oldest(self, crowd: OrderedDict[Arrival, None]) -> None:
         """Drop the oldest connection, or admit it if it has sent a credential that was not read yet."""
         oldest = next(iter(crowd))
-        if oldest.watched:
+        if oldest.is_watched:
             self._read(oldest)
         if oldest in crowd:
             self._drop(oldest)
@@ -301,7 +301,7 @@ class Admission:
 
     def _read(self, arrival: Arrival) -> None:
         try:
-            data = arrival.socket.recv(HEAD_BYTES)
+            data = arrival.socket.recv(MAX_HEAD_BYTES)
         except (BlockingIOError, InterruptedError):
             self._watch(arrival)
             return
@@ -312,25 +312,25 @@ class Admission:
         arrival.pieces += 1
         if not data:
             self._drop(arrival)
-        elif ends(arrival.head, unread):
+        elif has_end(arrival.head, unread):
             self._unwatch(arrival)
-            self._judge(arrival)
-        elif len(arrival.head) >= HEAD_BYTES or arrival.pieces >= HEAD_PIECES:
+            self._admit_or_queue(arrival)
+        elif len(arrival.head) >= MAX_HEAD_BYTES or arrival.pieces >= MAX_HEAD_PIECES:
             self._drop(arrival)
         else:
             self._watch(arrival)
 
     def _watch(self, arrival: Arrival) -> None:
-        if not arrival.watched:
-            arrival.watched = True
+        if not arrival.is_watched:
+            arrival.is_watched = True
             self._io.add_handler(arrival.socket, lambda connection, events: self._read(arrival), IOLoop.READ)
 
     def _unwatch(self, arrival: Arrival) -> None:
-        if arrival.watched:
-            arrival.watched = False
+        if arrival.is_watched:
+            arrival.is_watched = False
             self._io.remove_handler(arrival.socket)
 
-    def _judge(self, arrival: Arrival) -> None:
+    def _admit_or_queue(self, arrival: Arrival) -> None:
         if self._has_credential(arrival.head):
             self._refund_accept()
             self._admit(arrival)
@@ -361,7 +361,7 @@ class Admission:
             if arrival.is_gone():
                 self._drop(arrival)
             else:
-                self._answers.spend(max(1, len(arrival.head) / BYTES_OF_ONE))
+                self._answers.spend(max(1, len(arrival.head) / BYTES_PER_REQUEST))
                 self._admit(arrival, stranger=True)
 
     # --------------------------------------------------------------------------------------------------------- admitting
@@ -374,11 +374,11 @@ class Admission:
             arrival.socket.close()
             return
         if stranger:
-            self._bound_stranger(stream)
+            self._add_stranger(stream)
         self._serve(stream, arrival.address)
 
-    def _bound_stranger(self, stream: IOStream) -> None:
-        if len(self._strangers) >= STRANGERS:
+    def _add_stranger(self, stream: IOStream) -> None:
+        if len(self._strangers) >= MAX_STRANGERS:
             self._close(next(iter(self._strangers)))
         self._strangers[stream] = self._loop.call_later(STRANGER_S, self._close, stream)
 

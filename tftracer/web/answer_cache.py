@@ -78,7 +78,7 @@ class AnswerCache:
         """Prepare the engine for questions, because a browser has connected."""
         self._engine.start_in_background()
 
-    def name(self, record: TraceRecord) -> TraceKey:
+    def key_of(self, record: TraceRecord) -> TraceKey:
         """Return the engine's key of a trace. From any thread; takes the session's lock."""
         return TraceKey.of(self._source.session()["id"] or self._instance, record)
 
@@ -124,14 +124,14 @@ class AnswerCache:
         if computation is None or computation.task.done():
             computation = self._computations[key] = Computation()
             computation.task = asyncio.ensure_future(self._compute(key, question, computation))
-            computation.task.add_done_callback(lambda task: self._finished(key, task))
+            computation.task.add_done_callback(lambda task: self._remove_computation(key, task))
         computation.waiting += 1
         try:
             return await asyncio.shield(computation.task)
         finally:
             computation.waiting -= 1
 
-    def _finished(self, key: Key, task: asyncio.Task[Body]) -> None:
+    def _remove_computation(self, key: Key, task: asyncio.Task[Body]) -> None:
         if key in self._computations and self._computations[key].task is task:
             del self._computations[key]
         if not task.cancelled():

@@ -34,7 +34,7 @@ from tftracer.contract.session import TraceRecord
 from tftracer.engine.engine import Engine
 from tftracer.errors import PortError, UnsupportedError
 from tftracer.session.source import SessionSource
-from tftracer.web.admission import HEAD_BYTES, Admission
+from tftracer.web.admission import MAX_HEAD_BYTES, Admission
 from tftracer.web.answer_cache import AnswerCache
 from tftracer.web.credentials import WILDCARDS, Access, HostNames, choose_token
 from tftracer.web.live_feed import LiveFeed
@@ -48,7 +48,7 @@ from tftracer.web.worker_threads import WorkerThreads
 
 log = logging.getLogger("tftracer")
 
-CONNECTIONS = 512
+MAX_CONNECTIONS = 512
 IDLE_CONNECTION_S = 120.0
 BODY_S = 60.0
 STOP_S = 5.0
@@ -91,11 +91,11 @@ class Server(HTTPServer):
     """Tornado's HTTP server, with a limit on connections."""
 
     open_connections = 0
-    uncounted: Callable[[], int] = staticmethod(lambda: 0)  # connections that the limit does not count
-    closed: Callable[[IOStream], None] = staticmethod(lambda stream: None)
+    uncounted_connections: Callable[[], int] = staticmethod(lambda: 0)  # connections that the limit does not count
+    on_stream_closed: Callable[[IOStream], None] = staticmethod(lambda stream: None)
 
     def handle_stream(self, stream: IOStream, address: tuple[Any, ...]) -> None:
-        if self.open_connections >= CONNECTIONS + self.uncounted():
+        if self.open_connections >= MAX_CONNECTIONS + self.uncounted_connections():
             stream.close()
             return
         self.open_connections += 1
@@ -103,7 +103,7 @@ class Server(HTTPServer):
 
     def on_close(self, server_conn: object) -> None:
         self.open_connections -= 1
-        self.closed(cast("HTTP1ServerConnection", server_conn).stream)
+        self.on_stream_closed(cast("HTTP1ServerConnection", server_conn).stream)
         super().on_close(server_conn)
 
 
@@ -121,7 +121,7 @@ def close_in_child(reference: weakref.ref[Serving]) -> Callable[[], None]:
     return close
 
 
-async def end_tasks() -> None:
+async def cancel_tasks() -> None:
     """Cancel the requests that are unfinished when the server stops."""
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
@@ -281,7 +281,7 @@ class Serving(threading.Thread):
         if answers is None or loop is None or loop.is_closed():
             return None
         with contextlib.suppress(CancelledError):
-            return asyncio.run_coroutine_threadsafe(answers.contents(answers.name(record)), loop).result()
+            return asyncio.run_coroutine_threadsafe(answers.contents(answers.key_of(record)), loop).result()
         return None
 
     # ---------------------------------------------------------------------------------------------------- on its thread
@@ -294,7 +294,7 @@ class Serving(threading.Thread):
                 loop.run_until_complete(self._serve())
             finally:
                 self.close_sockets()
-                loop.run_until_complete(end_tasks())
+                loop.run_until_complete(cancel_tasks())
                 loop.close()
         except Exception as problem:
             self._fail(problem)
@@ -358,11 +358,11 @@ class Serving(threading.Thread):
         )
         server = Server(
             application,
-            max_header_size=HEAD_BYTES,
+            max_header_size=MAX_HEAD_BYTES,
             max_body_size=1 << 20,
             body_timeout=BODY_S,
             idle_connection_timeout=IDLE_CONNECTION_S,
         )
-        server.uncounted = self._server.job.connections
-        server.closed = services.admission.closed
+        server.uncounted_connections = self._server.job.connections
+        server.on_stream_closed = services.admission.forget_stream
         return server

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from urllib.parse import quote, urlsplit
 
 from tftracer.errors import UsageError
-from tftracer.web.logins import Logins, derive, same
+from tftracer.web.logins import Logins, derive, is_equal
 from tftracer.web.request_head import cookie_value, fields, query_token
 
 #: Host names of a loopback server, and of the local end of a tunnel.
@@ -140,12 +140,12 @@ class Access:
         self.cookie_name = f"tftracer-{port}-{derive(token, 'name')[:8]}"
 
     def is_token(self, given: str) -> bool:
-        return same(given, self.token)
+        return is_equal(given, self.token)
 
     def is_agent(self, given: str) -> bool:
         """Return whether a credential is a nonce with a value that only the token's owner can compute."""
         nonce, _, _ = given.partition(" ")
-        return same(given, agent_credential(self.token, nonce))
+        return is_equal(given, agent_credential(self.token, nonce))
 
     def has_credential(self, head: bytes) -> bool:
         """Return whether a request's raw head has a valid token or cookie. For admission.py; requests are checked again later."""

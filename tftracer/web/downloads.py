@@ -56,7 +56,7 @@ def session_file_name(session: Session) -> str:
     return file_name("tftracer", script, session["host"], rank, started) + ".tftrace"
 
 
-def pieces(file: IO[bytes]) -> Iterator[bytes]:
+def read_pieces(file: IO[bytes]) -> Iterator[bytes]:
     with file:
         while chunk := file.read(WRITE_BYTES):
             yield chunk
@@ -68,7 +68,7 @@ class Download(ApiHandler):
     accepts_links = True
 
     async def send_file(self, name: str, content_type: str, chunks: Iterator[bytes]) -> None:
-        first = await self.quickly(next, chunks, None)  # an error in the first piece can still be sent as an error
+        first = await self.run_on_worker(next, chunks, None)  # an error in the first piece can still be sent as an error
         self.set_header("Content-Type", content_type)
         self.set_header("Content-Disposition", f'attachment; filename="{name}"')
         try:
@@ -78,14 +78,14 @@ class Download(ApiHandler):
         except Exception as problem:
             self.break_off(problem)
         finally:
-            await self.quickly(getattr(chunks, "close", lambda: None))
+            await self.run_on_worker(getattr(chunks, "close", lambda: None))
 
     async def _send(self, chunk: bytes | None, chunks: Iterator[bytes]) -> None:
         while chunk is not None:
-            await self.services.rate_limit.send(len(chunk))
+            await self.services.rate_limit.wait_to_send(len(chunk))
             self.write(chunk)
             await self.flush()
-            chunk = await self.quickly(next, chunks, None)
+            chunk = await self.run_on_worker(next, chunks, None)
 
     def break_off(self, problem: Exception) -> None:
         """Close the connection without the last chunk, so that the client notices that the file is incomplete."""
@@ -107,20 +107,20 @@ class SessionFileHandler(Download):
             self._upload = Upload(self.request)
 
     async def data_received(self, chunk: bytes) -> None:
-        if self._upload is not None and self._upload.is_due(chunk):
-            await self.quickly(self._upload.write)
+        if self._upload is not None and self._upload.buffer(chunk):
+            await self.run_on_worker(self._upload.write)
 
     async def get(self) -> None:
         source = self.services.source
-        await self.services.rate_limit.answer()
-        session = await self.quickly(source.session)
+        await self.services.rate_limit.wait_to_answer()
+        session = await self.run_on_worker(source.session)
         await self.send_file(session_file_name(session), BINARY, joined(source.saved_bytes(), PIECE_BYTES))
 
     async def post(self) -> None:
         upload = self._upload
         if upload is None or not upload.size:
             raise Refusal(400, "bad_body", f"The body must be a session file, as {BINARY}.")
-        loaded = await self.quickly(upload.load, self.services.source, self._name())
+        loaded = await self.run_on_worker(upload.load, self.services.source, self._name())
         self.services.live.send_snapshots()
         self.send_json(loaded)
 
@@ -156,7 +156,7 @@ class Upload:
         self._problem: OSError | None = None
         self._file: IO[bytes] | None = None
 
-    def is_due(self, chunk: bytes) -> bool:
+    def buffer(self, chunk: bytes) -> bool:
         """Buffer a chunk; return whether it is time to write."""
         self.size += len(chunk)
         self._waiting.append(chunk)
@@ -215,19 +215,19 @@ class TraceFileHandler(TraceHandlerBase, Download):
             formats = ", ".join(["run_metadata", *EXPORTS])
             raise Refusal(400, "bad_query", f"format must be one of {formats}; not {file_format[:50]!r}.")
         key = await self.find_trace(trace)
-        record = await self.quickly(self.services.source.trace_record, key.id)
+        record = await self.run_on_worker(self.services.source.trace_record, key.id)
         name = file_name("trace", key.id, *(("step", record["step"]) if record["step"] is not None else ()))
         if file_format == "run_metadata":
-            raw = await self.quickly(self.services.source.trace_bytes, key.id)
+            raw = await self.run_on_worker(self.services.source.trace_bytes, key.id)
             await self.send_file(name + suffix_of(raw), BINARY, slices(raw))
         else:
             export = EXPORTS[file_format]
             file = await self.unless_gone(self.export(key, file_format, record))
-            await self.send_file(name + export.suffix, export.content_type, pieces(file))
+            await self.send_file(name + export.suffix, export.content_type, read_pieces(file))
 
     async def export(self, trace: TraceKey, file_format: str, record: TraceRecord) -> IO[bytes]:
         """Export a trace. The standalone page has the verdict and the roofline, which need the run's other traces."""
         analyses = OTHER_TRACES_NEEDED if file_format == "html" else ()
         answers = self.services.answers
-        others = await other_answers(await self.others(trace, *analyses), answers)
+        others = await other_answers(await self.find_other_traces(trace, *analyses), answers)
         return await answers.export(trace, file_format, record, others)

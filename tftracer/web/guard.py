@@ -26,7 +26,7 @@ from tftracer.web.services import Services
 T = TypeVar("T")
 log = logging.getLogger("tftracer")
 
-BODY_BYTES = 1 << 16
+MAX_BODY_BYTES = 1 << 16
 
 
 @web.stream_request_body
@@ -34,7 +34,7 @@ class Guarded(AccessCheck):
     """A handler that runs all checks. Subclasses set class attributes that define what they accept."""
 
     services: Services
-    body_limit = BODY_BYTES
+    body_limit = MAX_BODY_BYTES
     body_type = "application/json"
     body: bytes = b""
 
@@ -127,7 +127,7 @@ class Guarded(AccessCheck):
             exc_info = (typ, value, tb) if typ and value else None
             log.error("tftracer: %s %s failed", self.request.method, self.request.path, exc_info=exc_info)
 
-    async def quickly(self, function: Callable[..., T], *arguments: Any) -> T:
+    async def run_on_worker(self, function: Callable[..., T], *arguments: Any) -> T:
         """Run a function that may wait for a lock or for the disk on a worker thread, and return its result."""
         return await asyncio.wrap_future(self.services.workers.submit(function, *arguments))
 
@@ -144,7 +144,7 @@ class Guarded(AccessCheck):
 
     def finish(self, chunk: str | bytes | dict[str, Any] | None = None) -> asyncio.Future[None]:
         """Also end the connection of an unauthenticated client, so that its next request waits in the queue (admission.py)."""
-        if self.is_let_in or self.get_status() == 101:
+        if self.is_authenticated or self.get_status() == 101:
             return super().finish(chunk)
         self.set_header("Connection", "close")
         stream = getattr(self.request.connection, "stream", None)

@@ -36,7 +36,7 @@ class ApiHandler(Guarded):
             raise Refusal(404, "unknown", f"There is no {what} {text[:50]!r}: {what}s have numbers, from 1.")
         return int(text)
 
-    def one_of(self, name: str, choices: Sequence[str]) -> str:
+    def choice_argument(self, name: str, choices: Sequence[str]) -> str:
         """Return an argument of the query, by default the first choice."""
         given = self.get_query_argument(name, choices[0])
         if given not in choices:
@@ -67,8 +67,8 @@ class ApiHandler(Guarded):
     async def send_encoded(self, ask: Callable[[], Mapping[str, Any]], packed: bool) -> None:
         """Send the session's answer, which is read on a worker thread: it takes the session's lock, and may read the disk."""
         encoding = self.accepted_encoding()
-        await self.services.rate_limit.answer()
-        await self.send_body(await self.quickly(lambda: encode(ask(), packed, encoding)))
+        await self.services.rate_limit.wait_to_answer()
+        await self.send_body(await self.run_on_worker(lambda: encode(ask(), packed, encoding)))
 
 
 class UnknownRoute(ApiHandler):
@@ -102,7 +102,7 @@ class GapsHandler(ReadHandler):
     """The lines of the time between steps, and sampling them again."""
 
     async def post(self, run: str) -> None:
-        await self.quickly(self.services.source.sample_gaps, self.number(run, "run"))
+        await self.run_on_worker(self.services.source.sample_gaps, self.number(run, "run"))
         self.send_json(OK)
 
 
@@ -120,7 +120,7 @@ class TraceRequestHandler(ApiHandler):
         await self._request(run, 0)
 
     async def _request(self, run: str, steps: int, graph: bool = False) -> None:
-        await self.quickly(self.services.source.request_traces, self.number(run, "run"), steps, graph)
+        await self.run_on_worker(self.services.source.request_traces, self.number(run, "run"), steps, graph)
         self.send_json(OK)
 
 
@@ -129,7 +129,7 @@ class TracingHandler(ApiHandler):
         on = self.json().get("all")
         if type(on) is not bool:
             raise Refusal(400, "bad_body", 'The body must be {"all": true} or {"all": false}.')
-        await self.quickly(self.services.source.set_trace_all, on)
+        await self.run_on_worker(self.services.source.set_trace_all, on)
         self.send_json(OK)
 
 
@@ -138,7 +138,7 @@ class NoteHandler(ApiHandler):
         note = self.json().get("note")
         if not isinstance(note, str) or len(note) > MAX_NOTE:
             raise Refusal(400, "bad_body", f'The body must be {{"note": TEXT}}, TEXT of at most {MAX_NOTE} characters.')
-        self.send_json(await self.quickly(self.services.source.set_note, self.number(trace, "trace"), note))
+        self.send_json(await self.run_on_worker(self.services.source.set_note, self.number(trace, "trace"), note))
 
 
 class BookmarksHandler(ApiHandler):
@@ -149,7 +149,7 @@ class BookmarksHandler(ApiHandler):
         bookmarks = untrusted.bookmarks(given)
         if not isinstance(given, list) or bookmarks != given:
             raise Refusal(400, "bad_body", _BOOKMARKS_BODY)
-        self.send_json(await self.quickly(self.services.source.set_bookmarks, self.number(trace, "trace"), bookmarks))
+        self.send_json(await self.run_on_worker(self.services.source.set_bookmarks, self.number(trace, "trace"), bookmarks))
 
 
 class LinkHandler(ApiHandler):

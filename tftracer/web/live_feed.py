@@ -124,7 +124,7 @@ class MessageRate:
         interval_s = max(PROGRESS_INTERVAL_S, clients / PROGRESS_SENDS_PER_S)
         return priority == "urgent" or now - self._progress_at >= interval_s
 
-    def sent(self, priority: Priority) -> None:
+    def count(self, priority: Priority) -> None:
         now = self._clock()
         self._sent_at.append(now)
         if priority == "progress":
@@ -253,7 +253,7 @@ class LiveFeed:
                 message = self._outbox.take(priority)
                 if message is None:
                     break
-                self._rate.sent(priority)
+                self._rate.count(priority)
                 await self._send(dumps(message))
 
     def _send_requested_snapshot(self) -> None:

@@ -22,7 +22,7 @@ class LoginHandler(PageHandler):
     def form(self) -> dict[str, str]:
         return dict(parse_qsl(self.body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=10))
 
-    def login_next(self) -> str:
+    def path_after_login(self) -> str:
         """Return the path to redirect to, always one of this server, whatever the form contains."""
         try:
             wanted = self.form().get("next", "") if self.body else self.get_query_argument("next", "")
@@ -43,7 +43,7 @@ class LoginHandler(PageHandler):
             given = ""
         if not access.is_token(given):
             raise Refusal(401, "no_token", "This is not the token of this server.")
-        self.redirect(self.login_next().partition("#")[0] + self.sign_in(), status=303)
+        self.redirect(self.path_after_login().partition("#")[0] + self.sign_in(), status=303)
 
 
 def token_in(text: str) -> str:

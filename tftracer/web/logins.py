@@ -16,11 +16,11 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 LINK_S = 60.0
-LINKS = 1000
+MAX_LINKS = 1000
 CODE_S = 3600.0
 
 
-def same(given: str, expected: str) -> bool:
+def is_equal(given: str, expected: str) -> bool:
     """Compare in constant time."""
     return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), expected.encode())
 
@@ -64,10 +64,10 @@ class Logins:
         return derive(self._token, f"page key{self._generation}")
 
     def has_cookie(self, given: str | None) -> bool:
-        return given is not None and same(given, self.cookie)
+        return given is not None and is_equal(given, self.cookie)
 
     def has_key(self, given: str) -> bool:
-        return same(given, self.key)
+        return is_equal(given, self.key)
 
 
 class OneTimeLinks:
@@ -81,7 +81,7 @@ class OneTimeLinks:
         """Add a code to ``target``, the path and query of a download."""
         code = secrets.token_urlsafe(32)
         self._links[code] = (target, self._clock() + LINK_S)
-        while len(self._links) > LINKS:
+        while len(self._links) > MAX_LINKS:
             self._links.popitem(last=False)
         return f"{target}{'&' if '?' in target else '?'}link={code}"
 

@@ -42,11 +42,11 @@ async def ask_each(traces: Sequence[TraceKey], question: Question, answers: Answ
 
 
 def other_trace_keys(
-    source: SessionSource, name: Callable[[TraceRecord], TraceKey], trace: TraceKey, analyses: Sequence[str]
+    source: SessionSource, key_of: Callable[[TraceRecord], TraceKey], trace: TraceKey, analyses: Sequence[str]
 ) -> OtherTraceKeys:
     """Return the other traces that each analysis needs. May be called from any thread; takes the session's lock."""
     records_of = {analysis: other_traces_of_run(source, trace.id, OTHER_TRACES_NEEDED[analysis]) for analysis in analyses}
-    return {analysis: [name(record) for record in records] for analysis, records in records_of.items()}
+    return {analysis: [key_of(record) for record in records] for analysis, records in records_of.items()}
 
 
 async def other_answers(traces: OtherTraceKeys, answers: AnswerCache) -> EncodedOtherAnswers:
@@ -73,10 +73,10 @@ class RunTraceKeys:
         return f"{' '.join(trace.tag for trace in self.traces)} {self.older} {self.broken}"
 
 
-def traces_to_read(records: Sequence[TraceRecord], name: Callable[[TraceRecord], TraceKey]) -> RunTraceKeys:
+def traces_to_read(records: Sequence[TraceRecord], key_of: Callable[[TraceRecord], TraceKey]) -> RunTraceKeys:
     """Select the newest readable traces, for a table of ops over the traces of a run."""
     readable, newest = newest_readable(records, MAX_TRACES)
     read = newest_that_fit(newest, MAX_BYTES, MIN_TRACES)
     return RunTraceKeys(
-        {name(record): record["step"] for record in read}, len(readable) - len(read), len(records) - len(readable)
+        {key_of(record): record["step"] for record in read}, len(readable) - len(read), len(records) - len(readable)
     )

@@ -19,7 +19,7 @@ PAGE_POLICY = (
     "base-uri 'self'; form-action 'self'; frame-ancestors 'none'"
 )
 #: Browsers send no SameSite=Strict cookie after a link on another site, but they do after a redirect by a page of this server.
-ONWARD = '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>tftracer</title>\
+REDIRECT_PAGE = '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>tftracer</title>\
 <meta http-equiv="refresh" content="0; url={url}"></head><body></body></html>'
 YEAR = 365 * 24 * 3600
 
@@ -44,20 +44,20 @@ class PageHandler(Guarded):
         if isinstance(problem, Refusal) and problem.code == "no_token":
             for name, value in problem.headers.items():
                 self.set_header(name, value)
-            self.show_login(problem.message if self.request.method == "POST" or self.given_token() else "")
+            self.show_login(problem.message if self.request.method == "POST" or self.url_token() else "")
             return
         super().write_error(status_code, **kwargs)
 
-    def given_token(self) -> str:
+    def url_token(self) -> str:
         return self.get_query_argument("token", "")
 
     def show_login(self, why: str) -> None:
         self.set_header("Content-Security-Policy", login_page.POLICY)
         self.set_header("Content-Type", "text/html; charset=utf-8")
         self.set_header("Referrer-Policy", "same-origin")  # without it the form's Origin would be "null"
-        self.write(login_page.render(self.services.path, self.login_next(), why))
+        self.write(login_page.render(self.services.path, self.path_after_login(), why))
 
-    def login_next(self) -> str:
+    def path_after_login(self) -> str:
         return self.public_url()
 
     def sign_in(self) -> str:
@@ -66,12 +66,12 @@ class PageHandler(Guarded):
         self.set_header("Set-Cookie", access.cookie())
         return f"#key={access.logins.key}"
 
-    def lead_on(self, fragment: str = "") -> None:
+    def redirect_without_token(self, fragment: str = "") -> None:
         """Redirect to this page without the token, in a way that makes the browser send the cookie."""
         url = self.public_url() + fragment
         if self.request.headers.get("Sec-Fetch-Site") == "cross-site":
             self.set_header("Content-Type", "text/html; charset=utf-8")
-            self.finish(ONWARD.format(url=html.escape(url)))
+            self.finish(REDIRECT_PAGE.format(url=html.escape(url)))
         else:
             self.redirect(url)
         raise web.Finish
@@ -95,21 +95,21 @@ class AppHandler(PageHandler):
     """The single-page application on each of its routes, and its files."""
 
     def check_token(self) -> None:
-        given = self.given_token()
+        given = self.url_token()
         if given:
-            self._check_given(given)
+            self._check_url_token(given)
         access = self.services.access
         crossing = self.request.headers.get("Sec-Fetch-Site") == "cross-site"
         if crossing and not access.logins.has_cookie(self.cookie()) and "Authorization" not in self.request.headers:
-            self.lead_on()
+            self.redirect_without_token()
         super().check_token()
 
-    def _check_given(self, given: str) -> None:
+    def _check_url_token(self, given: str) -> None:
         access = self.services.access
         if not access.is_token(given) and not (self.request.method == "GET" and access.logins.use_code(given)):
             why = "This is not the token of this server. Was the script restarted? A link from a notebook works once."
             self.refuse_stranger(why)
-        self.lead_on(self.sign_in())
+        self.redirect_without_token(self.sign_in())
 
     def get(self, **named: str) -> None:
         name = self.inner_path().lstrip("/")

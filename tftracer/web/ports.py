@@ -40,7 +40,7 @@ def listen(port: int, ip: str) -> list[socket.socket]:
     ):
         same_port = sockets[0].getsockname()[1] if sockets else port
         try:
-            sockets.append(listening(family, kind, protocol, (address[0], same_port, *address[2:])))
+            sockets.append(open_listener(family, kind, protocol, (address[0], same_port, *address[2:])))
         except OSError as error:  # for example, this machine has no IPv6
             problem = error
             if error.errno == errno.EADDRINUSE:
@@ -52,7 +52,7 @@ def listen(port: int, ip: str) -> list[socket.socket]:
     raise problem or OSError(f"{ip} is no address")
 
 
-def listening(family: int, kind: int, protocol: int, address: tuple[Any, ...]) -> socket.socket:
+def open_listener(family: int, kind: int, protocol: int, address: tuple[Any, ...]) -> socket.socket:
     listener = socket.socket(family, kind, protocol)
     try:
         if os.name != "nt":  # on Windows it would share the port; elsewhere it only allows immediate reuse

@@ -68,11 +68,11 @@ class RateLimit:
         self._answers = TokenBucket(ANSWERS_PER_S, ANSWER_BURST)
         self._bytes = TokenBucket(BYTES_PER_S, BYTE_BURST)
 
-    async def answer(self) -> None:
+    async def wait_to_answer(self) -> None:
         """Wait before an answer."""
         await self._wait(self._answers, 1)
 
-    async def send(self, size: int) -> None:
+    async def wait_to_send(self, size: int) -> None:
         """Wait before a piece of a download."""
         await self._wait(self._bytes, size)
 

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from urllib.parse import unquote_plus
 
 #: A longer token in a URL is ignored: decoding percent signs takes far longer than finding bytes.
-TOKEN_BYTES = 4096
+MAX_TOKEN_BYTES = 4096
 
 
-def ends(head: bytes, start: int = 0) -> bool:
+def has_end(head: bytes, start: int = 0) -> bool:
     """Return whether a blank line ends the head, at or after ``start``."""
     return head.find(b"\n\r\n", start) >= 0 or head.find(b"\n\n", start) >= 0
 
@@ -37,7 +37,7 @@ def query_token(head: bytes) -> str | None:
     query = b"&" + rest.partition(b" ")[0].partition(b"?")[2]
     _, found, value = query.rpartition(b"&token=")
     token = value.partition(b"&")[0].strip()
-    return unquote_plus(token.decode("latin-1")) if found and len(token) <= TOKEN_BYTES else None
+    return unquote_plus(token.decode("latin-1")) if found and len(token) <= MAX_TOKEN_BYTES else None
 
 
 def cookie_value(header: str, name: str) -> str | None:

@@ -39,7 +39,7 @@ class File:
     hashed: bool  # the name contains a hash of the content, so the file may be cached for ever
 
 
-def gzipped(data: bytes) -> bytes:
+def gzip_bytes(data: bytes) -> bytes:
     compressor = zlib.compressobj(9, wbits=31)
     return compressor.compress(data) + compressor.flush()
 
@@ -81,6 +81,6 @@ class Static:
         if name == "index.html":
             data = with_base(data, self._path)
         kind = TYPES.get(suffix) or mimetypes.guess_type(name)[0] or "application/octet-stream"
-        small = gzipped(data) if suffix in COMPRESSED and len(data) > 1024 else b""
+        small = gzip_bytes(data) if suffix in COMPRESSED and len(data) > 1024 else b""
         tag = f'"{hashlib.sha256(data).hexdigest()[:32]}"'
         return File(kind, data, small, tag, "-" in Path(name).stem[:-HASH_CHARS])

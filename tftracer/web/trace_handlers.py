@@ -46,20 +46,20 @@ class TraceHandlerBase(ApiHandler):
 
         def look_up() -> tuple[TraceRecord, TraceKey]:
             record = source.trace_record(trace_id)
-            return record, answers.name(record)
+            return record, answers.key_of(record)
 
-        await self.services.rate_limit.answer()
-        record, trace = await self.quickly(look_up)
+        await self.services.rate_limit.wait_to_answer()
+        record, trace = await self.run_on_worker(look_up)
         if record["state"] == "broken":
             raise Refusal(409, "broken_trace", f"Trace {trace_id} cannot be read; its record says why.")
         return trace
 
-    async def others(self, trace: TraceKey, *analyses: str) -> OtherTraceKeys:
+    async def find_other_traces(self, trace: TraceKey, *analyses: str) -> OtherTraceKeys:
         """Return the other traces that these analyses of a trace need."""
         with_others = [analysis for analysis in analyses if analysis in OTHER_TRACES_NEEDED]
         if not with_others:
             return {}
-        return await self.quickly(other_trace_keys, self.services.source, self.services.answers.name, trace, with_others)
+        return await self.run_on_worker(other_trace_keys, self.services.source, self.services.answers.key_of, trace, with_others)
 
 
 class AnswerHandler(TraceHandlerBase):
@@ -73,12 +73,12 @@ class AnswerHandler(TraceHandlerBase):
     async def send_answer(self, body: Awaitable[Body]) -> None:
         await self.send_body(await self.unless_gone(body))
 
-    def format(self) -> AnswerFormat:
+    def answer_format(self) -> AnswerFormat:
         return AnswerFormat(self.always_msgpack or self.wants_msgpack(), self.accepted_encoding())
 
     def is_cached(self, question: str) -> bool:
         """Return whether the client has this answer. The tag depends on the session and on tftracer's version."""
-        text = f"{__version__} {self.format().packed} {question}"
+        text = f"{__version__} {self.answer_format().packed} {question}"
         tag = f'"{hashlib.sha256(text.encode()).hexdigest()[:32]}"'
         self.set_header("Cache-Control", "private, no-cache")
         self.set_header("Etag", tag)
@@ -104,9 +104,9 @@ class AnalysisArguments(ApiHandler):
 
     def _argument(self, name: Parameter, index: str) -> Any:
         if name == "by":
-            return self.one_of("by", self.analysis.groupings)
+            return self.choice_argument("by", self.analysis.groupings)
         if name == "of":
-            return self.one_of("of", MEASURES)
+            return self.choice_argument("of", MEASURES)
         if name == "index":
             return self.number(index, "node")
         if name == "depth":
@@ -132,8 +132,8 @@ class AnalysisHandler(AnalysisArguments, AnswerHandler):
         question = Question(self.analysis.name, self.arguments_of_analysis(index))
         key = await self.find_trace(trace)
         if self.analysis.needs_watch:
-            question = await self.quickly(lambda: self.with_watched(question, key))
-        others = await self.others(key, question.name)
+            question = await self.run_on_worker(lambda: self.add_watched(question, key))
+        others = await self.find_other_traces(key, question.name)
         tags = (other.tag for other in others.get(question.name, ()))
         if not self.is_cached(" ".join([key.tag, question.key, *tags])):
             await self.send_answer(self.ask(key, question, others))
@@ -143,9 +143,9 @@ class AnalysisHandler(AnalysisArguments, AnswerHandler):
         answers = self.services.answers
         other_replies = (await other_answers(others, answers)).get(question.name)
         whole_question = Question(question.name, {**question.arguments, "others": other_replies}) if other_replies else question
-        return await answers.ask(trace, whole_question, self.format())
+        return await answers.ask(trace, whole_question, self.answer_format())
 
-    def with_watched(self, question: Question, trace: TraceKey) -> Question:
+    def add_watched(self, question: Question, trace: TraceKey) -> Question:
         """Add the results of the watch, which may arrive after the trace and change the answer."""
         watched = self.services.source.trace_context(trace.id).watched
         return Question(question.name, {**question.arguments, "watched": watched})
@@ -155,26 +155,28 @@ class CompareHandler(AnswerHandler):
     """Compares two traces, with the help of the other traces of their runs."""
 
     async def get(self) -> None:
-        by = self.one_of("by", GROUPINGS)
+        by = self.choice_argument("by", GROUPINGS)
         first, second = [await self.find_trace(self.get_query_argument(name, "")) for name in ("a", "b")]
         source, answers = self.services.source, self.services.answers
-        runs = await self.quickly(lambda: other_run_traces(source, answers.name, first.id, second.id))
+        runs = await self.run_on_worker(lambda: other_run_traces(source, answers.key_of, first.id, second.id))
         if not self.is_cached(f"{first.tag} {second.tag} {runs.tag} compare?by={by}"):
             await self.send_answer(self.compare(first, second, by, runs))
 
     async def compare(self, first: TraceKey, second: TraceKey, by: str, runs: OtherRunTraces) -> Body:
         answers = self.services.answers
-        return await answers.compare(first, second, by, await other_totals(runs, (first, second), by, answers), self.format())
+        return await answers.compare(
+            first, second, by, await other_totals(runs, (first, second), by, answers), self.answer_format()
+        )
 
 
 class RunOpsHandler(AnswerHandler):
     """Ops over the newest traces of one run. The engine decodes the traces and computes the table."""
 
     async def get(self, run: str) -> None:
-        by, run_id = self.one_of("by", GROUPINGS), self.number(run, "run")
+        by, run_id = self.choice_argument("by", GROUPINGS), self.number(run, "run")
         source, answers = self.services.source, self.services.answers
-        await self.services.rate_limit.answer()
-        traces = await self.quickly(lambda: traces_to_read(source.run(run_id)["traces"], answers.name))
+        await self.services.rate_limit.wait_to_answer()
+        traces = await self.run_on_worker(lambda: traces_to_read(source.run(run_id)["traces"], answers.key_of))
         if not self.is_cached(f"{traces.tag} runs/{run_id}/ops?by={by}"):
             await self.send_answer(self.ask(traces, by))
 
@@ -185,7 +187,7 @@ class RunOpsHandler(AnswerHandler):
         bodies = await ask_each(list(traces.traces), question, answers)
         totals = [(key.id, traces.traces[key], body) for key, body in bodies]
         unreadable = traces.broken + len(traces.traces) - len(totals)
-        return await answers.run_ops(RunTraces(totals, traces.older, unreadable), by, self.format())
+        return await answers.run_ops(RunTraces(totals, traces.older, unreadable), by, self.answer_format())
 
 
 @dataclass(frozen=True)
@@ -206,7 +208,7 @@ class OtherRunTraces:
         return f"{tags} {self.same_run} {self.older} {self.broken} {self.step_times}"
 
 
-def other_run_traces(source: SessionSource, name: Callable[[TraceRecord], TraceKey], first: int, second: int) -> OtherRunTraces:
+def other_run_traces(source: SessionSource, key_of: Callable[[TraceRecord], TraceKey], first: int, second: int) -> OtherRunTraces:
     """Find the other traces. From any thread; takes the session's lock, may read the disk. UnknownError: a trace was removed."""
     runs = [source.run(source.trace_record(number)["run_id"]) for number in (first, second)]
     same_run = runs[0]["id"] == runs[1]["id"]
@@ -220,8 +222,8 @@ def other_run_traces(source: SessionSource, name: Callable[[TraceRecord], TraceK
     read = [newest_that_fit(side, MAX_BYTES, MAX_TRACES) for side in newest]
     times = "" if same_run else step_times_in_words(*(source.step_times(run["id"]) for run in runs))
     return OtherRunTraces(
-        [name(record) for record in read[0]],
-        [name(record) for record in read[1]],
+        [key_of(record) for record in read[0]],
+        [key_of(record) for record in read[1]],
         same_run,
         sum(map(len, usable)) - sum(map(len, read)),
         len(a) + len(b) - sum(map(len, usable)),

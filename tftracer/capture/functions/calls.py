@@ -16,10 +16,10 @@ from time import perf_counter_ns
 from types import TracebackType
 from typing import Any, Protocol
 
-from tftracer.capture.functions.library import concrete_functions, functions
+from tftracer.capture.functions.library import concrete_function_module, function_module
 from tftracer.capture.functions.partition_graphs import PartitionGraphs
 from tftracer.capture.steps.queue import MAX_EVENTS, StepQueue
-from tftracer.capture.tracebacks import as_tensorflows, without_ours
+from tftracer.capture.tracebacks import hide_in_tracebacks, remove_our_frames
 from tftracer.session.recorded_steps import Traced
 
 
@@ -63,12 +63,12 @@ class FunctionCalls:
 
     def watch(self) -> None:
         """Wrap TensorFlow's two methods. Raises AttributeError or ImportError if this TensorFlow lacks them."""
-        is_eager = self.is_eager = eager_test(importlib.import_module("tensorflow.python.eager.context"))
-        function, concrete = functions().Function, concrete_functions().ConcreteFunction
+        is_eager = self.is_eager = make_eager_check(importlib.import_module("tensorflow.python.eager.context"))
+        function, concrete = function_module().Function, concrete_function_module().ConcreteFunction
         call_flat, call = concrete._call_flat, function.__call__
-        first = self.graphs.collected(call_flat)
-        self.wrap(concrete, "_call_flat", self._flat(call_flat, first, self._call(first, is_eager)))
-        self.wrap(function, "__call__", self._call(call, is_eager))
+        first = self.graphs.wrap_call_flat(call_flat)
+        self.wrap(concrete, "_call_flat", self._wrap_call_flat(call_flat, first, self._wrap_call(first, is_eager)))
+        self.wrap(function, "__call__", self._wrap_call(call, is_eager))
         self.graphs.watch(self.wrap, is_eager)
 
     def wrap(self, owner: type, name: str, wrapper: Callable[..., Any]) -> None:
@@ -88,22 +88,22 @@ class FunctionCalls:
             undo()
         self._undo.clear()
 
-    def _call(self, original: Callable[..., Any], is_eager: Callable[[], bool]) -> Callable[..., Any]:
+    def _wrap_call(self, original: Callable[..., Any], is_eager: Callable[[], bool]) -> Callable[..., Any]:
         threads, events, requests = self.threads, self._queue.events, self._requests
         under_way = self.under_way
-        now, most = perf_counter_ns, MAX_EVENTS  # locals: a global is one more place in memory to fetch after a long step
+        now, max_events = perf_counter_ns, MAX_EVENTS  # locals: a global is one more place in memory to fetch after a long step
 
-        @as_tensorflows
+        @hide_in_tracebacks
         def call(function: Any, *args: Any, **kwargs: Any) -> Any:
             here = threads.here
-            if here.start_ns or requests.slow_path or here.method or len(events) >= most:
+            if here.start_ns or requests.slow_path or here.method or len(events) >= max_events:
                 try:
                     if here.start_ns or not is_eager():  # the call becomes part of a graph
                         return original(function, *args, **kwargs)
                     with self.step(function, (args, kwargs)):
                         return original(function, *args, **kwargs)
                 except BaseException as error:
-                    without_ours(error)
+                    remove_our_frames(error)
                     raise
             thread = here.thread
             try:
@@ -114,7 +114,7 @@ class FunctionCalls:
                     events.append((function, here.concrete, start, end, thread, None))
             except BaseException as error:
                 end = now()
-                without_ours(error)
+                remove_our_frames(error)
                 raise
             finally:
                 under_way[thread] = -end
@@ -124,16 +124,18 @@ class FunctionCalls:
 
         return call
 
-    def _flat(self, original: Callable[..., Any], first: Callable[..., Any], by_itself: Callable[..., Any]) -> Callable[..., Any]:
-        """``first``: used for a ConcreteFunction's first call; ``by_itself``: for a direct call, without its tf.function."""
-        threads, called = self.threads, self.graphs.called
+    def _wrap_call_flat(
+        self, original: Callable[..., Any], first: Callable[..., Any], direct: Callable[..., Any]
+    ) -> Callable[..., Any]:
+        """``first``: used for a ConcreteFunction's first call; ``direct``: for a direct call, without its tf.function."""
+        threads, called = self.threads, self.graphs.called_functions
 
-        @as_tensorflows
+        @hide_in_tracebacks
         def call_flat(concrete: Any, inputs: Any, captured_inputs: Any, *others: Any, **named: Any) -> Any:
             here = threads.here
             try:
                 if not here.start_ns:
-                    return by_itself(concrete, inputs, captured_inputs, *others, **named)
+                    return direct(concrete, inputs, captured_inputs, *others, **named)
                 here.concrete = concrete
                 if id(concrete) not in called:
                     return first(concrete, inputs, captured_inputs, *others, **named)
@@ -141,16 +143,16 @@ class FunctionCalls:
                     return original(concrete, inputs, captured_inputs, *others, **named)
                 return original(concrete, inputs, captured_inputs)
             except BaseException as error:
-                without_ours(error)
+                remove_our_frames(error)
                 raise
 
         return call_flat
 
     def step(self, function: Any, arguments: Any = None) -> Step:
-        """Return a step that ``_call`` does not time: it has no compiled function, may be traced, or is named by Keras."""
+        """Return a step that ``_wrap_call`` does not time: it has no compiled function, may be traced, or is named by Keras."""
         method = self.threads.here.method
         if method:
-            function = self.quietly(self.step_of_method, function, method) or function
+            function = self.run_safely(self.step_of_method, function, method) or function
         return Step(self, function, arguments)
 
     @property
@@ -174,16 +176,16 @@ class FunctionCalls:
         if self.is_within_step():
             return None, None
         here = self.threads.here
-        begun = self.quietly(self._tracing.begin, function, arguments) if self._requests.slow_path else None
+        begun = self.run_safely(self._tracing.begin, function, arguments) if self._requests.slow_path else None
         return here, begun
 
     def end_step(self, begun: Any, concrete: Any, done: bool, end_ns: int) -> Traced:
-        return self.quietly(self._tracing.end, begun, concrete, done, end_ns) if begun is not None else None
+        return self.run_safely(self._tracing.end, begun, concrete, done, end_ns) if begun is not None else None
 
     def record(self, function: Any, concrete: Any, start_ns: int, end_ns: int, thread: int, traced: Traced) -> None:
-        self.quietly(self._queue.add, (function, concrete, start_ns, end_ns, thread, traced))
+        self.run_safely(self._queue.add, (function, concrete, start_ns, end_ns, thread, traced))
 
-    def quietly(self, action: Callable[..., Any], *arguments: Any) -> Any:
+    def run_safely(self, action: Callable[..., Any], *arguments: Any) -> Any:
         """Return what ``action`` returns. If it raises, switch the tracer off and return None."""
         try:
             return action(*arguments)
@@ -222,7 +224,7 @@ class Step:
             self._calls.record(self._function, signature, start, end, here.thread, traced)
 
 
-def eager_test(context: Any) -> Callable[[], bool]:
+def make_eager_check(context: Any) -> Callable[[], bool]:
     """Return a function that tells whether the calling thread runs eagerly, or builds a graph. ``context``: TensorFlow's module.
 
     The function reads TensorFlow's own flag, in a third of the time of ``executing_eagerly``. It does not create the context,

@@ -59,7 +59,7 @@ def _name(function: Any, concrete: Any) -> str:
     for holder, attribute in ((function, "__name__"), (function, "_name"), (concrete, "name")):
         name = _text(holder, attribute)
         if name == RESTORED:
-            return next((known for each in restored(function) if (known := plain_name(_text(each, "name")))), name)
+            return next((known for each in saved_model_functions(function) if (known := plain_name(_text(each, "name")))), name)
         if name == "__call__":
             return _method(function) or name
         if name:
@@ -76,7 +76,7 @@ def plain_name(name: str) -> str:
     return f"gradient of {name}" if is_gradient else name
 
 
-def restored(function: Any) -> list[Any]:
+def saved_model_functions(function: Any) -> list[Any]:
     """Return the ConcreteFunctions of a function from a SavedModel, because they know its name; [] for other functions."""
     with contextlib.suppress(Exception):
         return list(function.concrete_functions)
@@ -127,7 +127,7 @@ def _origin(function: Any) -> str:
 def keras_step(python: Any) -> tuple[str, Any]:
     """Return (phase, model) of a function that runs steps of a Keras model, such as ("fit", model); else ("", None)."""
     phase, model = "", None
-    for holder in _closed_over(python, 0):
+    for holder in _inner_functions(python, 0):
         qualified, name = str(getattr(holder, "__qualname__", "")), str(getattr(holder, "__name__", ""))
         owner = getattr(holder, "__self__", None)
         if hasattr(owner, "fit") and name in _STEPS:
@@ -138,19 +138,19 @@ def keras_step(python: Any) -> tuple[str, Any]:
     return phase, model
 
 
-def _closed_over(python: Any, depth: int) -> Iterator[Any]:
+def _inner_functions(python: Any, depth: int) -> Iterator[Any]:
     """Yield a function, the function that it wraps, and the callables in its closure, recursively."""
     python = _python_function(python) or python
     yield python
     if depth >= MAX_DEPTH:
         return
     if hasattr(python, "__wrapped__"):
-        yield from _closed_over(python.__wrapped__, depth + 1)
+        yield from _inner_functions(python.__wrapped__, depth + 1)
     for cell in getattr(python, "__closure__", None) or ():
         with contextlib.suppress(ValueError):  # an empty cell
             content = cell.cell_contents
             if callable(content):
-                yield from _closed_over(content, depth + 1)
+                yield from _inner_functions(content, depth + 1)
 
 
 def _definition(python: Any) -> str:

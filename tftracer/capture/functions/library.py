@@ -11,19 +11,19 @@ from tftracer.trace.decode.descriptors import message_class
 
 MAX_FUNCTIONS = 1000  # maximum number of definitions in a trace
 #: Stateful ops without a resource input whose kernels keep nothing between two steps.
-_KEEP_NOTHING = {"Assert", "Case", "EagerPyFunc", "If", "Placeholder", "Print", "PrintV2", "PyFunc", "StatefulPartitionedCall"}
-_KEEP_NOTHING |= {"Timestamp", "VarHandleOp", "While"}
+_OPS_WITHOUT_STATE = {"Assert", "Case", "EagerPyFunc", "If", "Placeholder", "Print", "PrintV2", "PyFunc", "Timestamp"}
+_OPS_WITHOUT_STATE |= {"StatefulPartitionedCall", "VarHandleOp", "While"}
 
 
 _PACKAGE = "tensorflow.python.eager.polymorphic_function"
 
 
-def functions() -> Any:
+def function_module() -> Any:
     """Return the module of ``Function``, the class of what ``tf.function`` returns."""
     return importlib.import_module(f"{_PACKAGE}.polymorphic_function")
 
 
-def concrete_functions() -> Any:
+def concrete_function_module() -> Any:
     """Return the module of ``ConcreteFunction``. Raises ImportError if this TensorFlow has it elsewhere."""
     try:
         return importlib.import_module(f"{_PACKAGE}.concrete_function")
@@ -33,7 +33,7 @@ def concrete_functions() -> Any:
 
 def is_concrete(key: Any) -> bool:
     """Return whether this is a ``ConcreteFunction``. Does not import TensorFlow."""
-    return type(key).__module__.startswith("tensorflow.") and isinstance(key, concrete_functions().ConcreteFunction)
+    return type(key).__module__.startswith("tensorflow.") and isinstance(key, concrete_function_module().ConcreteFunction)
 
 
 def name_of(concrete: Any) -> str:
@@ -66,7 +66,7 @@ def constant_bytes(graph: Any) -> int:
     return sum((tensor.shape.num_elements() or 0) * tensor.dtype.size for tensor in tensors)
 
 
-def state_keeper(library: Any) -> str:
+def first_stateful_op(library: Any) -> str:
     """Return the first op whose kernel may keep state between steps, as "name (Type)", or "". A new kernel would lose that state.
 
     Ops with a resource input keep their state in the resource.
@@ -76,7 +76,7 @@ def state_keeper(library: Any) -> str:
     for function in library.function:
         for node in function.node_def:
             definition = registry.get(node.op)
-            if node.op in _KEEP_NOTHING or (definition is not None and not definition.is_stateful):
+            if node.op in _OPS_WITHOUT_STATE or (definition is not None and not definition.is_stateful):
                 continue
             if definition is None or all(argument.type != resource for argument in definition.input_arg):
                 return f"{node.name} ({node.op})"

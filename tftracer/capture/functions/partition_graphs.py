@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 
 import zstandard
 
-from tftracer.capture.functions.library import constant_bytes, function_library, state_keeper
-from tftracer.capture.tracebacks import as_tensorflows
+from tftracer.capture.functions.library import constant_bytes, first_stateful_op, function_library
+from tftracer.capture.tracebacks import hide_in_tracebacks
 from tftracer.errors import UnsupportedError
 from tftracer.session.recorded_steps import RunHandle
 
@@ -35,7 +35,7 @@ MAX_WAITING, MAX_KEPT, MAX_KEPT_BYTES = 50, 1000, 64 << 20
 #: A graph belongs to a function if it has this share of the function's ops. Other threads' graphs have fewer.
 SHARE = 0.9
 #: Methods of TensorFlow's context -> whether the script collects graphs from then on.
-_SCRIPTS_OWN = {
+_SWITCHES = {
     "enable_graph_collection": True,
     "disable_graph_collection": False,
     "enable_run_metadata": True,
@@ -43,7 +43,7 @@ _SCRIPTS_OWN = {
 }
 
 
-class _Collected(NamedTuple):
+class _CollectedGraph(NamedTuple):
     function: weakref.ref[Any]  # a ConcreteFunction
     metadata: Any  # RunMetadata
     requested_for: RunHandle | None  # None: collected in the function's first call
@@ -53,7 +53,7 @@ class PartitionGraphs:
     """The graphs of functions whose first call came after ``watch``. ``is_off``: whether the tracer is off."""
 
     def __init__(self, is_off: Callable[[], bool]) -> None:
-        self.called: dict[int, weakref.ref[Any]] = {}  # id -> a ConcreteFunction that was called
+        self.called_functions: dict[int, weakref.ref[Any]] = {}  # id -> a ConcreteFunction that was called
         self._is_off = is_off
         self._is_eager: Callable[[], bool] = lambda: False
         self._context: Any = None  # TensorFlow's module
@@ -62,8 +62,8 @@ class PartitionGraphs:
         self._collecting = threading.Lock()
         self._script_collects = False
         self._requested: dict[int, RunHandle] = {}  # id of a ConcreteFunction -> the run that its graph is requested for
-        self._waiting: deque[_Collected] = deque()
-        self._settling = threading.Lock()
+        self._waiting: deque[_CollectedGraph] = deque()
+        self._storing = threading.Lock()
         self._kept: dict[int, bytes] = {}
 
     def __len__(self) -> int:
@@ -76,11 +76,11 @@ class PartitionGraphs:
             owner = self._context.Context
             self._enable, self._disable = owner.enable_graph_collection, owner.disable_graph_collection
             self._script_collects = _is_tracing_summaries()
-            for name, collects in _SCRIPTS_OWN.items():
-                wrap(owner, name, self._noting(getattr(owner, name), collects))
+            for name, collects in _SWITCHES.items():
+                wrap(owner, name, self._wrap_switch(getattr(owner, name), collects))
 
-    def _noting(self, original: Callable[..., Any], collects: bool) -> Callable[..., Any]:
-        @as_tensorflows
+    def _wrap_switch(self, original: Callable[..., Any], collects: bool) -> Callable[..., Any]:
+        @hide_in_tracebacks
         def call(*arguments: Any, **named: Any) -> Any:
             self._script_collects = collects
             return original(*arguments, **named)
@@ -89,21 +89,21 @@ class PartitionGraphs:
 
     # ---------------------------------------------------------------------------------------------- training threads
 
-    def collected(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def wrap_call_flat(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """Wrap ``ConcreteFunction._call_flat``, to collect the graph in each function's first call."""
-        called = self.called
+        called = self.called_functions
 
-        @as_tensorflows
+        @hide_in_tracebacks
         def call_flat(concrete: Any, *arguments: Any, **named: Any) -> Any:
-            if id(concrete) in called or _quietly(self._begin, concrete) is not True:
+            if id(concrete) in called or _try_action(self._begin, concrete) is not True:
                 return original(concrete, *arguments, **named)
-            metadata, options = None, _quietly(self._begin_anew, concrete)
+            metadata, options = None, _try_action(self._force_rebuild, concrete)
             try:
                 result = original(concrete, *arguments, **named)
-                metadata = _quietly(self._export)
+                metadata = _try_action(self._export)
             finally:
-                _quietly(self._end_anew, options)
-                _quietly(self._end, concrete, metadata)
+                _try_action(self._restore_options, options)
+                _try_action(self._end, concrete, metadata)
             return result
 
         return call_flat
@@ -113,13 +113,13 @@ class PartitionGraphs:
         if not self._is_eager() or self._is_off():
             return False
         number = id(concrete)
-        self.called[number] = weakref.ref(concrete, functools.partial(self._forget, number))
+        self.called_functions[number] = weakref.ref(concrete, functools.partial(self._forget, number))
         begins = False
         try:
             begins = self._begin_collecting(concrete, self._requested.get(number))
         finally:
             if not begins:
-                self._end_request(number)
+                self._remove_request(number)
         return begins
 
     def _begin_collecting(self, concrete: Any, handle: RunHandle | None) -> bool:
@@ -136,10 +136,10 @@ class PartitionGraphs:
             raise
         return True
 
-    def _begin_anew(self, concrete: Any) -> Any:
-        """Make TensorFlow build the graphs of this thread's calls again, until ``_end_anew``.
+    def _force_rebuild(self, concrete: Any) -> Any:
+        """Make TensorFlow build the graphs of this thread's calls again, until ``_restore_options``.
 
-        Return the options that ``_end_anew`` restores, or None if this function's graph was not requested: then nothing changes.
+        Return the options that it restores, or None if this function's graph was not requested: then nothing changes.
         """
         if id(concrete) not in self._requested:
             return None
@@ -151,7 +151,7 @@ class PartitionGraphs:
         context.function_call_options = type(options)(options.executor_type, config)
         return options
 
-    def _end_anew(self, options: Any) -> None:
+    def _restore_options(self, options: Any) -> None:
         context = self._context.context()
         if isinstance(options, type(context.function_call_options)):
             context.function_call_options = options
@@ -166,11 +166,11 @@ class PartitionGraphs:
                 self._disable(self._context.context())
         finally:
             self._collecting.release()
-            handle = self._end_request(id(concrete))
+            handle = self._remove_request(id(concrete))
         if metadata is not None:
-            self._waiting.append(_Collected(weakref.ref(concrete), metadata, handle))
+            self._waiting.append(_CollectedGraph(weakref.ref(concrete), metadata, handle))
 
-    def _end_request(self, number: int) -> RunHandle | None:
+    def _remove_request(self, number: int) -> RunHandle | None:
         """Remove the request for this function's graph and return its run, None if there was none."""
         handle = self._requested.pop(number, None)
         if handle is not None:
@@ -179,8 +179,8 @@ class PartitionGraphs:
 
     def _forget(self, number: int, _: Any) -> None:
         """Forget a function that was deleted. Runs on any thread."""
-        self._end_request(number)
-        self.called.pop(number, None)
+        self._remove_request(number)
+        self.called_functions.pop(number, None)
         self._kept.pop(number, None)
 
     # --------------------------------------------------------------------------------------------- the tracer's threads
@@ -190,15 +190,15 @@ class PartitionGraphs:
 
         Raises UnsupportedError if that could change the training, or would take too much memory.
         """
-        self.settle()
+        self.store_collected()
         number = id(concrete)
-        if number in self._kept or number not in self.called:
+        if number in self._kept or number not in self.called_functions:
             return  # the graph is kept already, or the next call is the first one
         if constant_bytes(concrete.graph) > MAX_CONSTANTS:
             raise UnsupportedError(
                 f"The graph of this function has constants of more than {MAX_CONSTANTS >> 20} MB; it is not copied."
             )
-        keeper = state_keeper(function_library(concrete))
+        keeper = first_stateful_op(function_library(concrete))
         if keeper:
             raise UnsupportedError(
                 f"{keeper} may keep a state of its own, such as a sequence of random numbers. It would begin again if TensorFlow "
@@ -206,16 +206,16 @@ class PartitionGraphs:
             )
         self._requested[number] = handle
         handle.graph_requested = True
-        self.called.pop(number, None)
+        self.called_functions.pop(number, None)
 
     def has(self, concrete: Any) -> bool:
-        """Return whether the function's graph is kept. Collected graphs count only after ``settle``."""
+        """Return whether the function's graph is kept. Collected graphs count only after ``store_collected``."""
         return id(concrete) in self._kept
 
-    def settle(self) -> None:
+    def store_collected(self) -> None:
         """Take each function's partition graphs from what was collected, and keep them compressed."""
         while self._waiting:
-            with self._settling, contextlib.suppress(Exception):  # IndexError: another thread was first
+            with self._storing, contextlib.suppress(Exception):  # IndexError: another thread was first
                 collected = self._waiting.popleft()
                 concrete = collected.function()
                 if concrete is not None:
@@ -230,13 +230,13 @@ class PartitionGraphs:
         del metadata.function_graphs[:]
         metadata.partition_graphs.extend(graphs)
         content = zstandard.ZstdCompressor().compress(metadata.SerializeToString())
-        if sum(map(len, list(self._kept.values()))) + len(content) <= MAX_KEPT_BYTES and id(concrete) in self.called:
+        if sum(map(len, list(self._kept.values()))) + len(content) <= MAX_KEPT_BYTES and id(concrete) in self.called_functions:
             self._kept[id(concrete)] = content
 
     def of(self, concrete: Any) -> bytes:
         """Return the function's partition graphs as a serialized RunMetadata; b"" if there are none."""
-        self.settle()
-        with self._settling:  # another thread may be adding it
+        self.store_collected()
+        with self._storing:  # another thread may be adding it
             content = self._kept.get(id(concrete))
         return zstandard.ZstdDecompressor().decompress(content) if content else b""
 
@@ -265,7 +265,7 @@ def _is_tracing_summaries() -> bool:
     return bool(getattr(getattr(summaries, "_current_trace_context", None), "graph", False))
 
 
-def _quietly(action: Callable[..., Any], *arguments: Any) -> Any:
+def _try_action(action: Callable[..., Any], *arguments: Any) -> Any:
     """Return what ``action`` returns; None if it fails: then there is no graph, and the function runs as usual."""
     try:
         return action(*arguments)

@@ -23,13 +23,13 @@ ALIKE = "its arguments are as before, so it was made anew, or something else tha
 class _Object(str):
     """The text of an argument that TensorFlow compares by object identity."""
 
-    known_by: Any  # TensorFlow's weak reference to the object; references to one object are equal
+    reference: Any  # TensorFlow's weak reference to the object; references to one object are equal
 
     @classmethod
     def of(cls, reference: Any) -> _Object:
         value = reference._ref()
         text = cls("an object" if value is None else f"an object of {type(value).__name__}")  # None: it was deleted
-        text.known_by = reference
+        text.reference = reference
         return text
 
 
@@ -46,21 +46,21 @@ def signature_of(concrete: Any) -> Signature:
             signature.update(_texts(str(name), value))
     with contextlib.suppress(Exception):
         for name, parameter in concrete.function_type.parameters.items():
-            for path, _, kind in leaves(str(name), _unpacked(parameter.type_constraint)):
+            for path, _, kind in leaves(str(name), _unpack(parameter.type_constraint)):
                 if type(kind).__name__ == "Weakref":
                     signature[path] = _Object.of(kind)
     return signature
 
 
-def _unpacked(kind: Any) -> Any:
+def _unpack(kind: Any) -> Any:
     """Return TensorFlow's type of an argument, with container types turned into containers of types."""
     inner = getattr(kind, "components", getattr(kind, "mapping", None))
     if isinstance(inner, dict):
-        return {key: _unpacked(each) for key, each in inner.items()}
-    return [_unpacked(each) for each in inner] if isinstance(inner, (tuple, list)) else kind
+        return {key: _unpack(each) for key, each in inner.items()}
+    return [_unpack(each) for each in inner] if isinstance(inner, (tuple, list)) else kind
 
 
-def kept(known: Sequence[Signature], new: Signature) -> list[Signature]:
+def signatures_to_keep(known: Sequence[Signature], new: Signature) -> list[Signature]:
     """Return the signatures to compare later ones with, oldest first: a function's first ones, and the newest."""
     return [*known[: MAX_SIGNATURES // 2], *[*known[MAX_SIGNATURES // 2 :], new][-(MAX_SIGNATURES // 2) :]]
 
@@ -90,7 +90,7 @@ def _changes(before: Signature, after: Signature) -> list[str]:
 
 def _is_same(one: str | None, other: str | None) -> bool:
     if isinstance(one, _Object) and isinstance(other, _Object):
-        return bool(one.known_by == other.known_by)
+        return bool(one.reference == other.reference)
     return one == other
 
 

@@ -18,7 +18,7 @@ from tftracer.capture.functions.calls import NamedStep
 from tftracer.capture.steps.queue import StepQueue
 from tftracer.capture.steps.run_registry import CallSite
 from tftracer.capture.traces.cpu_use import cpu_use, read_after, read_before
-from tftracer.capture.traces.fed_values import arguments_fed
+from tftracer.capture.traces.fed_values import describe_arguments
 from tftracer.capture.traces.profiler import Profile, Profiler
 from tftracer.capture.traces.requests import Claim
 from tftracer.session.recorded_steps import Capture, Missed, SessionFacts, Traced
@@ -30,9 +30,9 @@ COLLECT_S = 60.0
 WAIT_S = 0.08
 COLLECTING = "TensorFlow's profiler was still collecting the step before"
 #: Maximum size of the steps in one profile, estimated from earlier steps.
-ROW_BYTES = 64 << 20
+MAX_SHARED_BYTES = 64 << 20
 #: A function with this many signatures is being retraced if it is called with another one.
-RETRACED = 4
+MANY_SIGNATURES = 4
 #: The problem of requests that wait for the script's own profiler.
 BUSY = "profiler_busy"
 
@@ -41,24 +41,24 @@ class ProfiledStep(Capture):
     """A step's profile on its way to the disk. Another thread collects it; the thread that stores it waits for that."""
 
     def __init__(
-        self, begun: BegunTrace, facts: SessionFacts, with_graph: Callable[[bytes], bytes], note_size: Callable[[int], None]
+        self, begun: BegunTrace, facts: SessionFacts, add_graph: Callable[[bytes], bytes], note_size: Callable[[int], None]
     ) -> None:
         super().__init__(b"", begun.claim.asked_by, "profile", False, facts)
         self._profile = begun.profile
         self._number = begun.number
-        self._with_graph = with_graph
+        self._add_graph = add_graph
         self._note_size = note_size
 
     @property
     def size(self) -> int:
         """0 while the profile is being collected; then the step's share of it."""
-        return self._profile.size // max(self._profile.kept, 1)
+        return self._profile.size // max(self._profile.wanted_calls, 1)
 
     def read(self) -> bytes:
         """Return the step's XSpace with its graph; ``b""`` if there is none."""
         raw = self._profile.step(self._number, COLLECT_S)
         self._note_size(len(raw))
-        return self._with_graph(raw) if raw else b""
+        return self._add_graph(raw) if raw else b""
 
     @property
     def problem(self) -> str:
@@ -84,14 +84,14 @@ class BegunTrace:
 
 class FunctionTraces:
     """``sites_of``: returns the runs of a function's calls so far; ``site_of``: the run of its calls that execute a
-    ConcreteFunction, None if that is new; ``graph_of``: a function that adds a ConcreteFunction's graph to a profile."""
+    ConcreteFunction, None if that is new; ``graph_adder_of``: a function that adds a ConcreteFunction's graph to a profile."""
 
     def __init__(
         self,
         queue: StepQueue,
         sites_of: Callable[[Any], list[CallSite]],
         site_of: Callable[[Any, Any], CallSite | None],
-        graph_of: Callable[[Any], Callable[[bytes], bytes]],
+        graph_adder_of: Callable[[Any], Callable[[bytes], bytes]],
     ) -> None:
         self.profiler = Profiler()
         self.wait_s = WAIT_S
@@ -99,7 +99,7 @@ class FunctionTraces:
         self._queue = queue
         self._sites_of = sites_of
         self._site_of = site_of
-        self._graph_of = graph_of
+        self._graph_adder_of = graph_adder_of
         self._sizes: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()  # bytes of each function's last profile
 
     def begin(self, function: Any, arguments: Any = None) -> BegunTrace | Missed | None:
@@ -107,7 +107,7 @@ class FunctionTraces:
         start = perf_counter_ns()
         begun = self._begin(function)
         if isinstance(begun, BegunTrace) and arguments is not None:
-            begun.fed = arguments_fed(arguments, getattr(function, "input_signature", None))
+            begun.fed = describe_arguments(arguments, getattr(function, "input_signature", None))
         if begun is not None:
             begun.before_ns = perf_counter_ns() - start
         return begun
@@ -124,22 +124,22 @@ class FunctionTraces:
             return None  # a step of another thread is being profiled; a later step will be traced
         profile = self.profiler.resume() if is_requested else None
         if profile is None and not self.profiler.wait(self.wait_s if is_requested else 0.0):
-            return queue.missed(COLLECTING, queue.next_of(sites)) if is_requested else None
+            return queue.missed_mark(COLLECTING, queue.next_requested_site(sites)) if is_requested else None
         claim = queue.claim_sites(sites)
         if claim is None or isinstance(claim, Missed):
             if profile is not None:
-                self.profiler.leave(profile)
+                self.profiler.undo_resume(profile)
             return claim
         profile = profile or self.profiler.begin()
         if profile is None:
-            self._wait(claim, self.profiler.last_refusal)
+            self._restore_request(claim, self.profiler.last_refusal)
             return None
         return BegunTrace(function, claim, profile)
 
-    def _wait(self, claim: Claim, why: str) -> None:
+    def _restore_request(self, claim: Claim, why: str) -> None:
         """Restore the request, because the profiler is not available, for example while the script uses it."""
         self._queue.other_problems[BUSY] = f"Steps that are to be traced wait: {why}."
-        self._queue.give_back(claim)
+        self._queue.restore_request(claim)
 
     def end(self, begun: BegunTrace | Missed, concrete: Any, done: bool, end_ns: int) -> Traced:
         if isinstance(begun, Missed):
@@ -155,27 +155,27 @@ class FunctionTraces:
     def _end(self, begun: BegunTrace, concrete: Any, done: bool) -> Capture | None:
         claim, profile, queue = begun.claim, begun.profile, self._queue
         site = self._site_of(begun.function, begun.run_key(concrete))
-        is_asked_for = claim.handle is None or (site is not None and site.plain is claim.handle)
-        if site is None and len(self._sites_of(begun.function)) >= RETRACED:
-            is_asked_for = True  # its runs have one step each: none would ever be traced
-        if not (done and is_asked_for):  # it failed, or has another signature than the requested run
-            queue.give_back(claim)
+        matches_request = claim.handle is None or (site is not None and site.plain is claim.handle)
+        if site is None and len(self._sites_of(begun.function)) >= MANY_SIGNATURES:
+            matches_request = True  # its runs have one step each: none would ever be traced
+        if not (done and matches_request):  # it failed, or has another signature than the requested run
+            queue.restore_request(claim)
             why = "the step failed" if not done else "the step was another run's"
-            self.profiler.abandon(profile, why, self._goes_on(begun))
+            self.profiler.abandon(profile, why, self._next_step_joins(begun))
             return None
-        if not self.profiler.finish(profile, self._goes_on(begun)):
-            self._wait(claim, profile.problem)
+        if not self.profiler.finish(profile, self._next_step_joins(begun)):
+            self._restore_request(claim, profile.problem)
             return None
         queue.other_problems.pop(BUSY, None)
         queue.requests.complete(claim)
-        graph = self._graph_of(begun.function if concrete is None else concrete)
+        graph = self._graph_adder_of(begun.function if concrete is None else concrete)
         function = weakref.ref(begun.function)
         return queue.backlog.add(ProfiledStep(begun, queue.facts, graph, lambda size: self._note_size(function(), size)))
 
-    def _goes_on(self, begun: BegunTrace) -> bool:
+    def _next_step_joins(self, begun: BegunTrace) -> bool:
         """Return whether a further step is to be traced, and fits into the profile."""
         profile, size = begun.profile, self._sizes.get(begun.function, 0)
-        fits = profile.row_passed() * (1 + 1 / profile.begun) < 1 and size * (profile.begun + 1) <= ROW_BYTES
+        fits = profile.used_share() * (1 + 1 / profile.begun_calls) < 1 and size * (profile.begun_calls + 1) <= MAX_SHARED_BYTES
         return fits and self._queue.requests.has_any([site.plain for site in self._sites_of(begun.function)])
 
     def _note_size(self, function: Any, size: int) -> None:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from tftracer.capture.after_import import after_import
 from tftracer.capture.background import Background
 from tftracer.capture.functions.calls import FunctionCalls, NamedStep
-from tftracer.capture.tracebacks import as_tensorflows, without_ours
+from tftracer.capture.tracebacks import hide_in_tracebacks, remove_our_frames
 from tftracer.slow.cause.frame_names import is_library
 
 #: The optimizer method that every way of applying gradients calls: (module, class, method).
@@ -64,7 +64,7 @@ class _ThreadLoop:
     """The loop of one thread."""
 
     def __init__(self, began_ns: int) -> None:
-        self.applying = False
+        self.is_applying = False
         self.began_ns = began_ns  # when the step under way began
         self.turn: Turn = ()  # the calls in that step that have ended
         self.ended_ns = 0  # when the last of these calls ended
@@ -84,7 +84,7 @@ class EagerSteps:
         self._local = threading.local()
         self._loops: dict[tuple[Place, ...], EagerLoop] = {}
         self._loop_of_turn: dict[Turn, EagerLoop] = {}  # loops that have completed a turn
-        self._is_library: dict[CodeType, bool] = {}
+        self._library_codes: dict[CodeType, bool] = {}
         self._traced: set[_ThreadLoop] = set()  # threads whose current step is being traced
         self._lock = threading.Lock()
         self._background = Background("tftracer-eager")
@@ -92,7 +92,7 @@ class EagerSteps:
 
     def watch(self) -> None:
         self._waiting = [
-            after_import(module, partial(self._calls.quietly, self._wrap, module, owner, method))
+            after_import(module, partial(self._calls.run_safely, self._wrap, module, owner, method))
             for module, owner, method in _OWNERS
         ]
 
@@ -102,46 +102,46 @@ class EagerSteps:
         for here in list(self._traced):
             here.traced.set()
             if here.tracing is not None:
-                self._calls.quietly(self._give_up, here, here.tracing[1])
+                self._calls.run_safely(self._give_up, here, here.tracing[1])
         self._background.stop()
 
     def _wrap(self, module: str, name: str, method: str) -> None:
         owner = getattr(sys.modules.get(module), name, None)
         if isinstance(owner, type) and hasattr(owner, method):
-            self._calls.wrap(owner, method, self.watched(getattr(owner, method)))
+            self._calls.wrap(owner, method, self.wrap_apply(getattr(owner, method)))
             self._background.start()
 
-    def watched(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        calls, is_eager, loop_here = self._calls, self._calls.is_eager, self._loop_here
+    def wrap_apply(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        calls, is_eager, thread_loop = self._calls, self._calls.is_eager, self._thread_loop
 
-        @as_tensorflows
+        @hide_in_tracebacks
         def apply(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-            here = None if calls.is_within_step() or not is_eager() else calls.quietly(loop_here)
-            if here is not None and here.applying:  # one optimizer calls another
+            here = None if calls.is_within_step() or not is_eager() else calls.run_safely(thread_loop)
+            if here is not None and here.is_applying:  # one optimizer calls another
                 here = None
             try:
                 if here is None:
                     return original(optimizer, *args, **kwargs)
-                here.applying = True
+                here.is_applying = True
                 result = original(optimizer, *args, **kwargs)
             except BaseException as error:
-                without_ours(error)
+                remove_our_frames(error)
                 raise
             finally:
                 if here is not None:
-                    here.applying = False
-            calls.quietly(self._applied, here, optimizer, perf_counter_ns(), sys._getframe(1))
+                    here.is_applying = False
+            calls.run_safely(self._record_apply, here, optimizer, perf_counter_ns(), sys._getframe(1))
             return result
 
         return apply
 
-    def _loop_here(self) -> _ThreadLoop:
+    def _thread_loop(self) -> _ThreadLoop:
         loop = getattr(self._local, "loop", None)
         if loop is None:
             loop = self._local.loop = _ThreadLoop(self._began_ns)
         return loop
 
-    def _applied(self, here: _ThreadLoop, optimizer: Any, end_ns: int, frame: FrameType) -> None:
+    def _record_apply(self, here: _ThreadLoop, optimizer: Any, end_ns: int, frame: FrameType) -> None:
         call = self._place(frame, optimizer), id(optimizer)
         if call in here.turn:  # the turn ended with the previous call
             self._end_step(here, self._new_loop(here.turn), here.ended_ns)
@@ -194,7 +194,7 @@ class EagerSteps:
         here.tracing, here.traced = (loop, begun), threading.Event()
         self._traced.add(here)
         wait = partial(here.traced.wait, max(LIMIT_S, LIMIT_TIMES * last_s))
-        self._background.do(lambda: wait() or self._calls.quietly(self._give_up, here, begun))
+        self._background.submit(lambda: wait() or self._calls.run_safely(self._give_up, here, begun))
 
     def _end_trace(self, here: _ThreadLoop, loop: EagerLoop, end_ns: int) -> Any:
         with self._lock:
@@ -217,7 +217,7 @@ class EagerSteps:
         """Return the line of the script that applies gradients; without one, the optimizer's caller."""
         caller, above = frame, frame
         for _ in range(_MAX_FRAMES):
-            if not self._of_library(above.f_code):
+            if not self._is_library_code(above.f_code):
                 caller = above
                 break
             if above.f_back is None:
@@ -225,10 +225,10 @@ class EagerSteps:
             above = above.f_back
         return Place(caller.f_code.co_filename, caller.f_lineno, type(optimizer).__name__)
 
-    def _of_library(self, code: CodeType) -> bool:
-        known = self._is_library.get(code)
+    def _is_library_code(self, code: CodeType) -> bool:
+        known = self._library_codes.get(code)
         if known is None:
-            if len(self._is_library) >= MAX_CODES:
-                self._is_library.clear()
-            known = self._is_library[code] = is_library(code.co_filename)
+            if len(self._library_codes) >= MAX_CODES:
+                self._library_codes.clear()
+            known = self._library_codes[code] = is_library(code.co_filename)
         return known

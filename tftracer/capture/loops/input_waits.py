@@ -15,7 +15,7 @@ from typing import Any
 from tftracer.capture.after_import import after_import
 from tftracer.capture.functions.calls import FunctionCalls
 from tftracer.capture.steps.queue import INPUT_WAIT, MAX_EVENTS, StepQueue
-from tftracer.capture.tracebacks import as_tensorflows, without_ours
+from tftracer.capture.tracebacks import hide_in_tracebacks, remove_our_frames
 
 _MODULE, _CLASS = "tensorflow.python.data.ops.iterator_ops", "OwnedIterator"
 _METHODS = ("_next_internal", "get_next_as_optional")
@@ -32,50 +32,50 @@ class InputWaits:
 
     def watch(self) -> Callable[[], None]:
         """Wrap the methods once TensorFlow is imported; return a function that cancels this. Missing methods are skipped."""
-        return after_import(_MODULE, lambda: self._calls.quietly(self._wrap))
+        return after_import(_MODULE, lambda: self._calls.run_safely(self._wrap))
 
     def _wrap(self) -> None:
         owner = getattr(sys.modules[_MODULE], _CLASS, None)
         for method in _METHODS:
             if isinstance(owner, type) and hasattr(owner, method):
-                self._calls.wrap(owner, method, self.watched(getattr(owner, method)))
+                self._calls.wrap(owner, method, self.wrap_next(getattr(owner, method)))
         pipelines = self._queue.pipelines
         if isinstance(owner, type) and hasattr(owner, _MAKER):
-            self._calls.wrap(owner, _MAKER, self._reported(getattr(owner, _MAKER), pipelines.add))
+            self._calls.wrap(owner, _MAKER, self._wrap_maker(getattr(owner, _MAKER), pipelines.add))
         sessions = getattr(sys.modules[_MODULE], _SESSIONS_CLASS, None)
         if isinstance(sessions, type) and "__init__" in vars(sessions):
-            wrapper = self._reported(vars(sessions)["__init__"], lambda iterator: pipelines.add_unseen("session"))
+            wrapper = self._wrap_maker(vars(sessions)["__init__"], lambda iterator: pipelines.add_unseen("session"))
             self._calls.wrap(sessions, "__init__", wrapper)
 
-    def _reported(self, original: Callable[..., Any], report: Callable[[Any], None]) -> Callable[..., Any]:
+    def _wrap_maker(self, original: Callable[..., Any], report: Callable[[Any], None]) -> Callable[..., Any]:
         """Wrap ``original``, which makes an iterator, to call ``report`` with the iterator."""
         calls = self._calls
 
-        @as_tensorflows
+        @hide_in_tracebacks
         def make(iterator: Any, *args: Any, **kwargs: Any) -> Any:
             try:
                 made = original(iterator, *args, **kwargs)
             except BaseException as error:
-                without_ours(error)
+                remove_our_frames(error)
                 raise
             if not calls.is_off():
-                calls.quietly(report, iterator)
+                calls.run_safely(report, iterator)
             return made
 
         return make
 
-    def watched(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def wrap_next(self, original: Callable[..., Any]) -> Callable[..., Any]:
         threads, events, now, calls = self._calls.threads, self._queue.events, perf_counter_ns, self._calls
         waiting = self._queue.activities.waiting
 
-        @as_tensorflows
+        @hide_in_tracebacks
         def next_element(iterator: Any, *args: Any, **kwargs: Any) -> Any:
             here = threads.here
             start = waiting[here.thread] = now()
             try:
                 return original(iterator, *args, **kwargs)
             except BaseException as error:
-                without_ours(error)
+                remove_our_frames(error)
                 raise
             finally:
                 waiting[here.thread] = 0

@@ -23,7 +23,7 @@ from tftracer.capture.after_import import after_import
 from tftracer.capture.functions.calls import FunctionCalls, NamedStep
 from tftracer.capture.functions.identity import keras_step, keras_title
 from tftracer.capture.hook import tensorflow
-from tftracer.capture.tracebacks import as_tensorflows, without_ours
+from tftracer.capture.tracebacks import hide_in_tracebacks, remove_our_frames
 
 #: Module -> the class with those methods: Keras 3 on TensorFlow, Keras 2, the Keras of TensorFlow 2.12, and tf_keras.
 _OWNERS = {
@@ -83,27 +83,27 @@ class KerasSteps:
     def watch(self) -> None:
         """Wrap the methods. Raises AttributeError or ImportError if this TensorFlow lacks ``Strategy.run``."""
         strategy = importlib.import_module("tensorflow.python.distribute.distribute_lib").StrategyBase
-        self._calls.wrap(strategy, "run", self._run(strategy.run))
+        self._calls.wrap(strategy, "run", self._wrap_run(strategy.run))
         self._calls.step_of_method = self._step_of_method
-        self._waiting = [after_import(module, partial(self._calls.quietly, self._wrap_methods, module)) for module in _OWNERS]
+        self._waiting = [after_import(module, partial(self._calls.run_safely, self._wrap_methods, module)) for module in _OWNERS]
 
     def stop(self) -> None:
         for cancel in self._waiting:
             cancel()
 
-    def _run(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _wrap_run(self, original: Callable[..., Any]) -> Callable[..., Any]:
         calls = self._calls
 
-        @as_tensorflows
+        @hide_in_tracebacks
         def run(strategy: Any, fn: Any, *args: Any, **kwargs: Any) -> Any:
-            step = None if calls.is_within_step() else calls.quietly(self._step, fn)
+            step = None if calls.is_within_step() else calls.run_safely(self._step, fn)
             try:
                 if step is None:
                     return original(strategy, fn, *args, **kwargs)
                 with calls.step(step):
                     return original(strategy, fn, *args, **kwargs)
             except BaseException as error:
-                without_ours(error)
+                remove_our_frames(error)
                 raise
 
         return run
@@ -113,12 +113,12 @@ class KerasSteps:
         for name in _METHODS:
             original = getattr(owner, name, None)
             if isinstance(owner, type) and original is not None:  # without a wrapper the step is titled "fit"
-                self._calls.wrap(owner, name, self._noted(original, name))
+                self._calls.wrap(owner, name, self._wrap_on_batch(original, name))
 
-    def _noted(self, original: Callable[..., Any], name: str) -> Callable[..., Any]:
+    def _wrap_on_batch(self, original: Callable[..., Any], name: str) -> Callable[..., Any]:
         threads = self._calls.threads
 
-        @as_tensorflows
+        @hide_in_tracebacks
         def on_batch(model: Any, *args: Any, **kwargs: Any) -> Any:
             here = threads.here
             before = here.method
@@ -126,7 +126,7 @@ class KerasSteps:
                 here.method = name
                 return original(model, *args, **kwargs)
             except BaseException as error:
-                without_ours(error)
+                remove_our_frames(error)
                 raise
             finally:
                 here.method = before
@@ -139,7 +139,7 @@ class KerasSteps:
         if not phase or model is None:
             return None
         method = self._calls.threads.here.method
-        step: KerasStep = self._of(model, KerasStep, method if _METHODS.get(method) == phase else phase)
+        step: KerasStep = self._step_of_model(model, KerasStep, method if _METHODS.get(method) == phase else phase)
         return step
 
     def _step_of_method(self, function: Any, method: str) -> Any:
@@ -151,9 +151,9 @@ class KerasSteps:
             self._functions[function] = phase, (weakref.ref(model) if model is not None else lambda: None)
         phase, model_of = self._functions[function]
         model = model_of()
-        return function if model is None or _METHODS[method] != phase else self._of(model, CompiledKerasStep, method)
+        return function if model is None or _METHODS[method] != phase else self._step_of_model(model, CompiledKerasStep, method)
 
-    def _of(self, model: Any, kind: type[Any], name: str) -> Any:
+    def _step_of_model(self, model: Any, kind: type[Any], name: str) -> Any:
         """Return the model's step of this name, always the same object."""
         steps = self._steps.setdefault(model, {})
         if (kind, name) not in steps:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from tftracer.capture.after_import import after_import
 from tftracer.capture.functions.calls import FunctionCalls
 from tftracer.capture.steps.queue import PHASE, StepQueue
-from tftracer.capture.tracebacks import as_tensorflows, without_ours
+from tftracer.capture.tracebacks import hide_in_tracebacks, remove_our_frames
 from tftracer.ledger.activity import BUILDING, CHECKPOINTS, EVALUATION
 
 _MODEL = ("save", "save_weights", "load_weights", "export")
@@ -62,7 +62,7 @@ _PLACES: list[tuple[str, str, tuple[str, ...], int]] = [
 MIN_NS = 50_000
 
 
-class Begun(NamedTuple):
+class BegunPhase(NamedTuple):
     thread: int
     rank: int
     name: str
@@ -78,7 +78,7 @@ class Phases:
 
     def watch(self) -> Callable[[], None]:
         """Wrap the methods of each module once it is imported; return a function that cancels this. Missing ones are skipped."""
-        waiting = [after_import(place[0], partial(self._calls.quietly, self._wrap, *place)) for place in _PLACES]
+        waiting = [after_import(place[0], partial(self._calls.run_safely, self._wrap, *place)) for place in _PLACES]
 
         def stop() -> None:
             for cancel in waiting:
@@ -92,67 +92,67 @@ class Phases:
         for method in methods:
             original = getattr(owner, method, None)
             if callable(original) and original not in self._wrappers:
-                watched = self.watched_iterator if inspect.isgeneratorfunction(original) else self.watched
-                wrapper = watched(original, rank, f"{name}.{method}" if name else method)
+                wrap = self.wrap_generator if inspect.isgeneratorfunction(original) else self.wrap_method
+                wrapper = wrap(original, rank, f"{name}.{method}" if name else method)
                 self._wrappers.add(wrapper)
                 self._calls.wrap(owner, method, wrapper)
 
-    def watched(self, original: Callable[..., Any], rank: int, label: str) -> Callable[..., Any]:
+    def wrap_method(self, original: Callable[..., Any], rank: int, label: str) -> Callable[..., Any]:
         """Wrap a method: each call is a phase. ``label``: such as "Saver.save"."""
         calls, begin, end = self._calls, self._begin, self._end
 
-        @as_tensorflows
+        @hide_in_tracebacks
         def phase(*args: Any, **kwargs: Any) -> Any:
-            begun = calls.quietly(begin, rank, label, args)
+            begun = calls.run_safely(begin, rank, label, args)
             try:
                 return original(*args, **kwargs)
             except BaseException as error:
-                without_ours(error)
+                remove_our_frames(error)
                 raise
             finally:
                 if begun is not None:
-                    calls.quietly(end, begun)
+                    calls.run_safely(end, begun)
 
         return phase
 
-    def watched_iterator(self, original: Callable[..., Any], rank: int, label: str) -> Callable[..., Any]:
+    def wrap_generator(self, original: Callable[..., Any], rank: int, label: str) -> Callable[..., Any]:
         """Wrap a method that yields: each computation of its next value is a phase."""
         calls, begin, end = self._calls, self._begin, self._end
 
-        @as_tensorflows
+        @hide_in_tracebacks
         def phase(*args: Any, **kwargs: Any) -> Iterator[Any]:
             values = original(*args, **kwargs)
             try:
                 while True:
-                    begun = calls.quietly(begin, rank, label, args)
+                    begun = calls.run_safely(begin, rank, label, args)
                     try:
                         value = next(values)
                     except StopIteration:
                         return
                     except BaseException as error:
-                        without_ours(error)
+                        remove_our_frames(error)
                         raise
                     finally:
                         if begun is not None:
-                            calls.quietly(end, begun, MIN_NS)
+                            calls.run_safely(end, begun, MIN_NS)
                     yield value
             finally:
                 values.close()
 
         return phase
 
-    def _begin(self, rank: int, label: str, args: tuple[Any, ...]) -> Begun | None:
+    def _begin(self, rank: int, label: str, args: tuple[Any, ...]) -> BegunPhase | None:
         thread, under_way = get_ident(), self._queue.activities.under_way
         if self._queue.off or (thread, rank) in under_way:
             return None
-        begun = Begun(thread, rank, phase_name(rank, label, args), perf_counter_ns())
+        begun = BegunPhase(thread, rank, phase_name(rank, label, args), perf_counter_ns())
         under_way[thread, rank] = begun.name, begun.start_ns
         return begun
 
-    def _end(self, begun: Begun, least_ns: int = 0) -> None:
+    def _end(self, begun: BegunPhase, min_ns: int = 0) -> None:
         end = perf_counter_ns()
         self._queue.activities.under_way.pop((begun.thread, begun.rank), None)
-        if end - begun.start_ns >= least_ns:
+        if end - begun.start_ns >= min_ns:
             self._queue.add((PHASE, (begun.rank, begun.name), begun.start_ns, end, begun.thread, None))
 
 

@@ -25,7 +25,7 @@ from tftracer.contract.session import AskedBy
 from tftracer.errors import UnsupportedError
 from tftracer.input_pipelines.watch import Pipelines
 from tftracer.ledger.activity import CHECKPOINTS, INPUT, NEXT_ELEMENT, TRACER, Activities, rank_of_step
-from tftracer.session.recorded_steps import Capture, Missed, RunHandle, SessionFacts, Settled, Traced, tracer_ns
+from tftracer.session.recorded_steps import Capture, CountedStep, Missed, RunHandle, SessionFacts, Traced, tracer_ns
 from tftracer.slow.recorded import SlowRecords
 from tftracer.slow.watch.turns import SlowSteps
 
@@ -34,7 +34,7 @@ log = logging.getLogger("tftracer")
 #: Maximum number of steps that wait for the writer; more are counted as lost. A step takes some 130 bytes.
 MAX_EVENTS = 1 << 16
 #: Maximum number of steps counted while the lock is held, because a training thread may wait for it.
-SETTLED_AT_ONCE = 200
+COUNTED_AT_ONCE = 200
 #: Why a step that should have been traced was not.
 STORING = "traces came faster than they could be compressed and written to disk"
 #: For this long after its last step, a script that calls functions is taken to be training.
@@ -71,11 +71,11 @@ class StepQueue:
         # All hooks of a session set the same mark on a traced step's run context, so two hooks in one loop trace a step once.
         self.mark = f"_tftracer_{next(_numbers)}"
         self.events: deque[Event] = deque()
-        self.settled: deque[Settled] = deque()
+        self.counted: deque[CountedStep] = deque()
         self.lost = 0  # number of steps that were dropped because the queue was full
         self.runs = RunRegistry()
         self.requests = TraceRequests()
-        self.requests.settle = self.settle
+        self.requests.count_steps = self.count_steps
         self.backlog = TraceBacklog()
         self.facts = SessionFacts()  # of the session that was opened last
         self.failures: deque[str] = deque(maxlen=20)
@@ -84,9 +84,9 @@ class StepQueue:
         self.arrived = threading.Event()  # set when something should not wait for the writer's next round
         self.sees_all_sessions = False  # hook_inject has wrapped TensorFlow's session class: hooks have nothing to add
         #: Counts a call of a function: (function, ConcreteFunction) -> its call site.
-        self.count_call: Callable[[Any, Any], CallSite] = no_functions
+        self.count_call: Callable[[Any, Any], CallSite] = refuse_call
         #: Collects the optimized graph of a run's function in its next call; raises UnsupportedError if it cannot be collected.
-        self.request_graph: Callable[[RunHandle], None] = no_graphs
+        self.request_graph: Callable[[RunHandle], None] = refuse_graph
         #: Returns the ConcreteFunctions that were called and are alive.
         self.live_functions: Callable[[], list[Any]] = list
         self.slow = SlowRecords()
@@ -94,13 +94,13 @@ class StepQueue:
         self.pipelines = Pipelines(self.activities)  # its thread has no reference to this queue
         #: Thread -> when its step began (perf_counter nanoseconds), or, negative, when its last one ended.
         self.under_way: dict[int, int] = {}
-        self.last_function_ns = 0  # end of the last settled step of a function
-        self.slow_steps: SlowSteps | None = None  # the watch over slow steps
+        self.last_function_ns = 0  # end of the last counted step of a function
+        self.slow_step_watch: SlowSteps | None = None  # the watch over slow steps
         self.other_problems: dict[str, str] = {}  # code -> message for the page
         self._refused: set[str] = set()  # why requested steps cannot be traced: keys of REFUSALS
         self._last_steps: deque[tuple[int, CallSite]] = deque(maxlen=16)  # two hooks record one step with one start
         self._times = ThreadTimes()
-        self._settling = threading.Lock()
+        self._counting = threading.Lock()
         self._lock = threading.Lock()
 
     @property
@@ -142,18 +142,18 @@ class StepQueue:
         if event[-1] is not None:
             self.arrived.set()
 
-    def settle(self) -> None:
-        """Find out, in order, which runs the steps in the queue belong to."""
+    def count_steps(self) -> None:
+        """Count the steps in the queue, in order: find out which run each belongs to."""
         while self.events:
-            with self._settling:
-                for _ in range(min(len(self.events), SETTLED_AT_ONCE)):
+            with self._counting:
+                for _ in range(min(len(self.events), COUNTED_AT_ONCE)):
                     try:
                         event = self.events.popleft()
                     except IndexError:  # the tracer was switched off meanwhile
                         return
-                    self._settle(event)
+                    self._handle_event(event)
 
-    def _settle(self, event: Event) -> None:
+    def _handle_event(self, event: Event) -> None:
         start, end, thread, trace = event[-4:]
         seen = self.activities.ended
         if event[0] is INPUT_WAIT:
@@ -161,7 +161,7 @@ class StepQueue:
             self.activities.waited_ns += end - start
             self.activities.waits += 1
             if not event[1]:  # not within a step
-                self._times.add_input(thread, start, end)
+                self._times.add_input_wait(thread, start, end)
             self._tell_watch(lambda watch: watch.waited_for_input(thread, start, end))
             return
         if event[0] is PHASE:
@@ -173,8 +173,8 @@ class StepQueue:
             return
         run = self._run_of_call(*event) if len(event) == 6 else self._run_of_session(*event)
         if run is not None:
-            outside = self._times.outside_before(run, thread, start, end, trace)
-            self.add_settled((run, start, end, *outside, trace), thread)
+            outside = self._times.count_step(run, thread, start, end, trace)
+            self.add_counted((run, start, end, *outside, trace), thread)
             seen.append((rank_of_step(run), run, start, end, thread))
             if trace is not None:
                 before, after = tracer_ns(trace)  # the tracer's part of the thread's time
@@ -203,28 +203,28 @@ class StepQueue:
         self.last_function_ns = end
         return site.plain
 
-    def add_settled(self, step: Settled, thread: int) -> None:
-        if len(self.settled) >= MAX_EVENTS:
+    def add_counted(self, step: CountedStep, thread: int) -> None:
+        if len(self.counted) >= MAX_EVENTS:
             self.lost += 1
             return
         run, start, end, _, _, trace = step
         run.steps += 1
-        self.settled.append(step)
+        self.counted.append(step)
         asked_by = trace.asked_by if isinstance(trace, Capture) else None
         self._tell_watch(lambda watch: watch.step(run, thread, start, end, asked_by, tracer_ns(trace)))
 
     def _tell_watch(self, tell: Callable[[SlowSteps], None]) -> None:
         """Call ``tell`` with the watch over slow steps. If it raises, switch the watch off."""
-        if self.slow_steps is not None:
+        if self.slow_step_watch is not None:
             try:
-                tell(self.slow_steps)
+                tell(self.slow_step_watch)
             except Exception as error:
-                self.slow_steps = None
+                self.slow_step_watch = None
                 self.other_problems["slow_steps"] = f"Slow steps are not looked for: {type(error).__name__}: {error}."
 
-    def steps_done(self) -> dict[str, int]:
+    def finished_steps(self) -> dict[str, int]:
         """Return run title -> number of finished steps."""
-        self.settle()
+        self.count_steps()
         return {site.plain.title: site.steps for site in self.runs.sites()}
 
     # ------------------------------------------------------------------------------------------------- traces
@@ -238,15 +238,15 @@ class StepQueue:
         if site.has_debug_watches:
             self.refuse(DEBUG_WATCHES)
             return None
-        return self._claim(self.next_of([site]), self._handles(site, options))
+        return self._claim(self.next_requested_site([site]), self._handles(site, options))
 
-    def next_of(self, sites: list[CallSite]) -> CallSite | None:
+    def next_requested_site(self, sites: list[CallSite]) -> CallSite | None:
         """Return the site whose requested step is about to begin; None if there is none."""
         return next((site for site in sites if site.requested_step and self._is_next(site)), None)
 
     def claim_sites(self, sites: list[CallSite]) -> Claim | Missed | None:
         """Claim a step of one of these sites, as ``claim`` does. Which site it is of is known only after it has run."""
-        return self._claim(self.next_of(sites), [site.plain for site in sites])
+        return self._claim(self.next_requested_site(sites), [site.plain for site in sites])
 
     def is_expected(self, sites: list[CallSite]) -> bool:
         """Return whether a step of one of these sites may be slow; ``claim_sites`` decides."""
@@ -256,12 +256,12 @@ class StepQueue:
         """Return whether a step of one of these sites may have to be traced; ``claim_sites`` decides."""
         return self.requests.has_any([site.plain for site in sites]) or any(site.requested_step for site in sites)
 
-    def give_back(self, claim: Claim) -> None:
+    def restore_request(self, claim: Claim) -> None:
         """Restore the request of a claimed step that was not traced. A request for a certain step moves to the next step."""
         self.requests.restore(claim)
         site = self.runs.find(claim.handle.title) if claim.is_numbered and claim.handle else None
         if site is not None and not site.requested_step:
-            self.settle()
+            self.count_steps()
             self._request(site, site.steps + 1)
 
     def _claim(self, numbered: CallSite | None, handles: list[RunHandle]) -> Claim | Missed | None:
@@ -270,7 +270,7 @@ class StepQueue:
             is_expected = self.requests.is_expected(handles) and not self.backlog.is_full()  # no step waits for an expected trace
             return self.requests.claim(handles) if is_expected else None
         if not self.backlog.wait_for_room():
-            return self.missed(STORING, numbered)
+            return self.missed_mark(STORING, numbered)
         if numbered is not None and self._cancel(numbered):
             return self.requests.claim_numbered(numbered.plain)
         return self.requests.claim(handles)
@@ -292,7 +292,7 @@ class StepQueue:
         while self.failed_claims:
             self.requests.restore(self.failed_claims.popleft())
 
-    def missed(self, reason: str, numbered: CallSite | None = None) -> Missed:
+    def missed_mark(self, reason: str, numbered: CallSite | None = None) -> Missed:
         """Return the mark of a step that should have been traced and was not.
 
         A request for the next steps stays open; in the other cases the trace is lost for good.
@@ -326,7 +326,7 @@ class StepQueue:
 
     def _is_next(self, site: CallSite) -> bool:
         """Return whether the step about to begin is the requested one. Cancel a request for an earlier step."""
-        self.settle()
+        self.count_steps()
         requested, following = site.requested_step, site.steps + 1
         if requested < following:
             self._cancel(site, requested)
@@ -334,7 +334,7 @@ class StepQueue:
 
     def _has_begun(self, site: CallSite, step: int) -> bool:
         """Return whether this step may have begun: the step after the last finished one may be under way."""
-        self.settle()
+        self.count_steps()
         return site.steps + 1 >= step
 
     def _cancel(self, site: CallSite, step: int | None = None) -> bool:
@@ -352,7 +352,7 @@ class StepQueue:
 
     # ------------------------------------------------------------------------------------------------ sessions
 
-    def opened(self, session: Any, facts: SessionFacts) -> None:
+    def session_opened(self, session: Any, facts: SessionFacts) -> None:
         self.facts = facts
         self.open_sessions.append(weakref.ref(session))
         self.arrived.set()
@@ -372,11 +372,11 @@ class StepQueue:
         return recent or any(mark > 0 for mark in list(self.under_way.values()))
 
 
-def no_functions(function: Any, concrete: Any) -> CallSite:
+def refuse_call(function: Any, concrete: Any) -> CallSite:
     raise LookupError("a call of a function in a queue that has none")
 
 
-def no_graphs(handle: RunHandle) -> None:
+def refuse_graph(handle: RunHandle) -> None:
     raise UnsupportedError(
         "Only compiled functions (tf.function) have a graph that can be collected; no function is watched here."
     )

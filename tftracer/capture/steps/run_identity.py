@@ -45,9 +45,9 @@ class RunIdentity:
         return frozenset(self.fetches), frozenset(self.feeds)
 
     def title(self, options: str = "") -> str:
-        text = _listed(self.fetches) or "nothing"
+        text = _join_names(self.fetches) or "nothing"
         if self.feeds:
-            text += f" (feeding {_listed(self.feeds)})"
+            text += f" (feeding {_join_names(self.feeds)})"
         return f"{text} [{options}]" if options else text
 
 
@@ -90,22 +90,22 @@ def _parts(fetch: Any) -> list[Any]:
 
 def leaves(fetches: Any, feed_dict: Any) -> list[Any]:
     """Return the objects whose ids are in a key of ``ObjectKeys``."""
-    fetched = [leaf for leaf in _flat(fetches, 0) if leaf.__class__ is not str]
+    fetched = [leaf for leaf in _flatten(fetches, 0) if leaf.__class__ is not str]
     return fetched + [key for key in feed_dict or () if key.__class__ is not str]
 
 
-def _flat(fetch: Any, depth: int) -> Iterator[Any]:
+def _flatten(fetch: Any, depth: int) -> Iterator[Any]:
     if isinstance(fetch, (tuple, list, Mapping)) and depth <= MAX_DEPTH:
         for part in _parts(fetch):
-            yield from _flat(part, depth + 1)
+            yield from _flatten(part, depth + 1)
     else:
         yield fetch
 
 
 def describe(fetches: Any, feed_dict: Any) -> RunIdentity:
     """Return the names of the objects. Takes some 10 µs."""
-    fetched = dict.fromkeys(_name(leaf) for _, leaf in zip(range(MAX_NAMES), _flat(fetches, 0)))
-    fed = dict.fromkeys(_name(leaf) for key in list(feed_dict or ())[:MAX_NAMES] for leaf in _flat(key, 0))
+    fetched = dict.fromkeys(_name(leaf) for _, leaf in zip(range(MAX_NAMES), _flatten(fetches, 0)))
+    fed = dict.fromkeys(_name(leaf) for key in list(feed_dict or ())[:MAX_NAMES] for leaf in _flatten(key, 0))
     return RunIdentity(tuple(fetched), tuple(fed))
 
 
@@ -121,7 +121,7 @@ def _name(leaf: Any) -> str:
     return f"<{type(leaf).__name__}>"
 
 
-def _listed(names: tuple[str, ...]) -> str:
+def _join_names(names: tuple[str, ...]) -> str:
     shown: list[str] = []
     for name in names:
         short = shorten(name)

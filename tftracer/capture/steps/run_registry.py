@@ -76,8 +76,8 @@ class RunRegistry:
         """Add a run of a compiled function."""
         with self._lock:
             if self._runs >= MAX_RUNS:
-                return self._rest()
-            site = CallSite(RunIdentity(fetches, feeds), self._numbered(title, fetches, feeds, ""))
+                return self._overflow_site()
+            site = CallSite(RunIdentity(fetches, feeds), self._new_handle(title, fetches, feeds, ""))
             site.plain.definition = definition
             self._sites["function", self._runs] = site
             return site
@@ -92,28 +92,28 @@ class RunRegistry:
     def _new_site(self, identity: RunIdentity) -> CallSite:
         """Make a call site. Called under the lock, like the methods below. They make at most MAX_RUNS runs."""
         if self._runs >= MAX_RUNS:
-            return self._rest()
+            return self._overflow_site()
         site = self._sites[identity.key] = CallSite(identity, self._new_run(identity, ""))
         return site
 
     def _new_variant(self, site: CallSite, options: str) -> RunHandle:
         if self._runs >= MAX_RUNS:
-            return self._rest().plain
+            return self._overflow_site().plain
         handle = site.variants[options] = self._new_run(site.identity, options)
         handle.refusal = run_identity.refusal_of(options)
         return handle
 
     def _new_run(self, identity: RunIdentity, options: str) -> RunHandle:
-        return self._numbered(identity.title(options), identity.fetches, identity.feeds, options)
+        return self._new_handle(identity.title(options), identity.fetches, identity.feeds, options)
 
-    def _numbered(self, title: str, fetches: tuple[str, ...], feeds: tuple[str, ...], options: str) -> RunHandle:
+    def _new_handle(self, title: str, fetches: tuple[str, ...], feeds: tuple[str, ...], options: str) -> RunHandle:
         self._runs += 1
         self._titles[title] += 1  # titles must differ, because runs are requested by title
         if self._titles[title] > 1:
             title += f" ({self._titles[title]})"
         return RunHandle(title, fetches, feeds, options)
 
-    def _rest(self) -> CallSite:
+    def _overflow_site(self) -> CallSite:
         rest = self._sites.get("rest")
         if rest is None:
             rest = CallSite(RunIdentity((), ()), RunHandle(f"everything after the first {MAX_RUNS} runs", (), (), ""))

@@ -26,7 +26,7 @@ class ThreadTime:
     outside_ns: int = 0  # in neither a step nor the tracer, since its first step
     input_ns: int = 0  # the part of outside_ns in which it waited for the next element of a dataset
 
-    def outside_before(self, run: RunHandle, thread: int, start_ns: int, end_ns: int, trace: Traced) -> Outside:
+    def count_step(self, run: RunHandle, thread: int, start_ns: int, end_ns: int, trace: Traced) -> Outside:
         """Count a step of this thread, and return the time since the run's previous one."""
         before, after = tracer_ns(trace)
         self.outside_ns += max(0, start_ns - before - self.last_end_ns)
@@ -36,7 +36,7 @@ class ThreadTime:
         is_same_thread, outside_ns, input_ns = since
         return Outside(outside_ns, min(input_ns, outside_ns)) if is_same_thread else Outside(None, None)
 
-    def add_input(self, start_ns: int, end_ns: int) -> None:
+    def add_input_wait(self, start_ns: int, end_ns: int) -> None:
         """Count a wait for input, unless it began before the last step ended: eager loops wait within their steps."""
         if start_ns >= self.last_end_ns:
             self.input_ns += end_ns - start_ns
@@ -48,15 +48,15 @@ class ThreadTimes:
     def __init__(self) -> None:
         self._times: dict[int, ThreadTime] = {}
 
-    def outside_before(self, run: RunHandle, thread: int, start_ns: int, end_ns: int, trace: Traced) -> Outside:
-        """See ``ThreadTime.outside_before``."""
+    def count_step(self, run: RunHandle, thread: int, start_ns: int, end_ns: int, trace: Traced) -> Outside:
+        """See ``ThreadTime.count_step``."""
         if thread not in self._times:
             if len(self._times) >= MAX_THREADS:
                 self._times.clear()
             self._times[thread] = ThreadTime(start_ns)
-        return self._times[thread].outside_before(run, thread, start_ns, end_ns, trace)
+        return self._times[thread].count_step(run, thread, start_ns, end_ns, trace)
 
-    def add_input(self, thread: int, start_ns: int, end_ns: int) -> None:
-        """See ``ThreadTime.add_input``. Ignored before the thread's first step."""
+    def add_input_wait(self, thread: int, start_ns: int, end_ns: int) -> None:
+        """See ``ThreadTime.add_input_wait``. Ignored before the thread's first step."""
         if thread in self._times:
-            self._times[thread].add_input(start_ns, end_ns)
+            self._times[thread].add_input_wait(start_ns, end_ns)

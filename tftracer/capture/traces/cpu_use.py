@@ -22,7 +22,7 @@ from tftracer.trace.model import CpuUse
 #: A longer reading is given up: a process may have thousands of threads, and another thread may take the GIL between two of them.
 MAX_NS = 30_000_000
 #: Prefix of the names of the tracer's own threads, which are not part of the step.
-OWN = "tftracer-"
+OWN_PREFIX = "tftracer-"
 
 
 class CpuReading(NamedTuple):
@@ -36,13 +36,13 @@ class CpuReading(NamedTuple):
 
 def read_before(proc: str = "/proc", max_ns: int = MAX_NS) -> CpuReading:
     """Read the counters before a step. The clocks are read last, so that they do not measure the reading itself."""
-    threads, children = _tasks(proc, max_ns)
+    threads, children = _read_tasks(proc, max_ns)
     return CpuReading(time.perf_counter_ns(), time.process_time_ns(), threads, children)
 
 
 def read_after(proc: str = "/proc", max_ns: int = MAX_NS) -> CpuReading:
     at_ns, cpu_ns = time.perf_counter_ns(), time.process_time_ns()
-    return CpuReading(at_ns, cpu_ns, *_tasks(proc, max_ns))
+    return CpuReading(at_ns, cpu_ns, *_read_tasks(proc, max_ns))
 
 
 def cpu_use(before: CpuReading, after: CpuReading) -> CpuUse:
@@ -51,7 +51,7 @@ def cpu_use(before: CpuReading, after: CpuReading) -> CpuUse:
     if cpus is not None:
         use["cpus"] = cpus
     if before.threads is not None and after.threads is not None:
-        own = {str(thread.native_id) for thread in threading.enumerate() if thread.name.startswith(OWN)}
+        own = {str(thread.native_id) for thread in threading.enumerate() if thread.name.startswith(OWN_PREFIX)}
         counters = {name: (now, before.threads.get(name, (0, 0))) for name, now in after.threads.items()}
         script = [both for name, both in counters.items() if name not in own]
         busiest_s = use["busiest_thread_s"] = max((now[0] - then[0] for now, then in script), default=0) * 1e-9
@@ -66,14 +66,14 @@ def cpu_use(before: CpuReading, after: CpuReading) -> CpuUse:
     return use
 
 
-def _tasks(proc: str, max_ns: int) -> tuple[dict[str, tuple[int, int]] | None, dict[str, int] | None]:
+def _read_tasks(proc: str, max_ns: int) -> tuple[dict[str, tuple[int, int]] | None, dict[str, int] | None]:
     """Return (threads, children) of a reading."""
     until = time.perf_counter_ns() + max_ns
-    threads = _threads(f"{proc}/self", until)
-    return threads, None if threads is None else _children(proc, list(threads), until)
+    threads = _thread_times(f"{proc}/self", until)
+    return threads, None if threads is None else _child_times(proc, list(threads), until)
 
 
-def _threads(process: str, until: int) -> dict[str, tuple[int, int]] | None:
+def _thread_times(process: str, until: int) -> dict[str, tuple[int, int]] | None:
     """Return the times of a process's threads; None if unknown. Threads that end meanwhile are left out."""
     threads = dict[str, tuple[int, int]]()
     try:
@@ -87,12 +87,12 @@ def _threads(process: str, until: int) -> dict[str, tuple[int, int]] | None:
     return threads or None
 
 
-def _children(proc: str, threads: list[str], until: int) -> dict[str, int] | None:
+def _child_times(proc: str, threads: list[str], until: int) -> dict[str, int] | None:
     """Return the CPU time of each child process; None if Linux does not list them. Those that end meanwhile are left out."""
     children: dict[str, int] = {}
     try:
-        for name in {name for thread in threads for name in _started_by(f"{proc}/self/task/{thread}")}:
-            of_child = _threads(f"{proc}/{name}", until)
+        for name in {name for thread in threads for name in _child_ids(f"{proc}/self/task/{thread}")}:
+            of_child = _thread_times(f"{proc}/{name}", until)
             if of_child is None and time.perf_counter_ns() > until:
                 return None
             children[name] = sum(ran for ran, _ in (of_child or {}).values())
@@ -101,7 +101,7 @@ def _children(proc: str, threads: list[str], until: int) -> dict[str, int] | Non
     return children
 
 
-def _started_by(thread: str) -> list[str]:
+def _child_ids(thread: str) -> list[str]:
     try:
         return _read(f"{thread}/children").decode().split()
     except FileNotFoundError:
@@ -112,11 +112,11 @@ def _started_by(thread: str) -> list[str]:
 
 def _read(path: str) -> bytes:
     """Read a small file with three system calls; ``Path.read_bytes`` makes seven."""
-    opened = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
     try:
-        return os.read(opened, 4096)
+        return os.read(descriptor, 4096)
     finally:
-        os.close(opened)
+        os.close(descriptor)
 
 
 def usable_cpus(cgroup: str = "/sys/fs/cgroup") -> float | None:

@@ -43,13 +43,13 @@ class ExpectedTraces:
     """Requests and cancels the traces. ``begin`` must be called first."""
 
     def __init__(
-        self, requests: TraceRequests, settle: Callable[[], None], clock_ns: Callable[[], int] = perf_counter_ns
+        self, requests: TraceRequests, count_steps: Callable[[], None], clock_ns: Callable[[], int] = perf_counter_ns
     ) -> None:
         self._requests = requests
         self._clock_ns = clock_ns
         self._requested: dict[RunHandle, tuple[range, int]] = {}  # run -> its requested steps, when to cancel
         self._steps = SlowSteps(1.0)
-        self._settle = settle
+        self._count_steps = count_steps
         self._last_requested: dict[RunHandle, int] = {}  # run -> step
         self._requests_of: Counter[RunHandle] = Counter()
         self._caught: dict[WatchedRun, int] = {}
@@ -75,7 +75,7 @@ class ExpectedTraces:
             state = self._steps.runs.get(run)
             steps = Expected(cast(RunHandle, run), first, last)
             if state and _is_near(steps, state, NEAR_NS) and self._is_wanted(steps, state):
-                self._settle()
+                self._count_steps()
                 if _is_near(steps, state, REQUEST_NS) and steps.last > steps.run.steps:
                     self._request(steps, now + PATIENCE_NS + (steps.last - steps.run.steps) * _usual_ns(state))
 

@@ -12,21 +12,21 @@ from typing import Any
 from tftracer.trace.model import FedCopy, FedValue
 
 #: How many of the largest values are kept.
-MOST = 200
-_DEPTH = 4  # nested tuples, lists and dicts that are searched
-_MOST_ARRAYS = 10_000  # in a list whose bytes are added up
+MAX_VALUES = 200
+_MAX_DEPTH = 4  # nested tuples, lists and dicts that are searched
+_MAX_ARRAYS = 10_000  # in a list whose bytes are added up
 
 
-def values_fed(feeds: Any) -> list[FedValue] | None:
+def describe_fed_values(feeds: Any) -> list[FedValue] | None:
     """Describe the values of a ``feed_dict``; None for those of a callable, which have no names."""
     if feeds is not None and not isinstance(feeds, Mapping):
         return None
     with contextlib.suppress(Exception):  # an error here must not stop the step
-        return _largest_first(each for key, value in (feeds or {}).items() for each in _of_key(key, value))
+        return _largest_values(each for key, value in (feeds or {}).items() for each in _describe_key(key, value))
     return None
 
 
-def arguments_fed(arguments: tuple[tuple[Any, ...], Mapping[str, Any]], signature: Any = None) -> list[FedValue] | None:
+def describe_arguments(arguments: tuple[tuple[Any, ...], Mapping[str, Any]], signature: Any = None) -> list[FedValue] | None:
     """Describe the arguments of a function that TensorFlow has to convert: NumPy arrays, and lists of numbers or strings.
 
     Tensors are left out, because TensorFlow passes them on unchanged. ``signature``: the function's ``input_signature``, if any.
@@ -36,21 +36,21 @@ def arguments_fed(arguments: tuple[tuple[Any, ...], Mapping[str, Any]], signatur
         specs = [*(signature or ()), *[None] * len(args)]
         named = [(f"argument {place}", value, spec) for place, (value, spec) in enumerate(zip(args, specs), 1)]
         named += [(name, value, None) for name, value in kwargs.items()]
-        return _largest_first(
-            _described(name, array, _dtype_of(spec)) for name, value, spec in named for array in _arrays(value, _DEPTH)
+        return _largest_values(
+            _describe(name, array, _dtype_of(spec)) for name, value, spec in named for array in _arrays(value, _MAX_DEPTH)
         )
     return None
 
 
-def _of_key(key: Any, value: Any) -> Iterator[FedValue]:
+def _describe_key(key: Any, value: Any) -> Iterator[FedValue]:
     """Describe the value of one key. A sparse or ragged tensor is fed with a named tuple: an array for each of its tensors."""
     name = str(getattr(key, "name", key))
     parts = getattr(value, "_fields", ())
     if parts:
         for part in parts:
-            yield from _of_key(getattr(key, part, f"{name}.{part}"), getattr(value, part))
+            yield from _describe_key(getattr(key, part, f"{name}.{part}"), getattr(value, part))
     else:
-        yield _described(name, value, _dtype_of(key))
+        yield _describe(name, value, _dtype_of(key))
 
 
 def _dtype_of(key: Any) -> str:
@@ -64,8 +64,8 @@ def _dtype_of(key: Any) -> str:
     return "string" if dtype.kind in "OSU" else str(dtype)
 
 
-def _largest_first(values: Iterator[FedValue]) -> list[FedValue]:
-    return sorted(values, key=lambda value: -(value["bytes"] or _elements(value)))[:MOST]
+def _largest_values(values: Iterator[FedValue]) -> list[FedValue]:
+    return sorted(values, key=lambda value: -(value["bytes"] or _elements(value)))[:MAX_VALUES]
 
 
 def _elements(value: FedValue) -> int:
@@ -75,38 +75,38 @@ def _elements(value: FedValue) -> int:
     return number
 
 
-def _described(name: str, value: Any, tensor_dtype: str = "") -> FedValue:
-    def described(dtype: str, shape: list[int], size: int | None = None, copied: FedCopy = "") -> FedValue:
+def _describe(name: str, value: Any, tensor_dtype: str = "") -> FedValue:
+    def fed_value(dtype: str, shape: list[int], size: int | None = None, copied: FedCopy = "") -> FedValue:
         return {"name": name, "dtype": dtype, "shape": shape, "bytes": size, "tensor_dtype": tensor_dtype, "copied": copied}
 
     dtype, shape = getattr(value, "dtype", None), [int(size) for size in getattr(value, "shape", None) or ()]
     kind = getattr(dtype, "kind", "")  # only NumPy's types have it
     if kind == "O" and tensor_dtype not in ("", "string"):
-        return described("object", shape)
+        return fed_value("object", shape)
     if kind in ("U", "S", "O"):
-        return described("string", shape)
+        return fed_value("string", shape)
     if kind:
         flags = getattr(value, "flags", None)
         is_in_order = flags is None or flags["C_CONTIGUOUS"]
-        return described(str(dtype), shape, getattr(value, "nbytes", None), "" if is_in_order else "order")
+        return fed_value(str(dtype), shape, getattr(value, "nbytes", None), "" if is_in_order else "order")
     if isinstance(value, (str, bytes)):
-        return described("string", [])
+        return fed_value("string", [])
     if isinstance(value, (list, tuple)):
         shape, first = _shape_of(value)
-        if getattr(first, "shape", ()) and len(shape) == 1 and len(value) <= _MOST_ARRAYS:
-            arrays = [_described("", array, tensor_dtype) for array in value]
+        if getattr(first, "shape", ()) and len(shape) == 1 and len(value) <= _MAX_ARRAYS:
+            arrays = [_describe("", array, tensor_dtype) for array in value]
             sizes = [array["bytes"] for array in arrays]
             if len({array["dtype"] for array in arrays}) == 1 and None not in sizes:
                 whole = sum(size or 0 for size in sizes)
-                return described(arrays[0]["dtype"], [*shape, *arrays[0]["shape"]], whole, "list")
-        return described("string" if isinstance(first, (str, bytes)) else "list", shape)
-    return described(type(value).__name__, [])
+                return fed_value(arrays[0]["dtype"], [*shape, *arrays[0]["shape"]], whole, "list")
+        return fed_value("string" if isinstance(first, (str, bytes)) else "list", shape)
+    return fed_value(type(value).__name__, [])
 
 
 def _shape_of(value: Any) -> tuple[list[int], Any]:
     """Return the shape of nested lists, by their first elements, and the first element that is not a list."""
     shape: list[int] = []
-    while isinstance(value, (list, tuple)) and len(shape) < _DEPTH:
+    while isinstance(value, (list, tuple)) and len(shape) < _MAX_DEPTH:
         shape.append(len(value))
         value = value[0] if value else None
     return shape, value
@@ -122,5 +122,5 @@ def _arrays(value: Any, depth: int) -> Iterator[Any]:
         if isinstance(_shape_of(value)[1], (int, float, str, bytes)):
             yield value
             return
-        for each in value[:MOST]:
+        for each in value[:MAX_VALUES]:
             yield from _arrays(each, depth - 1)

@@ -39,10 +39,10 @@ YIELD_S = 5.0
 END_S = 5.0
 #: How many steps may wait, each for a short time, for one profile to be collected. Later steps do not wait for it.
 MAX_WAITS = 10
-#: A profile that several calls share ends after ROW_S seconds of the process's CPU time (MAX_ROW_S seconds at most), or after
-#: IDLE_S without a call: what it records takes memory. No other profile can begin while one is collected, so a process with
-#: little CPU time gets longer ones.
-ROW_S, MAX_ROW_S, IDLE_S = 2.0, 10.0, 1.0
+#: A profile that several calls share ends after MAX_SHARED_CPU_S seconds of the process's CPU time (MAX_SHARED_S seconds at
+#: most), or after IDLE_S without a call: what it records takes memory. No other profile can begin while one is collected, so a
+#: process with little CPU time gets longer ones.
+MAX_SHARED_CPU_S, MAX_SHARED_S, IDLE_S = 2.0, 10.0, 1.0
 #: A call that takes this many seconds is not profiled if it shares the profile with earlier calls: they have waited long enough.
 LONG_S = 10.0
 
@@ -52,11 +52,11 @@ class Profile:
 
     def __init__(self, thread: int) -> None:
         self.thread = thread  # the thread that makes the calls
-        self.begun = 0  # number of calls that have begun
-        self.kept = 0  # number of calls whose part of the profile is wanted
+        self.begun_calls = 0  # number of calls that have begun
+        self.wanted_calls = 0  # number of calls whose part of the profile is wanted
         self.closing = threading.Event()  # set when no further call joins it
         self.problem = ""  # why there is no profile
-        self.waits_in_vain = 0
+        self.failed_waits = 0
         self.started_at = self.idle_since = perf_counter()
         self._cpu_at_start = process_time()
         self._session: Any = None
@@ -64,7 +64,7 @@ class Profile:
         self._collected = threading.Event()
         self.size = 0  # in bytes, when it is collected
         self._raw = b""
-        self._cut = threading.Lock()
+        self._cut_lock = threading.Lock()
         self._steps: dict[int, bytes] | None = None  # parts that were not fetched yet; None: not cut into parts yet
         self._marker: Any = None
 
@@ -83,8 +83,8 @@ class Profile:
         with contextlib.suppress(Exception):  # without a marker the step is found by the function that it calls
             self._marker = importlib.import_module("tensorflow.python.profiler.trace").Trace(STEP_MARKER)
             self._marker.__enter__()
-        self.begun += 1
-        return self.begun - 1
+        self.begun_calls += 1
+        return self.begun_calls - 1
 
     def end_step(self) -> None:
         """Mark the end of the call. Runs on the thread that ran the step."""
@@ -94,14 +94,14 @@ class Profile:
             with contextlib.suppress(Exception):
                 marker.__exit__(None, None, None)
 
-    def lasts_until(self) -> float:
+    def closes_at(self) -> float:
         """Return when the profile closes if no further call joins it (perf_counter)."""
-        return min(self.started_at + MAX_ROW_S, self.idle_since + IDLE_S)
+        return min(self.started_at + MAX_SHARED_S, self.idle_since + IDLE_S)
 
-    def row_passed(self) -> float:
+    def used_share(self) -> float:
         """Return the share of this profile's time limit that is used up; from 1 on, no further call joins it."""
         passed_s = perf_counter() - self.started_at
-        return max(passed_s / MAX_ROW_S, min(passed_s, process_time() - self._cpu_at_start) / ROW_S)
+        return max(passed_s / MAX_SHARED_S, min(passed_s, process_time() - self._cpu_at_start) / MAX_SHARED_CPU_S)
 
     def collect(self) -> None:
         """Stop recording and fetch what was recorded. Runs on a separate thread; never raises."""
@@ -133,9 +133,9 @@ class Profile:
 
         Waits while further calls join the profile, which is bounded, and for ``timeout_s`` until it is collected.
         """
-        self.closing.wait(MAX_ROW_S + LONG_S + timeout_s)
+        self.closing.wait(MAX_SHARED_S + LONG_S + timeout_s)
         self._wait(timeout_s)
-        with self._cut:
+        with self._cut_lock:
             if self._steps is None and self._raw:
                 self._steps = {place: raw for place, (_, raw) in enumerate(steps(self._raw))}
                 self._raw = b""
@@ -151,7 +151,7 @@ class Profile:
             self.problem = f"TensorFlow's profiler did not hand the profile out within {END_S:.0f} s of the end of the script."
             log.warning("tftracer: a traced step is lost: %s", self.problem)
 
-    def drop(self, why: str) -> None:
+    def discard(self, why: str) -> None:
         """Stop recording and discard the profile, because no call needs it any more."""
         self.problem = why
         self.closing.set()
@@ -184,12 +184,12 @@ class Profiler:
         if profile is None or profile.is_collected():
             return True
         with self._lock:
-            if self.is_recording or profile.waits_in_vain >= MAX_WAITS:
+            if self.is_recording or profile.failed_waits >= MAX_WAITS:
                 return False
             profile.closing.set()
         if profile.is_collected(timeout_s):
             return True
-        profile.waits_in_vain += timeout_s > 0
+        profile.failed_waits += timeout_s > 0
         return False
 
     def begin(self) -> Profile | None:
@@ -219,22 +219,22 @@ class Profiler:
             self.is_recording = True
             return profile
 
-    def leave(self, profile: Profile) -> None:
+    def undo_resume(self, profile: Profile) -> None:
         """Undo ``resume``: the call is not to be profiled."""
         with self._lock:
             self.is_recording = False
 
-    def finish(self, profile: Profile, more: bool = False) -> bool:
-        """End a call whose part is wanted. ``more``: others may join the profile. Return False if it was closed meanwhile."""
+    def finish(self, profile: Profile, next_joins: bool = False) -> bool:
+        """End a call whose part is wanted; return False if it was closed meanwhile. ``next_joins``: another call may join it."""
         with self._lock:
-            is_first, profile.kept = not profile.kept, profile.kept + 1
-        return self._end(profile, more, (lambda: self._collect(profile)) if is_first else None)
+            is_first, profile.wanted_calls = not profile.wanted_calls, profile.wanted_calls + 1
+        return self._end(profile, next_joins, (lambda: self._collect(profile)) if is_first else None)
 
-    def abandon(self, profile: Profile, why: str, more: bool = False) -> None:
+    def abandon(self, profile: Profile, why: str, next_joins: bool = False) -> None:
         """End a call whose part of the profile is not wanted."""
-        self._end(profile, more, None if profile.kept else lambda: profile.drop(why))
+        self._end(profile, next_joins, None if profile.wanted_calls else lambda: profile.discard(why))
 
-    def _end(self, profile: Profile, more: bool, then: Callable[[], None] | None) -> bool:
+    def _end(self, profile: Profile, next_joins: bool, then: Callable[[], None] | None) -> bool:
         """End a call. ``then`` runs on another thread, unless the profile was closed meanwhile."""
         profile.end_step()
         with self._lock:
@@ -242,32 +242,32 @@ class Profiler:
             if profile.closing.is_set():
                 profile.problem = profile.problem or "the script started its own, or the step took too long"
                 return False
-            if not (more and profile.kept):
+            if not (next_joins and profile.wanted_calls):
                 profile.closing.set()
         if then is not None:
-            self.background.do(then)
+            self.background.submit(then)
         return True
 
     def _collect(self, profile: Profile) -> None:
         """Wait until no further call can join the profile, and collect it."""
         try:
-            while not profile.closing.wait(max(0.0, profile.lasts_until() - perf_counter()) or IDLE_S):
+            while not profile.closing.wait(max(0.0, profile.closes_at() - perf_counter()) or IDLE_S):
                 with self._lock:
-                    late_s = perf_counter() - profile.lasts_until()
+                    late_s = perf_counter() - profile.closes_at()
                     if late_s >= (LONG_S if self.is_recording else 0):
                         profile.closing.set()
         finally:
             profile.closing.set()
             profile.collect()
 
-    def make_way(self) -> None:
+    def yield_to_script(self) -> None:
         """End our profile before the script starts its own: calls that have ended keep theirs, a call under way loses it."""
         with self._lock:
             profile = self._current
             if profile is None or profile.is_collected():
                 return
-            if self.is_recording and not profile.kept:
-                profile.drop("the script started its own profiler during the step")
+            if self.is_recording and not profile.wanted_calls:
+                profile.discard("the script started its own profiler during the step")
                 return
             profile.closing.set()
         profile.is_collected(YIELD_S)
@@ -291,7 +291,7 @@ class YieldingBindings:
         if name == "ProfilerSession":
             for profiler in list(self.profilers):
                 with contextlib.suppress(Exception):
-                    profiler.make_way()
+                    profiler.yield_to_script()
         return getattr(self._bindings, name)
 
 

@@ -19,7 +19,7 @@ class Claim:
 
     handle: RunHandle | None  # None: a step of any run was requested
     asked_by: AskedBy
-    is_done: bool = False  # traced, or given back
+    is_done: bool = False  # traced, or its request was restored
     is_numbered: bool = False  # one certain step was requested
 
 
@@ -36,9 +36,9 @@ class TraceRequests:
         "_lock",
         "_numbered",
         "_requested",
-        "of_any_run",
+        "any_run_steps",
+        "count_steps",
         "off",
-        "settle",
         "slow_path",
         "trace_all",
     )
@@ -47,12 +47,12 @@ class TraceRequests:
         self.slow_path = False
         self.off = False
         self.trace_all = False
-        self.of_any_run = 0
+        self.any_run_steps = 0
         self._claimed = 0  # claims that are not done
         self._numbered = 0  # number of call sites with a request for one certain step
         self._requested: set[RunHandle] = set()
         self._expected: dict[RunHandle, range] = {}  # steps that are expected to be slow
-        self.settle: Callable[[], None] = lambda: None  # counts the steps that have ended
+        self.count_steps: Callable[[], None] = lambda: None  # counts the steps that have ended
         self._lock = threading.Lock()
 
     def request(self, handle: RunHandle | None, steps: int) -> None:
@@ -60,7 +60,7 @@ class TraceRequests:
         with self._lock:
             steps = max(0, min(steps, MAX_STEPS))
             if handle is None:
-                self.of_any_run = steps
+                self.any_run_steps = steps
             else:
                 self._request(handle, steps)
             self._update()
@@ -95,7 +95,7 @@ class TraceRequests:
 
     def has_any(self, handles: list[RunHandle]) -> bool:
         """Return whether a step of one of these runs is to be traced. Takes no lock: ``claim`` decides."""
-        return self.trace_all or self.of_any_run > 0 or any(handle.requested > 0 for handle in handles)
+        return self.trace_all or self.any_run_steps > 0 or any(handle.requested > 0 for handle in handles)
 
     def claim(self, handles: list[RunHandle]) -> Claim | None:
         """Claim the step that is about to begin, of one of ``handles`` (runs that differ only in their options).
@@ -103,7 +103,7 @@ class TraceRequests:
         Return None if it is not to be traced.
         """
         if self.is_expected(handles):
-            self.settle()  # so that the step's number is known
+            self.count_steps()  # so that the step's number is known
         with self._lock:
             claim = self._next_claim(handles)
             self._claimed += claim is not None
@@ -130,7 +130,7 @@ class TraceRequests:
             self._finish(claim)
             if claim.asked_by == "user" and not claim.is_numbered:
                 if claim.handle is None:
-                    self.of_any_run += 1
+                    self.any_run_steps += 1
                 else:
                     self._request(claim.handle, claim.handle.requested + 1)
             self._update()
@@ -144,8 +144,8 @@ class TraceRequests:
             if handle.requested > 0:
                 self._request(handle, handle.requested - 1)
                 return Claim(handle, "user")
-        if self.of_any_run > 0:
-            self.of_any_run -= 1
+        if self.any_run_steps > 0:
+            self.any_run_steps -= 1
             return Claim(None, "user")
         if self.trace_all:
             return Claim(None, "global")
@@ -173,7 +173,7 @@ class TraceRequests:
             self._requested.discard(handle)
 
     def _update(self) -> None:
-        requested = self.trace_all or self.of_any_run or self._requested or self._numbered or self._expected
+        requested = self.trace_all or self.any_run_steps or self._requested or self._numbered or self._expected
         self.slow_path = bool(requested or self._claimed or self.off)
         if self.off:  # switch_off, which takes no lock, may have run after the line above read it
             self.slow_path = True

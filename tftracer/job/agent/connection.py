@@ -70,7 +70,7 @@ class HubConnection:
         finally:
             unsubscribe()
             self._proxy.stop()
-            self._source.take_back_traces_at()
+            self._source.cancel_traces_at()
             for task in (beating, receiving, leaving):
                 task.cancel()
             await asyncio.gather(beating, receiving, leaving, return_exceptions=True)

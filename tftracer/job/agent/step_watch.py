@@ -69,13 +69,13 @@ class StepWatch:
         elif kind == "trace":
             self._trace(job_trace, text(message, "run_title"), number(message, "step"))
         elif self._watched.pop(job_trace, None) is not None:
-            self._source.take_back_traces_at()
+            self._source.cancel_traces_at()
             for watched in self._watched.values():
                 self._source.request_trace_at(watched.run_title, watched.step)
 
     def _prepare(self, job_trace: int, title: str) -> None:
         """Report how many steps of the run have begun; without a title, of the run that takes most of this process's time."""
-        begun, runs = self._source.steps_begun(), self._source.runs()
+        begun, runs = self._source.finished_steps(), self._source.runs()
         live = [run for run in runs if run["title"] in begun and (not title or run["title"] == title)]
         run = max(live, key=total_s, default=None)
         self._post(
@@ -89,7 +89,7 @@ class StepWatch:
 
     def _trace(self, job_trace: int, title: str, step: int) -> None:
         runs = self._source.runs()
-        uncounted = uncounted_steps(title, runs, self._source.steps_begun())
+        uncounted = uncounted_steps(title, runs, self._source.finished_steps())
         self._watched[job_trace] = WatchedStep(job_trace, title, step, uncounted)
         if self._source.request_trace_at(title, step):
             self._post("armed", job_trace=job_trace)
@@ -136,7 +136,7 @@ class StepWatch:
 
     def check(self, runs: list[Run]) -> None:
         """Give up steps that passed without a trace, for example because the disk was full."""
-        begun, now = self._source.steps_begun(), time.monotonic()
+        begun, now = self._source.finished_steps(), time.monotonic()
         for watched in list(self._watched.values()):
             if begun.get(watched.run_title, 0) < watched.step:
                 continue

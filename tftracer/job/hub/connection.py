@@ -61,7 +61,7 @@ class AgentConnection(HubHandler, WebSocketHandler):
         if scheme != AGENT_SCHEME or "Origin" in self.request.headers:
             self.refuse_stranger("This route is for the agents in the processes of the job.")
         if self.services.access.is_agent(credential):
-            self.let_in()
+            self.mark_authenticated()
 
     def check_origin(self, origin: str) -> bool:
         return True  # check_token() has refused all requests with one

@@ -55,7 +55,7 @@ class SavedSession(SessionAnswers):
 
         ``traces``: the ids to check; None: all, which reads the whole file.
         """
-        payloads = [(trace.record["id"], trace.payload) for trace in self._chosen(traces)]
+        payloads = [(trace.record["id"], trace.payload) for trace in self._selected_traces(traces)]
         damaged = {trace_id for trace_id, payload in payloads if payload.size and not payload.is_whole()}
         if damaged <= self._damaged:
             return
@@ -70,7 +70,7 @@ class SavedSession(SessionAnswers):
 
     def analyze_pending(self, traces: Iterable[int] | None = None) -> None:
         """Analyze traces whose contents are not in the file yet. Takes as long as decoding them. ``traces``: ids; None: all."""
-        for trace in self._chosen(traces):
+        for trace in self._selected_traces(traces):
             if is_analyzed(trace.record):
                 continue
             facts = self.analyzer(trace.record)
@@ -88,7 +88,7 @@ class SavedSession(SessionAnswers):
         except TracerError as error:  # the file is damaged there
             return broken(error)
 
-    def _chosen(self, traces: Iterable[int] | None) -> list[TraceState]:
+    def _selected_traces(self, traces: Iterable[int] | None) -> list[TraceState]:
         with self.lock:
             return list(self.model.traces.values()) if traces is None else [self.model.trace(number) for number in traces]
 

@@ -58,10 +58,10 @@ class UnwrittenSteps:
         if self._count > MAX_PENDING:
             self._want_history()
 
-    def take(self, last_step: int, most: int) -> Steps | None:
-        """Return the steps to write now. None: write the whole history, for example after ``most`` steps one by one."""
+    def take(self, last_step: int, limit: int) -> Steps | None:
+        """Return the steps to write now. None: write the whole history, for example after ``limit`` steps one by one."""
         self.changed = False
-        if self.needs_history or self._since_history + self._count > most or not self._columns:
+        if self.needs_history or self._since_history + self._count > limit or not self._columns:
             self._want_history()
             return None
         starts, durations = (np.concatenate(columns) for columns in zip(*self._columns))

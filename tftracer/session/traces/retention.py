@@ -7,7 +7,7 @@ from statistics import median
 from tftracer.session.model import TraceState
 
 #: Maximum size of all traces that users requested; beyond it, the oldest are removed.
-ASKED_BYTES = 4 << 30
+MAX_REQUESTED_BYTES = 4 << 30
 #: A trace that took this many times the median of its run's traces is kept rather than newer ones.
 SLOW_FACTOR = 2.0
 
@@ -16,22 +16,22 @@ class Retention:
     """Groups the traces of this process by who requested them, so that a new trace is not compared with all kept traces."""
 
     def __init__(self) -> None:
-        self._asked_for: dict[int, TraceState] = {}  # by id, oldest first
-        self._asked_bytes = 0
+        self._requested: dict[int, TraceState] = {}  # by id, oldest first
+        self._requested_bytes = 0
         self._others: dict[int, dict[int, TraceState]] = {}  # run id -> traces that no user requested
 
     def add(self, trace: TraceState) -> None:
         record = trace.record
         if record["asked_by"] == "user":
-            self._asked_for[record["id"]] = trace
-            self._asked_bytes += record["stored_bytes"]
+            self._requested[record["id"]] = trace
+            self._requested_bytes += record["stored_bytes"]
         else:
             self._others.setdefault(record["run_id"], {})[record["id"]] = trace
 
     def remove(self, trace: TraceState) -> None:
         record = trace.record
-        if self._asked_for.pop(record["id"], None) is not None:
-            self._asked_bytes -= record["stored_bytes"]
+        if self._requested.pop(record["id"], None) is not None:
+            self._requested_bytes -= record["stored_bytes"]
         self._others.get(record["run_id"], {}).pop(record["id"], None)
 
     def superfluous(self, run_id: int, keep: int) -> list[TraceState]:
@@ -49,10 +49,10 @@ class Retention:
 
     def over_the_cap(self, limit: int) -> list[TraceState]:
         """Return the oldest requested traces, if all of these take more than ``limit`` bytes. The newest one stays."""
-        excess = self._asked_bytes - limit
+        excess = self._requested_bytes - limit
         dropped: list[TraceState] = []
-        for trace in self._asked_for.values():
-            if excess <= 0 or len(dropped) == len(self._asked_for) - 1:
+        for trace in self._requested.values():
+            if excess <= 0 or len(dropped) == len(self._requested) - 1:
                 break
             dropped.append(trace)
             excess -= trace.record["stored_bytes"]

@@ -19,18 +19,18 @@ MAX_BYTES_AT_ONCE = 16 << 20
 _KEPT = 32
 
 
-def newest_readable(records: Sequence[TraceRecord], most: int) -> tuple[list[TraceRecord], list[TraceRecord]]:
-    """Return (all records that are not known to be broken, the newest ``most`` of them), both oldest first."""
+def newest_readable(records: Sequence[TraceRecord], limit: int) -> tuple[list[TraceRecord], list[TraceRecord]]:
+    """Return (all records that are not known to be broken, the newest ``limit`` of them), both oldest first."""
     readable = sorted((record for record in records if record["state"] != "broken"), key=lambda record: record["started_at"])
-    return readable, readable[-most:]
+    return readable, readable[-limit:]
 
 
-def newest_that_fit(records: Sequence[TraceRecord], most_bytes: int, least: int = 0) -> list[TraceRecord]:
-    """Return as many of the last records as fit into ``most_bytes`` together, but at least ``least`` of them."""
+def newest_that_fit(records: Sequence[TraceRecord], max_bytes: int, min_traces: int = 0) -> list[TraceRecord]:
+    """Return as many of the last records as fit into ``max_bytes`` together, but at least ``min_traces`` of them."""
     fitting, total = 0, 0
     for record in reversed(records):
         total += record["bytes"]
-        if total > most_bytes and fitting >= least:
+        if total > max_bytes and fitting >= min_traces:
             break
         fitting += 1
     return list(records[len(records) - fitting :])

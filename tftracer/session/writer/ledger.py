@@ -64,15 +64,15 @@ class LedgerWriter:
             if stopped is not None:
                 self._book.add([(SUSPENDED, STOPPED, *stopped, self._main)], set())
             if time.monotonic() >= self._next_update:
-                self._settle()
+                self._put_facts()
 
     def _update(self) -> None:
         try:
-            self._settle()
+            self._put_facts()
         except Exception as error:
             self._failed(error)
 
-    def _settle(self) -> None:
+    def _put_facts(self) -> None:
         """Put new facts into the model."""
         if self._book is None or (self._is_over and not self._steps.activities.ended):
             return
@@ -84,12 +84,12 @@ class LedgerWriter:
         now_ns, now = perf_counter_ns(), time.time()
         under_way = [activity for activity in self._under_way(now_ns) if activity[4] not in helpers]
         # Activities under way were read first, so that none is missed that ends meanwhile.
-        self._steps.settle()
+        self._steps.count_steps()
         seen = self._steps.activities.ended
         ended = [seen.popleft() for _ in range(len(seen))]
         self._book.add(ended, helpers)
         begun = {(start, thread) for _, _, start, _, thread in ended}
-        sums = self._book.settle(now_ns, [activity for activity in under_way if (activity[2], activity[4]) not in begun])
+        sums = self._book.sums_until(now_ns, [activity for activity in under_way if (activity[2], activity[4]) not in begun])
         began_ns = None if self._start_ns is None else self._began_ns
         native = next((thread.native_id for thread in threads if thread.ident == self._book.training), None)
         self._no_cpu_ns = without_cpu_ns(native or 0) or self._no_cpu_ns

@@ -16,7 +16,7 @@ import numpy as np
 from tftracer.session.files import records
 from tftracer.session.problems import Guard
 from tftracer.session.process.launcher import detect_launcher
-from tftracer.session.recorded_steps import Capture, Missed, RunHandle, Settled, StepSource, Traced
+from tftracer.session.recorded_steps import Capture, CountedStep, Missed, RunHandle, StepSource, Traced
 from tftracer.session.steps.history import Doubles, History
 from tftracer.session.steps.statistics import Between, BetweenSteps, LiveRun
 from tftracer.session.store import SessionStore
@@ -106,7 +106,7 @@ class StepWriter:
         for each in self._newest:
             each.take()
         self._slow.take()
-        self._look_around()
+        self._poll_changes()
         now = perf_counter()
         if now >= self._next_publish or at_once:
             self._next_publish = now + PUBLISH_S
@@ -138,9 +138,9 @@ class StepWriter:
 
     def _count(self) -> None:
         """Count the steps of the queue. The difference of the clocks is measured each time, because clocks get set."""
-        self._steps.settle()
-        settled, offset = self._steps.settled, time.time() - perf_counter()
-        taken = [settled.popleft() for _ in range(len(settled))]
+        self._steps.count_steps()
+        counted, offset = self._steps.counted, time.time() - perf_counter()
+        taken = [counted.popleft() for _ in range(len(counted))]
         if not taken:
             return
         starts = np.array([step[1] for step in taken]) * 1e-9 + offset
@@ -170,7 +170,7 @@ class StepWriter:
         numbers = run.statistics
         self._traces.put(CountedTrace(run, capture, step, start, duration, numbers.median_s, numbers.between_steps, before))
 
-    def _look_around(self) -> None:
+    def _poll_changes(self) -> None:
         """Take over changes that come without an event: open sessions, lost steps, a tracer that switched itself off."""
         steps, facts = self._steps, self._store.session()
         active, lost = steps.active(), steps.lost
@@ -235,7 +235,7 @@ class StepWriter:
         unwritten.written(size, len(steps.starts) if steps else 0)
 
 
-def _by_run(taken: list[Settled]) -> dict[RunHandle, list[int]]:
+def _by_run(taken: list[CountedStep]) -> dict[RunHandle, list[int]]:
     """Return the positions of each run's steps."""
     positions: dict[RunHandle, list[int]] = {}
     for position, step in enumerate(taken):

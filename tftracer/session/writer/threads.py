@@ -28,7 +28,7 @@ from tftracer.session.writer.steps import Flush, StepWriter
 from tftracer.session.writer.summaries import TraceAnalyzer, TraceSummaries
 from tftracer.session.writer.traces import TraceWriter
 from tftracer.slow.recorded import SlowRecords
-from tftracer.storage.spool_folder import tidy
+from tftracer.storage.spool_folder import delete_old_spools
 from tftracer.storage.trace_payload import TraceKey
 
 CLOSE_S = 60.0  # the end of the process waits at most this long for traces to be written
@@ -62,7 +62,7 @@ class Writer:
         self._steps = StepWriter(steps, slow_writer, ledger, newest, store, self._traces, self._summaries, missing)
         self._threads = [self._steps.thread, self._traces.thread]
         if store.spool.path:
-            self._traces.put(partial(tidy, store.spool.path.parent))
+            self._traces.put(partial(delete_old_spools, store.spool.path.parent))
 
     def start(self) -> None:
         for thread in [*self._threads, self._summaries.thread]:

@@ -13,14 +13,14 @@ class WatchedQueue(Protocol):
 
     under_way: dict[int, int]
     slow: SlowRecords
-    slow_steps: SlowSteps | None
+    slow_step_watch: SlowSteps | None
     other_problems: dict[str, str]
     sees_all_sessions: bool  # else only steps of sessions that a hook was given to
 
     @property
     def off(self) -> bool: ...
 
-    def settle(self) -> None: ...
+    def count_steps(self) -> None: ...
 
 
 class TracesAhead(Protocol):

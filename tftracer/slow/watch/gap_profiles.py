@@ -38,12 +38,12 @@ class Profiled(NamedTuple):
 
 
 class GapProfiles:
-    """Begins and ends profiles. ``settle``: counts the steps that have ended."""
+    """Begins and ends profiles. ``count_steps``: counts the steps that have ended."""
 
-    def __init__(self, records: SlowRecords, steps: SlowSteps, settle: Callable[[], None]) -> None:
+    def __init__(self, records: SlowRecords, steps: SlowSteps, count_steps: Callable[[], None]) -> None:
         self._records = records
         self._steps = steps
-        self._settle = settle
+        self._count_steps = count_steps
         self._current: Profiled | None = None  # the profile whose time is passing
         self._without_stacks: dict[int, GapProfile] = {}  # question -> the profile whose stacks are being read
         self._number = 0
@@ -88,7 +88,7 @@ class GapProfiles:
         thread = self._steps.runs[run].thread if run else 0
         if run is None or thread not in under_way:
             return
-        self._settle()
+        self._count_steps()
         length_ns = LENGTH_NS if run in self._next else FIRST_NS
         _, apart = self._next.get(run, (0, AGAIN_NS))
         self._next[run] = now_ns + apart, apart * LATER
@@ -102,7 +102,7 @@ class GapProfiles:
     def _end(self, now_ns: int, source: StackSource, threads: WatchedThreads, gc: GcPauses | None) -> None:
         profiled, self._current = self._current, None
         assert profiled is not None
-        self._settle()
+        self._count_steps()
         native = threads.native_ids.get(profiled.thread)
         sums, before = self._steps.sums(profiled.thread, profiled.only), profiled.sums
         if sums.steps == before.steps:  # such as after the training has ended: the profile before stays

@@ -4,7 +4,7 @@ A turn lasts from the end of one step of a thread's main run to the end of its n
 (a checkpoint's, an evaluation's), retraced calls, callbacks, other Python code. Signatures of one function are one run here.
 
 Other rules (2 medians, deviations, percentiles, moving averages) called 10 to 100 steps in 1,000 slow where data varied or steps
-grew longer. Called where steps are settled, mostly on the writer's thread. The watch explains the slow turns (watch.py).
+grew longer. Called where steps are counted, mostly on the writer's thread. The watch explains the slow turns (watch.py).
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class ThreadLoop:
 
 
 class SlowSteps:
-    """``step`` is called for each settled step, in the order of each thread. Methods may be called from any thread."""
+    """``step`` is called for each counted step, in the order of each thread. Methods may be called from any thread."""
 
     def __init__(self, factor: float) -> None:
         self.slow_turns: deque[SlowTurn] = deque(maxlen=MAX_SLOW_TURNS)
@@ -225,7 +225,7 @@ class SlowSteps:
         return [span for span in usual if not is_within(span[0], near) and not is_within(span[1], near)]
 
     def overdue(self, now_ns: int) -> dict[int, int]:
-        """Return each thread whose turn takes too long by now, as far as steps are settled, with the begin of the turn."""
+        """Return each thread whose turn takes too long by now, as far as steps are counted, with the begin of the turn."""
         return {
             thread: main.last_end_ns
             for thread, loop in list(self._threads.items())

@@ -6,7 +6,7 @@
     watch.stop()                              # the results are in the queue's slow records then
 
 A training thread pays one store at the beginning of a step and one at its end (``StepQueue.under_way``). Slow turns are found
-where steps are settled (turns.py). A process that watches from outside answers what happened meanwhile (stack_source.py): this
+where steps are counted (turns.py). A process that watches from outside answers what happened meanwhile (stack_source.py): this
 process samples nothing itself where the other one may read it. A part (stacks, the host) that fails is switched off and reported.
 """
 
@@ -77,7 +77,7 @@ class SlowWatch:
         self._host_reports = HostReports(self._records, self._steps, self._threads)
         self._lock_place = LockPlace()
         self._source: StackSource | None = None
-        self._gaps = GapProfiles(self._records, self._steps, queue.settle)
+        self._gaps = GapProfiles(self._records, self._steps, queue.count_steps)
         self._questions: dict[int, Question] = {}
         self._number = 0
         self._periods: dict[WatchedRun, RunPeriods] = {}
@@ -96,7 +96,7 @@ class SlowWatch:
         self._host = HostSignals()
         self._lock_place.narrow()
         self._traces.begin(self._steps)
-        self._queue.slow_steps = self._steps
+        self._queue.slow_step_watch = self._steps
         self._thread = threading.Thread(target=self._run, name="tftracer-watch", daemon=True)
         self._thread.start()
 
@@ -118,7 +118,7 @@ class SlowWatch:
         """Release everything in a child: the thread and the process outside belong to the parent."""
         self._stopping = True
         self._thread = None
-        self._queue.slow_steps = None
+        self._queue.slow_step_watch = None
         if self._source:
             self._source.after_fork()
         self._source = None
@@ -132,7 +132,7 @@ class SlowWatch:
 
     def report_pending(self, timeout_s: float = FINISH_S) -> None:
         """Wait until the slow turns so far are reported."""
-        self._queue.settle()
+        self._queue.count_steps()
         self._hurries.set()
         until = time.monotonic() + timeout_s
         while self.pending and self._thread and self._thread.is_alive() and time.monotonic() < until:
@@ -140,7 +140,7 @@ class SlowWatch:
 
     def _finish(self) -> None:
         """Report what came since the last round, without waiting for answers (``report_pending`` does)."""
-        self._queue.settle()
+        self._queue.count_steps()
         self._ask_about_slow_turns(perf_counter_ns())
         for number in list(self._questions):
             self._explain(number, None, NO_ANSWER)
@@ -175,7 +175,7 @@ class SlowWatch:
                 self._finish()
         except Exception as error:
             self._say("slow_steps", f"Slow steps are not looked for any more: {type(error).__name__}: {error}.")
-            self._queue.slow_steps = None
+            self._queue.slow_step_watch = None
             self._release()
         finally:
             self._traces.cancel()
@@ -210,7 +210,7 @@ class SlowWatch:
         assert self._source is not None
         overdue = self._steps.overdue(now_ns)
         if overdue:
-            self._queue.settle()  # its turn may have ended meanwhile
+            self._queue.count_steps()  # its turn may have ended meanwhile
             overdue = self._steps.overdue(now_ns)
         self._source.tick(now_ns, overdue, self._gc is not None and self._gc.has_just_ended(now_ns))
 
