@@ -136,6 +136,14 @@ def test_a_function_that_is_traced_anew_at_each_call_builds() -> None:
     entries = [Entry(STEPS, number, "", length, 1, length) for number, length in ((1, 4.0), (2, 3.0), (3, 0.5))]
     answer = ledger(facts(*entries), runs, no_lines)
     assert seconds(answer) == {"start": 4, "building": 6, "steps": 1.5, "python": 3, "end": 1}
+    assert answer["largest"] == "building" and "input_signature" in answer["advice"]
+
+
+@pytest.mark.parametrize(("times", "advice"), [(1, "traced once"), (2, "input_signature")])
+def test_a_function_that_was_traced_once_is_not_advised_to_keep_its_shapes(times: int, advice: str) -> None:
+    entries = [Entry(BUILDING, 0, "tracing step", 6.0, times, None), Entry(STEPS, 1, "", 3.0, 100, 0.03)]
+    answer = ledger(facts(*entries), [run(1, "step")], no_lines)
+    assert answer["largest"] == "building" and advice in answer["advice"]
 
 
 def test_lines_between_the_steps_are_those_that_were_sampled() -> None:

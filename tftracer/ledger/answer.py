@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -48,6 +49,8 @@ _ADVICE: dict[LedgerKind, str] = {
     "evaluation": "Evaluate less often, or on fewer batches.",
     "checkpoints": "Save less often, or asynchronously.",
 }
+#: The advice where no function was traced a second time.
+_TRACED_ONCE = "Each function was traced once, when it was called first: in a longer training that weighs less."
 #: A shorter time without a CPU is not mentioned: in seconds, and as a share of the wall time.
 MIN_NO_CPU_S, MIN_NO_CPU = 1.0, 0.01
 #: If every other part is below these shares of the wall time and of the time in steps, the steps are the largest part to reduce.
@@ -93,7 +96,10 @@ def ledger(
     main = max(items["steps"], key=lambda each: each["duration_s"], default=None)
     profile = gaps_of(main["run_id"]) if main and main["run_id"] else None
     items["python"] = _lines(profile, rest["python"])
-    return _ledger(facts, items, rest, profile, steps_lost)
+    answer = _ledger(facts, items, rest, profile, steps_lost)
+    if answer["largest"] == "building" and not _is_traced_again(facts, known):
+        answer["advice"] = _TRACED_ONCE
+    return answer
 
 
 def item(name: str, seconds: float, times: int | None = None, run_id: int | None = None) -> LedgerItem:
@@ -136,6 +142,12 @@ def _usual_s(entries: Sequence[Entry]) -> float:
     firsts = [entry.first_s or 0.0 for entry in entries]
     again = sum(entry.times - 1 for entry in entries)
     return (sum(entry.own_s for entry in entries) - sum(firsts)) / again if again > 0 else min(firsts)
+
+
+def _is_traced_again(facts: LedgerFacts, runs: Mapping[int, RunWithoutTraces]) -> bool:
+    """Tell whether a function was traced more than once, or has several signatures."""
+    signatures = Counter(_family(runs[entry.run_id]) for entry in facts.entries if entry.run_id in runs)
+    return max(signatures.values(), default=0) > 1 or any(entry.times > 1 for entry in facts.entries if entry.rank == BUILDING)
 
 
 def _family(run: RunWithoutTraces) -> object:
