@@ -333,6 +333,11 @@ def test_a_traced_step_may_take_longer() -> None:
     assert found(slow) == [] and slow.runs[run].traced_extra_sum_ns == 25 * MS
     step(200, "slow")
     assert [(one.step, one.is_traced) for one in slow.slow_turns] == [(52, True)]
+    step(200, "user")
+    step(900, "user")
+    expected, of_a_user, long = slow.slow_turns
+    assert [each.may_be_tracings_cost("tensorflow") for each in (expected, of_a_user, long)] == [False, True, False]
+    assert not of_a_user.may_be_tracings_cost("py_function")
 
 
 def test_found_steps_are_bounded() -> None:

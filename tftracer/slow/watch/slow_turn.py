@@ -10,6 +10,8 @@ from tftracer.slow.watch.typical import MIN_EXCESS_NS
 
 #: Each side of a turn is slow by itself from this share of the turn's excess on.
 BOTH = 0.25
+#: Recording a step of thousands of ops takes up to this long.
+TRACING_NS = 500_000_000
 #: Begins of the titles of runs that evaluate or use a model: they are no training loops.
 NO_LOOPS = ("evaluate", "predict", "test_")
 
@@ -56,6 +58,7 @@ class SlowTurn(NamedTuple):
     usual_input_ns: int = 0
     inside_input_ns: int = 0
     saves: tuple[Save, ...] = ()
+    is_usual_traced: bool = False  # it is traced, and not because it was expected to be slow
 
     @property
     def inside_ns(self) -> int:
@@ -64,6 +67,11 @@ class SlowTurn(NamedTuple):
     @property
     def length_ns(self) -> int:
         return self.end_ns - self.start_ns - self.tracer_ns
+
+    def may_be_tracings_cost(self, cause: str) -> bool:
+        """Whether recording a usual step may be all that made it slow. It looks like work of TensorFlow's."""
+        is_short = self.length_ns - self.usual_ns < TRACING_NS
+        return self.is_usual_traced and self.is_inside and is_short and cause in ("tensorflow", "machine", "unknown")
 
     @property
     def is_inside(self) -> bool:

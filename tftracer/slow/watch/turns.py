@@ -337,6 +337,7 @@ class SlowSteps:
                     main.run, step, self._calls[run.fetches], thread, main.last_end_ns, start_ns, end_ns, tracer_ns, usual,
                     inside, limit if is_slow else lowest_limit, other_runs, tracing_of(run, main.tracings), asked_by is not None,
                     input_ns, min(state.input.median_ns, usual - inside), waited_ns(waits, start_ns, end_ns, []), saves,
+                    asked_by not in (None, "slow"),
                 )
             )  # fmt: skip
         if not is_certain and turns.refutes_change(took, allowed):

@@ -304,7 +304,7 @@ class SlowWatch:
         if not turn.is_inside and span.stacks and not has_users_code(span.stacks):
             return  # a prompt, or a notebook between two cells
         parts, cause, why = explain(turn, replace(seen, others_share=host.others_share if host else None))
-        if cause.kind in ("wait", "unknown") and self._waits_for_work(turn, span):
+        if (cause.kind in ("wait", "unknown") and self._waits_for_work(turn, span)) or turn.may_be_tracings_cost(cause.kind):
             return
         start, end = (turn.step_ns, turn.end_ns) if turn.is_inside else (turn.start_ns, turn.step_ns)
         usual = turn.usual_inside_ns if turn.is_inside else turn.usual_ns - turn.usual_inside_ns
