@@ -12,7 +12,6 @@ log = logging.getLogger("tftracer")
 
 #: Called with each change, from the thread that made it (never the training thread): it must only hand the change on.
 Listener = Callable[[LiveMessage], None]
-Publish = Callable[[LiveMessage], None]
 
 
 class Publisher:
