@@ -7,7 +7,7 @@ from pathlib import Path
 
 from recording import recording, steps
 
-from tftracer.session.writer.ledger import UPDATE_S
+from tftracer.session.writer.newest_record import UPDATE_S
 
 
 def test_a_server_that_stays_after_its_script_adds_nothing_to_the_ledger(tmp_path: Path) -> None:

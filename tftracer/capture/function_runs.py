@@ -27,7 +27,7 @@ from tftracer.capture.steps.run_registry import CallSite
 from tftracer.capture.traces import profiler
 from tftracer.errors import UnsupportedError
 from tftracer.session.recorded_steps import RunHandle
-from tftracer.trace.decode.xplane import with_definitions, with_partition_graphs
+from tftracer.trace.decode.xplane import DEFINITIONS_PLANE, PARTITIONS_PLANE, with_plane
 
 #: A function is retraced too often if it has MANY_SIGNATURES signatures, and fewer than CALLS_EACH calls for each.
 CALLS_EACH = 5
@@ -43,9 +43,9 @@ def graph_adder(concrete: Any, graphs: PartitionGraphs) -> Callable[[bytes], byt
         with contextlib.suppress(Exception):  # the graph is an addition
             partitions = graphs.of(concrete)
             if partitions:
-                raw = with_partition_graphs(raw, name_of(concrete), partitions)
+                raw = with_plane(raw, PARTITIONS_PLANE, name_of(concrete), partitions)
             else:
-                raw = with_definitions(raw, name_of(concrete), function_library(concrete).SerializeToString())
+                raw = with_plane(raw, DEFINITIONS_PLANE, name_of(concrete), function_library(concrete).SerializeToString())
         return raw
 
     return add_graphs

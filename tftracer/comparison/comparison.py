@@ -9,10 +9,10 @@ from tftracer.comparison.measured import Measured
 from tftracer.comparison.order import IN_TURNS, in_a_row
 from tftracer.comparison.session_ops import MIN_SESSIONS, OpChange, OpChanges, op_changes
 from tftracer.comparison.shift import Shift, shift_of
-from tftracer.comparison.words import NOT_IN_TURNS, ONE_SESSION, interval, outcome, sessions, title, value
+from tftracer.comparison.words import NOT_IN_TURNS, ONE_SESSION, interval, outcome, title, value
 from tftracer.display import markup
 from tftracer.trace.analyses.compare import FLOOR_NS, FLOOR_SHARE
-from tftracer.trace.units import duration
+from tftracer.trace.units import counted, duration
 
 #: In display order.
 METRICS = ("step", "p99", "gap", "memory", "bytes")
@@ -117,7 +117,7 @@ def as_html(compared: Comparison) -> str:
     changes = [change for change in ops.changes if change.separated or not ops.enough_sessions]
     return markup.block(
         compared.run,
-        markup.note(f"{sessions(len(compared.a))} before, {sessions(len(compared.b))} after"),
+        markup.note(f"{counted(len(compared.a), 'session')} before, {counted(len(compared.b), 'session')} after"),
         markup.points(sentences(compared.shifts, ops, changes, compared.new_findings)),
         _shift_table([shift for shift in compared.shifts.values() if shift.a or shift.b]),
         _op_table(changes[:_SHOWN_OPS]),

@@ -12,10 +12,10 @@ from tftracer.comparison.comparison import Comparison
 from tftracer.comparison.gate import Outcome
 from tftracer.comparison.session_ops import MIN_SESSIONS, OpChange
 from tftracer.comparison.shift import CONFIDENCE, Shift
-from tftracer.comparison.words import interval, outcome, sessions, title, value
+from tftracer.comparison.words import interval, outcome, title, value
 from tftracer.display.lines import joined
 from tftracer.trace.analyses.compare import FLOOR_NS, FLOOR_SHARE
-from tftracer.trace.units import duration
+from tftracer.trace.units import counted, duration
 
 _SHOWN_OPS = 10
 _WIDTH = 60
@@ -47,7 +47,7 @@ def _side(each: Any) -> dict[str, Any]:
 
 
 def _lines(comparison: Comparison, outcomes: Sequence[Outcome]) -> Iterator[str]:
-    yield f"{comparison.run[:100]}: {sessions(len(comparison.a))} before, {sessions(len(comparison.b))} after"
+    yield f"{comparison.run[:100]}: {counted(len(comparison.a), 'session')} before, {counted(len(comparison.b), 'session')} after"
     yield ""
     if not comparison.shifts:
         yield "Neither steps nor traces can be compared: a side has none that count."

@@ -46,7 +46,3 @@ def outcome(shift: Shift) -> str:
         return "no difference beyond chance"
     direction = more if shift.low > 0 else less
     return direction if shift.differs else f"perhaps {direction}: the 95% interval excludes 0, the 99% interval does not"
-
-
-def sessions(number: int) -> str:
-    return f"{number} session{'s' if number != 1 else ''}"

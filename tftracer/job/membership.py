@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from tftracer.contract.job import Job
 from tftracer.contract.live import JobChangesUpdate, JobUpdate
 from tftracer.job.agent.agent import Agent
-from tftracer.job.agent.discovery import OwnPage, Plan, make_plan
+from tftracer.job.agent.discovery import PORT, OwnPage, Plan, make_plan
 from tftracer.job.hub.hub import Hub
 from tftracer.job.hub.services import JobServices
 from tftracer.job.routes import routes
@@ -25,13 +25,10 @@ if TYPE_CHECKING:
     from tftracer.session.live import LiveSession
     from tftracer.web.app import WebServer
 
-#: TracingServer's default port. If it is used, each process of a host gets a port of its own.
-DEFAULT_PORT = 9999
-
 
 def port_of(server_port: int, local_rank: int | None) -> int:
     """Return the default port plus the local rank, so that rank 0 of each host has the port that users expect."""
-    return server_port + local_rank if server_port == DEFAULT_PORT and local_rank and local_rank < 10_000 else server_port
+    return server_port + local_rank if server_port == PORT and local_rank and local_rank < 10_000 else server_port
 
 
 class JobMembership:

@@ -12,7 +12,6 @@ log = logging.getLogger("tftracer")
 
 #: Called with each change, in the thread that made it (never a training thread). It must only pass the change on.
 Listener = Callable[[LiveMessage], None]
-Publish = Callable[[LiveMessage], None]
 
 
 class Publisher:

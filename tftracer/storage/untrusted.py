@@ -122,18 +122,27 @@ def fields_of(value: Any, fields: Fields) -> dict[str, Any]:
     return {name: read(given.get(name)) for name, read in fields.items()}
 
 
-def readers(message: type, names: Sequence[str] = (), **special: Callable[[Any], Any]) -> Fields:
+_NONE: Fields = {}
+
+
+def readers(message: type, names: Sequence[str] = (), kinds: Fields = _NONE, **special: Callable[[Any], Any]) -> Fields:
     """Return readers for the fields of a message of the contract, or of a dataclass, by their types or from ``special``.
 
-    ``names``: the fields to read, by default all. Raises KeyError for a field whose type has no reader.
+    ``names``: the fields to read, by default all. ``kinds``: type as the contract writes it -> reader, where the usual one does
+    not fit. Raises KeyError for a field whose type has no reader.
     """
-    kinds = {name: str(getattr(kind, "__forward_arg__", kind)) for name, kind in message.__annotations__.items()}
-    return {name: special.get(name) or _READERS[name.endswith("_at"), kinds[name]] for name in names or kinds}
+    types = {name: str(getattr(kind, "__forward_arg__", kind)) for name, kind in message.__annotations__.items()}
+    return {
+        name: special.get(name) or kinds.get(types[name]) or _READERS[name.endswith("_at"), types[name]]
+        for name in names or types
+    }
 
 
-def rows_of(message: type, limit: int = MAX_ITEMS, **special: Callable[[Any], Any]) -> Callable[[Any], list[Any]]:
+def rows_of(
+    message: type, limit: int = MAX_ITEMS, kinds: Fields = _NONE, **special: Callable[[Any], Any]
+) -> Callable[[Any], list[Any]]:
     """Return a reader of a list of such messages; entries that are not maps are left out."""
-    fields = readers(message, (), **special)
+    fields = readers(message, (), kinds, **special)
     return lambda value: [fields_of(item, fields) for item in items(value)[:limit] if isinstance(item, dict)]
 
 

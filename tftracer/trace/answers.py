@@ -203,7 +203,7 @@ class Answers:
         """Live bytes of each allocator over time, highest peak first."""
         with self._lock:
             recorded = self.recorded
-            return allocations.curves(recorded) if recorded is not None else memory.curves(self.trace, self.used)
+            return allocations.curves(recorded) if recorded is not None else memory.curves(self.used)
 
     @property
     def _resources(self) -> tuple[resources.Outputs, resources.MemoryStats]:
@@ -275,7 +275,7 @@ class Answers:
         recorded = self.recorded
         if recorded is not None:
             return layers.alive_of_allocations(recorded)
-        return layers.alive_of_outputs(self.trace, self.used, self.outputs.node)
+        return layers.alive_of_outputs(self.used, self.outputs.node)
 
     def op_totals(self, by: By = "type", with_flops: bool = False) -> dict[str, Any]:
         """Return the fields of ``over_traces.OpTotals``, for analyses over several traces of a run.

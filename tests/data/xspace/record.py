@@ -13,7 +13,7 @@ import tensorflow as tf
 from tftracer.capture.function_runs import FunctionRuns, function_library, name_of
 from tftracer.capture.steps.queue import StepQueue
 from tftracer.capture.traces.profiler import Profiler
-from tftracer.trace.decode.xplane import with_definitions, with_partition_graphs
+from tftracer.trace.decode.xplane import DEFINITIONS_PLANE, PARTITIONS_PLANE, with_plane
 
 
 @tf.function
@@ -53,7 +53,7 @@ def profile(call: Any) -> bytes:
 
 
 def profiled(call: Any, concrete: Any) -> bytes:
-    return with_definitions(profile(call), *function_library(concrete))
+    return with_plane(profile(call), DEFINITIONS_PLANE, *function_library(concrete))
 
 
 def control_flow() -> bytes:
@@ -72,7 +72,7 @@ def partitioned() -> bytes:
     step(x, steps)
     graphs = watching.calls.graphs.of(concrete)
     watching.stop()
-    return with_partition_graphs(profile(lambda: step(x, steps)), name_of(concrete), graphs)
+    return with_plane(profile(lambda: step(x, steps)), PARTITIONS_PLANE, name_of(concrete), graphs)
 
 
 def two_threads() -> bytes:

@@ -11,7 +11,7 @@ from tftracer.trace.decode.executed_graph import MAX_SKIPPED, merged_partitions,
 from tftracer.trace.decode.expansion import Expansion
 from tftracer.trace.decode.formats import decode
 from tftracer.trace.decode.static_graph import static_graph
-from tftracer.trace.decode.xplane import HOST, with_partition_graphs
+from tftracer.trace.decode.xplane import HOST, PARTITIONS_PLANE, with_plane
 from tftracer.trace.model import Device, DeviceKind
 
 
@@ -68,7 +68,7 @@ def test_a_loop_ends_and_so_does_a_long_chain() -> None:
 def test_graphs_that_make_no_sense_are_none() -> None:
     raw = plain_protobuf.content("convnet_tf2.21.xplane.pb")
     for content in (b"", b"\xff", message_class("RunMetadata")(partition_graphs=[{}]).SerializeToString()):
-        trace = decode(with_partition_graphs(raw, "f", content))
+        trace = decode(with_plane(raw, PARTITIONS_PLANE, "f", content))
         assert trace.n and static_graph(trace).source == "none"
 
 

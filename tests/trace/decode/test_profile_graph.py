@@ -8,7 +8,7 @@ import pytest
 from tftracer.trace.answers import Answers
 from tftracer.trace.decode.descriptors import message_class
 from tftracer.trace.decode.formats import decode
-from tftracer.trace.decode.xplane import with_definitions
+from tftracer.trace.decode.xplane import DEFINITIONS_PLANE, with_plane
 from tftracer.trace.model import Trace, TraceContext
 
 #: case -> (profile, function, FunctionDefLibrary)
@@ -28,7 +28,7 @@ PARTITIONED = ["partitioned_tf2.15.xplane.pb.xz", "partitioned_tf2.21.xplane.pb.
 
 def attached(case: str) -> bytes:
     profile, root, library = ATTACHED[case]
-    return with_definitions(plain_protobuf.content(profile), f"__inference_{root}", plain_protobuf.content(library))
+    return with_plane(plain_protobuf.content(profile), DEFINITIONS_PLANE, f"__inference_{root}", plain_protobuf.content(library))
 
 
 def ops_in_graph(trace: Trace) -> tuple[int, int]:

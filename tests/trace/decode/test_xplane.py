@@ -86,7 +86,7 @@ def test_the_events_that_have_a_stat(name: str) -> None:
 
 def test_a_graph_travels_behind_the_profile() -> None:
     raw = plain_protobuf.content("eager_tf2.21.xplane.pb")
-    space = xplane.read_space(xplane.with_definitions(raw, "__inference_f_1", b"library"))
+    space = xplane.read_space(xplane.with_plane(raw, xplane.DEFINITIONS_PLANE, "__inference_f_1", b"library"))
     plane = space.plane(xplane.DEFINITIONS_PLANE)
     assert plane is not None
     assert [(one.name, one.content) for one in plane.metadata.values()] == [(b"__inference_f_1", b"library")]

@@ -11,7 +11,6 @@ import contextlib
 import http.client
 import queue
 from collections.abc import Awaitable, Callable, Iterator
-from concurrent.futures import Future
 from typing import Any, Union
 
 from tornado.httpclient import HTTPRequest
@@ -170,8 +169,7 @@ class Proxy:
     async def _work(self, function: Callable[[], Any]) -> Any:
         if self._workers is None:
             self._workers = WorkerThreads("tftracer-proxy", THREADS)
-        future: Future[Any] = self._workers.submit(function)
-        return await asyncio.wrap_future(future)
+        return await asyncio.wrap_future(self._workers.submit(function))
 
 
 def _ask(page: OwnPage, method: str, path: str, headers: dict[str, str], body: Body) -> http.client.HTTPResponse:

@@ -15,9 +15,8 @@ from tftracer.contract.job import JobTensor
 from tftracer.contract.trace import Link, Sentence, Transfer
 from tftracer.job.analyses.merged import Merged
 from tftracer.job.analyses.process_traces import ProcessTrace
-from tftracer.trace.analyses import physical_devices
+from tftracer.trace.analyses.communication import computing
 from tftracer.trace.answers import Answers
-from tftracer.trace.arrays.intervals import Cover
 from tftracer.trace.arrays.types import Int64
 from tftracer.trace.decode.device_names import parse_device
 from tftracer.trace.units import byte_size, duration
@@ -47,17 +46,14 @@ def links_and_tensors(
 
 def _waited(answers: Answers, transfers: Sequence[Transfer]) -> Int64:
     """Return for each transfer the ns in which the receiving process computed nothing, as for links."""
-    trace, computing = answers.trace, dict[str, Cover]()
-    for process in physical_devices.processes(trace):
-        compute = answers.activities.of_process(process).compute
-        computing.update((trace.devices[code].name, compute) for code in process.codes)
+    trace, computed = answers.trace, computing(answers.trace, answers.activities)
     nodes = np.array([t["node"] for t in transfers], np.int64)
     start, end = trace.start[nodes], trace.end[nodes]
     to = [t["destination"] for t in transfers]
     waited = end - start
-    for device in set(to) & set(computing):
+    for device in set(to) & set(computed):
         to_device = np.array([destination == device for destination in to], np.bool_)
-        waited[to_device] -= computing[device].within(start[to_device], end[to_device])
+        waited[to_device] -= computed[device].within(start[to_device], end[to_device])
     return waited
 
 

@@ -74,14 +74,14 @@ class Changes:
 class Hub:
     """The job's state. ``changed`` is called on the loop after each change that pages show."""
 
-    def __init__(self, own_id: str, name: str, path: str = "", changed: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, own_id: str, name: str) -> None:
         self.own_id = own_id
         self.name = name
         self.address: Callable[[], str] = lambda: ""  # URL of the hub's page
         self.members: dict[str, Member] = {}
         self.traces: dict[int, TracedStep] = {}
-        self.changed = changed
-        self.path = path
+        self.changed: Callable[[], None] = lambda: None
+        self.path = ""  # before the paths of the processes' pages
         self._changes = Changes()
         self._last_trace = 0
         self._connected = 0

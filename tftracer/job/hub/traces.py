@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable
-from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -168,8 +167,7 @@ class JobTraces:
         """Run a function on the worker thread."""
         if self._workers is None:
             self._workers = WorkerThreads("tftracer-job", 1, NICE)
-        future: Future[T] = self._workers.submit(function)
-        return await asyncio.wrap_future(future)
+        return await asyncio.wrap_future(self._workers.submit(function))
 
     def close(self) -> None:
         if self._workers is not None:

@@ -32,6 +32,7 @@ import msgpack
 
 from tftracer.errors import FormatError
 from tftracer.job.wire.handshake import Endpoint
+from tftracer.storage import untrusted
 
 #: The longest message during the greeting, and after it.
 STRANGER_BYTES = 1 << 12
@@ -74,14 +75,12 @@ def endpoint(message: Message) -> Endpoint:
 
 def number(message: Message, key: str) -> int:
     """Return an integer of 0 or more; 0 if the field is missing or invalid."""
-    value = message.get(key)
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 53 else 0
+    return untrusted.count(message.get(key))
 
 
 def seconds(message: Message, key: str) -> float | None:
-    value = message.get(key)
-    fits = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e12
-    return float(value) if fits and value is not None else None
+    value = untrusted.number(message.get(key))
+    return value if value is not None and 0 <= value < 1e12 else None
 
 
 def refusal(message: Message, dialled: str = "") -> str:

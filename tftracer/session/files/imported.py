@@ -39,8 +39,7 @@ class PlainPayload(StoredPayload):
     def copied(self) -> bytes:
         return compress(self.raw())
 
-    def stored(self) -> bytes:
-        return self.copied()
+    stored = copied
 
     def is_whole(self) -> bool:
         return (self.source.length(), self.source.changed_ns()) == (self.size, self.changed_ns)

@@ -217,10 +217,6 @@ def _applied_to_run(apply_slow: Callable[[SlowLog, Record, int], None]) -> Appli
     return apply_to_run
 
 
-def _apply_marks(model: SessionModel, record: Record) -> None:
-    slow_reading.apply_marks(model.slow, record)
-
-
 def _facts_applier(name: Literal["ledger", "input_pipelines", "memory"], read: Callable[[Mapping[str, Any]], object]) -> Applier:
     return lambda model, record: setattr(model, name, read(record.meta))
 
@@ -237,7 +233,7 @@ _APPLIERS: dict[str, Applier] = {
     tftrace.PERIOD: _applied_to_run(slow_reading.apply_period),
     tftrace.KINDS: _applied_to_run(slow_reading.apply_kinds),
     tftrace.GAPS: _applied_to_run(slow_reading.apply_gaps),
-    tftrace.MARKS: _apply_marks,
+    tftrace.MARKS: lambda model, record: slow_reading.apply_marks(model.slow, record),
     tftrace.LEDGER: _facts_applier("ledger", ledger_facts.read),
     tftrace.INPUT_PIPELINES: _facts_applier("input_pipelines", pipeline_facts.read),
     tftrace.MEMORY: _facts_applier("memory", memory_facts.read),

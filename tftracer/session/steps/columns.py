@@ -9,13 +9,13 @@ from typing import Any
 import msgpack
 import numpy as np
 
-from tftracer.contract.basics import Column
 from tftracer.contract.session import StepTimes
 from tftracer.errors import FormatError
 from tftracer.session.steps.history import COLUMNS, Doubles, History
 from tftracer.session.steps.sketch import Sketch, SketchedSteps
 from tftracer.storage.reader import unpack_map
 from tftracer.storage.tftrace import HISTORY, Record
+from tftracer.trace.arrays.columns import column
 
 log = logging.getLogger("tftracer")
 
@@ -114,18 +114,14 @@ def _add_steps(history: History, first: Any, columns: dict[str, Doubles]) -> Non
 
 def step_times(run_id: int, history: History) -> StepTimes:
     step, count, start_at, mean_s, min_s, max_s = history.entries().T
-    return {
-        "run_id": run_id,
-        "step": _column("<f8", "f8", step),
-        "count": _column("<u4", "u4", count),
-        "start_at": _column("<f8", "f8", start_at),
-        "mean_s": _column("<f4", "f4", mean_s),
-        "min_s": _column("<f4", "f4", min_s),
-        "max_s": _column("<f4", "f4", max_s),
-        "traced": _column("<f8", "f8", np.array(history.traced, float)),
-    }
-
-
-def _column(form: str, dtype: Any, values: Doubles) -> Column:
     with np.errstate(over="ignore"):
-        return {"dtype": dtype, "data": values.astype(form).tobytes()}
+        return {
+            "run_id": run_id,
+            "step": column(step),
+            "count": column(count.astype(np.uint32)),
+            "start_at": column(start_at),
+            "mean_s": column(mean_s.astype(np.float32)),
+            "min_s": column(min_s.astype(np.float32)),
+            "max_s": column(max_s.astype(np.float32)),
+            "traced": column(np.array(history.traced, float)),
+        }

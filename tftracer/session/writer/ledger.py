@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from time import perf_counter_ns
 
 from tftracer.ledger import facts as ledger_facts
@@ -15,9 +16,8 @@ from tftracer.session.store import SessionStore
 from tftracer.slow.answer.texts import place_of
 from tftracer.slow.recorded import Stall
 
-UPDATE_S = 1.0
-#: A killed process loses at most the ledger of the last LOST_S seconds or, if it ran for long, of LOST_SHARE of its time.
-LOST_S, LOST_SHARE = 2.0, 0.005
+#: A killed process loses at most the ledger of the last LOST_S seconds or, in a long session, of LOST_SHARE of its time.
+LOST_S, LOST_SHARE = 1.9, 0.005
 
 
 class LedgerWriter:
@@ -28,57 +28,37 @@ class LedgerWriter:
         self._store = store
         self._began_ns = perf_counter_ns()
         self._start_ns = process_start_ns()
-        self._since_ns = self._began_ns if self._start_ns is None else self._start_ns
         self._main = threading.main_thread().ident or 0
-        self._book: Book | None = Book(self._since_ns, self._main)
+        self._book: Book | None = Book(self._began_ns if self._start_ns is None else self._start_ns, self._main)
         self._standstills = Standstills()
         self._no_cpu_ns: int | None = None
-        self._next_update = self._next_write = 0.0
+        self._newest: ledger_facts.LedgerFacts | None = None
         self._is_over = False
 
-    def take(self) -> None:
-        """Add up new activities. Called ten times a second, after the steps were counted."""
-        try:
-            self._take()
-        except Exception as error:
-            self._failed(error)
+    def look(self) -> None:
+        """Add the time for which the process was stopped. Called ten times a second, after the steps were counted."""
+        self._guarded(self._look)
 
     def add_slow(self, stall: Stall) -> None:
         if self._book is not None:
             self._book.add_slow(stall, place_of(stall.cause))
 
-    def write(self, at_once: bool = False) -> None:
-        now = time.monotonic()
-        if self._book is None or not (at_once or now >= self._next_write):
-            return
-        self._next_write = now + max(LOST_S, LOST_SHARE * (perf_counter_ns() - self._since_ns) * 1e-9) - 0.1
-        self._update()
-        with self._store.lock:
-            ledger = self._store.model.ledger
-        if ledger is not None:
-            self._store.write_latest("ledger", ledger_facts.record(ledger))
+    def facts(self) -> ledger_facts.LedgerFacts | None:
+        """Add up what is new, and return the facts."""
+        self._guarded(self._add_up)
+        return self._newest
 
-    def _take(self) -> None:
+    def _look(self) -> None:
         if self._book is not None:
             stopped = self._standstills.look()
             if stopped is not None:
                 self._book.add([(SUSPENDED, STOPPED, *stopped, self._main)], set())
-            if time.monotonic() >= self._next_update:
-                self._put_facts()
 
-    def _update(self) -> None:
-        try:
-            self._put_facts()
-        except Exception as error:
-            self._failed(error)
-
-    def _put_facts(self) -> None:
-        """Put new facts into the model."""
+    def _add_up(self) -> None:
         if self._book is None or (self._is_over and not self._steps.activities.ended):
             return
         # The time of a server that outlives its script is not the script's.
         self._is_over = self._store.session()["ended_at"] is not None
-        self._next_update = time.monotonic() + UPDATE_S
         threads = threading.enumerate()
         helpers = {thread.ident or 0 for thread in threads if thread.name.startswith(HELPERS)}
         now_ns, now = perf_counter_ns(), time.time()
@@ -95,9 +75,8 @@ class LedgerWriter:
         self._no_cpu_ns = without_cpu_ns(native or 0) or self._no_cpu_ns
         asleep_ns = self._standstills.asleep_ns
         waits = dict(self._steps.activities.step_waits)
-        newest = ledger_facts.facts_of(sums, self._book.slow(), waits, now_ns, now, asleep_ns, began_ns, self._no_cpu_ns)
-        with self._store.lock:
-            self._store.model.ledger = newest
+        slow = self._book.slow()
+        self._newest = ledger_facts.facts_of(sums, slow, waits, now_ns, now, asleep_ns, began_ns, self._no_cpu_ns)
 
     def _under_way(self, now_ns: int) -> list[Activity]:
         """Return the activities under way, as if they ended now."""
@@ -113,6 +92,9 @@ class LedgerWriter:
             *((rank, name, start, now_ns, thread) for (thread, rank), (name, start) in phases),
         ]
 
-    def _failed(self, error: Exception) -> None:
-        self._book = None
-        self._store.problems.add("ledger", f"Where the time goes is not known any more: {type(error).__name__}: {error}.")
+    def _guarded(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except Exception as error:
+            self._book = None
+            self._store.problems.add("ledger", f"Where the time goes is not known any more: {type(error).__name__}: {error}.")

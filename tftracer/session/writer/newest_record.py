@@ -1,4 +1,4 @@
-"""Updates the facts about the input pipelines, or about memory: in the model once a second, in the file less and less often.
+"""Updates the ledger, the facts about input pipelines or about memory: in the model once a second, in the file less often.
 
 The newest of the records in the file is valid. On the thread ``tftracer-writer``.
 """
@@ -13,8 +13,8 @@ from tftracer.session.store import SessionStore
 from tftracer.storage.spool import NewRecord
 
 UPDATE_S = 1.0
-#: A killed process loses at most the facts of the last LOST_S seconds or, in a long session, of LOST_SHARE of its time.
-LOST_S, LOST_SHARE = 5.0, 0.01
+#: A killed process loses at most the facts of the last seconds, of this number, or in a long session of this share of its time.
+LOST = (5.0, 0.01)
 Facts = TypeVar("Facts")
 
 
@@ -24,32 +24,32 @@ class NewestRecord(Generic[Facts]):
     def __init__(
         self,
         store: SessionStore,
-        name: Literal["input_pipelines", "memory"],
+        name: Literal["ledger", "input_pipelines", "memory"],
         facts: Callable[[], Facts | None],
         record: Callable[[Facts], NewRecord],
-        end: Callable[[], None],
+        end: Callable[[], None] = lambda: None,
+        lost: tuple[float, float] = LOST,
     ) -> None:
         self.end = end
         self._store = store
         self._name = name
         self._facts = facts
         self._record = record
+        self._lost_s, self._lost_share = lost
         self._began = time.monotonic()
         self._next_update = self._next_write = 0.0
         self._written: Facts | None = None  # the newest in the file
 
     def take(self) -> None:
         """Update the model if it is time. Called ten times a second."""
-        now = time.monotonic()
-        if now >= self._next_update:
-            self._next_update = now + UPDATE_S
+        if time.monotonic() >= self._next_update:
             self._update()
 
     def write(self, at_once: bool = False) -> None:
         now = time.monotonic()
         if not (at_once or now >= self._next_write):
             return
-        self._next_write = now + max(LOST_S, LOST_SHARE * (now - self._began))
+        self._next_write = now + max(self._lost_s, self._lost_share * (now - self._began))
         facts = self._update()
         if facts is None or facts == self._written:
             return
@@ -57,6 +57,7 @@ class NewestRecord(Generic[Facts]):
         self._store.write_latest(self._name, self._record(facts))
 
     def _update(self) -> Facts | None:
+        self._next_update = time.monotonic() + UPDATE_S
         facts = self._facts()
         if facts is not None:
             with self._store.lock:

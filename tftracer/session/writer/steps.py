@@ -102,7 +102,7 @@ class StepWriter:
     def _work(self, at_once: bool) -> None:
         self._steps.restore_failed_claims()
         self._count()
-        self._ledger.take()
+        self._ledger.look()
         for each in self._newest:
             each.take()
         self._slow.take()
@@ -119,7 +119,7 @@ class StepWriter:
     def _last_round(self) -> None:
         self._store.script_ended()
         self._count()
-        self._ledger.take()
+        self._ledger.look()
         for each in self._newest:
             each.end()
         self._slow.take()
@@ -211,7 +211,6 @@ class StepWriter:
             if run.unwritten.changed:
                 self._write_run(run)
         self._slow.write()
-        self._ledger.write(at_once)
         for each in self._newest:
             each.write(at_once)
         spool = self._store.spool

@@ -15,13 +15,14 @@ import numpy.ma  # noqa: F401  np.unique would import it in a thread
 
 from tftracer.contract.session import TraceRecord
 from tftracer.input_pipelines import facts as pipeline_facts
+from tftracer.ledger import facts as ledger_facts
 from tftracer.memory_growth import facts as memory_facts
 from tftracer.memory_growth.watch import MemoryWatch
 from tftracer.session.problems import Guard
 from tftracer.session.recorded_steps import StepSource
 from tftracer.session.store import SessionStore
 from tftracer.session.traces.steps_without_trace import MissingTraces
-from tftracer.session.writer.ledger import LedgerWriter
+from tftracer.session.writer.ledger import LOST_S, LOST_SHARE, LedgerWriter
 from tftracer.session.writer.newest_record import NewestRecord
 from tftracer.session.writer.slow import SlowWriter
 from tftracer.session.writer.steps import Flush, StepWriter
@@ -56,6 +57,7 @@ class Writer:
             lambda: sum(run.statistics.steps for run in list(store.live_runs.values())), functions=steps.live_functions
         )
         newest: list[NewestRecord[Any]] = [
+            NewestRecord(store, "ledger", ledger.facts, ledger_facts.record, lost=(LOST_S, LOST_SHARE)),
             NewestRecord(store, "input_pipelines", steps.pipelines.facts, pipeline_facts.record, steps.pipelines.stop),
             NewestRecord(store, "memory", self._memory_facts, memory_facts.record, self._memory.stop),
         ]

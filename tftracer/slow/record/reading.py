@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any, cast, get_args
 
 from tftracer.contract.stalls import (
+    CodeKind,
     CodeLine,
     GapProfile,
     PartKind,
     Period,
     SlowKind,
+    StackFrame,
     Stall,
     StallCause,
     StallPart,
@@ -34,6 +36,8 @@ from tftracer.storage.untrusted import (
     number,
     one_of,
     positive_or_none,
+    readers,
+    rows_of,
     seconds,
     table,
     text,
@@ -41,7 +45,6 @@ from tftracer.storage.untrusted import (
 
 #: Bytes of a slow step's unpacked stacks: MAX_NODES nodes whose frames have long paths stay far below.
 MAX_STACKS = 8 << 20
-_KINDS = ("script", "library", "hook", "thread")
 
 
 def _share(given: Any) -> float:
@@ -49,122 +52,43 @@ def _share(given: Any) -> float:
 
 
 def _share_or_none(given: Any) -> float | None:
-    value = number(given)
-    return None if value is None else min(max(value, 0.0), 1.0)
+    return None if number(given) is None else _share(given)
 
 
 def _name(given: Any) -> str:
     return text(given, 1000)
 
 
-def _words(given: Any) -> list[str]:
-    return [_name(item) for item in items(given)[:20] if isinstance(item, str)]
-
-
-def _lines(given: Any) -> list[CodeLine]:
-    return [cast(CodeLine, fields_of(item, LINE)) for item in items(given)[:MAX_LINES] if isinstance(item, dict)]
-
-
-LINE: Fields = {
-    "file": _name,
-    "line": count,
-    "function": _name,
-    "kind": one_of(*_KINDS),
-    "owner": _name,
-    "calls": _name,
-    "share": _share,
-    "doubtful": _share,
+MAX_PARTS, MAX_EVIDENCE = 20, 20
+#: Readers by the types in the contract.
+_KINDS: Fields = {
+    "str": _name,
+    "int | None": positive_or_none,
+    "float": duration,
+    "float | None": duration_or_none,
+    "Place": one_of("between", "inside"),
+    "StallCause": one_of("unknown", *get_args(StallCause)),
+    "PartKind": one_of("unknown", *get_args(PartKind)),
+    "CodeKind": one_of(*get_args(CodeKind)),
+    "WithoutCpu": one_of(*get_args(WithoutCpu)),
+    "list[str]": lambda given: [_name(item) for item in items(given)[:MAX_EVIDENCE] if isinstance(item, str)],
 }
-_PLACE = one_of("between", "inside")
-_CAUSE = one_of("unknown", *get_args(StallCause))
-PART: Fields = {
-    "kind": one_of("unknown", *get_args(PartKind)),
-    "duration_s": duration,
-    "usual_s": duration_or_none,
-    "what": _name,
-}
-MAX_PARTS = 20
-
-
-def _parts(given: Any) -> list[StallPart]:
-    return [cast(StallPart, fields_of(item, PART)) for item in items(given)[:MAX_PARTS] if isinstance(item, dict)]
-
-
-STALL_FIELDS: Fields = {
-    "id": count,
-    "run_id": count,
-    "step": positive_or_none,
-    "call": count,
-    "step_text": lambda given: "",
-    "where": _PLACE,
-    "started_at": seconds,
-    "duration_s": duration,
-    "expected_s": duration_or_none,
-    "cause": _CAUSE,
-    "without_cpu": one_of(*get_args(WithoutCpu)),
-    "place": _name,
-    "text": _name,
-    "evidence": _words,
-    "uncertainty": _name,
-    "lines": _lines,
-    "other_lines": _lines,
-    "parts": _parts,
-    "samples": count,
-    "trace_id": lambda given: None,
-    "every": lambda given: None,
-}
-KIND_FIELDS: Fields = {
-    "run_id": count,
-    "cause": _CAUSE,
-    "place": _name,
-    "where": _PLACE,
-    "times": count,
-    "duration_s": duration,
-    "lost_s": duration,
-    "longest_s": duration,
-    "first_step": positive_or_none,
-    "last_step": positive_or_none,
-    "last_call": positive_or_none,
-    "last_at": seconds,
-}
-PERIOD_FIELDS: Fields = {
-    "run_id": count,
-    "every": count,
-    "where": _PLACE,
-    "tolerance": count,
-    "times": count,
-    "duration_s": duration,
-    "cause": _CAUSE,
-    "place": _name,
-    "first_step": count,
-    "last_step": count,
-    "last_call": count,
-    "next_step": count_or_none,
-    "text": _name,
-}
-GAP_FIELDS: Fields = {
-    "run_id": count,
-    "state": one_of("ready"),
-    "sampled_at": number,
-    "duration_s": duration_or_none,
-    "steps": count,
-    "samples": count,
-    "late": count,
-    "share": _share_or_none,
-    "gc_share": _share_or_none,
-    "lines": _lines,
-    "python_lines": _lines,
-    "other_lines": _lines,
-    "text": _name,
-}
-FRAME: Fields = {
-    "file": _name,
-    "line": count,
-    "function": _name,
-    "kind": one_of(*_KINDS),
-    "owner": _name,
-    "source": lambda given: "",
-}
+_KINDS["list[CodeLine]"] = rows_of(CodeLine, MAX_LINES, _KINDS, share=_share, doubtful=_share)
+_KINDS["list[StallPart]"] = rows_of(StallPart, MAX_PARTS, _KINDS)
+STALL_FIELDS = readers(
+    Stall,
+    kinds=_KINDS,
+    started_at=seconds,
+    step_text=lambda given: "",
+    trace_id=lambda given: None,
+    every=lambda given: None,
+)
+KIND_FIELDS = readers(SlowKind, kinds=_KINDS, last_at=seconds)
+PERIOD_FIELDS = readers(Period, kinds=_KINDS, next_step=count_or_none)
+GAP_FIELDS = readers(
+    GapProfile, kinds=_KINDS, state=one_of("ready"), sampled_at=number, share=_share_or_none, gc_share=_share_or_none
+)
+FRAME = readers(StackFrame, kinds=_KINDS, source=lambda given: "")
 
 
 def apply_stall(log: SlowLog, record: Record, run_id: int) -> None:

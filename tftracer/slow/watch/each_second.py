@@ -18,17 +18,13 @@ MAX_PAUSES = 50
 MAX_READINGS = 120
 
 
-class GcReports:
-    def __init__(self, records: SlowRecords) -> None:
-        self._records = records
-
-    def report(self, gc: GcPauses) -> None:
-        gc.settle()
-        pauses = [gc.unreported.popleft() for _ in range(len(gc.unreported))]
-        long = [pause for pause in pauses if pause.end_ns - pause.start_ns >= REPORTED_NS]
-        longest = sorted(long, key=lambda pause: pause.start_ns - pause.end_ns)[:MAX_PAUSES]
-        for pause in sorted(longest, key=lambda pause: pause.start_ns):
-            self._records.add(GcPause(pause.start_ns, pause.end_ns, pause.generation))
+def report_collections(gc: GcPauses, records: SlowRecords) -> None:
+    gc.settle()
+    pauses = [gc.unreported.popleft() for _ in range(len(gc.unreported))]
+    long = [pause for pause in pauses if pause.end_ns - pause.start_ns >= REPORTED_NS]
+    longest = sorted(long, key=lambda pause: pause.start_ns - pause.end_ns)[:MAX_PAUSES]
+    for pause in sorted(longest, key=lambda pause: pause.start_ns):
+        records.add(GcPause(pause.start_ns, pause.end_ns, pause.generation))
 
 
 class HostReadings:

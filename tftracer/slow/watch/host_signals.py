@@ -9,9 +9,8 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from time import perf_counter_ns
-from typing import Any
+from typing import Any, NamedTuple
 
 from tftracer.slow.recorded import HostChange
 
@@ -20,22 +19,9 @@ READ_BYTES = 4096
 Parse = Callable[[bytes], Any]
 
 
-@dataclass(frozen=True)
-class HostReading:
-    """Counters; only their changes have a meaning. None: the system does not have it."""
-
+class HostReading(NamedTuple):
     at_ns: int  # perf_counter
-    thread_cpu_ns: int | None = None
-    thread_queue_ns: int | None = None
-    thread_major_faults: int | None = None
-    process_ticks: int | None = None
-    busy_ticks: int | None = None
-    steal_ticks: int | None = None
-    cpu_pressure_us: int | None = None
-    io_pressure_us: int | None = None
-    memory_pressure_us: int | None = None
-    read_bytes: int | None = None
-    written_bytes: int | None = None
+    counters: dict[str, int]  # field of HostChange -> its counter in Linux's unit; without those that the system does not have
 
 
 # ------------------------------------------------------------------------------------------------------- parsing the files
@@ -127,7 +113,13 @@ class HostSignals:
 
     def __init__(self, root: str = "/proc") -> None:
         self._files = ProcFiles(root)
-        self._hertz = _ticks_per_second()
+        tick = 1 / _ticks_per_second()
+        self._units = {  # of each counter: seconds, or 1
+            **dict.fromkeys(("on_cpu_s", "run_queue_s"), 1e-9),
+            **dict.fromkeys(("process_cpu_s", "machine_cpu_s", "steal_s"), tick),
+            **dict.fromkeys(("cpu_pressure_s", "io_pressure_s", "memory_pressure_s"), 1e-6),
+            **dict.fromkeys(("major_faults", "read_bytes", "written_bytes"), 1),
+        }
         self._cpus = os.cpu_count()  # read once: it takes as long as the rest of ``change``
 
     def close(self) -> None:
@@ -141,40 +133,22 @@ class HostSignals:
         values: dict[str, int] = {}
         thread = f"self/task/{native_id}"
         if native_id:
-            self._take(values, f"{thread}/schedstat", parse_schedstat, "thread_cpu_ns", "thread_queue_ns")
-            self._take(values, f"{thread}/stat", parse_major_faults, "thread_major_faults")
-        self._take(values, "self/stat", parse_process_ticks, "process_ticks")
-        self._take(values, "stat", parse_cpu, "busy_ticks", "steal_ticks")
+            self._take(values, f"{thread}/schedstat", parse_schedstat, "on_cpu_s", "run_queue_s")
+            self._take(values, f"{thread}/stat", parse_major_faults, "major_faults")
+        self._take(values, "self/stat", parse_process_ticks, "process_cpu_s")
+        self._take(values, "stat", parse_cpu, "machine_cpu_s", "steal_s")
         self._take(values, "self/io", parse_io, "read_bytes", "written_bytes")
         for name in ("cpu", "io", "memory"):
-            self._take(values, f"pressure/{name}", parse_pressure, f"{name}_pressure_us")
-        return HostReading(perf_counter_ns(), **values)
+            self._take(values, f"pressure/{name}", parse_pressure, f"{name}_pressure_s")
+        return HostReading(perf_counter_ns(), values)
 
     def change(self, before: HostReading, after: HostReading) -> HostChange:
-        def delta(name: str, unit: float) -> float | None:
-            start, end = getattr(before, name), getattr(after, name)
-            return None if start is None or end is None else max(0, end - start) * unit
-
-        def whole(name: str) -> int | None:
-            change = delta(name, 1)
-            return None if change is None else int(change)
-
-        tick = 1 / self._hertz
-        return HostChange(
-            seconds=(after.at_ns - before.at_ns) * 1e-9,
-            on_cpu_s=delta("thread_cpu_ns", 1e-9),
-            run_queue_s=delta("thread_queue_ns", 1e-9),
-            process_cpu_s=delta("process_ticks", tick),
-            machine_cpu_s=delta("busy_ticks", tick),
-            cpus=self._cpus,
-            steal_s=delta("steal_ticks", tick),
-            cpu_pressure_s=delta("cpu_pressure_us", 1e-6),
-            io_pressure_s=delta("io_pressure_us", 1e-6),
-            memory_pressure_s=delta("memory_pressure_us", 1e-6),
-            major_faults=whole("thread_major_faults"),
-            read_bytes=whole("read_bytes"),
-            written_bytes=whole("written_bytes"),
-        )
+        known = before.counters.keys() & after.counters
+        changes: dict[str, Any] = {
+            name: max(0, after.counters[name] - before.counters[name]) * unit if name in known else None
+            for name, unit in self._units.items()
+        }
+        return HostChange((after.at_ns - before.at_ns) * 1e-9, cpus=self._cpus, **changes)
 
     def _take(self, values: dict[str, int], path: str, parse: Parse, *names: str) -> None:
         text = self._files.read(path)

@@ -7,6 +7,8 @@ a thread keeps Python's lock for longer than Python code may, it is in one call 
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -90,14 +92,8 @@ def _is_in(stack: Stack, other: Stack) -> bool:
 
 def is_within(at: int, spans: list[tuple[int, int]]) -> bool:
     """Whether a moment lies in one of the spans; both their begins and their ends are sorted."""
-    low, high = 0, len(spans)
-    while low < high:
-        middle = (low + high) // 2
-        if spans[middle][1] <= at:
-            low = middle + 1
-        else:
-            high = middle
-    return low < len(spans) and spans[low][0] <= at
+    latest = bisect_right(spans, (at, math.inf)) - 1
+    return latest >= 0 and spans[latest][1] > at
 
 
 def _has_all_functions(look: Look, current: dict[int, Stack]) -> bool:

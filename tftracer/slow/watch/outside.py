@@ -183,7 +183,7 @@ class Outside:
 
     def _answer_to(self, question: dict[str, Any], now_ns: int) -> dict[str, Any]:
         thread, native = int(question["thread"]), int(question["native"])
-        spans: list[tuple[int, int]] = question["spans"]
+        spans = [(int(start), int(end)) for start, end in question["spans"]]
         answer: dict[str, Any] = {"id": question["id"], "broken": self._windows.broken}
         if question.get("profile"):
             answer["spans"] = [self._windows.profile(thread, spans)]

@@ -9,11 +9,9 @@ from collections.abc import Hashable
 
 from tftracer.slow.cause.comb import Proven
 from tftracer.slow.cause.periods import Periods
-from tftracer.slow.record.kinds import OF_CODE, OWNED
+from tftracer.slow.record.kinds import APART, OF_CODE, OWNED
 from tftracer.slow.recorded import EPOCH_TURN, TAKEN_IN, UNKNOWN, Cause, Period, SlowRecords, Stall, WatchedRun
 
-#: Causes that say nothing about a period: many slow steps share one by chance.
-NO_KIND = ("unknown", "machine")
 #: Causes that are one kind for a whole run, at any line.
 OF_RUN = ("gc", "retrace", "tensorflow", "input", "checkpoint")
 MAX_KINDS = 100
@@ -115,7 +113,7 @@ def place_of(cause: Cause) -> Hashable:
 def kind_of(stall: Stall) -> Hashable:
     """Return the kind of a slow step. Lines may differ within a kind. None: not known."""
     cause = stall.cause
-    if cause.kind in NO_KIND:
+    if cause.kind in APART:
         return None
     place = place_of(cause)
     if cause.kind in OF_CODE and not place and not cause.name:

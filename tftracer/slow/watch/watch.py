@@ -28,7 +28,7 @@ from tftracer.slow.cause.observed import Observed, Span
 from tftracer.slow.cause.stacks import has_users_code, waits_for_thread, without_steps, without_tracer
 from tftracer.slow.recorded import HostChange, Stall, WatchedRun
 from tftracer.slow.watch.capture import TracesAhead, WatchedQueue
-from tftracer.slow.watch.each_second import GcReports, HostReadings, HostReports
+from tftracer.slow.watch.each_second import HostReadings, HostReports, report_collections
 from tftracer.slow.watch.gap_profiles import GapProfiles
 from tftracer.slow.watch.gc_pauses import GcPauses
 from tftracer.slow.watch.host_signals import HostSignals
@@ -73,7 +73,6 @@ class SlowWatch:
         self._gc: GcPauses | None = None
         self._host: HostSignals | None = None
         self._readings = HostReadings()
-        self._gc_reports = GcReports(self._records)
         self._host_reports = HostReports(self._records, self._steps, self._threads)
         self._lock_place = LockPlace()
         self._source: StackSource | None = None
@@ -146,13 +145,16 @@ class SlowWatch:
             self._explain(number, None, NO_ANSWER)
         self._traces.cancel()
         if self._gc:
-            self._gc_reports.report(self._gc)
+            report_collections(self._gc, self._records)
 
-    def _release(self) -> None:
+    def _stop_source(self) -> None:
         source, self._source = self._source, None
         if source:
             with contextlib.suppress(Exception):
                 source.stop()
+
+    def _release(self) -> None:
+        self._stop_source()
         if self._gc:
             self._gc.remove()
         if self._host:
@@ -247,7 +249,7 @@ class SlowWatch:
         for thread, native_id in self._threads.refresh(list(self._queue.under_way)):
             self._forget(thread, native_id)
         if self._gc:
-            self._gc_reports.report(self._gc)
+            report_collections(self._gc, self._records)
         if self._host:
             self._part("host", self._host_reports.report, self._host, list(self._queue.under_way))
             self._read_host(now_ns)
@@ -376,10 +378,7 @@ class SlowWatch:
 
     def _part_failed(self, name: str, error: Exception) -> None:
         if name == "stacks":
-            source, self._source = self._source, None
-            if source:
-                with contextlib.suppress(Exception):
-                    source.stop()
+            self._stop_source()
         elif name == "host" and self._host:
             self._host.close()
             self._host = None

@@ -14,7 +14,7 @@ import numpy as np
 
 from tftracer.contract.basics import Finding
 from tftracer.contract.trace import Memory, MemoryCurve
-from tftracer.trace.analyses.memory import MAX_TENSORS, HeldBytes, tensor_rows, thinned
+from tftracer.trace.analyses.memory import MAX_TENSORS, HeldBytes, curve_message, tensor_rows
 from tftracer.trace.arrays.columns import Coded, Columns
 from tftracer.trace.arrays.types import Int64
 from tftracer.trace.decode.resources import dtype_name
@@ -51,8 +51,7 @@ def lives(trace: Trace, recorded: Allocations, origin: int) -> Lives:
 
 def curves(lived: Lives) -> list[MemoryCurve]:
     """Return the curve of each allocator, highest peak first."""
-    each = [_curve(lived.recorded, lived.time, code) for code in range(len(lived.recorded.allocators))]
-    return sorted(each, key=lambda curve: -curve["peak_bytes"])
+    return [curve_message(held) for held in held_bytes(lived)]
 
 
 def memory_of_allocations(trace: Trace, lived: Lives, findings: list[Finding], most: int = MAX_TENSORS) -> Memory:
@@ -95,20 +94,6 @@ def _in_use(allocations: Allocations, time: Int64, code: int) -> tuple[Int64, In
     in_use, times = np.append(held, in_use), np.append(0, times)
     last = np.append(np.diff(times) > 0, True)  # of several events at one time the last counts
     return times[last], in_use[last]
-
-
-def _curve(allocations: Allocations, time: Int64, code: int) -> MemoryCurve:
-    times, in_use = _in_use(allocations, time, code)
-    peak = int(np.argmax(in_use))
-    shown = thinned(in_use, peak)
-    return {
-        "allocator": allocations.allocators[code],
-        "device": device_of(allocations.allocators[code]),
-        "time_ns": times[shown].astype(np.float64).tolist(),
-        "bytes": in_use[shown].astype(np.float64).tolist(),
-        "peak_bytes": float(in_use[peak]),
-        "peak_ns": float(times[peak]),
-    }
 
 
 def device_of(allocator: str) -> str:

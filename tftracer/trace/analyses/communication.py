@@ -102,12 +102,18 @@ def communication(
     }
 
 
-def link_table(trace: Trace, all_transfers: Transfers, activities: Activities) -> list[Link]:
-    """Return one row for each link, the one with the longest waiting time first."""
+def computing(trace: Trace, activities: Activities) -> dict[str, Cover]:
+    """Return device -> when its process computed."""
     by_device: dict[str, Cover] = {}
     for process in physical_devices.processes(trace):
         compute = activities.of_process(process).compute
         by_device.update((trace.devices[code].name, compute) for code in process.codes)
+    return by_device
+
+
+def link_table(trace: Trace, all_transfers: Transfers, activities: Activities) -> list[Link]:
+    """Return one row for each link, the one with the longest waiting time first."""
+    by_device = computing(trace, activities)
     order = np.argsort(all_transfers.link, kind="stable")
     bounds = np.searchsorted(all_transfers.link[order], np.arange(len(all_transfers.links) + 1))
     rows = [

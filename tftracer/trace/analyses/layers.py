@@ -54,14 +54,13 @@ class Alive:
     at_ns: float
 
 
-def alive_of_outputs(trace: Trace, used: memory.Use, node_of_output: Int64) -> Alive | None:
+def alive_of_outputs(used: memory.Use, node_of_output: Int64) -> Alive | None:
     """Find the pieces from the outputs in RunMetadata; None if it has none."""
     if not used.curves:
         return None
-    peak, held = used.curves[0], used.alive()
-    device, allocator = used.lives.places[peak.place]
+    peak, held = used.curves[0][1], used.alive()
     node = node_of_output[used.lives.output[used.buffers.first[held]]]
-    return Alive(node, used.buffers.bytes[held].astype(np.float64), allocator, trace.devices[device].name, float(peak.peak))
+    return Alive(node, used.buffers.bytes[held].astype(np.float64), peak["allocator"], peak["device"], peak["peak_ns"])
 
 
 def alive_of_allocations(lived: allocations.Lives) -> Alive:

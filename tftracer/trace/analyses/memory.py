@@ -151,40 +151,28 @@ def curve(alloc: Int64, free: Int64, size: Int64) -> tuple[Int64, Int64]:
 
 
 @dataclass(frozen=True)
-class Curve:
-    """Live bytes of one allocator on one device."""
-
-    place: int  # index into Lives.places
-    time: Int64
-    bytes: Int64
-    peak_bytes: int
-    peak: int  # time of the peak
-
-
-@dataclass(frozen=True)
 class Use:
     """The buffers and curves of a step."""
 
     lives: Lives
     buffers: Buffers
-    curves: list[Curve]  # highest peak first
+    curves: list[tuple[int, MemoryCurve]]  # the index into Lives.places, and the curve; highest peak first
     largest: Int64  # buffers, largest first
     last: Int64  # result of ``_last_of_buffers``
 
     def alive(self) -> Int64:
         """Return the buffers that are alive at the highest peak of all allocators."""
-        first, allocated = self.curves[0], self.buffers
-        at_peak = (allocated.alloc <= first.peak) & (allocated.free > first.peak)
-        return np.flatnonzero(at_peak & (allocated.place == first.place))
+        (place, first), allocated = self.curves[0], self.buffers
+        at_peak = (allocated.alloc <= first["peak_ns"]) & (allocated.free > first["peak_ns"])
+        return np.flatnonzero(at_peak & (allocated.place == place))
 
 
 def use(trace: Trace, outputs: Outputs, graph: Graph) -> Use:
     """Compute every buffer of the step, and the curves of its allocators."""
     lives = lifetimes(trace, outputs, graph)
     allocated = buffers(lives, outputs.ptr[lives.output])
-    curves = [_curve(allocated, place) for place in range(len(lives.places))]
-    names = [device.name for device in trace.devices]
-    curves.sort(key=lambda curve: (-curve.peak_bytes, names[lives.places[curve.place][0]]))
+    curves = [(place, curve_message(_held_bytes(trace, lives, allocated, place))) for place in range(len(lives.places))]
+    curves.sort(key=lambda each: (-each[1]["peak_bytes"], each[1]["device"]))
     largest = np.lexsort((allocated.first, -allocated.bytes))
     return Use(lives, allocated, curves, largest, _last_of_buffers(trace, lives, allocated))
 
@@ -200,16 +188,12 @@ class HeldBytes(NamedTuple):
 
 def held_bytes(trace: Trace, used: Use) -> list[HeldBytes]:
     """Return the bytes of each allocator over time, highest peak first."""
-    held = []
-    for each in used.curves:
-        device, allocator = used.lives.places[each.place]
-        held.append(HeldBytes(allocator, trace.devices[device].name, *_live_bytes(used.buffers, each.place)))
-    return held
+    return [_held_bytes(trace, used.lives, used.buffers, place) for place, _ in used.curves]
 
 
-def curves(trace: Trace, used: Use) -> list[MemoryCurve]:
+def curves(used: Use) -> list[MemoryCurve]:
     """Return the curve of each allocator, highest peak first."""
-    return [_curve_message(trace, used.lives.places[curve.place], curve) for curve in used.curves]
+    return [curve for _, curve in used.curves]
 
 
 def memory(
@@ -218,7 +202,7 @@ def memory(
     """Return the answer with the ``most`` largest buffers. ``held``: the nodes' memory other than outputs."""
     tensors = tensor_columns(trace, outputs, used, used.largest[:most], trace.start)
     return {
-        "curves": curves(trace, used),
+        "curves": curves(used),
         "tensors": tensor_rows(tensors),
         "tensors_total": len(used.buffers.bytes),
         "temporary": _temporary(trace, held.temp_bytes),
@@ -227,28 +211,26 @@ def memory(
     }
 
 
-def _live_bytes(allocated: Buffers, place: int) -> tuple[Int64, Int64]:
-    """Return (times, bytes) of one allocator."""
-    mine = allocated.place == place
-    return curve(allocated.alloc[mine], allocated.free[mine], allocated.bytes[mine])
+def _held_bytes(trace: Trace, lives: Lives, allocated: Buffers, place: int) -> HeldBytes:
+    (device, allocator), mine = lives.places[place], allocated.place == place
+    return HeldBytes(
+        allocator,
+        trace.devices[device].name,
+        *curve(allocated.alloc[mine], allocated.free[mine], allocated.bytes[mine]),
+    )
 
 
-def _curve(allocated: Buffers, place: int) -> Curve:
-    times, live = _live_bytes(allocated, place)
-    peak = int(np.argmax(live))
-    shown = thinned(live, peak)
-    return Curve(place, times[shown], live[shown], int(live[peak]), int(times[peak]))
-
-
-def _curve_message(trace: Trace, place: tuple[int, str], curve: Curve) -> MemoryCurve:
-    device, allocator = place
+def curve_message(held: HeldBytes) -> MemoryCurve:
+    """Return the curve of an allocator, thinned, and its peak."""
+    peak = int(np.argmax(held.bytes))
+    shown = thinned(held.bytes, peak)
     return {
-        "allocator": allocator,
-        "device": trace.devices[device].name,
-        "time_ns": curve.time.astype(np.float64).tolist(),
-        "bytes": curve.bytes.astype(np.float64).tolist(),
-        "peak_bytes": float(curve.peak_bytes),
-        "peak_ns": float(curve.peak),
+        "allocator": held.allocator,
+        "device": held.device,
+        "time_ns": held.time[shown].astype(np.float64).tolist(),
+        "bytes": held.bytes[shown].astype(np.float64).tolist(),
+        "peak_bytes": float(held.bytes[peak]),
+        "peak_ns": float(held.time[peak]),
     }
 
 

@@ -13,9 +13,10 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf import descriptor_pb2, descriptor_pool
 
 from tftracer.errors import MissingTensorFlowError, UnknownError
+from tftracer.trace.decode.private_messages import class_of
 
 FILE = Path(__file__).with_name("run_metadata.binpb")
 
@@ -34,13 +35,9 @@ def message_class(name: str) -> Any:
 @functools.cache
 def _message_class(name: str) -> Any:
     try:
-        descriptor = _pool().FindMessageTypeByName(f"tensorflow.{name}")
+        return class_of(_pool(), f"tensorflow.{name}")
     except KeyError:
         raise UnknownError(f"No message tensorflow.{name} in {FILE.name}; regenerate it, see {__name__}.") from None
-    factory: Any = message_factory
-    if hasattr(factory, "GetMessageClass"):
-        return factory.GetMessageClass(descriptor)
-    return factory.MessageFactory(_pool()).GetPrototype(descriptor)  # protobuf 3.20
 
 
 @functools.cache

@@ -24,21 +24,16 @@ _UNIT = re.compile(r"/(?:device:)?([A-Za-z_][A-Za-z_]*):([0-9]{1,9})(?=/|$)")
 _STREAM = re.compile(r"/stream:([^/<]+)(?:<([^<>]*)>)?$")
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _NOT_UNITS = {"job", "replica", "task", "stream"}
-_KIND_ORDER = {
-    kind: place
-    for place, kind in enumerate(
-        (
-            DeviceKind.CPU,
-            DeviceKind.GPU,
-            DeviceKind.STREAM,
-            DeviceKind.MEMCPY,
-            DeviceKind.SYNC,
-            DeviceKind.TPU,
-            DeviceKind.UNKNOWN,
-            DeviceKind.REPEAT,
-        )
-    )
-}
+_KIND_ORDER = (
+    DeviceKind.CPU,
+    DeviceKind.GPU,
+    DeviceKind.STREAM,
+    DeviceKind.MEMCPY,
+    DeviceKind.SYNC,
+    DeviceKind.TPU,
+    DeviceKind.UNKNOWN,
+    DeviceKind.REPEAT,
+)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -77,8 +72,8 @@ def sort_key(device: Device) -> tuple[Any, ...]:
     """
     number = int(device.stream) if _NUMBER.fullmatch(device.stream) else -1
     gpu = device.parent.startswith("/device:GPU:")
-    unit = (device.index, _KIND_ORDER[device.kind], device.job, device.task)
-    host = (device.job, device.task, _KIND_ORDER[device.kind], device.index)
+    unit = (device.index, _KIND_ORDER.index(device.kind), device.job, device.task)
+    host = (device.job, device.task, _KIND_ORDER.index(device.kind), device.index)
     return (device.repeats, gpu, unit if gpu else host, number, device.stream, device.name)
 
 

@@ -34,9 +34,7 @@ def hlo_bytes(module: Module, hlo_op: str) -> float | None:
     if decoded(instruction.opcode) in _NO_WORK:
         return 0.0
     operands = [module.by_id.get(number) for number in set(instruction.operands)]
-    sizes = [None if one is None else _size(one.shape) for one in [*operands, instruction]]
-    known = [size for size in sizes if size is not None]
-    return sum(known) if len(known) == len(sizes) else None
+    return _sum(None if one is None else _size(one.shape) for one in [*operands, instruction])
 
 
 def hlo_dtype(module: Module, hlo_op: str) -> int:
@@ -45,11 +43,15 @@ def hlo_dtype(module: Module, hlo_op: str) -> int:
     return 0 if instruction is None else _TYPES.get(instruction.shape.element_type, (0, 0))[0]
 
 
+def _sum(parts: Iterable[float | None]) -> float | None:
+    """Return the sum; None if a part is not known."""
+    each = list(parts)
+    return None if None in each else sum((part for part in each if part is not None), 0.0)
+
+
 def _size(shape: Any, depth: int = 0) -> float | None:
     if shape.element_type == _TUPLE and depth < _MAX_DEPTH:
-        parts = [_size(part, depth + 1) for part in shape.tuple]
-        known = [part for part in parts if part is not None]
-        return sum(known) if len(known) == len(parts) else None
+        return _sum(_size(part, depth + 1) for part in shape.tuple)
     size = _TYPES.get(shape.element_type, (0, 0))[1]
     return _elements(shape.dimensions) * size if size else None
 
@@ -72,11 +74,8 @@ def _flops(module: Module, instruction: Any, of_computations: dict[int, float | 
             of_computations[number] = None  # a computation that calls itself is unknown
             computation = module.computations.get(number)
             inner = [_flops(module, one, of_computations) for one in computation.instructions] if computation is not None else []
-            known = [flops for flops in inner if flops is not None]
-            of_computations[number] = float(sum(known)) if len(known) == len(inner) else None
-    each = [of_computations[number] for number in instruction.called]
-    flops = [one for one in each if one is not None]
-    return float(sum(flops)) if len(flops) == len(each) else None
+            of_computations[number] = _sum(inner)
+    return _sum(of_computations[number] for number in instruction.called)
 
 
 def _of_product(module: Module, instruction: Any, opcode: str) -> float | None:

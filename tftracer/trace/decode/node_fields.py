@@ -256,10 +256,8 @@ def _read_odd(window: Window, start: Int64, end: Int64, columns: NodeColumns, od
     spans = {number: (zeros(), zeros()) for number in (NAME, LABEL)}
     for fields in walk(window, start, end):
         _take(fields, numbers, spans)
-    for target, (at, size) in ((NAME, spans[NAME]), (LABEL, spans[LABEL])):
-        prefix = "name" if target == NAME else "label"
-        getattr(columns, f"{prefix}_at")[odd] = at
-        getattr(columns, f"{prefix}_size")[odd] = size
+    columns.name_at[odd], columns.name_size[odd] = spans[NAME]
+    columns.label_at[odd], columns.label_size[odd] = spans[LABEL]
     for number, micros in _TIMES.items():
         exact = numbers[number]
         columns.times[number][odd] = np.where(exact != 0, exact, nanoseconds(numbers[micros]))

@@ -30,10 +30,11 @@ def message_classes(package: str, schema: Schema) -> dict[str, Any]:
                 added.type = kind  # type: ignore[assignment]
     pool = descriptor_pool.DescriptorPool()
     pool.AddSerializedFile(file.SerializeToString())
-    return {name: _class_of(pool, f"{package}.{name}") for name in schema}
+    return {name: class_of(pool, f"{package}.{name}") for name in schema}
 
 
-def _class_of(pool: Any, name: str) -> Any:
+def class_of(pool: Any, name: str) -> Any:
+    """Return the class of a message of a pool. Raises KeyError if the pool has no such message."""
     descriptor = pool.FindMessageTypeByName(name)
     factory: Any = message_factory
     if hasattr(factory, "GetMessageClass"):

@@ -122,10 +122,12 @@ class _Outputs:
         self.parts.append([outputs.row + first, np.clip(slot, 0, _MAX_SLOT), numbers[1], numbers[2], numbers[6], dtype])
 
     def columns(self, raw: bytes) -> Outputs:
-        node, slot, requested, allocated, ptr, dtype = _columns(self.parts, 6)
-        allocator, allocators = _coded(raw, self.names)
-        shape, shapes = _coded_shapes(raw, self.shapes)
-        return Outputs(node, slot, requested, allocated, ptr, allocator, dtype.astype(np.int32), shape, shapes, allocators)
+        numbers = map(np.concatenate, zip(*self.parts)) if self.parts else np.zeros((6, 0), np.int64)
+        node, slot, requested, allocated, ptr, dtype = numbers
+        allocator, *names = _coded(self.names)
+        shape, *shapes = _coded(self.shapes)
+        codes = allocator, dtype.astype(np.int32), shape
+        return Outputs(node, slot, requested, allocated, ptr, *codes, Shapes(raw, *shapes), table(raw, *names))
 
 
 def _windows(trace: Trace) -> Iterator[tuple[Window, int, Int64, Int64]]:
@@ -174,23 +176,10 @@ def _hashed(hasher: Hasher, window: Window, offset: Int64, size: Int64) -> tuple
     return np.where(size < 0, np.uint64(0), hashes), offset + window.low, size
 
 
-def _columns(parts: list[list[Int64]], count: int) -> list[Int64]:
+def _coded(parts: list[tuple[UInt64, Int64, Int64]]) -> tuple[Int32, Int64, Int64]:
+    """Return (code of each string, offset and size of each distinct one)."""
     if not parts:
-        return [np.zeros(0, np.int64) for _ in range(count)]
-    return [np.concatenate(column) for column in zip(*parts)]
-
-
-def _coded(raw: bytes, names: list[tuple[UInt64, Int64, Int64]]) -> tuple[Int32, StringTable]:
-    if not names:
-        return np.zeros(0, np.int32), StringTable.of([])
-    hashes, offset, size = (np.concatenate(column) for column in zip(*names))
+        return np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros(0, np.int64)
+    hashes, offset, size = (np.concatenate(column) for column in zip(*parts))
     codes, first = distinct(hashes)
-    return codes, table(raw, offset[first], size[first])
-
-
-def _coded_shapes(raw: bytes, shapes: list[tuple[UInt64, Int64, Int64]]) -> tuple[Int32, Shapes]:
-    if not shapes:
-        return np.zeros(0, np.int32), Shapes(raw, *np.zeros((2, 0), np.int64))
-    hashes, offset, size = (np.concatenate(column) for column in zip(*shapes))
-    codes, first = distinct(hashes)
-    return codes, Shapes(raw, offset[first], size[first])
+    return codes, offset[first], size[first]

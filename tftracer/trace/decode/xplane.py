@@ -210,17 +210,8 @@ def _parsed(kind: str, raw: bytes) -> Any:
         raise FormatError(f"This is no XSpace, or one that was cut short ({error}). Profile the step again.") from error
 
 
-def with_definitions(raw: bytes, root: str, library: bytes) -> bytes:
-    """Add a plane with a serialized FunctionDefLibrary and the name of the step's function to an XSpace."""
-    return _with_plane(raw, DEFINITIONS_PLANE, root, library)
-
-
-def with_partition_graphs(raw: bytes, root: str, metadata: bytes) -> bytes:
-    """Add a plane with a serialized RunMetadata (its ``partition_graphs``) and the name of the step's function to an XSpace."""
-    return _with_plane(raw, PARTITIONS_PLANE, root, metadata)
-
-
-def _with_plane(raw: bytes, plane_name: str, root: str, content: bytes) -> bytes:
+def with_plane(raw: bytes, plane_name: str, root: str, content: bytes) -> bytes:
+    """Add DEFINITIONS_PLANE or PARTITIONS_PLANE to an XSpace: its content, and the name of the step's function."""
     space = plane_messages()["Space"]()
     entry = space.planes.add(name=plane_name.encode()).event_metadata.add(id=1)
     entry.value.name, entry.value.content = root.encode(), content
