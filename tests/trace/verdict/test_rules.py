@@ -569,13 +569,25 @@ def test_one_huge_op(size: int, expected: list[str]) -> None:
         assert "huge (MatMul) on the CPU," in stated[0]["text"] and stated[0]["evidence"]["op"] == "MatMul"
 
 
+def test_ops_of_an_eager_loop_are_no_one_op() -> None:
+    nodes = [N("MatMul", "MatMul", number * 2 * MS, (number * 2 + 1) * MS) for number in range(5)]
+    (first, *_) = sentences(nodes)
+    assert first["text"].startswith("Ops of type MatMul on the CPU run for 5 ms in 5 executions: ")
+
+
+def test_an_op_that_saves_a_checkpoint_is_advised_to_save_less() -> None:
+    (first, *_) = sentences([N("save/SaveV2", "SaveV2", 0, 9 * MS), N("m", "MatMul", 9 * MS, 10 * MS)])
+    assert first["code"] == "one_op" and first["advice"].startswith("Save less often")
+
+
 @pytest.mark.parametrize(
     ("median_ms", "device", "told"), [(1.42, CPU, True), (4.0, CPU, False), (None, CPU, False), (1.42, STREAM, False)]
 )
 def test_one_op_that_takes_longer_than_usual_steps_do_in_all(median_ms: float | None, device: str, told: bool) -> None:
     """A product of 614 µs took 5 ms on a busy machine. A call may return before a GPU has run it."""
     context = TraceContext(step_s=0.0062, median_s=None if median_ms is None else median_ms / 1e3)
-    found = sentences([N("m", "MatMul", 0, 5 * MS, device), N("n", "MatMul", 5 * MS, 5_800_000, device)], context)
+    nodes = [N("m", "MatMul", 0, 5 * MS, device), N("n", "MatMul", 5 * MS, 5_800_000, device)]
+    found = verdict(make_trace(nodes), context, [])["sentences"]
     text = next(each["text"] for each in found if each["code"] == "one_op")
     assert text.startswith("One op, m (MatMul) on ") and "runs for 5 ms: 8" in text
     held_up = " The run's untraced steps take 1.42 ms in all: here something held it up, or it had more to do."

@@ -15,6 +15,7 @@ from tftracer.slow.answer.texts import lines_text
 from tftracer.slow.record.kinds import SlowKinds, lost_s, of_known_period
 from tftracer.storage.tftrace import StoredPayload
 from tftracer.trace.model import SlowTime
+from tftracer.trace.units import counted
 
 #: Slow steps of each run that are kept: the newest, the costliest older ones, and the newest older ones whose step was traced,
 #: since a trace shows the cause. Those without a CPU count separately: on a busy machine they would replace all others.
@@ -73,6 +74,10 @@ class _OfRun:
 
 
 _NONE = _OfRun()
+
+
+#: Shares of fewer samples are rough, which is said.
+FEW_SAMPLES = 20
 
 
 class Headline(NamedTuple):
@@ -242,9 +247,12 @@ class SlowLog:
         return newest.message["started_at"] if newest else None
 
     def between_lines(self, run_id: int) -> str:
-        """Return the lines of the time between the run's steps in words; "" if they are not known."""
+        """Return the lines of the time between the run's steps in words, with the samples if these are few; "": not known."""
         gaps = self.gaps.get(run_id)
-        return lines_text(gaps["lines"]) if gaps else ""
+        if not gaps or not gaps["lines"]:
+            return ""
+        few = f" (by {counted(gaps['samples'], 'sample')} only)" if gaps["samples"] < FEW_SAMPLES else ""
+        return lines_text(gaps["lines"]) + few
 
     def slow_times(self, run_id: int, step: int | None) -> list[SlowTime]:
         """Return the slow times of one step."""

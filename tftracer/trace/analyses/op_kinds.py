@@ -77,6 +77,14 @@ def is_matrix_op(op: str) -> bool:
     return kind in COUNTED or kind in UNCOUNTED
 
 
+def family(op: str) -> str:
+    """Return "convolutions" or "products" for the ops of a model's layers that belong together; "" for others."""
+    kind = canonical(op)
+    if "Conv" in kind:
+        return "convolutions" if kind in COUNTED else ""
+    return "products" if kind in ("MatMul", "BatchMatMul", "Einsum") else ""
+
+
 def is_elementwise(kind: str) -> bool:
     """Return whether a kind (``canonical``) computes little for each element that it reads: XLA fuses such ops."""
     return any(kinds.fullmatch(kind) for kinds in (ELEMENTWISE, REDUCTIONS, _FUSED_TOO))

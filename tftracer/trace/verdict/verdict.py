@@ -7,26 +7,22 @@ parameter server appears as the reason for its workers' waits.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
-
-import numpy as np
 
 from tftracer.contract.basics import Finding
 from tftracer.contract.trace import Sentence, Verdict
 from tftracer.trace.analyses import physical_devices
 from tftracer.trace.analyses.arithmetic import Arithmetic
 from tftracer.trace.analyses.budget import PART_TITLES, PARTS, Activities, activities, parts_of
-from tftracer.trace.analyses.ops import NO_OP, Work, work_of
+from tftracer.trace.analyses.ops import Work, work_of
 from tftracer.trace.analyses.over_traces import OpsOverTraces
 from tftracer.trace.analyses.physical_devices import Group
 from tftracer.trace.model import OPS_LEFT_OUT, UNKNOWN_TIME, DeviceKind, Trace, TraceContext
-from tftracer.trace.units import counted, duration, percent
+from tftracer.trace.units import duration, percent
 from tftracer.trace.verdict.around_ops import SLOW_FACTOR
-from tftracer.trace.verdict.op_time import OpTime
+from tftracer.trace.verdict.main_op_type import MainOpType, main_op_type
 from tftracer.trace.verdict.other_steps import EXPLAINED_SHARE, other_steps
 from tftracer.trace.verdict.rules import COMPUTING_CODES, RULES, UNEXPLAINED
 from tftracer.trace.verdict.rules.slow_step import MORE_NS, is_explained
-from tftracer.trace.verdict.scopes import in_scope
 from tftracer.trace.verdict.step import HELD_UP_NS, ONLY_HERE, Step, sentence
 
 #: Title of both parts in a trace without scheduling times, which does not tell them apart.
@@ -50,9 +46,8 @@ SEE_THE_GAPS = (
 #: Codes of sentences that say why time passes before the first op and after the last.
 EXPLAIN_AROUND = {"around_ops", "slow_step", "retraced", "compiling", "python_lock", "input_bound", "between_steps"}
 LAST_RANK = 2  # key for sentences that do not say what the step is bound by
-MIN_PART = 0.05  # smaller parts of the step are not listed, nor op types with less of the op time
-LISTED_TYPES = 3  # op types that are listed where none has most of the op time
-MAIN_SHARE = 0.5  # minimal share of the main op type in the op time, and of the main part in the step
+MIN_PART = 0.05  # smaller parts of the step are not listed
+MAIN_SHARE = 0.5  # minimal share of the main part of the step
 #: The watch over slow steps calls a step slow that takes this many times the median untraced step, and this much longer.
 SLOW_TURN, SLOW_TURN_S = 3.0, 0.020
 LARGE_PART = 1 / 3  # of the step: a part beside compute that stands out; of the op time: an op type that stands out
@@ -182,9 +177,9 @@ def balanced(step: Step, is_delayed: bool = False) -> Sentence:
     (share, main_part), *smaller = _parts(step)
     computes = main_part == PART_TITLES["compute"]
     listed = ", ".join(f"{percent(part)} {title}" for part, title in smaller if part >= MIN_PART)
-    op_type = _main_op_type(step) if computes else None
+    op_type = main_op_type(step) if computes else None
     if op_type is not None and op_type.leads and smaller[0][0] < LARGE_PART:
-        text = f"{op_type.words()} The step is {percent(share)} compute{', ' * bool(listed)}{listed}."
+        text = f"{op_type.text} The step is {percent(share)} compute{', ' * bool(listed)}{listed}."
     elif computes:
         nothing = "Beside what was held up in this step, nothing stands out. " if is_delayed else "Nothing stands out. "
         is_one_type = not is_delayed and op_type is not None and op_type.share >= LARGE_PART
@@ -222,76 +217,19 @@ def _parts(step: Step) -> list[tuple[float, str]]:
 
 def _ops(step: Step, main_part: str) -> str:
     """Describe the ops of a step that mostly passes before and after them."""
-    nodes = step.longest(step.longest_op())
+    longest = max(step.longest_op(), step.python_functions, key=lambda selected: step.cover(selected).length)
+    nodes = step.longest(longest)
     if main_part != AROUND or not nodes:
         return ""
-    runs = step.cover(step.longest_op()).length
+    runs = step.cover(longest).length
     return f" The ops take {duration(step.trace.duration_ns)} of it, the longest, {step.describe(nodes[0])}, {duration(runs)}."
 
 
-class _MainOpType(NamedTuple):
-    """The op type with the most op time."""
-
-    name: str
-    share: float  # of the total op time, as in the table
-    executions: int
-    is_most: bool  # whether it has most of the op time, also without delays of single ops
-    main_without_delays: str  # the type with most of the op time without delays of single ops, if it is another one; else ""
-    scope: str  # the scope of most of its ops, as a sentence; "" if there is none
-    next_types: list[str]  # "Relu (21%)": the next largest op types, if they have a part of the op time that matters
-
-    @property
-    def leads(self) -> bool:
-        return self.is_most or bool(self.main_without_delays)
-
-    def words(self) -> str:
-        if self.main_without_delays:
-            return f"Without what held up single ops, most op time goes into {self.main_without_delays}."
-        if self.is_most:
-            ops = f"{counted(self.executions, 'op')} of type {self.name}"
-            return f"Most op time goes into {ops}, with {percent(self.share)} of the total op time.{self.scope}"
-        if self.next_types:
-            first, last = (
-                [f"{self.name} (with {percent(self.share)} of the total op time)", *self.next_types[:-1]],
-                self.next_types[-1],
-            )
-            return f"The largest op types are {', '.join(first)} and {last}."
-        return f"The largest op type is {self.name}, with {percent(self.share)} of the total op time.{self.scope}"
-
-
-def _main_op_type(step: Step) -> _MainOpType | None:
-    work = step.work
-    # Stages of tf.data and calls with recorded ops are nested, and mostly wait.
-    outer = step.stages.members | (step.function_calls if step.shows_xla else step.calls_of_ops)
-    is_counted = ~outer[work.node]
-    total = float(work.duration[is_counted].sum())
-    if not total:
-        return None
-    by_type = np.bincount(work.op, np.where(is_counted, work.duration, 0))
-    largest = int(np.argmax(by_type))
-    of_type = is_counted & (work.op == largest)
-    executions, share = int(of_type.sum()), float(by_type[largest]) / total
-    time = OpTime.of(step)
-    spent = np.bincount(time.work.op, time.ns_without_outliers, minlength=1)
-    undelayed = int(np.argmax(spent))
-    is_most = spent[undelayed] >= MAIN_SHARE * float(spent.sum()) > 0
-    main_without_delays = ""
-    if is_most and (undelayed != largest or share < MAIN_SHARE):
-        ops = counted(int((time.work.op == undelayed).sum()), "op")
-        main_without_delays = f"{ops} of type {step.trace.ops[undelayed] or NO_OP}"
-    is_most = is_most and not main_without_delays and executions > 1
-    scope = in_scope(time.work, step.trace, time.work.op == largest)
-    shares = by_type / total
-    next_types = [code for code in np.argsort(-shares, kind="stable")[1:LISTED_TYPES].tolist() if shares[code] >= MIN_PART]
-    listed = [f"{step.trace.ops[code] or NO_OP} ({percent(float(shares[code]))})" for code in next_types]
-    return _MainOpType(step.trace.ops[largest] or NO_OP, share, executions, is_most, main_without_delays, scope, listed)
-
-
-def _largest(step: Step, op_type: _MainOpType | None, text: str) -> str:
+def _largest(step: Step, op_type: MainOpType | None, text: str) -> str:
     """Describe the longest op, as a share of the step, and the op type, as a share of the op time, unless ``text`` names it."""
     nodes = step.longest(step.longest_op())
     if not nodes or op_type is None:
         return ""
     runs = step.cover(step.longest_op()).length
     longest = f" The longest op, {step.describe(nodes[0])}, runs for {percent(runs / step.whole_ns)} of the step."
-    return longest if text.startswith(op_type.words()) else f"{longest} {op_type.words()}"
+    return longest if text.startswith(op_type.text) else f"{longest} {op_type.text}"

@@ -38,6 +38,8 @@ HELD_UP_ADVICE = (
     "another traced step of the run."
 )
 
+SAVE_ADVICE = "Save less often, or fewer variables (those of the optimizer double or triple them), or to a faster disk."
+_SAVE_OPS = re.compile(r"Save(V2|Slices)?|Restore(V2|Slice)?|MergeV2Checkpoints|ShardedFilename")
 _TEXT_OPS = re.compile(r"String\w+|(Static)?Regex\w+|AsString|ReduceJoin|Substr|Unicode\w+|(En|De)codeBase64|LookupTableFind\w*")
 
 
@@ -67,7 +69,11 @@ def _one_op(step: Step, selected: Bool, only_held_up: bool = False) -> Sentence 
     each = "kernels" if physical_devices.on_stream(step.trace)[nodes[0]] else "executions"
     turns = f" in {count:,} {each}" if count > 1 else ""
     where, on_gpu = _where(step, selected, nodes[0])
-    what = f"One op, {step.describe(nodes[0])} on {where}, runs for {duration(runs)}{turns}"
+    is_named = count == 1 or step.name(nodes[0]) != step.op(nodes[0])  # the ops of an eager loop have no names
+    subject = (
+        f"One op, {step.describe(nodes[0])} on {where}, runs" if is_named else f"Ops of type {step.op(nodes[0])} on {where} run"
+    )
+    what = f"{subject} for {duration(runs)}{turns}"
     numbers = {"op_ns": float(runs), "executions": float(count)}
     evidence: Evidence = {**evidence_of(step, nodes, "ops"), "op": step.op(nodes[0])}
     usual = float(step.usual_ns[step.trace.name[nodes[0]]]) if step.usual_ns is not None else 0.0
@@ -82,10 +88,14 @@ def _one_op(step: Step, selected: Bool, only_held_up: bool = False) -> Sentence 
     in_float64 = is_in_float64(step, nodes[0])
     text = f"{what}: {percent(share)} of the step.{' It computes in float64.' * in_float64}"
     on_text = _TEXT_OPS.fullmatch(step.op(nodes[0]))
-    advice = f"{TRY_FLOAT32} " * in_float64 + (TEXT_ADVICE if on_text else ON_GPU if on_gpu else EACH_STEP)
+    saves = _SAVE_OPS.fullmatch(step.op(nodes[0]))
+    advice = f"{TRY_FLOAT32} " * in_float64 + (
+        SAVE_ADVICE if saves else TEXT_ADVICE if on_text else ON_GPU if on_gpu else EACH_STEP
+    )
     usual_ns = (step.context.median_s or 0.0) * 1e9
     if usual_ns and not on_gpu and SLOW_FACTOR * usual_ns + HOST_OP_NS * count <= runs:  # calls may return before a GPU has ended
         text += f" The run's untraced steps take {duration(usual_ns)} in all: here something held it up, or it had more to do."
+        numbers |= {HELD_UP_NS: max(runs - usual_ns, 0.0)}
     return sentence("one_op", text, advice, share, numbers, evidence)
 
 

@@ -1,0 +1,63 @@
+"""The op type with the most op time, or the family of types (convolutions, products), in words."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tftracer.trace.analyses.op_kinds import family
+from tftracer.trace.analyses.ops import NO_OP
+from tftracer.trace.units import counted, percent
+from tftracer.trace.verdict.op_time import OpTime
+from tftracer.trace.verdict.scopes import in_scope
+from tftracer.trace.verdict.step import Step
+
+MAIN_SHARE = 0.5  # minimal share of the op time of a type or family that has most of it
+MIN_SHARE = 0.05  # types with a smaller share of the op time are not listed
+LISTED_TYPES = 3
+
+
+class MainOpType(NamedTuple):
+    share: float  # of the total op time, as in the table
+    leads: bool  # whether it, or its family, has most of the op time, also without delays of single ops
+    text: str
+
+
+def main_op_type(step: Step) -> MainOpType | None:
+    """Return the op type with the most op time; None if no op takes any."""
+    work = step.work
+    # Stages of tf.data and calls with recorded ops are nested, and mostly wait.
+    outer = step.stages.members | (step.function_calls if step.shows_xla else step.calls_of_ops)
+    is_counted = ~outer[work.node]
+    total = float(work.duration[is_counted].sum())
+    if not total:
+        return None
+    shares = np.bincount(work.op, np.where(is_counted, work.duration, 0)) / total
+    ranked = [code for code in np.argsort(-shares, kind="stable")[:LISTED_TYPES].tolist() if shares[code] >= MIN_SHARE]
+    largest = int(np.argmax(shares))
+    share, name = float(shares[largest]), step.trace.ops[largest] or NO_OP
+    time = OpTime.of(step)
+    spent = np.bincount(time.work.op, time.ns_without_outliers, minlength=1)
+    undelayed = int(np.argmax(spent))
+    is_most = bool(spent[undelayed] >= MAIN_SHARE * float(spent.sum()) > 0)
+    if is_most and (undelayed != largest or share < MAIN_SHARE):
+        ops = f"{counted(int((time.work.op == undelayed).sum()), 'op')} of type {step.trace.ops[undelayed] or NO_OP}"
+        return MainOpType(share, True, f"Without what held up single ops, most op time goes into {ops}.")
+    whole = f"{percent(share)} of the total op time"
+    scope = in_scope(time.work, step.trace, time.work.op == largest)
+    executions = int((is_counted & (work.op == largest)).sum())
+    if is_most and executions > 1:
+        return MainOpType(share, True, f"Most op time goes into {executions:,} ops of type {name}, with {whole}.{scope}")
+    alike = [code for code in ranked if family(step.trace.ops[code]) == family(name)]
+    of_family = float(shares[alike].sum())
+    if family(name) and len(alike) > 1 and of_family >= MAIN_SHARE:
+        listed = ", ".join(f"{step.trace.ops[code]} {percent(float(shares[code]))}" for code in alike)
+        return MainOpType(
+            share, True, f"Most op time goes into {family(name)}, with {percent(of_family)} of the total ({listed})."
+        )
+    others = [f"{step.trace.ops[code] or NO_OP} ({percent(float(shares[code]))})" for code in ranked if code != largest]
+    if others:
+        first = [f"{name} (with {whole})", *others[:-1]]
+        return MainOpType(share, False, f"The largest op types are {', '.join(first)} and {others[-1]}.")
+    return MainOpType(share, False, f"The largest op type is {name}, with {whole}.{scope}")
