@@ -24,7 +24,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from made_fleet import make_fleet  # noqa: E402
 
 from tftracer.fleet.ask import ask  # noqa: E402
-from tftracer.scripting.partitions import partitions  # noqa: E402
+from tftracer.scripting.find_partitions import partitions  # noqa: E402
 
 STEPS = 10
 

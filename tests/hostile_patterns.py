@@ -35,7 +35,7 @@ METHODS = ("search", "match", "fullmatch", "split", "findall", "finditer", "sub"
 TAKERS = {"rows": "match"}
 #: What expressions that are made of a function's own variables may be made of, by module.
 LOCALS: dict[str, dict[str, str]] = {
-    "tftracer.scripting.partition": {"where": "run=1/table=ops"},
+    "tftracer.scripting.write_partition": {"where": "run=1/table=ops"},
     "tftracer.scripting.query": {"table": "ops"},
 }
 #: Some that are slow, to see that such are found: the first has held trainings.

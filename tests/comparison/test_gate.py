@@ -11,11 +11,11 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from tftracer.comparison import text
+from tftracer.comparison import report
 from tftracer.comparison.comparison import Comparison, compare
 from tftracer.comparison.gate import Outcome, judge, parse_rule, worst
 from tftracer.comparison.measured import Measured
-from tftracer.comparison.text import as_junit
+from tftracer.comparison.report import as_junit
 from tftracer.errors import UsageError
 
 SPREAD = (0.99, 1.01, 0.98, 1.02, 1.0, 1.0, 0.995, 1.005)
@@ -121,7 +121,7 @@ def test_three_sessions_a_side_separate_no_op() -> None:
     comparison = compare("train", sessions(3e6, {"MatMul": 1e6}, count=3), sessions(3e6, {"MatMul": 2e6}, count=3))
     (change,) = comparison.ops.changes
     assert not change.separated and not comparison.ops.enough_sessions
-    assert "takes 4 sessions a side, in turns" in text.as_text(comparison)
+    assert "takes 4 sessions a side, in turns" in report.as_text(comparison)
 
 
 def test_equal_sessions_separate_an_op_in_one_of_twenty_comparisons_at_most() -> None:
@@ -182,7 +182,7 @@ def test_an_op_is_compared_by_its_shortest_times_where_its_medians_scatter_more(
     comparison = compare("train", side(0), side(1))
     (change,) = comparison.ops.changes
     assert change.separated and change.of_shortest and (change.a_ns, change.b_ns) == (1e5, 2e5)
-    assert "+100%  (the shortest of each session's traces)" in text.as_text(comparison)
+    assert "+100%  (the shortest of each session's traces)" in report.as_text(comparison)
 
 
 def test_a_comparison_says_from_which_difference_on_it_tells_one() -> None:
@@ -209,7 +209,7 @@ def test_a_comparison_says_from_which_difference_on_it_tells_one() -> None:
 
 
 def _unwrapped(comparison: Comparison) -> str:
-    return " ".join(text.as_text(comparison).split())
+    return " ".join(report.as_text(comparison).split())
 
 
 def test_other_machines_are_a_warning() -> None:

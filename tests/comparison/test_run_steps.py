@@ -7,7 +7,7 @@ import numpy as np
 from tftracer.comparison.comparison import compare
 from tftracer.comparison.measured import Measured, Steps, block_values, step_values, usual_steps
 from tftracer.comparison.run_steps import step_times_in_words
-from tftracer.comparison.words import ONE_SESSION, interval
+from tftracer.comparison.wording import ONE_SESSION, interval
 from tftracer.contract.session import StepTimes
 from tftracer.trace.arrays.columns import column
 

@@ -9,7 +9,7 @@ import pytest
 
 from tftracer.comparison.measured import BLOCK, Measured, Steps, block_values, step_values, usual_steps
 from tftracer.comparison.shift import ASSUMED_SPREAD, Shift, quantile, shift_of
-from tftracer.comparison.words import outcome
+from tftracer.comparison.wording import outcome
 
 
 @pytest.mark.parametrize(

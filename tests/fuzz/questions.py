@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tftracer import errors
-from tftracer.comparison import text as comparison_text
+from tftracer.comparison import report as comparison_text
 from tftracer.contract.analyses import ANALYSES, Analysis, Parameter
 from tftracer.contract.encoding import encode, unpacked
 from tftracer.engine.decoded_traces import EXPORTS

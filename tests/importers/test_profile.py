@@ -13,7 +13,7 @@ from tftracer.errors import FormatError
 from tftracer.importers import profile
 from tftracer.session.files.saved import open_session
 from tftracer.trace.answers import Answers
-from tftracer.trace.decode import xplane
+from tftracer.trace.decode import xplane_reader
 from tftracer.trace.decode.xspace import decode_xspace
 from tftracer.trace.model import TraceContext
 from tftracer.trace.verdict.verdict import headline
@@ -44,13 +44,13 @@ def test_calls_of_jax_are_steps_and_their_kernels_go_with_them() -> None:
 
 def marked(steps: list[tuple[int, int, int]]) -> bytes:
     """A profile with step markers (number, start and duration in us) and an op in each."""
-    space = xplane.plane_messages()["Space"]()
+    space = xplane_reader.plane_messages()["Space"]()
     plane = space.planes.add(name=b"/host:CPU")
     for number, name, display in ((1, b"train", b""), (2, b"dense/MatMul:MatMul", b"MatMul")):
         entry = plane.event_metadata.add(id=number)
         entry.value.name, entry.value.display_name = name, display
     plane.stat_metadata.add(id=7).value.name = b"step_num"
-    line = xplane.plane_messages()["Line"](id=1, name=b"python")
+    line = xplane_reader.plane_messages()["Line"](id=1, name=b"python")
     for number, start, duration in steps:
         stat = b"\x22\x04\x08\x07\x20" + bytes([number])
         line.events.append(b"\x08\x01" + number_field(2, start * 10**6) + number_field(3, duration * 10**6) + stat)

@@ -15,8 +15,8 @@ from tftracer.contract.input_pipelines import InputPipeline
 from tftracer.errors import FormatError
 from tftracer.input_pipelines import model_proto
 from tftracer.input_pipelines.answer import RECENT_S, input_pipelines, what_limits
+from tftracer.input_pipelines.dataset_code import Step
 from tftracer.input_pipelines.facts import MAX_LOOKS, PipelineFacts, read, record
-from tftracer.input_pipelines.script import Step
 from tftracer.input_pipelines.summary import render
 
 DATA = Path(__file__).parents[1] / "data/input_pipelines"

@@ -15,7 +15,7 @@ from tftracer.errors import UnknownError
 from tftracer.job.analyses.answers import JobAnswers
 from tftracer.job.analyses.process_traces import ProcessTrace
 from tftracer.job.analyses.traffic import slow_link
-from tftracer.trace.verdict import lacks
+from tftracer.trace.verdict import incomplete_trace
 from tftracer.trace.verdict.findings import finding
 
 RANKS = ("rank 0", "rank 1", "rank 2")
@@ -173,7 +173,7 @@ def test_many_processes_are_named_in_short() -> None:
 
 
 def test_many_ranks_together_are_not_a_trace_that_was_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lacks, "MAX_COLLECTED_NODES", 400)  # each of the ranks has 308
+    monkeypatch.setattr(incomplete_trace, "MAX_COLLECTED_NODES", 400)  # each of the ranks has 308
     answers = JobAnswers(horovod_pair(), "", 1)
     assert all("truncated" not in {f["code"] for f in a["findings"]} for a in (answers.timeline(), answers.answers.ops()))
 

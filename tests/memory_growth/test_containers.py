@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tftracer.memory_growth import census, containers
+from tftracer.memory_growth import containers, object_counts
 from tftracer.memory_growth.what_grows import Finding, look_for
 
 SIZE = 100_000
@@ -72,7 +72,7 @@ def place(text: str) -> str:
 
 
 def test_a_list_by_its_global_name_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(census, "take", lambda: pytest.fail("objects are listed"))
+    monkeypatch.setattr(object_counts, "take", lambda: pytest.fail("objects are listed"))
     ROWS.clear()
 
     def step() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tftracer.memory_growth import census
+from tftracer.memory_growth import object_counts
 from tftracer.memory_growth.what_grows import COUNTS, Finding, look_for
 
 
@@ -48,13 +48,13 @@ def test_counts_a_moment_apart_at_the_end_of_the_process_prove_nothing() -> None
 
 
 def test_after_a_count_that_took_long_there_is_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(census, "MAX_HELD_S", 0.0)
+    monkeypatch.setattr(object_counts, "MAX_HELD_S", 0.0)
     finding = look_for(1e6, lambda _: False, 1.0)
     assert finding is not None and (finding.kind, finding.lists) == ("unknown", 1) and finding.held_s > 0
 
 
 def test_a_process_of_very_many_objects_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(census, "MAX_BLOCKS", 1000)
+    monkeypatch.setattr(object_counts, "MAX_BLOCKS", 1000)
     finding = look_for(1e6, lambda _: False, 1.0)
     assert finding is not None and (finding.kind, finding.lists) == ("unknown", 0)
 
@@ -64,7 +64,7 @@ def test_functions_that_are_traced_again_and_again_are_found_without_a_count(
     monkeypatch: pytest.MonkeyPatch, limit: str, lists: int
 ) -> None:
     """Their graphs make a process of very many objects."""
-    monkeypatch.setattr(census, limit, 0)
+    monkeypatch.setattr(object_counts, limit, 0)
     call = SimpleNamespace(op=SimpleNamespace(traceback=[("/home/me/train.py", 12, "train", "step(x, number)")]))
     alive: list[Any] = []
     seconds = [0.0]
@@ -83,6 +83,6 @@ def test_functions_that_are_traced_again_and_again_are_found_without_a_count(
 
 
 def test_functions_that_do_not_grow_are_not_named_where_nothing_was_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(census, "MAX_BLOCKS", 0)
+    monkeypatch.setattr(object_counts, "MAX_BLOCKS", 0)
     finding = look_for(1e6, lambda _: False, 1.0, functions=lambda: [object()] * 9)
     assert finding is not None and (finding.kind, finding.things) == ("unknown", ())

@@ -24,7 +24,7 @@ from recording import RAW, recording, steps
 import tftracer
 from tftracer.errors import StorageError, UnsupportedError
 from tftracer.export.tables.schema import SCHEMA_VERSION, TABLES
-from tftracer.scripting import partition
+from tftracer.scripting import write_partition
 from tftracer.scripting.export import export
 from tftracer.scripting.query import query
 from tftracer.scripting.session import Session
@@ -206,12 +206,12 @@ def test_stalls_are_exported(tmp_path: Path) -> None:
 
 
 def test_rows_are_split_into_several_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(partition, "PART_ROWS", 20)
+    monkeypatch.setattr(write_partition, "PART_ROWS", 20)
     (manifest,) = export([str(DATA / "versions/2-saved.tftrace")], str(tmp_path))
     assert len(manifest["tables"]["slices"]) == 2
     total = duckdb.connect().execute(f"SELECT count(*) FROM read_parquet('{tmp_path}/slices/*/*/*.parquet')").fetchone()
     assert total == (sum(part["rows"] for part in manifest["tables"]["slices"]),)
-    monkeypatch.setattr(partition, "PART_ROWS", 1 << 20)
+    monkeypatch.setattr(write_partition, "PART_ROWS", 1 << 20)
     (again,) = export([str(DATA / "versions/2-saved.tftrace")], str(tmp_path))
     assert len(again["tables"]["slices"]) == 1
     assert duckdb.connect().execute(f"SELECT count(*) FROM read_parquet('{tmp_path}/slices/*/*/*.parquet')").fetchone() == total

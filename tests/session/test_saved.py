@@ -17,8 +17,8 @@ from tftracer.errors import FormatError, UnsupportedError
 from tftracer.session.files.saved import SavedSession, open_session
 from tftracer.storage.tftrace import VERSION, header, record
 from tftracer.trace.answers import Answers
-from tftracer.trace.contents import broken
 from tftracer.trace.decode.run_metadata import decode_run_metadata
+from tftracer.trace.record_fields import broken
 from tftracer.trace.summary import summarize
 
 DATA = Path(__file__).parents[1] / "data/versions"

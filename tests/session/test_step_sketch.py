@@ -14,7 +14,7 @@ from recording import LOSS, TRAIN, X, recording
 from tftracer.recorder import Recorder
 from tftracer.session.files.saved import open_session
 from tftracer.session.steps.history import History
-from tftracer.session.steps.sketch import ERROR, Sketch, SketchedSteps
+from tftracer.session.steps.percentile_sketch import ERROR, Sketch, SketchedSteps
 
 DURATIONS = st.lists(st.floats(1e-7, 1e5), max_size=300)
 SHARES = st.sampled_from([0.0, 0.25, 0.5, 0.95, 0.99, 1.0])

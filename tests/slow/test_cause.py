@@ -25,8 +25,8 @@ from tftracer.slow.cause.cause import (
 from tftracer.slow.cause.observed import LockHolder, Observed, Span
 from tftracer.slow.cause.stacks import COMPILED_FUNCTIONS, is_in_step, shared_line, without_steps, without_tracer
 from tftracer.slow.recorded import FoldedStack, Frame
-from tftracer.slow.watch.looks import PYTHON_FUNCTIONS
 from tftracer.slow.watch.slow_turn import OtherSteps, Save, SlowTurn
+from tftracer.slow.watch.stack_samples import PYTHON_FUNCTIONS
 
 MS = 1_000_000
 TF = "/usr/lib/python3/site-packages/"

@@ -13,8 +13,8 @@ from tftracer.cli import main
 from tftracer.errors import StorageError, TracerError
 from tftracer.job.agent import discovery
 from tftracer.run_sessions import ProcessSession
-from tftracer.scripting.partition import MANIFESTS
-from tftracer.scripting.partitions import partitions
+from tftracer.scripting.find_partitions import partitions
+from tftracer.scripting.write_partition import MANIFESTS
 from tftracer.storage import roof_file, spool_folder
 from tftracer.storage.plain_files import open_own, open_plain, read_plain
 

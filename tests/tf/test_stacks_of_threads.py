@@ -15,7 +15,7 @@ pytestmark = pytest.mark.tf
 SCRIPT = """
 import threading, time
 import tensorflow as tf
-from tftracer.slow.watch.inside import stacks_of_threads
+from tftracer.slow.watch.stacks_from_inside import stacks_of_threads
 
 @tf.function
 def step(x):

@@ -14,7 +14,7 @@ from tftracer.session.files.saved import open_session
 from tftracer.trace.answers import Answers
 from tftracer.trace.decode.executed_graph import ran_and_left_out
 from tftracer.trace.decode.profile_graph import partition_graphs
-from tftracer.trace.decode.xplane import PARTITIONS_PLANE, read_space
+from tftracer.trace.decode.xplane_reader import PARTITIONS_PLANE, read_space
 
 #: ResNet takes minutes on a busy machine with few cores.
 pytestmark = [pytest.mark.tf, pytest.mark.timeout(1800)]

@@ -18,8 +18,8 @@ from tftracer.errors import FormatError, UnknownError
 from tftracer.trace import answers as answers_module
 from tftracer.trace.answers import Answers
 from tftracer.trace.arrays.columns import array
-from tftracer.trace.contents import contents_of
 from tftracer.trace.model import TraceContext
+from tftracer.trace.record_fields import contents_of
 from tftracer.trace.summary import summarize
 
 DATA = Path(__file__).parents[1] / "data"

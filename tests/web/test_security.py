@@ -17,7 +17,7 @@ from web_client import Answer, Client, a_path_of, serving
 
 from tftracer.errors import PortError
 from tftracer.web import app, login_handlers, pages
-from tftracer.web.guard import Guarded
+from tftracer.web.base_handler import Guarded
 from tftracer.web.live_sockets import LiveHandler
 from tftracer.web.routes import API, PAGES
 

@@ -27,7 +27,7 @@ from tftracer.capture.steps.run_registry import CallSite
 from tftracer.capture.traces import profiler
 from tftracer.errors import UnsupportedError
 from tftracer.session.recorded_steps import RunHandle
-from tftracer.trace.decode.xplane import DEFINITIONS_PLANE, PARTITIONS_PLANE, with_plane
+from tftracer.trace.decode.xplane_reader import DEFINITIONS_PLANE, PARTITIONS_PLANE, with_plane
 
 #: A function is retraced too often if it has MANY_SIGNATURES signatures, and fewer than CALLS_EACH calls for each.
 CALLS_EACH = 5

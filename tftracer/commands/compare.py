@@ -49,7 +49,7 @@ def parser() -> Parser:
 
 def main(arguments: Sequence[str], say: Say) -> int:
     """Return the exit code."""
-    from tftracer.comparison import text
+    from tftracer.comparison import report
     from tftracer.comparison.gate import judge, parse_rule, worst
     from tftracer.scripting.compare import compare_sessions
     from tftracer.scripting.session import open as open_session
@@ -63,8 +63,8 @@ def main(arguments: Sequence[str], say: Say) -> int:
     outcomes = judge(comparison, rules)
     if options.junit:
         _write_junit(options.junit, outcomes)
-    as_json = json.dumps(text.as_json(comparison, outcomes), indent=1) if options.json else ""
-    say(as_json or _with_colours(printable(text.as_text(comparison, outcomes))), is_safe=True)
+    as_json = json.dumps(report.as_json(comparison, outcomes), indent=1) if options.json else ""
+    say(as_json or _with_colours(printable(report.as_text(comparison, outcomes))), is_safe=True)
     if options.allow_undecided:
         outcomes = [outcome for outcome in outcomes if outcome.state == "FAIL" or outcome.lacks_data]
     return {"PASS": PASS, "FAIL": FAIL, "INCONCLUSIVE": INCONCLUSIVE}[worst(outcomes)]
@@ -89,7 +89,7 @@ def _sides(arguments: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _write_junit(path: str, outcomes: Sequence[object]) -> None:
-    from tftracer.comparison.text import as_junit
+    from tftracer.comparison.report import as_junit
 
     try:
         Path(path).write_text(as_junit(outcomes), encoding="utf-8")  # type: ignore[arg-type]

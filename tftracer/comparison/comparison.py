@@ -9,7 +9,7 @@ from tftracer.comparison.measured import Measured
 from tftracer.comparison.order import IN_TURNS, in_a_row
 from tftracer.comparison.session_ops import MIN_SESSIONS, OpChange, OpChanges, op_changes
 from tftracer.comparison.shift import Shift, shift_of
-from tftracer.comparison.words import NOT_IN_TURNS, ONE_SESSION, interval, outcome, title, value
+from tftracer.comparison.wording import NOT_IN_TURNS, ONE_SESSION, interval, outcome, title, value
 from tftracer.display import markup
 from tftracer.trace.analyses.compare import FLOOR_NS, FLOOR_SHARE
 from tftracer.trace.units import counted, duration

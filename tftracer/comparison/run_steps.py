@@ -6,7 +6,7 @@ import numpy as np
 
 from tftracer.comparison.measured import BLOCK, Steps, block_values, step_values, usual_steps
 from tftracer.comparison.shift import Shift, shift_of
-from tftracer.comparison.words import ONE_SESSION, interval, outcome, title, value
+from tftracer.comparison.wording import ONE_SESSION, interval, outcome, title, value
 from tftracer.contract.session import StepTimes
 from tftracer.trace.arrays.columns import array
 

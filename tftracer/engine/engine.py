@@ -53,8 +53,8 @@ class ThreadEngine(DecodedTraces):
             self.use(trace, lambda answers: answers.trace)
 
     def contents(self, trace: TraceKey, watched: Watched | None = None) -> dict[str, Any]:
-        """Return the fields of a trace's record that come from its contents (trace/contents.py)."""
-        from tftracer.trace.contents import broken, contents_of, unfinished
+        """Return the fields of a trace's record that come from its contents (trace/record_fields.py)."""
+        from tftracer.trace.record_fields import broken, contents_of, unfinished
 
         try:
             return self.use(trace, partial(contents_of, watched=watched))

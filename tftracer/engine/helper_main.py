@@ -156,7 +156,7 @@ class Worker:
         return {}
 
     def do_contents(self, trace: list[Any], watched: Any) -> dict[str, Any]:
-        from tftracer.trace.contents import broken, contents_of
+        from tftracer.trace.record_fields import broken, contents_of
 
         try:
             return self._library.use(TraceKey(*trace), partial(contents_of, watched=watched))

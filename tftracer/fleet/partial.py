@@ -13,7 +13,7 @@ from typing import Any
 from tftracer.errors import StorageError
 from tftracer.export import parquet
 from tftracer.export.tables.table import Array
-from tftracer.scripting.partitions import Partition, read_parquet
+from tftracer.scripting.find_partitions import Partition, read_parquet
 from tftracer.trace.decode.node_kinds import NO_COLLECTIVE
 
 #: Ratio of a bucket's lower bound to that of the bucket before.

@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from tftracer.input_pipelines.limit import MANY, SATURATED, Flow, Stage, Thread, reader_of
-from tftracer.input_pipelines.script import Step, kind_of
+from tftracer.input_pipelines.dataset_code import Step, kind_of
+from tftracer.input_pipelines.limiting_stage import MANY, SATURATED, Flow, Stage, Thread, reader_of
 
 MAX_CALLS = 32
 #: A function whose CPU share is below this waits for something, so the same cores can run more of its calls at once.

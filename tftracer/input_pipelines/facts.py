@@ -8,7 +8,7 @@ from typing import Any
 
 from tftracer.errors import FormatError
 from tftracer.input_pipelines import model_proto
-from tftracer.input_pipelines.script import Step
+from tftracer.input_pipelines.dataset_code import Step
 from tftracer.storage.spool import NewRecord
 from tftracer.storage.tftrace import INPUT_PIPELINES
 from tftracer.storage.untrusted import (

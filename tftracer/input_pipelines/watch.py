@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from tftracer.errors import FormatError
-from tftracer.input_pipelines import model_proto, script
+from tftracer.input_pipelines import dataset_code, model_proto
 from tftracer.input_pipelines.answer import limiting_name
 from tftracer.input_pipelines.facts import MAX_BYTES, MAX_HISTORY, MAX_LOOKS, MAX_PIPELINES, Look, Moment, Pipeline, PipelineFacts
-from tftracer.input_pipelines.limit import ENOUGH, flow_of
+from tftracer.input_pipelines.limiting_stage import ENOUGH, flow_of
 from tftracer.input_pipelines.step_waits import Ledger, StepWaits
 
 LOOK_S = 1.0
@@ -39,7 +39,7 @@ _STAT = Path("/proc/stat")
 class Watched:
     iterator: weakref.ref[Any]
     title: str
-    steps: tuple[script.Step, ...]
+    steps: tuple[dataset_code.Step, ...]
     waits: StepWaits
     earlier: tuple[Look, ...] = ()  # at the iterator of the previous epoch
     looks: deque[Look] = field(default_factory=lambda: deque(maxlen=MAX_LOOKS))
@@ -60,7 +60,7 @@ class Pipelines:
         self._new: deque[weakref.ref[Any]] = deque(maxlen=4 * MAX_NEW)
         self._watched: OrderedDict[str, Watched] = OrderedDict()  # by title, the newest last
         self._unseen: dict[str, None] = {}
-        self._datasets: weakref.WeakKeyDictionary[Any, list[script.Step]] = weakref.WeakKeyDictionary()
+        self._datasets: weakref.WeakKeyDictionary[Any, list[dataset_code.Step]] = weakref.WeakKeyDictionary()
         self._lock = threading.Lock()  # guards the fields that the writer reads
         self._arrived = threading.Event()
         self._stopping = threading.Event()
@@ -147,7 +147,7 @@ class Pipelines:
         dataset = getattr(iterator, "_dataset", None)
         del iterator
         steps = self._steps_of(dataset)
-        title = script.title_of(steps)
+        title = dataset_code.title_of(steps)
         key = " ".join([title, *(step.place for step in steps)])
         with self._lock:
             earlier = self._watched.pop(key, None)
@@ -158,12 +158,12 @@ class Pipelines:
             while len(self._watched) > MAX_PIPELINES:
                 self._watched.popitem(last=False)
 
-    def _steps_of(self, dataset: Any) -> list[script.Step]:
+    def _steps_of(self, dataset: Any) -> list[dataset_code.Step]:
         """Return the dataset's transformations, read once for each dataset."""
         if dataset is None:
             return []
         if dataset not in self._datasets:
-            self._datasets[dataset] = script.steps_of(dataset)
+            self._datasets[dataset] = dataset_code.steps_of(dataset)
         return self._datasets[dataset]
 
     def _look(self, watched: Watched, look: Callable[[Any], bytes]) -> None:

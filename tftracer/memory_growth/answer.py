@@ -6,7 +6,7 @@ from typing import cast, get_args
 
 from tftracer.contract.memory_growth import MemoryGrowth, MemoryKind, MemoryThing, ProcessMemory
 from tftracer.memory_growth.facts import Growth, MemoryFacts
-from tftracer.memory_growth.things import Thing
+from tftracer.memory_growth.growing_objects import Thing
 from tftracer.memory_growth.what_grows import COUNTS
 from tftracer.trace.units import byte_size, counted, three_digits
 

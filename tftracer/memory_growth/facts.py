@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from tftracer.memory_growth.curve import MAX_BINS, Bin
+from tftracer.memory_growth.growing_objects import MAX_THINGS, Thing
 from tftracer.memory_growth.proof import NEAR, Slope
-from tftracer.memory_growth.things import MAX_THINGS, Thing
 from tftracer.memory_growth.what_grows import Finding
 from tftracer.storage.spool import NewRecord
 from tftracer.storage.tftrace import MEMORY

@@ -9,10 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tftracer.memory_growth import census, containers
+from tftracer.memory_growth import containers, object_counts
 from tftracer.memory_growth.adding_line import adding_line
 from tftracer.memory_growth.containers import Growing, Sizes
-from tftracer.memory_growth.things import (
+from tftracer.memory_growth.growing_objects import (
     MAX_SAMPLES,
     MAX_THINGS,
     Thing,
@@ -85,24 +85,24 @@ def look_for(
 
 def _with_objects(rate: float, wait: Callable[[], bool], grown: Sequence[Growing], clock: Callable[[], float]) -> Finding | None:
     """Count all objects. ``grown``: containers, none of which explains the growth by its size."""
-    counted: list[census.Census] = []
+    counted: list[object_counts.Census] = []
     while len(counted) < COUNTS:
         if counted and wait():
             return None
         held_s = sum(each.held_s for each in counted)
-        if census.is_too_large() or held_s > census.MAX_HELD_S:
+        if object_counts.is_too_large() or held_s > object_counts.MAX_HELD_S:
             return Finding("unknown", (), len(counted), held_s, False)
-        counted.append(census.take(clock))
+        counted.append(object_counts.take(clock))
     first, middle, last = counted
     rates = growing(first, middle, last)
     more = {each: last.counts[each] - first.counts.get(each, 0) for each in rates}
     kinds = growing_kinds(rates)
     lists = [each.held_s for each in counted]
     samples: Sequence[object] = ()
-    if kinds and sum(lists) <= census.MAX_HELD_S:
-        samples, again_s = census.objects_of(kinds, MAX_SAMPLES)
+    if kinds and sum(lists) <= object_counts.MAX_HELD_S:
+        samples, again_s = object_counts.objects_of(kinds, MAX_SAMPLES)
         lists.append(again_s)
-    kind, listed = main_kind(things(rates, more, kinds, samples, containers.object_bytes), rate, census.collects_nothing())
+    kind, listed = main_kind(things(rates, more, kinds, samples, containers.object_bytes), rate, object_counts.collects_nothing())
     if kind != "unknown":
         listed[:1] = _with_container(listed[0], kinds, rates, grown)
     is_collected = last.full_collections > first.full_collections

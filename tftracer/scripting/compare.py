@@ -20,7 +20,7 @@ from tftracer.contract.session import Session as Facts
 from tftracer.errors import UnknownError, UsageError
 from tftracer.export.tables.table import Table
 from tftracer.session.steps.history import RECENT
-from tftracer.session.steps.sketch import ERROR, SketchedSteps
+from tftracer.session.steps.percentile_sketch import ERROR, SketchedSteps
 from tftracer.session.steps.statistics import total_s
 from tftracer.trace.analyses.ops import By
 

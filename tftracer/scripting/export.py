@@ -10,9 +10,9 @@ from typing import Any
 from tftracer.export import parquet
 from tftracer.export.folder import folder
 from tftracer.scripting.job import job_of, places
-from tftracer.scripting.partition import export_session
 from tftracer.scripting.session import Session
 from tftracer.scripting.session import open as open_session
+from tftracer.scripting.write_partition import export_session
 
 _SUFFIXES = (".tftrace", ".gz", ".pb", ".xplane", ".pbtxt", ".json", ".pickle")
 

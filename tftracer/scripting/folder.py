@@ -14,9 +14,9 @@ from tftracer.export import parquet
 from tftracer.export.tables.schema import SCRIPT_TABLES, TABLES, Field
 from tftracer.export.tables.table import Part, Table
 from tftracer.scripting.download import is_url
-from tftracer.scripting.partition import MANIFESTS
 from tftracer.scripting.session import Session
 from tftracer.scripting.session import open as open_session
+from tftracer.scripting.write_partition import MANIFESTS
 from tftracer.session.files.reading import new_facts
 from tftracer.session.files.saved import SavedSession
 from tftracer.session.model import SessionModel

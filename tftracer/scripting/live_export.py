@@ -20,8 +20,8 @@ from tftracer.export import parquet
 from tftracer.export.folder import Folder, folder
 from tftracer.export.tables.schema import OF_TRACES, TABLES
 from tftracer.memory_limit import limit_memory
-from tftracer.scripting.partition import new_manifest, older_parts, partition_name, publish, write_manifest, write_parts
 from tftracer.scripting.session import Session
+from tftracer.scripting.write_partition import new_manifest, older_parts, partition_name, publish, write_manifest, write_parts
 from tftracer.session.files.saved import open_session
 
 if TYPE_CHECKING:

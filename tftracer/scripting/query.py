@@ -15,8 +15,8 @@ from tftracer.export import parquet
 from tftracer.export.tables.schema import OF_TRACES, TABLES
 from tftracer.export.tables.table import Array, joined
 from tftracer.scripting.export import each_session
-from tftracer.scripting.partition import MANIFESTS
-from tftracer.scripting.partitions import Partition, partitions, read_parquet
+from tftracer.scripting.find_partitions import Partition, partitions, read_parquet
+from tftracer.scripting.write_partition import MANIFESTS
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

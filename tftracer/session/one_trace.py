@@ -9,7 +9,7 @@ from tftracer.contract.session import RunStatistics, SessionMessage, TraceRecord
 from tftracer.session.files.reading import new_facts, read_trace_record
 from tftracer.session.model import RunState, SessionModel, no_statistics
 from tftracer.trace.answers import Answers
-from tftracer.trace.contents import contents_of
+from tftracer.trace.record_fields import contents_of
 from tftracer.version import __version__
 
 

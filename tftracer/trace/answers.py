@@ -51,7 +51,7 @@ from tftracer.trace.decode.static_graph import StaticGraph
 from tftracer.trace.layout import Layout
 from tftracer.trace.model import Trace, TraceContext, Watched
 from tftracer.trace.verdict import verdict
-from tftracer.trace.verdict.lacks import findings_of
+from tftracer.trace.verdict.incomplete_trace import findings_of
 
 #: Up to this many nodes, the details of a node include its slack even if it has not been computed yet.
 SLACK_AT_ONCE = 100_000

@@ -18,7 +18,7 @@ from tftracer.contract.basics import Finding
 from tftracer.contract.machine import GpuDevice, MeasuredRoof
 from tftracer.trace.arrays.strings import StringTable
 from tftracer.trace.arrays.types import Bool, Int8, Int32, Int64
-from tftracer.trace.hardware import Hardware
+from tftracer.trace.device_peaks import Hardware
 
 #: TensorFlow stops collecting at this many nodes per step (kMaxCollectedNodes): a trace with exactly as many is cut off.
 MAX_COLLECTED_NODES = 1 << 20

@@ -11,7 +11,7 @@ from tftracer.contract.encoding import MSGPACK, Body, accepted_encoding, encode
 from tftracer.contract.session import DownloadLink, Ok, SessionMessage
 from tftracer.storage import untrusted
 from tftracer.web.access_check import without_prefix
-from tftracer.web.guard import Guarded
+from tftracer.web.base_handler import Guarded
 from tftracer.web.refusal import Refusal
 from tftracer.web.services import Services
 

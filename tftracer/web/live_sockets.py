@@ -11,7 +11,7 @@ from tornado.iostream import StreamClosedError
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
 from tftracer.web.access_check import SUBPROTOCOL
-from tftracer.web.guard import Guarded
+from tftracer.web.base_handler import Guarded
 from tftracer.web.live_feed import MAX_BROWSERS
 from tftracer.web.refusal import Refusal
 

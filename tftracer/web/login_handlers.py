@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import parse_qsl
 
-from tftracer.web.guard import Guarded
+from tftracer.web.base_handler import Guarded
 from tftracer.web.login_page import STYLE
 from tftracer.web.pages import PageHandler
 from tftracer.web.refusal import Refusal

@@ -9,7 +9,7 @@ from tornado import web
 
 from tftracer.web import login_page
 from tftracer.web.access_check import without_prefix
-from tftracer.web.guard import Guarded
+from tftracer.web.base_handler import Guarded
 from tftracer.web.refusal import Refusal
 from tftracer.web.static_files import File
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from tftracer.contract.analyses import ANALYSES, Analysis
 from tftracer.web import downloads, handlers, login_handlers, pages, trace_handlers
-from tftracer.web.guard import Guarded
+from tftracer.web.base_handler import Guarded
 from tftracer.web.live_sockets import LiveHandler
 
 #: Pattern, handler, and the handler's arguments other than the services.

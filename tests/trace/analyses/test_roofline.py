@@ -18,7 +18,7 @@ from tftracer.trace.analyses.arithmetic import Arithmetic
 from tftracer.trace.analyses.ops import work_of
 from tftracer.trace.analyses.roofline import roofline
 from tftracer.trace.answers import Answers
-from tftracer.trace.hardware import Hardware
+from tftracer.trace.device_peaks import Hardware
 from tftracer.trace.model import NodeKind, Trace, TraceContext
 
 DATA = Path(__file__).parents[2] / "data"

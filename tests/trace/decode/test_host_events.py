@@ -7,7 +7,7 @@ from functools import partial
 from call_count import calls_of
 from wire_messages import message, number
 
-from tftracer.trace.decode import xplane
+from tftracer.trace.decode import xplane_reader
 from tftracer.trace.decode.host_events import HostEvents
 from tftracer.trace.decode.xspace import decode_xspace
 
@@ -16,14 +16,14 @@ CALLED, RUN, OP = 7, 1, 2  # a stat, and kinds of events; calls of functions are
 
 def profile(calls: int) -> bytes:
     """Calls of that many functions, 20 us each. Each holds two runs, the second one longer. Each function was compiled twice."""
-    space = xplane.plane_messages()["Space"]()
+    space = xplane_reader.plane_messages()["Space"]()
     plane = space.planes.add(name=b"/host:CPU")
     kinds = {RUN: b"EagerKernelExecute", OP: b"a:MatMul", **{100 + call: b"f%d" % call for call in range(calls)}}
     for kind, name in kinds.items():
         entry = plane.event_metadata.add(id=kind)
         entry.value.name, entry.value.display_name = name, name.partition(b":")[2]
     plane.stat_metadata.add(id=CALLED).value.name = b"tf_function_call"
-    line = xplane.plane_messages()["Line"](id=1, name=b"python")
+    line = xplane_reader.plane_messages()["Line"](id=1, name=b"python")
     line.events.append(event(OP, 0, 1))
     for call in range(calls):
         stat = message(4, number(1, CALLED) + message(5, b"traced-xla" if call % 2 else b"concrete"))

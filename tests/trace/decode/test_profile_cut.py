@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wire_messages import message, number
 
-from tftracer.trace.decode import xplane
+from tftracer.trace.decode import xplane_reader
 from tftracer.trace.decode.profile_cut import steps
 
 MARK, OP, KERNEL = 1, 2, 3
@@ -23,14 +23,14 @@ Made = tuple[int, int, int, Optional[int]]
 
 
 def profile(host: list[Made], device: list[Made]) -> bytes:
-    space = xplane.plane_messages()["Space"](hostnames=[b"here"])
+    space = xplane_reader.plane_messages()["Space"](hostnames=[b"here"])
     for name, events in ((b"/host:CPU", host), (b"/device:GPU:0", device)):
         plane = space.planes.add(name=name)
         for kind, kind_name in ((MARK, b"train"), (OP, b"a:MatMul"), (KERNEL, b"kernel")):
             plane.event_metadata.add(id=kind).value.name = kind_name
         for stat, stat_name in ((STEP_NUM, b"step_num"), (CORRELATION, b"correlation_id")):
             plane.stat_metadata.add(id=stat).value.name = stat_name
-        line = xplane.plane_messages()["Line"](id=1, name=b"Stream #1(Compute)")
+        line = xplane_reader.plane_messages()["Line"](id=1, name=b"Stream #1(Compute)")
         line.events.extend(event(made) for made in events)
         plane.lines.append(line.SerializeToString())
     space.planes.add(name=b"/host:metadata").event_metadata.add(id=4).value.name = b"jit_step(4)"
@@ -72,8 +72,8 @@ def test_each_step_has_what_the_definition_says(host: list[Any], device: list[An
         own = [made for made in device if start <= launched.get(made[3], made[1]) < following]
         assert as_made(planes["/device:GPU:0"]) == as_expected(own)
         assert list(planes) == ["/host:CPU", "/device:GPU:0", "/host:metadata"]
-        assert [entry.value.name for entry in xplane.read_space(part).planes[2].message.event_metadata] == [b"jit_step(4)"]
-        assert xplane.read_space(part).hostnames == ["here"]
+        assert [entry.value.name for entry in xplane_reader.read_space(part).planes[2].message.event_metadata] == [b"jit_step(4)"]
+        assert xplane_reader.read_space(part).hostnames == ["here"]
 
 
 def as_made(plane: plain_protobuf.PlainPlane) -> Counter[tuple[str, int, int, Any]]:

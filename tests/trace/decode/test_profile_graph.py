@@ -8,7 +8,7 @@ import pytest
 from tftracer.trace.answers import Answers
 from tftracer.trace.decode.descriptors import message_class
 from tftracer.trace.decode.formats import decode
-from tftracer.trace.decode.xplane import DEFINITIONS_PLANE, with_plane
+from tftracer.trace.decode.xplane_reader import DEFINITIONS_PLANE, with_plane
 from tftracer.trace.model import Trace, TraceContext
 
 #: case -> (profile, function, FunctionDefLibrary)

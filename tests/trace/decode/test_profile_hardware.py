@@ -5,9 +5,9 @@ from __future__ import annotations
 import plain_protobuf
 import pytest
 
-from tftracer.trace.decode.xplane import plane_messages
+from tftracer.trace.decode.xplane_reader import plane_messages
 from tftracer.trace.decode.xspace import decode_xspace
-from tftracer.trace.hardware import Hardware, peaks_of
+from tftracer.trace.device_peaks import Hardware, peaks_of
 
 
 def test_a_v100() -> None:

@@ -14,7 +14,7 @@ from tftracer.trace.decode import message_spans, run_metadata
 from tftracer.trace.decode.descriptors import message_class
 from tftracer.trace.decode.times import LATEST_NS, MAX_NS
 from tftracer.trace.model import UNKNOWN_TIME, NodeKind, Trace, TraceContext
-from tftracer.trace.verdict.lacks import findings_of
+from tftracer.trace.verdict.incomplete_trace import findings_of
 
 DATA = Path(__file__).parents[2] / "data"
 CPU = "/job:localhost/replica:0/task:0/device:CPU:0"

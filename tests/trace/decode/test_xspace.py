@@ -15,7 +15,7 @@ from tftracer.trace.analyses.physical_devices import launch_of, on_stream
 from tftracer.trace.answers import Answers
 from tftracer.trace.decode.formats import decode, is_xspace
 from tftracer.trace.decode.profile_cut import steps
-from tftracer.trace.decode.xplane import plane_messages
+from tftracer.trace.decode.xplane_reader import plane_messages
 from tftracer.trace.decode.xspace import decode_xspace
 from tftracer.trace.model import DeviceKind, NodeKind, Trace, TraceContext
 

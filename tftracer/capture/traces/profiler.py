@@ -19,7 +19,7 @@ from typing import Any
 
 from tftracer.capture.background import Background
 from tftracer.trace.decode.profile_cut import steps
-from tftracer.trace.decode.xplane import STEP_MARKER
+from tftracer.trace.decode.xplane_reader import STEP_MARKER
 
 log = logging.getLogger("tftracer")
 

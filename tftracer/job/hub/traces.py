@@ -19,7 +19,7 @@ from tftracer.session.model import is_analyzed
 from tftracer.storage.tftrace import StoredPayload, compress, decompress
 from tftracer.trace.decode import formats
 from tftracer.trace.model import TraceContext
-from tftracer.trace.verdict.lacks import findings_of
+from tftracer.trace.verdict.incomplete_trace import findings_of
 from tftracer.web.worker_threads import WorkerThreads
 
 T = TypeVar("T")

@@ -23,8 +23,8 @@ from tftracer.storage import tftrace, untrusted
 from tftracer.storage.reader import Reader
 from tftracer.storage.tftrace import Record, StoredPayload
 from tftracer.storage.untrusted import count, fields_of, number, one_of, positive_or_none, readers, seconds, short, text, texts
-from tftracer.trace.contents import UNREAD
 from tftracer.trace.model import TraceContext
+from tftracer.trace.record_fields import UNREAD
 
 #: Maximum numbers of runs and traces in a session.
 MAX_RUNS = 100_000

@@ -20,7 +20,7 @@ from tftracer.storage.file_bytes import FileBytes
 from tftracer.storage.reader import Reader
 from tftracer.storage.roof_file import saved_roof
 from tftracer.storage.tftrace import is_session
-from tftracer.trace.contents import broken, read_contents
+from tftracer.trace.record_fields import broken, read_contents
 
 
 class SavedSession(SessionAnswers):
@@ -29,8 +29,8 @@ class SavedSession(SessionAnswers):
     def __init__(self, model: SessionModel) -> None:
         super().__init__(model)
         self._damage, self._damaged = model.facts["damage"], set[int]()  # the reader's message; ids of damaged traces
-        #: Returns the facts about a trace's contents for its record (trace/contents.py). The viewer replaces it by its server's,
-        #: which decodes the traces anyway.
+        #: Returns the facts about a trace's contents for its record (trace/record_fields.py). The viewer replaces it by its
+        #: server's, which decodes the traces anyway.
         self.analyzer: Callable[[TraceRecord], dict[str, Any]] = self._contents
 
     def trace_state(self, trace_id: int) -> TraceState:

@@ -12,7 +12,7 @@ import numpy as np
 from tftracer.contract.session import StepTimes
 from tftracer.errors import FormatError
 from tftracer.session.steps.history import COLUMNS, Doubles, History
-from tftracer.session.steps.sketch import Sketch, SketchedSteps
+from tftracer.session.steps.percentile_sketch import Sketch, SketchedSteps
 from tftracer.storage.reader import unpack_map
 from tftracer.storage.tftrace import HISTORY, Record
 from tftracer.trace.arrays.columns import column

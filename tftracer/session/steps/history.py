@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from tftracer.session.steps.sketch import SketchedSteps
+from tftracer.session.steps.percentile_sketch import SketchedSteps
 from tftracer.trace.arrays.types import Bool
 
 Doubles = npt.NDArray[np.float64]

@@ -12,7 +12,7 @@ import numpy as np
 from tftracer.contract.session import Run, RunStatistics
 from tftracer.session.recorded_steps import RunHandle
 from tftracer.session.steps.history import Doubles, History
-from tftracer.session.steps.sketch import Sketch
+from tftracer.session.steps.percentile_sketch import Sketch
 
 RECENT_STEPS = 60  # in the sparkline
 #: Maximum number of a run's steps that wait to be written. If more wait, its whole history is written instead.

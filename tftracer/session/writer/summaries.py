@@ -19,8 +19,8 @@ from tftracer.errors import UnknownError
 from tftracer.session.problems import Guard
 from tftracer.session.store import SessionStore
 from tftracer.storage.trace_payload import TraceKey
-from tftracer.trace.contents import unfinished
 from tftracer.trace.model import Watched
+from tftracer.trace.record_fields import unfinished
 
 #: A requested trace is analyzed only after this delay, because whoever watches the page asks for its timeline first.
 REQUESTED_DELAY_S = 0.25

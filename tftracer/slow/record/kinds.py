@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from tftracer.contract.stalls import Period, SlowKind, Stall, StallCause
-from tftracer.slow.cause.comb import is_tooth
+from tftracer.slow.cause.period_steps import is_tooth
 
 #: Kinds of one session; beyond it the cheapest is dropped.
 MAX_KINDS = 400

@@ -7,8 +7,8 @@ counters of the training's threads and the holder of Python's lock. It watches t
 that the training's watch thread writes 20 times a second. While the pulse is late, threads wait for the lock.
 
 It keeps the last minutes. Each question is a line of JSON on standard input: a thread, spans of time, and the looks that the
-training took itself (inside.py). The answer is a line of JSON. Times are nanoseconds of CLOCK_MONOTONIC, which is also Python's
-perf_counter on Linux.
+training took itself (stacks_from_inside.py). The answer is a line of JSON. Times are nanoseconds of CLOCK_MONOTONIC, which is
+also Python's perf_counter on Linux.
 
 It imports only Python's standard library and modules of this folder, to start with little time and memory.
 """
@@ -30,9 +30,9 @@ from typing import Any
 
 from tftracer.slow.watch.counters import Counters, ThreadState
 from tftracer.slow.watch.lock_holder import LockReader
-from tftracer.slow.watch.looks import Look, Stack, shares, without_biased
 from tftracer.slow.watch.py_spy_windows import PR_SET_PDEATHSIG, Dump, Windows, dump
 from tftracer.slow.watch.sample_clock import PULSE_BYTES, SampleClock, read_beats
+from tftracer.slow.watch.stack_samples import Look, Stack, shares, without_biased
 
 #: Time between two readings of the counters; half of it while the pulse is late. They are also read at each message of the
 #: training, which sends 20 a second while a turn takes too long.
@@ -41,7 +41,7 @@ TICK_NS = 100_000_000
 LATE_NS = 110_000_000
 #: Looks at all stacks at one moment, while the pulse is late: the shortest and the average time between two, the number that may
 #: follow each other at the shortest, the number that is kept, and the number during one delay. While Python's lock is free the
-#: training looks itself (inside.py), at a lower cost.
+#: training looks itself (stacks_from_inside.py), at a lower cost.
 DUMPS_APART_NS, APART_NS, BURST, MAX_DUMPS, MAX_LATE = 100_000_000, 8_000_000_000, 20, 64, 3
 #: The stack of the lock's holder is taken from a look within this time.
 NEAR_NS = 300_000_000

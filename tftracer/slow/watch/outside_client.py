@@ -18,8 +18,8 @@ from pathlib import Path
 from time import perf_counter_ns
 from typing import Any
 
-from tftracer.slow.watch.looks import Look
 from tftracer.slow.watch.sample_clock import PULSE_BYTES, write_beat
+from tftracer.slow.watch.stack_samples import Look
 
 OFF = {"0", "off", "no"}
 PTRACE_SCOPE = Path("/proc/sys/kernel/yama/ptrace_scope")

@@ -20,13 +20,13 @@ from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tftracer.slow.watch.looks import MAX_FRAMES, MAX_STACKS, Look, Stack, is_within
 from tftracer.slow.watch.sample_clock import NEVER, SampleClock, slot_of
+from tftracer.slow.watch.stack_samples import MAX_FRAMES, MAX_STACKS, Look, Stack, is_within
 
 #: No file has more lines.
 MAX_LINE = 10_000_000
 #: Samples a second. In a TensorFlow process each costs some 2 ms, and the start of a window 20 to 30 ms. While a turn takes too
-#: long, outside.py and inside.py read stacks more often.
+#: long, outside.py and stacks_from_inside.py read stacks more often.
 RATE = 4
 EVERY_US, EVERY_NS = 10**6 // RATE, 10**9 // RATE
 WINDOW_S, OVERLAP_NS = 60, 600_000_000

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from tftracer.slow.cause.comb import Proven
+from tftracer.slow.cause.period_steps import Proven
 from tftracer.slow.cause.periods import Periods
 from tftracer.slow.record.kinds import APART, OF_CODE, OWNED
 from tftracer.slow.recorded import EPOCH_TURN, TAKEN_IN, UNKNOWN, Cause, Period, SlowRecords, Stall, WatchedRun

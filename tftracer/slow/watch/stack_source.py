@@ -17,9 +17,9 @@ from tftracer.slow.cause.stacks import has_users_code
 from tftracer.slow.recorded import FoldedStack
 from tftracer.slow.watch.counter_spans import NAMES
 from tftracer.slow.watch.counters import Counters
-from tftracer.slow.watch.inside import InsideStacks
-from tftracer.slow.watch.looks import shares
 from tftracer.slow.watch.outside_client import CannotWatch, OutsideProcess
+from tftracer.slow.watch.stack_samples import shares
+from tftracer.slow.watch.stacks_from_inside import InsideStacks
 
 #: Counters are read more often in the first seconds of a turn that takes too long.
 CLOSELY_NS = 5_000_000_000

@@ -18,9 +18,9 @@ from statistics import median
 from typing import NamedTuple
 
 from tftracer.slow.recorded import WatchedRun
-from tftracer.slow.watch.looks import is_within
 from tftracer.slow.watch.slow_turn import OtherSteps, Save, SlowTurn, is_no_loop, tracing_of, waited_ns
-from tftracer.slow.watch.typical import MIN_EXCESS_NS, NEVER, RECENT, WARM_UP, Typical
+from tftracer.slow.watch.stack_samples import is_within
+from tftracer.slow.watch.usual_time import MIN_EXCESS_NS, NEVER, RECENT, WARM_UP, Typical
 
 #: Slow turns that wait for the watch.
 MAX_SLOW_TURNS = 1000

@@ -29,7 +29,7 @@ from tftracer.contract.basics import Finding
 from tftracer.contract.trace import Budget, DeviceBudget
 from tftracer.trace.analyses import physical_devices
 from tftracer.trace.analyses.physical_devices import Group
-from tftracer.trace.analyses.tf_data import Stages
+from tftracer.trace.analyses.tf_data_stages import Stages
 from tftracer.trace.arrays.intervals import Cover
 from tftracer.trace.arrays.types import Bool
 from tftracer.trace.decode.profile_host import TF_DATA

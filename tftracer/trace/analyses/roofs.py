@@ -1,7 +1,7 @@
 """The limits that a trace's ops are compared with, for each kind of device:
 
 - *measured*: the rates that ``tftracer roof`` measured on the machine that recorded the trace.
-- *peak*: for a GPU, the table of peak rates (hardware.py), with the clock and the size from the trace.
+- *peak*: for a GPU, the table of peak rates (device_peaks.py), with the clock and the size from the trace.
 - *best*: the best rates of the run's traces, by type of number, in one execution of at least ``MIN_NS``. These are not the
   machine's peak: if all ops are slow, they look good in comparison. Bytes are compulsory traffic, so caches can lift this limit
   above the memory's real rate.
@@ -20,7 +20,7 @@ from tftracer.contract.machine import GpuDevice, MeasuredRoof
 from tftracer.contract.roofline import Roof, RoofSource, RoofWords
 from tftracer.trace.analyses.physical_devices import Group
 from tftracer.trace.arrays.types import Float64, Int64
-from tftracer.trace.hardware import Peaks, peaks_of
+from tftracer.trace.device_peaks import Peaks, peaks_of
 from tftracer.trace.model import Trace, TraceContext
 
 #: The rates of shorter executions are unreliable because of the clock's resolution.

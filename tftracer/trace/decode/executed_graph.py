@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from tftracer.trace.decode.descriptors import message_class
-from tftracer.trace.decode.expansion import Expansion
+from tftracer.trace.decode.expansion_limit import Expansion
 
 #: At most this many nodes that did not run are skipped between a node that ran and its inputs.
 MAX_SKIPPED = 1000

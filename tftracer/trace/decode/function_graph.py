@@ -16,7 +16,7 @@ from typing import Any
 
 from tftracer.trace.decode.descriptors import message_class
 from tftracer.trace.decode.executed_graph import executed_inputs
-from tftracer.trace.decode.expansion import Expansion
+from tftracer.trace.decode.expansion_limit import Expansion
 from tftracer.trace.decode.lowered_control_flow import lowered
 
 #: No model nests its functions deeper than this; recursion in a library ends here, too.
@@ -41,7 +41,7 @@ _COMPOSED = "/unary_ops_composition"
 
 
 class _Function:
-    """A function's definition, and the size of one inlined call (expansion.py)."""
+    """A function's definition, and the size of one inlined call (expansion_limit.py)."""
 
     def __init__(self, definition: Any) -> None:
         self.definition = definition  # FunctionDef

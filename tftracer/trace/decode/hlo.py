@@ -13,7 +13,7 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from tftracer.trace.decode.private_messages import BYTES, INT, Schema, message_classes
-from tftracer.trace.decode.xplane import Space, decoded
+from tftracer.trace.decode.xplane_reader import Space, decoded
 
 PLANE = "/host:metadata"
 #: A text shows at most this many lines of fused computations.

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tftracer.trace.decode.hlo import Module
-from tftracer.trace.decode.xplane import decoded
+from tftracer.trace.decode.xplane_reader import decoded
 
 #: Limits: levels of nested tuples; computations that one fusion calls, directly or indirectly.
 _MAX_DEPTH, _MAX_COMPUTATIONS = 8, 100

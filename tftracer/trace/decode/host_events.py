@@ -15,7 +15,7 @@ from tftracer.trace.arrays.types import Int64
 from tftracer.trace.decode.hlo import PLANE as HLO_PLANE
 from tftracer.trace.decode.profile_nodes import kind_table
 from tftracer.trace.decode.profile_steps import steps_of
-from tftracer.trace.decode.xplane import HOST, Plane, Space, read_space
+from tftracer.trace.decode.xplane_reader import HOST, Plane, Space, read_space
 from tftracer.trace.decode.xplane_stats import having, stats_of
 from tftracer.trace.decode.xspace import epoch_of
 from tftracer.trace.model import Trace

@@ -17,7 +17,7 @@ from tftracer.trace.decode.hlo import Modules
 from tftracer.trace.decode.hlo_work import hlo_bytes, hlo_dtype, hlo_flops
 from tftracer.trace.decode.profile_nodes import innermost, of_kinds
 from tftracer.trace.decode.tensor_shapes import Shape
-from tftracer.trace.decode.xplane import HOST, Plane, Space
+from tftracer.trace.decode.xplane_reader import HOST, Plane, Space
 from tftracer.trace.decode.xplane_stats import Stat, alike, stats_of, texts
 from tftracer.trace.model import Calls, Computed, Tensor
 

@@ -14,7 +14,7 @@ from tftracer.trace.arrays.types import Int64
 from tftracer.trace.decode.profile_launches import Launches
 from tftracer.trace.decode.profile_steps import Step, steps_of
 from tftracer.trace.decode.wire import message_field
-from tftracer.trace.decode.xplane import EVENTS, Line, Plane, Space, plane_messages, read_space
+from tftracer.trace.decode.xplane_reader import EVENTS, Line, Plane, Space, plane_messages, read_space
 
 _PLANES, _LINES, _KINDS = 1, 3, 4  # field numbers: of XSpace, and of XPlane
 

@@ -16,7 +16,16 @@ from tftracer.trace.decode.profile_calls import calls_of
 from tftracer.trace.decode.profile_graph import partition_graphs
 from tftracer.trace.decode.profile_nodes import innermost, kind_table
 from tftracer.trace.decode.wire import LEN, fields
-from tftracer.trace.decode.xplane import EVENT_STATS, HOST, PARTITIONS_PLANE, Plane, Space, plane_messages, read_space, value_of
+from tftracer.trace.decode.xplane_reader import (
+    EVENT_STATS,
+    HOST,
+    PARTITIONS_PLANE,
+    Plane,
+    Space,
+    plane_messages,
+    read_space,
+    value_of,
+)
 from tftracer.trace.decode.xplane_stats import stats_of, texts
 from tftracer.trace.model import Allocations, Calls
 

@@ -18,7 +18,7 @@ from tftracer.trace.decode.hlo import Modules, hlo_kind
 from tftracer.trace.decode.profile_launches import Launches
 from tftracer.trace.decode.profile_nodes import Nodes, innermost
 from tftracer.trace.decode.profile_steps import Step
-from tftracer.trace.decode.xplane import Plane
+from tftracer.trace.decode.xplane_reader import Plane
 from tftracer.trace.decode.xplane_stats import Stat, alike, stats_of
 from tftracer.trace.model import UNKNOWN_TIME, Device, DeviceKind
 

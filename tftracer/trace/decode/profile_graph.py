@@ -10,10 +10,10 @@ from google.protobuf.message import DecodeError
 
 from tftracer.trace.decode.descriptors import message_class
 from tftracer.trace.decode.executed_graph import merged_partitions
-from tftracer.trace.decode.expansion import Expansion
+from tftracer.trace.decode.expansion_limit import Expansion
 from tftracer.trace.decode.function_graph import inlined, without_numbers
 from tftracer.trace.decode.profile_host import TF_DATA
-from tftracer.trace.decode.xplane import Plane, decoded
+from tftracer.trace.decode.xplane_reader import Plane, decoded
 from tftracer.trace.model import DeviceKind, Trace
 
 

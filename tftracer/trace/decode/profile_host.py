@@ -14,7 +14,7 @@ from tftracer.trace.decode.profile_steps import Step
 from tftracer.trace.decode.profile_threads import Owner, Owners
 from tftracer.trace.decode.profile_xla import add_host_xla
 from tftracer.trace.decode.profiler_names import EAGER, STAGE
-from tftracer.trace.decode.xplane import HOST, Plane
+from tftracer.trace.decode.xplane_reader import HOST, Plane
 from tftracer.trace.decode.xplane_stats import Stat, having, stats_of, texts
 from tftracer.trace.model import Device, DeviceKind
 

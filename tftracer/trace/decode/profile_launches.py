@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tftracer.trace.arrays.types import Int64
-from tftracer.trace.decode.xplane import HOST, Plane, Space
+from tftracer.trace.decode.xplane_reader import HOST, Plane, Space
 from tftracer.trace.decode.xplane_stats import having
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from tftracer.trace.arrays.intervals import concatenated
 from tftracer.trace.arrays.strings import StringTable
 from tftracer.trace.arrays.types import Bool, Int64
-from tftracer.trace.decode.xplane import Plane
+from tftracer.trace.decode.xplane_reader import Plane
 from tftracer.trace.model import Device
 
 #: (name, display name) of a kind of event -> (node, op type) of its events; None if they are no nodes.

@@ -13,7 +13,7 @@ import numpy as np
 
 from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.decode.profile_nodes import of_kinds
-from tftracer.trace.decode.xplane import HOST, STEP_MARKER, Plane, Space
+from tftracer.trace.decode.xplane_reader import HOST, STEP_MARKER, Plane, Space
 from tftracer.trace.decode.xplane_stats import having
 
 MAX_STEPS = 10_000

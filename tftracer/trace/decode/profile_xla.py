@@ -9,7 +9,7 @@ from tftracer.trace.arrays.types import Int64
 from tftracer.trace.decode.hlo import Modules, hlo_kind
 from tftracer.trace.decode.profile_nodes import Nodes
 from tftracer.trace.decode.profile_threads import Owners
-from tftracer.trace.decode.xplane import HOST, Plane
+from tftracer.trace.decode.xplane_reader import HOST, Plane
 from tftracer.trace.decode.xplane_stats import alike, having, stats_of
 from tftracer.trace.model import Device, DeviceKind
 

@@ -13,7 +13,7 @@ from tftracer.trace.arrays.strings import distinct as coded
 from tftracer.trace.arrays.types import Bool, Int64, UInt64
 from tftracer.trace.arrays.window import Window
 from tftracer.trace.decode.wire import LEN, VARINT, varint, walk
-from tftracer.trace.decode.xplane import DOUBLE, EVENT_STATS, METADATA_ID, REFERENCE, Events, Plane, blocks, decoded
+from tftracer.trace.decode.xplane_reader import DOUBLE, EVENT_STATS, METADATA_ID, REFERENCE, Events, Plane, blocks, decoded
 
 _SEARCH_BLOCK = 1 << 22  # bytes that are searched together
 

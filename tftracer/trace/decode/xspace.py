@@ -14,7 +14,7 @@ import numpy as np
 
 from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.decode.hlo import Modules
-from tftracer.trace.decode.left_out import how_much, leaves_out_cheap_ops
+from tftracer.trace.decode.left_out_ops import how_much, leaves_out_cheap_ops
 from tftracer.trace.decode.node_kinds import node_kinds
 from tftracer.trace.decode.profile_details import ProfileDetails
 from tftracer.trace.decode.profile_devices import DeviceNodes, add_device
@@ -24,8 +24,8 @@ from tftracer.trace.decode.profile_launches import Launches
 from tftracer.trace.decode.profile_nodes import Nodes
 from tftracer.trace.decode.profile_steps import Step, steps_of
 from tftracer.trace.decode.times import LATEST_NS, together
-from tftracer.trace.decode.xplane import DEFINITIONS_PLANE, HOST, PARTITIONS_PLANE, Plane, Space, read_space
-from tftracer.trace.hardware import Hardware
+from tftracer.trace.decode.xplane_reader import DEFINITIONS_PLANE, HOST, PARTITIONS_PLANE, Plane, Space, read_space
+from tftracer.trace.device_peaks import Hardware
 from tftracer.trace.model import OPS_LEFT_OUT, UNKNOWN_TIME, Content, NodeKind, Trace
 
 #: Ops that wait for a tensor of another device of the same process; this is not communication.

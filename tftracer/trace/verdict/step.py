@@ -18,7 +18,7 @@ from tftracer.trace.analyses.communication import Transfers, link_table, transfe
 from tftracer.trace.analyses.ops import Work
 from tftracer.trace.analyses.over_traces import OpsOverTraces
 from tftracer.trace.analyses.physical_devices import Group
-from tftracer.trace.analyses.tf_data import Stages
+from tftracer.trace.analyses.tf_data_stages import Stages
 from tftracer.trace.arrays.groups import largest_first
 from tftracer.trace.arrays.intervals import Cover
 from tftracer.trace.arrays.types import Bool, Float64, Int64

@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from tftracer.contract.trace import Sentence
-from tftracer.trace.analyses.tf_data import PASSES_ON, Holding, Path, path_of
+from tftracer.trace.analyses.tf_data_stages import PASSES_ON, Holding, Path, path_of
 from tftracer.trace.arrays.intervals import Cover
 from tftracer.trace.decode.profiler_names import STAGE
 from tftracer.trace.model import TraceContext

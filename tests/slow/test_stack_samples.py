@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tftracer.slow.watch.looks import PYTHON_FUNCTIONS, Look, Stack, shares, without_biased
+from tftracer.slow.watch.stack_samples import PYTHON_FUNCTIONS, Look, Stack, shares, without_biased
 
 MS = 1_000_000
 THREAD, OTHER = 7, 8

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tftracer.trace.hardware import Hardware, peaks_of
+from tftracer.trace.device_peaks import Hardware, peaks_of
 
 #: (name, capability): (dtype, unit) -> TFLOP/s, GB/s, as the data sheets and white papers have them.
 SHEETS = {

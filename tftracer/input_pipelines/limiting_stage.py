@@ -15,9 +15,9 @@ from math import ceil
 from statistics import median
 from typing import Literal, NamedTuple, Optional
 
+from tftracer.input_pipelines.dataset_code import gives_batches, is_distributed, kind_of
 from tftracer.input_pipelines.facts import Look, Pipeline
 from tftracer.input_pipelines.model_proto import Model, Node
-from tftracer.input_pipelines.script import gives_batches, is_distributed, kind_of
 
 #: Threads that delay the others work for at least this share of their time.
 SATURATED = 0.75

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from tftracer.memory_growth import census
-from tftracer.memory_growth.census import Census
-from tftracer.memory_growth.things import (
+from tftracer.memory_growth import object_counts
+from tftracer.memory_growth.growing_objects import (
     Thing,
     growing,
     kind_of,
@@ -17,6 +16,7 @@ from tftracer.memory_growth.things import (
     things,
     typical_bytes,
 )
+from tftracer.memory_growth.object_counts import Census
 
 
 class Kept:
@@ -31,11 +31,11 @@ def counted(at: float, count: int) -> Census:
 
 
 def test_objects_are_counted_by_type() -> None:
-    before = census.take().counts.get(Kept, 0)
+    before = object_counts.take().counts.get(Kept, 0)
     kept = [Kept() for _ in range(30)]
-    assert census.take().counts[Kept] == before + 30
-    assert len(census.objects_of([Kept], 10).objects) == 10
-    assert all(type(each) is Kept for each in census.objects_of([Kept], 100).objects)
+    assert object_counts.take().counts[Kept] == before + 30
+    assert len(object_counts.objects_of([Kept], 10).objects) == 10
+    assert all(type(each) is Kept for each in object_counts.objects_of([Kept], 100).objects)
     del kept
 
 

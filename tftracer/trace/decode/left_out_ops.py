@@ -15,7 +15,7 @@ from tftracer.trace.decode.profile_nodes import of_kinds
 from tftracer.trace.decode.profile_steps import Step
 from tftracer.trace.decode.profile_threads import Owner, Owners
 from tftracer.trace.decode.profiler_names import TURN
-from tftracer.trace.decode.xplane import HOST, PARTITIONS_PLANE, Plane, Space
+from tftracer.trace.decode.xplane_reader import HOST, PARTITIONS_PLANE, Plane, Space
 from tftracer.trace.model import Trace
 from tftracer.trace.units import percent
 

@@ -14,8 +14,8 @@ from types import FrameType
 from typing import Any
 
 from tftracer.slow.watch.frames_of_threads import frames_of_threads
-from tftracer.slow.watch.looks import MAX_FRAMES, Look, Stack, is_within
 from tftracer.slow.watch.py_spy_windows import EVERY_NS
+from tftracer.slow.watch.stack_samples import MAX_FRAMES, Look, Stack, is_within
 
 #: Average share of one core that sampling may use, and the CPU time that it may use at once.
 SHARE, BURST_NS = 0.003, 300_000_000

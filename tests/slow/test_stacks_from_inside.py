@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from time import perf_counter_ns
 
-from tftracer.slow.watch.inside import FIRST_NS, InsideStacks
+from tftracer.slow.watch.stacks_from_inside import FIRST_NS, InsideStacks
 
 THREAD = 7
 

@@ -19,7 +19,7 @@ from tftracer.ledger.activity import (
     Activity,
     rank_of_step,
 )
-from tftracer.ledger.book import LOOP_NS, OTHERS, PATIENCE_NS, UNDER_WAY, Book, Sums
+from tftracer.ledger.time_sums import LOOP_NS, OTHERS, PATIENCE_NS, UNDER_WAY, Book, Sums
 from tftracer.session.recorded_steps import RunHandle
 from tftracer.slow.recorded import Cause, Stall
 

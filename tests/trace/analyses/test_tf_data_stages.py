@@ -8,7 +8,7 @@ import plain_protobuf
 import pytest
 from traces import TF_DATA, N, make_trace
 
-from tftracer.trace.analyses.tf_data import Holding, Stages, path_of
+from tftracer.trace.analyses.tf_data_stages import Holding, Stages, path_of
 from tftracer.trace.arrays.intervals import Cover
 from tftracer.trace.decode.xspace import decode_xspace
 from tftracer.trace.model import NodeKind, Trace

@@ -10,7 +10,7 @@ from pathlib import PurePath
 from statistics import median
 from typing import Any
 
-from tftracer.memory_growth import census
+from tftracer.memory_growth import object_counts
 from tftracer.slow.cause.frame_names import is_library
 
 #: Kinds of TensorFlow's objects, by the names of their types. Owners come first: a function has a graph with ops, an iterator a
@@ -77,7 +77,7 @@ def steady_rate(first: tuple[float, int], middle: tuple[float, int], last: tuple
     return (now - before) / max(end - begin, 1e-9) if max(rates) <= 4 * min(rates) else None
 
 
-def growing(first: census.Census, middle: census.Census, last: census.Census) -> dict[type, float]:
+def growing(first: object_counts.Census, middle: object_counts.Census, last: object_counts.Census) -> dict[type, float]:
     """Return type -> objects a second, for types that grew in both spans."""
     rates: dict[type, float] = {}
     for each, count in last.counts.items():

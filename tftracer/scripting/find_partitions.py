@@ -11,7 +11,7 @@ from typing import Any
 from tftracer.errors import StorageError, UnsupportedError
 from tftracer.export.parquet import quoted
 from tftracer.export.tables.schema import SCHEMA_VERSION
-from tftracer.scripting.partition import MANIFESTS, is_part
+from tftracer.scripting.write_partition import MANIFESTS, is_part
 from tftracer.storage.plain_files import read_plain
 
 

@@ -11,9 +11,9 @@ from traces import CPU, GPU, STREAM, N, make_trace
 
 from tftracer.trace.decode.xspace import decode_xspace
 from tftracer.trace.model import NodeKind, Span, Trace, TraceContext
-from tftracer.trace.verdict import lacks
+from tftracer.trace.verdict import incomplete_trace
 from tftracer.trace.verdict.findings import NOTES, finding
-from tftracer.trace.verdict.lacks import findings_of
+from tftracer.trace.verdict.incomplete_trace import findings_of
 
 COMPLETE = [N("a", "MatMul", 1, 5, scheduled=0)]
 ON_GPU = [N("a", "MatMul", 1, 5, GPU, NodeKind.LAUNCH, scheduled=0)]
@@ -47,7 +47,7 @@ def test_an_empty_trace() -> None:
 
 
 def test_a_trace_cut_at_tensorflows_cap(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lacks, "MAX_COLLECTED_NODES", 2)
+    monkeypatch.setattr(incomplete_trace, "MAX_COLLECTED_NODES", 2)
     assert codes(complete()) == []
     assert codes(complete([*COMPLETE, N("b", "B", 1, 2, scheduled=1)])) == ["truncated"]
 
@@ -130,6 +130,6 @@ def test_transfers_that_were_not_recorded_are_told() -> None:
 
 def test_every_finding_is_described_in_the_docs() -> None:
     page = (Path(__file__).parents[3] / "docs" / "analyses.rst").read_text(encoding="utf-8")
-    sources = "".join(path.read_text(encoding="utf-8") for path in Path(lacks.__file__).parent.glob("*.py"))
+    sources = "".join(path.read_text(encoding="utf-8") for path in Path(incomplete_trace.__file__).parent.glob("*.py"))
     for code in {*re.findall(r'finding\(\s*"([a-z_]+)"', sources), *NOTES}:
         assert f"``{code}``" in page, code
