@@ -128,6 +128,14 @@ def test_nearly_half_of_a_step_outside_its_ops_stands_out() -> None:
     assert text.startswith("The step is 54% compute, 46% outside the recorded ops: before the first and after the last.")
 
 
+@pytest.mark.parametrize(("title", "waits"), [("fit: net", True), ("train_step", False)])
+def test_time_outside_of_ops_may_be_the_wait_of_a_keras_step_for_its_batch(title: str, waits: bool) -> None:
+    trace = make_trace(matmuls(0, 5 * MS))
+    (first, *_) = verdict(trace, TraceContext(step_s=0.05, median_s=0.05, title=title), [])["sentences"]
+    assert "is outside the recorded ops" in first["text"]
+    assert ("the step waits for its batch" in first["text"]) == ("prefetch" in first["advice"]) == waits
+
+
 def test_an_empty_trace_is_asked_every_rule() -> None:
     context = TraceContext(step_s=0.001, median_s=0.001, between_steps_s=0.050, before_step_s=0.050)
     (only,) = verdict(make_trace([]), context, [])["sentences"]

@@ -40,6 +40,7 @@ CALL_LESS = (
     "See whether other threads of the script run Python at the same time, or other programs keep the CPUs busy (top). Do more in "
     "one call: larger batches, several steps in a loop, fewer and smaller arguments and results."
 )
+WORK_AHEAD = "If it waits for its dataset, let that work ahead: prefetch, map(num_parallel_calls=tf.data.AUTOTUNE). "
 SEE_THE_GAPS = (
     "See on the timeline what ends before the gaps and what begins after them; trace another step to see whether it has them."
 )
@@ -194,7 +195,7 @@ def balanced(step: Step, is_delayed: bool = False) -> Sentence:
         text + _largest(step, op_type, text)
         if computes
         else f"{text} {_not_shown(step, main_part)}".rstrip() + _ops(step, main_part),
-        FASTER_OPS if computes else CALL_LESS if main_part == AROUND else SEE_THE_GAPS,
+        FASTER_OPS if computes else SEE_THE_GAPS if main_part != AROUND else WORK_AHEAD * _takes_its_batch(step) + CALL_LESS,
         share,
         {"compute_ns": step.parts["compute"]},
         {"nodes": [], "tab": "critical-path"},
@@ -202,8 +203,14 @@ def balanced(step: Step, is_delayed: bool = False) -> Sentence:
 
 
 def _not_shown(step: Step, part: str) -> str:
-    """Explain a part without ops. In a session's step other hooks run, too."""
-    return NOT_SHOWN.get(part, "").format("hooks run, " if step.is_session else "")
+    """Explain a part without ops. In a session's step other hooks run, too; a step of Keras takes its batch from the dataset."""
+    more = "hooks run, " if step.is_session else "the step waits for its batch, " if _takes_its_batch(step) else ""
+    return NOT_SHOWN.get(part, "").format(more)
+
+
+def _takes_its_batch(step: Step) -> bool:
+    """Tell whether the call itself takes the next element of its dataset, as Keras's training step does."""
+    return step.context.title.partition(":")[0] in ("fit", "evaluate", "predict")
 
 
 def _parts(step: Step) -> list[tuple[float, str]]:
