@@ -204,7 +204,7 @@ def balanced(step: Step, is_delayed: bool = False) -> Sentence:
 
 def _not_shown(step: Step, part: str) -> str:
     """Explain a part without ops. In a session's step other hooks run, too; a step of Keras takes its batch from the dataset."""
-    more = "hooks run, " if step.is_session else "the step waits for its batch, " if _takes_its_batch(step) else ""
+    more = "hooks run, " * step.is_session + "the step waits for its batch, " * _takes_its_batch(step)
     return NOT_SHOWN.get(part, "").format(more)
 
 
