@@ -13,7 +13,7 @@ import tensorflow as tf
 from tftracer.capture.function_runs import FunctionRuns, function_library, name_of
 from tftracer.capture.steps.queue import StepQueue
 from tftracer.capture.traces.profiler import Profiler
-from tftracer.trace.decode.xplane import DEFINITIONS_PLANE, PARTITIONS_PLANE, with_plane
+from tftracer.trace.decode.xplane_reader import DEFINITIONS_PLANE, PARTITIONS_PLANE, with_plane
 
 
 @tf.function
