@@ -26,7 +26,7 @@ import tensorflow
 
 from tftracer.engine.decoded_traces import AnswerFormat, Question
 from tftracer.engine.engine import Engine, HelperEngine, ThreadEngine
-from tftracer.storage.tftrace import compress
+from tftracer.storage.tftrace_format import compress
 from tftracer.storage.trace_payload import Payload, TraceKey
 from tftracer.trace.model import TraceContext
 from tftracer.web.worker_threads import lower_priority

@@ -143,11 +143,11 @@ def open_large(options: argparse.Namespace) -> None:
 def write_sparse(path: Path, count: int, size: int) -> None:
     import msgpack
 
-    from tftracer.storage import tftrace as tftrace
+    from tftracer.storage import tftrace_format as tftrace_format
 
     finding = {"code": "gpu_missing", "severity": "info", "message": "x" * 150, "remedy": "x" * 100}
     with path.open("wb") as file:
-        file.write(tftrace.header() + tftrace.record("run", {"id": 1, "title": "train", "fetches": ["train"]}))
+        file.write(tftrace_format.header() + tftrace_format.record("run", {"id": 1, "title": "train", "fetches": ["train"]}))
         for number in range(1, count + 1):
             meta = {
                 "id": number,
@@ -164,10 +164,10 @@ def write_sparse(path: Path, count: int, size: int) -> None:
                 "payload_crc": 0,
             }
             packed = msgpack.packb(meta)
-            head = [msgpack.packb(part) for part in ("trace", tftrace.record_crc(b"trace", packed, size), packed)]
+            head = [msgpack.packb(part) for part in ("trace", tftrace_format.record_crc(b"trace", packed, size), packed)]
             file.write(b"\x94" + b"".join(head) + b"\xc6" + size.to_bytes(4, "big"))
             file.seek(size, os.SEEK_CUR)
-        file.write(tftrace.end_record({"run": 1, "trace": count}))
+        file.write(tftrace_format.end_record({"run": 1, "trace": count}))
 
 
 RUN: dict[str, Callable[[argparse.Namespace], None]] = dict(zip(PARTS, (no_op, hooked, paced, traces, open_large)))

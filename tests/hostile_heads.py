@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from web_client import serving
 
-from tftracer.web.admission import MAX_HEAD_BYTES
+from tftracer.web.flood_limit import MAX_HEAD_BYTES
 
 
 def _one_line(start: str, piece: str, end: str = "x") -> Callable[[int], str]:

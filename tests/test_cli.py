@@ -23,7 +23,7 @@ from recording import killed_before_analysis, recording, steps
 
 from tftracer import cli, memory_limit, subcommand_parser, viewer
 from tftracer.session.files.saved import open_session
-from tftracer.storage import tftrace
+from tftracer.storage import tftrace_format
 from tftracer.version import __version__
 
 DATA = Path(__file__).parent / "data"
@@ -326,10 +326,10 @@ def test_the_browser_is_led_there_by_a_file_that_others_cannot_read(tmp_path: Pa
 def bomb(path: Path) -> Path:
     """A session of some kB with a trace of 600 MB."""
     records = [
-        tftrace.record("run", {"id": 1, "title": "train_op", "fetches": ["train_op"]}),
-        tftrace.record("trace", {"id": 1, "run_id": 1, "step": 3}, b"\x0a\xff\x01" + bytes(600_000_000)),
+        tftrace_format.record("run", {"id": 1, "title": "train_op", "fetches": ["train_op"]}),
+        tftrace_format.record("trace", {"id": 1, "run_id": 1, "step": 3}, b"\x0a\xff\x01" + bytes(600_000_000)),
     ]
-    path.write_bytes(tftrace.header() + b"".join(records))
+    path.write_bytes(tftrace_format.header() + b"".join(records))
     return path
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tftracer.commands.run import checked, environment_of, main, parser
-from tftracer.run_process import VARIABLE
+from tftracer.run_in_script import VARIABLE
 
 
 def test_unattended_traces_are_handed_on() -> None:

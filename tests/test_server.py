@@ -26,7 +26,7 @@ from web_client import Client, a_path_of
 import tftracer
 from tftracer import TracingServer
 from tftracer.errors import MissingTensorFlowError, UnknownError
-from tftracer.session.at_end import WAITS
+from tftracer.session.ctrl_c_at_end import WAITS
 from tftracer.session.files.saved import open_session
 
 TESTS = Path(__file__).parent
@@ -301,7 +301,7 @@ def test_neither_a_save_nor_the_end_of_a_script_waits_for_a_stopped_helper(tmp_p
     )
     pipe = subprocess.PIPE
     with subprocess.Popen([sys.executable, "-c", code], stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True) as script:
-        modules = ["tftracer.engine.helper_main", "tftracer.slow.watch.outside"]
+        modules = ["tftracer.engine.helper_main", "tftracer.slow.watch.outside_process"]
 
         def helpers() -> list[psutil.Process]:
             return [each for each in psutil.Process(script.pid).children() if set(modules) & set(each.cmdline())]

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from tftracer.run_process import log_to_stderr
-from tftracer.storage import tftrace
+from tftracer.run_in_script import log_to_stderr
+from tftracer.storage import tftrace_format
 from tftracer.terminal import printable
 from tftracer.trace.decode.descriptors import message_class
 
@@ -53,11 +53,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         finding = {"code": "x", "severity": "error", "message": HOSTILE, "remedy": HOSTILE}
         trace = {"id": 1, "run_id": 1, "step": 3, "duration_s": 0.1, "note": HOSTILE, "context": {"findings": [finding]}}
         records = [
-            tftrace.record("session", session),
-            tftrace.record("run", run),
-            tftrace.record("trace", trace, step.SerializeToString()),
+            tftrace_format.record("session", session),
+            tftrace_format.record("run", run),
+            tftrace_format.record("trace", trace, step.SerializeToString()),
         ]
-        (folder / name).write_bytes(tftrace.header() + b"".join(records))
+        (folder / name).write_bytes(tftrace_format.header() + b"".join(records))
     return folder
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tftracer.export.tables.table import Table
-    from tftracer.inject import hook_inject
+    from tftracer.record_all_sessions import hook_inject
     from tftracer.scripting.folder import open
     from tftracer.scripting.session import Session
     from tftracer.server import TracingServer
@@ -59,7 +59,7 @@ __all__ = [
 _HOMES = {
     "TracingServer": "tftracer.server",
     "Timeline": "tftracer.timeline",
-    "hook_inject": "tftracer.inject",
+    "hook_inject": "tftracer.record_all_sessions",
     "open": "tftracer.scripting.folder",
     "Session": "tftracer.scripting.session",
     "Table": "tftracer.export.tables.table",

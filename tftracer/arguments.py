@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, Union, cast
 
 from tftracer.errors import PatternError
-from tftracer.trace.arrays.pattern import Pattern
+from tftracer.trace.arrays.linear_regex import Pattern
 
 #: A step is slow if it takes this many medians (and 20 ms more than one median).
 SLOW_FACTOR = 3.0

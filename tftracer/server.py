@@ -27,7 +27,7 @@ from tftracer.contract.session import Loaded
 from tftracer.errors import TracerError, UnknownError
 from tftracer.job.membership import JobMembership, port_of
 from tftracer.recorder import Recorder
-from tftracer.session.at_end import at_end
+from tftracer.session.ctrl_c_at_end import at_end
 from tftracer.web.app import Options, WebServer
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ from tftracer.storage.plain_files import open_plain
 from tftracer.storage.whole_file import replacing
 from tftracer.trace.answers import Answers
 from tftracer.trace.arrays.intervals import Cover
-from tftracer.trace.arrays.pattern import Pattern
+from tftracer.trace.arrays.linear_regex import Pattern
 from tftracer.trace.arrays.strings import StringTable
 from tftracer.trace.arrays.types import Int64
 from tftracer.trace.decode.wire import LEN, varint
@@ -336,7 +336,7 @@ def _field(number: int, message: bytes) -> list[bytes]:
 
 
 def _is_session(path: Path) -> bool:
-    from tftracer.storage.tftrace import is_session
+    from tftracer.storage.tftrace_format import is_session
 
     try:
         with os.fdopen(open_plain(path), "rb") as file:

@@ -14,7 +14,7 @@ from tftracer.capture.traces import backlog as trace_backlog
 from tftracer.capture.traces.expected_slow import MAX_REQUESTS, MAX_TRACES, PATIENCE_NS, ExpectedTraces
 from tftracer.capture.traces.requests import Claim, TraceRequests
 from tftracer.session.recorded_steps import RunHandle
-from tftracer.slow.watch.turns import SlowSteps
+from tftracer.slow.watch.find_slow_turns import SlowSteps
 
 MS = 1_000_000
 

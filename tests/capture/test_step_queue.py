@@ -15,7 +15,7 @@ from tftracer.capture.steps import run_identity, run_registry
 from tftracer.capture.traces import backlog as trace_backlog
 from tftracer.ledger.activity import CHECKPOINTS
 from tftracer.session.recorded_steps import Missed, SessionFacts
-from tftracer.slow.watch.turns import SlowSteps
+from tftracer.slow.watch.find_slow_turns import SlowSteps
 
 
 def test_steps_that_find_the_queue_full_are_counted_as_lost(tmp_path: Path) -> None:

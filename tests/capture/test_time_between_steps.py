@@ -10,7 +10,7 @@ from recording import LOSS, RAW, TRAIN, captured, recording
 from tftracer.capture.steps.queue import INPUT_WAIT
 from tftracer.recorder import Recorder
 from tftracer.session.recorded_steps import Missed
-from tftracer.slow.watch.turns import SlowSteps
+from tftracer.slow.watch.find_slow_turns import SlowSteps
 
 MS = 1_000_000
 

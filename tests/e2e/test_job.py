@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect
 
 from tftracer.job.saved.job import JOB_TRACE
 from tftracer.storage.file_bytes import FileBytes
-from tftracer.storage.reader import Reader
+from tftracer.storage.tftrace_reader import Reader
 
 
 @pytest.fixture

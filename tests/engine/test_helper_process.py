@@ -36,7 +36,7 @@ from tftracer.recorder import Recorder
 from tftracer.session import live
 from tftracer.session.files.saved import open_session
 from tftracer.session.writer import threads as writer
-from tftracer.storage.tftrace import compress
+from tftracer.storage.tftrace_format import compress
 from tftracer.storage.trace_payload import Payload, TraceKey
 from tftracer.trace.model import TraceContext
 from tftracer.web.app import Options, WebServer

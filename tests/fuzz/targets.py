@@ -20,8 +20,8 @@ from tftracer.importers.imported import Imported, ImportedRun, ImportedTrace
 from tftracer.session.files.imported import model_of
 from tftracer.session.files.reading import read_model
 from tftracer.session.files.saved import SavedSession
-from tftracer.storage import tftrace as session_file
-from tftracer.storage.reader import Reader
+from tftracer.storage import tftrace_format as session_file
+from tftracer.storage.tftrace_reader import Reader
 
 DATA = Path(__file__).parent.parent / "data"
 #: What once broke a reader: what is refused now, and what can be read.

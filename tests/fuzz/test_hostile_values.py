@@ -16,8 +16,8 @@ from tftracer.importers import timeline_json
 from tftracer.session import summary
 from tftracer.session.files.reading import read_model
 from tftracer.session.files.saved import SavedSession
-from tftracer.storage import tftrace
-from tftracer.storage.reader import Reader
+from tftracer.storage import tftrace_format
+from tftracer.storage.tftrace_reader import Reader
 from tftracer.trace.answers import Answers
 from tftracer.trace.decode.descriptors import message_class
 from tftracer.trace.model import TraceContext
@@ -95,7 +95,7 @@ def test_a_date_that_no_calendar_holds_is_not_known(moment: object) -> None:
     trace = {"id": 1, "run_id": 1, "step": 3, "started_at": moment, "context": {"began_at": moment}}
     facts = {"host": "a", "started_at": moment, "ended_at": moment}
     records = [("session", facts, b""), ("run", run, b""), ("trace", trace, of_nodes(timed(1000, 5)))]
-    data = tftrace.header() + b"".join(tftrace.record(*record) for record in records)
+    data = tftrace_format.header() + b"".join(tftrace_format.record(*record) for record in records)
     session = SavedSession(read_model(Reader(targets.InMemory(data)), "memory"))
     assert session.session()["started_at"] == 0 and session.runs()[0]["first_run_at"] is None
     questions.ask_all(session)

@@ -157,7 +157,7 @@ def reopens(saved: bytes, tmp_path: Path, traced: dict[str, Any], ranks: int) ->
     """The job's file holds every rank's part of the step."""
     from tftracer.job.saved.job import JOB_TRACE
     from tftracer.storage.file_bytes import FileBytes
-    from tftracer.storage.reader import Reader
+    from tftracer.storage.tftrace_reader import Reader
 
     path = tmp_path / "job.tftrace"
     path.write_bytes(saved)

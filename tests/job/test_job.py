@@ -29,7 +29,7 @@ from tftracer.job.hub.services import JobServices
 from tftracer.job.membership import port_of
 from tftracer.job.routes import routes
 from tftracer.job.wire.protocol import PART_BYTES
-from tftracer.storage import tftrace as tftrace
+from tftracer.storage import tftrace_format as tftrace_format
 
 
 def test_the_processes_of_a_job_find_each_other(jobs: Jobs) -> None:
@@ -109,7 +109,7 @@ def upload(first: Rank, url: str, body: bytes, length: int | None = None) -> tup
 def large_session(first: Rank, url: str) -> bytes:
     """The process's own session as a file, with several parts of a record that readers skip."""
     saved = first.ask(f"{url}api/session/file")
-    return saved + tftrace.record("of another time", {}, os.urandom(8 * PART_BYTES))
+    return saved + tftrace_format.record("of another time", {}, os.urandom(8 * PART_BYTES))
 
 
 def test_a_session_is_loaded_into_a_process_through_the_hub(jobs: Jobs) -> None:

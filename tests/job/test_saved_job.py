@@ -14,7 +14,7 @@ from local_jobs import Jobs
 from tftracer.job.membership import saved_job_pages
 from tftracer.job.saved.job import JOB, JOB_TRACE
 from tftracer.session.files.saved import open_session
-from tftracer.storage import tftrace as tftrace
+from tftracer.storage import tftrace_format as tftrace_format
 from tftracer.web.app import Options, WebServer
 
 
@@ -69,7 +69,7 @@ def test_a_saved_job_is_shown_again(jobs: Jobs, tmp_path: Path) -> None:
 
 def test_a_plain_session_holds_no_job(tmp_path: Path) -> None:
     path = tmp_path / "plain.tftrace"
-    path.write_bytes(tftrace.header() + tftrace.record("session", {"id": "x"}))
+    path.write_bytes(tftrace_format.header() + tftrace_format.record("session", {"id": "x"}))
     viewer = Viewer(path)
     viewer.close()
     assert not viewer.found
@@ -88,8 +88,10 @@ def test_a_plain_session_holds_no_job(tmp_path: Path) -> None:
 )
 def test_a_job_that_makes_no_sense_is_passed_over(tmp_path: Path, job: dict[str, Any]) -> None:
     path = tmp_path / "odd.tftrace"
-    part = tftrace.record(JOB_TRACE, {"job_trace": 1, "process": "a", "record": {"id": "x"}}, b"no RunMetadata")
-    path.write_bytes(tftrace.header() + tftrace.record("session", {"id": "x"}) + tftrace.record(JOB, job) + part)
+    part = tftrace_format.record(JOB_TRACE, {"job_trace": 1, "process": "a", "record": {"id": "x"}}, b"no RunMetadata")
+    path.write_bytes(
+        tftrace_format.header() + tftrace_format.record("session", {"id": "x"}) + tftrace_format.record(JOB, job) + part
+    )
     viewer = Viewer(path)
     try:
         assert viewer.get("api/session")["session"]["id"] == "x"

@@ -12,7 +12,7 @@ from local_jobs import Jobs
 
 from tftracer.job.hub import services
 from tftracer.job.hub.services import MAX_OF_ONE_PEER, MAX_STRANGERS, Strangers
-from tftracer.web import admission
+from tftracer.web import flood_limit
 
 
 class Silent:
@@ -95,8 +95,8 @@ def test_a_silent_connection_ends_by_itself(jobs: Jobs, monkeypatch: pytest.Monk
 
 def test_a_process_joins_while_strangers_flood_the_port(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its request shows that it knows the token, so it does not queue with those of strangers."""
-    monkeypatch.setattr(admission, "STRANGERS_PER_S", 1e-6)
-    monkeypatch.setattr(admission, "STRANGER_BURST", 2)
+    monkeypatch.setattr(flood_limit, "STRANGERS_PER_S", 1e-6)
+    monkeypatch.setattr(flood_limit, "STRANGER_BURST", 2)
     first = jobs.rank(0, 2, token="shared")
     first.joined(1)
     with ExitStack() as stack:

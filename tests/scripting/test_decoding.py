@@ -18,8 +18,8 @@ from tftracer.scripting import decoded
 from tftracer.scripting.export import export
 from tftracer.scripting.query import query
 from tftracer.storage.file_bytes import FileBytes
-from tftracer.storage.reader import Reader
-from tftracer.storage.tftrace import TRACE
+from tftracer.storage.tftrace_format import TRACE
+from tftracer.storage.tftrace_reader import Reader
 from tftracer.trace.answers import Answers
 
 TRACES = 3

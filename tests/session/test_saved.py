@@ -15,7 +15,7 @@ from recording import RAW, killed_before_analysis, recording
 from tftracer.contract.live import LiveMessage
 from tftracer.errors import FormatError, UnsupportedError
 from tftracer.session.files.saved import SavedSession, open_session
-from tftracer.storage.tftrace import VERSION, header, record
+from tftracer.storage.tftrace_format import VERSION, header, record
 from tftracer.trace.answers import Answers
 from tftracer.trace.decode.run_metadata import decode_run_metadata
 from tftracer.trace.record_fields import broken

@@ -11,6 +11,7 @@ import pytest
 
 import tftracer
 from tftracer.session.recorded_steps import RunHandle
+from tftracer.slow.cause.blamed_line import COMPILED_FUNCTIONS, is_in_step, shared_line, without_steps, without_tracer
 from tftracer.slow.cause.cause import (
     LOOPS_OWN,
     MAY_HAVE_WAITED,
@@ -23,7 +24,6 @@ from tftracer.slow.cause.cause import (
     explain,
 )
 from tftracer.slow.cause.observed import LockHolder, Observed, Span
-from tftracer.slow.cause.stacks import COMPILED_FUNCTIONS, is_in_step, shared_line, without_steps, without_tracer
 from tftracer.slow.recorded import FoldedStack, Frame
 from tftracer.slow.watch.slow_turn import OtherSteps, Save, SlowTurn
 from tftracer.slow.watch.stack_samples import PYTHON_FUNCTIONS

@@ -25,11 +25,11 @@ from tftracer.capture.steps.queue import StepQueue
 from tftracer.capture.traces.expected_slow import ExpectedTraces
 from tftracer.session.recorded_steps import RunHandle
 from tftracer.slow.recorded import GapProfile, GcPause, HostSample, Period, SlowRecord, SlowRecords, Stall
+from tftracer.slow.watch.find_slow_turns import SlowSteps
 from tftracer.slow.watch.gap_profiles import FIRST_NS, SHORTEST_NS
 from tftracer.slow.watch.host_signals import HostSignals
 from tftracer.slow.watch.py_spy_windows import EVERY_NS
 from tftracer.slow.watch.run_periods import RunPeriods
-from tftracer.slow.watch.turns import SlowSteps
 from tftracer.slow.watch.watch import SlowWatch
 
 WARM_UP = 25

@@ -6,7 +6,7 @@ import threading
 from time import perf_counter_ns
 
 from tftracer.slow.cause.frame_names import FrameNames
-from tftracer.slow.watch.outside import name_at
+from tftracer.slow.watch.outside_process import name_at
 from tftracer.slow.watch.stack_samples import Look
 from tftracer.slow.watch.stack_source import span_of
 from tftracer.slow.watch.watched_threads import WatchedThreads

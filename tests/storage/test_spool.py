@@ -9,9 +9,9 @@ import pytest
 
 from tftracer.errors import StorageError
 from tftracer.storage.file_bytes import FileBytes
-from tftracer.storage.reader import Reader
 from tftracer.storage.spool import NewRecord, Spool, is_locked
-from tftracer.storage.tftrace import compress
+from tftracer.storage.tftrace_format import compress
+from tftracer.storage.tftrace_reader import Reader
 
 
 def part(number: int, raw: bytes = b"") -> NewRecord:

@@ -84,7 +84,7 @@ run = lambda: session.run(product)
 def test_unattended_traces_are_in_the_session(kind: str, tmp_path: Path) -> None:
     """The script goes on until it has them: how soon they come depends on the machine."""
     waiting = """
-from tftracer.inject import injected_server
+from tftracer.record_all_sessions import injected_server
 for number in range(1_000_000):
     run()
     if number % 100 == 0 and sum(len(run["traces"]) for run in injected_server().recorder.runs()) >= 3:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tftracer.web.admission import FileRoom
+from tftracer.web.flood_limit import FileRoom
 
 SCRIPT = """
 import contextlib, os, resource, socket, sys, threading, time

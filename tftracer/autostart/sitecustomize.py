@@ -16,7 +16,7 @@ def _start():
     if sys.version_info < (3, 9):  # noqa: UP036 (a child's Python may be older)
         return
     try:
-        from tftracer.run_process import watch_for_tensorflow
+        from tftracer.run_in_script import watch_for_tensorflow
     except ImportError:  # an environment without tftracer
         return
     try:

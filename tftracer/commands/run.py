@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tftracer import run_sessions
-from tftracer.run_process import VARIABLE
+from tftracer.run_in_script import VARIABLE
 from tftracer.subcommand_parser import Parser
 
 AUTOSTART = Path(__file__).parents[1] / "autostart"

@@ -11,7 +11,7 @@ from tftracer.comparison.session_ops import MIN_SESSIONS, OpChange, OpChanges, o
 from tftracer.comparison.shift import Shift, shift_of
 from tftracer.comparison.wording import NOT_IN_TURNS, ONE_SESSION, interval, outcome, title, value
 from tftracer.display import markup
-from tftracer.trace.analyses.compare import FLOOR_NS, FLOOR_SHARE
+from tftracer.trace.analyses.compare_ops import FLOOR_NS, FLOOR_SHARE
 from tftracer.trace.units import counted, duration
 
 #: In display order.

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tftracer.trace.analyses.compare import FLOOR_NS, FLOOR_SHARE
+from tftracer.trace.analyses.compare_ops import FLOOR_NS, FLOOR_SHARE
 from tftracer.trace.arrays.types import Bool, Float64
 
 #: The probability of calling one of two equal traces odd.

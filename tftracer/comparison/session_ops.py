@@ -5,8 +5,8 @@ moment makes most of a session's times long, and the shortest is disturbed least
 of a side is used and shown; the shortest only if all sessions have equally many traces. An op is *separated* if the means of the
 groups differ by more than those of any op in 97% of the other divisions of the sessions into two groups (odd_ops.py; medians and
 shortest times are one test), and if their medians differ, in the same direction, by more than the floors of
-trace/analyses/compare.py. With equal sessions, one comparison in twenty separates any op. Sessions of one side that were recorded
-one after the other count once, as their mean.
+trace/analyses/compare_ops.py. With equal sessions, one comparison in twenty separates any op. Sessions of one side that were
+recorded one after the other count once, as their mean.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 
 from tftracer.comparison import odd_ops
 from tftracer.comparison.order import in_turns
-from tftracer.trace.analyses.compare import matters
+from tftracer.trace.analyses.compare_ops import matters
 from tftracer.trace.arrays.types import Bool, Float64, Int64
 from tftracer.trace.units import percent
 

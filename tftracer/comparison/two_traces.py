@@ -20,7 +20,7 @@ from tftracer.comparison import odd_ops
 from tftracer.comparison.order import in_turns
 from tftracer.comparison.session_ops import MIN_SESSIONS
 from tftracer.contract.encoding import unpacked
-from tftracer.trace.analyses.compare import compared_ops, matters
+from tftracer.trace.analyses.compare_ops import compared_ops, matters
 from tftracer.trace.analyses.over_traces import OpTotals
 from tftracer.trace.units import counted, duration, percent
 

@@ -13,7 +13,7 @@ from tftracer.errors import StorageError, TracerError, UnsupportedError
 from tftracer.export import parquet
 from tftracer.fleet.partial import GROWTH, Partial, Partials, partials_of
 from tftracer.scripting.find_partitions import Partition, chunks, partitions
-from tftracer.trace.analyses.compare import FLOOR_NS
+from tftracer.trace.analyses.compare_ops import FLOOR_NS
 
 #: Rows of one piece of work, which takes about 100 MB.
 CHUNK_ROWS = 400_000

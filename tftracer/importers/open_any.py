@@ -14,7 +14,7 @@ import zlib
 from pathlib import Path
 
 from tftracer.errors import FormatError, StorageError, TruncatedError
-from tftracer.importers import cut_files, legacy_pickles, profile, run_metadata, tfevents, timeline_json
+from tftracer.importers import cut_imports, legacy_pickles, profile, run_metadata, tfevents, timeline_json
 from tftracer.importers.imported import Imported
 from tftracer.storage.plain_files import read_plain
 from tftracer.trace.decode import protobuf_kinds
@@ -103,7 +103,7 @@ def open_bytes(data: bytes, name: str = "the file") -> Imported:
     if opened is None:
         cut = protobuf_kinds.cut_kind_of(data)
         if cut:
-            raise cut_files.cut_short(cut)
+            raise cut_imports.cut_short(cut)
         raise FormatError(f"tftracer cannot open {name!r}{_what_it_is(data)}. {_OPENS}")
     return opened
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tftracer.errors import FormatError
-from tftracer.importers.cut_files import check_end
+from tftracer.importers.cut_imports import check_end
 from tftracer.importers.imported import Imported, ImportedRun, ImportedTrace
 from tftracer.trace.decode.profile_cut import steps
 from tftracer.trace.decode.protobuf_kinds import XSPACE

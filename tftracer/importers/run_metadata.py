@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tftracer.errors import FormatError, TruncatedError
-from tftracer.importers.cut_files import check_end, cut_short, is_cut_json, is_cut_text
+from tftracer.importers.cut_imports import check_end, cut_short, is_cut_json, is_cut_text
 from tftracer.importers.imported import Imported, ImportedRun, ImportedTrace
 from tftracer.trace.decode import protobuf_kinds, wire
 from tftracer.trace.decode.descriptors import message_class

@@ -14,7 +14,7 @@ from typing import Any
 
 from tftracer.contract.basics import Finding
 from tftracer.errors import FormatError, TruncatedError
-from tftracer.importers.cut_files import is_cut_json
+from tftracer.importers.cut_imports import is_cut_json
 from tftracer.importers.imported import Imported, ImportedRun, ImportedTrace
 from tftracer.trace.decode.descriptors import message_class
 from tftracer.trace.decode.times import LATEST_NS

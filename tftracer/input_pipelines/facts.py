@@ -10,7 +10,7 @@ from tftracer.errors import FormatError
 from tftracer.input_pipelines import model_proto
 from tftracer.input_pipelines.dataset_code import Step
 from tftracer.storage.spool import NewRecord
-from tftracer.storage.tftrace import INPUT_PIPELINES
+from tftracer.storage.tftrace_format import INPUT_PIPELINES
 from tftracer.storage.untrusted import (
     Fields,
     count,

@@ -9,7 +9,7 @@ from typing import Any
 from tftracer.ledger.activity import MAX_DATASETS, STEPPING, STEPS
 from tftracer.ledger.time_sums import MAX_NAMES, MAX_SLOW, SlowRow, Sums
 from tftracer.storage.spool import NewRecord
-from tftracer.storage.tftrace import LEDGER
+from tftracer.storage.tftrace_format import LEDGER
 from tftracer.storage.untrusted import Fields, count, duration, duration_or_none, fields_of, flag, items, moment, text
 
 

@@ -11,7 +11,7 @@ from tftracer.memory_growth.growing_objects import MAX_THINGS, Thing
 from tftracer.memory_growth.proof import NEAR, Slope
 from tftracer.memory_growth.what_grows import Finding
 from tftracer.storage.spool import NewRecord
-from tftracer.storage.tftrace import MEMORY
+from tftracer.storage.tftrace_format import MEMORY
 from tftracer.storage.untrusted import Fields, count, count_or_none, duration, fields_of, flag, items, moment, number, text
 
 MAX_GROWTHS = 20

@@ -91,7 +91,7 @@ class CellRecording:
             self._problems.append(f"Nothing was traced: {error}")
 
     def _of_server(self) -> Recorder | None:
-        from tftracer.inject import injected_server
+        from tftracer.record_all_sessions import injected_server
 
         server = injected_server()
         if server is None or server.recorder.closed:

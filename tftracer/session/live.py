@@ -29,7 +29,7 @@ from tftracer.contract.session import Loaded, Run, TraceRecord
 from tftracer.contract.stalls import Stall, StallDetail
 from tftracer.errors import UnsupportedError
 from tftracer.session.answers import SessionAnswers
-from tftracer.session.at_end import at_end
+from tftracer.session.ctrl_c_at_end import at_end
 from tftracer.session.files import records
 from tftracer.session.files.saved import SavedSession, open_session
 from tftracer.session.model import is_analyzed

@@ -30,7 +30,7 @@ from tftracer.session.traces.usual import durations_s, follows_traced, usual
 from tftracer.slow.answer.answers import slow_steps
 from tftracer.slow.answer.groups import Traces
 from tftracer.slow.record.log import SlowLog
-from tftracer.storage.tftrace import Record, StoredPayload
+from tftracer.storage.tftrace_format import Record, StoredPayload
 from tftracer.trace.model import TraceContext
 
 

@@ -25,7 +25,7 @@ from tftracer.slow.record import records as slow_records
 from tftracer.slow.record.log import StallState, key_of
 from tftracer.storage import save, spool_folder
 from tftracer.storage.spool import NOWHERE, NewRecord, Spool
-from tftracer.storage.tftrace import HISTORY, STALL, TRACE, Record
+from tftracer.storage.tftrace_format import HISTORY, STALL, TRACE, Record
 from tftracer.storage.trace_payload import Payload
 from tftracer.trace.model import TraceContext
 

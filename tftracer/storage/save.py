@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tftracer.errors import StorageError
-from tftracer.storage import tftrace as tftrace
+from tftracer.storage import tftrace_format as tftrace_format
 from tftracer.storage.spool import NewRecord
 from tftracer.storage.whole_file import replacing
 
@@ -15,13 +15,13 @@ from tftracer.storage.whole_file import replacing
 def stream(records: Iterable[NewRecord]) -> Iterator[bytes]:
     """Yield the file's bytes; only one record at a time is in memory."""
     counts = Counter[str]()
-    yield tftrace.header()
+    yield tftrace_format.header()
     for new in records:
         counts[new.type] += 1
-        yield tftrace.record_head(new.type, new.meta, new.stored, new.raw_size)
+        yield tftrace_format.record_head(new.type, new.meta, new.stored, new.raw_size)
         if new.stored:
             yield new.stored
-    yield tftrace.end_record(counts)
+    yield tftrace_format.end_record(counts)
 
 
 def write_whole(path: str, chunks: Iterable[bytes]) -> None:

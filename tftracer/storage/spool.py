@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tftracer.errors import StorageError
-from tftracer.storage import tftrace as tftrace
+from tftracer.storage import tftrace_format as tftrace_format
 from tftracer.storage.file_bytes import Handle, read_fully
-from tftracer.storage.tftrace import Record, StoredPayload
+from tftracer.storage.tftrace_format import Record, StoredPayload
 from tftracer.storage.whole_file import take_place
 
 try:
@@ -129,7 +129,7 @@ class Spool:
     def __init__(self, path: Path | None, memory: Memory | None = None) -> None:
         self.path = path
         self.lock = threading.RLock()
-        self._head = tftrace.header(spool=True)
+        self._head = tftrace_format.header(spool=True)
         self.file = self._create(path, memory)
         self._end = len(self._head)
         self._counts = Counter[str]()  # records by type, for the file's end
@@ -173,7 +173,7 @@ class Spool:
         return not self._too_large
 
     def _append(self, new: NewRecord) -> Record:
-        head = tftrace.record_head(new.type, new.meta, new.stored, new.raw_size)
+        head = tftrace_format.record_head(new.type, new.meta, new.stored, new.raw_size)
         start, size = self._end, len(head) + len(new.stored)
         try:
             self.file.write_at(start, head + new.stored)
@@ -254,7 +254,7 @@ class Spool:
             try:
                 fresh.write_at(0, self._head)
                 for new in parts:
-                    head = tftrace.record_head(new.type, new.meta, new.stored, new.raw_size)
+                    head = tftrace_format.record_head(new.type, new.meta, new.stored, new.raw_size)
                     fresh.write_at(end, head + new.stored)
                     records.append(_record(fresh, new, end, end + len(head)))
                     end = records[-1].end
@@ -305,7 +305,7 @@ class Spool:
             elif isinstance(self.file, Disk):
                 with contextlib.suppress(StorageError):  # a full disk: readers will see that the file was not closed
                     self._catch_up()
-                    self._append(NewRecord(tftrace.END, {"records": dict(self._counts)}))
+                    self._append(NewRecord(tftrace_format.END, {"records": dict(self._counts)}))
                 unlock(self.file)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from tftracer.errors import StorageError
 from tftracer.storage.plain_files import is_own_folder, open_own
 from tftracer.storage.spool import ASIDE, Spool, is_locked
-from tftracer.storage.tftrace import SUFFIX, is_session
+from tftracer.storage.tftrace_format import SUFFIX, is_session
 
 log = logging.getLogger("tftracer")
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from tftracer.contract.session import TraceRecord
-from tftracer.storage.tftrace import decompress
+from tftracer.storage.tftrace_format import decompress
 from tftracer.trace.model import TraceContext
 
 

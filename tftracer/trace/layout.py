@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 from tftracer.contract import trace as messages
 from tftracer.contract.trace import LaneKind
-from tftracer.trace.arrays.pattern import Pattern
+from tftracer.trace.arrays.linear_regex import Pattern
+from tftracer.trace.arrays.predecessors import narrow, turns
 from tftracer.trace.arrays.strings import StringTable
-from tftracer.trace.arrays.turns import narrow, turns
 from tftracer.trace.arrays.types import Int64
 from tftracer.trace.decode.device_names import sort_key
 from tftracer.trace.model import Device, DeviceKind, NodeKind, Trace

@@ -1,7 +1,7 @@
 """Checks whether a request is allowed: its Host header, its Origin, and its token or login.
 
 The checks run before the body is read, so that bodies of unauthenticated clients are never stored. credentials.py and logins.py
-define the valid tokens, cookies and host names; admission.py limits connections under load. Runs on the server's loop.
+define the valid tokens, cookies and host names; flood_limit.py limits connections under load. Runs on the server's loop.
 """
 
 from __future__ import annotations

@@ -34,13 +34,13 @@ from tftracer.contract.session import TraceRecord
 from tftracer.engine.engine import Engine
 from tftracer.errors import PortError, UnsupportedError
 from tftracer.session.source import SessionSource
-from tftracer.web.admission import MAX_HEAD_BYTES, Admission
 from tftracer.web.answer_cache import AnswerCache
+from tftracer.web.answer_rate import RateLimit
 from tftracer.web.credentials import WILDCARDS, Access, HostNames, choose_token
+from tftracer.web.flood_limit import MAX_HEAD_BYTES, Admission
 from tftracer.web.live_feed import LiveFeed
 from tftracer.web.logins import Logins, OneTimeLinks
 from tftracer.web.ports import bind, netloc, own_address, tls_context
-from tftracer.web.rate_limit import RateLimit
 from tftracer.web.routes import API, PAGES, Route
 from tftracer.web.services import Services
 from tftracer.web.static_files import Static

@@ -148,7 +148,7 @@ class Access:
         return is_equal(given, agent_credential(self.token, nonce))
 
     def has_credential(self, head: bytes) -> bool:
-        """Return whether a request's raw head has a valid token or cookie. For admission.py; requests are checked again later."""
+        """Return whether a request's raw head has a valid token or cookie. For flood_limit.py; each request is checked again."""
         token = query_token(head)
         if token is not None and self.is_token(token):
             return True

@@ -1,4 +1,4 @@
-"""Reads values from the raw head of a request without parsing it, for admission.py, which does this for every connection.
+"""Reads values from the raw head of a request without parsing it, for flood_limit.py, which does this for every connection.
 
 Anyone who can reach the port may send heads of up to 64 kB of any bytes, and the GIL is held meanwhile. So regular expressions
 are not used: bytes are searched and compared, each a fixed number of times.

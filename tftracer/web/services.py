@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from tornado.websocket import WebSocketHandler
 
 from tftracer.session.source import SessionSource
-from tftracer.web.admission import Admission
 from tftracer.web.answer_cache import AnswerCache
+from tftracer.web.answer_rate import RateLimit
 from tftracer.web.credentials import Access
+from tftracer.web.flood_limit import Admission
 from tftracer.web.live_feed import LiveFeed
 from tftracer.web.logins import OneTimeLinks
-from tftracer.web.rate_limit import RateLimit
 from tftracer.web.static_files import Static
 from tftracer.web.worker_threads import WorkerThreads
 

@@ -2,7 +2,7 @@
  * Regular expressions that are searched in time linear in the text, whoever wrote the pattern or the text.
  *
  * The browser's own engine backtracks: `(a+)+$` on forty letters freezes the page, and a link can carry a pattern. So an
- * automaton reads the text, as tftracer/trace/arrays/pattern.py does: sets of positions, made into states as they come up.
+ * automaton reads the text, as tftracer/trace/arrays/linear_regex.py does: sets of positions, made into states as they come up.
  * A single character is still tested by the browser's RegExp. Look-around and back references need backtracking and are refused.
  */
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from tftracer import TracingServer
 from tftracer.recorder import Recorder
 from tftracer.session.files.saved import open_session
-from tftracer.storage.tftrace import VERSION
+from tftracer.storage.tftrace_format import VERSION
 
 HERE = Path(__file__).parent
 sys.path += [str(HERE.parents[1]), str(HERE.parents[1] / "session")]

@@ -16,7 +16,7 @@ from tftracer.session.files.saved import SavedSession, open_session
 from tftracer.slow.answer.messages import STARVED, SlowMark
 from tftracer.slow.record.log import MAX_COSTLIEST, MAX_NEWEST, SlowLog
 from tftracer.slow.recorded import Cause
-from tftracer.storage.tftrace import RECORD_TYPES, header, record
+from tftracer.storage.tftrace_format import RECORD_TYPES, header, record
 
 
 def shown(session: Any) -> dict[str, Any]:
@@ -300,7 +300,7 @@ def test_an_older_reader_skips_them_and_says_so(tmp_path: Path, monkeypatch: pyt
         record_slow_steps(recorder)
         spool = recorder.session()["file"]
     older = RECORD_TYPES - {"stall", "period", "slow_kinds", "gaps", "marks"}
-    monkeypatch.setattr("tftracer.storage.tftrace.RECORD_TYPES", older)
+    monkeypatch.setattr("tftracer.storage.tftrace_format.RECORD_TYPES", older)
     damage = open_session(spool).session()["damage"]
     assert "types that this version does not know (gaps, marks, period, slow_kinds, stall)" in damage and "Upgrade" in damage
 

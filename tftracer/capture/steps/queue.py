@@ -27,7 +27,7 @@ from tftracer.input_pipelines.watch import Pipelines
 from tftracer.ledger.activity import CHECKPOINTS, INPUT, NEXT_ELEMENT, TRACER, Activities, rank_of_step
 from tftracer.session.recorded_steps import Capture, CountedStep, Missed, RunHandle, SessionFacts, Traced, tracer_ns
 from tftracer.slow.recorded import SlowRecords
-from tftracer.slow.watch.turns import SlowSteps
+from tftracer.slow.watch.find_slow_turns import SlowSteps
 
 log = logging.getLogger("tftracer")
 

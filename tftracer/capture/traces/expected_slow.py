@@ -15,7 +15,7 @@ from typing import NamedTuple, cast
 from tftracer.capture.traces.requests import TraceRequests
 from tftracer.session.recorded_steps import RunHandle
 from tftracer.slow.recorded import WatchedRun
-from tftracer.slow.watch.turns import RunState, SlowSteps
+from tftracer.slow.watch.find_slow_turns import RunState, SlowSteps
 from tftracer.slow.watch.usual_time import NEVER
 
 #: Extra time that these traces may take, as a share of the training's time.

@@ -13,8 +13,8 @@ from tftracer.job.hub.hub import Hub
 from tftracer.job.hub.step_request import StepRequests
 from tftracer.job.hub.traces import JobTraces
 from tftracer.job.wire.hub_addresses import HubAddresses
-from tftracer.web.admission import peer_of
 from tftracer.web.base_handler import Guarded
+from tftracer.web.flood_limit import peer_of
 from tftracer.web.services import Services
 
 #: Changes are collected for this long; for longer in large jobs, where all processes may be sent at once.

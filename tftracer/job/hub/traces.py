@@ -16,7 +16,7 @@ from tftracer.job.analyses.answers import JobAnswers
 from tftracer.job.analyses.process_traces import ProcessTrace
 from tftracer.job.hub.hub import Connection, Hub, TracedStep
 from tftracer.session.model import is_analyzed
-from tftracer.storage.tftrace import StoredPayload, compress, decompress
+from tftracer.storage.tftrace_format import StoredPayload, compress, decompress
 from tftracer.trace.decode import formats
 from tftracer.trace.model import TraceContext
 from tftracer.trace.verdict.incomplete_trace import findings_of

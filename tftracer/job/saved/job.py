@@ -18,11 +18,11 @@ from tftracer.job.hub.hub import Hub, Member, TracedStep
 from tftracer.job.hub.services import JobServices
 from tftracer.session.files.reading import read_trace_record
 from tftracer.session.source import SessionSource
-from tftracer.storage import tftrace as tftrace
+from tftracer.storage import tftrace_format as tftrace_format
 from tftracer.storage import untrusted
 from tftracer.storage.file_bytes import FileBytes
-from tftracer.storage.reader import Reader
-from tftracer.storage.tftrace import StoredPayload
+from tftracer.storage.tftrace_format import StoredPayload
+from tftracer.storage.tftrace_reader import Reader
 
 JOB, JOB_TRACE = "job", "job_trace"
 MEMORY_BYTES = 32 << 20  # of the processes' traces; more is kept on disk
@@ -35,8 +35,8 @@ async def job_file(job: JobServices, source: SessionSource) -> Iterator[bytes]:
     message = job.job_message()
     if message is not None:
         traces = [await _save_trace(job, traced, parts) for traced in list(job.hub.traces.values())]
-        parts.write(tftrace.record(JOB, {**message, "traces": traces, "communication_ops": job.traces.communication_ops}))
-        parts.write(tftrace.end_record({JOB_TRACE: sum(len(trace["ready"]) for trace in traces), JOB: 1}))
+        parts.write(tftrace_format.record(JOB, {**message, "traces": traces, "communication_ops": job.traces.communication_ops}))
+        parts.write(tftrace_format.end_record({JOB_TRACE: sum(len(trace["ready"]) for trace in traces), JOB: 1}))
     return _chunks(source.saved_bytes(), parts)
 
 
@@ -49,8 +49,8 @@ async def _save_trace(job: JobServices, traced: TracedStep, parts: IO[bytes]) ->
             message["missing"][process_id] = str(error)
             continue
         meta = {"job_trace": message["id"], "process": process_id, "record": traced.records[process_id]}
-        stored = await job.traces.work(lambda raw=raw: tftrace.compress(raw))  # type: ignore[misc]
-        parts.write(tftrace.record_head(JOB_TRACE, meta, stored, len(raw)) + stored)
+        stored = await job.traces.work(lambda raw=raw: tftrace_format.compress(raw))  # type: ignore[misc]
+        parts.write(tftrace_format.record_head(JOB_TRACE, meta, stored, len(raw)) + stored)
         message["ready"].append(process_id)
     pending = set(message["processes"]) - set(message["ready"]) - set(message["missing"])
     message["missing"].update(dict.fromkeys(pending, "It had not traced the step when the job was saved."))

@@ -16,7 +16,7 @@ from tftracer.session.files.reading import new_facts, read_statistics, read_trac
 from tftracer.session.model import RunState, SessionModel, TraceState
 from tftracer.storage.file_bytes import FileBytes
 from tftracer.storage.spool import Memory, NewRecord, Spool
-from tftracer.storage.tftrace import TRACE, StoredPayload, compress
+from tftracer.storage.tftrace_format import TRACE, StoredPayload, compress
 from tftracer.storage.untrusted import text, texts
 from tftracer.trace.model import TraceContext
 

@@ -19,9 +19,9 @@ from tftracer.session.model import RunState, SessionModel, TraceState
 from tftracer.session.steps.statistics import RECENT_STEPS
 from tftracer.slow.record import reading as slow_reading
 from tftracer.slow.record.log import SlowLog
-from tftracer.storage import tftrace, untrusted
-from tftracer.storage.reader import Reader
-from tftracer.storage.tftrace import Record, StoredPayload
+from tftracer.storage import tftrace_format, untrusted
+from tftracer.storage.tftrace_format import Record, StoredPayload
+from tftracer.storage.tftrace_reader import Reader
 from tftracer.storage.untrusted import count, fields_of, number, one_of, positive_or_none, readers, seconds, short, text, texts
 from tftracer.trace.model import TraceContext
 from tftracer.trace.record_fields import UNREAD
@@ -120,9 +120,12 @@ def read_model(reader: Reader, path: str) -> SessionModel:
     """Read the session in a file. Its facts tell which parts of the file could not be read."""
     model, unknown, steps = SessionModel(new_facts()), Counter[str](), 0
     for record in reader:
-        if record.type in (tftrace.STEPS, tftrace.HISTORY):  # other damaged payloads are reported when they are read
+        if record.type in (
+            tftrace_format.STEPS,
+            tftrace_format.HISTORY,
+        ):  # damage in others is reported when they are read
             steps += not record.payload.is_whole()
-        unknown[record.type] += record.type not in tftrace.RECORD_TYPES
+        unknown[record.type] += record.type not in tftrace_format.RECORD_TYPES
         apply(model, record)
     facts = model.facts
     facts["active"] = facts["live"] = facts["trace_all"] = False
@@ -181,7 +184,7 @@ def _apply_steps(model: SessionModel, record: Record) -> None:
     run = _run_of(model, record)
     if run:
         run.statistics = read_statistics(record.meta.get("stats"))
-        if record.type == tftrace.HISTORY:
+        if record.type == tftrace_format.HISTORY:
             run.history.clear()
         run.history.append(record)
 
@@ -222,19 +225,19 @@ def _facts_applier(name: Literal["ledger", "input_pipelines", "memory"], read: C
 
 
 _APPLIERS: dict[str, Applier] = {
-    tftrace.SESSION: _apply_session,
-    tftrace.RUN: _apply_run,
-    tftrace.STEPS: _apply_steps,
-    tftrace.HISTORY: _apply_steps,
-    tftrace.TRACE: _apply_trace,
-    tftrace.TRACE_FACTS: _apply_trace_facts,
-    tftrace.TRACE_REMOVED: _apply_trace_removed,
-    tftrace.STALL: _applied_to_run(slow_reading.apply_stall),
-    tftrace.PERIOD: _applied_to_run(slow_reading.apply_period),
-    tftrace.KINDS: _applied_to_run(slow_reading.apply_kinds),
-    tftrace.GAPS: _applied_to_run(slow_reading.apply_gaps),
-    tftrace.MARKS: lambda model, record: slow_reading.apply_marks(model.slow, record),
-    tftrace.LEDGER: _facts_applier("ledger", ledger_facts.read),
-    tftrace.INPUT_PIPELINES: _facts_applier("input_pipelines", pipeline_facts.read),
-    tftrace.MEMORY: _facts_applier("memory", memory_facts.read),
+    tftrace_format.SESSION: _apply_session,
+    tftrace_format.RUN: _apply_run,
+    tftrace_format.STEPS: _apply_steps,
+    tftrace_format.HISTORY: _apply_steps,
+    tftrace_format.TRACE: _apply_trace,
+    tftrace_format.TRACE_FACTS: _apply_trace_facts,
+    tftrace_format.TRACE_REMOVED: _apply_trace_removed,
+    tftrace_format.STALL: _applied_to_run(slow_reading.apply_stall),
+    tftrace_format.PERIOD: _applied_to_run(slow_reading.apply_period),
+    tftrace_format.KINDS: _applied_to_run(slow_reading.apply_kinds),
+    tftrace_format.GAPS: _applied_to_run(slow_reading.apply_gaps),
+    tftrace_format.MARKS: lambda model, record: slow_reading.apply_marks(model.slow, record),
+    tftrace_format.LEDGER: _facts_applier("ledger", ledger_facts.read),
+    tftrace_format.INPUT_PIPELINES: _facts_applier("input_pipelines", pipeline_facts.read),
+    tftrace_format.MEMORY: _facts_applier("memory", memory_facts.read),
 }

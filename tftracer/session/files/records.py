@@ -16,7 +16,7 @@ from tftracer.session.steps.history import Doubles, History
 from tftracer.slow.record.log import SlowLog
 from tftracer.slow.record.records import all_records
 from tftracer.storage.spool import NewRecord
-from tftracer.storage.tftrace import HISTORY, RUN, SESSION, STEPS, TRACE, TRACE_FACTS, TRACE_REMOVED, compress
+from tftracer.storage.tftrace_format import HISTORY, RUN, SESSION, STEPS, TRACE, TRACE_FACTS, TRACE_REMOVED, compress
 from tftracer.trace.model import TraceContext
 
 #: Facts that are not written: the reader determines them.

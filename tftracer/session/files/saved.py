@@ -17,9 +17,9 @@ from tftracer.session.files.reading import read_model
 from tftracer.session.model import SessionModel, TraceState, is_analyzed
 from tftracer.storage import save
 from tftracer.storage.file_bytes import FileBytes
-from tftracer.storage.reader import Reader
 from tftracer.storage.roof_file import saved_roof
-from tftracer.storage.tftrace import is_session
+from tftracer.storage.tftrace_format import is_session
+from tftracer.storage.tftrace_reader import Reader
 from tftracer.trace.record_fields import broken, read_contents
 
 

@@ -13,8 +13,8 @@ from tftracer.contract.session import StepTimes
 from tftracer.errors import FormatError
 from tftracer.session.steps.history import COLUMNS, Doubles, History
 from tftracer.session.steps.percentile_sketch import Sketch, SketchedSteps
-from tftracer.storage.reader import unpack_map
-from tftracer.storage.tftrace import HISTORY, Record
+from tftracer.storage.tftrace_format import HISTORY, Record
+from tftracer.storage.tftrace_reader import unpack_map
 from tftracer.trace.arrays.columns import column
 
 log = logging.getLogger("tftracer")

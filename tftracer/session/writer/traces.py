@@ -20,7 +20,7 @@ from tftracer.session.steps.statistics import BetweenSteps, LiveRun
 from tftracer.session.store import SessionStore
 from tftracer.session.traces.steps_without_trace import MissingTraces
 from tftracer.session.writer.summaries import REQUESTED_DELAY_S, TraceSummaries
-from tftracer.storage.tftrace import compress
+from tftracer.storage.tftrace_format import compress
 from tftracer.storage.trace_payload import TraceKey
 from tftracer.trace.model import GpuFacts, TraceContext
 

@@ -6,8 +6,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from tftracer.contract.stalls import StallCause
-from tftracer.slow.cause.observed import Observed, Span
-from tftracer.slow.cause.stacks import (
+from tftracer.slow.cause.blamed_line import (
     FIT,
     below_loop,
     caller_of_evaluation,
@@ -23,7 +22,7 @@ from tftracer.slow.cause.stacks import (
     shared_line,
     waits_for_input,
 )
-from tftracer.slow.cause.step_cause import (
+from tftracer.slow.cause.cause_inside_step import (
     HALF,
     LITTLE,
     MIN_CPU_S,
@@ -34,7 +33,8 @@ from tftracer.slow.cause.step_cause import (
     step_cause,
     would_have_seen_functions,
 )
-from tftracer.slow.cause.sums import (
+from tftracer.slow.cause.observed import Observed, Span
+from tftracer.slow.cause.parts_of_turn import (
     COMPUTED_MORE,
     excess,
     functions_holding_lock,

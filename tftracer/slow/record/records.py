@@ -11,7 +11,7 @@ from tftracer.contract.stalls import GapProfile, Period, SlowKind, Stall, StallS
 from tftracer.slow.answer.messages import SlowMark
 from tftracer.slow.record.log import SlowLog, StallState
 from tftracer.storage.spool import NewRecord
-from tftracer.storage.tftrace import GAPS, KINDS, MARKS, PERIOD, STALL, compress
+from tftracer.storage.tftrace_format import GAPS, KINDS, MARKS, PERIOD, STALL, compress
 
 #: Fields that the answers add, from other records or other fields.
 _NOT_STORED = ("trace_id", "every", "step_text")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from tftracer.slow.recorded import SlowRecords, WatchedRun
-from tftracer.slow.watch.turns import SlowSteps
+from tftracer.slow.watch.find_slow_turns import SlowSteps
 
 
 class WatchedQueue(Protocol):

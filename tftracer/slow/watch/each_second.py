@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import deque
 
 from tftracer.slow.recorded import GcPause, HostChange, HostSample, SlowRecords
+from tftracer.slow.watch.find_slow_turns import SlowSteps
 from tftracer.slow.watch.gc_pauses import GcPauses
 from tftracer.slow.watch.host_signals import HostReading, HostSignals
-from tftracer.slow.watch.turns import SlowSteps
 from tftracer.slow.watch.watched_threads import WatchedThreads
 
 #: Shorter collections are not reported.

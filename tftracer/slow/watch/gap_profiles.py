@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from tftracer.slow.cause.blamed_line import is_in_step, without_tracer
 from tftracer.slow.cause.frame_names import FrameNames
-from tftracer.slow.cause.stacks import is_in_step, without_tracer
 from tftracer.slow.recorded import FoldedStack, GapProfile, SlowRecords, WatchedRun
+from tftracer.slow.watch.find_slow_turns import RunState, SlowSteps, Sums
 from tftracer.slow.watch.gc_pauses import GcPauses
 from tftracer.slow.watch.py_spy_windows import EVERY_NS
 from tftracer.slow.watch.stack_source import Answer, StackSource
-from tftracer.slow.watch.turns import RunState, SlowSteps, Sums
 from tftracer.slow.watch.watched_threads import WatchedThreads
 
 #: A run is profiled without a request from this share of its time between steps on, and after this number of steps and time.

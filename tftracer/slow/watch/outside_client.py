@@ -1,4 +1,4 @@
-"""The training's side of the process that watches from outside (outside.py): starts it, beats the pulse, sends questions.
+"""The training's side of the process that watches from outside (outside_process.py): starts it, beats the pulse, sends questions.
 
 Used by the watch's thread, which starts the process: Linux ends it with that thread.
 """
@@ -58,7 +58,7 @@ class OutsideProcess:
         try:
             os.ftruncate(pulse, PULSE_BYTES)
             self._memory = mmap.mmap(pulse, PULSE_BYTES)
-            command = [sys.executable, "-m", "tftracer.slow.watch.outside", str(os.getpid()), py_spy, str(pulse)]
+            command = [sys.executable, "-m", "tftracer.slow.watch.outside_process", str(os.getpid()), py_spy, str(pulse)]
             self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,

@@ -26,7 +26,7 @@ from tftracer.slow.watch.stack_samples import MAX_FRAMES, MAX_STACKS, Look, Stac
 #: No file has more lines.
 MAX_LINE = 10_000_000
 #: Samples a second. In a TensorFlow process each costs some 2 ms, and the start of a window 20 to 30 ms. While a turn takes too
-#: long, outside.py and stacks_from_inside.py read stacks more often.
+#: long, outside_process.py and stacks_from_inside.py read stacks more often.
 RATE = 4
 EVERY_US, EVERY_NS = 10**6 // RATE, 10**9 // RATE
 WINDOW_S, OVERLAP_NS = 60, 600_000_000

@@ -1,9 +1,9 @@
 """Estimates the stacks within a span of time from looks at the stacks of all threads at single moments.
 
-A look is a sample by py-spy (py_spy_windows.py, outside.py) or by the training itself (stacks_from_inside.py). Each represents
-the time that is nearer to it than to any other look in the span, up to a limit: a look at the edge does not represent the whole
-span. But while a thread keeps Python's lock for longer than Python code may, it is in one call of C code: one look represents
-all of it.
+A look is a sample by py-spy (py_spy_windows.py, outside_process.py) or by the training itself (stacks_from_inside.py). Each
+represents the time that is nearer to it than to any other look in the span, up to a limit: a look at the edge does not represent
+the whole span. But while a thread keeps Python's lock for longer than Python code may, it is in one call of C code: one look
+represents all of it.
 """
 
 from __future__ import annotations

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from time import perf_counter_ns
 from typing import Any, NamedTuple
 
+from tftracer.slow.cause.blamed_line import has_users_code
 from tftracer.slow.cause.frame_names import FrameNames
 from tftracer.slow.cause.observed import LockHolder, Span
-from tftracer.slow.cause.stacks import has_users_code
 from tftracer.slow.recorded import FoldedStack
 from tftracer.slow.watch.counter_spans import NAMES
 from tftracer.slow.watch.counters import Counters

@@ -6,8 +6,9 @@
     watch.stop()                              # the results are in the queue's slow records then
 
 A training thread pays one store at the beginning of a step and one at its end (``StepQueue.under_way``). Slow turns are found
-where steps are counted (turns.py). A process that watches from outside answers what happened meanwhile (stack_source.py): this
-process samples nothing itself where the other one may read it. A part (stacks, the host) that fails is switched off and reported.
+where steps are counted (find_slow_turns.py). A process that watches from outside answers what happened meanwhile
+(stack_source.py): this process samples nothing itself where the other one may read it. A part (stacks, the host) that fails is
+switched off and reported.
 """
 
 from __future__ import annotations
@@ -22,13 +23,14 @@ from dataclasses import replace
 from time import perf_counter_ns
 from typing import Any, NamedTuple
 
+from tftracer.slow.cause.blamed_line import has_users_code, waits_for_thread, without_steps, without_tracer
 from tftracer.slow.cause.cause import explain
 from tftracer.slow.cause.frame_names import FrameNames, may_call_python
 from tftracer.slow.cause.observed import Observed, Span
-from tftracer.slow.cause.stacks import has_users_code, waits_for_thread, without_steps, without_tracer
 from tftracer.slow.recorded import HostChange, Stall, WatchedRun
 from tftracer.slow.watch.capture import TracesAhead, WatchedQueue
 from tftracer.slow.watch.each_second import HostReadings, HostReports, report_collections
+from tftracer.slow.watch.find_slow_turns import SlowSteps
 from tftracer.slow.watch.gap_profiles import GapProfiles
 from tftracer.slow.watch.gc_pauses import GcPauses
 from tftracer.slow.watch.host_signals import HostSignals
@@ -37,7 +39,6 @@ from tftracer.slow.watch.run_periods import RunPeriods
 from tftracer.slow.watch.sample_clock import sleeps
 from tftracer.slow.watch.slow_turn import SlowTurn, sides
 from tftracer.slow.watch.stack_source import Answer, StackSource, span_of
-from tftracer.slow.watch.turns import SlowSteps
 from tftracer.slow.watch.watched_threads import WatchedThreads
 
 TICK_S, SECOND_NS = 0.05, 1_000_000_000

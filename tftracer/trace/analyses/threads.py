@@ -18,7 +18,7 @@ import re
 import numpy as np
 
 from tftracer.trace.analyses import physical_devices
-from tftracer.trace.arrays.turns import turns
+from tftracer.trace.arrays.predecessors import turns
 from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.model import DeviceKind, NodeKind, Trace
 

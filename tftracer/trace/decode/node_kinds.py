@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tftracer.trace.arrays.pattern import Pattern
+from tftracer.trace.arrays.linear_regex import Pattern
 from tftracer.trace.arrays.strings import StringTable
 from tftracer.trace.arrays.types import Int8, Int32
 from tftracer.trace.model import Device, DeviceKind, NodeKind

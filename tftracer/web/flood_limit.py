@@ -28,7 +28,7 @@ from tornado.ioloop import IOLoop
 from tornado.iostream import IOStream, SSLIOStream
 from tornado.netutil import ssl_wrap_socket
 
-from tftracer.web.rate_limit import TokenBucket
+from tftracer.web.answer_rate import TokenBucket
 from tftracer.web.request_head import has_end
 
 SHARE = 4

@@ -22,11 +22,11 @@ from recording import RAW, recording, steps
 from tftracer.errors import FormatError, StorageError, TruncatedError
 from tftracer.session.files.reading import read_model
 from tftracer.session.files.saved import SavedSession, open_session
-from tftracer.storage import tftrace as tftrace
+from tftracer.storage import tftrace_format as tftrace_format
 from tftracer.storage.file_bytes import FileBytes
-from tftracer.storage.reader import Reader
 from tftracer.storage.spool import Memory
-from tftracer.storage.tftrace import compress, record
+from tftracer.storage.tftrace_format import compress, record
+from tftracer.storage.tftrace_reader import Reader
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.floats(allow_nan=False) | st.text(max_size=20),
@@ -52,7 +52,7 @@ def read(data: bytes) -> tuple[list[Any], str]:
 
 def file_of(*records: bytes, counts: dict[str, int] | None = None) -> bytes:
     """A whole file."""
-    return tftrace.header() + b"".join(records) + tftrace.end_record(counts or {})
+    return tftrace_format.header() + b"".join(records) + tftrace_format.end_record(counts or {})
 
 
 @given(st.lists(st.tuples(st.text("abc_", max_size=31), METAS, st.binary(max_size=300)), max_size=5))
@@ -89,7 +89,7 @@ def small_file() -> bytes:
         ("trace_facts", {"id": 1, "note": "slow"}, b""),
     ]
     data = packed[:-4] + zlib.crc32(packed[:-5]).to_bytes(4, "big") + b"".join(record(*each) for each in records)
-    return bytes(data + tftrace.end_record(Counter(kind for kind, *_ in records)))
+    return bytes(data + tftrace_format.end_record(Counter(kind for kind, *_ in records)))
 
 
 def complaint(path: Path) -> tuple[SavedSession, str]:
@@ -156,7 +156,7 @@ def test_records_that_were_taken_out_are_missed() -> None:
 
 def test_a_file_of_false_heads_is_not_searched_for_ever() -> None:
     head = b"\x94\xa1x\xce\0\0\0\0\xc6\x00\x40\0\0"
-    source = CountingMemory(tftrace.header() + head * 400_000)
+    source = CountingMemory(tftrace_format.header() + head * 400_000)
     reader = Reader(source)
     assert list(reader) == [] and "damaged" in reader.damage
     assert source.bytes_read < 1 << 30
@@ -201,13 +201,13 @@ def test_a_damaged_payload_harms_its_record_alone() -> None:
 
 def test_bombs_do_not_go_off() -> None:
     bomb = compress(bytes(1 << 24))
-    head = tftrace.record_head("trace", {}, bomb, 100)
-    (bomb_record,), _ = read(tftrace.header() + head + bomb)
+    head = tftrace_format.record_head("trace", {}, bomb, 100)
+    (bomb_record,), _ = read(tftrace_format.header() + head + bomb)
     with pytest.raises(FormatError, match="claims"):
         bomb_record.payload.raw()
     streamed = zstandard.ZstdCompressor().compressobj()
     unsized = streamed.compress(bytes(1 << 24)) + streamed.flush()
-    (bomb_record,), _ = read(tftrace.header() + tftrace.record_head("trace", {}, unsized, 100) + unsized)
+    (bomb_record,), _ = read(tftrace_format.header() + tftrace_format.record_head("trace", {}, unsized, 100) + unsized)
     with pytest.raises(FormatError):
         bomb_record.payload.raw()
 
@@ -215,7 +215,7 @@ def test_bombs_do_not_go_off() -> None:
 def test_impossible_sizes() -> None:
     head = msgpack.packb("trace")
     huge = b"\x94" + head + b"\xce\0\0\0\0" + b"\xc6\xff\xff\xff\xff"
-    records, damage = read(tftrace.header() + huge)
+    records, damage = read(tftrace_format.header() + huge)
     assert not records and damage
 
 
@@ -227,7 +227,7 @@ def test_a_later_version_names_the_remedy() -> None:
     with pytest.raises(FormatError, match="not a tftracer session"):
         Reader(memory(b"PK\x03\x04"))
     with pytest.raises(TruncatedError):
-        Reader(memory(tftrace.header()[:40]))
+        Reader(memory(tftrace_format.header()[:40]))
 
 
 def test_records_of_unknown_types_are_skipped_and_counted(tmp_path: Path) -> None:
@@ -264,7 +264,7 @@ FIELDS = st.sampled_from(
     )
 )
 def test_no_record_however_made_breaks_the_reader(written: list[tuple[str, dict[str, Any], bytes]]) -> None:
-    data = tftrace.header() + record("run", {"id": 1}) + b"".join(record(*each) for each in written)
+    data = tftrace_format.header() + record("run", {"id": 1}) + b"".join(record(*each) for each in written)
     session = SavedSession(read_model(Reader(memory(data)), "memory"))
     for run in session.runs():
         with contextlib.suppress(FormatError):
@@ -277,7 +277,7 @@ def test_no_record_however_made_breaks_the_reader(written: list[tuple[str, dict[
 @settings(deadline=None)
 @given(st.data())
 def test_no_change_of_bytes_breaks_the_reader(data: Any) -> None:
-    whole = bytearray(tftrace.header()[:0] + msgpack.packb({"format": "tftracer-session", "version": 1}))
+    whole = bytearray(tftrace_format.header()[:0] + msgpack.packb({"format": "tftracer-session", "version": 1}))
     whole += (
         record("session", {"host": "h"})
         + record("run", {"id": 1, "title": "t"})
@@ -316,12 +316,12 @@ def test_two_gigabytes_are_indexed_by_skipping(tmp_path: Path) -> None:
     """Two hundred payloads are holes of 10 MB: reading one would show in the bytes read."""
     path, payload, traces = tmp_path / "large.tftrace", 10 << 20, 205
     with path.open("wb") as file:
-        file.write(tftrace.header() + record("run", {"id": 1, "title": "a"}))
+        file.write(tftrace_format.header() + record("run", {"id": 1, "title": "a"}))
         hole = bytes(payload)
         for number in range(1, traces + 1):
-            file.write(tftrace.record_head("trace", {"id": number, "run_id": 1, "payload_crc": 0}, hole, 100))
+            file.write(tftrace_format.record_head("trace", {"id": number, "run_id": 1, "payload_crc": 0}, hole, 100))
             file.seek(payload, os.SEEK_CUR)
-        file.write(record("run", {"id": 2, "title": "b"}) + tftrace.end_record({"run": 2, "trace": traces}))
+        file.write(record("run", {"id": 2, "title": "b"}) + tftrace_format.end_record({"run": 2, "trace": traces}))
     assert path.stat().st_size > 2 << 30
     source = Counting(path)
     model = read_model(Reader(source), str(path))
@@ -334,7 +334,7 @@ def test_two_gigabytes_are_indexed_by_skipping(tmp_path: Path) -> None:
 def test_small_records_are_read_many_at_a_time_and_large_ones_whole(tmp_path: Path) -> None:
     notes = ["x" * (3_000_000 if number == 500 else number % 40) for number in range(2000)]
     path = tmp_path / "small.tftrace"
-    path.write_bytes(tftrace.header() + b"".join(record("note", {"text": note}) for note in notes))
+    path.write_bytes(tftrace_format.header() + b"".join(record("note", {"text": note}) for note in notes))
     source = Counting(path)
     assert [each.meta["text"] for each in Reader(source)] == notes
     assert len(source.reads) < 30

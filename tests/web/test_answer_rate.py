@@ -10,8 +10,8 @@ import pytest
 from fake_source import FakeSource
 from web_client import serving
 
-from tftracer.web import rate_limit
-from tftracer.web.rate_limit import RateLimit, TokenBucket
+from tftracer.web import answer_rate
+from tftracer.web.answer_rate import RateLimit, TokenBucket
 from tftracer.web.worker_threads import WorkerThreads
 
 
@@ -53,7 +53,7 @@ def waiting(monkeypatch: pytest.MonkeyPatch, active: bool) -> Iterator[tuple[Rat
     source = FakeSource()
     monkeypatch.setattr(source, "session", lambda: {"active": active})
     workers = WorkerThreads("quick", 1)
-    monkeypatch.setattr("tftracer.web.rate_limit.asyncio.sleep", sleep)
+    monkeypatch.setattr("tftracer.web.answer_rate.asyncio.sleep", sleep)
     yield RateLimit(source, workers), waits
     workers.stop()
 
@@ -63,7 +63,7 @@ def test_only_a_process_that_trains_makes_anybody_wait(active: bool, monkeypatch
     with waiting(monkeypatch, active) as (allowed, waits):
 
         async def flood() -> None:
-            for _ in range(rate_limit.ANSWER_BURST + 50):
+            for _ in range(answer_rate.ANSWER_BURST + 50):
                 await allowed.wait_to_answer()
             for _ in range(100):
                 await allowed.wait_to_send(1 << 20)
@@ -71,7 +71,7 @@ def test_only_a_process_that_trains_makes_anybody_wait(active: bool, monkeypatch
         asyncio.run(flood())
     if active:
         assert max(waits) > 0.5  # 70 MB more than may come at once
-        assert sum(waits) > 50 * 50 / 2 / rate_limit.ANSWERS_PER_S  # each waits for all before it
+        assert sum(waits) > 50 * 50 / 2 / answer_rate.ANSWERS_PER_S  # each waits for all before it
     else:
         assert not waits
 

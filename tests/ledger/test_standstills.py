@@ -12,8 +12,8 @@ from time import perf_counter_ns
 
 import pytest
 
-from tftracer.ledger import process_time
-from tftracer.ledger.process_time import Reading, Standstills, process_start_ns, since_boot_ns
+from tftracer.ledger import standstills
+from tftracer.ledger.standstills import Reading, Standstills, process_start_ns, since_boot_ns
 
 S = 10**9
 
@@ -21,7 +21,7 @@ S = 10**9
 @pytest.mark.skipif(since_boot_ns() is None, reason="only Linux tells when a process began")
 def test_a_process_began_before_its_code_ran() -> None:
     before = perf_counter_ns()
-    code = "from tftracer.ledger.process_time import process_start_ns; print(process_start_ns())"
+    code = "from tftracer.ledger.standstills import process_start_ns; print(process_start_ns())"
     began = int(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
     assert before - 2 * 10**7 <= began <= perf_counter_ns()  # one clock for all processes; ticks of 10 ms
 
@@ -46,7 +46,7 @@ def test_a_name_with_spaces_and_brackets_hides_no_start(tmp_path: Path) -> None:
 def test_a_thread_that_shares_its_cpu_waits_for_it() -> None:
     """Two processes on one CPU, each of which computes for half a second."""
     code = (
-        "import os, time, sys\nfrom tftracer.ledger.process_time import without_cpu_ns\n"
+        "import os, time, sys\nfrom tftracer.ledger.standstills import without_cpu_ns\n"
         "os.sched_setaffinity(0, {int(sys.argv[1])})\nend = time.process_time() + 0.5\n"
         "print(flush=True)\nsys.stdin.readline()\n"
         "while time.process_time() < end:\n    pass\nprint(without_cpu_ns(os.getpid()))"
@@ -60,7 +60,7 @@ def test_a_thread_that_shares_its_cpu_waits_for_it() -> None:
         each.stdin.write("\n")
         each.stdin.flush()
     waited = [int(each.communicate()[0]) for each in both]
-    assert max(waited) > 0.3 * S and process_time.without_cpu_ns(0) is None
+    assert max(waited) > 0.3 * S and standstills.without_cpu_ns(0) is None
 
 
 def readings(*given: Reading) -> Standstills:
@@ -100,7 +100,7 @@ def test_a_machine_that_was_asleep_is_told_by_its_clocks() -> None:
 
 LOOKING = """
 import threading, sys
-from tftracer.ledger.process_time import Standstills
+from tftracer.ledger.standstills import Standstills
 looked, tick = Standstills(), threading.Event()
 print("ready", flush=True)
 while True:

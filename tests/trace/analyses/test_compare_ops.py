@@ -5,7 +5,7 @@ from __future__ import annotations
 from traces import N, make_trace
 
 from tftracer.contract.trace import ComparedOp
-from tftracer.trace.analyses.compare import compared_ops, matters
+from tftracer.trace.analyses.compare_ops import compared_ops, matters
 from tftracer.trace.answers import Answers
 from tftracer.trace.model import TraceContext
 

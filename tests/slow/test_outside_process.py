@@ -7,7 +7,7 @@ import os
 import threading
 
 from tftracer.slow.watch.counters import ThreadState
-from tftracer.slow.watch.outside import LATE_NS, TICK_NS, Pulse
+from tftracer.slow.watch.outside_process import LATE_NS, TICK_NS, Pulse
 from tftracer.slow.watch.sample_clock import PULSE_BYTES, SampleClock, write_beat
 
 

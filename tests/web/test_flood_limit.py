@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 import pytest
 from web_client import Client, serving
 
-from tftracer.web import admission
-from tftracer.web.admission import peer_of
+from tftracer.web import flood_limit
 from tftracer.web.credentials import Access, HostNames, agent_credential
+from tftracer.web.flood_limit import peer_of
 
 pytestmark = pytest.mark.usefixtures("no_stray_logs")
 
@@ -27,7 +27,7 @@ def limited(monkeypatch: pytest.MonkeyPatch) -> Iterator[Limit]:
 
         def serve(**limits: float) -> Client:
             for name, value in limits.items():
-                monkeypatch.setattr(admission, name, value)
+                monkeypatch.setattr(flood_limit, name, value)
             return stack.enter_context(serving())
 
         yield serve
@@ -218,9 +218,9 @@ def test_under_tls_they_get_back_what_they_spent(
     limited: Limit, certificate: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("ACCEPT_BURST", "STRANGER_BURST"):
-        monkeypatch.setattr(admission, name, 1)
+        monkeypatch.setattr(flood_limit, name, 1)
     for name in ("ACCEPTS_PER_S", "STRANGERS_PER_S"):
-        monkeypatch.setattr(admission, name, NEVER)
+        monkeypatch.setattr(flood_limit, name, NEVER)
     context = ssl.create_default_context(cafile=certificate[0])
     with serving(certfile=certificate[0], keyfile=certificate[1]) as client:
         for _ in range(5):

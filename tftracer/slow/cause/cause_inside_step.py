@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from tftracer.slow.cause.blamed_line import functions_called, shared_line
 from tftracer.slow.cause.observed import Observed, Span
-from tftracer.slow.cause.stacks import functions_called, shared_line
-from tftracer.slow.cause.sums import COMPUTED_MORE, excess, functions_holding_lock, held_s, may_have_waited_for_lock
+from tftracer.slow.cause.parts_of_turn import COMPUTED_MORE, excess, functions_holding_lock, held_s, may_have_waited_for_lock
 from tftracer.slow.recorded import UNKNOWN, Cause, Part
 
 #: A cause explains at least this share of the excess.

@@ -1,6 +1,6 @@
 """A separate process that continuously reads the training's stacks and counters from outside.
 
-    python -m tftracer.slow.watch.outside PID PY_SPY PULSE_FD
+    python -m tftracer.slow.watch.outside_process PID PY_SPY PULSE_FD
 
 The training starts it (outside_client.py) and never waits for it. It runs py-spy in windows of a minute, and reads Linux's
 counters of the training's threads and the holder of Python's lock. It watches the training's pulse: a number in shared memory

@@ -1,4 +1,4 @@
-"""Parses regular expressions into syntax trees, with the parser of Python's ``re``. ``pattern.py`` matches them.
+"""Parses regular expressions into syntax trees, with the parser of Python's ``re``. ``linear_regex.py`` matches them.
 
 Syntax that needs backtracking is rejected (look-around, back references, atomic groups, possessive repeats), and so are inline
 flags other than a leading ``(?i)``.

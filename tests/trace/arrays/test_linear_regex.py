@@ -10,8 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tftracer.errors import PatternError
-from tftracer.trace.arrays import pattern as pattern_module
-from tftracer.trace.arrays.pattern import Pattern
+from tftracer.trace.arrays import linear_regex as pattern_module
+from tftracer.trace.arrays.linear_regex import Pattern
 from tftracer.trace.arrays.strings import StringTable
 
 ATOMS = [

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from tftracer import run_sessions
 from tftracer.capture.after_import import after_import
 from tftracer.run_sessions import ProcessSession
-from tftracer.session.at_end import at_end
+from tftracer.session.ctrl_c_at_end import at_end
 from tftracer.terminal import PrintableFormatter
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class ScriptProcess:
         after_import("tensorflow", self._start)
 
     def _start(self) -> None:
-        from tftracer.inject import hook_inject
+        from tftracer.record_all_sessions import hook_inject
 
         log_to_stderr("" if self._is_first else f" ({process_name()})", self._stderr)
         server = self._server = hook_inject(**self._options["server"], start_web_server_on_start=self._is_first)
@@ -89,7 +89,7 @@ class ScriptProcess:
         if server is None:
             return  # TensorFlow is not imported yet
         from tftracer.capture.after_fork import at_first_use
-        from tftracer.inject import leave_to_parent
+        from tftracer.record_all_sessions import leave_to_parent
 
         with contextlib.suppress(Exception):
             leave_to_parent(server)

@@ -7,8 +7,14 @@ how the training thread spent it. Pure functions.
 from __future__ import annotations
 
 from tftracer.contract.stalls import PartKind
+from tftracer.slow.cause.blamed_line import (
+    called_by_tensorflow,
+    functions_of_busiest_thread,
+    is_in_phase,
+    own_python,
+    shared_line,
+)
 from tftracer.slow.cause.observed import LockHolder, Observed, Span
-from tftracer.slow.cause.stacks import called_by_tensorflow, functions_of_busiest_thread, is_in_phase, own_python, shared_line
 from tftracer.slow.recorded import FoldedStack, Part
 from tftracer.slow.watch.slow_turn import OtherSteps, Save, SlowTurn, is_no_loop, saves_inside
 from tftracer.trace.units import duration

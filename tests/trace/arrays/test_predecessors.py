@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tftracer.trace.arrays.turns import turns
+from tftracer.trace.arrays.predecessors import turns
 
 
 def naive(intervals: list[tuple[int, int]]) -> tuple[list[int], list[int]]:

@@ -12,17 +12,17 @@ from typing import Any
 import msgpack
 
 from tftracer.errors import FormatError, TruncatedError
-from tftracer.storage import tftrace
+from tftracer.storage import tftrace_format
 from tftracer.storage.file_bytes import Bytes
-from tftracer.storage.tftrace import Record, StoredPayload, is_session, missing, record_crc
+from tftracer.storage.tftrace_format import Record, StoredPayload, is_session, missing, record_crc
 
 #: How much is read at a time: little while payloads are skipped, more and more if many small records follow each other.
 _MIN_WINDOW = 8 << 10
 _WINDOW = 256 << 10
-_MAX_WINDOW = tftrace.MAX_META + _WINDOW  # holds the head of any record
+_MAX_WINDOW = tftrace_format.MAX_META + _WINDOW  # holds the head of any record
 #: Matches a possible head of a record: an array of four, a short string, an integer.
 _HEAD = re.compile(rb"\x94[\xa0-\xbf][\x20-\x7e]{0,31}[\xcc-\xce]")
-_HEAD_SIZE = 2 + tftrace.MAX_TYPE + 1
+_HEAD_SIZE = 2 + tftrace_format.MAX_TYPE + 1
 _SEARCH_FROM, _SEARCH_WINDOW = 4 << 10, 1 << 20
 #: The time to search a file of false heads would be quadratic in its size: the search stops after this many bytes of metas.
 _MAX_TRIED = 256 << 20
@@ -59,30 +59,30 @@ class Reader:
 
     def _read_header(self) -> tuple[dict[str, Any], int, int]:
         """Return (header, version, position of the first record)."""
-        head = self.source.read_at(0, tftrace.MAX_HEADER)
+        head = self.source.read_at(0, tftrace_format.MAX_HEADER)
         if not is_session(head):
             raise FormatError(f"{self.source.name}: not a tftracer session.")
         fields, end = _unpacked(head)
         version, crc = fields.get("version"), fields.get("crc")
         if not isinstance(version, int) or version < 1 or crc != _header_crc(head, end) or (crc is None and version == 2):
             return self._damaged_header(fields)
-        if version > tftrace.VERSION:
+        if version > tftrace_format.VERSION:
             raise FormatError(
-                f"{self.source.name}: was written by a later tftracer (format {version}, known here up to {tftrace.VERSION}). "
-                "Upgrade: pip install -U tftracer."
+                f"{self.source.name}: was written by a later tftracer (format {version}, known here up to "
+                f"{tftrace_format.VERSION}). Upgrade: pip install -U tftracer."
             )
         return fields, version, end
 
     def _damaged_header(self, fields: dict[str, Any]) -> tuple[dict[str, Any], int, int]:
         """Continue at the first complete record, if there is one."""
-        self.version = tftrace.VERSION
-        first = self._search(len(tftrace.MAGIC))
+        self.version = tftrace_format.VERSION
+        first = self._search(len(tftrace_format.MAGIC))
         if first is None and fields:
             raise FormatError(f"{self.source.name}: its header is damaged or has no version, and no whole record follows it.")
         if first is None:
             raise TruncatedError(f"{self.source.name}: ends within its header, so that there is nothing to read. Copy it again.")
         self._notes.append("The file's header is damaged.")
-        return fields, tftrace.VERSION, first
+        return fields, tftrace_format.VERSION, first
 
     def __iter__(self) -> Iterator[Record]:
         position, counts, closed = self.first, Counter[str](), False
@@ -97,7 +97,7 @@ class Reader:
                 position, closed = following, False
                 continue
             position = record.end
-            closed = record.type == tftrace.END and self.version > 1
+            closed = record.type == tftrace_format.END and self.version > 1
             if closed:
                 self._closed(record.meta, counts)
                 continue
@@ -161,7 +161,7 @@ class Reader:
         kind, at = _text(window, at + 1)
         crc, at = _uint(window, at)
         size, at = _bin(window, at)
-        if size > tftrace.MAX_META:
+        if size > tftrace_format.MAX_META:
             raise FormatError("A record is larger than any that tftracer writes; the file is damaged.")
         packed = _take(window, at, size)
         self._tried += size
@@ -174,7 +174,7 @@ class Reader:
 
     def _payload(self, meta: dict[str, Any], offset: int, size: int) -> StoredPayload:
         raw_size, crc = meta.pop("raw_size", 0), meta.pop("payload_crc", 0)
-        if not isinstance(raw_size, int) or not isinstance(crc, int) or not 0 <= raw_size <= tftrace.MAX_RAW:
+        if not isinstance(raw_size, int) or not isinstance(crc, int) or not 0 <= raw_size <= tftrace_format.MAX_RAW:
             raise FormatError("A record claims an impossible size; the file is damaged.")
         return StoredPayload(self.source, offset, size, raw_size, crc)
 
@@ -196,7 +196,7 @@ class Reader:
 
 def _unpacked(head: bytes) -> tuple[dict[str, Any], int]:
     """Return (the header, its end); ({}, 0) if it cannot be read."""
-    unpacker = msgpack.Unpacker(strict_map_key=False, max_buffer_size=tftrace.MAX_HEADER)
+    unpacker = msgpack.Unpacker(strict_map_key=False, max_buffer_size=tftrace_format.MAX_HEADER)
     unpacker.feed(head)
     try:
         fields, end = unpacker.unpack(), unpacker.tell()
@@ -237,7 +237,7 @@ def _take(window: bytes, at: int, size: int) -> bytes:
 
 def _text(window: bytes, at: int) -> tuple[bytes, int]:
     first = _take(window, at, 1)[0]
-    if not 0xA0 <= first <= 0xA0 + tftrace.MAX_TYPE:
+    if not 0xA0 <= first <= 0xA0 + tftrace_format.MAX_TYPE:
         raise FormatError("A record has no type; the file is damaged.")
     size = first - 0xA0
     return _take(window, at + 1, size), at + 1 + size

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from tftracer.errors import PatternError
 from tftracer.trace.arrays.intervals import batches
-from tftracer.trace.arrays.pattern_syntax import WORD, Assertion, CharSet, Choice, Node, Repeat, parsed
+from tftracer.trace.arrays.linear_regex_syntax import WORD, Assertion, CharSet, Choice, Node, Repeat, parsed
 
 Mask = npt.NDArray[np.bool_]
 
