@@ -237,7 +237,7 @@ def test_a_model_that_is_cut_is_refused_and_a_circle_in_it_ends() -> None:
 def test_what_cannot_be_looked_into_is_said_with_what_the_ledger_knows() -> None:
     answer = input_pipelines(read({"unseen": ["old"]}), 12.0)
     assert "2.17" in answer["text"] and "waited 12 s" in answer["text"] and not answer["pipelines"]
-    assert "Trace a step" in input_pipelines(read({"unseen": ["session"]}), 0.0)["text"]
+    assert "A traced step" in input_pipelines(read({"unseen": ["session"]}), 0.0)["text"]
     nothing = input_pipelines(None, 12.0)
     assert not nothing["pipelines"] and not nothing["text"]
 

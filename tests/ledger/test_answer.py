@@ -170,7 +170,7 @@ def test_what_is_not_known_is_said() -> None:
 
 def test_steps_that_take_nearly_all_are_what_there_is_to_win() -> None:
     answer = ledger(facts(Entry(STEPS, 1, "", 1000.0, 9, None)), [run(1, "train")], no_lines)
-    assert answer["largest"] == "steps" and "Trace a step" in answer["advice"]
+    assert answer["largest"] == "steps" and "A traced step" in answer["advice"]
 
 
 def test_a_start_of_a_tenth_is_not_what_there_is_to_win_beside_steps_of_the_rest() -> None:

@@ -319,7 +319,7 @@ def _largest(seconds: Mapping[LedgerKind, float], whole: float) -> tuple[LedgerK
             _ADVICE[kind],
         )
     if "steps" in seconds:
-        return "steps", f"The steps themselves take {seconds['steps'] / whole:.0%}.", "Trace a step to see what it consists of."
+        return "steps", f"The steps themselves take {seconds['steps'] / whole:.0%}.", "A traced step shows what it consists of."
     return None, "", ""
 
 

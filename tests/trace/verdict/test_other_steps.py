@@ -62,7 +62,7 @@ BUSY = CpuUse(wall_s=0.107, cpu_s=0.04, job_cpu_s=0.05, run_queue_s=0.15, busies
             CpuUse(),
             "tracing may cost it in another way (its threads take CPU time), or all of them were slow for another reason.",
         ),
-        (BUSY, "on the busy machine they probably waited longer for a CPU"),
+        (BUSY, "on the busy machine they probably waited longer, for a CPU"),
     ],
 )
 def test_recording_a_few_ops_does_not_double_a_long_step(use: CpuUse, words: str) -> None:

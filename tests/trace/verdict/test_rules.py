@@ -577,6 +577,14 @@ def test_one_huge_op(size: int, expected: list[str]) -> None:
         assert "huge (MatMul) on the CPU," in stated[0]["text"] and stated[0]["evidence"]["op"] == "MatMul"
 
 
+def test_an_op_beside_others_is_said_to_be_so() -> None:
+    nodes = [N("m", "MatMul", 0, 9 * MS), N("n", "Conv2D", MS, 8 * MS), N("o", "Sort", 9 * MS, 10 * MS)]
+    (first, *_) = sentences(nodes)
+    assert first["text"].startswith("One op, m (MatMul) on the CPU, runs for 9 ms: 90% of the step. For 7 ms of that other ops")
+    assert "in parallel" not in first["advice"]
+    assert "other ops" not in sentences([nodes[0], nodes[2]])[0]["text"]
+
+
 def test_ops_of_an_eager_loop_are_no_one_op() -> None:
     nodes = [N("MatMul", "MatMul", number * 2 * MS, (number * 2 + 1) * MS) for number in range(5)]
     (first, *_) = sentences(nodes)

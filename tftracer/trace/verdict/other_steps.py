@@ -86,7 +86,7 @@ def _all_slow(sentences: Sequence[Sentence]) -> str:
     turn on the CPU, so on a busy machine the step waits for the next turn. The profiler's threads and cold caches slow ops, too.
     """
     if _is_busy(sentences):
-        return "on the busy machine they probably waited longer for a CPU than steps that are not traced"
+        return "on the busy machine they probably waited longer, for a CPU or for what they call, than steps that are not traced"
     return "tracing may cost it in another way (its threads take CPU time), or all of them were slow for another reason"
 
 

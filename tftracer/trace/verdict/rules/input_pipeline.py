@@ -36,7 +36,8 @@ _GETS = re.compile(r"(Multi)?(Device)?Iterator\w*GetNext|QueueDequeue|ReaderRead
 #: Settings of a stage in a profile: its parallel calls, its buffer, and whether TensorFlow sets them.
 SETTINGS = ("parallelism", "autotune", "buffer_size", "buffered_elements", "name")
 WORK_AHEAD = (
-    "Let the input pipeline work ahead of the step: tf.data with map(num_parallel_calls=tf.data.AUTOTUNE), prefetch, cache, "
+    "Let the input pipeline work ahead of the step, which helps as far as the machine has idle cores: tf.data with "
+    "map(num_parallel_calls=tf.data.AUTOTUNE), prefetch, cache, "
     "interleave over files; more threads for a queue. Or do some of its work once, when the data is written."
 )
 PYTHON = (

@@ -16,9 +16,10 @@ from tftracer.trace.verdict.busy import HELD_UP
 from tftracer.trace.verdict.op_time import OpTime
 from tftracer.trace.verdict.rules.number_types import TRY_FLOAT32, is_in_float64
 from tftracer.trace.verdict.rules.printing import FORMAT, PRINTS, printing
-from tftracer.trace.verdict.step import HELD_UP_NS, Step, evidence_of, sentence, spoken
+from tftracer.trace.verdict.step import HELD_UP_NS, Step, evidence_of, mask, sentence, spoken
 
 ONE_OP_SHARE = 0.40  # minimal part of the step in which one op runs
+BESIDE_SHARE = 0.5  # of the time in which the op runs, for other ops beside it to be mentioned
 SWAP_SHARE = 0.10  # minimal part of the step that goes into swapping tensors or computing them again
 
 EACH_STEP = (
@@ -29,6 +30,7 @@ ON_GPU = (
     "See whether it has to be that large (shapes, precision, recomputation), and whether anything else could run in parallel "
     "with it."
 )
+SMALLER = "See whether it has to be that large (shapes, precision, recomputation), and the ops beside it, too."
 TEXT_ADVICE = (
     "Do this work once, when the data is written, or in tf.data's map "
     "(num_parallel_calls, prefetch), beside the step, and give the step numbers (ids)."
@@ -86,17 +88,26 @@ def _one_op(step: Step, selected: Bool, only_held_up: bool = False) -> Sentence 
     if only_held_up or (step.op(nodes[0]) in (FORMAT, *PRINTS) and printing(step)):
         return None
     in_float64 = is_in_float64(step, nodes[0])
+    beside = (step.cover(selected) & step.cover(_others(step, selected))).length
+    in_parallel = not on_gpu and beside >= BESIDE_SHARE * runs
     text = f"{what}: {percent(share)} of the step.{' It computes in float64.' * in_float64}"
+    if in_parallel:
+        text += f" For {duration(beside)} of that other ops run at the same time: without it, the step would be shorter by less."
     on_text = _TEXT_OPS.fullmatch(step.op(nodes[0]))
     saves = _SAVE_OPS.fullmatch(step.op(nodes[0]))
     advice = f"{TRY_FLOAT32} " * in_float64 + (
-        SAVE_ADVICE if saves else TEXT_ADVICE if on_text else ON_GPU if on_gpu else EACH_STEP
+        SAVE_ADVICE if saves else TEXT_ADVICE if on_text else SMALLER if in_parallel else ON_GPU if on_gpu else EACH_STEP
     )
     usual_ns = (step.context.median_s or 0.0) * 1e9
     if usual_ns and not on_gpu and SLOW_FACTOR * usual_ns + HOST_OP_NS * count <= runs:  # calls may return before a GPU has ended
         text += f" The run's untraced steps take {duration(usual_ns)} in all: here something held it up, or it had more to do."
         numbers |= {HELD_UP_NS: max(runs - usual_ns, 0.0)}
     return sentence("one_op", text, advice, share, numbers, evidence)
+
+
+def _others(step: Step, selected: Bool) -> Bool:
+    """Return [n] the other executions that compute in the process."""
+    return mask(step.trace, step.computing.node) & ~selected
 
 
 def _where(step: Step, selected: Bool, longest: int) -> tuple[str, bool]:

@@ -28,7 +28,8 @@ LOOP = (
     "prefetch), or prepare the next ones in a thread while the step runs. Write checkpoints and logs less often."
 )
 INPUT = (
-    "Let the input pipeline work ahead of the step: end it with prefetch(tf.data.AUTOTUNE), and use "
+    "Let the input pipeline work ahead of the step, which helps as far as the machine has idle cores: end it with "
+    "prefetch(tf.data.AUTOTUNE), and use "
     "map(num_parallel_calls=tf.data.AUTOTUNE), cache, interleave over files. To see which stage of it takes the time, get the "
     'element within the step: with server.step("train"): batch = next(iterator); and what follows.'
 )

@@ -139,5 +139,5 @@ def _left_out(step: Step) -> Sentence | None:
 
 
 def _fewer_ops(step: Step) -> str:
-    xla = "jit_compile=True" if step.calls else "tf.config.optimizer.set_jit"
+    xla = "jit_compile=True" if step.calls else "tf.config.optimizer.set_jit" if step.is_session else "a tf.function"
     return FEWER_OPS.format(xla=xla)
