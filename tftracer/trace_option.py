@@ -1,4 +1,4 @@
-"""``tftracer run --trace N --from STEP``: traces that nobody asks for while the script runs, as a gate in CI needs them."""
+"""``tftracer run --trace N --from STEP``: traces that are requested before the script starts, such as those for a gate in CI."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tftracer.errors import UnsupportedError
 from tftracer.recorder import Recorder
 from tftracer.session.steps.statistics import total_s
 
-#: Runs that are traced in turn: each was the main one when it was, until a later one took more time.
+#: At most this many runs are traced: the main run, and each one that becomes the main run later.
 MAX_RUNS = 5
 
 

@@ -76,7 +76,8 @@ class SessionCalls:
                 self._recorder.session_facts_changed(session_facts(session))
 
     def step_failed(self) -> None:
-        """Tell the recorder that the call raised an error and is over. Every input ends this way, with OutOfRangeError."""
+        """Tell the recorder that the call raised an error and is over. So it does when a dataset is exhausted:
+        OutOfRangeError."""
         with contextlib.suppress(Exception):
             self._recorder.step_failed()
 

@@ -103,7 +103,7 @@ def _warnings(a: Sequence[Measured], b: Sequence[Measured]) -> Iterator[str]:
     sketched = max((each.rounding.get("p99", 0.0) for each in (*a, *b)), default=0.0)
     if sketched:
         yield (
-            f"p99 is of all steps after the first tenth, each side's right to {sketched:.0%}, which is part of the interval. "
+            f"p99 is of all steps after the first tenth, known to {sketched:.0%} on each side, which the interval includes. "
             "The other step times are of the last steps, which are kept one by one."
         )
     few = [each.name for each in (*a, *b) if each.steps < 200]

@@ -13,8 +13,8 @@ from tftracer.trace.arrays.types import Float64
 
 #: Sessions do not count as recorded in turns if on average this many of one side follow each other.
 IN_TURNS = 1.5
-#: The share of a random drift's variance that is added per session of a side in a row. Found by simulation, because neighbours
-#: also differ by chance (tests/comparison/test_order.py).
+#: The variance that is added is that of a random drift, times this, times the mean number of sessions of one side in a row.
+#: Found by simulation, because neighbours also differ by chance (tests/comparison/test_order.py).
 DRIFT_SHARE = 0.04
 
 

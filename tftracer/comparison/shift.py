@@ -2,8 +2,9 @@
 
 Welch's interval on the logarithms of the sessions' values: groups may differ in spread and size. A side with one session uses the
 other side's spread. With one session per side, the spread within the sessions (between blocks of steps) is added to
-``ASSUMED_SPREAD``, an assumption about sessions of the same code. It is also used if the few sessions of a side happen to be
-equal. If all values of both sides are equal, there is no difference.
+``ASSUMED_SPREAD``, an assumption about sessions of the same code. It is also used if a side has fewer than
+``MIN_SESSIONS`` sessions and the values are equal within each side. If all values of both sides are equal, there is no
+difference.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from tftracer.comparison.order import drift_variance
 from tftracer.trace.arrays.types import Float64
 
 CONFIDENCE = 0.95
-#: Five values are compared at once (comparison.py). This confidence of each makes all of them hold with 95% (Bonferroni).
+#: Five values are compared at once (comparison.py). With this confidence of each, all five hold together with 95% (Bonferroni).
 OF_ALL = 1 - (1 - CONFIDENCE) / 5
 #: Standard deviation between sessions of the same code, as a share: 5% on steps of 2.8 ms on a shared machine.
 ASSUMED_SPREAD = 0.05
@@ -47,7 +48,7 @@ class Shift:
     spread: float  # standard deviation of the logarithms between sessions
     sessions_a: int
     sessions_b: int
-    basis: Basis  # of the spread; assumed: one session per side
+    basis: Basis  # of the spread; assumed: few sessions per side
     differs: bool = False  # significant, although five values are compared; never with an assumed spread
 
     def sessions_to_decide(self, threshold: float) -> int | None:

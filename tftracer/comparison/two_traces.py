@@ -4,7 +4,7 @@ Two steps of the same code differ, too. So an op counts as changed only if the r
 chance, in one test for all ops and the step (odd_ops.py), and if it is larger than the floors. Traces of one run that were
 recorded one after the other count once, as their mean, because the machine's state affects all of them. With too few other traces
 no change is claimed: two traces alone only show by how much these two steps differ. An op that is missing in a trace took no time
-in it, unless the trace has more ops than its table.
+in it; if the trace's table was cut, its time is unknown.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ class OtherTotals(NamedTuple):
     older: int = 0  # traces that are not used
     unreadable: int = 0
     step_times: str = ""
-    #: When the traces of each side were recorded, in epoch seconds, the one that is compared first; empty: each counts by itself.
+    #: When the traces of each side were recorded, in epoch seconds, the compared one first; empty: not known, each counts by
+    #: itself.
     started_a: Sequence[float] = ()
     started_b: Sequence[float] = ()
 

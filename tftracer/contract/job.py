@@ -22,7 +22,7 @@ class Process(TypedDict):
     steps: int
     steps_per_s: float | None  # None: not known yet, or it has ended
     mean_s: float | None
-    between_steps_s: float | None  # median time between two steps, mean over its runs by their steps; None: not known
+    between_steps_s: float | None  # median time between two steps; of several runs the mean, weighted by steps; None: not known
     last_seen_at: float
     traces: int
     slow_steps: int | None  # number of slow steps; None: not known

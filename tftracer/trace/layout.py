@@ -1,8 +1,8 @@
 """Lanes and rows: where each slice of a timeline is drawn, so that no two slices overlap on a row.
 
-A lane is one device's compute, its communication, the launches of a GPU, or one stream. It has as many rows as slices that ran
-at once. A slice takes the row that was freed last, or the first row if all are free. No Python loop over the slices
-(arrays/turns.py). A slice of zero length takes one nanosecond, so that no other slice covers it.
+A lane is one device's compute, its communication, the launches of a GPU, or one stream. It has as many rows as the
+largest number of slices at the same time. A slice takes the row that was freed last, or the first row if all are free. No Python
+loop over the slices (arrays/predecessors.py). A slice of zero length takes one nanosecond, so that no other slice covers it.
 """
 
 from __future__ import annotations

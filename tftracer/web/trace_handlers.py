@@ -111,7 +111,7 @@ class AnalysisArguments(ApiHandler):
             return self.number(index, "node")
         if name == "depth":
             return self._depth()
-        return self.is_packed()  # with_slack: JSON has no columns
+        return self.is_packed()  # slack is a column, which only MessagePack answers have
 
     def _depth(self) -> int:
         text = self.get_query_argument("depth", "1")

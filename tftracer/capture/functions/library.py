@@ -1,5 +1,5 @@
-"""TensorFlow's modules of compiled functions, which moved between versions, and the definitions of such functions as TensorFlow
-runs them, with those of the functions that they call.
+"""Finds TensorFlow's modules for compiled functions, whose names differ between versions. Reads a function's definition in the
+form in which TensorFlow runs it, with those of the functions that it calls.
 """
 
 from __future__ import annotations

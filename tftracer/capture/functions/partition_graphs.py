@@ -1,5 +1,5 @@
 """Collects the graphs that compiled functions execute. TensorFlow optimizes, places and partitions a function in its first call,
-and returns the result only while graph collection is on. So it is switched on for that call only.
+and hands out the partition graphs only while graph collection is on. So it is switched on for that call only.
 
 A first call builds such a graph, which takes from 5 ms to seconds; collecting it adds a few percent to that. All later calls
 cost one look-up in a dict. The script's own use of the collection (``tf.summary.trace_on``, ``tf.summary.trace_export``) wins.

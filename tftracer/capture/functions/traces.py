@@ -31,7 +31,7 @@ WAIT_S = 0.08
 COLLECTING = "TensorFlow's profiler was still collecting the step before"
 #: Maximum size of the steps in one profile, estimated from earlier steps.
 MAX_SHARED_BYTES = 64 << 20
-#: A function with this many signatures is being retraced if it is called with another one.
+#: From this many signatures on, a further new one is a sign that the function is traced again and again.
 MANY_SIGNATURES = 4
 #: The problem of requests that wait for the script's own profiler.
 BUSY = "profiler_busy"
@@ -73,7 +73,7 @@ class BegunTrace:
         self.claim = claim
         self.profile = profile
         self.number = profile.begin_step()
-        self.before_ns = 0  # time waited for the previous profile, or for room
+        self.before_ns = 0  # time in ``begin``: waiting for the previous profile, or for room in the backlog
         self.cpu = read_before()
         self.fed: list[FedValue] | None = None
 
@@ -119,7 +119,7 @@ class FunctionTraces:
         if not is_requested and not queue.is_expected(sites):
             return None
         if any(site.plain.graph_requested for site in sites):
-            return None  # the call that collects the graph builds it, too; the one after that is traced
+            return None  # that call also builds the graph, which takes time: the one after it is traced
         if self.profiler.is_recording and not queue.requests.trace_all:
             return None  # a step of another thread is being profiled; a later step will be traced
         profile = self.profiler.resume() if is_requested else None
@@ -157,7 +157,7 @@ class FunctionTraces:
         site = self._site_of(begun.function, begun.run_key(concrete))
         matches_request = claim.handle is None or (site is not None and site.plain is claim.handle)
         if site is None and len(self._sites_of(begun.function)) >= MANY_SIGNATURES:
-            matches_request = True  # its runs have one step each: none would ever be traced
+            matches_request = True  # nearly every call is a new run: the requested one would never come again
         if not (done and matches_request):  # it failed, or has another signature than the requested run
             queue.restore_request(claim)
             why = "the step failed" if not done else "the step was another run's"

@@ -1,8 +1,9 @@
 """Steps of eager loops: a step ends when an optimizer applies gradients outside of a compiled function.
 
 A step begins when the previous step on the thread, of any kind, ends. A loop is identified by the lines that apply gradients in
-each of its turns: usually one, two in a GAN. Their number is known when the first line is reached again; no step ends before.
-The wrapped methods are those of the optimizers of Keras 2 and 3 and of ``tf.compat.v1``. Code without an optimizer has no steps.
+each of its turns: usually one, two in a GAN. Their number is known when the first line is reached again: no step is recorded
+before. The wrapped methods are those of the optimizers of Keras 2 and 3 and of ``tf.compat.v1``. Code without an optimizer has
+no steps.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class EagerLoop(NamedStep):
 
 
 class _ThreadLoop:
-    """The loop of one thread."""
+    """What is known of the eager loops of one thread."""
 
     def __init__(self, began_ns: int) -> None:
         self.is_applying = False
@@ -168,7 +169,7 @@ class EagerSteps:
     def _end_step(self, here: _ThreadLoop, loop: EagerLoop, end_ns: int) -> int:
         """Record the end of the step and return when it began."""
         thread = threading.get_ident()
-        # Compiled functions called during this time were steps of their own.
+        # ``under_way`` has the negative end of the thread's last step: if a compiled function ended one, this step begins there.
         last_ns = -self._calls.under_way.get(thread, 0)
         start_ns = last_ns if here.began_ns < last_ns <= end_ns else here.began_ns
         traced = self._end_trace(here, loop, end_ns)

@@ -1,4 +1,4 @@
-"""What identifies a run: the names of what it fetches, the NAMES of what it feeds, and its options.
+"""What identifies a run: the names of what it fetches, the names of what it feeds (not the values), and its options.
 
 ``ObjectKeys`` is called for every step, ``describe`` for a step with objects that were not seen before. Both only read attributes
 of TensorFlow's objects, so this module does not need TensorFlow.

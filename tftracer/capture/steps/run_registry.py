@@ -1,6 +1,7 @@
 """The runs of this process: finds the run that a step belongs to, and numbers the steps of each.
 
-Methods may be called from any thread. The training threads call them only while traces are requested, else the writer's thread.
+Methods may be called from any thread. Normally the writer's thread calls them, and the training threads only while traces are
+requested.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ MAX_CACHED = 4096
 
 @dataclass(eq=False)
 class CallSite:
-    """What one place of the script fetches and feeds: a run for each set of RunOptions that it passes."""
+    """The runs with the same fetches and feeds: one for each set of RunOptions that was passed."""
 
     identity: RunIdentity
     plain: RunHandle  # the run without options, which is nearly always used
-    steps: int = 0  # number of steps that were finished and counted; equal on all ranks that train in step
+    steps: int = 0  # number of steps that were finished and counted; the same on all ranks of a synchronous training
     has_debug_watches: bool = False  # tfdbg watched its last step
     requested_step: int = 0  # the step to be traced for the job's page, 0: none
     variants: dict[str, RunHandle] = field(default_factory=dict)  # by the options' text

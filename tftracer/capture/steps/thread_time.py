@@ -12,7 +12,7 @@ MAX_THREADS = 1000
 
 
 class Outside(NamedTuple):
-    """Nanoseconds since the run's previous step; None if that one ran on another thread."""
+    """How the thread spent the time since the run's previous step, in ns; None if that step ran on another thread."""
 
     outside_ns: int | None  # in neither a step nor the tracer
     input_ns: int | None  # the part of outside_ns in which the thread waited for the next element of a dataset

@@ -175,7 +175,7 @@ class Profiler:
         self.background = Background("tftracer-profile")
 
     def wait(self, timeout_s: float) -> bool:
-        """Return whether a new profile can begin, apart from profiles of the script.
+        """Wait until our last profile is collected, and return whether it is. The script's own profiles are not looked at.
 
         Closes a profile that waits for further calls, and waits until it is collected. It never waits for a profile whose call is
         still running: that call may itself wait for the caller.
@@ -225,7 +225,8 @@ class Profiler:
             self.is_recording = False
 
     def finish(self, profile: Profile, next_joins: bool = False) -> bool:
-        """End a call whose part is wanted; return False if it was closed meanwhile. ``next_joins``: another call may join it."""
+        """End a call whose part is wanted; return False if the profile was closed meanwhile. ``next_joins``: the next call may
+        use the same profile."""
         with self._lock:
             is_first, profile.wanted_calls = not profile.wanted_calls, profile.wanted_calls + 1
         return self._end(profile, next_joins, (lambda: self._collect(profile)) if is_first else None)
@@ -261,7 +262,7 @@ class Profiler:
             profile.collect()
 
     def yield_to_script(self) -> None:
-        """End our profile before the script starts its own: calls that have ended keep theirs, a call under way loses it."""
+        """End our profile before the script starts its own: ended calls keep their part of it, a running one loses it."""
         with self._lock:
             profile = self._current
             if profile is None or profile.is_collected():

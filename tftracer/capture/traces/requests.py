@@ -26,8 +26,8 @@ class Claim:
 class TraceRequests:
     """The open requests for traces, and the claims of steps that are being traced. All methods may be called from any thread.
 
-    ``slow_path`` is read without a lock at every step, twice: set while traces are requested or under way, and when the tracer is
-    off. ``__slots__`` keeps the value in the object's own memory: an untraced step reads little else.
+    ``slow_path`` is True while traces are requested or under way, and when the tracer is off. Every step reads it twice, without
+    a lock. ``__slots__`` keeps the value in the object's own memory: an untraced step reads little else.
     """
 
     __slots__ = (

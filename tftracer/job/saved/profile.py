@@ -12,7 +12,7 @@ from tftracer.job.hub.hub import Member, TracedStep
 from tftracer.job.hub.services import JobServices
 from tftracer.session.files.saved import SavedSession
 
-#: (title, number, or position among the steps with this title): the same step on all hosts.
+#: (title, step number; if unknown, the position among the steps with this title): the same step on all hosts.
 Step = tuple[str, int]
 
 

@@ -1,4 +1,4 @@
-"""The usual time of a series of times, and the limit from which on one is slow: 3 medians, and 20 ms more than one."""
+"""The usual time of a series of times. A time is slow if it is more than 3 medians, and more than the median and 20 ms."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ NEVER = 1 << 62
 
 @dataclass
 class Change:
-    """A possible change of the usual time, after several slow times in a row. If most times are as before, it was none. The slow
-    ones count as well: where phases alternate, half of the times are as before."""
+    """A possible change of the usual time, after several slow times in a row. If most times since then are as short as before,
+    nothing has changed. The slow times in the row count, too: else two alternating phases would look like no change."""
 
     limit_ns: int  # the limit before the change
     as_before_ns: int  # times up to this one are as before

@@ -1,4 +1,5 @@
-"""Reads the ops that XLA runs on a profile's host: events that have an HLO op and launch nothing. Each module is a device."""
+"""Reads the ops that XLA runs on a profile's host: events that have an HLO op and launch nothing. In the trace each HLO
+module has a device (a lane) of its own."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Reads outputs and memory of all nodes from the raw bytes into columns, without a Python object per node.
 
-Submessages are read like the nodes: all of one block at once, one field per round.
+Submessages are read like the nodes: of all messages of a block together first the first field of each, then the second, and so
+on.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from tftracer.trace.decode.tensor_shapes import Shapes
 from tftracer.trace.decode.wire import LEN, VARINT, of_kinds, walk
 from tftracer.trace.model import Messages, Trace
 
-#: Nodes that are read together: their columns fit into the second-level cache, and NumPy's calls are long enough to share the
-#: GIL.
+#: Nodes that are read together: their columns fit into the second-level cache, and most time is spent within
+#: NumPy, which releases Python's lock there.
 BLOCK = 1 << 15
 
 _NO_SHAPE = -1  # in place of a size

@@ -36,7 +36,7 @@ _RECEIVED_SUFFIX = re.compile(r"(.+?)(?:_S\d+|/_\d+)", re.DOTALL)
 
 @dataclass
 class StaticGraph:
-    """A graph of entities. An entity was executed: a name on a device, or a tensor received on a device (its RecvTensor)."""
+    """A graph of entities. An entity is what was executed: an op (its name) on a device, or the receiving of a tensor on one."""
 
     entity: Int64  # [n] the entity of each node of the trace, -1 for nodes without a time
     producer: Int64  # [edges] entities
@@ -272,10 +272,8 @@ class _Channels:
         return _arrivals(self.entities, self.names, self._slot) if self.entities.arrivals else []
 
     def _slot(self, transfer: Received) -> int:
-        """Return the output that the matching _Send reads; -1 for a control edge:
-
-        it reads a constant named after the producer.
-        """
+        """Return the output that the matching _Send reads; -1 for a control edge, whose _Send reads a constant that is named
+        after the producer."""
         texts = transfer.tensor, transfer.source, transfer.destination
         send = self.sends.get(tuple(text.encode("utf-8", "replace") for text in texts))
         source = parse_input(send.input[0] if send is not None and send.input else transfer.producer)

@@ -71,7 +71,7 @@ class OpTime:
         return (float(times.sum()) - longest) / max(self.total_ns - longest, 1.0)
 
     def typical_share(self, selected: Bool) -> float:
-        """Return ``least_share``; if no other trace of the run confirms it, at most ``share_without_longest``."""
+        """Return ``least_share``; if no other trace of the run confirms it, the smaller of it and ``share_without_longest``."""
         is_confirmed = self.step.usual_ns is not None
         return (
             self.least_share(selected) if is_confirmed else min(self.share_without_longest(selected), self.least_share(selected))
