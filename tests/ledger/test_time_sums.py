@@ -73,7 +73,11 @@ def test_a_step_of_an_eager_loop_counts_from_its_beginning_which_is_known_late()
         for now in (2.2, 2.8, 4.8):
             assert sum(training.sums(now).values()) == 1
         training.saw(STEPS, RUN, 2, 5, thread)
-        assert training.sums(5.1) == training.sums(5.1 + LOOP_NS / S) == {(STEPS, RUN): 4}
+        assert training.sums(5.1) == {(STEPS, RUN): 4}
+        training.saw(CHECKPOINTS, "save", 6, 7, thread)
+        assert training.sums(7.1)[CHECKPOINTS, "save"] == 1
+        training.saw(STEPS, RUN, 5, 9, thread)
+        assert training.sums(9.1) == training.sums(9.1 + LOOP_NS / S) == {(STEPS, RUN): 7, (CHECKPOINTS, "save"): 1}
 
 
 def test_a_moment_counts_as_the_first_of_what_happens_in_it() -> None:

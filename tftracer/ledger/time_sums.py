@@ -146,7 +146,7 @@ class Book:
         self._main = main
         self.training = main  # the thread that trains: the main one if it has any activity
         self._main_end_ns: int | None = None  # of the main thread's last activity
-        self._training_end_ns: int | None = None  # of the training thread's
+        self._step_end_ns: int | None = None  # of the training thread's last step
         self._has_other_threads = False
         self._pending: list[Activity] = []
         self._ahead: dict[int, int] = {}  # thread -> time of its current step that is already counted
@@ -171,8 +171,8 @@ class Book:
                 if self._main_end_ns is None and rank == STEPS:
                     self.training = thread
                 rank += OTHER_THREAD
-            if thread == self.training:
-                self._training_end_ns = max(end, self._training_end_ns or end)
+            if thread == self.training and rank % OTHER_THREAD in STEPPING:
+                self._step_end_ns = max(end, self._step_end_ns or end)
             if start < self._final.until_ns and rank % OTHER_THREAD == STEPS and thread in self._ahead:
                 ahead = self._ahead.pop(thread)
                 self._final.row(STEPS, UNDER_WAY).own_ns -= ahead
@@ -182,12 +182,14 @@ class Book:
     def sums_until(self, now_ns: int, under_way: Sequence[Activity]) -> Sums:
         """Return the sums of all time until now. ``under_way``: current activities, which count as if they ended now.
 
-        What the training thread does after its last activity may be the next step of an eager loop, which is known when it ends.
+        What the training thread does after its last step may be the next step of an eager loop, which is known when it ends.
         """
         known = [activity for activity in under_way if activity[2] < now_ns]
         horizon = min([now_ns, *(activity[2] for activity in known)])
-        if self._training_end_ns is not None and now_ns - self._training_end_ns < LOOP_NS:
-            horizon = min(horizon, self._training_end_ns)
+        of_main = self._main_end_ns if self._has_other_threads else None
+        for end_ns in (of_main, self._step_end_ns):
+            if end_ns is not None and now_ns - end_ns < LOOP_NS:
+                horizon = min(horizon, end_ns)
         horizon = max(horizon, now_ns - PATIENCE_NS) if len(self._pending) < MAX_PENDING else now_ns
         ranked = [
             (rank + OTHER_THREAD * (thread != self._main), what, start, end, thread) for rank, what, start, end, thread in known
