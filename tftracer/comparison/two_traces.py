@@ -51,35 +51,35 @@ class OtherTotals(NamedTuple):
     started_b: Sequence[float] = ()
 
 
-class Judged(NamedTuple):
+class Result(NamedTuple):
     """The result for one op or the step. ``shown``: whether the traces show that the difference is not chance."""
 
     shown: bool
     statistic: str
 
 
-class Judge(NamedTuple):
-    """The result for the step, and for each op by its key. ``untold``: why no change can be claimed, or ""."""
+class Results(NamedTuple):
+    """The result for the step, and for each op by its key. ``why_no_claim``: why no change can be claimed, or ""."""
 
-    step: Judged
-    ops: dict[str, Judged]
-    untold: str
+    step: Result
+    ops: dict[str, Result]
+    why_no_claim: str
 
 
 def compare(a: Answers, b: Answers, others: OtherTotals, by: By = "type") -> Comparison:
     """Compare the ops of two traces (times in ns); largest difference first, significant or not."""
     ops_a, ops_b = a.ops(by), b.ops(by)
     rows = compared_ops(ops_a, ops_b)
-    judge = _judge(a, b, others, by, [row["key"] for row in rows])
+    results = _compare_totals(a, b, others, by, [row["key"] for row in rows])
     for row in rows:
-        judged = judge.ops[row["key"]]
+        judged = results.ops[row["key"]]
         row["statistic"] = judged.statistic
         if judged.shown and row["status"] in ("same", "unknown"):
             row["status"] = "changed"
     rows.sort(key=lambda row: (-abs(row["delta_ns"]), row["key"]))
     budget_a, budget_b = a.budget(), b.budget()
     step_a, step_b = budget_a["step_ns"], budget_b["step_ns"]
-    shown = {key for key, judged in judge.ops.items() if judged.shown}
+    shown = {key for key, judged in results.ops.items() if judged.shown}
     return {
         "by": by,
         "rows": rows[:MAX_ROWS],
@@ -88,13 +88,13 @@ def compare(a: Answers, b: Answers, others: OtherTotals, by: By = "type") -> Com
         "step_b_ns": step_b,
         "budget_a": budget_a["whole"],
         "budget_b": budget_b["whole"],
-        "summary": summary(rows, shown, step_a, step_b, judge.step.shown, judge.untold),
+        "summary": summary(rows, shown, step_a, step_b, results.step.shown, results.why_no_claim),
         "traces": used_traces(len(others.a), len(others.b), others.same_run, others.older, others.unreadable),
         "step_times": others.step_times,
     }
 
 
-def _judge(a: Answers, b: Answers, others: OtherTotals, by: By, keys: list[str]) -> Judge:
+def _compare_totals(a: Answers, b: Answers, others: OtherTotals, by: By, keys: list[str]) -> Results:
     own = [OpTotals(**each.op_totals(by)) for each in (a, b)]
     others_a, others_b = ([OpTotals(**unpacked(body)) for body in side] for side in (others.a, others.b))
     if others.same_run:
@@ -104,58 +104,58 @@ def _judge(a: Answers, b: Answers, others: OtherTotals, by: By, keys: list[str])
 
 def _of_two_runs(
     keys: list[str], a: Sequence[OpTotals], b: Sequence[OpTotals], started_a: list[float], started_b: list[float]
-) -> Judge:
+) -> Results:
     """Compare traces of one run with those of another."""
     times, first, traces = _times(keys, [*a, *b]), len(a), f"{len(a)} and {len(b)} traces"
     if min(len(a), len(b)) < MIN_SESSIONS:
         few = f"{len(a)} and {len(b)}"
-        untold = too_few_traces(MIN_SESSIONS, "of each run", few)
-        return _judged(keys, [Judged(False, f"too few traces: {few}")] * len(times), untold)
+        why_no_claim = too_few_traces(MIN_SESSIONS, "of each run", few)
+        return _results(keys, [Result(False, f"too few traces: {few}")] * len(times), why_no_claim)
     differs_by = times[:, len(a)] - times[:, 0]  # of the two traces
     if (len(started_a), len(started_b)) == (len(a), len(b)):
         times, first = in_turns(times, started_a, started_b)
         if min(first, len(times[0]) - first) < MIN_SESSIONS:
-            return _judged(keys, [Judged(False, "not traced in turns")] * len(times), NOT_IN_TURNS)
+            return _results(keys, [Result(False, "not traced in turns")] * len(times), NOT_IN_TURNS)
     differs, least = odd_ops.changed(times, first)
     before, after = (np.median(side, axis=1).tolist() for side in (times[:, :first], times[:, first:]))
     rows = zip(differs.tolist(), least.tolist(), differs_by.tolist(), before, after)
-    return _judged(keys, [_changed(*row, traces) for row in rows], "")
+    return _results(keys, [_changed(*row, traces) for row in rows], "")
 
 
-def _changed(is_shown: bool, least: float, differs_by: float, before: float, after: float, traces: str) -> Judged:
+def _changed(is_shown: bool, least: float, differs_by: float, before: float, after: float, traces: str) -> Result:
     """Return the result of one op.
 
     ``least``: the smallest difference that would be shown. ``differs_by``: the difference of the two traces. ``before``,
     ``after``: the medians over all traces of their runs.
     """
     if math.isnan(before) or math.isnan(after):
-        return Judged(False, "a trace has too many ops")
+        return Result(False, "a trace has too many ops")
     if not is_shown:
         is_small = not matters(before, after) and not matters(before, before + differs_by)
         chance = f"chance may explain it, as any below {percent(least / before)}" if before > 0 and least < math.inf else CHANCE
-        return Judged(False, "too small to matter" if is_small else chance)
+        return Result(False, "too small to matter" if is_small else chance)
     if differs_by * (after - before) < 0:
         usually = "longer" if after > before else "shorter"
-        return Judged(False, f"the other way than usual: {usually} in B, more than chance in {traces}")
-    return Judged(matters(before, after), f"more than chance in {traces}")
+        return Result(False, f"the other way than usual: {usually} in B, more than chance in {traces}")
+    return Result(matters(before, after), f"more than chance in {traces}")
 
 
-def _of_one_run(keys: list[str], own: Sequence[OpTotals], others: Sequence[OpTotals]) -> Judge:
+def _of_one_run(keys: list[str], own: Sequence[OpTotals], others: Sequence[OpTotals]) -> Results:
     """Compare two traces of a run with its other traces."""
     times, number = _times(keys, [*own, *others]), len(others)
     judged = [
-        Judged(False, "a trace has too many ops")
+        Result(False, "a trace has too many ops")
         if any(map(math.isnan, row[:2]))
-        else Judged(any(is_odd) and matters(*row[:2]), place_among(row[:2], row[2:]))
+        else Result(any(is_odd) and matters(*row[:2]), place_among(row[:2], row[2:]))
         for is_odd, row in zip(odd_ops.odd(times).tolist(), times.tolist())
     ]
     least = odd_ops.MIN_OTHERS
-    return _judged(keys, judged, "" if number >= least else too_few_traces(least, "of the run beside these two", f"{number}"))
+    return _results(keys, judged, "" if number >= least else too_few_traces(least, "of the run beside these two", f"{number}"))
 
 
-def _judged(keys: list[str], judged: Sequence[Judged], untold: str) -> Judge:
+def _results(keys: list[str], judged: Sequence[Result], why_no_claim: str) -> Results:
     """Combine the results; the last one is that of the step."""
-    return Judge(judged[-1], dict(zip(keys, judged)), untold)
+    return Results(judged[-1], dict(zip(keys, judged)), why_no_claim)
 
 
 def _times(keys: list[str], traces: Sequence[OpTotals]) -> Float64:
@@ -172,19 +172,19 @@ NOT_IN_TURNS = (
 
 
 def summary(
-    rows: Sequence[ComparedOp], shown: AbstractSet[str], step_a_ns: float, step_b_ns: float, step_shown: bool, untold: str
+    rows: Sequence[ComparedOp], shown: AbstractSet[str], step_a_ns: float, step_b_ns: float, step_shown: bool, why_no_claim: str
 ) -> str:
     """Return sentences about the step's difference, the op with the largest difference, and whether they are significant.
 
     ``rows``: largest difference first. ``shown``: keys of the ops that changed significantly. ``step_shown``: whether the step
-    did. ``untold``: why no change can be claimed, or "".
+    did. ``why_no_claim``: why no change can be claimed, or "".
     """
     delta = step_b_ns - step_a_ns
     if matters(step_a_ns, step_b_ns):
         word = "longer" if delta > 0 else "shorter"
         both = f"{duration(step_a_ns)} to {duration(step_b_ns)}, from first op to last"
         text = f"The second step is {duration(abs(delta))} {word} ({both})"
-        known = "" if untold else ", more than chance explains" if step_shown else ", which chance may explain"
+        known = "" if why_no_claim else ", more than chance explains" if step_shown else ", which chance may explain"
         text += f"{known}."
     else:
         text = f"The two steps take about as long: {duration(step_a_ns)} and {duration(step_b_ns)}."
@@ -196,7 +196,7 @@ def summary(
             text += f" The largest that chance does not explain: {_op_change(certain, True)}"
     elif step_shown and matters(step_a_ns, step_b_ns):
         text += " No op differs that much: look at waiting and gaps in the budget."
-    return f"{text} {untold}".rstrip()
+    return f"{text} {why_no_claim}".rstrip()
 
 
 def too_few_traces(least: int, of: str, number: str) -> str:

@@ -76,8 +76,9 @@ class AnswerHandler(TraceHandlerBase):
     def answer_format(self) -> AnswerFormat:
         return AnswerFormat(self.always_msgpack or self.wants_msgpack(), self.accepted_encoding())
 
-    def is_cached(self, question: str) -> bool:
-        """Return whether the client has this answer. The tag depends on the session and on tftracer's version."""
+    def answer_if_cached(self, question: str) -> bool:
+        """Tell a client that has this answer so, and return whether it has. The tag depends on the session and on tftracer's
+        version."""
         text = f"{__version__} {self.answer_format().packed} {question}"
         tag = f'"{hashlib.sha256(text.encode()).hexdigest()[:32]}"'
         self.set_header("Cache-Control", "private, no-cache")
@@ -135,7 +136,7 @@ class AnalysisHandler(AnalysisArguments, AnswerHandler):
             question = await self.run_on_worker(lambda: self.add_watched(question, key))
         others = await self.find_other_traces(key, question.name)
         tags = (other.tag for other in others.get(question.name, ()))
-        if not self.is_cached(" ".join([key.tag, question.key, *tags])):
+        if not self.answer_if_cached(" ".join([key.tag, question.key, *tags])):
             await self.send_answer(self.ask(key, question, others))
 
     async def ask(self, trace: TraceKey, question: Question, others: OtherTraceKeys) -> Body:
@@ -159,7 +160,7 @@ class CompareHandler(AnswerHandler):
         first, second = [await self.find_trace(self.get_query_argument(name, "")) for name in ("a", "b")]
         source, answers = self.services.source, self.services.answers
         runs = await self.run_on_worker(lambda: other_run_traces(source, answers.key_of, first.id, second.id))
-        if not self.is_cached(f"{first.tag} {second.tag} {runs.tag} compare?by={by}"):
+        if not self.answer_if_cached(f"{first.tag} {second.tag} {runs.tag} compare?by={by}"):
             await self.send_answer(self.compare(first, second, by, runs))
 
     async def compare(self, first: TraceKey, second: TraceKey, by: str, runs: OtherRunTraces) -> Body:
@@ -177,7 +178,7 @@ class RunOpsHandler(AnswerHandler):
         source, answers = self.services.source, self.services.answers
         await self.services.rate_limit.wait_to_answer()
         traces = await self.run_on_worker(lambda: traces_to_read(source.run(run_id)["traces"], answers.key_of))
-        if not self.is_cached(f"{traces.tag} runs/{run_id}/ops?by={by}"):
+        if not self.answer_if_cached(f"{traces.tag} runs/{run_id}/ops?by={by}"):
             await self.send_answer(self.ask(traces, by))
 
     async def ask(self, traces: RunTraceKeys, by: str) -> Body:

@@ -150,11 +150,12 @@ class TraceRequests:
         if self.trace_all:
             return Claim(None, "global")
         for handle in handles:
-            if handle in self._expected and self._is_expected_next(handle):
+            if handle in self._expected and self._take_expected(handle):
                 return Claim(handle, "slow")
         return None
 
-    def _is_expected_next(self, handle: RunHandle) -> bool:
+    def _take_expected(self, handle: RunHandle) -> bool:
+        """Return whether the run's next step is expected to be slow; drop the expectation after its last step."""
         steps, following = self._expected[handle], handle.steps + 1
         if following >= steps.stop - 1:
             del self._expected[handle]

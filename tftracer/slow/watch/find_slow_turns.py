@@ -20,7 +20,7 @@ from typing import NamedTuple
 from tftracer.slow.recorded import WatchedRun
 from tftracer.slow.watch.slow_turn import OtherSteps, Save, SlowTurn, is_no_loop, tracing_of, waited_ns
 from tftracer.slow.watch.stack_samples import is_within
-from tftracer.slow.watch.usual_time import MIN_EXCESS_NS, NEVER, RECENT, WARM_UP, Typical
+from tftracer.slow.watch.usual_time import MIN_EXCESS_NS, NEVER, RECENT, WARM_UP, UsualTime
 
 #: Slow turns that wait for the watch.
 MAX_SLOW_TURNS = 1000
@@ -59,10 +59,10 @@ NONE_YET = Sums()
 class RunState:
     """Usual times of one run, sums, and the cost of tracing expected steps."""
 
-    inside: Typical
-    before: Typical  # the rest of a turn
-    turns: Typical
-    input: Typical  # waits for the next element of a dataset, in the rest of a turn
+    inside: UsualTime
+    before: UsualTime  # the rest of a turn
+    turns: UsualTime
+    input: UsualTime  # waits for the next element of a dataset, in the rest of a turn
     sums: Sums = NONE_YET
     thread: int = 0  # of its last step
     #: Lengths of the steps of untraced slow turns.
@@ -326,7 +326,7 @@ class SlowSteps:
         input_ns = waited_ns(
             waits, main.last_end_ns, start_ns, [(other.start_ns, other.end_ns) for other in other_runs if is_no_loop(other)]
         )
-        is_slow = turns.is_slow(took, allowed)
+        is_slow = turns.judge(took, allowed)
         if is_slow or took > lowest_limit + allowed:
             step = run.steps if run is main.run else main.run.steps + 1
             inside = min(state.inside.median_ns, turns.median_ns)
@@ -340,7 +340,7 @@ class SlowSteps:
                     asked_by not in (None, "slow"),
                 )
             )  # fmt: skip
-        if not is_certain and turns.refutes_change(took, allowed):
+        if not is_certain and turns.judge_change(took, allowed):
             self.slow_turns.extend(loop.undecided)
         if turns.is_certain:
             loop.undecided.clear()
@@ -350,9 +350,9 @@ class SlowSteps:
             state.traced_extra_sum_ns += extra
         elif is_slow and asked_by is None:
             state.slow_inside_ns.append(end_ns - start_ns)
-        if is_slow and turns.is_anew:
+        if is_slow and turns.has_restarted:
             for each in (state.inside, state.before, state.input):
-                each.begin_anew()
+                each.restart()
         if asked_by is None:
             turns.add(took)
             state.before.add(took - (end_ns - start_ns))
@@ -362,7 +362,7 @@ class SlowSteps:
     def _state(self, run: WatchedRun) -> RunState:
         state = self.runs.get(run)
         if state is None:
-            inside, before, turns, waits = (Typical(self._factor) for _ in range(4))
+            inside, before, turns, waits = (UsualTime(self._factor) for _ in range(4))
             state = self.runs[run] = RunState(inside, before, turns, waits)
         return state
 

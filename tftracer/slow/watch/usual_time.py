@@ -26,7 +26,7 @@ class Change:
     as_before: int = 0  # how many of them are as before
 
 
-class Typical:
+class UsualTime:
     """The median of recent times, in nanoseconds."""
 
     def __init__(self, factor: float) -> None:
@@ -39,7 +39,7 @@ class Typical:
         self._change: Change | None = None  # a change that is not certain yet
 
     @property
-    def is_anew(self) -> bool:
+    def has_restarted(self) -> bool:
         """Whether the median is about to be computed from new times only."""
         return not self._recent
 
@@ -61,7 +61,7 @@ class Typical:
             self.median_ns = sorted(self._recent)[len(self._recent) // 2]
             self.limit_ns = self._limit_of(self.median_ns)
 
-    def begin_anew(self) -> None:
+    def restart(self) -> None:
         """Start a new median; the old one stays until that is known."""
         self._recent.clear()
         self._until_refresh = WARM_UP
@@ -69,7 +69,7 @@ class Typical:
     def _limit_of(self, usual_ns: int) -> int:
         return max(int(self._factor * usual_ns), usual_ns + MIN_EXCESS_NS)
 
-    def is_slow(self, ns: int, allowed_ns: int = 0) -> bool:
+    def judge(self, ns: int, allowed_ns: int = 0) -> bool:
         """Count a time that may be ``allowed_ns`` longer than others, and return whether it is slow. After several slow ones in a
         row the median starts again. Until it is known the shorter ones of them set the limit: longer ones may be exceptions."""
         if ns <= self.limit_ns + allowed_ns:
@@ -80,12 +80,12 @@ class Typical:
             shorter_ns = sorted(self._in_a_row)[SHORTER]
             as_before_ns = min(self.limit_ns, (self.median_ns + shorter_ns) // 2)
             self._change = self._change or Change(self.limit_ns, as_before_ns)
-            self.begin_anew()
+            self.restart()
             self.limit_ns = self._limit_of(shorter_ns)
             self._in_a_row.clear()
         return True
 
-    def refutes_change(self, ns: int, allowed_ns: int = 0) -> bool:
+    def judge_change(self, ns: int, allowed_ns: int = 0) -> bool:
         """Count a time. Return whether it shows that the usual time has not changed: then the limit is the one before."""
         change = self._change
         if change is None:

@@ -70,7 +70,7 @@ class OpTime:
         longest = float(times.max(initial=0.0))
         return (float(times.sum()) - longest) / max(self.total_ns - longest, 1.0)
 
-    def typical_share(self, selected: Bool) -> float:
+    def cautious_share(self, selected: Bool) -> float:
         """Return ``least_share``; if no other trace of the run confirms it, the smaller of it and ``share_without_longest``."""
         is_confirmed = self.step.usual_ns is not None
         return (

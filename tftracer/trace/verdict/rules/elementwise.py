@@ -47,10 +47,10 @@ def elementwise(step: Step) -> Sentence | None:
     time = OpTime.of(step)
     selected = time.of_kinds(is_elementwise)
     selected &= time.work.duration >= TINY_NS  # shorter ops cost about as much as running any op
-    if time.typical_share(selected) < ELEMENTWISE_SHARE:
+    if time.cautious_share(selected) < ELEMENTWISE_SHARE:
         return None
     selected &= ~(dense_ops(step, time)[0] | time.of_kinds(LAYOUT_OPS.__contains__))  # these have another remedy
-    if time.typical_share(selected) < ELEMENTWISE_SHARE:
+    if time.cautious_share(selected) < ELEMENTWISE_SHARE:
         return None
     in_float64 = are_in_float64(step, time, selected)
     on_cpu = bool(runs_on(step.trace, DeviceKind.CPU)[time.work.node[selected]].all())

@@ -27,7 +27,7 @@ def layout(step: Step) -> Sentence | None:
     time = OpTime.of(step)
     selected = time.of_kinds(LAYOUT_OPS.__contains__)
     selected |= time.of_kinds(COPY_OPS.__contains__) & (time.work.duration >= TINY_NS)
-    if time.typical_share(selected) < LAYOUT_SHARE:
+    if time.cautious_share(selected) < LAYOUT_SHARE:
         return None
     return time.sentence(
         "layout",
