@@ -99,6 +99,12 @@ def test_communication_is_exposed_where_its_own_device_runs_nothing() -> None:
     assert parts(ps) == {"compute": 5, "idle": 45}
 
 
+def test_a_python_function_of_the_step_is_no_input() -> None:
+    nodes = [N("f", "EagerPyFunc", 0, 6, kind=NodeKind.INPUT), N("next", "IteratorGetNext", 5, 10, kind=NodeKind.INPUT)]
+    (device,) = budget(make_trace(nodes), [])["devices"]
+    assert (device["parts_ns"]["compute"], device["parts_ns"]["input"], device["busy_ns"]) == (6, 4, 10)
+
+
 def test_an_empty_trace_has_an_empty_budget() -> None:
     answer = budget(make_trace([]), [])
     assert answer["step_ns"] == 0 and answer["devices"] == []

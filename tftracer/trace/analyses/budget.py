@@ -2,7 +2,7 @@
 
 Every moment of the step belongs to the first part in this list that applies to the device at that moment:
 
-1. ``compute``: an op or a kernel runs.
+1. ``compute``: an op or a kernel runs, Python functions of the step included.
 2. ``exposed_communication``: a transfer or a collective runs, and no compute. (``hidden_communication``, communication that runs
    at the same time as compute, is given separately: it is already part of ``compute``.)
 3. ``copies``: a copy between host and device, or on the device.
@@ -28,6 +28,7 @@ import numpy as np
 from tftracer.contract.basics import Finding
 from tftracer.contract.trace import Budget, DeviceBudget
 from tftracer.trace.analyses import physical_devices
+from tftracer.trace.analyses.op_kinds import PYTHON_OPS
 from tftracer.trace.analyses.physical_devices import Group
 from tftracer.trace.analyses.tf_data_stages import Stages
 from tftracer.trace.arrays.intervals import Cover
@@ -46,7 +47,7 @@ PART_TITLES = {
     "scheduling": "waiting to be scheduled",
     "idle": "idle",
 }
-LAYERS = ("compute", "communication", "copies", "input", "launches", "waiting")  # of an Activity
+LAYERS = ("compute", "communication", "copies", "input", "python", "launches", "waiting")  # of an Activity
 PARTS = ("compute", "exposed_communication", "copies", "input", "launch_gap", "scheduling", "idle")
 
 
@@ -58,6 +59,7 @@ class Activity:
     communication: Cover
     copies: Cover
     input: Cover
+    python: Cover  # the part of ``input`` in which Python functions of the step run, not those of tf.data
     launches: Cover
     waiting: Cover  # some op is scheduled and not started
     has_scheduling: bool  # whether any op has a scheduling time
@@ -88,10 +90,17 @@ def activity(trace: Trace, group: Group) -> Activity:
         communication=cover(kind == NodeKind.COMMUNICATION),
         copies=cover((kind == NodeKind.COPY) & ~launch),
         input=cover((kind == NodeKind.INPUT) & ~launch),
+        python=cover((kind == NodeKind.INPUT) & _python_functions(trace)[there]),
         launches=cover(launch),
         waiting=Cover.of(scheduled[waited], start[waited]),
         has_scheduling=bool((scheduled != UNKNOWN_TIME).any()),
     )
+
+
+def _python_functions(trace: Trace) -> Bool:
+    """Return [n] whether a node is a Python function of the step itself."""
+    is_python = np.array([op in PYTHON_OPS for op in trace.ops] or [False])[trace.op]
+    return is_python & ~Stages.of(trace).ops if is_python.any() else is_python
 
 
 def _ahead(trace: Trace, group: Group) -> Bool:
@@ -117,8 +126,8 @@ def together(parts: Sequence[Activity]) -> Activity:
     def union(name: str) -> Cover:
         return reduce(lambda a, b: a | b, (getattr(p, name) for p in parts), Cover.empty())
 
-    compute, communication, copies, fed, launches, waiting = map(union, LAYERS)
-    return Activity(compute, communication, copies, fed, launches, waiting, any(p.has_scheduling for p in parts))
+    compute, communication, copies, fed, python, launches, waiting = map(union, LAYERS)
+    return Activity(compute, communication, copies, fed, python, launches, waiting, any(p.has_scheduling for p in parts))
 
 
 def parts_of(activity: Activity, step_ns: int) -> dict[str, float]:
@@ -133,7 +142,7 @@ def parts_of(activity: Activity, step_ns: int) -> dict[str, float]:
 
 def _parts(activity: Activity, step_ns: int) -> dict[str, float]:
     layers = {
-        "compute": activity.compute,
+        "compute": activity.compute | activity.python,
         "exposed_communication": activity.communication,
         "copies": activity.copies,
         "input": activity.input,

@@ -39,6 +39,8 @@ UNCOUNTED = frozenset(
 )
 COUNTED = frozenset(_KINDS) - {"XlaEinsum"}
 
+#: Ops that call a Python function.
+PYTHON_OPS = frozenset(("PyFunc", "PyFuncStateless", "EagerPyFunc"))
 #: Kinds of ops that compute each element of their output from one element of each input.
 ELEMENTWISE = re.compile(
     r"Abs|Add(N|V2)?|Cast|Cos|Div(NoNan)?|Equal|Erf|Exp|Expm1|Floor(Div|Mod)?|(Greater|Less)(Equal)?|Log|Log1p"

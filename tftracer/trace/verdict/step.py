@@ -15,6 +15,7 @@ from tftracer.trace.analyses import physical_devices
 from tftracer.trace.analyses.arithmetic import Arithmetic
 from tftracer.trace.analyses.budget import Activities, Activity
 from tftracer.trace.analyses.communication import Transfers, link_table, transfers
+from tftracer.trace.analyses.op_kinds import PYTHON_OPS
 from tftracer.trace.analyses.ops import Work
 from tftracer.trace.analyses.over_traces import OpsOverTraces
 from tftracer.trace.analyses.physical_devices import Group
@@ -38,7 +39,6 @@ CONTAINED_SHARE = 0.25  # a function's call whose time recorded ops fill to this
 CONTAINED_OPS = 20  # a function's call in which this many recorded ops begin contains its ops
 ONLY_HERE = "only_here"  # a sentence with this number applies to this step alone
 HELD_UP_NS = "held_up_ns"  # a sentence with this number names a part that was this much longer than usual, in this step alone
-PYTHON_OPS = frozenset(("PyFunc", "PyFuncStateless", "EagerPyFunc"))
 
 
 @dataclass(frozen=True)
