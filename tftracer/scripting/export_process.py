@@ -51,11 +51,12 @@ class ExportProcess:
 
     def _listen(self) -> None:
         assert self._process.stdout is not None
-        for line in self._process.stdout:
-            is_last = self._ending
-            self._report(line.decode("utf-8", "replace").strip())
-            if is_last:
-                self._over.set()
+        with self._process.stdout as lines:
+            for line in lines:
+                is_last = self._ending
+                self._report(line.decode("utf-8", "replace").strip())
+                if is_last:
+                    self._over.set()
         if self._process.wait() and not self._ending:
             self._report("The process that exports the session has ended. Save the session, and export the file.")
         self._over.set()
