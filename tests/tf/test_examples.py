@@ -49,7 +49,7 @@ def test_scripts_that_know_nothing_of_tftracer(tmp_path: Path, name: str, amount
     [
         ("first.py", ["--epochs", "2"], "the Keras callback Journal"),
         ("second.py", ["--steps", "120"], "waits for the next element of a tf.data dataset"),
-        ("third.py", ["--steps", "120"], "Matrix ops in float64 take"),
+        ("third.py", ["--steps", "120"], "Ops in float64 take"),
     ],
 )
 def test_the_cause_of_each_exercise_is_named(tmp_path: Path, name: str, amount: list[str], answer: str) -> None:

@@ -230,7 +230,7 @@ for size in range(1, 9):
     train_step(tf.ones((size, 3)))
 assert recorder.flush()
 (problem,) = recorder.session()["problems"]
-assert "train_step" in problem["message"] and "argument x changed" in problem["message"], problem
+assert "train_step" in problem["message"] and "argument x is float32[" in problem["message"], problem
 problems = [problem["code"]]
 """,
         tmp_path,

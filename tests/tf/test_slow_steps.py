@@ -87,7 +87,7 @@ def test_each_97th_step_is_found_explained_and_traced(tmp_path: Path) -> None:
     assert [stall["step"] for stall in slow] == list(range(97, 97 * (len(slow) + 1), 97))
     known = [stall for stall in slow if not is_unknown(stall)]
     assert len(known) > len(slow) / 2, json.dumps(slow)
-    assert {(stall["kind"], stall["function"]) for stall in known} == {("py_function", "<lambda>")}, json.dumps(known)
+    assert {(stall["kind"], stall["function"]) for stall in known} == {("py_function", "python_function")}, json.dumps(known)
     assert {(steps, kind) for steps, _, kind in report["periods"]} == {(97, "py_function")}, report["periods"]
     traced = {trace[0]: trace[2] for trace in report["traces"] if trace[1] == "slow" and trace[0] % 97 == 0}
     assert traced and all(seconds > 0.35 for seconds in traced.values()), report["traces"]
