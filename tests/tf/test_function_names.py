@@ -21,7 +21,8 @@ for size in range(1, 9):
 assert recorder.flush()
 (problem,) = recorder.session()["problems"]
 message = problem["message"]
-assert "argument x is float32[8,3]" in message and "argument y is float32[8]" in message and "argument mask" not in message, problem
+assert "argument x is float32[8,3]" in message and "argument y is float32[8]" in message, problem
+assert "argument mask" not in message, problem
 problems = [problem["code"]]
 """,
         tmp_path,
