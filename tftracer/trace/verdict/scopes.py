@@ -15,8 +15,8 @@ from tftracer.trace.units import percent
 MIN_SHARE = 0.5  # of the ops' time, for a scope to be named
 CONCENTRATED = 1.5  # a scope is named if its share of the ops is this many times its share of all op time
 MAX_NAMES = 10_000  # only the names with the most time are read
-#: TensorFlow puts gradients into these scopes, and repeats the scope of the op below them.
-_GRADIENTS = re.compile(r"(gradient_tape|gradients\w*)/")
+#: TensorFlow puts gradients into scopes that begin with one of these, and repeats the scope of the op below them.
+_GRADIENTS = ("gradient_tape", "gradients")
 #: Scopes that TensorFlow and Keras make by themselves: they say nothing of the model.
 _MADE = re.compile(r"(while|body|cond|then|else|branch|(Stateful)?PartitionedCall|model|functional|sequential|_|\d)+")
 
@@ -46,12 +46,19 @@ def _by_name(work: Work, trace: Trace, selected: Bool) -> Float64:
     return np.asarray(np.bincount(work.name[selected], work.self_ns[selected], minlength=len(trace.names)), np.float64)
 
 
+def _scopes(name: str) -> list[str]:
+    """Return the scopes of an op's name, the outermost first, without the one of its gradients."""
+    parts = name.split("/")[:-1]
+    gradients = next((number for number, part in enumerate(parts) if part.startswith(_GRADIENTS)), len(parts))
+    return parts[:gradients] + parts[gradients + 1 :]
+
+
 def _by_scope(trace: Trace, by_name: Float64) -> dict[str, float]:
     """Add up the times of ops by their scopes, outer ones included. ``by_name``: [names]."""
     codes = largest_first(by_name, MAX_NAMES)
     spent: dict[str, float] = {}
     for text, ns in zip(trace.names.texts(codes), by_name[codes].tolist()):
-        parts = _GRADIENTS.sub("", text, count=1).split("/")[:-1] if ns else []
+        parts = _scopes(text) if ns else []
         for depth in range(1, len(parts) + 1):
             scope = "/".join(parts[:depth])
             spent[scope] = spent.get(scope, 0.0) + ns
