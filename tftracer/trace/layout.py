@@ -15,7 +15,7 @@ import numpy.typing as npt
 from tftracer.contract import trace as messages
 from tftracer.contract.trace import LaneKind
 from tftracer.trace.arrays.linear_regex import Pattern
-from tftracer.trace.arrays.predecessors import narrow, turns
+from tftracer.trace.arrays.predecessors import narrow, running_and_predecessors
 from tftracer.trace.arrays.strings import StringTable
 from tftracer.trace.arrays.types import Int64
 from tftracer.trace.decode.device_names import sort_key
@@ -163,7 +163,7 @@ def _pack(nodes: Int64, start: Int64, end: Int64) -> tuple[Int64, Int64, int]:
 
 def _rows(start: Int64, end: Int64) -> tuple[Int64, int]:
     """Return (row of each slice, length of the union). Slices are sorted by start and not empty."""
-    running, before = turns(start, end)
+    running, before = running_and_predecessors(start, end)
     alone = running == 0  # nothing else runs when these start
     ended = before[alone]  # the slice that ended last before each of them
     busy = int(end.max() + end[ended[ended >= 0]].sum() - start[alone].sum())

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tftracer.trace.arrays.predecessors import turns
+from tftracer.trace.arrays.predecessors import running_and_predecessors
 
 
 def naive(intervals: list[tuple[int, int]]) -> tuple[list[int], list[int]]:
@@ -27,5 +27,5 @@ def naive(intervals: list[tuple[int, int]]) -> tuple[list[int], list[int]]:
 def test_each_interval_takes_the_place_freed_last(spans: list[tuple[int, int]]) -> None:
     intervals = sorted(((start, start + length) for start, length in spans), key=lambda i: i[0])
     start, end = (np.array(column, np.int64) for column in zip(*intervals))
-    running, before = turns(start, end)
+    running, before = running_and_predecessors(start, end)
     assert (running.tolist(), before.tolist()) == naive(intervals)

@@ -120,10 +120,8 @@ def read_model(reader: Reader, path: str) -> SessionModel:
     """Read the session in a file. Its facts tell which parts of the file could not be read."""
     model, unknown, steps = SessionModel(new_facts()), Counter[str](), 0
     for record in reader:
-        if record.type in (
-            tftrace_format.STEPS,
-            tftrace_format.HISTORY,
-        ):  # damage in others is reported when they are read
+        # Damage in other records is reported when they are read.
+        if record.type in (tftrace_format.STEPS, tftrace_format.HISTORY):
             steps += not record.payload.is_whole()
         unknown[record.type] += record.type not in tftrace_format.RECORD_TYPES
         apply(model, record)

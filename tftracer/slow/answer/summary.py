@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from tftracer.contract.session import Run
@@ -52,9 +52,9 @@ def _lines(slow: dict[str, Any], headlines: Mapping[int, tuple[int | None, str]]
         if step and headline:
             yield _filled(trace_text(group["trace_id"], step, headline), "    ")
     if rest := slow["groups"][MAX_GROUPS:]:
-        times, lost = sum(group["times"] for group in rest), sum(group["lost_s"] for group in rest)
+        times, lost = _sums(rest)
         further, slow_ones = counted(len(rest), "further group"), counted(times, "slow step")
-        yield _filled(f"{further}: {slow_ones}, {duration(lost * 1e9)} longer than usual in all{_without_cause(rest)}.")
+        yield _filled(f"{further}: {slow_ones}, {lost} longer than usual in all{_without_cause(rest)}.")
     listed = {
         number for group in slow["groups"] if group["times"] == 1 or group["cause"] == "machine" for number in group["stalls"]
     }
@@ -76,10 +76,15 @@ def _without_cause(rest: list[SlowGroup]) -> str:
     """Say how much of it had no CPU, and of how much the cause is not known; "" if nothing."""
     parts = []
     for cause, words in (("machine", "had no CPU"), ("unknown", "are of unknown cause")):
-        alike = [group for group in rest if group["cause"] == cause]
-        times, lost = sum(group["times"] for group in alike), sum(group["lost_s"] for group in alike)
-        parts += [f"{times:,} {words} ({duration(lost * 1e9)})"] if times else []
+        times, lost = _sums(group for group in rest if group["cause"] == cause)
+        parts += [f"{times:,} {words} ({lost})"] if times else []
     return f"; {' and '.join(parts)}" if parts else ""
+
+
+def _sums(groups: Iterable[SlowGroup]) -> tuple[int, str]:
+    """Return the number of slow steps in these groups, and how much longer than usual they were in all, in words."""
+    sums = [(group["times"], group["lost_s"]) for group in groups]
+    return sum(times for times, _ in sums), duration(sum(lost for _, lost in sums) * 1e9)
 
 
 def _group(group: SlowGroup) -> str:

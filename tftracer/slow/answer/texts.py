@@ -121,7 +121,7 @@ def _cause(stall: Stall) -> str:
     if cause.kind == "input":
         return f"Waited for the next element of a dataset{at}"
     if cause.kind in ("wait", "python"):
-        what = next((part.what for part in stall.parts if part.kind == cause.kind and part.what), "")
+        what = _what(stall, cause.kind)
         did = "Waited" if cause.kind == "wait" else "Python code"
         return f"{did}{at or NOWHERE}{_below(stall)}{f'; {what}' if what else ''}"
     if cause.kind == "tensorflow":
@@ -162,8 +162,13 @@ def without_cpu(stall: Stall) -> WithoutCpu:
 
 
 def _no_cpu_for_tensorflow(stall: Stall) -> str:
-    what = next((part.what for part in stall.parts if part.kind == "tensorflow"), "")
+    what = _what(stall, "tensorflow")
     return "Threads of the process had no CPU: other processes or threads had them" + (f"; {what}" if what else "")
+
+
+def _what(stall: Stall, kind: str) -> str:
+    """Return what was measured of the parts of one kind besides their length; "" if nothing was."""
+    return next((part.what for part in stall.parts if part.kind == kind and part.what), "")
 
 
 def _retraced(stall: Stall, at: str) -> str:
@@ -183,7 +188,7 @@ def _tensorflow(stall: Stall) -> str:
     at = f" at {place}" if place else ""
     who = "TensorFlow" if place else "TensorFlow or its input pipeline"
     words = {"computed": f"{who} computed longer{at}", "waited": f"TensorFlow waited inside the step{at}"}
-    what = next((part.what for part in stall.parts if part.kind == "tensorflow"), "")
+    what = _what(stall, "tensorflow")
     traced = "; it was traced, which takes a part of this time" if stall.is_traced else ""
     return words.get(stall.cause.name, f"TensorFlow took longer inside the step{at}") + (f": {what}" if what else "") + traced
 

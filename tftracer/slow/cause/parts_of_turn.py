@@ -6,6 +6,8 @@ how the training thread spent it. Pure functions.
 
 from __future__ import annotations
 
+from typing import Literal
+
 from tftracer.contract.stalls import PartKind
 from tftracer.slow.cause.blamed_line import (
     called_by_tensorflow,
@@ -132,8 +134,8 @@ def kernel_text(span: Span) -> str:
 
 def kept_lock_text(span: Span) -> str:
     """Say that the thread kept Python's lock in most of the readings, in a span in which the lock was not free for most of it."""
-    kept = sum(holder is not None and holder.whose == "training" for holder in span.holders)
-    is_kept = span.watch_delay_s >= HALF * span.length_s > 0 and kept > HALF * len(span.holders)
+    is_kept = len(_holders(span, "training")) > HALF * len(span.holders)
+    is_kept &= span.watch_delay_s >= HALF * span.length_s > 0
     return "with Python's lock, so that no other thread could run Python" if is_kept else ""
 
 
@@ -225,7 +227,11 @@ def held_s(span: Span) -> float:
 
 def other_holders(span: Span) -> list[LockHolder]:
     """Return the holders of the lock except the training thread and the tracer's threads."""
-    return [holder for holder in span.holders if holder is not None and holder.whose == "other"]
+    return _holders(span, "other")
+
+
+def _holders(span: Span, whose: Literal["training", "tracer", "other"]) -> list[LockHolder]:
+    return [holder for holder in span.holders if holder is not None and holder.whose == whose]
 
 
 def functions_holding_lock(span: Span) -> list[FoldedStack]:
@@ -237,7 +243,7 @@ def functions_holding_lock(span: Span) -> list[FoldedStack]:
 
 def starved_s(span: Span) -> float:
     """Return the seconds in which the tracer's threads held Python's lock. They need microseconds, unless they lack a CPU."""
-    ours = sum(holder is not None and holder.whose == "tracer" for holder in span.holders)
+    ours = len(_holders(span, "tracer"))
     waited_s = span.watch_delay_s if span.lock_wait_s is None else span.lock_wait_s
     return waited_s * ours / len(span.holders) if ours else 0.0
 

@@ -28,11 +28,11 @@ import numpy as np
 from tftracer.contract.basics import Finding
 from tftracer.contract.trace import Budget, DeviceBudget
 from tftracer.trace.analyses import physical_devices
-from tftracer.trace.analyses.op_kinds import PYTHON_OPS
+from tftracer.trace.analyses.op_kinds import python_ops
 from tftracer.trace.analyses.physical_devices import Group
 from tftracer.trace.analyses.tf_data_stages import Stages
 from tftracer.trace.arrays.intervals import Cover
-from tftracer.trace.arrays.types import Bool
+from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.decode.profile_host import TF_DATA
 from tftracer.trace.model import UNKNOWN_TIME, DeviceKind, NodeKind, Trace
 
@@ -90,17 +90,17 @@ def activity(trace: Trace, group: Group) -> Activity:
         communication=cover(kind == NodeKind.COMMUNICATION),
         copies=cover((kind == NodeKind.COPY) & ~launch),
         input=cover((kind == NodeKind.INPUT) & ~launch),
-        python=cover((kind == NodeKind.INPUT) & _python_functions(trace)[there]),
+        python=cover((kind == NodeKind.INPUT) & _python_functions(trace, there)),
         launches=cover(launch),
         waiting=Cover.of(scheduled[waited], start[waited]),
         has_scheduling=bool((scheduled != UNKNOWN_TIME).any()),
     )
 
 
-def _python_functions(trace: Trace) -> Bool:
-    """Return [n] whether a node is a Python function of the step itself."""
-    is_python = np.array([op in PYTHON_OPS for op in trace.ops] or [False])[trace.op]
-    return is_python & ~Stages.of(trace).ops if is_python.any() else is_python
+def _python_functions(trace: Trace, nodes: Int64) -> Bool:
+    """Return [nodes] whether each is a Python function of the step itself, not one of tf.data."""
+    is_python = python_ops(trace.ops)[trace.op[nodes]]
+    return is_python & ~Stages.of(trace).ops[nodes] if is_python.any() else is_python
 
 
 def _ahead(trace: Trace, group: Group) -> Bool:

@@ -110,6 +110,16 @@ def reduced_gradient(name: str) -> str:
     return match["path"] if match else ""
 
 
+def is_gradient(part: str) -> bool:
+    """Return whether a part of a path is the scope of gradients, which repeats the path of the op below it."""
+    return _GRADIENTS.fullmatch(part) is not None
+
+
+def is_inserted(part: str) -> bool:
+    """Return whether TensorFlow inserted a part of a path by itself: a call, the number of a body, a rewritten op."""
+    return bool(_NUMBER.fullmatch(part) or _CALL.fullmatch(part) or _REWRITTEN.fullmatch(part))
+
+
 def _without_inserted(parts: list[str]) -> tuple[list[str], bool]:
     """Return (the path, whether it belongs to the backward pass)."""
     path: list[str] = []
@@ -118,12 +128,12 @@ def _without_inserted(parts: list[str]) -> tuple[list[str], bool]:
     for part, following in zip(parts, [*parts[1:], ""]):
         if part == "Func":  # an input or output of a body
             break
-        if (part in _BODIES and _NUMBER.fullmatch(following)) or _GRADIENTS.fullmatch(part):
+        if (part in _BODIES and _NUMBER.fullmatch(following)) or is_gradient(part):
             path, section = _joined(path, section), []
             is_backward |= part not in _BODIES
         elif is_backward and (of := _DIFFERENTIATED.fullmatch(part)):
             path, section = _joined(path, [*section, of[1]]), []
-        elif part and not (_NUMBER.fullmatch(part) or _CALL.fullmatch(part) or _REWRITTEN.fullmatch(part)):
+        elif part and not is_inserted(part):
             section.append(part)
     return _joined(path, section), is_backward
 

@@ -40,13 +40,14 @@ UNCOUNTED = frozenset(
 COUNTED = frozenset(_KINDS) - {"XlaEinsum"}
 
 #: Ops that call a Python function.
-PYTHON_OPS = frozenset(("PyFunc", "PyFuncStateless", "EagerPyFunc"))
+_PYTHON_OPS = frozenset(("PyFunc", "PyFuncStateless", "EagerPyFunc"))
 #: Kinds of ops that compute each element of their output from one element of each input.
 ELEMENTWISE = re.compile(
     r"Abs|Add(N|V2)?|Cast|Cos|Div(NoNan)?|Equal|Erf|Exp|Expm1|Floor(Div|Mod)?|(Greater|Less)(Equal)?|Log|Log1p"
     r"|Logical(And|Not|Or)|Maximum|Minimum|Mul(NoNan)?|Neg|Pow|RealDiv|Reciprocal|SelectV2|Sign|Sin|Square|SquaredDifference"
     r"|Sub|Tan|(Relu|Relu6|Elu|Selu|Rsqrt|Sigmoid|Softplus|Sqrt|Tanh)(Grad)?"
 )
+#: Kinds that make one element of several, by adding them up or comparing them.
 REDUCTIONS = re.compile(r"BiasAddGrad|Sum|Mean|Max|Min|ArgMax|ArgMin|Prod|All|Any|EuclideanNorm|L2Loss")
 #: Other kinds that XLA fuses with these.
 _FUSED_TOO = re.compile(r"BiasAdd|LeakyRelu(Grad)?|Softplus|Softsign(Grad)?|UnaryOpsComposition|Xdivy|Xlogy|Erfc|Inv")
@@ -90,6 +91,11 @@ def family(op: str) -> str:
 def is_elementwise(kind: str) -> bool:
     """Return whether a kind (``canonical``) computes little for each element that it reads: XLA fuses such ops."""
     return any(kinds.fullmatch(kind) for kinds in (ELEMENTWISE, REDUCTIONS, _FUSED_TOO))
+
+
+def python_ops(ops: StringTable) -> Bool:
+    """Return [ops] whether each op type calls a Python function."""
+    return np.array([op in _PYTHON_OPS for op in ops], np.bool_)
 
 
 def matrix_ops(ops: StringTable) -> Bool:

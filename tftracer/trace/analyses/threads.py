@@ -19,7 +19,7 @@ import re
 import numpy as np
 
 from tftracer.trace.analyses import physical_devices
-from tftracer.trace.arrays.predecessors import turns
+from tftracer.trace.arrays.predecessors import running_and_predecessors
 from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.model import DeviceKind, NodeKind, Trace
 
@@ -94,8 +94,8 @@ def _previous(trace: Trace, of_process: Bool) -> tuple[Int64, Int64]:
     holds = holds[np.argsort(trace.start[holds], kind="stable")]
     if not len(holds):
         return holds, holds
-    ends = np.maximum(trace.end[holds], trace.start[holds] + 1)  # turns() takes no empty intervals
-    before = turns(trace.start[holds], ends)[1]
+    ends = np.maximum(trace.end[holds], trace.start[holds] + 1)  # no interval may be empty
+    before = running_and_predecessors(trace.start[holds], ends)[1]
     later = np.flatnonzero(before >= 0)
     started = np.flatnonzero(of_process & asynchronous)
     ended, waited = _ended_last(trace, holds, started)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from tftracer.trace.arrays.types import Int64
 
 
-def turns(start: Int64, end: Int64) -> tuple[Int64, Int64]:
+def running_and_predecessors(start: Int64, end: Int64) -> tuple[Int64, Int64]:
     """Return ``(running, before)`` of intervals that are sorted by start and not empty.
 
     ``running``: [n] the number of earlier intervals that contain each start. ``before``: [n] the interval whose place each one

@@ -8,9 +8,9 @@ import numpy as np
 
 from tftracer.trace.analyses.op_kinds import family
 from tftracer.trace.analyses.ops import NO_OP
+from tftracer.trace.arrays.types import Bool
 from tftracer.trace.units import counted, percent
 from tftracer.trace.verdict.op_time import OpTime
-from tftracer.trace.verdict.scopes import in_scope
 from tftracer.trace.verdict.step import Step
 
 MAIN_SHARE = 0.5  # minimal share of the op time of a type or family that has most of it
@@ -40,15 +40,17 @@ def main_op_type(step: Step) -> MainOpType | None:
     time = OpTime.of(step)
     spent = np.bincount(time.work.op, time.ns_without_outliers, minlength=1)
     undelayed = int(np.argmax(spent))
+    of_type: Bool = time.work.op == largest
     is_most = bool(spent[undelayed] >= MAIN_SHARE * float(spent.sum()) > 0)
     if is_most and (undelayed != largest or share < MAIN_SHARE):
         ops = f"{counted(int((time.work.op == undelayed).sum()), 'op')} of type {step.trace.ops[undelayed] or NO_OP}"
         return MainOpType(share, True, f"Without what held up single ops, most op time goes into {ops}.")
     whole = f"{percent(share)} of the total op time"
-    scope = in_scope(time.work, step.trace, time.work.op == largest)
     executions = int((is_counted & (work.op == largest)).sum())
     if is_most and executions > 1:
-        return MainOpType(share, True, f"Most op time goes into {executions:,} ops of type {name}, with {whole}.{scope}")
+        return MainOpType(
+            share, True, f"Most op time goes into {executions:,} ops of type {name}, with {whole}.{time.scope(of_type)}"
+        )
     alike = [code for code in ranked if family(step.trace.ops[code]) == family(name)]
     of_family = float(shares[alike].sum())
     if family(name) and len(alike) > 1 and of_family >= MAIN_SHARE:
@@ -60,4 +62,4 @@ def main_op_type(step: Step) -> MainOpType | None:
     if others:
         first = [f"{name} (with {whole})", *others[:-1]]
         return MainOpType(share, False, f"The largest op types are {', '.join(first)} and {others[-1]}.")
-    return MainOpType(share, False, f"The largest op type is {name}, with {whole}.{scope}")
+    return MainOpType(share, False, f"The largest op type is {name}, with {whole}.{time.scope(of_type)}")

@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 
+from tftracer.trace.analyses.layer_names import is_gradient, is_inserted
 from tftracer.trace.analyses.ops import Work
 from tftracer.trace.arrays.groups import largest_first
 from tftracer.trace.arrays.types import Bool, Float64
@@ -15,10 +16,8 @@ from tftracer.trace.units import percent
 MIN_SHARE = 0.5  # of the ops' time, for a scope to be named
 CONCENTRATED = 1.5  # a scope is named if its share of the ops is this many times its share of all op time
 MAX_NAMES = 10_000  # only the names with the most time are read
-#: TensorFlow puts gradients into scopes that begin with one of these, and repeats the scope of the op below them.
-_GRADIENTS = ("gradient_tape", "gradients")
-#: Scopes that TensorFlow and Keras make by themselves: they say nothing of the model.
-_MADE = re.compile(r"(while|body|cond|then|else|branch|(Stateful)?PartitionedCall|model|functional|sequential|_|\d)+")
+#: Usual names of loops, branches and whole models: they do not tell one part of a model from another.
+_USUAL = re.compile(r"(while|body|cond|then|else|branch|model|functional|sequential)(_|\d)*")
 
 
 def in_scope(work: Work, trace: Trace, selected: Bool) -> str:
@@ -32,7 +31,7 @@ def in_scope(work: Work, trace: Trace, selected: Bool) -> str:
     if not total or float(by_name.max()) >= MIN_SHARE * total:
         return ""
     spent = _by_scope(trace, by_name)
-    scopes = [scope for scope, ns in spent.items() if ns >= MIN_SHARE * total and not all(map(_MADE.fullmatch, scope.split("/")))]
+    scopes = [scope for scope, ns in spent.items() if ns >= MIN_SHARE * total and not _says_nothing(scope)]
     innermost = max(scopes, key=lambda scope: scope.count("/"), default="")
     if not innermost:
         return ""
@@ -49,8 +48,12 @@ def _by_name(work: Work, trace: Trace, selected: Bool) -> Float64:
 def _scopes(name: str) -> list[str]:
     """Return the scopes of an op's name, the outermost first, without the one of its gradients."""
     parts = name.split("/")[:-1]
-    gradients = next((number for number, part in enumerate(parts) if part.startswith(_GRADIENTS)), len(parts))
+    gradients = next((number for number, part in enumerate(parts) if is_gradient(part)), len(parts))
     return parts[:gradients] + parts[gradients + 1 :]
+
+
+def _says_nothing(scope: str) -> bool:
+    return all(is_inserted(part) or _USUAL.fullmatch(part) for part in scope.split("/"))
 
 
 def _by_scope(trace: Trace, by_name: Float64) -> dict[str, float]:

@@ -15,7 +15,7 @@ from tftracer.trace.analyses import physical_devices
 from tftracer.trace.analyses.arithmetic import Arithmetic
 from tftracer.trace.analyses.budget import Activities, Activity
 from tftracer.trace.analyses.communication import Transfers, link_table, transfers
-from tftracer.trace.analyses.op_kinds import PYTHON_OPS
+from tftracer.trace.analyses.op_kinds import python_ops
 from tftracer.trace.analyses.ops import Work
 from tftracer.trace.analyses.over_traces import OpsOverTraces
 from tftracer.trace.analyses.physical_devices import Group
@@ -117,8 +117,7 @@ class Step:
     @cached_property
     def python_ops(self) -> Bool:
         """[n] the executions of Python functions."""
-        is_python = np.array([op in PYTHON_OPS for op in self.trace.ops] or [False])
-        result: Bool = is_python[self.trace.op]
+        result: Bool = python_ops(self.trace.ops)[self.trace.op]
         return result
 
     @cached_property

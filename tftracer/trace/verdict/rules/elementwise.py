@@ -65,8 +65,7 @@ def elementwise(step: Step) -> Sentence | None:
         "elementwise",
         f"{_called(time, selected)} take {percent(share)} of the op time ({time.types(selected)}; {duration(spent)}): each reads "
         f"and writes whole tensors and computes little.{size} The longest is {step.describe(nodes[0])}.{time.scope(selected)}"
-        + " They compute in float64."
-        * in_float64,
+        f"{' They compute in float64.' * in_float64}",
         f"{TRY_FLOAT32} " * in_float64 + _advice(step, int(selected.sum()), on_cpu),
         time.share_of_step(selected),
         {**numbers, "bytes": moved} if moved > 0 else numbers,

@@ -28,7 +28,7 @@ def float64(step: Step) -> Sentence | None:
     selected = time.of_kinds(lambda kind: is_matrix_op(kind) or is_elementwise(kind))
     if time.share(selected) < FLOAT64_SHARE:
         return None
-    selected &= _in_float64(step, time)
+    selected &= _in_float64(step)[time.work.node]
     if time.least_share(selected) < FLOAT64_SHARE:
         return None
     return time.sentence(
@@ -44,20 +44,18 @@ def float64(step: Step) -> Sentence | None:
 
 def is_in_float64(step: Step, node: int) -> bool:
     """Tell whether the node is a matrix op that computes in float64."""
-    if not step.trace.may_be_double or step.arithmetic is None or not is_matrix_op(canonical(step.op(node))):
-        return False
-    return bool(step.arithmetic.dtype[node] == _DOUBLE)
+    return is_matrix_op(canonical(step.op(node))) and bool(_in_float64(step)[node])
 
 
 def are_in_float64(step: Step, time: OpTime, selected: Bool) -> bool:
     """Tell whether most of the time of these executions goes into ops that compute in float64."""
-    in_float64 = selected & _in_float64(step, time)
+    in_float64 = selected & _in_float64(step)[time.work.node]
     return float(time.work.self_ns[in_float64].sum()) >= MOSTLY * max(float(time.work.self_ns[selected].sum()), 1.0)
 
 
-def _in_float64(step: Step, time: OpTime) -> Bool:
-    """Return [work] the executions whose first output is known to be of float64."""
+def _in_float64(step: Step) -> Bool:
+    """Return [n] whether the first output of each node is known to be of float64."""
     if not step.trace.may_be_double or step.arithmetic is None:
-        return np.zeros(len(time.work.node), bool)
-    result: Bool = step.arithmetic.dtype[time.work.node] == _DOUBLE
+        return np.zeros(step.trace.n, bool)
+    result: Bool = step.arithmetic.dtype == _DOUBLE
     return result

@@ -52,8 +52,8 @@ def one_op(step: Step) -> Sentence | None:
 
 
 def _one_op(step: Step, selected: Bool, only_held_up: bool = False) -> Sentence | None:
-    runs = step.cover(selected).length
-    share = runs / step.whole_ns
+    cover = step.cover(selected)
+    runs, share = cover.length, cover.length / step.whole_ns
     if share < ONE_OP_SHARE:
         return None
     nodes, count = step.longest(selected), int(selected.sum())
@@ -88,8 +88,8 @@ def _one_op(step: Step, selected: Bool, only_held_up: bool = False) -> Sentence 
     if only_held_up or (step.op(nodes[0]) in (FORMAT, *PRINTS) and printing(step)):
         return None
     in_float64 = is_in_float64(step, nodes[0])
-    beside = (step.cover(selected) & step.cover(_others(step, selected))).length
-    in_parallel = not on_gpu and beside >= BESIDE_SHARE * runs
+    beside = 0 if on_gpu else (cover & step.cover(mask(step.trace, step.computing.node) & ~selected)).length
+    in_parallel = beside >= BESIDE_SHARE * runs
     text = f"{what}: {percent(share)} of the step.{' It computes in float64.' * in_float64}"
     if in_parallel:
         text += f" For {duration(beside)} of that other ops run at the same time: without it, the step would be shorter by less."
@@ -103,11 +103,6 @@ def _one_op(step: Step, selected: Bool, only_held_up: bool = False) -> Sentence 
         text += f" The run's untraced steps take {duration(usual_ns)} in all: here something held it up, or it had more to do."
         numbers |= {HELD_UP_NS: max(runs - usual_ns, 0.0)}
     return sentence("one_op", text, advice, share, numbers, evidence)
-
-
-def _others(step: Step, selected: Bool) -> Bool:
-    """Return [n] the other executions that compute in the process."""
-    return mask(step.trace, step.computing.node) & ~selected
 
 
 def _where(step: Step, selected: Bool, longest: int) -> tuple[str, bool]:
