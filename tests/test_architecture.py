@@ -124,6 +124,18 @@ def test_each_module_can_be_imported_alone() -> None:
     assert not done.stdout, f"cannot be imported alone: {done.stdout}\n{done.stderr}"
 
 
+def test_no_thread_of_ours_hashes_in_numpy() -> None:
+    """A process that exits while a daemon thread is in NumPy's hash tables (2.3 and later) is aborted: see ``distinct``."""
+    hashing = re.compile(r"\bnp\.(?:isin|in1d|intersect1d|union1d|setdiff1d|setxor1d)\(|\bnp\.unique\((?!.*return_)")
+    wrong = [
+        f"{module}:{number}"
+        for module, path in MODULES.items()
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if hashing.search(line)
+    ]
+    assert not wrong, f"use distinct() and is_in() of trace/arrays/intervals.py: {wrong}"
+
+
 def test_no_file_and_no_function_is_too_long() -> None:
     """400 lines a file, 60 a function: what is longer holds more than one idea."""
     long = [f"{module}: {lines} lines" for module, path in MODULES.items() if (lines := len(path.read_text().splitlines())) > 400]

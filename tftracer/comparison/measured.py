@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tftracer.trace.analyses.op_kinds import is_named
+from tftracer.trace.arrays.intervals import is_in
 from tftracer.trace.arrays.types import Float64, Int64
 
 #: The share of steps that are left out as warming up.
@@ -37,7 +38,7 @@ class Steps:
 def usual_steps(steps: Steps, traced: Int64) -> Steps:
     """Leave out the first 10%, traced steps and those after them. ``traced``: their numbers."""
     last = int(steps.number.max(initial=0))
-    near_trace = np.isin(steps.number, traced) | np.isin(steps.number, traced + 1)
+    near_trace = is_in(steps.number, traced) | is_in(steps.number, traced + 1)
     return steps.only((steps.number > WARM_UP * last) & ~near_trace)
 
 

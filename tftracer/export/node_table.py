@@ -125,7 +125,7 @@ def _places(trace: Trace) -> tuple[Int64, Int64, list[str]]:
     """Return (source device of each transfer, destination device, list of devices); code 0 is "": no transfer."""
     places = {"": 0}
     codes = np.zeros((2, max(len(trace.labels), 1)), np.int64)
-    for label in np.unique(trace.label[trace.kind == NodeKind.COMMUNICATION]).tolist():
+    for label in distinct(trace.label[trace.kind == NodeKind.COMMUNICATION]).tolist():
         received = parse_received(trace.labels[label])
         if received:
             codes[0, label] = places.setdefault(received.source, len(places))

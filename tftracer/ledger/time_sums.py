@@ -15,7 +15,7 @@ import numpy as np
 
 from tftracer.ledger.activity import LOOP, OTHER_THREAD, STEPPING, STEPS, SUSPENDED, Activity, Run
 from tftracer.slow.recorded import Stall, WatchedRun
-from tftracer.trace.arrays.intervals import Cover
+from tftracer.trace.arrays.intervals import Cover, distinct, is_in
 from tftracer.trace.arrays.types import Int64
 
 
@@ -30,7 +30,7 @@ def paint(spans: Int64, since_ns: int, until_ns: int, rank: int) -> Painted:
     starts, ends = (np.clip(spans[:, column], since_ns, until_ns) for column in (1, 2))
     own = np.zeros(len(spans), np.int64)
     covered = above = Cover.empty()
-    for level in np.unique(spans[:, 0]).tolist():
+    for level in distinct(spans[:, 0]).tolist():
         rows = np.nonzero(spans[:, 0] == level)[0]
         rows = rows[np.argsort(starts[rows], kind="stable")]
         reach = np.maximum.accumulate(ends[rows])
@@ -117,7 +117,7 @@ class Sums:
                     row.first_ns = own
         ranks = spans[:, 0] % OTHER_THREAD
         counted = ranks != LOOP
-        seen = np.isin(ranks, STEPPING) & (spans[:, 1] < until_ns)
+        seen = is_in(ranks, STEPPING) & (spans[:, 1] < until_ns)
 
         def covered_until(at_ns: int) -> int:
             return self.covered_ns + int(paint(spans, self.until_ns, at_ns, STEPS).own_ns[counted].sum())

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tftracer.trace.arrays.intervals import Cover, batches, fair_shares
+from tftracer.trace.arrays.intervals import Cover, batches, distinct, fair_shares, is_in
 
 PAIRS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 12)).map(lambda p: (p[0], p[0] + p[1])), max_size=12)
 
@@ -25,6 +25,17 @@ def whole(value: Cover) -> set[int]:
     assert (value.end > value.start).all()
     assert (value.start[1:] > value.end[:-1]).all()
     return moments(list(zip(value.start.tolist(), value.end.tolist())))
+
+
+NUMBERS = st.lists(st.integers(-5, 40) | st.sampled_from([-(1 << 62), 1 << 62]), max_size=20)
+
+
+@given(NUMBERS, NUMBERS)
+def test_distinct_and_is_in_equal_those_of_numpy(values: list[int], wanted: list[int]) -> None:
+    column, among = np.array(values, np.int64), np.array(wanted, np.int64)
+    assert distinct(column).tolist() == sorted(set(values))
+    assert is_in(column, among).tolist() == [value in wanted for value in values]
+    assert is_in(column.reshape(-1, 1), wanted).shape == (len(values), 1)
 
 
 @given(PAIRS, PAIRS)

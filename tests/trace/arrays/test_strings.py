@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tftracer.trace.arrays.strings import Hasher, StringTable, distinct, find, hashed, table
+from tftracer.trace.arrays.strings import Hasher, StringTable, find, hashed, numbered, table
 from tftracer.trace.arrays.window import Window
 
 strings = st.lists(
@@ -18,7 +18,7 @@ def test_equal_strings_have_one_code_in_the_order_of_their_first(values: list[by
     raw = b"".join(values)
     size = np.array([len(value) for value in values], np.int64)
     offset = np.cumsum(size) - size
-    codes, first = distinct(Hasher.random().spans(Window(raw, 0, len(raw)), offset, size))
+    codes, first = numbered(Hasher.random().spans(Window(raw, 0, len(raw)), offset, size))
     distinct_values = list(dict.fromkeys(values))
     assert codes.tolist() == [distinct_values.index(value) for value in values]
     assert first.tolist() == [values.index(value) for value in distinct_values]
@@ -30,7 +30,7 @@ def test_many_of_few_and_many_of_many() -> None:
     for kinds in (7, 3000, 50_000):
         values = np.random.default_rng(kinds).integers(0, kinds, 60_000).astype(np.uint64)
         hashes = values * np.uint64(0x9E3779B97F4A7C15)
-        codes, first = distinct(hashes)
+        codes, first = numbered(hashes)
         assert (hashes[first][codes] == hashes).all()
         assert len(first) == len(np.unique(values))
         assert (np.diff(first) > 0).all()
@@ -38,7 +38,7 @@ def test_many_of_few_and_many_of_many() -> None:
 
 def test_known_strings_that_share_a_slot() -> None:
     hashes = np.tile(np.arange(1, 101, dtype=np.uint64), 100)  # all in one slot
-    codes, first = distinct(hashes)
+    codes, first = numbered(hashes)
     assert codes.tolist() == [i % 100 for i in range(10_000)]
     assert first.tolist() == list(range(100))
 
@@ -54,7 +54,7 @@ def test_strings_that_are_all_alike(text: bytes) -> None:
     assert hasher.spans(window, offset[:50], size[:50]).tolist() == alone[:1] * 50
     assert hasher.spans(window, offset, size).tolist() == alone[:1] * 50 + alone[1:]
     assert (alone[0] == alone[1]) is (not text)
-    assert [part.tolist() for part in distinct(hasher.spans(window, offset[:50], size[:50]))] == [[0] * 50, [0]]
+    assert [part.tolist() for part in numbered(hasher.spans(window, offset[:50], size[:50]))] == [[0] * 50, [0]]
 
 
 @given(st.lists(st.binary(max_size=12), unique=True, max_size=12))

@@ -13,6 +13,7 @@ import numpy as np
 
 from tftracer.contract.basics import Finding
 from tftracer.job.analyses.clocks import Clock
+from tftracer.trace.arrays.intervals import distinct
 from tftracer.trace.arrays.types import Int64
 from tftracer.trace.model import Device, DeviceKind, NodeKind, Trace
 
@@ -100,7 +101,7 @@ def align(traces: Sequence[ProcessTrace], owners: Owners, clocks: Sequence[Clock
 
 def _aligned(source: ProcessTrace, owner: Int64, clocks: Sequence[Clock]) -> AlignedTrace:
     start, end = source.trace.start + source.trace.origin_ns, source.trace.end + source.trace.origin_ns
-    for code in np.unique(owner):
+    for code in distinct(owner):
         nodes = owner == code
         start[nodes] = clocks[code].to_reference(start[nodes])
         end[nodes] = clocks[code].to_reference(end[nodes])

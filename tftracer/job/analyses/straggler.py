@@ -17,7 +17,7 @@ import numpy.typing as npt
 from tftracer.contract.job import CollectiveRow, Straggler
 from tftracer.job.analyses.collectives import MISSING, Collectives
 from tftracer.job.analyses.process_traces import AlignedTrace
-from tftracer.trace.arrays.intervals import Cover
+from tftracer.trace.arrays.intervals import Cover, distinct, is_in
 from tftracer.trace.arrays.types import Int64
 from tftracer.trace.model import NodeKind
 from tftracer.trace.units import duration
@@ -52,7 +52,7 @@ def rank_of(aligned: AlignedTrace, owner: int, timed: bool = True) -> Rank:
     start, end = aligned.start, aligned.end
 
     def cover(*kinds: NodeKind) -> Cover:
-        is_of_kind = mine & np.isin(kind, kinds)
+        is_of_kind = mine & is_in(kind, kinds)
         return Cover.of(start[is_of_kind], end[is_of_kind])
 
     begin = int(start[mine].min()) if mine.any() else 0
@@ -95,7 +95,7 @@ class Waits:
 def _waits_on(p: int, arrival: Int64, latest: Int64, last: Int64, rank: Rank) -> dict[int, Cover]:
     waits = (arrival != MISSING) & (last != p) & (latest > arrival)
     busy = rank.busy
-    return {int(q): Cover.of(arrival[w], latest[w]) - busy for q in np.unique(last[waits]) if (w := waits & (last == q)).any()}
+    return {int(q): Cover.of(arrival[w], latest[w]) - busy for q in distinct(last[waits]) if (w := waits & (last == q)).any()}
 
 
 def _union(covers: Sequence[Cover]) -> Cover:

@@ -10,6 +10,7 @@ import numpy as np
 
 from tftracer.contract.stalls import Drift, StepChange
 from tftracer.session.steps.history import Doubles, History
+from tftracer.trace.arrays.intervals import is_in
 
 #: Points that are compared; longer histories are thinned to medians.
 POINTS = 400
@@ -39,7 +40,7 @@ def _change(step: float, before: float, after: float) -> StepChange:
 def _points(history: History) -> tuple[Doubles, Doubles]:
     """Divide the untraced entries into groups of the same size; return the first step and the median time of each group."""
     step, count, _, mean = history.entries().T[:4]
-    untraced = ~((count == 1) & np.isin(step, np.array(history.traced, float)))
+    untraced = ~((count == 1) & is_in(step, np.array(history.traced, float)))
     step, mean = step[untraced], mean[untraced]
     size = max(1, -(-len(step) // POINTS))
     starts = range(0, len(step), size)

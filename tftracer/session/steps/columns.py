@@ -16,6 +16,7 @@ from tftracer.session.steps.percentile_sketch import Sketch, SketchedSteps
 from tftracer.storage.tftrace_format import HISTORY, Record
 from tftracer.storage.tftrace_reader import unpack_map
 from tftracer.trace.arrays.columns import column
+from tftracer.trace.arrays.intervals import distinct
 
 log = logging.getLogger("tftracer")
 
@@ -107,7 +108,7 @@ def _add_steps(history: History, first: Any, columns: dict[str, Doubles]) -> Non
     first = first if isinstance(first, int) and 0 < first < _MAX_STEP else 1
     rows = _rows(columns, ("start_at", "duration_s"))
     repeated = min(max(0, history.last_step + 1 - first), len(rows))  # the history may contain them since a rewrite
-    traced = np.unique(np.clip(columns.get("traced", np.zeros(0)), 0, _MAX_STEP).astype(np.int64)) - repeated
+    traced = distinct(np.clip(columns.get("traced", np.zeros(0)), 0, _MAX_STEP).astype(np.int64)) - repeated
     traced = traced[(traced >= 0) & (traced < len(rows) - repeated)]
     history.add(first + repeated, rows[repeated:, 0], rows[repeated:, 1], traced.tolist())
 

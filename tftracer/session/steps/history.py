@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tftracer.session.steps.percentile_sketch import SketchedSteps
+from tftracer.trace.arrays.intervals import distinct
 from tftracer.trace.arrays.types import Bool
 
 Doubles = npt.NDArray[np.float64]
@@ -65,7 +66,7 @@ class History:
     def add_entries(self, rows: Doubles) -> None:
         """Add entries that were read from a file, each to the level of its size."""
         levels = np.clip(np.log2(np.maximum(rows[:, _COUNT], 1)), 0, 40).astype(int)
-        for level in np.unique(levels)[::-1].tolist():
+        for level in distinct(levels)[::-1].tolist():
             self._extend(level, rows[levels == level])
 
     def _extend(self, level: int, rows: Doubles) -> None:

@@ -41,6 +41,7 @@ from tftracer.slow.cause.period_steps import (
     is_same,
     is_within,
 )
+from tftracer.trace.arrays.intervals import distinct
 
 Longs = npt.NDArray[np.int64]
 
@@ -269,7 +270,7 @@ class Periods:
     def _trials(self, steps: list[int]) -> Iterator[_Trial]:
         newest, taken = steps[-1], list(self._taken)
         kinds = {slow.step: slow.kind for slow in self._loose}
-        lengths = newest - np.unique(steps[-TRIED - 1 : -1])
+        lengths = newest - distinct(np.array(steps[-TRIED - 1 : -1], np.int64))
         lengths = lengths[lengths >= SHORTEST]
         sorted_steps = np.sort([*steps, *taken, np.iinfo(np.int64).max])
         wide = np.round(SLACK_SHARE * lengths).astype(int)

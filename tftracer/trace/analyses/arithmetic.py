@@ -17,8 +17,8 @@ from tftracer.trace.analyses import physical_devices
 from tftracer.trace.analyses.flop_formulas import Call, flops_of
 from tftracer.trace.analyses.op_kinds import canonical, is_matrix_op
 from tftracer.trace.analyses.traffic import Rules
-from tftracer.trace.arrays.intervals import batches
-from tftracer.trace.arrays.strings import Hasher, distinct
+from tftracer.trace.arrays.intervals import batches, is_in
+from tftracer.trace.arrays.strings import Hasher, numbered
 from tftracer.trace.arrays.types import Bool, Float64, Int32, Int64
 from tftracer.trace.arrays.window import Window
 from tftracer.trace.decode.tensor_shapes import element_bytes
@@ -81,7 +81,7 @@ class _Tensors:
     def of(cls, trace: Trace, outputs: Outputs, graph: Graph) -> _Tensors:
         elements = np.append(outputs.shapes.elements, np.nan)
         size = elements[outputs.shape] * element_bytes(outputs.dtype)
-        size[np.isin(outputs.dtype, _HOLDS_NO_DATA)] = 0.0
+        size[is_in(outputs.dtype, _HOLDS_NO_DATA)] = 0.0
         node, slot = outputs.node, outputs.slot
         first = np.full(trace.n + 1, -1, np.int64)
         first[node[::-1]] = np.arange(len(node))[::-1]
@@ -170,7 +170,7 @@ def _distinct_rows(key: Int64) -> tuple[Int32, Int64]:
     """Return (number of the distinct row that each row equals, index of the first row of each number)."""
     raw = key.tobytes()
     size = np.full(len(key), key.itemsize * key.shape[1])
-    return distinct(Hasher.random().spans(Window(raw, 0, len(raw)), np.arange(len(key)) * size, size))
+    return numbered(Hasher.random().spans(Window(raw, 0, len(raw)), np.arange(len(key)) * size, size))
 
 
 def _traffic(trace: Trace, outputs: Outputs, graph: Graph, tensors: _Tensors) -> Float64:

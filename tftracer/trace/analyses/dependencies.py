@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from tftracer.trace.analyses import op_kinds
+from tftracer.trace.arrays.intervals import is_in
 from tftracer.trace.arrays.types import Bool, Int32, Int64
 from tftracer.trace.decode.static_graph import Source, StaticGraph, static_graph
 from tftracer.trace.model import Trace
@@ -129,7 +130,7 @@ def _complete(static: StaticGraph, reader: Int64 | Int32, control: Bool) -> Bool
 
 def _arguments(static: StaticGraph, edge: Int64) -> Arguments:
     """Return the arguments of the graph. ``edge``: [e] the static edge of each edge."""
-    entities = {text: np.flatnonzero(np.isin(static.entity, numbers)) for text, numbers in static.equations.items()}
+    entities = {text: np.flatnonzero(is_in(static.entity, numbers)) for text, numbers in static.equations.items()}
     if not len(static.argument_edge):
         return replace(Arguments.none(), equations=entities)
     behind = np.cumsum(np.bincount(static.argument_edge, minlength=len(static.producer)))
@@ -205,14 +206,14 @@ def _codes(trace: Trace, *wanted: str) -> Int64:
 
 def _backwards(trace: Trace, writer: Int64, reader: Int64) -> Bool:
     """Return whether an edge leads back in a loop at the same instant: only such edges could close a cycle."""
-    back = np.isin(trace.op[writer], _codes(trace, "NextIteration", "RefNextIteration"))
+    back = is_in(trace.op[writer], _codes(trace, "NextIteration", "RefNextIteration"))
     result: Bool = (back & (trace.start[writer] >= trace.start[reader])) | (writer == reader)
     return result
 
 
 def _merged_once(trace: Trace, writer: Int64, reader: Int64, control: Bool) -> Any:
     """Return which edges to keep: all except the data inputs of a Merge other than the last one."""
-    merges = np.flatnonzero(np.isin(trace.op[reader], _codes(trace, "Merge", "RefMerge", "_XlaMerge")) & ~control)
+    merges = np.flatnonzero(is_in(trace.op[reader], _codes(trace, "Merge", "RefMerge", "_XlaMerge")) & ~control)
     keep = np.ones(len(writer), np.bool_)
     order = merges[np.lexsort((trace.end[writer[merges]], reader[merges]))]
     last = np.ones(len(order), np.bool_)

@@ -19,7 +19,7 @@ import numpy as np
 
 from tftracer.trace.analyses.ops import Work
 from tftracer.trace.analyses.placed_ops import PHASES, VARIABLES, PlacedOps
-from tftracer.trace.arrays.intervals import batches
+from tftracer.trace.arrays.intervals import batches, is_in
 from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.decode.static_graph import StaticGraph
 from tftracer.trace.model import Trace
@@ -35,7 +35,7 @@ _SEVERAL = -1
 def may_be_found(trace: Trace, work: Work, placed: PlacedOps) -> Bool:
     """Return [work] whether the graph may place an op."""
     kinds = _of_types(trace, work, VARIABLES | {"AddN"})
-    bare: Bool = (placed.layer == 0) & placed.looked_at & (kinds | np.isin(placed.phase, _OF_GRADIENTS))
+    bare: Bool = (placed.layer == 0) & placed.looked_at & (kinds | is_in(placed.phase, _OF_GRADIENTS))
     return bare
 
 
@@ -49,7 +49,7 @@ def with_graph(trace: Trace, work: Work, placed: PlacedOps, graph: StaticGraph) 
     start = np.zeros(entities, np.int64)
     start[entity] = trace.start[work.node]
     follows = _marked(entity, bare & ~variables, entities)
-    gradients = _marked(entity, (placed.layer > 0) & np.isin(placed.phase, _OF_GRADIENTS), entities)
+    gradients = _marked(entity, (placed.layer > 0) & is_in(placed.phase, _OF_GRADIENTS), entities)
     read = follows[graph.consumer] & (follows[graph.producer] | (gradients[graph.producer] & ~graph.control))
     _spread(layer, graph.producer[read], graph.consumer[read], start)
     open_ = follows & (layer == 0)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tftracer.trace.arrays.lookup import codes_in
-from tftracer.trace.arrays.strings import Hasher, StringTable, distinct, table
+from tftracer.trace.arrays.strings import Hasher, StringTable, numbered, table
 from tftracer.trace.arrays.types import Float64, Int32, Int64
 from tftracer.trace.arrays.window import Window
 
@@ -76,7 +76,7 @@ def own_scopes(names: StringTable, name: Int32) -> tuple[Int32, StringTable]:
     """
     text = bytes(names.data)
     named = _named(names, text, name)
-    code, first = distinct(Hasher.random().spans(Window(text, 0, len(text)), named.begin, named.size))
+    code, first = numbered(Hasher.random().spans(Window(text, 0, len(text)), named.begin, named.size))
     scopes = table(text, named.begin[first], named.size[first])
     same = codes_in(scopes, text, named.begin, named.end - named.begin)
     scope = np.zeros(max(len(names), 1), np.int32)
@@ -91,7 +91,7 @@ def scopes_of(names: StringTable, name: Int32) -> Scopes:
     slashes, begin, size, low, high = named.slashes, named.begin, named.size, named.low, named.high
     hasher = Hasher.random()
     window = Window(text, 0, len(text))
-    code, first = distinct(hasher.spans(window, begin, size))
+    code, first = numbered(hasher.spans(window, begin, size))
     counts = np.where(size[first] > 0, (high - low)[first], 0)  # of slashes, the last one included
     inside = np.repeat(np.arange(len(first)), counts)
     place = np.arange(len(inside)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -99,7 +99,7 @@ def scopes_of(names: StringTable, name: Int32) -> Scopes:
     ends = slashes[low[first][inside] + place]
     some = ends > offset  # a name that begins with a slash has no scope with an empty name
     inside, offset, ends = inside[some], offset[some], ends[some]
-    key, one = distinct(hasher.spans(window, offset, ends - offset))
+    key, one = numbered(hasher.spans(window, offset, ends - offset))
     scope = np.zeros(max(len(names), 1), np.int32)
     scope[named.code] = code
     return Scopes(scope[name], len(first), inside, key.astype(np.int64), text, offset[one], (ends - offset)[one])

@@ -12,6 +12,7 @@ from tftracer.errors import UnknownError
 from tftracer.trace.analyses.arithmetic import Arithmetic
 from tftracer.trace.analyses.dependencies import Graph
 from tftracer.trace.analyses.physical_devices import ON_DEVICE, launch_of, runs_on
+from tftracer.trace.arrays.intervals import distinct, is_in
 from tftracer.trace.arrays.types import Bool, Float64, Int64
 from tftracer.trace.decode.labels import parse_input, parse_label, parse_received
 from tftracer.trace.decode.resources import dtype_name, message
@@ -59,7 +60,7 @@ def _same_name(trace: Trace, these: Bool, those: Bool) -> tuple[Int64, Int64]:
     nodes = np.flatnonzero(these)
     others = np.flatnonzero(those)
     if len(nodes) < len(others):
-        others = others[np.isin(trace.name[others], np.unique(trace.name[nodes]))]
+        others = others[is_in(trace.name[others], distinct(trace.name[nodes]))]
     if not len(nodes) or not len(others):
         return nodes[:0], others[:0]
     parents = {parent: i for i, parent in enumerate(sorted({device.parent for device in trace.devices}))}

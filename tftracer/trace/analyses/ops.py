@@ -31,7 +31,7 @@ from tftracer.trace.analyses.arithmetic import Arithmetic
 from tftracer.trace.analyses.name_scopes import Scopes, scopes_of
 from tftracer.trace.arrays.columns import Coded, Values, rows_of
 from tftracer.trace.arrays.groups import largest_first, largest_in_groups
-from tftracer.trace.arrays.intervals import fair_shares
+from tftracer.trace.arrays.intervals import fair_shares, is_in
 from tftracer.trace.arrays.strings import StringTable
 from tftracer.trace.arrays.types import Bool, Float64, Int32, Int64
 from tftracer.trace.decode.profile_host import TF_DATA
@@ -102,7 +102,7 @@ def _without_inner_stages(trace: Trace) -> Int64:
     if not stages or not trace.known_edges:
         return duration
     called, caller = trace.known_edges
-    inner = np.isin(trace.device[called], stages) & np.isin(trace.device[caller], stages)
+    inner = is_in(trace.device[called], stages) & is_in(trace.device[caller], stages)
     inner &= (trace.thread[called] == trace.thread[caller]) & trace.counted[called]
     within = duration[called[inner]]
     result = duration.copy()

@@ -26,7 +26,7 @@ from tftracer.trace.analyses.layer_tree import LayerTree
 from tftracer.trace.analyses.name_scopes import own_scopes
 from tftracer.trace.analyses.ops import Work
 from tftracer.trace.arrays.groups import largest_first
-from tftracer.trace.arrays.intervals import Numbering, batches
+from tftracer.trace.arrays.intervals import Numbering, batches, is_in
 from tftracer.trace.arrays.lookup import codes_in
 from tftracer.trace.arrays.strings import StringTable
 from tftracer.trace.arrays.types import Bool, Int8, Int32, Int64
@@ -111,7 +111,7 @@ def _readings(trace: Trace, work: Work) -> Int8:
     for of_kind, read in ((NodeKind.CONTROL, _CONTROLS), (NodeKind.INPUT, _INPUT), (NodeKind.COMMUNICATION, _TRANSFER)):
         reading[kind == of_kind] = read
     received = [code for code, op in enumerate(trace.ops) if op == "RecvTensor"]
-    reading[np.isin(work.op, received)] = _RECEIVED
+    reading[is_in(work.op, received)] = _RECEIVED
     return reading
 
 

@@ -28,6 +28,7 @@ from tftracer.trace.analyses.ops import NO_OP, Work
 from tftracer.trace.analyses.physical_devices import Group, physical_devices
 from tftracer.trace.analyses.roofs import Executions, Limit, Roofs, best_rates, kind_of, roofs_of
 from tftracer.trace.arrays.groups import largest_in_groups
+from tftracer.trace.arrays.intervals import distinct
 from tftracer.trace.arrays.types import Bool, Float64, Int64
 from tftracer.trace.decode.resources import dtype_name
 from tftracer.trace.decode.tensor_shapes import plain_types
@@ -81,7 +82,7 @@ def best_rates_of(trace: Trace, work: Work, arithmetic: Arithmetic) -> list[Roof
 
 
 def _dtype_names(executions: Executions) -> dict[int, str]:
-    return {code: dtype_name(code) for code in np.unique(executions.dtype).tolist()}
+    return {code: dtype_name(code) for code in distinct(executions.dtype).tolist()}
 
 
 def _computes(trace: Trace, work: Work) -> Bool:

@@ -19,6 +19,7 @@ import numpy as np
 from tftracer.contract.machine import GpuDevice, MeasuredRoof
 from tftracer.contract.roofline import Roof, RoofSource, RoofWords
 from tftracer.trace.analyses.physical_devices import Group
+from tftracer.trace.arrays.intervals import distinct
 from tftracer.trace.arrays.types import Float64, Int64
 from tftracer.trace.device_peaks import Peaks, peaks_of
 from tftracer.trace.model import Trace, TraceContext
@@ -78,7 +79,7 @@ def roofs_of(
 ) -> Roofs:
     """Collect the roofs. ``names``: of the types of numbers. ``others``: the best rates of other traces of the run."""
     result, own = Roofs([], []), best_rates(groups, executions, names)
-    present = [groups[code] for code in np.unique(executions.group).tolist()]
+    present = [groups[code] for code in distinct(executions.group).tolist()]
     for kind in sorted({kind_of(group) for group in present}):
         of_kind = [group for group in present if kind_of(group) == kind]
         _add_measured(result, kind, of_kind, context)
@@ -135,11 +136,11 @@ def best_rates(groups: list[Group], executions: Executions, names: dict[int, str
     kinds = np.array([kind_of(group) for group in groups] or [""])
     of = kinds[executions.group]
     long_enough = executions.duration >= MIN_NS
-    for kind in np.unique(of[long_enough]).tolist():
+    for kind in distinct(of[long_enough]).tolist():
         rows = np.flatnonzero(long_enough & (of == kind))
         per_ns, dtype = 1e9 / executions.duration[rows], executions.dtype[rows]
         computed, moved = executions.flops[rows] * per_ns, executions.bytes[rows] * per_ns
-        rates = [(names[code], np.where(dtype == code, computed, 0.0)) for code in np.unique(dtype[computed > 0]).tolist()]
+        rates = [(names[code], np.where(dtype == code, computed, 0.0)) for code in distinct(dtype[computed > 0]).tolist()]
         for name, rate in [*rates, ("", moved)]:
             if rate.max() > 0:
                 at = int(rate.argmax())

@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from tftracer.trace.arrays.intervals import Cover, concatenated
+from tftracer.trace.arrays.intervals import Cover, concatenated, distinct, is_in
 from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.decode.profile_host import TF_DATA
 from tftracer.trace.decode.profiler_names import STAGE
@@ -58,7 +58,7 @@ class Stages:
     def of(cls, trace: Trace) -> Stages:
         members = _on_tf_data(trace)
         rows = np.flatnonzero(members)
-        paths = {code: path_of(trace.names[code]) for code in np.unique(trace.name[rows]).tolist()}
+        paths = {code: path_of(trace.names[code]) for code in distinct(trace.name[rows]).tolist()}
         rows_of: dict[Path, list[Int64]] = {}
         for code, path in paths.items():
             for depth in range(1, len(path) + 1):
@@ -80,7 +80,7 @@ class Stages:
             return self.roots[:0]
         stage, waiter = self.trace.known_edges
         is_op = self.trace.counted[waiter] & ~self.members[waiter]
-        return self.roots[np.isin(self.roots, stage[is_op])]
+        return self.roots[is_in(self.roots, stage[is_op])]
 
     @cached_property
     def ahead(self) -> Bool:
@@ -156,7 +156,7 @@ def _on_tf_data(trace: Trace) -> Bool:
     codes = [code for code, device in enumerate(trace.devices) if device.name == TF_DATA]
     if not codes:
         return np.zeros(trace.n, bool)
-    return np.isin(trace.device, codes)
+    return is_in(trace.device, codes)
 
 
 def path_of(name: str) -> Path:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,8 @@ Sorted = TypeVar("Sorted", Int32, Int64)
 
 #: Beyond every time of a trace; the difference of -FAR and FAR still fits into int64.
 FAR = 1 << 61
+
+_FEW = 8  # compared one by one
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,9 +122,23 @@ def concatenated(parts: Sequence[Int64]) -> Int64:
 def distinct(values: Sorted) -> Sorted:
     """Return the distinct values, sorted.
 
-    ``np.unique`` hashes since NumPy 2.3: it takes 2 s instead of 20 ms and holds the GIL.
+    ``np.unique`` hashes since NumPy 2.3. It takes 2 s instead of 20 ms and holds the GIL; and a process that exits while one of
+    its daemon threads hashes is aborted ("terminate called without an active exception").
     """
     return _without_repeats(np.sort(values))
+
+
+def is_in(values: npt.NDArray[Any], wanted: npt.ArrayLike) -> Bool:
+    """Return for each value whether it is one of those wanted. ``np.isin`` may hash: see ``distinct``."""
+    among = np.asarray(wanted).ravel()
+    if len(among) <= _FEW:
+        found = np.zeros(np.shape(values), np.bool_)
+        for value in among:
+            found |= values == value
+        return found
+    among = distinct(among)
+    found = among[np.minimum(np.searchsorted(among, values), len(among) - 1)] == values
+    return np.asarray(found, np.bool_)
 
 
 def merged(values: Sorted) -> Sorted:

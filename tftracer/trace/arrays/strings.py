@@ -148,7 +148,7 @@ def hashed(strings: StringTable) -> Hashed:
     return strings.hashed
 
 
-def distinct(hashes: UInt64) -> tuple[Int32, Int64]:
+def numbered(hashes: UInt64) -> tuple[Int32, Int64]:
     """Return (code of each hash, index of the first hash with each code). Codes are in the order of first appearance."""
     if len(hashes) and (hashes == hashes[0]).all():
         return np.zeros(len(hashes), np.int32), np.zeros(1, np.int64)
@@ -269,7 +269,7 @@ def spans_in(strings: StringTable, offset: Int64, size: Int64) -> tuple[Int32, S
     """Dictionary-code spans of a table's text, such as the op types in labels."""
     data = bytes(strings.data)
     hashes = Hasher.random().spans(Window(data, 0, len(data)), offset, size)
-    codes, first = distinct(hashes)
+    codes, first = numbered(hashes)
     return codes, table(data, offset[first], size[first])
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tftracer.trace.arrays.intervals import concatenated
-from tftracer.trace.arrays.strings import Hasher, StringTable, distinct, equal_to, table
+from tftracer.trace.arrays.strings import Hasher, StringTable, equal_to, numbered, table
 from tftracer.trace.arrays.types import Int32, Int64, UInt64
 from tftracer.trace.arrays.window import Window
 from tftracer.trace.decode.labels import input_spans
@@ -73,7 +73,7 @@ def read_graph(raw: bytes, span: Span, hasher: Hasher) -> GraphNodes:
 
 
 def _coded(window: Window, raw: bytes, hasher: Hasher, offset: Int64, size: Int64) -> tuple[Int32, StringTable]:
-    codes, first = distinct(hasher.spans(window, offset, size))
+    codes, first = numbered(hasher.spans(window, offset, size))
     return codes, table(raw, offset[first] + window.low, size[first])
 
 

@@ -5,9 +5,7 @@ The profiler records all ops at level 3. At level 2 it leaves out ops that usual
 
 from __future__ import annotations
 
-import numpy as np
-
-from tftracer.trace.arrays.intervals import Cover
+from tftracer.trace.arrays.intervals import Cover, distinct, is_in
 from tftracer.trace.decode.executed_graph import ran_and_left_out
 from tftracer.trace.decode.profile_graph import partition_graphs
 from tftracer.trace.decode.profile_host import TF_DATA
@@ -44,7 +42,7 @@ def _ops(trace: Trace, space: Space) -> str:
     plane = space.plane(PARTITIONS_PLANE)
     if plane is None:
         return ""
-    recorded, left_out = ran_and_left_out(partition_graphs(plane), set(trace.names.texts(np.unique(trace.name[trace.counted]))))
+    recorded, left_out = ran_and_left_out(partition_graphs(plane), set(trace.names.texts(distinct(trace.name[trace.counted]))))
     return f"{len(recorded):,} of {len(recorded) + len(left_out):,} ops" if left_out else ""
 
 
@@ -57,6 +55,6 @@ def _time(trace: Trace, space: Space, step: Step | None, origin: int) -> str:
     turns = turns[Owners(host, turns[:0], step).of(turns) == Owner.STEP]
     running = Cover.of(host.events.start[turns] - origin, host.events.until[turns] - origin)
     stages = [code for code, device in enumerate(trace.devices) if device.name == TF_DATA]
-    ops = trace.counted & ~np.isin(trace.device, stages)
+    ops = trace.counted & ~is_in(trace.device, stages)
     covered = (Cover.of(trace.start[ops], trace.end[ops]) & running).length
     return f"{percent(covered / running.length)} of the executor's time" if running.length else ""

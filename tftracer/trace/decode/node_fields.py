@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tftracer.trace.arrays.intervals import distinct
 from tftracer.trace.arrays.types import Bool, Int64, UInt64
 from tftracer.trace.arrays.window import Window
 from tftracer.trace.decode.wire import LEN, VARINT, Fields, read_varints, sizes, squeeze, walk
@@ -266,7 +267,7 @@ def _read_odd(window: Window, start: Int64, end: Int64, columns: NodeColumns, od
 
 def _take(fields: Fields, numbers: dict[int, Int64], spans: dict[int, tuple[Int64, Int64]]) -> None:
     """Store the fields. The last field of a number wins, as always in protobuf."""
-    for number in np.unique(fields.number[(fields.wire == VARINT) | (fields.wire == LEN)]).tolist():
+    for number in distinct(fields.number[(fields.wire == VARINT) | (fields.wire == LEN)]).tolist():
         if number in numbers:
             of = np.flatnonzero((fields.number == number) & (fields.wire == VARINT))
             numbers[number][fields.row[of]] = fields.value[of]

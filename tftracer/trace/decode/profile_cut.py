@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tftracer.trace.arrays.intervals import distinct
 from tftracer.trace.arrays.types import Int64
 from tftracer.trace.decode.profile_launches import Launches
 from tftracer.trace.decode.profile_steps import Step, steps_of
@@ -71,7 +72,7 @@ class _PlaneOfSteps:
         rows = self._rows(number)
         if not len(self._plane.events):  # a plane without events holds data in its metadata, such as XLA's programs
             return b"".join([self._head, *self._kinds.values()])
-        kinds = [self._kinds.get(kind, b"") for kind in np.unique(self._plane.events.kind[rows]).tolist()]
+        kinds = [self._kinds.get(kind, b"") for kind in distinct(self._plane.events.kind[rows]).tolist()]
         return b"".join([self._head, *kinds, *self._lines_with(rows)])
 
     def _rows(self, number: int) -> Int64:

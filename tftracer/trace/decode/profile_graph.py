@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from google.protobuf.message import DecodeError
 
+from tftracer.trace.arrays.intervals import distinct, is_in
 from tftracer.trace.decode.descriptors import message_class
 from tftracer.trace.decode.executed_graph import merged_partitions
 from tftracer.trace.decode.expansion_limit import Expansion
@@ -54,8 +55,8 @@ def executed_ops(trace: Trace, key_of: Callable[[str], str]) -> dict[str, tuple[
     """Return ``key_of(name)`` -> (name, device) of the host's ops and launches."""
     kinds = (DeviceKind.CPU, DeviceKind.GPU)
     hosts = [code for code, device in enumerate(trace.devices) if device.kind in kinds and device.name != TF_DATA]
-    rows = np.flatnonzero(np.isin(trace.device, hosts) & trace.counted)
-    pairs = np.unique(trace.device[rows].astype(np.int64) << 32 | trace.name[rows])
+    rows = np.flatnonzero(is_in(trace.device, hosts) & trace.counted)
+    pairs = distinct(trace.device[rows].astype(np.int64) << 32 | trace.name[rows])
     named: dict[str, tuple[str, str]] = {}
     for pair in pairs.tolist():
         name = trace.names[pair & 0xFFFFFFFF]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tftracer.trace.arrays.intervals import distinct, is_in
 from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.decode.device_names import parse_device
 from tftracer.trace.decode.hlo import Modules
@@ -133,7 +134,7 @@ def _started(nodes: Nodes, plane: Plane, ops: Kinds) -> tuple[_Started, Int64]:
 
 
 def _without(rows: Int64, left_out: Int64) -> Int64:
-    return rows[~np.isin(rows, left_out)] if len(left_out) else rows
+    return rows[~is_in(rows, left_out)] if len(left_out) else rows
 
 
 def _add_unnamed(nodes: Nodes, plane: Plane, place: int, owners: Owners, started: _Started) -> None:
@@ -155,7 +156,7 @@ def _coded(codes: Codes, stat: Stat) -> Int64:
 
 def _has_second_event(plane: Plane, started: Int64, end: Int64, name: Int64, rows: Int64, names: Int64) -> Bool:
     """Return [started] whether one of the events ``rows`` with the same name begins before the op's end."""
-    start, is_alike = plane.events.start, np.isin(names, name)
+    start, is_alike = plane.events.start, is_in(names, name)
     recorded, names = rows[is_alike], names[is_alike]
     if not len(recorded) or not len(started):
         return np.zeros(len(started), np.bool_)
@@ -194,7 +195,7 @@ def _stage_waits(plane: Plane, rows: Int64, nodes: Int64) -> list[tuple[Int64, I
     consumer = innermost(plane, rows, consume_rows)
     both = np.flatnonzero((producer >= 0) & (consumer >= 0))
     if len(both):
-        outer = np.unique(producer[both])
+        outer = distinct(producer[both])
         within = outermost(plane, outer, rows)
         first = np.flatnonzero((within >= 0) & (caller < 0))  # the stage that the producing thread called
         by_producer = dict(zip(outer[within[first]].tolist(), nodes[first].tolist()))
@@ -215,7 +216,7 @@ def _caller(plane: Plane, rows: Int64) -> Int64:
     """Return [rows] the index of each stage's caller on its thread; -1 for none. A stage's name begins with its caller's."""
     caller = np.full(len(rows), -1, np.int64)
     kinds = plane.events.kind[rows]
-    of_name = {plane.kind_name(kind): np.flatnonzero(kinds == kind) for kind in np.unique(kinds).tolist()}
+    of_name = {plane.kind_name(kind): np.flatnonzero(kinds == kind) for kind in distinct(kinds).tolist()}
     for name, places in of_name.items():
         outer = of_name.get(name.rpartition("::")[0])
         if outer is not None:

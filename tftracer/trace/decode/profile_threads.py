@@ -13,6 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
+from tftracer.trace.arrays.intervals import distinct, is_in
 from tftracer.trace.arrays.types import Bool, Int8, Int64
 from tftracer.trace.decode.profile_nodes import of_kinds, outermost
 from tftracer.trace.decode.profile_steps import Step
@@ -55,9 +56,9 @@ class Owners:
             ran_for = np.where(ids.has, ids.number, ran_for)
         ran_for = np.where(ran_for == _NO_ID, 0, ran_for)
         staged = (outermost(self._host, self._stages, rows) >= 0) | self._named(_INPUT_FUNCTIONS)[self._host.events.line[rows]]
-        owner[np.isin(ran_for, of_input) | (staged & ~np.isin(ran_for, own))] = Owner.INPUT
+        owner[is_in(ran_for, of_input) | (staged & ~is_in(ran_for, own))] = Owner.INPUT
         if self._step is not None and len(own):
-            strange = (ran_for != 0) & ~np.isin(ran_for, own) & (owner == Owner.STEP)
+            strange = (ran_for != 0) & ~is_in(ran_for, own) & (owner == Owner.STEP)
             owner[strange] = self._calls_remotely
             eager = (ran_for == 0) & (self._host.events.line[rows] != self._step.line) & self._is_eager(rows)
             owner[eager & (owner == Owner.STEP)] = Owner.OTHER
@@ -77,7 +78,7 @@ class Owners:
 
     def _is_eager(self, rows: Int64) -> Bool:
         kinds = [number for number, (name, _) in self._host.kind_names.items() if name.startswith(EAGER)]
-        return np.isin(self._host.events.kind[rows], kinds)
+        return is_in(self._host.events.kind[rows], kinds)
 
     def _turn_of(self, rows: Int64) -> Int64:
         """Return [rows] the step id of the turn around each event, 0 for none."""
@@ -90,7 +91,7 @@ class Owners:
         remote = self._turn_of(of_kinds(self._host, _REMOTE))
         if not len(remote):
             return Owner.OTHER
-        return Owner.INPUT if np.isin(remote, self._own_and_input[1]).all() else Owner.STEP
+        return Owner.INPUT if is_in(remote, self._own_and_input[1]).all() else Owner.STEP
 
     def _reduced_by(self, calls: Int64) -> Int64:
         """Return [calls] the step id of the ReduceDataset that makes each call, 0 for none."""
@@ -117,18 +118,19 @@ class Owners:
         if reduces.any():
             within = np.where(reduces, self._reduced_by(calls), within)
         own = _called_within(ids, within, mine)
-        return own, np.setdiff1d(_called_within(ids, within, of_input & ~mine), own)
+        called = _called_within(ids, within, of_input & ~mine)
+        return own, called[~is_in(called, own)]
 
 
 def _called_within(ids: Int64, within: Int64, first: Bool) -> Int64:
     """Return the ids of the ``first`` calls and of all calls within their turns."""
     selected = first
     for _ in range(_ROUNDS):
-        more = selected | np.isin(within, ids[selected])
+        more = selected | is_in(within, ids[selected])
         if (more == selected).all():
             break
         selected = more
-    return np.unique(ids[selected])
+    return distinct(ids[selected])
 
 
 def _ids(host: Plane, rows: Int64) -> Int64:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tftracer.trace.arrays.intervals import is_in
 from tftracer.trace.arrays.strings import Hasher
 from tftracer.trace.arrays.types import Int64
 from tftracer.trace.decode.hlo import Modules, hlo_kind
@@ -21,7 +22,8 @@ MAX_MODULES = 32
 
 def add_host_xla(nodes: Nodes, plane: Plane, place: int, owners: Owners, modules: Modules, launches: Int64) -> None:
     """Add the nodes. ``launches``: the host's events that launch work on a device, even if the profile lacks that work."""
-    rows = np.setdiff1d(having(plane, "hlo_op")[0], launches)
+    rows = having(plane, "hlo_op")[0]
+    rows = rows[~is_in(rows, launches)]
     if not len(rows):
         return
     stats, hasher = stats_of(plane, rows, ["hlo_op", "hlo_module", "program_id"]), Hasher.random()

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tftracer.trace.arrays.strings import Hasher, StringTable, distinct, table
+from tftracer.trace.arrays.strings import Hasher, StringTable, numbered, table
 from tftracer.trace.arrays.types import Int32, Int64, UInt64
 from tftracer.trace.arrays.window import Window
 from tftracer.trace.decode import node_fields as nodes_
@@ -182,5 +182,5 @@ def _coded(parts: list[tuple[UInt64, Int64, Int64]]) -> tuple[Int32, Int64, Int6
     if not parts:
         return np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros(0, np.int64)
     hashes, offset, size = (np.concatenate(column) for column in zip(*parts))
-    codes, first = distinct(hashes)
+    codes, first = numbered(hashes)
     return codes, offset[first], size[first]

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tftracer.errors import FormatError, PatternError
-from tftracer.trace.arrays.intervals import concatenated
-from tftracer.trace.arrays.strings import Hashed, Hasher, StringTable, distinct, find, spans_in, table
+from tftracer.trace.arrays.intervals import concatenated, distinct
+from tftracer.trace.arrays.strings import Hashed, Hasher, StringTable, find, numbered, spans_in, table
 from tftracer.trace.arrays.types import Bool, Int32, Int64, UInt64
 from tftracer.trace.arrays.window import Window
 from tftracer.trace.decode import labels as labels_
@@ -285,14 +285,14 @@ def _undo_overflow(scheduled: Int64) -> Int64:
 
 
 def _set_strings(trace: Trace, columns: _Columns) -> None:
-    trace.name, first = distinct(columns.name_hash)
+    trace.name, first = numbered(columns.name_hash)
     trace.names = table(trace.raw, columns.name_at[first], columns.name_size[first].astype(np.int64))
     trace.names.hashed = Hashed(columns.hasher, columns.name_hash[first])
     del columns.name_hash, columns.name_at, columns.name_size  # tens of MB of a large trace
     if len(trace.names) == trace.n:  # labels begin with the name, so all labels differ
         trace.label, first = np.arange(trace.n, dtype=np.int32), np.arange(trace.n)
     else:
-        trace.label, first = distinct(_label_hashes(trace.raw, columns))
+        trace.label, first = numbered(_label_hashes(trace.raw, columns))
     trace.labels = table(trace.raw, columns.label_at[first], columns.label_size[first].astype(np.int64))
     op_of_label, trace.ops = spans_in(trace.labels, *labels_.op_spans(trace.labels))
     trace.op = op_of_label[trace.label]
@@ -358,7 +358,7 @@ class _Interned:
 def _set_bytes_moved(trace: Trace) -> None:
     """Set the bytes from the labels of transfers and copies; each distinct label is parsed once."""
     rows = np.flatnonzero((trace.kind == NodeKind.COMMUNICATION) | (trace.kind == NodeKind.COPY))
-    rows = np.union1d(rows, np.flatnonzero(trace.kind == NodeKind.REPEAT))
+    rows = distinct(np.concatenate([rows, np.flatnonzero(trace.kind == NodeKind.REPEAT)]))
     codes, inverse = np.unique(trace.label[rows], return_inverse=True)
     moved = np.array([_moved(trace.labels[code]) for code in codes.tolist()], np.int64)
     if len(rows):

@@ -352,7 +352,7 @@ def _from_labels(entities: _Entities) -> list[Int64]:
     name = codes_in(trace.names, bytes(trace.labels.data), inputs.offset, inputs.size)
     # The pairs of (label, device, name) that were executed: a label has one name, and may run on several devices.
     many, names_, width = len(trace.devices), len(trace.names), entities.width  # 2^16 * 2^23 * 2^23 fit an int64
-    key = np.unique((trace.label.astype(np.int64) * many + trace.device) * names_ + trace.name)
+    key = distinct((trace.label.astype(np.int64) * many + trace.device) * names_ + trace.name)
     pair_label, pair_device, pair_name = key // names_ // many, key // names_ % many, key % max(names_, 1)
     low = np.searchsorted(pair_label, inputs.label, "left")
     counts = np.searchsorted(pair_label, inputs.label, "right") - low

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tftracer.trace.arrays.intervals import concatenated, distinct
-from tftracer.trace.arrays.strings import Hasher
-from tftracer.trace.arrays.strings import distinct as coded
+from tftracer.trace.arrays.strings import Hasher, numbered
 from tftracer.trace.arrays.types import Bool, Int64, UInt64
 from tftracer.trace.arrays.window import Window
 from tftracer.trace.decode.wire import LEN, VARINT, varint, walk
@@ -61,7 +60,7 @@ def alike(*keys: UInt64) -> tuple[Int64, Int64]:
         mixed *= np.uint64(0x9E3779B97F4A7C15)
         mixed ^= mixed >> np.uint64(29)
         mixed += key * np.uint64(0xD6E8FEB86659FD93)
-    codes, first = coded(mixed)
+    codes, first = numbered(mixed)
     return codes.astype(np.int64), first
 
 

@@ -12,6 +12,7 @@ import re
 
 import numpy as np
 
+from tftracer.trace.arrays.intervals import is_in
 from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.decode.hlo import Modules
 from tftracer.trace.decode.left_out_ops import how_much, leaves_out_cheap_ops
@@ -77,8 +78,8 @@ def _trace(raw: bytes, space: Space, nodes: Nodes, communication_ops: str, host:
     device, name, op, label = (nodes.column(key).astype(np.int32) for key in ("device", "name", "op", "label"))
     kind = node_kinds(devices, device, names, name, ops, op, communication_ops)
     stages = [code for code, one in enumerate(devices) if one.name == TF_DATA]
-    kind[np.isin(device, stages)] = NodeKind.INPUT
-    kind[np.isin(op, [code for code, text in enumerate(ops) if RECEIVES.fullmatch(text)]) & (kind != NodeKind.REPEAT)] = (
+    kind[is_in(device, stages)] = NodeKind.INPUT
+    kind[is_in(op, [code for code, text in enumerate(ops) if RECEIVES.fullmatch(text)]) & (kind != NodeKind.REPEAT)] = (
         NodeKind.SYNC
     )
     kind[outside & timed & (kind != NodeKind.REPEAT)] = NodeKind.OUTSIDE
@@ -118,7 +119,7 @@ def _beyond(nodes: Nodes, start: Int64, end: Int64, outside: Bool, host: HostNod
     Such work begins before the step's first op or ends after its last, and no op of the step waited for it.
     """
     input_device = [code for code, device in enumerate(nodes.devices.values()) if device.name == TF_DATA]
-    of_input = np.isin(nodes.column("device"), input_device)
+    of_input = is_in(nodes.column("device"), input_device)
     own = ~outside & ~of_input
     if not own.any() or not of_input.any():
         return np.zeros(len(start), np.bool_)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from tftracer.trace.analyses.communication import transfers
-from tftracer.trace.arrays.intervals import batches
+from tftracer.trace.arrays.intervals import batches, distinct
 from tftracer.trace.arrays.lookup import codes_in
 from tftracer.trace.arrays.strings import StringTable
 from tftracer.trace.arrays.types import Int64
@@ -83,6 +83,6 @@ def _arrived(trace: Trace, nodes: Int64, labels: Int64) -> Int64:
     at = np.minimum(np.searchsorted(labels[order], trace.label[nodes]), len(labels) - 1)
     is_match = labels[order][at] == trace.label[nodes]
     last = np.full(len(labels), np.iinfo(np.int64).max // 2)
-    last[order[np.unique(at[is_match])]] = 0
+    last[order[distinct(at[is_match])]] = 0
     np.maximum.at(last, order[at[is_match]], trace.end[nodes][is_match])
     return last

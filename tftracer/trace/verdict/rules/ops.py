@@ -8,6 +8,7 @@ import numpy as np
 
 from tftracer.contract.trace import Evidence, Sentence
 from tftracer.trace.analyses import physical_devices
+from tftracer.trace.arrays.intervals import distinct
 from tftracer.trace.arrays.types import Bool
 from tftracer.trace.model import DeviceKind
 from tftracer.trace.units import duration, percent
@@ -107,7 +108,7 @@ def _one_op(step: Step, selected: Bool, only_held_up: bool = False) -> Sentence 
 
 def _where(step: Step, selected: Bool, longest: int) -> tuple[str, bool]:
     """Return the device of the op's executions (there may be several), and whether all are on GPUs."""
-    codes = set(np.unique(step.trace.device[selected]).tolist())
+    codes = set(distinct(step.trace.device[selected]).tolist())
     groups = [group for group in step.activities.groups if codes & set(group.codes)]
     on_gpu = all(group.kind is DeviceKind.GPU for group in groups)
     if len(groups) > 1:
