@@ -51,7 +51,7 @@ class TraceWriter:
         self._summaries = summaries
         self._missing = missing
         self._communication_ops = communication_ops
-        self._jobs: queue.Queue[CountedTrace | Job | None] = queue.Queue()
+        self._jobs: queue.SimpleQueue[CountedTrace | Job | None] = queue.SimpleQueue()
         self._gpu: dict[str, GpuFacts] = {}  # by trace level
         self._gpu_devices: list[GpuDevice] | None = None  # None: not known yet
         self.thread = threading.Thread(target=self._guard.run_thread, args=[self._run], name="tftracer-traces", daemon=True)

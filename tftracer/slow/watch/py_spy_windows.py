@@ -1,6 +1,6 @@
 """Records the stacks of another process's threads with py-spy, in overlapping windows that are kept for some minutes.
 
-py-spy reads the process's memory four times a second and never stops it (``--nonblocking``). A window ends after a minute, or
+py-spy reads the process's memory twice a second and never stops it (``--nonblocking``). A window ends after a minute, or
 earlier when an answer waits for it; by then the next one has begun.
 """
 
@@ -27,9 +27,9 @@ from tftracer.slow.watch.stack_samples import MAX_FRAMES, MAX_STACKS, Look, Stac
 MAX_LINE = 10_000_000
 #: Samples a second. In a TensorFlow process each costs some 2 ms, and the start of a window 20 to 30 ms. While a turn takes too
 #: long, outside_process.py and stacks_from_inside.py read stacks more often.
-RATE = 4
+RATE = 2
 EVERY_US, EVERY_NS = 10**6 // RATE, 10**9 // RATE
-WINDOW_S, OVERLAP_NS = 60, 600_000_000
+WINDOW_S, OVERLAP_NS = 60, 1_100_000_000
 #: A window may be ended early once in this time on average, and this many times in a row.
 HURRY_APART_NS, HURRIES = 30_000_000_000, 20
 MAX_WINDOWS = 20
