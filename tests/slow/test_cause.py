@@ -283,11 +283,20 @@ def test_pythons_lock_is_blamed_on_the_thread_that_was_seen_with_it() -> None:
     assert in_c.cause[:3] == ("wait", "", LOAD) and not in_c.doubt
     assert in_c.parts[0].what == "with Python's lock, so that no other thread could run Python"
     assert not any(part.what for part in explained(1.9, between=free).parts if part.kind == "wait")
+    slept = explained(1.9, between=dataclasses.replace(held, holders=(itself,), waits_for="in a sleep"))
+    assert slept.parts[0].what == "in a sleep, with Python's lock, so that no other thread could run Python"
     unproven = dataclasses.replace(held, holders=())
     waited = explained(1.9, between=unproven)
     assert waited.cause.kind == "wait" and "a thread that was not seen" in waited.doubt
     ran = dataclasses.replace(unproven, process_s=1.7)  # another thread, which only one that holds the lock can
     assert explained(1.9, between=ran).cause[:2] == ("lock", "")
+
+
+def test_a_wait_says_what_for_unless_the_thread_waited_for_other_things_as_well() -> None:
+    waited = span(1.0, stack(MAIN, LOAD, seconds=1.0), waits_for="for a pipe")
+    assert explained(1.0, between=waited).parts[0][::3] == ("wait", "for a pipe")
+    found = explained(1.0, between=waited, other_runs=(OtherSteps("evaluate", 1, 400_000_000, "", 0, 400_000_000),))
+    assert [part.what for part in found.parts if part.kind == "wait"] == [""]
 
 
 def test_a_thread_that_was_seen_to_wait_for_pythons_lock_waited_for_it_whoever_held_it_each_time() -> None:

@@ -122,8 +122,8 @@ def _cause(stall: Stall) -> str:
         return f"Waited for the next element of a dataset{at}"
     if cause.kind in ("wait", "python"):
         what = _what(stall, cause.kind)
-        did = "Waited" if cause.kind == "wait" else "Python code"
-        return f"{did}{at or NOWHERE}{_below(stall)}{f'; {what}' if what else ''}"
+        did, then = ("Waited", ", ") if cause.kind == "wait" else ("Python code", "; ")
+        return f"{did}{at or NOWHERE}{_below(stall)}{then + what if what else ''}"
     if cause.kind == "tensorflow":
         return _tensorflow(stall)
     if cause.kind == "unknown":

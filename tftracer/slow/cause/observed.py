@@ -35,6 +35,7 @@ class Span:
     process_min_s: float | None = None  # the part of process_s that was surely used within this span
     process_queue_s: float | None = None  # as queue_s, summed over all threads of the process except the tracer's
     watch_delay_s: float = 0.0  # the watch's thread waited for Python's lock or for a CPU
+    waits_for: str = ""  # what the training thread mostly waited for: "in a sleep", "for a pipe"; "": not known
     lock_wait_s: float | None = None  # the training thread waited for Python's lock, by the readings of its state
     lock_readings: int | None = None  # number of these readings
     other_holder_share: float | None = None  # share of the readings of the lock in which another thread held it

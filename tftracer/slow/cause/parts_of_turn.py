@@ -27,6 +27,8 @@ MIN_KERNEL_S = 0.05
 FAULT_S, LITTLE = 5e-6, 0.1
 #: The share of the readings of Python's lock that must show another thread as its holder.
 HALF = 0.5
+#: A wait with this share of the time in which the thread waited is what it waited for.
+MOST = 0.75
 #: With fewer readings it is uncertain whether a thread waited for the lock.
 ENOUGH_READINGS = 4
 #: A turn with this multiple of its usual CPU time computed more than usual.
@@ -103,7 +105,7 @@ def _inside(turn: SlowTurn, observed: Observed, length: float) -> list[Part]:
         rest = own - ran - no_cpu
         doubtful = rest if span.cpu_s is None else min(rest, span.uncertain_s or 0.0)
         parts += [Part("python", ran, None, kernel_text(span)), Part("no_cpu", no_cpu, 0.0, "")]
-        parts += [Part("unknown", doubtful, None, ""), Part("wait", rest - doubtful, None, kept_lock_text(span))]
+        parts += [Part("unknown", doubtful, None, ""), Part("wait", rest - doubtful, None, wait_text(span, rest - doubtful))]
         left -= own
     no_cpu = max(0.0, min(left, (span.queue_s or 0.0) - sum(part.seconds for part in parts if part.kind == "no_cpu")))
     if no_cpu:
@@ -132,11 +134,17 @@ def kernel_text(span: Span) -> str:
     return f"mostly in the kernel: for reading, writing, other system calls or new memory ({faults:,.0f} page faults)"
 
 
-def kept_lock_text(span: Span) -> str:
-    """Say that the thread kept Python's lock in most of the readings, in a span in which the lock was not free for most of it."""
+def wait_text(span: Span, seconds: float) -> str:
+    """Say what the thread waited for; and whether it kept Python's lock in most of the readings, while the lock was seldom free.
+
+    ``seconds``: the wait. What the thread waited for is known if this was most of what it waited for in the span.
+    """
+    waited_s = span.length_s - sum(each or 0.0 for each in (span.cpu_s, span.queue_s, span.lock_wait_s))
+    waits_for = span.waits_for if seconds >= MOST * waited_s else ""
     is_kept = len(_holders(span, "training")) > HALF * len(span.holders)
     is_kept &= span.watch_delay_s >= HALF * span.length_s > 0
-    return "with Python's lock, so that no other thread could run Python" if is_kept else ""
+    kept = "with Python's lock, so that no other thread could run Python" if is_kept else ""
+    return ", ".join(filter(None, (waits_for, kept)))
 
 
 def _in_python_functions(span: Span) -> float:
@@ -199,7 +207,7 @@ def _between(observed: Observed, length: float, usual: float, input_s: float, us
         left -= seconds
         what = holder_text(span) if kind == "lock" and seconds else kernel_text(span) if kind == "python" else ""
         parts.append(Part(_kind(kind), seconds, usual_of.get(kind, 0.0), what))
-    return [*parts, Part("wait", left, max(0.0, usual - usual_cpu - usual_lock - usual_input_s), kept_lock_text(span))]
+    return [*parts, Part("wait", left, max(0.0, usual - usual_cpu - usual_lock - usual_input_s), wait_text(span, left))]
 
 
 def lock_s(span: Span) -> float:

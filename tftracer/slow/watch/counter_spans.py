@@ -22,6 +22,7 @@ class Reading(NamedTuple):
     wants_lock: bool | None = None  # the thread waits for Python's lock
     kernel_ns: int = 0  # the part of cpu_ns in the kernel
     faults: int = 0  # page faults
+    waits_for: str = ""  # a key of system_calls.WAITS; "": it ran, or is not known
 
 
 class Wait(NamedTuple):

@@ -16,6 +16,7 @@ from pathlib import Path
 from statistics import mean, median
 
 from tftracer.slow.watch.counter_spans import Reading, Times, Wait, within
+from tftracer.slow.watch.system_calls import most_common, waits_for
 
 #: Readings of one thread: at least two minutes.
 MAX_READINGS = 2400
@@ -36,6 +37,7 @@ REQUESTING = 0.1
 class ThreadCounters:
     def __init__(self, pid: int, native: int) -> None:
         self.readings: deque[Reading] = deque(maxlen=MAX_READINGS)
+        self._pid = pid
         self._files = [os.open(f"/proc/{pid}/task/{native}/{name}", os.O_RDONLY) for name in ("schedstat", "stat")]
         with contextlib.suppress(OSError):  # some kernels have no such file
             self._files.append(os.open(f"/proc/{pid}/task/{native}/syscall", os.O_RDONLY))
@@ -44,15 +46,21 @@ class ThreadCounters:
         """Take a reading. ``lock``: the address where the process stores the holder of Python's lock; 0: not known."""
         cpu, queue = map(int, os.pread(self._files[0], READ_BYTES, 0).split()[:2])
         stat = os.pread(self._files[1], READ_BYTES, 0).rpartition(b")")[2].split()  # from its third field on
-        wants_lock = self._wants_lock(lock, now_ns, cpu) if lock else None
+        call = self._call()
+        wants_lock = self._wants_lock(call, lock, now_ns, cpu) if lock and call is not None else None
+        waits = "" if call is None or wants_lock else waits_for(call, self._pid)
         state, faults, kernel_ns = stat[0].decode(), int(stat[7]) + int(stat[9]), int(stat[12]) * TICK_NS
-        self.readings.append(Reading(now_ns, cpu, queue, state, process_ns, process_queue_ns, wants_lock, kernel_ns, faults))
+        times = now_ns, cpu, queue, state, process_ns, process_queue_ns
+        self.readings.append(Reading(*times, wants_lock, kernel_ns, faults, waits))
 
-    def _wants_lock(self, lock: int, now_ns: int, cpu_ns: int) -> bool | None:
+    def _call(self) -> list[bytes] | None:
+        """The number and arguments of its system call, or "running"; None if not known."""
         try:
-            call = os.pread(self._files[2], READ_BYTES, 0).split()  # its number and arguments; "running"
+            return os.pread(self._files[2], READ_BYTES, 0).split()
         except (OSError, IndexError):
             return None
+
+    def _wants_lock(self, call: list[bytes], lock: int, now_ns: int, cpu_ns: int) -> bool:
         if len(call) > 1 and lock <= int(call[1], 16) < lock + LOCK_BYTES:
             return True
         if call != [b"running"] or not self.readings or not self.readings[-1].wants_lock:
@@ -211,10 +219,15 @@ class Counters:
     def wants_lock(self, native: int, start_ns: int, end_ns: int) -> list[tuple[int, bool]] | None:
         """Return (time, whether it waited for Python's lock) of each reading of a thread within a span; None if not known."""
         readings = self._threads[native].readings if native in self._threads else ()
-        at = Times(readings)
-        inner = [readings[index] for index in range(bisect_left(at, start_ns), bisect_right(at, end_ns))]
+        inner = _inner(readings, start_ns, end_ns)
         known = [(reading.at_ns, reading.wants_lock) for reading in inner if reading.wants_lock is not None]
         return known if len(known) == len(inner) else None
+
+    def waits_for(self, native: int, start_ns: int, end_ns: int) -> str:
+        """Return what a thread mostly waited for within a span: a key of ``system_calls.WAITS``; "" if not known."""
+        readings = self._threads[native].readings if native in self._threads else ()
+        inner = [reading for reading in _inner(readings, start_ns, end_ns) if reading.state != "R" and not reading.wants_lock]
+        return most_common(reading.waits_for for reading in inner)
 
     def usual(self, native: int, now_ns: int) -> dict[str, float | None]:
         """Return the usual seconds per second, in the last minute: CPU time of a thread and of the process, the wait of the
@@ -227,6 +240,11 @@ class Counters:
             usual = _usual(self._threads[native].readings if native in self._threads else (), now_ns - MINUTE_NS)
             self._usual = {**{each: self._usual[each] for each in self._usual.keys() & self._threads}, native: (now_ns, usual)}
         return usual
+
+
+def _inner(readings: Sequence[Reading], start_ns: int, end_ns: int) -> list[Reading]:
+    at = Times(readings)
+    return [readings[index] for index in range(bisect_left(at, start_ns), bisect_right(at, end_ns))]
 
 
 def _usual(readings: Sequence[Reading], since_ns: int) -> dict[str, float | None]:

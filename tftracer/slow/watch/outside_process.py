@@ -206,6 +206,7 @@ class Outside:
         return {
             **shares(looks, thread, start, end, kept),
             **self._counters.within(native, start, end),
+            "waits_for": self._counters.waits_for(native, start, end),
             "late": late,
             "lock_readings": None if waits is None else len(waits),
             "lock_held_by": [holder for _, holder in holders],

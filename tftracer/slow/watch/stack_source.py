@@ -20,6 +20,7 @@ from tftracer.slow.watch.counters import Counters
 from tftracer.slow.watch.outside_client import CannotWatch, OutsideProcess
 from tftracer.slow.watch.stack_samples import shares
 from tftracer.slow.watch.stacks_from_inside import InsideStacks
+from tftracer.slow.watch.system_calls import WAITS
 
 #: Counters are read more often in the first seconds of a turn that takes too long.
 CLOSELY_NS = 5_000_000_000
@@ -183,6 +184,7 @@ def span_of(
             for each, name, is_sure, stack in raw["holders"]
         ),
         lock_readings=raw.get("lock_readings"),
+        waits_for=WAITS.get(raw.get("waits_for", ""), ""),
         other_holder_share=_other_holder_share(raw.get("lock_held_by", ()), {0, thread, *ours}),
         samples=int(raw.get("samples", 0)),
         longest_unseen_s=raw.get("longest_unseen_s"),
