@@ -237,3 +237,14 @@ def test_xla_is_named_where_it_would_fuse_most_of_the_tiny_ops(op: str, names_xl
     nodes = [N(f"a{i}", op, i * 5_000, i * 5_000 + 3_000) for i in range(1_200)]
     sentence = verdict(make_trace(nodes), TraceContext(), [])["sentences"][0]
     assert sentence["code"] == "tiny_ops" and ("1,200 are elementwise: XLA" in sentence["text"]) == names_xla
+
+
+@pytest.mark.parametrize("ahead_ms", [6, 3])
+def test_functions_of_tf_data_that_run_beside_idle_time_are_named_as_a_possible_reason(ahead_ms: int) -> None:
+    root = N("Iterator::Root", "Root", 0, 1, TF_DATA, NodeKind.INPUT)
+    hue = N("hue", "AdjustHue", 2 * MS, (2 + ahead_ms) * MS, TF_DATA, NodeKind.INPUT)
+    trace = make_trace([N("a", "Add", 0, MS), root, hue, N("b", "Add", 9 * MS, 10 * MS)])
+    idle = verdict(trace, TraceContext(), [])["sentences"][0]
+    beside = f"Functions of tf.data run in other threads for {ahead_ms} ms of the step (the longest op is hue (AdjustHue))"
+    assert (beside in idle["text"]) == (ahead_ms > 5) != ("The trace does not show why" in idle["text"])
+    assert idle["advice"].startswith("Make these functions cheaper") == (ahead_ms > 5)

@@ -22,6 +22,7 @@ from tftracer.trace.verdict.around_ops import SLOW_FACTOR
 from tftracer.trace.verdict.main_op_type import MainOpType, main_op_type
 from tftracer.trace.verdict.other_steps import EXPLAINED_SHARE, other_steps
 from tftracer.trace.verdict.rules import COMPUTING_CODES, RULES, UNEXPLAINED
+from tftracer.trace.verdict.rules.input_pipeline import CHEAPER, runs_beside
 from tftracer.trace.verdict.rules.slow_step import MORE_NS, is_explained
 from tftracer.trace.verdict.step import HELD_UP_NS, ONLY_HERE, Step, sentence
 
@@ -195,7 +196,7 @@ def balanced(step: Step, is_delayed: bool = False) -> Sentence:
         text + _largest(step, op_type, text)
         if computes
         else f"{text} {_not_shown(step, main_part)}".rstrip() + _ops(step, main_part),
-        FASTER_OPS if computes else SEE_THE_GAPS if main_part != AROUND else WORK_AHEAD * _takes_its_batch(step) + CALL_LESS,
+        FASTER_OPS if computes else _advice(step, main_part),
         share,
         {"compute_ns": step.parts["compute"]},
         {"nodes": [], "tab": "critical-path"},
@@ -204,8 +205,17 @@ def balanced(step: Step, is_delayed: bool = False) -> Sentence:
 
 def _not_shown(step: Step, part: str) -> str:
     """Explain a part without ops. In a session's step other hooks run, too; a step of Keras takes its batch from the dataset."""
+    if part not in NOT_SHOWN:
+        return ""
     more = "hooks run, " * step.is_session + "the step waits for its batch, " * _takes_its_batch(step)
-    return NOT_SHOWN.get(part, "").format(more)
+    beside = runs_beside(step)
+    return NOT_SHOWN[part].format(more) + beside if part == AROUND else beside.lstrip() or NOT_SHOWN[part]
+
+
+def _advice(step: Step, part: str) -> str:
+    if part in NOT_SHOWN and runs_beside(step):
+        return CHEAPER
+    return WORK_AHEAD * _takes_its_batch(step) + CALL_LESS if part == AROUND else SEE_THE_GAPS
 
 
 def _takes_its_batch(step: Step) -> bool:

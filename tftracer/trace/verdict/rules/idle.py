@@ -8,6 +8,7 @@ from tftracer.trace.analyses.physical_devices import Group
 from tftracer.trace.model import DeviceKind
 from tftracer.trace.units import duration, percent
 from tftracer.trace.verdict.gpu_gaps import Gaps
+from tftracer.trace.verdict.rules.input_pipeline import CHEAPER, runs_beside
 from tftracer.trace.verdict.step import GAP_NS, Step, sentence, spoken
 
 IDLE_SHARE = 0.50  # minimal part of the step in which a device with work does nothing
@@ -25,13 +26,16 @@ def idle_device(step: Step) -> Sentence | None:
         return None
     idle, group = worst
     gaps = next((gaps for gaps in step.gaps if gaps.group == group), None)
+    beside = "" if gaps else runs_beside(step)
     whole = "the step" if step.has_steps else "this profile, which marks no steps"
     return sentence(
         "idle_device",
         f"Nothing is recorded on {spoken(group.title)} for {duration(idle)} ({percent(idle / step.whole_ns)}) of {whole}. "
-        + (_of_gpu(gaps, step.has_steps) if gaps else _of_host(step)),
-        "See on the timeline what runs before its work begins and after it ends; give it more to do at a time (larger batches), "
-        "or place the ops that run elsewhere on it.",
+        + (_of_gpu(gaps, step.has_steps) if gaps else _of_host(step, beside)),
+        CHEAPER
+        if beside
+        else "See on the timeline what runs before its work begins and after it ends; give it more to do at a time (larger "
+        "batches), or place the ops that run elsewhere on it.",
         idle / step.whole_ns,
         {"idle_ns": idle},
         {"nodes": [], "lane": group.key, "tab": "budget"},
@@ -61,10 +65,10 @@ def _of_gpu(gaps: Gaps, is_step: bool) -> str:
     )
 
 
-def _of_host(step: Step) -> str:
+def _of_host(step: Step, beside: str) -> str:
     if step.host is not None and step.host.programs and not step.shows_xla:
         return "XLA has compiled functions here, and the profile shows nothing of what XLA runs."
-    return "The trace does not show why."
+    return beside.lstrip() or "The trace does not show why."
 
 
 def scheduling_delay(step: Step) -> Sentence | None:

@@ -45,6 +45,7 @@ PYTHON = (
     "keep what it returns: dataset.cache(), or write the data in that form."
 )
 ONCE = "cache() behind it if the data fits, or do its work once, when the data is written"
+CHEAPER = f"Make these functions cheaper; {ONCE}."
 BATCH_FIRST = (
     "Every element costs each stage some microseconds: batch right behind the source, before map and repeat, and let map work on "
     "whole batches; or keep the data in larger elements."
@@ -110,6 +111,19 @@ def input_pipeline(step: Step) -> Sentence | None:
     )
 
 
+def runs_beside(step: Step) -> str:
+    """Say that functions of tf.data run in other threads for most of the step; "" otherwise. For sentences about idle time, whose
+    advice is ``CHEAPER`` then."""
+    functions = step.cover(step.stages.ops) & step.called
+    if functions.length < FUNCTIONS_SHARE * step.whole_ns:
+        return ""
+    longest = step.longest(step.stages.ops)[0]
+    return (
+        f" Functions of tf.data run in other threads for {duration(functions.length)} of the step (the longest op is "
+        f"{step.describe(longest)}): the step may have waited for their result, or for the CPUs that they took."
+    )
+
+
 def seen_before(context: TraceContext) -> str:
     """Return the text about the running pipeline, which was read without a trace."""
     text = context.input_text
@@ -154,7 +168,7 @@ def _functions(step: Step, alone: Cover, at_work: Cover, functions: Cover, numbe
         f"{duration(functions.length)} of that functions of tf.data run in other threads (the longest op is "
         f"{step.describe(ops[0])}); the thread that asks for the batch runs for {duration(at_work.length)}."
         f"{seen_before(step.context)}",
-        step.context.input_advice or (PYTHON if step.python_ops[ops[0]] else f"Make these functions cheaper; {ONCE}."),
+        step.context.input_advice or (PYTHON if step.python_ops[ops[0]] else CHEAPER),
         share,
         {**numbers, "at_work_ns": float(at_work.length), "functions_ns": float(functions.length)},
         evidence_of(step, ops, "budget"),
