@@ -24,7 +24,7 @@ from repeated_trace import trace_of
 
 from tftracer.trace.decode.descriptors import message_class
 from tftracer.trace.decode.run_metadata import decode_run_metadata
-from tftracer.trace.layout import lay_out
+from tftracer.trace.timeline_lanes import lay_out
 
 OUT = Path(__file__).parent / "out"
 DATA = Path(__file__).parents[1] / "tests" / "data"

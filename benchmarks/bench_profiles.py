@@ -20,7 +20,7 @@ import psutil
 
 from tftracer.trace.decode.private_messages import BYTES, INT, REAL, UINT, Schema, message_classes
 from tftracer.trace.decode.xspace import decode_xspace
-from tftracer.trace.layout import lay_out
+from tftracer.trace.timeline_lanes import lay_out
 
 DATA = Path(__file__).parents[1] / "tests" / "data" / "xspace"
 PROFILES = {"ResNet50, CPU": "resnet50_tf2.21.xplane.pb.xz", "BERT, V100": "gpu_v100_excerpt.xplane.pb.gz"}

@@ -10,7 +10,7 @@ const SOURCES = import.meta.glob<string>(["./**/*.{ts,vue}", "!./**/*.test.ts"],
   eager: true,
 });
 /** Makes expressions of its own out of those that users type: of one character each, and one that it never searches with. */
-const AUTOMATON = "./timeline/pattern.ts";
+const AUTOMATON = "./timeline/linearRegex.ts";
 
 /** A component's script, and its template as code. */
 function codeOf(path: string, source: string): string {

@@ -27,7 +27,7 @@ from tftracer import memory_limit
 from tftracer.capture.traces.requests import Claim
 from tftracer.comparison.run_ops import RunTraces
 from tftracer.comparison.two_traces import OtherTotals
-from tftracer.engine import frames, helper_process
+from tftracer.engine import helper_process, helper_protocol
 from tftracer.engine.decoded_traces import EXPORTS, AnswerFormat, Question
 from tftracer.engine.engine import HelperEngine, ThreadEngine
 from tftracer.engine.helper_process import Failure, Helper
@@ -256,7 +256,7 @@ def test_killed_at_a_question_it_says_so_and_the_next_is_answered(monkeypatch: p
 
         def receive(line: socket.socket, deadline: float | None) -> tuple[bytes, Any]:
             asked.set()  # the whole question is on the line: one that was killed before would be started and asked anew
-            return frames.receive(line, deadline)
+            return helper_protocol.receive(line, deadline)
 
         def ask() -> None:
             try:
@@ -473,16 +473,16 @@ def test_a_frame_that_is_none_is_refused() -> None:
 
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        frames.send(ours, frames.MESSAGE, {"a": [1, b"2"]})
-        assert frames.receive(theirs) == (frames.MESSAGE, {"a": [1, b"2"]})
-        ours.sendall(frames.HEAD.pack(b"x", 1) + b"1")
+        helper_protocol.send(ours, helper_protocol.MESSAGE, {"a": [1, b"2"]})
+        assert helper_protocol.receive(theirs) == (helper_protocol.MESSAGE, {"a": [1, b"2"]})
+        ours.sendall(helper_protocol.HEAD.pack(b"x", 1) + b"1")
         with pytest.raises(EOFError):
-            frames.receive(theirs)
+            helper_protocol.receive(theirs)
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        ours.sendall(frames.HEAD.pack(frames.DATA, frames.MAX_BYTES + 1))
+        ours.sendall(helper_protocol.HEAD.pack(helper_protocol.DATA, helper_protocol.MAX_BYTES + 1))
         with pytest.raises(EOFError):
-            frames.receive(theirs)
+            helper_protocol.receive(theirs)
 
 
 # ------------------------------------------------------------------------------------------------------------- in a session

@@ -13,8 +13,8 @@ from traces import N, make_trace
 from tftracer.contract.analyses import ANALYSES
 from tftracer.errors import UnknownError
 from tftracer.job.analyses.answers import JobAnswers
+from tftracer.job.analyses.network_traffic import slow_link
 from tftracer.job.analyses.process_traces import ProcessTrace
-from tftracer.job.analyses.traffic import slow_link
 from tftracer.trace.verdict import incomplete_trace
 from tftracer.trace.verdict.findings import finding
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from tftracer.memory_growth import facts, summary
 from tftracer.memory_growth.answer import memory_growth
-from tftracer.memory_growth.curve import Bin
 from tftracer.memory_growth.facts import Growth, MemoryFacts
 from tftracer.memory_growth.growing_objects import Thing
-from tftracer.memory_growth.proof import Slope
+from tftracer.memory_growth.growth_proof import Slope
+from tftracer.memory_growth.readings import Bin
 
 MB = 1_000_000
 OPS = Growth(

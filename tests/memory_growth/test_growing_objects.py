@@ -9,7 +9,6 @@ from tftracer.memory_growth.growing_objects import (
     Thing,
     growing,
     kind_of,
-    main_kind,
     place_of_calls,
     place_of_newest,
     tensor_bytes,
@@ -17,6 +16,7 @@ from tftracer.memory_growth.growing_objects import (
     typical_bytes,
 )
 from tftracer.memory_growth.object_counts import Census
+from tftracer.memory_growth.what_grows import main_kind
 
 
 class Kept:

@@ -11,7 +11,7 @@ from recording import RAW, recording, steps
 import tftracer
 from tftracer.errors import UnknownError
 from tftracer.importers.open_any import open_bytes
-from tftracer.scripting.html import as_html
+from tftracer.scripting.notebook_display import as_html
 from tftracer.scripting.session import Session
 from tftracer.session.files.imported import model_of
 from tftracer.session.files.saved import SavedSession

@@ -17,7 +17,7 @@ from web_client import no_stray_logs, serving
 
 import tftracer
 from tftracer.contract.analyses import OTHER_TRACES_NEEDED
-from tftracer.display.frame import Frame
+from tftracer.display.iframe import Frame
 from tftracer.session.files.saved import open_session
 from tftracer.session.summary import render, summarize
 from tftracer.session.traces.run_traces import MAX_BYTES_AT_ONCE, other_traces_of_run

@@ -18,8 +18,8 @@ from tftracer.trace.analyses.dependencies import dependencies
 from tftracer.trace.decode.descriptors import extract, file_descriptor_set, message_class
 from tftracer.trace.decode.resources import decode_resources
 from tftracer.trace.decode.run_metadata import decode_run_metadata
-from tftracer.trace.layout import lay_out
 from tftracer.trace.model import Trace
+from tftracer.trace.timeline_lanes import lay_out
 
 v1 = tf.compat.v1
 

@@ -21,7 +21,7 @@ from threading import get_ident
 from time import perf_counter_ns, time
 from typing import Any, NamedTuple, Protocol
 
-from tftracer.capture.cold_time import ColdTimer
+from tftracer.capture.own_cost import ColdTimer
 from tftracer.capture.steps.queue import MAX_EVENTS, STORING, StepQueue
 from tftracer.capture.steps.run_identity import DEBUG_WATCHES, has_debug_watches
 from tftracer.capture.traces.cpu_use import CpuReading, cpu_use, read_after, read_before

@@ -1,7 +1,7 @@
 """The helper process, ``python -m tftracer.engine.helper_main``: decodes traces and answers questions one at a time.
 
-Its standard input is a socket connected to the training process (frames.py). It imports no TensorFlow and uses no GPU, runs at
-a low priority, is the first process to be killed when memory runs out, and ends with the training process.
+Its standard input is a socket connected to the training process (helper_protocol.py). It imports no TensorFlow and uses no GPU,
+runs at a low priority, is the first process to be killed when memory runs out, and ends with the training process.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tftracer.comparison.run_ops import RunTraces
 from tftracer.comparison.two_traces import OtherTotals
 from tftracer.contract.encoding import WRITE_BYTES
 from tftracer.engine.decoded_traces import AnswerFormat, DecodedTraces, Question
-from tftracer.engine.frames import DATA, MESSAGE, receive, send
+from tftracer.engine.helper_protocol import DATA, MESSAGE, receive, send
 from tftracer.errors import HelperError, TracerError
 from tftracer.memory_limit import limit_memory, memory_errors
 from tftracer.storage.trace_payload import Payload, TraceKey

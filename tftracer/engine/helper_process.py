@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tftracer import errors, memory_limit
-from tftracer.engine.frames import DATA, MESSAGE, receive, send
+from tftracer.engine.helper_protocol import DATA, MESSAGE, receive, send
 from tftracer.errors import HelperError, TracerError
 from tftracer.storage.trace_payload import LoadPayload, Payload, TraceKey
 

@@ -27,8 +27,8 @@ from tftracer.trace.arrays.intervals import batches, distinct
 from tftracer.trace.arrays.lookup import codes_in
 from tftracer.trace.arrays.types import Int64
 from tftracer.trace.decode.labels import kernel_name, label_inputs
-from tftracer.trace.layout import Layout
 from tftracer.trace.model import DeviceKind, Trace
+from tftracer.trace.timeline_lanes import Layout
 from tftracer.version import __version__
 
 _BATCH = 400  # events, in about 1 ms

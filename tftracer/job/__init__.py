@@ -4,7 +4,7 @@ Every process runs an agent, which finds the hub (``agent/discovery``: the page 
 connection to it. The two greet by ``wire/handshake``; ``wire/protocol`` lists their messages.
 
 ====================  ==================================================================================================
-in each process       ``agent/``: ``agent`` keeps the ``connection``; ``proxy`` and ``step_watch`` answer the hub
+in each process       ``agent/``: ``agent`` keeps the ``connection``; ``proxy`` and ``requested_traces`` answer the hub
 in the hub's process  ``hub/``: ``hub`` knows the processes, ``connection`` is one to a process; ``step_request`` and ``traces``
 its pages             ``routes``, ``hub/services``, ``hub/page_updates``
 between them          ``wire/``

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from tftracer.memory_growth.curve import MAX_BINS, Bin
 from tftracer.memory_growth.growing_objects import MAX_THINGS, Thing
-from tftracer.memory_growth.proof import NEAR, Slope
+from tftracer.memory_growth.growth_proof import NEAR, Slope
+from tftracer.memory_growth.readings import MAX_BINS, Bin
 from tftracer.memory_growth.what_grows import Finding
 from tftracer.storage.spool import NewRecord
 from tftracer.storage.tftrace_format import MEMORY

@@ -31,8 +31,6 @@ ORDER = ("functions", "sessions", "ops", "iterators", "variables", "tensors")
 ORDER_OF_MODELS = ("sessions", "variables", "functions", "ops", "iterators", "tensors")
 #: A type grows if it has at least this many more objects in the last count than in the first.
 MIN_GROWN = 4
-#: Tensors, and objects whose size is known, are the cause from this share of the growth on.
-SHARE = 0.3
 #: A line is named if it has traced this share of the newest functions.
 MIN_PLACE_SHARE = 0.8
 #: TensorFlow's file through which calls of functions go.
@@ -149,21 +147,6 @@ def functions_thing(functions: Sequence[Any], grown: int, rate: float) -> Thing:
     """Describe compiled functions without a census: ``grown`` more are alive, ``rate`` a second."""
     names = _names(_newest_graphs(functions, grown))
     return Thing("functions", names, grown, rate, None, place_of_calls(functions, grown))
-
-
-def main_kind(candidates: Sequence[Thing], rate: float, is_uncollected: bool) -> tuple[str, list[Thing]]:
-    """Return the kind that causes the growth, and the things, the one of that kind first. ``rate``: bytes a second."""
-
-    def is_main(thing: Thing) -> bool:
-        if thing.kind == "objects" and thing.bytes_rate is None:
-            return True
-        return thing.kind not in ("tensors", "objects") or (thing.bytes_rate or 0.0) >= SHARE * rate
-
-    main = next((thing for thing in candidates if is_main(thing)), None)
-    if main is None:
-        return "unknown", list(candidates)
-    kind = "garbage" if main.kind == "objects" and is_uncollected else main.kind
-    return kind, [main, *(thing for thing in candidates if thing is not main)]
 
 
 def _names(graphs: Iterable[Any]) -> str:

@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tftracer.memory_growth import proof
-from tftracer.memory_growth.curve import Curve, Reading
+from tftracer.memory_growth import growth_proof
 from tftracer.memory_growth.facts import MAX_GROWTHS, Growth, MemoryFacts
+from tftracer.memory_growth.readings import Curve, Reading
 from tftracer.memory_growth.what_grows import look_for
 from tftracer.trace.arrays.types import Float64
 
@@ -47,7 +47,7 @@ class MemoryWatch:
         self._period = self._proof_s / READINGS
         self._curve = Curve(self._period)
         self._growths: list[Growth] = []
-        self._slope: proof.Slope | None = None  # of the current growth, when it was proven
+        self._slope: growth_proof.Slope | None = None  # of the current growth, when it was proven
         self._training_since: float | None = None  # time after the first steps
         self._unknown = ""
         self._lock = threading.Lock()
@@ -107,15 +107,17 @@ class MemoryWatch:
         if self._slope is not None:
             self._follow(at, low)
             return
-        slope = proof.growth(at, low, self._proof_s)
+        slope = growth_proof.growth(at, low, self._proof_s)
         if slope is not None:
             self._begin(slope)
 
     def _follow(self, at: Float64, low: Float64) -> None:
         assert self._slope is not None
-        has_stopped = proof.has_stopped(at, low, self._slope, self._proof_s)
+        has_stopped = growth_proof.has_stopped(at, low, self._slope, self._proof_s)
         since = self._slope.since
-        now = proof.until_it_stopped(at, low, since) if has_stopped else proof.slope_of(at, low, since, float(at[-1]))
+        now = (
+            growth_proof.until_it_stopped(at, low, since) if has_stopped else growth_proof.slope_of(at, low, since, float(at[-1]))
+        )
         with self._lock:
             last = self._growths[-1]
             last = last if now is None else last.grown(now)
@@ -123,7 +125,7 @@ class MemoryWatch:
         if has_stopped:
             self._slope = None
 
-    def _begin(self, slope: proof.Slope) -> None:
+    def _begin(self, slope: growth_proof.Slope) -> None:
         """Add a growth and find what grows. The memory is not read meanwhile: counting takes some itself."""
         with self._lock:
             self._growths = [*self._growths[-MAX_GROWTHS + 1 :], Growth.of(slope)]

@@ -21,7 +21,6 @@ from tftracer.memory_growth.growing_objects import (
     growing_kinds,
     is_keras,
     kind_of,
-    main_kind,
     steady_rate,
     things,
 )
@@ -33,6 +32,8 @@ COUNTS = 3
 EXPLAINS = (0.5, 2.0)
 #: Entries of a container for each new object of a type that it holds.
 HOLDS = (0.6, 1.6)
+#: Tensors, and objects whose size is known, are the cause from this share of the growth on.
+SHARE = 0.3
 #: A file that was written after this may differ from the code that runs.
 STARTED = time.time()
 
@@ -141,3 +142,18 @@ def _sources() -> dict[str, str]:
             if Path(file).stat().st_mtime < STARTED:
                 texts[file] = Path(file).read_text(encoding="utf-8")
     return texts
+
+
+def main_kind(candidates: Sequence[Thing], rate: float, is_uncollected: bool) -> tuple[str, list[Thing]]:
+    """Return the kind that causes the growth, and the things, the one of that kind first. ``rate``: bytes a second."""
+
+    def is_main(thing: Thing) -> bool:
+        if thing.kind == "objects" and thing.bytes_rate is None:
+            return True
+        return thing.kind not in ("tensors", "objects") or (thing.bytes_rate or 0.0) >= SHARE * rate
+
+    main = next((thing for thing in candidates if is_main(thing)), None)
+    if main is None:
+        return "unknown", list(candidates)
+    kind = "garbage" if main.kind == "objects" and is_uncollected else main.kind
+    return kind, [main, *(thing for thing in candidates if thing is not main)]

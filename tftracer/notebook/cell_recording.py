@@ -20,6 +20,7 @@ from tftracer.contract.session import Run, TraceRecord
 if TYPE_CHECKING:
     from tftracer.recorder import Recorder
     from tftracer.scripting.session import Session
+    from tftracer.scripting.trace import SessionTrace
 
 #: Seconds in which every step is traced.
 ALL_S = 10.0
@@ -51,6 +52,14 @@ class Recorded:
     session: Session | None
     runs: list[CellRun]
     problems: list[str]
+
+    def selected_trace(self, slowest: bool) -> SessionTrace | None:
+        """Return the trace to show, of the run with traces that took the most time: its slowest, or its last one."""
+        traced = next((run.traces for run in self.runs if run.traces), [])
+        if not traced or self.session is None:
+            return None
+        shown = max(traced, key=lambda trace: trace["duration_s"] or 0.0) if slowest else traced[-1]
+        return self.session.trace(shown["id"])
 
 
 class CellRecording:

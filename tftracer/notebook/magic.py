@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from tftracer.display import markup
-from tftracer.display.frame import HEIGHT
+from tftracer.display.iframe import HEIGHT
 from tftracer.notebook.cell_recording import CellRecording, CellRun, Recorded
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class TraceMagic:
         from IPython.display import HTML, display
 
         try:
-            trace = selected_trace(recorded, options.slowest)
+            trace = recorded.selected_trace(options.slowest)
             if options.name:
                 self._shell.user_ns[options.name] = trace
             display(HTML(summary(recorded, trace)))
@@ -76,15 +76,6 @@ class TraceMagic:
                 display(trace.view(options.height))
         except Exception as error:
             display(HTML(markup.block("%%trace", markup.paragraph(f"The trace cannot be shown: {error}"))))
-
-
-def selected_trace(recorded: Recorded, slowest: bool) -> SessionTrace | None:
-    """Return the trace to show, of the run with traces that took the most time."""
-    traced = next((run.traces for run in recorded.runs if run.traces), [])
-    if not traced or recorded.session is None:
-        return None
-    shown = max(traced, key=lambda trace: trace["duration_s"] or 0.0) if slowest else traced[-1]
-    return recorded.session.trace(shown["id"])
 
 
 def summary(recorded: Recorded, trace: SessionTrace | None) -> str:

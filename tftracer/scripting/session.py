@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 from tftracer.contract.session import Run, SessionMessage, TraceRecord
 from tftracer.contract.session import Session as Facts
 from tftracer.display import markup
-from tftracer.display.frame import HEIGHT, Frame
+from tftracer.display.iframe import HEIGHT, Frame
 from tftracer.errors import TracerError, UnknownError
 from tftracer.export.tables import of_session
 from tftracer.export.tables.of_trace import TracePart
 from tftracer.export.tables.schema import OF_TRACES, TABLES
 from tftracer.export.tables.table import Array, Part, Table
 from tftracer.job.saved.processes import saved_job
-from tftracer.scripting import html
+from tftracer.scripting import notebook_display
 from tftracer.scripting.compare import compare_sessions
 from tftracer.scripting.decoded import DecodedTraces
 from tftracer.scripting.download import downloaded, is_url
@@ -259,7 +259,9 @@ class Session:
 
     def _as_html(self) -> str:
         newest = self.trace() if self._newest() else None
-        return html.as_html(self.name, self.facts, self.source.runs(), [each.title for each in self.processes], newest)
+        return notebook_display.as_html(
+            self.name, self.facts, self.source.runs(), [each.title for each in self.processes], newest
+        )
 
     # --------------------------------------------------------------------------------------------------------- parts
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tftracer.contract.session import Run, SessionMessage, TraceRecord
 from tftracer.contract.trace import Verdict
 from tftracer.display import markup
-from tftracer.display.frame import HEIGHT, Frame, framed
+from tftracer.display.iframe import HEIGHT, Frame, framed
 from tftracer.errors import TracerError
 from tftracer.session.traces.run_traces import OtherTraces
 from tftracer.storage.save import write_whole

@@ -19,7 +19,7 @@ from tftracer.contract.basics import Finding
 from tftracer.contract.layers import Layers
 from tftracer.contract.roofline import Roof, Roofline
 from tftracer.errors import UnknownError
-from tftracer.trace import layout, timeline
+from tftracer.trace import timeline, timeline_lanes
 from tftracer.trace.analyses import (
     allocations,
     arithmetic,
@@ -48,8 +48,8 @@ from tftracer.trace.arrays.columns import column
 from tftracer.trace.arrays.types import Bool, Float64
 from tftracer.trace.decode import formats, labels, resources
 from tftracer.trace.decode.static_graph import StaticGraph
-from tftracer.trace.layout import Layout
 from tftracer.trace.model import Trace, TraceContext, Watched
+from tftracer.trace.timeline_lanes import Layout
 from tftracer.trace.verdict import verdict
 from tftracer.trace.verdict.incomplete_trace import findings_of
 
@@ -104,7 +104,7 @@ class Answers:
 
     @property
     def layout(self) -> Layout:
-        return self._once("layout", lambda: layout.lay_out(self.trace, self.context.device_pattern))
+        return self._once("layout", lambda: timeline_lanes.lay_out(self.trace, self.context.device_pattern))
 
     @property
     def listed(self) -> labels.Listed:

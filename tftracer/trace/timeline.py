@@ -6,11 +6,11 @@ import numpy as np
 
 from tftracer.contract import trace as messages
 from tftracer.contract.basics import Finding
-from tftracer.trace import layout
+from tftracer.trace import timeline_lanes
 from tftracer.trace.arrays.columns import column, narrow, strings
 from tftracer.trace.arrays.types import Bool
-from tftracer.trace.layout import Layout
 from tftracer.trace.model import UNKNOWN_TIME, Trace, TraceContext
+from tftracer.trace.timeline_lanes import Layout
 
 
 def timeline(
@@ -29,7 +29,7 @@ def timeline(
         "nodes": trace.n,
         "origin_ns": str(trace.origin_ns),
         "duration_ns": float(trace.duration_ns),
-        "lanes": layout.lane_messages(trace, laid_out),
+        "lanes": timeline_lanes.lane_messages(trace, laid_out),
         "row_offsets": column(laid_out.row_offsets.astype(np.uint32)),
         "start": column(start.astype(np.float64)),
         "duration": column(duration.astype(np.float64 if wide else np.uint32)),

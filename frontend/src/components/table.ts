@@ -1,6 +1,6 @@
 /** What a table shows, without drawing: sorting, filtering, CSV. */
 
-import { pattern } from "@/timeline/pattern";
+import { pattern } from "@/timeline/linearRegex";
 
 export type Cell = string | number | null;
 

@@ -1,6 +1,6 @@
 /** Search over names and op types: each distinct string is asked once, in portions, so that typing never waits for it. */
 import type { TimelineModel } from "./model";
-import { pattern } from "./pattern";
+import { pattern } from "./linearRegex";
 
 export type Query = { kind: "empty" } | { kind: "invalid"; message: string } | { kind: "ready"; test: Test };
 type Test = (text: string) => boolean;

@@ -187,11 +187,7 @@ class FunctionCalls:
 
     def run_safely(self, action: Callable[..., Any], *arguments: Any) -> Any:
         """Return what ``action`` returns. If it raises, switch the tracer off and return None."""
-        try:
-            return action(*arguments)
-        except Exception as error:
-            self._queue.failed("a compiled function", error)
-            return None
+        return self._queue.run_safely("a compiled function", action, *arguments)
 
 
 class Step:

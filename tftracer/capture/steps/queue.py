@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import logging
 import threading
 import weakref
 from collections import deque
@@ -16,6 +15,7 @@ from collections.abc import Callable
 from time import perf_counter_ns
 from typing import Any, Optional, Union
 
+from tftracer.capture.own_errors import OwnErrors
 from tftracer.capture.steps.run_identity import DEBUG_WATCHES, REFUSALS
 from tftracer.capture.steps.run_registry import CallSite, RunRegistry
 from tftracer.capture.steps.thread_time import ThreadTimes
@@ -28,8 +28,6 @@ from tftracer.ledger.activity import CHECKPOINTS, INPUT, NEXT_ELEMENT, TRACER, A
 from tftracer.session.recorded_steps import Capture, CountedStep, Missed, RunHandle, SessionFacts, Traced, tracer_ns
 from tftracer.slow.recorded import SlowRecords
 from tftracer.slow.watch.find_slow_turns import SlowSteps
-
-log = logging.getLogger("tftracer")
 
 #: Maximum number of steps that wait for the writer; more are counted as lost. A step takes some 130 bytes.
 MAX_EVENTS = 1 << 16
@@ -64,10 +62,11 @@ FunctionEvent = tuple[Any, Any, int, int, int, Traced]
 Event = Union[SessionEvent, FunctionEvent]
 
 
-class StepQueue:
+class StepQueue(OwnErrors):
     """The steps of one process, shared by all of its hooks and sessions. Methods may be called from any thread."""
 
     def __init__(self) -> None:
+        super().__init__()
         # All hooks of a session set the same mark on a traced step's run context, so two hooks in one loop trace a step once.
         self.mark = f"_tftracer_{next(_numbers)}"
         self.events: deque[Event] = deque()
@@ -78,7 +77,6 @@ class StepQueue:
         self.requests.count_steps = self.count_steps
         self.backlog = TraceBacklog()
         self.facts = SessionFacts()  # of the session that was opened last
-        self.failures: deque[str] = deque(maxlen=20)
         self.failed_claims: deque[Claim] = deque()  # of steps that were being traced and failed
         self.open_sessions: list[weakref.ref[Any]] = []
         self.arrived = threading.Event()  # set when something should not wait for the writer's next round
@@ -115,15 +113,6 @@ class StepQueue:
         """Switch off, and drop the events in the queue, which refer to the script's graphs."""
         self.switch_off()
         self.events.clear()
-
-    def failed(self, where: str, error: BaseException) -> None:
-        """Switch the tracer off after an error of its own, and log the first such error."""
-        is_first = not self.failures
-        self.switch_off()
-        self.failures.append(f"{where}: {type(error).__name__}: {error}")
-        self.events.clear()
-        if is_first:
-            log.error("tftracer failed and has switched itself off; training goes on", exc_info=error)
         self.arrived.set()
 
     def problems(self) -> dict[str, str]:

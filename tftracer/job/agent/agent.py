@@ -30,8 +30,8 @@ from tftracer.errors import FormatError, StorageError, TracerError
 from tftracer.job.agent.connection import BYE_S, HubConnection, RefusedError, close
 from tftracer.job.agent.discovery import OwnPage, Plan, Target, publish_hub, unverified, withdraw_hub
 from tftracer.job.wire import protocol
+from tftracer.job.wire.accepted_addresses import address, digest_of, other_end
 from tftracer.job.wire.handshake import VERSION, AlteredError, Channel, Endpoint, Greeting, Keys, new_nonce
-from tftracer.job.wire.hub_addresses import address, digest_of, other_end
 from tftracer.job.wire.protocol import MEMBER_BYTES
 from tftracer.session.source import JobSource
 from tftracer.web.credentials import AGENT_SCHEME, agent_credential

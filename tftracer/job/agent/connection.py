@@ -15,7 +15,7 @@ from tftracer.errors import TracerError
 from tftracer.job.agent.discovery import OwnPage
 from tftracer.job.agent.heartbeat import StepRate, TimeSpent, identity, totals
 from tftracer.job.agent.proxy import Proxy
-from tftracer.job.agent.step_watch import StepWatch
+from tftracer.job.agent.requested_traces import StepWatch
 from tftracer.job.wire import protocol
 from tftracer.job.wire.handshake import Channel
 from tftracer.job.wire.protocol import Message

@@ -21,9 +21,9 @@ from tftracer.job.analyses.clocks import Clock, Observation, estimate
 from tftracer.job.analyses.collectives import MISSING, Collectives, find_collectives, observations, result_bytes
 from tftracer.job.analyses.findings import NO_GRAPHS, clock_findings, missing_processes, process_findings
 from tftracer.job.analyses.merged import Merged, merge
+from tftracer.job.analyses.network_traffic import links_and_tensors, slow_link
 from tftracer.job.analyses.process_traces import Owners, ProcessTrace, align
 from tftracer.job.analyses.straggler import Rank, Waits, rank_of
-from tftracer.job.analyses.traffic import links_and_tensors, slow_link
 from tftracer.trace.analyses.critical_path import MAX_STEPS
 from tftracer.trace.answers import Answers
 from tftracer.trace.arrays.types import Int64

@@ -20,8 +20,8 @@ from tftracer.job.hub.hub import Hub, Member
 from tftracer.job.hub.replies import Reply, failure
 from tftracer.job.hub.services import HubHandler, JobServices
 from tftracer.job.wire import protocol
+from tftracer.job.wire.accepted_addresses import own_end
 from tftracer.job.wire.handshake import VERSION, Channel, Greeting, Keys, new_nonce
-from tftracer.job.wire.hub_addresses import own_end
 from tftracer.job.wire.protocol import MEMBER_BYTES, STRANGER_BYTES, Message
 from tftracer.web.credentials import AGENT_SCHEME
 from tftracer.web.refusal import Refusal

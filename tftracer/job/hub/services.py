@@ -12,7 +12,7 @@ from tftracer.contract.live import JobChangesUpdate, JobUpdate
 from tftracer.job.hub.hub import Hub
 from tftracer.job.hub.step_request import StepRequests
 from tftracer.job.hub.traces import JobTraces
-from tftracer.job.wire.hub_addresses import HubAddresses
+from tftracer.job.wire.accepted_addresses import HubAddresses
 from tftracer.web.base_handler import Guarded
 from tftracer.web.flood_limit import peer_of
 from tftracer.web.services import Services

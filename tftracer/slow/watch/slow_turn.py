@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tftracer.slow.recorded import FIRST_CALL, WatchedRun
-from tftracer.slow.watch.usual_time import MIN_EXCESS_NS
+from tftracer.slow.watch.slower_than_usual import MIN_EXCESS_NS
 
 #: Each side of a turn is slow by itself from this share of the turn's excess on.
 BOTH = 0.25

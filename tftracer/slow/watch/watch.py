@@ -28,7 +28,7 @@ from tftracer.slow.cause.cause import explain
 from tftracer.slow.cause.frame_names import FrameNames, may_call_python
 from tftracer.slow.cause.observed import Observed, Span
 from tftracer.slow.recorded import HostChange, Stall, WatchedRun
-from tftracer.slow.watch.capture import TracesAhead, WatchedQueue
+from tftracer.slow.watch.capture_protocols import TracesAhead, WatchedQueue
 from tftracer.slow.watch.each_second import HostReadings, HostReports, report_collections
 from tftracer.slow.watch.find_slow_turns import SlowSteps
 from tftracer.slow.watch.gap_profiles import GapProfiles

@@ -1,7 +1,7 @@
 """Computes the floating-point operations of each op, and the bytes that it has to read and write.
 
-FLOPs are the nominal FLOPs of matrix ops (flop_formulas.py); other ops count as 0. Bytes are compulsory traffic (traffic.py).
-Each execution has the shapes of the tensors that it read and wrote; in a loop, those of its own iteration.
+FLOPs are the nominal FLOPs of matrix ops (flop_formulas.py); other ops count as 0. Bytes are compulsory traffic
+(memory_traffic.py). Each execution has the shapes of the tensors that it read and wrote; in a loop, those of its own iteration.
 
 On a GPU both are distributed over the kernels that an op launched, in proportion to their times; the launch itself has none.
 """
@@ -15,8 +15,8 @@ import numpy as np
 
 from tftracer.trace.analyses import physical_devices
 from tftracer.trace.analyses.flop_formulas import Call, flops_of
+from tftracer.trace.analyses.memory_traffic import Rules
 from tftracer.trace.analyses.op_kinds import canonical, is_matrix_op
-from tftracer.trace.analyses.traffic import Rules
 from tftracer.trace.arrays.intervals import batches, is_in
 from tftracer.trace.arrays.strings import Hasher, numbered
 from tftracer.trace.arrays.types import Bool, Float64, Int32, Int64
@@ -34,7 +34,7 @@ MAX_VALUE = 1e24
 #: Formulas read this many inputs: the weights of a BlockLSTM are its fifth.
 MAX_INPUTS = 5
 
-_HOLDS_NO_DATA = (20,)  # tensorflow.DT_RESOURCE: reads through a resource are counted by the op's rule (traffic.py)
+_HOLDS_NO_DATA = (20,)  # tensorflow.DT_RESOURCE: reads through a resource are counted by the op's rule (memory_traffic.py)
 _MISSING = -1  # instead of a shape's code: the op has this input or output, but its shape is not known
 
 

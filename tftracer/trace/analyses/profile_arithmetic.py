@@ -15,8 +15,8 @@ from tftracer.trace.analyses import physical_devices
 from tftracer.trace.analyses.arithmetic import Arithmetic, known_ops, on_kernels
 from tftracer.trace.analyses.flop_formulas import Call, flops_of
 from tftracer.trace.analyses.graph_shapes import Inferred, inferred
+from tftracer.trace.analyses.memory_traffic import Rules
 from tftracer.trace.analyses.op_kinds import canonical, matrix_ops
-from tftracer.trace.analyses.traffic import Rules
 from tftracer.trace.arrays.intervals import batches
 from tftracer.trace.arrays.types import Float64, Int32, Int64
 from tftracer.trace.decode.tensor_shapes import element_bytes, elements_of

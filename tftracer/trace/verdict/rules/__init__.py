@@ -20,7 +20,7 @@ from tftracer.trace.verdict.rules import (
     idle,
     input_pipeline,
     launches,
-    layout,
+    layout_ops,
     number_types,
     ops,
     printing,
@@ -57,7 +57,7 @@ RULES: tuple[Rule, ...] = (
     ops.memory_saving,
     number_types.float64,
     slow_kernels.slow_kernel,
-    layout.layout,
+    layout_ops.layout,
     sparse_tables.dense_update,
     elementwise.elementwise,
     cpu_use.busy_machine,
@@ -67,6 +67,6 @@ RULES: tuple[Rule, ...] = (
 )
 
 #: Sentences about the time in which ops run. They give no reason for a device to be idle.
-COMPUTING_CODES = frozenset(("float64", "slow_kernel", "layout", "dense_update", "elementwise", "one_core"))
+COMPUTING_CODES = frozenset(("float64", "slow_kernel", "layout_ops", "dense_update", "elementwise", "one_core"))
 #: Sentences that say that nothing runs, but not why. They are left out where another rule gives the reason.
 UNEXPLAINED = ("idle_device", "scheduling_delay")

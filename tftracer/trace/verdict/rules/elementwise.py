@@ -11,7 +11,7 @@ from tftracer.trace.arrays.types import Bool
 from tftracer.trace.model import DeviceKind
 from tftracer.trace.units import byte_size, duration, percent
 from tftracer.trace.verdict.op_time import OpTime
-from tftracer.trace.verdict.rules.layout import LAYOUT_OPS
+from tftracer.trace.verdict.rules.layout_ops import LAYOUT_OPS
 from tftracer.trace.verdict.rules.number_types import TRY_FLOAT32, are_in_float64
 from tftracer.trace.verdict.rules.sparse_tables import dense_ops
 from tftracer.trace.verdict.rules.tiny_ops import TINY_NS

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { pattern } from "./pattern";
+import { pattern } from "./linearRegex";
 
 const TEXTS = ["", "a", "aab", "layer/MatMul_1", "größe(1)", "a b_c-9", "{x}", "tower_12/Relu", "中文", "A\\B", "9_9"];
 const PATTERNS = [

@@ -11,8 +11,8 @@ from traces import N
 
 from tftracer.errors import FormatError
 from tftracer.trace.decode.run_metadata import decode_run_metadata
-from tftracer.trace.layout import Layout, lane_messages, lay_out
 from tftracer.trace.model import NodeKind, Trace
+from tftracer.trace.timeline_lanes import Layout, lane_messages, lay_out
 
 DATA = Path(__file__).parents[1] / "data"
 

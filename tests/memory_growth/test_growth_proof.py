@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tftracer.memory_growth.proof import growth, has_stopped, slope_of, until_it_stopped
+from tftracer.memory_growth.growth_proof import growth, has_stopped, slope_of, until_it_stopped
 
 MB = 1 << 20
 AT = np.arange(180.0)

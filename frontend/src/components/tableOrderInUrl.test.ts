@@ -1,6 +1,6 @@
 /** A table's order, as the URL spells it. */
 import { describe, expect, it } from "vitest";
-import { tableOrder } from "./tableOrder";
+import { tableOrder } from "./tableOrderInUrl";
 
 describe("a table's order in the URL", () => {
   it("reads what it writes", () => {

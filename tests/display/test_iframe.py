@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tftracer.display.frame import file_name, framed
+from tftracer.display.iframe import file_name, framed
 
 PAGE = '<!doctype html><p title="a">\'&amp;</p>'
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { fakeSession } from "../../dev/fake";
-import { whereKept } from "./kept";
+import { whereKept } from "./whereKept";
 
 describe("where notes and bookmarks are kept", () => {
   it("is the file of a session that is recorded", () => {

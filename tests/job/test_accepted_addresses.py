@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from job_relay import make_certificate
 
+from tftracer.job.wire.accepted_addresses import HubAddresses, address, digest_of, digest_of_file
 from tftracer.job.wire.handshake import Endpoint
-from tftracer.job.wire.hub_addresses import HubAddresses, address, digest_of, digest_of_file
 
 OWN = "10.0.0.1:9999"
 

@@ -10,8 +10,8 @@ import pytest
 from fake_source import a_run
 
 from tftracer.contract.session import Run, TraceRecord
-from tftracer.job.agent import step_watch
-from tftracer.job.agent.step_watch import StepWatch
+from tftracer.job.agent import requested_traces
+from tftracer.job.agent.requested_traces import StepWatch
 from tftracer.session.source import JobSource
 
 
@@ -92,7 +92,7 @@ def test_the_step_before_is_not_taken_for_the_wanted_one() -> None:
 @pytest.mark.parametrize(("counted", "expected"), [(7, [7]), (9, [])])
 def test_a_run_of_which_some_steps_count_for_another(monkeypatch: pytest.MonkeyPatch, counted: int, expected: list[int]) -> None:
     """Those with RunOptions of their own: the traced step has a lower number. Else a lower number is the user's own trace."""
-    monkeypatch.setattr(step_watch, "LOWER_NUMBER_AFTER_S", -1.0)
+    monkeypatch.setattr(requested_traces, "LOWER_NUMBER_AFTER_S", -1.0)
     sent: list[int] = []
 
     def tell(kind: str, **fields: Any) -> None:
