@@ -94,7 +94,7 @@ test:  ## everything but Horovod, LANES=2 suites at a time; all suites run, and 
 	  $(MAKE) --no-print-directory -k -j $(LANES) --output-sync=target $(SUITES) 2>&1 | tee $$log || \
 	  { echo "FAILED:"; grep -aF ' *** ' $$log; exit 1; }
 
-PYTEST := -m pytest -p no:cacheprovider --timeout 600
+PYTEST := -m pytest -p no:cacheprovider --timeout 600 --durations 20 --durations-min 20
 # Most tests wait for trainings that they start: several files at a time are two to three times as fast, on two cores, too.
 AT_ONCE ?= 2
 PARALLEL := -n $(AT_ONCE) --dist loadgroup --no-loadscope-reorder

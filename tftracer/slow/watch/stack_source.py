@@ -144,7 +144,13 @@ class StackSource:
         raw = {
             "usual": counters.usual(native, max((end for _, end in spans), default=0)),
             "spans": [
-                {**shares(inside.looks(*span), thread, *span), **counters.within(native, *span), "late": [], "holders": []}
+                {
+                    **shares(inside.looks(*span), thread, *span),
+                    **counters.within(native, *span),
+                    "waits_for": counters.waits_for(native, *span),
+                    "late": [],
+                    "holders": [],
+                }
                 for span in spans
             ],
         }
