@@ -29,8 +29,7 @@ from tftracer.session.writer.slow import SlowWriter
 from tftracer.session.writer.summaries import TraceSummaries
 from tftracer.session.writer.traces import CountedTrace, TraceWriter
 
-ROUND_S = 0.1  # between two reads of the queue
-PUBLISH_S = 0.2  # between two updates of the page
+ROUND_S = 0.2  # between two reads of the queue, and two updates of the page
 FLUSH_S = 2.0  # between two writes of step times: a kill loses at most those of this time
 HISTORY_STEPS = 100_000  # steps that are written one by one before the history is written as a whole
 #: The spool is rewritten if more than this, and more than half of it, is superfluous; or this many records are.
@@ -109,7 +108,7 @@ class StepWriter:
         self._poll_changes()
         now = perf_counter()
         if now >= self._next_publish or at_once:
-            self._next_publish = now + PUBLISH_S
+            self._next_publish = now + ROUND_S
             self._publish_steps()
         if now >= self._next_flush or at_once:
             self._next_flush = now + FLUSH_S
