@@ -37,7 +37,9 @@ def proc(folder: Path, **threads: str) -> str:
 def test_waiting_is_added_up_over_threads_new_ones_and_all(tmp_path: Path) -> None:
     before = read_before(proc(tmp_path, a=f"{50 * MS} {10 * MS} 3", b=f"{1 * MS} {2 * MS} 1", odd="?"), LONG)
     after = read_after(proc(tmp_path, a=f"{80 * MS} {15 * MS} 3", b=f"{2 * MS} {2 * MS} 1", new=f"{4 * MS} {1 * MS} 1"), LONG)
-    use = cpu_use(before, after)
+    slept = read_after(proc(tmp_path, a=f"{80 * MS} {60_015 * MS} 3"), LONG)._replace(at_ns=before.at_ns + 40 * MS)
+    assert cpu_use(before, slept)["run_queue_s"] == pytest.approx(0.001), "Linux may count a sleep as a wait"
+    use = cpu_use(before, after._replace(at_ns=before.at_ns + 40 * MS))
     assert use["run_queue_s"] == pytest.approx(0.006) and use["busiest_thread_s"] == pytest.approx(0.030)
 
 

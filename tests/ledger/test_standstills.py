@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from time import perf_counter_ns
@@ -124,3 +125,27 @@ def test_a_stopped_process_finds_out() -> None:
         process.send_signal(signal.SIGCONT)
         stopped = int(process.stdout.readline())
     assert stopped > 0.9 * S
+
+
+def test_a_thread_that_lost_its_cpu_between_both_clocks_takes_nothing_for_sleep(monkeypatch: pytest.MonkeyPatch) -> None:
+    delays = iter([0.0] * 3 + [0.2] * 3)
+
+    def boot_clock() -> int:
+        time.sleep(next(delays, 0.0))
+        return time.perf_counter_ns()
+
+    monkeypatch.setattr(standstills, "since_boot_ns", boot_clock)
+    found = Standstills()
+    for _ in range(4):
+        found.look()
+    assert found.asleep_ns == 0
+
+
+def test_more_than_what_passed_is_no_wait_for_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = iter([5 * S, 5 * S + 1000, 65 * S])
+    monkeypatch.setattr(standstills, "without_cpu_ns", lambda native: next(counted))
+    without = standstills.WithoutCpu()
+    without.of_thread(7)
+    without.look()
+    without.look()  # it slept for a minute, and was moved to another CPU
+    assert without.sum_ns == 5 * S + 1000

@@ -102,3 +102,11 @@ def test_a_thread_waits_for_pythons_lock_as_long_as_its_readings_say_so() -> Non
     assert within(readings, 90 * MS, 120 * MS)["lock_wait_s"] == pytest.approx(0.03)
     unknown = [readings[0], readings[1]._replace(wants_lock=None), *readings[2:]]
     assert within(unknown, 50 * MS, 290 * MS)["lock_wait_s"] is None
+
+
+def test_a_sleep_that_linux_counts_as_a_wait_for_a_cpu_is_none() -> None:
+    """From 6.12 on it does, for a sleeping thread that it moves to another CPU."""
+    slept = [(0, 0, 0, "S"), (100, 0, 0, "S"), (200, 0, 0, "S"), (300, 2, 290, "R"), (400, 90, 295, "R")]
+    assert found(slept, 10, 310)["queue_s"] == pytest.approx(0.0005)
+    ready = [(at, cpu, queue, "R") for at, cpu, queue, _ in slept]
+    assert found(ready, 10, 310)["queue_s"] == pytest.approx(0.29, abs=0.01)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from tftracer.slow.watch.host_signals import after_name
 
-#: In a standstill the writer's thread, which looks ten times a second, did not look for at least this time.
+#: In a standstill the writer's thread, which looks five times a second, did not look for at least this time.
 MIN_NS = 600_000_000
 #: Meanwhile the process used hardly any CPU, did not wait for one, and its threads hardly woke: no more often than before in a
 #: quarter of a second. The writer's own thread has not woken either: it wakes 200 times a second while another one sleeps and
@@ -21,6 +21,8 @@ MIN_NS = 600_000_000
 CPU_SHARE, QUEUED_SHARE, WAKES, WAKES_PER_S, RUNNING_S = 0.05, 0.2, 20, 5, 0.25
 #: A shorter sleep of the machine does not count: the two clocks are not read at the same moment.
 MIN_SLEEP_NS = 100_000_000
+#: They are read again, this often in all, if more than this passed between the two.
+EXACT_NS, TRIES = 1_000_000, 3
 
 
 def since_boot_ns() -> int | None:
@@ -54,7 +56,17 @@ class Reading(NamedTuple):
 
 def read() -> Reading:
     queued_ns = sum(without_cpu_ns(native) or 0 for native in {os.getpid(), threading.get_native_id()})
-    return Reading(perf_counter_ns(), since_boot_ns(), time.process_time_ns(), _wakes("SELF"), queued_ns, _wakes("THREAD") or 0)
+    at_ns, booted_ns = _both_clocks()
+    return Reading(at_ns, booted_ns, time.process_time_ns(), _wakes("SELF"), queued_ns, _wakes("THREAD") or 0)
+
+
+def _both_clocks() -> tuple[int, int | None]:
+    """Read perf_counter and the time since boot; None for the latter if this thread lost its CPU each time between the two."""
+    for _ in range(TRIES):
+        at_ns, booted_ns = perf_counter_ns(), since_boot_ns()
+        if perf_counter_ns() - at_ns <= EXACT_NS:
+            return at_ns, booted_ns
+    return at_ns, None
 
 
 def without_cpu_ns(native: int) -> int | None:
@@ -75,7 +87,7 @@ def _wakes(of: str) -> int | None:
 
 
 class Standstills:
-    """Finds standstills. One thread calls ``look`` ten times a second."""
+    """Finds standstills. One thread calls ``look`` five times a second."""
 
     def __init__(self, read: Callable[[], Reading] = read) -> None:
         self.asleep_ns = 0  # of the machine: perf_counter does not count it
@@ -100,3 +112,30 @@ class Standstills:
         woke = wakes > limit + RUNNING_S * self._rate or now.own_wakes - before.own_wakes > limit
         had_no_cpu = now.queued_ns - before.queued_ns > QUEUED_SHARE * passed
         return None if woke or had_no_cpu or now.cpu_ns - before.cpu_ns > CPU_SHARE * passed else (before.at_ns, now.at_ns)
+
+
+class WithoutCpu:
+    """Adds up the time for which the training's thread could have run and had no CPU.
+
+    Linux may count a thread's sleep as such a wait (slow/watch/counter_spans.py): what is longer than the time between two looks
+    is left out.
+    """
+
+    def __init__(self) -> None:
+        self.sum_ns: int | None = None  # None: not known
+        self._native: int | None = None
+        self._last_ns = self._at_ns = 0
+
+    def of_thread(self, native: int | None) -> None:
+        """Set the thread, by the kernel's number; None: it has ended, or is not known."""
+        if native is not None and native != self._native:
+            self._native, self._at_ns = native, perf_counter_ns()
+            self.sum_ns = waited = without_cpu_ns(native)
+            self._last_ns = waited or 0
+
+    def look(self) -> None:
+        waited, now_ns = None if self._native is None else without_cpu_ns(self._native), perf_counter_ns()
+        if waited is not None and self.sum_ns is not None:
+            more = waited - self._last_ns
+            self.sum_ns += more if more <= now_ns - self._at_ns else 0
+            self._last_ns, self._at_ns = waited, now_ns

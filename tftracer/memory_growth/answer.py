@@ -67,7 +67,8 @@ def memory_growth(facts: MemoryFacts | None, is_live: bool = True) -> ProcessMem
     if facts is None:
         return {"at": [], "low": [], "high": [], "growths": [], "growth_rate": None, "text": ""}
     at, low, high = ([each[i] for each in facts.bins] for i in range(3))
-    growths = [_growth(each, is_live) for each in reversed(facts.growths)]
+    newest_first = facts.growths[::-1]
+    growths = [_growth(each, is_live, is_newest=each is newest_first[0]) for each in newest_first]
     is_known = not facts.unknown and (growths or facts.judged_s >= facts.proof_s)
     rate = sum(each["bytes_rate"] for each in growths if each["is_growing"]) if is_known else None
     return {
@@ -86,7 +87,7 @@ def _unknown(reason: str) -> str:
     return f"The memory is not watched any more: {reason.removeprefix('failed: ')}." if reason else ""
 
 
-def _growth(growth: Growth, is_live: bool) -> MemoryGrowth:
+def _growth(growth: Growth, is_live: bool, is_newest: bool) -> MemoryGrowth:
     kind = _kind(growth.kind or "searching")
     things = [_thing(each) for each in growth.things]
     return {
@@ -97,7 +98,7 @@ def _growth(growth: Growth, is_live: bool) -> MemoryGrowth:
         "bytes_rate": growth.rate,
         "is_growing": growth.is_growing,
         "kind": kind,
-        "text": " ".join(filter(None, [_what(growth), _why(growth, kind, things, is_live)])),
+        "text": " ".join(filter(None, [_what(growth, is_newest), _why(growth, kind, things, is_live)])),
         "advice": ADVICE.get(kind, ""),
         "doubts": _doubts(growth, kind),
         "things": things,
@@ -119,11 +120,12 @@ def _thing(thing: Thing) -> MemoryThing:
     }
 
 
-def _what(growth: Growth) -> str:
+def _what(growth: Growth, is_newest: bool) -> str:
     size = byte_size(max(0, growth.end_bytes - growth.start_bytes))
     if growth.is_growing:
         return f"Memory grows by {rate_text(growth.rate)}: {size} in {_minutes(growth.until - growth.since)}."
-    return f"Memory grew by {size} in {_minutes(growth.until - growth.since)}, and then no more."
+    grew = f"emory grew by {size} in {_minutes(growth.until - growth.since)}"
+    return f"M{grew}, and then no more." if is_newest else f"Before that, m{grew}."
 
 
 def _why(growth: Growth, kind: MemoryKind, things: list[MemoryThing], is_live: bool) -> str:

@@ -92,11 +92,14 @@ def floors_before(at: Float64, low: Float64, width: float) -> float:
     return float(lowest[np.isfinite(lowest)].max())
 
 
-def growth(at: Float64, low: Float64, shortest: float) -> Slope | None:
-    """Return the growth that is proven over the longest time. ``at``, ``low``: [n] of the training; ``shortest``: seconds."""
+def growth(at: Float64, low: Float64, shortest: float, since: float = 0.0) -> Slope | None:
+    """Return the growth that is proven over the longest time after ``since``, the end of an earlier growth.
+
+    ``at``, ``low``: [n] of the training; ``shortest``: seconds.
+    """
     if not len(at):
         return None
-    until, known = float(at[-1]), float(at[-1] - at[0])
+    until, known = float(at[-1]), float(at[-1] - max(at[0], since))
     spans = [known] if known >= shortest else []
     for span in [*spans, *(shortest * each for each in reversed(SPANS))]:
         if span <= known:

@@ -107,7 +107,7 @@ class MemoryWatch:
         if self._slope is not None:
             self._follow(at, low)
             return
-        slope = growth_proof.growth(at, low, self._proof_s)
+        slope = growth_proof.growth(at, low, self._proof_s, self._growths[-1].until if self._growths else 0.0)
         if slope is not None:
             self._begin(slope)
 

@@ -76,7 +76,8 @@ def render(summary: dict[str, Any]) -> str:
     parts += [slow_summary.render(run, recomputed) for run in summary["runs"]]
     parts += [_traces(run, recomputed) for run in summary["runs"]]
     if summary["trace"] is None:
-        parts.append("No step was traced: press Trace on the live page to see what a step consists of.")
+        how = "press Trace on the page" if summary["session"]["live"] else "run the script with tftracer run --trace 3"
+        parts.append(f"No step was traced: {how} to see what a step consists of.")
     else:
         parts.append(f"Trace {summary['trace']}: " + trace_summary.render(summary).rstrip())
     return "\n\n".join(filter(None, parts)) + "\n"

@@ -205,6 +205,8 @@ def test_a_cause_of_the_whole_process_is_one_group_whether_its_line_was_seen_or_
     one, *others = [a_stall(run, step, cause=Cause("gc", "", LOAD if step == 5 else None, 0.9)) for step in (5, 33, 41)]
     (group,) = groups(log_of(one, *others), run.run_id, 400)
     assert (group["times"], group["text"]) == (3, "Python's garbage collection"), "most of them may be elsewhere"
+    (group,) = groups(log_of(*seen, *others), run.run_id, 400)
+    assert group["text"] == "Python's garbage collection, 2 of 4 times at load_batch() (train.py:88)"
     elsewhere = [
         a_stall(run, step, cause=Cause("gc", "", LOAD._replace(function=name), 0.9)) for step, name in ((5, "f"), (9, "g"))
     ]

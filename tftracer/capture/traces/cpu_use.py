@@ -59,7 +59,9 @@ def cpu_use(before: CpuReading, after: CpuReading) -> CpuUse:
         # The threads' counters cover slightly more time than the process's, so own_s may be too large: the busiest thread's time
         # is the lower limit.
         use["cpu_s"] = max(use["cpu_s"] - own_s, min(use["cpu_s"], busiest_s))
-        use["run_queue_s"] = sum(max(0, now[1] - then[1]) for now, then in script) * 1e-9
+        # Linux may count a thread's sleep as a wait (slow/watch/counter_spans.py): a wait longer than the step is left out.
+        waited = (max(0, now[1] - then[1]) for now, then in script)
+        use["run_queue_s"] = sum(ns for ns in waited if ns <= after.at_ns - before.at_ns) * 1e-9
     if before.children is not None and after.children is not None and before.children.keys() <= after.children.keys():
         of_children = sum(now - before.children.get(name, 0) for name, now in after.children.items())
         use["job_cpu_s"] = (after.cpu_ns - before.cpu_ns + of_children) * 1e-9

@@ -9,7 +9,7 @@ from time import perf_counter_ns
 
 from tftracer.ledger import facts as ledger_facts
 from tftracer.ledger.activity import INPUT, NEXT_ELEMENT, STEPS, STOPPED, SUSPENDED, Activity
-from tftracer.ledger.standstills import Standstills, process_start_ns, without_cpu_ns
+from tftracer.ledger.standstills import Standstills, WithoutCpu, process_start_ns
 from tftracer.ledger.time_sums import HELPERS, UNDER_WAY, Book
 from tftracer.session.recorded_steps import StepSource
 from tftracer.session.store import SessionStore
@@ -31,12 +31,12 @@ class LedgerWriter:
         self._main = threading.main_thread().ident or 0
         self._book: Book | None = Book(self._began_ns if self._start_ns is None else self._start_ns, self._main)
         self._standstills = Standstills()
-        self._no_cpu_ns: int | None = None
+        self._no_cpu = WithoutCpu()
         self._newest: ledger_facts.LedgerFacts | None = None
         self._is_over = False
 
     def look(self) -> None:
-        """Add the time for which the process was stopped. Called ten times a second, after the steps were counted."""
+        """Add the time for which the process was stopped. Called five times a second, after the steps were counted."""
         self._guarded(self._look)
 
     def add_slow(self, stall: Stall) -> None:
@@ -50,6 +50,7 @@ class LedgerWriter:
 
     def _look(self) -> None:
         if self._book is not None:
+            self._no_cpu.look()
             stopped = self._standstills.look()
             if stopped is not None:
                 self._book.add([(SUSPENDED, STOPPED, *stopped, self._main)], set())
@@ -72,11 +73,11 @@ class LedgerWriter:
         sums = self._book.sums_until(now_ns, [activity for activity in under_way if (activity[2], activity[4]) not in begun])
         began_ns = None if self._start_ns is None else self._began_ns
         native = next((thread.native_id for thread in threads if thread.ident == self._book.training), None)
-        self._no_cpu_ns = without_cpu_ns(native or 0) or self._no_cpu_ns
+        self._no_cpu.of_thread(native)
         asleep_ns = self._standstills.asleep_ns
         waits = dict(self._steps.activities.step_waits)
         slow = self._book.slow()
-        self._newest = ledger_facts.facts_of(sums, slow, waits, now_ns, now, asleep_ns, began_ns, self._no_cpu_ns)
+        self._newest = ledger_facts.facts_of(sums, slow, waits, now_ns, now, asleep_ns, began_ns, self._no_cpu.sum_ns)
 
     def _under_way(self, now_ns: int) -> list[Activity]:
         """Return the activities under way, as if they ended now."""

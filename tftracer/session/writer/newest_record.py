@@ -41,7 +41,7 @@ class NewestRecord(Generic[Facts]):
         self._written: Facts | None = None  # the newest in the file
 
     def take(self) -> None:
-        """Update the model if it is time. Called ten times a second."""
+        """Update the model if it is time. Called five times a second."""
         if time.monotonic() >= self._next_update:
             self._update()
 

@@ -50,6 +50,7 @@ class _Ranked(NamedTuple):
     periods: list[Period]  # of the kind; a period of unknown cause has a separate group
     ended: bool
     stalls: list[Stall]  # its slow steps, except those that were dropped for others
+    placed: int  # how many of its slow steps have a known place
 
     @property
     def rank(self) -> tuple[bool, bool, bool, float]:
@@ -65,7 +66,7 @@ class _Ranked(NamedTuple):
             if not any(_are_at_same_steps(period, each) for each in alike):
                 alike.append(period)
         rhythms = {length: texts.Rhythm(len(alike), max(map(_share, alike))) for length, alike in of_length.items()}
-        return texts.group_text(self.causes, self.kind["place"], rhythms, self.kind["times"], self._regular)
+        return texts.group_text(self.causes, self.kind["place"], rhythms, self.kind["times"], self._regular, self.placed)
 
     @property
     def _regular(self) -> int | None:
@@ -184,13 +185,13 @@ def _ranked(log: SlowLog, run_id: int, steps: int) -> Iterator[_Ranked]:
     by_group = _by_group(log, run_id, all_periods, collecting)
     for key, alike in kinds.items():
         periods, kind = of_key.get(key, []), reduce(_together, alike)
-        is_placed = sum(each["times"] for each in alike if each["place"]) >= MIN_PLACED * kind["times"]
-        kind = {**kind, "place": _common_place(alike) if is_placed else ""}
+        placed = sum(each["times"] for each in alike if each["place"])
+        kind = {**kind, "place": _common_place(alike) if placed >= MIN_PLACED * kind["times"] else ""}
         own = by_group.get(key, [])
         has_all = len(own) == kind["times"]
         causes = [kind["cause"], *(cause for cause in (*OF_CODE, "gc") if cause != kind["cause"] and _costs(alike, cause))]
         if kind["cause"] not in APART:
-            yield _Ranked(kind, causes, periods, _is_over(kind, periods, steps), own)
+            yield _Ranked(kind, causes, periods, _is_over(kind, periods, steps), own, placed)
             continue
         for period in periods:
             if period["next_step"] is None or any(_follows(period, each) for each in all_periods):
@@ -209,9 +210,9 @@ def _ranked(log: SlowLog, run_id: int, steps: int) -> Iterator[_Ranked]:
                 "duration_s": max(0.0, kind["duration_s"] - part["duration_s"]),
                 "lost_s": max(0.0, kind["lost_s"] - part["lost_s"]),
             }
-            yield _Ranked(part, causes, [period], _is_over(part, [period], steps), at_its_steps)
+            yield _Ranked(part, causes, [period], _is_over(part, [period], steps), at_its_steps, placed)
         if kind["times"]:
-            yield _Ranked(kind, causes, [], _is_over(kind, [], steps), own)
+            yield _Ranked(kind, causes, [], _is_over(kind, [], steps), own, placed)
 
 
 def _are_at_same_steps(one: Period, other: Period) -> bool:

@@ -220,12 +220,16 @@ class Rhythm(NamedTuple):
         return f"{'twice' if self.in_each == 2 else f'{self.in_each} times'} in every {length:,} steps{some}"
 
 
-def group_text(causes: Sequence[StallCause], place: str, every: Mapping[int, Rhythm], times: int, regular: int | None) -> str:
+def group_text(
+    causes: Sequence[StallCause], place: str, every: Mapping[int, Rhythm], times: int, regular: int | None, placed: int
+) -> str:
     """Return "Every 97th step: waiting at load() (train.py:31)"; without a period "Waiting at load() (train.py:31)".
 
     ``every``: by the length of a period. ``regular``: how many of the ``times`` were in the periods; None: not known.
+    ``placed``: how many of them have a known place. Without a period, the others may have been anywhere.
     """
-    at = f" at {place}" if place else ""
+    some = "" if every or placed == times else f", {placed:,} of {times:,} times"
+    at = f"{some} at {place}" if place else ""
     words: dict[StallCause, str] = {
         "gc": "Python's garbage collection",
         "machine": "No CPU: other processes or threads had them",

@@ -10,6 +10,8 @@ from typing import NamedTuple
 #: thread did in them may be this share of its length.
 BESIDE_NS, BESIDE = 150_000_000, 0.3
 NS = 1e-9
+#: Linux's letters of a thread that sleeps, or waits for a disk.
+ASLEEP = ("S", "D")
 
 
 class Reading(NamedTuple):
@@ -127,8 +129,18 @@ def _grown(readings: list[Reading], name: str, start_ns: int, end_ns: int) -> _G
     return _Grown(seconds * NS, minimum * NS, sure * NS, uncertain * NS)
 
 
+def _waited(before: Reading, after: Reading) -> int:
+    """Return the nanoseconds for which the thread waited for a CPU, as counted between two readings.
+
+    A thread that was asleep at the first one cannot have waited for longer than until the second. Linux counts that all the same,
+    from 6.12 on, when it moves a sleeping thread to another CPU: the sleep, as a wait. Then the wait is not known, but short.
+    """
+    waited = after.queue_ns - before.queue_ns
+    return 0 if before.state in ASLEEP and waited > after.at_ns - before.at_ns else waited
+
+
 def _queued(readings: list[Reading], start_ns: int, end_ns: int) -> float:
-    waits = (Wait(before.at_ns, after.at_ns, after.queue_ns - before.queue_ns) for before, after in zip(readings, readings[1:]))
+    waits = (Wait(before.at_ns, after.at_ns, _waited(before, after)) for before, after in zip(readings, readings[1:]))
     return sum(wait.within(start_ns, end_ns) for wait in waits) * NS
 
 
@@ -136,7 +148,7 @@ def _queued_at_least(readings: list[Reading], start_ns: int, end_ns: int) -> tup
     """Return the seconds for which the thread surely waited for a CPU within a span, and the seconds that it may be more."""
     minimum = uncertain = 0
     for before, after in zip(readings, readings[1:]):
-        waited, length = after.queue_ns - before.queue_ns, after.at_ns - before.at_ns
+        waited, length = _waited(before, after), after.at_ns - before.at_ns
         if waited > length:  # one wait that began before this interval and ended in it
             early = max(0, min(before.at_ns, end_ns) - max(before.at_ns - waited, start_ns))
             late = max(0, min(after.at_ns, end_ns) - max(after.at_ns - waited, start_ns))
@@ -151,7 +163,7 @@ def _queued_at_least(readings: list[Reading], start_ns: int, end_ns: int) -> tup
 def _queue_beside(readings: list[Reading]) -> float:
     """Return an upper bound of the waits for a CPU around the begin and the end of a span, in seconds."""
     ends = [(readings[0], readings[1])] + ([(readings[-2], readings[-1])] if len(readings) > 2 else [])
-    return sum(min(after.queue_ns - before.queue_ns, after.at_ns - before.at_ns) for before, after in ends) * NS
+    return sum(min(_waited(before, after), after.at_ns - before.at_ns) for before, after in ends) * NS
 
 
 def _in_state(readings: list[Reading], state: str, start_ns: int, end_ns: int) -> float:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import platform
+import re
 import time
 from bisect import bisect_left, bisect_right
 from collections import deque
@@ -24,6 +26,9 @@ MAX_THREADS = 8
 READ_BYTES = 1024
 #: For all threads: time between two readings and between two listings, number of threads, and number of waits that are kept.
 QUEUES_NS, LIST_NS, MAX_LISTED, MAX_WAITS = 200_000_000, 5_000_000_000, 200, 600
+#: Linux counts sleeps of moved threads as waits for a CPU (``counter_spans._waited``): of threads whose state is not read, waits
+#: that are longer than the time between two readings are left out.
+COUNTS_SLEEP = tuple(map(int, re.findall(r"\d+", platform.release())[:2])) >= (6, 12)
 SECOND_NS, MINUTE_NS = 10**9, 60 * 10**9
 NS = 1e-9
 TICK_NS = 10**9 // os.sysconf("SC_CLK_TCK")  # the unit of the times in /proc/.../stat
@@ -138,7 +143,7 @@ class Queues:
                 continue
             waited = queued - self._last.get(native, queued)
             self._last[native] = queued
-            if waited and native not in self.ours:
+            if waited and native not in self.ours and (waited <= now_ns - self._read_ns or not COUNTS_SLEEP):
                 self.sum_ns += waited
                 if waited > now_ns - self._read_ns:
                     self._long.append(Wait(self._read_ns, now_ns, waited))
