@@ -215,3 +215,11 @@ def test_the_summary_has_a_line_a_part() -> None:
         "After the last step",
     ]
     assert "71.4%" in text and render(ledger(None, [], no_lines)) == ""
+
+
+def test_slow_steps_that_waited_for_their_dataset_are_not_counted_as_waiting_for_it_as_well() -> None:
+    slow = (SlowEntry(1, "py_function", "refill() (train.py:9)", True, 5.0, 10),)
+    waits = (StepWait("files", 7.0),)
+    answer = ledger(facts(Entry(STEPS, 1, "", 20.0, 100, 0.2), slow=slow, step_waits=waits), [run(1, "train")], no_lines)
+    seconds = {part["kind"]: part["duration_s"] for part in answer["parts"]}
+    assert (seconds["input"], seconds["slow"], seconds["steps"]) == pytest.approx((2.0, 5.0, 13.0))

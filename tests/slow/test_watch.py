@@ -262,7 +262,7 @@ def test_the_time_between_steps_is_profiled_when_asked(loop: Loop) -> None:
 
     found = wait_for(profile)
     assert not loop.queue.slow.profile_requested.is_set()
-    assert found.run.title == "train" and found.samples > 10 and found.between_s > found.inside_s > 0
+    assert found.run.title == "train" and found.samples > 4 and found.between_s > found.inside_s > 0
     sampled_s = sum(stack.seconds for stack in found.stacks)  # on a busy machine not all of the time between steps
     assert sampled_s == pytest.approx(EVERY_NS * 1e-9 * found.samples)
     of_function = [stack.seconds for stack in found.stacks if "profile" in [frame.function for frame in stack.frames]]

@@ -61,6 +61,9 @@ EPOCHS = (
     "ten seconds and more, are not known and count as steps."
 )
 MAX_ITEMS = 20
+WITHIN_STEPS = "within steps, as its pipeline tells"
+#: Causes of slow steps that mostly waited for their dataset. TensorFlow may also call a Python function in the step itself.
+WAITS_FOR_INPUT = ("input", "py_function")
 #: A line with fewer samples may belong to a slow step nearby, which is counted as such.
 MIN_SAMPLES = 3
 NOTHING = "This session was recorded without a ledger: by an older version, or before its process did anything."
@@ -162,7 +165,7 @@ def _take_step_waits(facts: LedgerFacts, items: dict[LedgerKind, list[LedgerItem
             taken = min(remaining, step["duration_s"])
             step["duration_s"] -= taken
             remaining -= taken
-        items["input"].append(item(f"within steps, as its pipeline tells: {wait.name}", wait.own_s - remaining))
+        items["input"].append(item(f"{WITHIN_STEPS}: {wait.name}", wait.own_s - remaining))
 
 
 def _take_slow(
@@ -174,7 +177,8 @@ def _take_slow(
     for slow in _by_code(facts.slow):
         seconds = slow.own_s
         if slow.inside:
-            seconds = sum(_move(items[kind], slow.run_id, seconds) for kind in ("steps", "evaluation"))
+            waited_s = _take_waited(items["input"], seconds) if slow.cause in WAITS_FOR_INPUT else 0.0
+            seconds = waited_s + sum(_move(items[kind], slow.run_id, seconds - waited_s) for kind in ("steps", "evaluation"))
         else:
             seconds = min(seconds, rest["python"])
             rest["python"] -= seconds
@@ -184,6 +188,17 @@ def _take_slow(
             where = "" if slow.inside else " between steps"
             name = f"{_CAUSES.get(slow.cause) or slow.cause.replace('_', ' ')}{where}{f': {slow.place}' if slow.place else ''}"
             items["slow"].append(item(name, seconds, slow.times, slow.run_id if slow.run_id in runs else None))
+
+
+def _take_waited(waits: list[LedgerItem], seconds: float) -> float:
+    """Take the time of slow steps that waited for their dataset out of the waits within steps, which contain it. Return it."""
+    taken = 0.0
+    for wait in waits:
+        if wait["name"].startswith(WITHIN_STEPS):
+            part = min(wait["duration_s"], seconds - taken)
+            wait["duration_s"] -= part
+            taken += part
+    return taken
 
 
 def _add_stop(items: list[LedgerItem], seconds: float, times: int) -> None:

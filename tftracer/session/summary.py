@@ -32,6 +32,7 @@ _SESSION = ("host", "pid", "rank", "command", "tensorflow", "tftracer", "started
 _RUN = ("id", "title", "steps", "mean_s", "p50_s", "p95_s", "p99_s", "max_s", "between_steps_s")
 _TRACE = ("id", "step", "started_at", "duration_s", "nodes", "state", "headline", "note")
 _UNKNOWN = "-"
+NO_TRACE = "No step was traced. What a step consists of: tftracer run --trace 3 SCRIPT, or Trace on the page while a script runs."
 #: Rare runs have at most FEW steps, and at most RARE of the steps of the busiest run. FOLDED or more of them share one row.
 FEW, RARE, FOLDED = 5, 0.01, 3
 #: The headlines of at most this many traces of a run, the newest, are computed again.
@@ -76,8 +77,7 @@ def render(summary: dict[str, Any]) -> str:
     parts += [slow_summary.render(run, recomputed) for run in summary["runs"]]
     parts += [_traces(run, recomputed) for run in summary["runs"]]
     if summary["trace"] is None:
-        how = "press Trace on the page" if summary["session"]["live"] else "run the script with tftracer run --trace 3"
-        parts.append(f"No step was traced: {how} to see what a step consists of.")
+        parts.append(NO_TRACE)
     else:
         parts.append(f"Trace {summary['trace']}: " + trace_summary.render(summary).rstrip())
     return "\n\n".join(filter(None, parts)) + "\n"

@@ -6,7 +6,15 @@ from typing import NamedTuple
 
 from tftracer.slow.cause.blamed_line import functions_called, shared_line
 from tftracer.slow.cause.observed import Observed, Span
-from tftracer.slow.cause.parts_of_turn import COMPUTED_MORE, excess, functions_holding_lock, held_s, may_have_waited_for_lock
+from tftracer.slow.cause.parts_of_turn import (
+    COMPUTED_MORE,
+    excess,
+    functions_holding_lock,
+    held_s,
+    holder_text,
+    may_have_waited_for_lock,
+    other_holders,
+)
 from tftracer.slow.recorded import UNKNOWN, Cause, Part
 
 #: A cause explains at least this share of the excess.
@@ -29,6 +37,8 @@ def step_cause(parts: tuple[Part, ...], observed: Observed, excess_s: float) -> 
     called = functions_called(span.all_stacks, excess_s)
     functions = sum(part.seconds for part in parts if part.kind == "py_function")
     if functions >= HALF * excess_s:
+        if held_s(span) >= HALF * excess_s and other_holders(span) and not functions_holding_lock(span):
+            return Cause("lock", holder_text(span), None, min(1.0, held_s(span) / excess_s))  # the function waited for it
         return Cause("py_function", "", shared_line(called).frame, min(1.0, functions / excess_s))
     no_cpu = sum(part.seconds for part in parts if part.kind == "no_cpu")
     own = no_cpu + sum(excess(part) for part in parts if part.kind == "tensorflow")

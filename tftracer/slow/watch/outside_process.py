@@ -32,7 +32,7 @@ from tftracer.slow.watch.counters import Counters, ThreadState
 from tftracer.slow.watch.lock_holder import LockReader
 from tftracer.slow.watch.py_spy_windows import PR_SET_PDEATHSIG, Dump, Windows, dump
 from tftracer.slow.watch.sample_clock import PULSE_BYTES, SampleClock, read_beats
-from tftracer.slow.watch.stack_samples import Look, Stack, shares, without_biased
+from tftracer.slow.watch.stack_samples import Look, Stack, current_stacks, shares, without_biased
 
 #: Time between two readings of the counters; half of it while the pulse is late. They are also read at each message of the
 #: training, which sends 20 a second while a turn takes too long.
@@ -45,6 +45,8 @@ LATE_NS = 110_000_000
 DUMPS_APART_NS, APART_NS, BURST, MAX_DUMPS, MAX_LATE = 100_000_000, 8_000_000_000, 20, 64, 3
 #: The stack of the lock's holder is taken from a look within this time.
 NEAR_NS = 300_000_000
+#: An earlier or later name of a thread's number may be that of another thread.
+KNOWN_NS = 2_000_000_000
 #: An answer waits for stacks no longer than this.
 PATIENCE_NS = 45_000_000_000
 #: The id of a message without a question: that stacks cannot be read.
@@ -197,7 +199,8 @@ class Outside:
         dumps = list(self._dumps)
         late = self._pulse.late_within(start, end)
         outside = [*self._windows.looks(start, end), *(look for look, _ in dumps if start <= look.at_ns <= end)]
-        looks = [*outside, *without_biased(inside, outside, thread, late)]
+        looks = sorted([*outside, *without_biased(inside, outside, thread, late)], key=lambda look: look.at_ns)
+        current = [look._replace(stacks=stacks) for look, stacks in zip(looks, current_stacks(looks))]
         waits = self._counters.wants_lock(native, start, end)
         held = [(at, at) for at, wants_lock in waits or () if wants_lock] or [(since, until) for since, until, _ in late]
         # A pulse that is late for the lock: the thread kept it if all readings show it with it.
@@ -211,7 +214,7 @@ class Outside:
             "lock_readings": None if waits is None else len(waits),
             "lock_held_by": [holder for _, holder in holders],
             "holders": [
-                [holder, *name_at(dumps, holder, at), _nearest_stack(looks, at, holder)]
+                [holder, *name_at(dumps, holder, at), _nearest_stack(current, at, holder)]
                 for since, until in held
                 for at, holder in self._lock.holders(since, until)
             ],
@@ -228,7 +231,8 @@ def name_at(dumps: list[Dump], thread: int, at_ns: int) -> tuple[str, bool]:
 
     A later thread may get the number of an ended one.
     """
-    away_ns, name = min(((abs(look.at_ns - at_ns), names[thread]) for look, names in dumps if thread in names), default=(0, ""))
+    near = ((abs(look.at_ns - at_ns), names[thread]) for look, names in dumps if thread in names)
+    away_ns, name = min((each for each in near if each[0] <= KNOWN_NS), default=(0, ""))
     return name, bool(name) and away_ns <= NEAR_NS
 
 

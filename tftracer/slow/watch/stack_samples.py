@@ -46,7 +46,7 @@ def shares(
     ``held``: (from, until) of the times in which the thread kept Python's lock.
     """
     within = sorted((look for look in looks if start_ns <= look.at_ns <= end_ns), key=lambda look: look.at_ns)
-    current = _without_stale(within)
+    current = current_stacks(within)
     seen = [(look.at_ns, stacks) for look, stacks in zip(within, current) if thread in stacks]
     complete = [look.at_ns for look, stacks in zip(within, current) if look.is_of_all or _has_all_functions(look, stacks)]
     seconds: Counter[Stack] = Counter()
@@ -124,9 +124,9 @@ def _lengths(at: list[int], start_ns: int, end_ns: int, in_one_call: Sequence[tu
     return lengths
 
 
-def _without_stale(looks: list[Look]) -> list[dict[int, Stack]]:
-    """Return the stacks that are surely current: those that changed within the span, and those that a later look at all threads
-    still shows. py-spy's record repeats the old stack of a thread that has ended or could not be read."""
+def current_stacks(looks: list[Look]) -> list[dict[int, Stack]]:
+    """Return the stacks of each look that are surely current: those that changed within the span, and those that a later look at
+    all threads still shows. py-spy's record repeats the old stack of a thread that has ended or could not be read."""
     current: list[dict[int, Stack]] = []
     changed: set[int] = set()
     for look in looks:
