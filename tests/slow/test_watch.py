@@ -28,7 +28,7 @@ from tftracer.slow.recorded import GapProfile, GcPause, HostSample, Period, Slow
 from tftracer.slow.watch.find_slow_turns import SlowSteps
 from tftracer.slow.watch.gap_profiles import FIRST_NS, SHORTEST_NS
 from tftracer.slow.watch.host_signals import HostSignals
-from tftracer.slow.watch.py_spy_windows import EVERY_NS
+from tftracer.slow.watch.py_spy_windows import FIRST_RATE
 from tftracer.slow.watch.run_periods import RunPeriods
 from tftracer.slow.watch.watch import SlowWatch
 
@@ -264,7 +264,7 @@ def test_the_time_between_steps_is_profiled_when_asked(loop: Loop) -> None:
     assert not loop.queue.slow.profile_requested.is_set()
     assert found.run.title == "train" and found.samples > 4 and found.between_s > found.inside_s > 0
     sampled_s = sum(stack.seconds for stack in found.stacks)  # on a busy machine not all of the time between steps
-    assert sampled_s == pytest.approx(EVERY_NS * 1e-9 * found.samples)
+    assert sampled_s == pytest.approx(found.samples / FIRST_RATE)
     of_function = [stack.seconds for stack in found.stacks if "profile" in [frame.function for frame in stack.frames]]
     assert sum(of_function) > 0.5 * sampled_s
 

@@ -62,6 +62,16 @@ class Problems:
             self._problems.pop(code, None)
             self.add(code, message)
 
+    def update(self, code: str, message: str) -> None:
+        """Add a problem, or give the one with this code its newest message. The log gets only the first message."""
+        with self._lock:
+            known = self._problems.get(code)
+            if known is None:
+                self.add(code, message)
+            elif known["message"] != message:
+                self._problems[code] = {**known, "message": message}
+                self._changed(list(self._problems.values()))
+
     def solve(self, code: str) -> None:
         """Remove the problem with this code."""
         with self._lock:

@@ -185,7 +185,7 @@ class StepWriter:
         self._report_missing()
         problems = steps.problems()
         for code, message in problems.items():
-            self._store.problems.add(code, message)
+            self._store.problems.update(code, message)
         for code in self._reported - problems.keys():
             self._store.problems.solve(code)
         self._reported = set(problems)

@@ -14,7 +14,6 @@ from tftracer.slow.cause.frame_names import FrameNames
 from tftracer.slow.recorded import FoldedStack, GapProfile, SlowRecords, WatchedRun
 from tftracer.slow.watch.find_slow_turns import RunState, SlowSteps, Sums
 from tftracer.slow.watch.gc_pauses import GcPauses
-from tftracer.slow.watch.py_spy_windows import EVERY_NS
 from tftracer.slow.watch.stack_source import Answer, StackSource
 from tftracer.slow.watch.watched_threads import WatchedThreads
 
@@ -74,8 +73,8 @@ class GapProfiles:
         if profile is None:
             return
         sampled = [
-            FoldedStack(profile.thread, names.stack(stack), max(1, round(length * 1e9 / EVERY_NS)), length)
-            for stack, length in answer.raw["spans"][0]["stacks"]
+            FoldedStack(profile.thread, names.stack(stack), times, length)
+            for stack, length, times in answer.raw["spans"][0]["stacks"]
         ]
         # The time stamp of a sample is late: it may show the step that followed.
         outside = tuple(stack for stack in without_tracer(sampled) if not is_in_step(stack))

@@ -1,6 +1,6 @@
 """Records the stacks of another process's threads with py-spy, in overlapping windows that are kept for some minutes.
 
-py-spy reads the process's memory twice a second and never stops it (``--nonblocking``). A window ends after a minute, or
+py-spy reads the process's memory 2 to 4 times a second and never stops it (``--nonblocking``). A window ends after a minute, or
 earlier when an answer waits for it; by then the next one has begun.
 """
 
@@ -25,10 +25,10 @@ from tftracer.slow.watch.stack_samples import MAX_FRAMES, MAX_STACKS, Look, Stac
 
 #: No file has more lines.
 MAX_LINE = 10_000_000
-#: Samples a second. In a TensorFlow process each costs some 2 ms, and the start of a window 20 to 30 ms. While a turn takes too
-#: long, outside_process.py and stacks_from_inside.py read stacks more often.
-RATE = 2
-EVERY_US, EVERY_NS = 10**6 // RATE, 10**9 // RATE
+#: Samples a second: in windows that begin in the first minute, in which lines between steps are profiled, and in later ones. In a
+#: TensorFlow process each costs some 2 ms, and the start of a window 20 to 30 ms. While a turn takes too long, outside_process.py
+#: and stacks_from_inside.py read stacks more often.
+FIRST_RATE, RATE = 4, 2
 WINDOW_S, OVERLAP_NS = 60, 1_100_000_000
 #: A window may be ended early once in this time on average, and this many times in a row.
 HURRY_APART_NS, HURRIES = 30_000_000_000, 20
@@ -44,15 +44,16 @@ SAMPLING = b"Sampling process"
 class Window:
     """One run of py-spy."""
 
-    def __init__(self, pid: int, py_spy: str, clock: SampleClock) -> None:
+    def __init__(self, pid: int, py_spy: str, clock: SampleClock, rate: int) -> None:
         self._clock = clock
+        self.every_ns = 10**9 // rate
         self._begun_ns = time.perf_counter_ns()
         self.intervals: dict[int, list[tuple[int, int, Stack]]] = {}  # thread -> (from, until, its stack)
         self.sampled_ns: list[int] = []  # times of the samples in which any thread's stack had changed
         self.start_ns = self.stop_ns = 0
         self.problem = ""
         self._file = os.memfd_create("tftracer-window")
-        command = [py_spy, "record", "--nonblocking", "--idle", "--rate", str(RATE), "--duration", str(WINDOW_S)]
+        command = [py_spy, "record", "--nonblocking", "--idle", "--rate", str(rate), "--duration", str(WINDOW_S)]
         command += ["--format", "chrometrace", "--output", f"/dev/fd/{self._file}", "--pid", str(pid)]
         self._process = subprocess.Popen(
             command,
@@ -123,7 +124,7 @@ class Window:
         stacks: dict[int, list[tuple[str, int, str]]] = {}
         since: dict[int, int] = {}
         at, slot = 0, None
-        for sample in _samples(events):
+        for sample in _samples(events, self.every_ns // 1000):
             stamp_ns = self.start_ns + int(sample[-1]["ts"]) * 1000
             slot = next(
                 (new for event in sample if event["ph"] == "B" and (new := slot_of(str(event["name"]))) is not None), slot
@@ -149,7 +150,7 @@ class Window:
             self.intervals.setdefault(thread, []).append((start, end, tuple(stack[-MAX_FRAMES:])))
 
 
-def _samples(events: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+def _samples(events: list[dict[str, Any]], every_us: int) -> Iterator[list[dict[str, Any]]]:
     """Yield the events of each sample. py-spy writes one thread after the other, the ends of a thread first. It stamps a sample
     when it writes it: on a busy machine later than it was taken, and several at once."""
     sample: list[dict[str, Any]] = []
@@ -158,7 +159,7 @@ def _samples(events: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
         last = sample[-1] if sample else event
         thread = event["tid"]
         is_next = thread in threads and (thread != last["tid"] or (event["ph"], last["ph"]) == ("E", "B"))
-        if is_next or event["ts"] - last["ts"] > EVERY_US // 2:
+        if is_next or event["ts"] - last["ts"] > every_us // 2:
             yield sample
             sample, threads = [], set()
         sample.append(event)
@@ -187,6 +188,7 @@ class Windows:
         self._failures = 0
         self._hurries = HURRIES
         self._hurry_ns = 0
+        self._start_ns = time.perf_counter_ns()
 
     def tick(self, now_ns: int) -> None:
         """Begin and end windows."""
@@ -203,8 +205,9 @@ class Windows:
             self._running[0].interrupt()
 
     def _begin(self) -> None:
+        is_early = time.perf_counter_ns() - self._start_ns < WINDOW_S * 10**9
         try:
-            self._running.append(Window(self._pid, self._py_spy, self._clock))
+            self._running.append(Window(self._pid, self._py_spy, self._clock, FIRST_RATE if is_early else RATE))
         except OSError as error:
             self._failed(str(error))
 
@@ -226,7 +229,7 @@ class Windows:
             self._hurries = min(HURRIES, self._hurries + (now_ns - self._hurry_ns) // HURRY_APART_NS)
         if at_any_cost:
             newest.interrupt()
-        elif self._hurries and now_ns - max(until_ns, newest.start_ns) > 2 * EVERY_NS:
+        elif self._hurries and now_ns - max(until_ns, newest.start_ns) > 2 * newest.every_ns:
             self._hurries, self._hurry_ns = self._hurries - 1, now_ns
             self._begin()
 
@@ -246,13 +249,15 @@ class Windows:
             end_ns = min(end_ns, window.start_ns)
 
     def profile(self, thread: int, spans: list[tuple[int, int]]) -> dict[str, Any]:
-        """Return the stacks within many short spans, from samples only; each counts as the time between two samples."""
-        counts: Counter[Stack] = Counter()
+        """Return the stacks within many short spans, with seconds and counts. A sample counts as the time between two."""
+        lengths: Counter[Stack] = Counter()
+        times: Counter[Stack] = Counter()
         for window in self._ended:
             for start, end, stack in window.intervals.get(thread, ()):
                 if taken := samples_within(window.sampled_ns, start, end, spans):
-                    counts[stack] += taken * EVERY_NS
-        return {"stacks": [[stack, length / 1e9] for stack, length in counts.most_common(MAX_STACKS)]}
+                    lengths[stack] += taken * window.every_ns
+                    times[stack] += taken
+        return {"stacks": [[stack, length / 1e9, times[stack]] for stack, length in lengths.most_common(MAX_STACKS)]}
 
 
 def samples_within(sampled_ns: list[int], start_ns: int, end_ns: int, spans: list[tuple[int, int]]) -> int:

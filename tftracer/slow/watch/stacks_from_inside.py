@@ -14,7 +14,6 @@ from types import FrameType
 from typing import Any
 
 from tftracer.slow.watch.frames_of_threads import frames_of_threads
-from tftracer.slow.watch.py_spy_windows import EVERY_NS
 from tftracer.slow.watch.stack_samples import MAX_FRAMES, Look, Stack, is_within
 
 #: Average share of one core that sampling may use, and the CPU time that it may use at once.
@@ -24,6 +23,7 @@ FIRST_NS, LONGER, LONGEST_NS = 30_000_000, 1.5, 2_000_000_000
 #: Where reading stacks took longer, the moment that they show is not known. Each sample is tried this often.
 SURE_NS, TRIES = 20_000_000, 3
 MAX_LOOKS = 600
+PROFILE_NS = 250_000_000  # time between two samples of a profile
 
 
 class InsideStacks:
@@ -41,7 +41,7 @@ class InsideStacks:
         self._at_ns = now_ns
         self._turns = {turn: self._turns.get(turn, (0, FIRST_NS)) for turn in overdue.items()}
         due = [turn for turn, (next_ns, _) in self._turns.items() if now_ns >= next_ns]
-        wants_profile = now_ns < self._profile_ns and (not self._looks or now_ns - self._looks[-1].at_ns >= EVERY_NS)
+        wants_profile = now_ns < self._profile_ns and (not self._looks or now_ns - self._looks[-1].at_ns >= PROFILE_NS)
         self.used_up = self._credit_ns <= 0
         if (due or wants_profile) and not self.used_up:
             self._sample()
@@ -56,11 +56,11 @@ class InsideStacks:
         return [look for look in self._looks if start_ns <= look.at_ns <= end_ns]
 
     def profile(self, thread: int, spans: list[tuple[int, int]]) -> dict[str, Any]:
-        counts: Counter[Stack] = Counter()
+        times: Counter[Stack] = Counter()
         for look in self._looks:
             if thread in look.stacks and is_within(look.at_ns, spans):
-                counts[look.stacks[thread]] += EVERY_NS
-        return {"stacks": [[stack, length / 1e9] for stack, length in counts.most_common()]}
+                times[look.stacks[thread]] += 1
+        return {"stacks": [[stack, count * PROFILE_NS / 1e9, count] for stack, count in times.most_common()]}
 
     def _sample(self) -> None:
         begun = thread_time_ns()
