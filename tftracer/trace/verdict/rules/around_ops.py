@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tftracer.contract.trace import Sentence
+from tftracer.trace.arrays.types import Bool
 from tftracer.trace.decode.labels import parse_input, parse_label
 from tftracer.trace.decode.resources import decode_resources
 from tftracer.trace.model import FedValue
@@ -53,7 +54,10 @@ def around_ops(step: Step) -> Sentence | None:
     """Name feeds, fetches and the cost of the call itself. None if the call traced its function: another rule names that."""
     before, after, python = step.around
     fed = _fed(step)
-    around_ns = before + after if step.is_session else python if fed.is_much else min(python, _untraced_ns(step))
+    if step.is_session:
+        around_ns = before + after
+    else:
+        around_ns = python + step.cover(converts_arguments(step)).length if fed.is_much else min(python, _untraced_ns(step))
     share = around_ns / step.whole_ns
     if not step.trace.n or share < AROUND_SHARE or around_ns < AROUND_NS or any(call.was_traced for call in step.calls):
         return None
@@ -70,6 +74,15 @@ def around_ops(step: Step) -> Sentence | None:
         {**numbers, "fed_strings": float(fed.strings), "fetched_bytes": float(fetched.bytes)},
         {"nodes": []},
     )
+
+
+def converts_arguments(step: Step) -> Bool:
+    """Return [n] the ops that make tensors of what a function is given. TensorFlow 2.21 runs them before the function."""
+    is_const = np.array([op == "_EagerConst" for op in step.trace.ops] or [False])[step.trace.op]
+    selected: Bool = (
+        step.process_nodes & is_const if step.context.fed and not step.is_session else np.zeros(step.trace.n, np.bool_)
+    )
+    return selected
 
 
 def _untraced_ns(step: Step) -> int:

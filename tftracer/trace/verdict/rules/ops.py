@@ -15,6 +15,7 @@ from tftracer.trace.units import duration, percent
 from tftracer.trace.verdict.around_ops import HOST_OP_NS, SLOW_FACTOR
 from tftracer.trace.verdict.busy import HELD_UP
 from tftracer.trace.verdict.op_time import OpTime
+from tftracer.trace.verdict.rules.around_ops import around_ops, converts_arguments
 from tftracer.trace.verdict.rules.number_types import TRY_FLOAT32, is_in_float64
 from tftracer.trace.verdict.rules.printing import FORMAT, PRINTS, printing
 from tftracer.trace.verdict.step import HELD_UP_NS, Step, evidence_of, mask, sentence, spoken
@@ -58,6 +59,8 @@ def _one_op(step: Step, selected: Bool, only_held_up: bool = False) -> Sentence 
     if share < ONE_OP_SHARE:
         return None
     nodes, count = step.longest(selected), int(selected.sum())
+    if converts_arguments(step)[nodes[0]] and around_ops(step) is not None:
+        return None
     if step.whole_functions[nodes[0]] and not only_held_up:
         return sentence(
             "one_op",
