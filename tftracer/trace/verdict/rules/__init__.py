@@ -67,6 +67,6 @@ RULES: tuple[Rule, ...] = (
 )
 
 #: Sentences about the time in which ops run. They give no reason for a device to be idle.
-COMPUTING_CODES = frozenset(("float64", "slow_kernel", "layout_ops", "dense_update", "elementwise", "one_core"))
+COMPUTING_CODES = frozenset(("float64", "slow_kernel", "layout", "dense_update", "elementwise", "one_core"))
 #: Sentences that say that nothing runs, but not why. They are left out where another rule gives the reason.
 UNEXPLAINED = ("idle_device", "scheduling_delay")
