@@ -292,6 +292,15 @@ def test_pythons_lock_is_blamed_on_the_thread_that_was_seen_with_it() -> None:
     assert explained(1.9, between=ran).cause[:2] == ("lock", "")
 
 
+def test_a_python_function_that_waits_for_pythons_lock_is_not_the_cause() -> None:
+    generator = stack(SCRIPT_OPS, LOAD, seconds=1.0, thread="pool")
+    other = LockHolder("ranker", "other", (MAIN,))
+    waits = span(1.0, stack(RUN, seconds=1.0), watch_delay_s=0.9, holders=(other,) * 3, other_stacks=(generator,))
+    assert explained(0.0, 1.0, within=waits).cause[:2] == ("lock", "thread ranker, in main() (train.py:10)")
+    own = LockHolder("pool", "other", (SCRIPT_OPS, LOAD))
+    assert explained(0.0, 1.0, within=dataclasses.replace(waits, holders=(own,) * 3)).cause[::2] == ("py_function", LOAD)
+
+
 def test_a_wait_says_what_for_unless_the_thread_waited_for_other_things_as_well() -> None:
     waited = span(1.0, stack(MAIN, LOAD, seconds=1.0), waits_for="for a pipe")
     assert explained(1.0, between=waited).parts[0][::3] == ("wait", "for a pipe")

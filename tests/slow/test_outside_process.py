@@ -7,8 +7,9 @@ import os
 import threading
 
 from tftracer.slow.watch.counters import ThreadState
-from tftracer.slow.watch.outside_process import LATE_NS, TICK_NS, Pulse
+from tftracer.slow.watch.outside_process import LATE_NS, TICK_NS, Pulse, name_at
 from tftracer.slow.watch.sample_clock import PULSE_BYTES, SampleClock, write_beat
+from tftracer.slow.watch.stack_samples import Look
 
 
 def test_it_wakes_ten_times_a_second_at_most_twice_as_often_and_when_the_pulse_is_late() -> None:
@@ -21,3 +22,11 @@ def test_it_wakes_ten_times_a_second_at_most_twice_as_often_and_when_the_pulse_i
     assert pulse.next_look_ns(110 * ms) == 100 * ms + LATE_NS  # just when it would be late
     assert pulse.next_look_ns(100 * ms) == 100 * ms + TICK_NS
     assert pulse.next_look_ns(205 * ms) == 205 * ms + TICK_NS // 2
+
+
+def test_a_thread_has_no_name_that_its_number_had_long_before() -> None:
+    second = 1_000_000_000
+    dumps = [(Look(0, {}), {5: "an ended thread"})]
+    assert name_at(dumps, 5, 10 * second) == ("", False)
+    assert name_at(dumps, 5, second) == ("an ended thread", False)
+    assert name_at([*dumps, (Look(10 * second, {}), {5: "ranker"})], 5, 10 * second) == ("ranker", True)
