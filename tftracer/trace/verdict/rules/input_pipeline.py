@@ -195,7 +195,7 @@ def _not_usual(step: Step, alone: Cover) -> str:
     """Say why usual steps cannot wait this long; "" if they may."""
     usual, rest = (step.context.median_s or 0.0) * 1e9, step.whole_ns - alone.length
     if alone.length > FAR_LONGER * usual > 0:
-        return f"far longer than usual steps take in all ({duration(usual)}): most of this wait has another reason"
+        return f"far longer than usual steps take in all ({duration(usual)}): they hardly wait"
     if 0 < usual <= rest:
         return (
             f"and without that takes {duration(rest)}, no less than usual steps take in all ({duration(usual)}): they hardly wait"
