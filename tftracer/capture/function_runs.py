@@ -52,7 +52,7 @@ def graph_adder(concrete: Any, graphs: PartitionGraphs) -> Callable[[bytes], byt
 
 
 class FunctionRuns:
-    """The compiled functions of this process, for one queue."""
+    """Watches the compiled functions of this process; their steps go to one queue."""
 
     def __init__(self, queue: StepQueue) -> None:
         self._queue = queue
@@ -71,7 +71,7 @@ class FunctionRuns:
         queue.live_functions = self.live_functions
 
     def watch(self) -> None:
-        """Start watching calls of functions. Raises if this TensorFlow lacks what is wrapped: then nothing is watched."""
+        """Watch calls of functions. Raises if this TensorFlow lacks one of the wrapped methods: then nothing is watched."""
         self.calls.watch()
         keras = KerasSteps(self.calls)
         keras.watch()
@@ -91,7 +91,7 @@ class FunctionRuns:
         self.traces.note = note
 
     def named_step(self, name: str) -> NamedStep:
-        """Return the NamedStep of this name, always the same object, so that all steps with one name are one run."""
+        """Return the NamedStep of this name. It is always the same object, so all steps with one name are one run."""
         return self._named_steps.setdefault(name, NamedStep(name))
 
     def request_graph(self, handle: RunHandle) -> None:
@@ -108,7 +108,7 @@ class FunctionRuns:
         return [key for reference in self._sites.keyrefs() if (key := reference()) is not None and is_concrete(key)]
 
     def table_sizes(self) -> dict[str, int]:
-        """Return the size of each table that grows with the number of functions. None may grow with the number of calls."""
+        """Return the size of each table that grows with the number of functions. (No table may grow with the number of calls.)"""
         return {
             "functions": len(self._sites_of_function),
             "concrete functions": len(self._sites),
@@ -159,7 +159,7 @@ class FunctionRuns:
         return self._site_of_deleted(key, identity) or self._add_site(key, identity, place, changed)
 
     def _site_of_deleted(self, key: Any, identity: FunctionIdentity) -> CallSite | None:
-        """Return the site of a deleted function with the same identity, which the new function continues; None without one."""
+        """Return the site of a deleted function with the same identity, now used for the new function; None if there is none."""
         alike = self._sites_of_identity.get(identity, [])
         for position, (called, site) in enumerate(alike):
             if called() is None:
@@ -169,7 +169,7 @@ class FunctionRuns:
 
     def _add_site(self, key: Any, identity: FunctionIdentity, place: str, changed: str) -> CallSite:
         site = self._queue.runs.add(identity.title, (place,), identity.arguments, identity.origin)
-        if site.plain.fetches == (place,):  # not the run that stands for all runs beyond the limit
+        if site.plain.fetches == (place,):  # not the overflow run, which stands for all runs beyond the limit
             site.plain.changed = changed
             site.plain.has_python = not is_concrete(key)
             site.plain.tracings = self._signatures[place][0] if place in self._signatures else 0

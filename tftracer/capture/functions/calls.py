@@ -1,9 +1,9 @@
-"""Steps of compiled functions: each call of a ``tf.function`` from Python, also by Keras's fit, evaluate and predict, is one.
+"""Steps of compiled functions: each call of a ``tf.function`` from Python is one, also those by Keras's fit and predict.
 
 Two methods of TensorFlow are wrapped, none of the script's objects: ``Function.__call__``, which nearly all compiled code goes
 through, and ``ConcreteFunction._call_flat``, which shows the signature. An untraced call costs two clock reads and an append.
-Calls within a call (a function that calls functions while it is traced) are not steps. The wrappers run on the training threads:
-errors of the tracer never leave them, and they call the original method in any case.
+Calls within a call (from a function whose graph is being built) are not steps. The wrappers run on the training threads: errors
+of the tracer never leave them, and they call the original method in any case.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class FunctionCalls:
     def __init__(self, queue: StepQueue, tracing: Tracing) -> None:
         self.under_way = queue.under_way
         self._queue = queue
-        self.threads = ThreadSteps()
-        #: (function, Keras method (``ThreadStep.method``)) -> the step of a call within that method (keras_eager_steps.py).
+        self.threads = ThreadStates()
+        #: (function, ``ThreadState.method``) -> the step of a call within that Keras method (keras_eager_steps.py).
         self.step_of_method: Callable[[Any, str], Any] = lambda function, method: function
         self._requests = queue.requests
         self._tracing = tracing
@@ -127,7 +127,7 @@ class FunctionCalls:
     def _wrap_call_flat(
         self, original: Callable[..., Any], first: Callable[..., Any], direct: Callable[..., Any]
     ) -> Callable[..., Any]:
-        """``first``: used for a ConcreteFunction's first call; ``direct``: for a direct call, without its tf.function."""
+        """``first`` runs a ConcreteFunction's first call; ``direct`` one that the script calls itself, without a tf.function."""
         threads, called = self.threads, self.graphs.called_functions
 
         @hide_in_tracebacks
@@ -149,7 +149,7 @@ class FunctionCalls:
         return call_flat
 
     def step(self, function: Any, arguments: Any = None) -> Step:
-        """Return a step that ``_wrap_call`` does not time: it has no compiled function, may be traced, or is named by Keras."""
+        """Return a Step for what may be traced, is named by Keras, or has no compiled function. ``_wrap_call`` times the rest."""
         method = self.threads.here.method
         if method:
             function = self.run_safely(self.step_of_method, function, method) or function
@@ -157,7 +157,7 @@ class FunctionCalls:
 
     @property
     def may_be_traced(self) -> bool:
-        """Whether any step is to be traced. Read without a lock: ``begin_step`` decides."""
+        """Whether some step may have to be traced. Read without a lock; ``begin_step`` decides."""
         return self._requests.slow_path
 
     @property
@@ -167,13 +167,13 @@ class FunctionCalls:
     def is_off(self) -> bool:
         return self._requests.off
 
-    def is_within_step(self) -> bool:
-        """Return whether this thread is within a step. Also True while the tracer is off."""
+    def is_within_step_or_off(self) -> bool:
+        """Return whether this thread is within a step, or the tracer is off."""
         return bool(self.threads.here.start_ns) or self._requests.off
 
-    def begin_step(self, function: Any, arguments: Any = None) -> tuple[ThreadStep | None, Any]:
-        """Return (the thread's step, its begun trace or None); (None, None) within a step and while the tracer is off."""
-        if self.is_within_step():
+    def begin_step(self, function: Any, arguments: Any = None) -> tuple[ThreadState | None, Any]:
+        """Return (the thread's state, its begun trace or None); (None, None) within a step and while the tracer is off."""
+        if self.is_within_step_or_off():
             return None, None
         here = self.threads.here
         begun = self.run_safely(self._tracing.begin, function, arguments) if self._requests.slow_path else None
@@ -199,7 +199,7 @@ class Step:
         self._calls = calls
         self._function = function
         self._arguments = arguments  # (args, kwargs) of a function's call
-        self._here: ThreadStep | None = None  # set while this is a step
+        self._here: ThreadState | None = None  # set while this is a step
         self._begun: Any = None
 
     def __enter__(self) -> None:
@@ -236,8 +236,8 @@ def make_eager_check(context: Any) -> Callable[[], bool]:
     return is_eager
 
 
-class ThreadStep:
-    """The step under way on one thread. It uses slots, because an untraced step reads little else."""
+class ThreadState:
+    """What the wrappers know of one thread, such as its step under way. Every step reads it, and slots are fast to read."""
 
     __slots__ = ("concrete", "method", "start_ns", "thread")
 
@@ -248,8 +248,8 @@ class ThreadStep:
         self.method = ""  # the Keras method that names the steps, such as "train_on_batch"; "": the function names them
 
 
-class ThreadSteps(threading.local):
-    """``here``: the step of the calling thread."""
+class ThreadStates(threading.local):
+    """``here``: the state of the calling thread."""
 
     def __init__(self) -> None:
-        self.here = ThreadStep()
+        self.here = ThreadState()

@@ -117,7 +117,7 @@ class EagerSteps:
 
         @hide_in_tracebacks
         def apply(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-            here = None if calls.is_within_step() or not is_eager() else calls.run_safely(thread_loop)
+            here = None if calls.is_within_step_or_off() or not is_eager() else calls.run_safely(thread_loop)
             if here is not None and here.is_applying:  # one optimizer calls another
                 here = None
             try:

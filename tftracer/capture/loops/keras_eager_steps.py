@@ -21,7 +21,7 @@ from typing import Any
 
 from tftracer.capture.after_import import after_import
 from tftracer.capture.functions.calls import FunctionCalls, NamedStep
-from tftracer.capture.functions.identity import keras_step, keras_title
+from tftracer.capture.functions.identity import keras_loop_and_model, keras_title
 from tftracer.capture.hook import tensorflow
 from tftracer.capture.tracebacks import hide_in_tracebacks, remove_our_frames
 
@@ -76,7 +76,7 @@ class KerasSteps:
         self._calls = calls
         #: The steps of each model.
         self._steps: weakref.WeakKeyDictionary[Any, dict[tuple[type[Any], str], Any]] = weakref.WeakKeyDictionary()
-        #: (phase, weak reference to the model) of each function that was called in one of the methods.
+        #: (loop, weak reference to the model) of each function that was called in one of the methods.
         self._functions: weakref.WeakKeyDictionary[Any, tuple[str, Callable[[], Any]]] = weakref.WeakKeyDictionary()
         self._waiting: list[Callable[[], None]] = []  # each cancels the wrapping of a Keras that is not imported yet
 
@@ -96,7 +96,7 @@ class KerasSteps:
 
         @hide_in_tracebacks
         def run(strategy: Any, fn: Any, *args: Any, **kwargs: Any) -> Any:
-            step = None if calls.is_within_step() else calls.run_safely(self._step, fn)
+            step = None if calls.is_within_step_or_off() else calls.run_safely(self._step, fn)
             try:
                 if step is None:
                     return original(strategy, fn, *args, **kwargs)
@@ -135,11 +135,11 @@ class KerasSteps:
 
     def _step(self, fn: Any) -> KerasStep | None:
         """Return the step of the eager Keras model that ``fn`` belongs to; None if it belongs to none."""
-        phase, model = keras_step(fn)
-        if not phase or model is None:
+        loop, model = keras_loop_and_model(fn)
+        if not loop or model is None:
             return None
         method = self._calls.threads.here.method
-        step: KerasStep = self._step_of_model(model, KerasStep, method if _METHODS.get(method) == phase else phase)
+        step: KerasStep = self._step_of_model(model, KerasStep, method if _METHODS.get(method) == loop else loop)
         return step
 
     def _step_of_method(self, function: Any, method: str) -> Any:
@@ -147,11 +147,11 @@ class KerasSteps:
         if isinstance(function, NamedStep):
             return function
         if function not in self._functions:
-            phase, model = keras_step(function)
-            self._functions[function] = phase, (weakref.ref(model) if model is not None else lambda: None)
-        phase, model_of = self._functions[function]
+            loop, model = keras_loop_and_model(function)
+            self._functions[function] = loop, (weakref.ref(model) if model is not None else lambda: None)
+        loop, model_of = self._functions[function]
         model = model_of()
-        return function if model is None or _METHODS[method] != phase else self._step_of_model(model, CompiledKerasStep, method)
+        return function if model is None or _METHODS[method] != loop else self._step_of_model(model, CompiledKerasStep, method)
 
     def _step_of_model(self, model: Any, kind: type[Any], name: str) -> Any:
         """Return the model's step of this name, always the same object."""
