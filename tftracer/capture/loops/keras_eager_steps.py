@@ -2,11 +2,11 @@
 
 *Models that run eagerly* (``run_eagerly=True``) call no compiled function. Keras 2 and 3 pass each step to the distribution
 strategy, even to the default one: ``Strategy.run(function, batch)``. That method is wrapped. A call from a model's ``fit``,
-``evaluate``, ``predict`` or their ``..._on_batch`` is a step. Other calls are not, nor are calls within a step: a compiled
-``fit`` calls it while its function is traced. Getting the batch is not part of the step.
+``evaluate``, ``predict`` or their ``..._on_batch`` is a step. Other calls are not steps. Calls within a step are not, because a
+compiled ``fit`` calls it, too, while its graph is built. Getting the batch is not part of the step.
 
 ``train_on_batch``, ``test_on_batch`` *and* ``predict_on_batch`` call the functions of ``fit``, ``evaluate`` and ``predict``. They
-are wrapped, too: each notes its name on its thread, and the step within it takes its title from there.
+are wrapped, too: each stores its name in the thread's state, and the step within it takes its title from that.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ from tftracer.capture.functions.identity import keras_loop_and_model, keras_titl
 from tftracer.capture.hook import tensorflow
 from tftracer.capture.tracebacks import hide_in_tracebacks, remove_our_frames
 
-#: Module -> the class with those methods: Keras 3 on TensorFlow, Keras 2, the Keras of TensorFlow 2.12, and tf_keras.
+#: Module -> the class with the methods of ``_METHODS``: Keras 3, Keras 2, the Keras of TensorFlow 2.12, tf_keras.
 _OWNERS = {
     "keras.src.backend.tensorflow.trainer": "TensorFlowTrainer",
     "keras.src.engine.training": "Model",
     "keras.engine.training": "Model",
     "tf_keras.src.engine.training": "Model",
 }
+#: Method -> the loop whose functions it calls.
 _METHODS = {"train_on_batch": "fit", "test_on_batch": "evaluate", "predict_on_batch": "predict"}
 
 
@@ -70,13 +71,13 @@ class CompiledKerasStep:
 
 
 class KerasSteps:
-    """Wraps the methods named above. The wrappers run on the training threads."""
+    """Wraps ``Strategy.run`` and the methods of ``_METHODS``. The wrappers run on the training threads."""
 
     def __init__(self, calls: FunctionCalls) -> None:
         self._calls = calls
         #: The steps of each model.
         self._steps: weakref.WeakKeyDictionary[Any, dict[tuple[type[Any], str], Any]] = weakref.WeakKeyDictionary()
-        #: (loop, weak reference to the model) of each function that was called in one of the methods.
+        #: (loop, weak reference to the model) of each function that was called within one of ``_METHODS``.
         self._functions: weakref.WeakKeyDictionary[Any, tuple[str, Callable[[], Any]]] = weakref.WeakKeyDictionary()
         self._waiting: list[Callable[[], None]] = []  # each cancels the wrapping of a Keras that is not imported yet
 
@@ -112,7 +113,7 @@ class KerasSteps:
         owner = getattr(sys.modules.get(module), _OWNERS[module], None)
         for name in _METHODS:
             original = getattr(owner, name, None)
-            if isinstance(owner, type) and original is not None:  # without a wrapper the step is titled "fit"
+            if isinstance(owner, type) and original is not None:  # if it cannot be wrapped, the step is titled "fit"
                 self._calls.wrap(owner, name, self._wrap_on_batch(original, name))
 
     def _wrap_on_batch(self, original: Callable[..., Any], name: str) -> Callable[..., Any]:
@@ -120,16 +121,16 @@ class KerasSteps:
 
         @hide_in_tracebacks
         def on_batch(model: Any, *args: Any, **kwargs: Any) -> Any:
-            here = threads.here
-            before = here.method
+            state = threads.state
+            before = state.method
             try:
-                here.method = name
+                state.method = name
                 return original(model, *args, **kwargs)
             except BaseException as error:
                 remove_our_frames(error)
                 raise
             finally:
-                here.method = before
+                state.method = before
 
         return on_batch
 
@@ -138,7 +139,7 @@ class KerasSteps:
         loop, model = keras_loop_and_model(fn)
         if not loop or model is None:
             return None
-        method = self._calls.threads.here.method
+        method = self._calls.threads.state.method
         step: KerasStep = self._step_of_model(model, KerasStep, method if _METHODS.get(method) == loop else loop)
         return step
 
