@@ -34,7 +34,7 @@ _TRACE = ("id", "step", "started_at", "duration_s", "nodes", "state", "headline"
 _UNKNOWN = "-"
 #: Rare runs have at most FEW steps, and at most RARE of the steps of the busiest run. FOLDED or more of them share one row.
 FEW, RARE, FOLDED = 5, 0.01, 3
-#: The headlines of at most this many traces of a run, the newest, are computed again.
+#: The headlines of the newest traces of each run are computed again, at most this many.
 MAX_RECOMPUTED = 20
 
 
