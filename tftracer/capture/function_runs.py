@@ -63,8 +63,8 @@ class FunctionRuns:
         self._sites_of_function: weakref.WeakKeyDictionary[Any, list[CallSite]] = weakref.WeakKeyDictionary()
         self._sites_of_identity: dict[FunctionIdentity, list[tuple[weakref.ref[Any], CallSite]]] = {}
         self._named_steps: dict[str, NamedStep] = {}
-        self._counts: Counter[str] = Counter()  # calls by place
-        self._signatures: dict[str, tuple[int, list[Signature]]] = {}  # place -> number of signatures, those kept
+        self._counts: Counter[str] = Counter()  # calls by the function's label, "train_step at train.py:12"
+        self._signatures: dict[str, tuple[int, list[Signature]]] = {}  # label -> number of signatures, those kept
         self._undo: list[Callable[[], None]] = []
         queue.count_call = self._count_call
         queue.request_graph = self.request_graph
@@ -154,9 +154,9 @@ class FunctionRuns:
         """``is_known``: the function was traced before, by another Keras method."""
         identity = identify(function, key)
         name = identity.title.partition(" (")[0]
-        place = f"{name} at {identity.definition}" if identity.definition else name
-        changed = "" if is_known else self._difference(place, key)
-        return self._site_of_deleted(key, identity) or self._add_site(key, identity, place, changed)
+        label = f"{name} at {identity.definition}" if identity.definition else name
+        changed = "" if is_known else self._difference(label, key)
+        return self._site_of_deleted(key, identity) or self._add_site(key, identity, label, changed)
 
     def _site_of_deleted(self, key: Any, identity: FunctionIdentity) -> CallSite | None:
         """Return the site of a deleted function with the same identity, now used for the new function; None if there is none."""
@@ -167,28 +167,28 @@ class FunctionRuns:
                 return site
         return None
 
-    def _add_site(self, key: Any, identity: FunctionIdentity, place: str, changed: str) -> CallSite:
-        site = self._queue.runs.add(identity.title, (place,), identity.arguments, identity.origin)
-        if site.plain.fetches == (place,):  # not the overflow run, which stands for all runs beyond the limit
+    def _add_site(self, key: Any, identity: FunctionIdentity, label: str, changed: str) -> CallSite:
+        site = self._queue.runs.add(identity.title, (label,), identity.arguments, identity.origin)
+        if site.plain.fetches == (label,):  # not the overflow run, which stands for all runs beyond the limit
             site.plain.changed = changed
             site.plain.has_python = not is_concrete(key)
-            site.plain.tracings = self._signatures[place][0] if place in self._signatures else 0
+            site.plain.tracings = self._signatures[label][0] if label in self._signatures else 0
             self._sites_of_identity.setdefault(identity, []).append((weakref.ref(key), site))
         return site
 
-    def _difference(self, place: str, key: Any) -> str:
+    def _difference(self, label: str, key: Any) -> str:
         """Return how a function's new signature differs from earlier ones; "" for its first.
 
         Also reports the most common mistake: a function that is traced again for each new shape or Python value.
         """
-        count, known = self._signatures.get(place, (0, []))
+        count, known = self._signatures.get(label, (0, []))
         signature = signature_of(key)
         changed = difference(known, signature)
-        self._signatures[place] = (count + 1, signatures_to_keep(known, signature))
-        # Calls of runs beyond the limit are not counted by place, so they are not reported.
-        if count + 1 >= MANY_SIGNATURES and count <= self._counts[place] < CALLS_EACH * (count + 1):
-            self._queue.other_problems[f"retracing:{place}"] = (
-                f"{place} was traced {count + 1} times in {self._counts[place] + 1} calls: {changed}. Each tracing "
+        self._signatures[label] = (count + 1, signatures_to_keep(known, signature))
+        # Calls of runs beyond the limit are not counted, so they are not reported.
+        if count + 1 >= MANY_SIGNATURES and count <= self._counts[label] < CALLS_EACH * (count + 1):
+            self._queue.other_problems[f"retracing:{label}"] = (
+                f"{label} was traced {count + 1} times in {self._counts[label] + 1} calls: {changed}. Each tracing "
                 "builds the graph again. Pass tensors of one shape and type, or give the function an input_signature."
             )
         return changed

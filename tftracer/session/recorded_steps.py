@@ -84,7 +84,7 @@ class Missed:
 
     reason: str  # the text after "because"
     is_lost: bool = True  # False: the request stays open, and a later step is traced instead
-    before_ns: int = 0  # what the tracer took of the thread's time just before the step: it waited in vain
+    before_ns: int = 0  # what the tracer took of the thread's time just before the step: it waited without success
     after_ns: int = 0
 
 

@@ -186,7 +186,7 @@ class SessionStore(SessionAnswers):
     def add_stall(self, message: Stall, number: int, is_traced: bool, new: NewRecord) -> None:
         """Add a slow step. ``number``: its position among those of its run, from 1. ``is_traced``: there is a trace of it.
 
-        If it cannot be written now, it has no stacks until the session is reopened.
+        If it cannot be written now, its stacks are missing as long as the session is live.
         """
         with self.spool.lock:  # so that a rewrite sees both or none
             try:

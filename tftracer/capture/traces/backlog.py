@@ -13,8 +13,8 @@ FEW_TRACES = 4
 MAX_BYTES_OF_MANY = 64 << 20
 MAX_BYTES_OF_FEW = 512 << 20
 MAX_WAITING = 1000  # however small they are
-#: A step that is to be traced waits at most this long for room. After a wait in vain, later steps do not wait at all until a
-#: trace has left the backlog. These steps run untraced, and the page names them.
+#: A step that is to be traced waits at most this long for room. After a wait without success, later steps do not wait until
+#: a trace has left the backlog. Such steps run untraced, and the page names them.
 WAIT_S = 0.05
 
 
@@ -24,7 +24,7 @@ class TraceBacklog:
     def __init__(self) -> None:
         self.wait_s = WAIT_S
         self._traces: set[Capture] = set()
-        self._timed_out = False  # the last wait was in vain: until a trace is removed, steps do not wait at all
+        self._timed_out = False  # the last wait had no success: until a trace is removed, steps do not wait at all
         self._room = Condition()
 
     def add(self, capture: Capture) -> Capture:

@@ -34,7 +34,7 @@ def describe_arguments(arguments: tuple[tuple[Any, ...], Mapping[str, Any]], sig
     args, kwargs = arguments
     with contextlib.suppress(Exception):
         specs = [*(signature or ()), *[None] * len(args)]
-        named = [(f"argument {place}", value, spec) for place, (value, spec) in enumerate(zip(args, specs), 1)]
+        named = [(f"argument {number}", value, spec) for number, (value, spec) in enumerate(zip(args, specs), 1)]
         named += [(name, value, None) for name, value in kwargs.items()]
         return _largest_values(
             _describe(name, one, _dtype_of(spec)) for name, value, spec in named for one in _values_to_convert(value, _MAX_DEPTH)

@@ -137,7 +137,7 @@ class Profile:
         self._wait(timeout_s)
         with self._cut_lock:
             if self._steps is None and self._raw:
-                self._steps = {place: raw for place, (_, raw) in enumerate(steps(self._raw))}
+                self._steps = {index: raw for index, (_, raw) in enumerate(steps(self._raw))}
                 self._raw = b""
             return (self._steps or {}).pop(number, b"")
 

@@ -1,7 +1,7 @@
 """Matches the traces of one step: collectives that run on several ranks, and sends with their receives. Pure.
 
-A collective is identified by its node's name and, in loops, by its iteration. Horovod's ops run from the moment at which a rank
-is ready until the result is available: they start when the rank arrives, and end at nearly the same moment on all ranks.
+A collective is identified by its node's name and, in loops, by its iteration. Horovod's ops start when a rank is ready, and
+end when the result is available, which is nearly the same moment on all ranks.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Finds the rank that the others wait for, how long, and why. Pure NumPy, on aligned times.
 
-A rank waits from the moment at which it reaches a collective until the last rank reaches it, except while it does other work. The
+A rank waits from its arrival at a collective to that of the last rank, except while it does other work. The
 cause is the activity on which the late rank spent more time than the others: computing, waiting for input (or time outside
 session.run, if its step began late), or communication that does not overlap with computing.
 """

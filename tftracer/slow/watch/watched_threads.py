@@ -17,7 +17,7 @@ class WatchedThreads:
         self.names: dict[int, str] = {}
         self.native_ids: dict[int, int | None] = {}  # the kernel's numbers
         self.ours: frozenset[int] = frozenset()  # the tracer's own threads
-        self._absent_ns: dict[int, int] = {}  # the last time at which the thread was not there yet
+        self._absent_ns: dict[int, int] = {}  # when the thread was last seen not to exist yet
         self._looked_ns = 0
 
     def names_at(self, at_ns: int) -> dict[int, str]:
