@@ -287,7 +287,7 @@ class CopyingRecorder(StepRecorder):
 
 
 class PeekedCall(NamedTuple):
-    """What is known about a call and TensorFlow does not show to hooks."""
+    """What is known about a call although TensorFlow does not show it to hooks."""
 
     options: Any = None  # the call's RunOptions, with what earlier hooks added; None: not known
     has_debug_hook: bool = False  # the session has a tfdbg hook, which may add watches after our hook was called

@@ -1,4 +1,4 @@
-"""Steps of compiled functions: each call of a ``tf.function`` from Python is one, also those by Keras's fit and predict.
+"""Steps of compiled functions: each call of a ``tf.function`` from Python is one, also those by Keras's loops.
 
 Two methods of TensorFlow are wrapped, none of the script's objects: ``Function.__call__``, which nearly all compiled code goes
 through, and ``ConcreteFunction._call_flat``, which shows the signature. An untraced call costs two clock reads and an append.

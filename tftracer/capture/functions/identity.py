@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from tftracer.capture.functions.signatures import leaves, tensor_text
 from tftracer.slow.cause.frame_names import is_library
 
-#: The loop of Keras (its method) that runs the functions: of Keras 2 by what makes a function, of Keras 3 by what it wraps.
+#: Methods of Keras 2 that make step functions, and methods that Keras 3 wraps in step functions -> the loop that runs these.
 _LOOP_OF_MAKER = {"make_train_function": "fit", "make_test_function": "evaluate", "make_predict_function": "predict"}
 _LOOP_OF_STEP = {"train_step": "fit", "test_step": "evaluate", "predict_step": "predict"}
 #: TensorFlow's name for the functions of a SavedModel, and the prefix of its signatures' names.

@@ -70,7 +70,7 @@ class _LoopState:
         self.turn: Turn = ()  # the calls of that step that have ended
         self.ended_ns = 0  # when the last of these calls ended
         self.steps = 0
-        self.pace: dict[EagerLoop, tuple[int, int]] = {}  # (number of its last step, how many steps it came after the one before)
+        self.pace: dict[EagerLoop, tuple[int, int]] = {}  # (number of its last step, distance between its last two)
         self.tracing: tuple[EagerLoop, Any] | None = None  # (probable loop, trace) of the step under way
         self.traced = threading.Event()  # set when the traced step has ended
 

@@ -1,7 +1,7 @@
 """Finds where a run's usual step time changed for good, or whether it drifts.
 
-Not the times are compared, but their ranks (positions in the sorted list), so that outliers count little. A change must be both
-beyond chance and large enough to matter.
+It compares the times by their ranks (positions in the sorted list), so that outliers count little. A change must be both beyond
+chance and large enough to matter.
 """
 
 from __future__ import annotations

@@ -163,7 +163,7 @@ class SlowLog:
         self.headlines.pop(run_id, None)
 
     def kinds_of(self, run_id: int) -> SlowKinds:
-        """Return the sums of a run's slow steps. Before one was dropped, they are computed with the periods known now."""
+        """Return the sums of a run's slow steps. As long as none was dropped, they are computed with the periods known now."""
         if run_id not in self._sums_of:
             states = self.of_run(run_id)
             self._sums_of[run_id] = self._sums(run_id, states) if states and len(states) == self.count(run_id) else self.kinds

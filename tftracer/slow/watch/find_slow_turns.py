@@ -3,8 +3,8 @@
 A turn lasts from the end of one step of a thread's main run to the end of its next. Everything in it counts: steps of other runs
 (a checkpoint's, an evaluation's), retraced calls, callbacks, other Python code. Signatures of one function are one run here.
 
-Other rules (2 times the median, deviations, percentiles) called 10 to 100 steps in 1,000 slow where data varied or steps grew
-longer. Called where steps are counted, mostly on the writer's thread. The watch explains the slow turns (watch.py).
+Other rules (twice the median, deviations, percentiles, moving averages) called 10 to 100 of 1,000 steps slow where data varied or
+steps grew longer. Called where steps are counted, mostly on the writer's thread. The watch explains the slow turns (watch.py).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MAX_THREADS = 1000
 MAX_RUNS, MAX_OTHER_RUNS = 1000, 50
 #: Maximum number of waits for input, and of saves, that are kept for one turn.
 MAX_TIMED = 10_000
-#: A run is no longer the main one if it has no step for this many of its usual turns, of its longest turn, and nanoseconds.
+#: A run without a step is no longer the main one after the longest of: so many usual turns, so many longest turns, so many ns.
 SILENT_TURNS, SILENT_LONGEST, SILENT_NS = 20, 3, 5_000_000_000
 #: Steps of a thread whose times are kept, for the profile of the time between them.
 SPANS = 20_000
@@ -38,7 +38,7 @@ SLOW_STEPS = 15
 #: Uncertainty of a sample's time: one this near to a slow turn may belong to it.
 NEAR_NS = 100_000_000
 #: A run replaces the main one if it comes in this share of its turns, about once in each, takes this many times as long in total,
-#: and this many turns have passed. The main one may be what a hook reads before each step of a session: the global step.
+#: and this many turns have passed. Else the reading of the global step by hooks, before each step, could stay it.
 EACH_TURN, ABOUT_ONCE, LONGER, MIN_TURNS = 0.8, 1.2, 1.5, 10
 #: A function's slow steps are listed with another one of its signatures once that has this many times the steps.
 MANY_MORE = 10
