@@ -41,7 +41,7 @@ BUSY = f"import time\nend = time.monotonic() + {LONGEST_S}\nwhile time.monotonic
 WITHIN = 10  # steps after a request
 BETWEEN = 5  # steps between two requests
 #: What the tracer does on the training's thread before and after a traced step.
-HOLDING = [(StepRecorder, "_trace_args"), (StepRecorder, "after_slow_path"), (FunctionTraces, "begin"), (FunctionTraces, "end")]
+HOLDING = [(StepRecorder, "_trace_args"), (StepRecorder, "slow_after_run"), (FunctionTraces, "begin"), (FunctionTraces, "end")]
 MIN_NS = 100_000
 
 

@@ -76,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     return int(importlib.import_module(f"tftracer.commands.{word}").main(arguments[1:], say))
             if hint := misspelt(word):
                 return usage_error(f"there is no file and no command {word!r}.{hint}")
-            return run(parser().parse_args(arguments))
+            return open_file(parser().parse_args(arguments))
     except TracerError as problem:
         error(str(problem))
         return NO_PORT if isinstance(problem, PortError) else USAGE if isinstance(problem, UsageError) else FAILED
@@ -104,9 +104,9 @@ def error(text: str) -> None:
     print(f"{coloured('tftracer:', RED, sys.stderr)} {printable(text)}", file=sys.stderr)
 
 
-def run(options: argparse.Namespace) -> int:
+def open_file(options: argparse.Namespace) -> int:
     if options.recover:
-        return recover()
+        return list_ended_sessions()
     if not options.session_file:
         return usage_error("give a session_file to open, or --recover to list the sessions of ended jobs")
     if options.json and not options.summary:
@@ -137,7 +137,7 @@ def print_damage(path: str, source: SessionSource) -> None:
         error(f"{path}: {text}")
 
 
-def recover() -> int:
+def list_ended_sessions() -> int:
     from tftracer.storage.spool_folder import ended_spools
 
     spools = ended_spools()

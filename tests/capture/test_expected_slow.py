@@ -50,10 +50,10 @@ def test_a_step_that_has_passed_is_not_waited_for(tmp_path: Path) -> None:
 
 
 def test_nobody_waits_for_the_disk_to_trace_an_expected_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trace_backlog, "MANY_BYTES", 0)
+    monkeypatch.setattr(trace_backlog, "MAX_BYTES_OF_MANY", 0)
     with recording(tmp_path) as recorder:
         steps(recorder, 3)
-        waiting = [captured(recorder, b"x") for _ in range(trace_backlog.MAX_TRACES)]
+        waiting = [captured(recorder, b"x") for _ in range(trace_backlog.FEW_TRACES)]
         recorder.queue.backlog.wait_s = 3600
         run = recorder.queue.runs.site([TRAIN, LOSS], [X]).plain
         recorder.queue.requests.expect(run, range(4, 5))

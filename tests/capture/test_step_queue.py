@@ -121,8 +121,8 @@ def test_a_step_that_passed_untraced_is_wanted_no_more(tmp_path: Path, monkeypat
     with recording(tmp_path) as recorder:
         steps(recorder, 3)
         assert recorder.request_trace_at("train, loss (feeding x)", 5)
-        monkeypatch.setattr(trace_backlog, "MANY_BYTES", 0)
-        waiting = [captured(recorder, b"x") for _ in range(trace_backlog.MAX_TRACES)]  # the disk is behind
+        monkeypatch.setattr(trace_backlog, "MAX_BYTES_OF_MANY", 0)
+        waiting = [captured(recorder, b"x") for _ in range(trace_backlog.FEW_TRACES)]  # the disk is behind
         for number, expected in ((4, type(None)), (5, Missed)):
             assert isinstance(recorder.queue.claim((TRAIN, LOSS), (X,), None), expected)
             step(recorder, number)

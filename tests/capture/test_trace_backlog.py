@@ -33,7 +33,7 @@ def capture() -> Capture:
 @pytest.fixture(autouse=True)
 def large_traces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each takes as much as the small ones may take together."""
-    monkeypatch.setattr(trace_backlog, "MANY_BYTES", 0)
+    monkeypatch.setattr(trace_backlog, "MAX_BYTES_OF_MANY", 0)
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def condition(monkeypatch: pytest.MonkeyPatch) -> ImpatientCondition:
 
 def test_a_disk_that_hangs_is_waited_for_once(condition: ImpatientCondition) -> None:
     backlog = TraceBacklog()
-    waiting = [backlog.add(capture()) for _ in range(trace_backlog.MAX_TRACES)]
+    waiting = [backlog.add(capture()) for _ in range(trace_backlog.FEW_TRACES)]
     assert [backlog.wait_for_room() for _ in range(20)] == [False] * 20
     assert condition.waits == 1
     backlog.remove(waiting.pop())
@@ -55,21 +55,21 @@ def test_a_disk_that_hangs_is_waited_for_once(condition: ImpatientCondition) -> 
 
 
 def test_small_traces_of_steps_in_a_row_wait_for_nobody(condition: ImpatientCondition, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trace_backlog, "MANY_BYTES", 10_000)
+    monkeypatch.setattr(trace_backlog, "MAX_BYTES_OF_MANY", 10_000)
     backlog = TraceBacklog()
     for _ in range(100):
         assert backlog.wait_for_room()
         backlog.add(capture())
     assert condition.waits == 0
-    monkeypatch.setattr(trace_backlog, "MANY_BYTES", 300)
+    monkeypatch.setattr(trace_backlog, "MAX_BYTES_OF_MANY", 300)
     assert not backlog.wait_for_room() and condition.waits == 1
-    monkeypatch.setattr(trace_backlog, "MANY_BYTES", 10_000)
+    monkeypatch.setattr(trace_backlog, "MAX_BYTES_OF_MANY", 10_000)
     monkeypatch.setattr(trace_backlog, "MAX_WAITING", 100)
     assert backlog.is_full()
 
 
 def test_it_is_bounded_in_bytes_too(condition: ImpatientCondition, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trace_backlog, "MAX_BYTES", 3)
+    monkeypatch.setattr(trace_backlog, "MAX_BYTES_OF_FEW", 3)
     backlog = TraceBacklog()
     assert backlog.wait_for_room()
     backlog.add(capture())
@@ -78,7 +78,7 @@ def test_it_is_bounded_in_bytes_too(condition: ImpatientCondition, monkeypatch: 
 
 def test_who_waits_goes_on_as_soon_as_there_is_room() -> None:
     backlog = TraceBacklog()
-    waiting = [backlog.add(capture()) for _ in range(trace_backlog.MAX_TRACES)]
+    waiting = [backlog.add(capture()) for _ in range(trace_backlog.FEW_TRACES)]
     backlog.wait_s = 600.0
     threading.Timer(0.1, backlog.remove, [waiting[0]]).start()
     assert backlog.wait_for_room()

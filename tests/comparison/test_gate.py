@@ -205,7 +205,7 @@ def test_a_comparison_says_from_which_difference_on_it_tells_one() -> None:
     assert [each.key for each in many.ops.changes if each.separated] == ["op9"]
     share = f"{few.ops.told_from:.0%}"
     assert f"Of op9, which takes most time, these sessions tell a difference of {share} or more from chance." in _unwrapped(few)
-    assert "Smaller ones are told by" in _unwrapped(few) and "Smaller ones" not in _unwrapped(many)
+    assert "To detect smaller ones" in _unwrapped(few) and "smaller ones" not in _unwrapped(many)
 
 
 def _unwrapped(comparison: Comparison) -> str:

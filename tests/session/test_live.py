@@ -262,10 +262,10 @@ def test_a_disk_that_hangs_holds_training_up_once_and_the_page_says_which_traces
     with recording(tmp_path, keep_traces=100) as recorder:
         steps(recorder, 3)
         released = stop_disk(recorder, monkeypatch)
-        monkeypatch.setattr(trace_backlog, "MANY_BYTES", 0)
+        monkeypatch.setattr(trace_backlog, "MAX_BYTES_OF_MANY", 0)
         recorder.set_trace_all(True)
         traced = [run_step(recorder, number) for number in range(4, 24)]
-        assert traced == ["global"] * trace_backlog.MAX_TRACES + [None] * 16
+        assert traced == ["global"] * trace_backlog.FEW_TRACES + [None] * 16
         recorder.request_traces(1, 2)
         assert run_step(recorder, 24) is None and recorder.runs()[0]["pending_traces"] == 2
         released.set()
@@ -276,7 +276,7 @@ def test_a_disk_that_hangs_holds_training_up_once_and_the_page_says_which_traces
         assert problem["code"] == "missing_traces"
         assert problem["message"].startswith("17 traces are missing, because traces came faster than they could be")
         assert "steps 8-24" in problem["message"]
-        assert len(recorder.runs()[0]["traces"]) == trace_backlog.MAX_TRACES + 2 and recorder.runs()[0]["steps"] == 26
+        assert len(recorder.runs()[0]["traces"]) == trace_backlog.FEW_TRACES + 2 and recorder.runs()[0]["steps"] == 26
 
 
 def test_traces_that_were_asked_for_are_kept_whatever_keep_traces_is(tmp_path: Path) -> None:

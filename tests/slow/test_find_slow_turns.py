@@ -336,8 +336,8 @@ def test_a_traced_step_may_take_longer() -> None:
     step(200, "user")
     step(900, "user")
     expected, of_a_user, long = slow.slow_turns
-    assert [each.may_be_tracings_cost("tensorflow") for each in (expected, of_a_user, long)] == [False, True, False]
-    assert not of_a_user.may_be_tracings_cost("py_function")
+    assert [each.may_be_cost_of_tracing("tensorflow") for each in (expected, of_a_user, long)] == [False, True, False]
+    assert not of_a_user.may_be_cost_of_tracing("py_function")
 
 
 def test_found_steps_are_bounded() -> None:

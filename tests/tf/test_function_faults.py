@@ -44,7 +44,7 @@ runs()
 from tftracer.capture.steps.queue import StepQueue
 from tftracer.session.recorded_steps import Capture
 entries = {"watch", "wrap", "_wrap_call", "_wrap_call_flat", "step", "begin_step", "end_step", "record", "run_safely"}
-entries |= {"named_step", "failed", "switch_off", "is_within_step", "_wrap_run", "_wrap_on_batch", "_wrap_switch"}
+entries |= {"named_step", "failed", "switch_off", "is_within_step_or_off", "_wrap_run", "_wrap_on_batch", "_wrap_switch"}
 entries |= {"make_eager_check", "wrap_call_flat", "wrap_apply", "_try_action"}
 targets = []
 modules = (function_identity, function_runs, function_traces, functions, profiler, keras_eager_steps, partition_graphs)

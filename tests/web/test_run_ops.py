@@ -135,7 +135,7 @@ def test_of_large_traces_four_are_read(client: Client, source: FakeSource) -> No
 
 def test_of_few_traces_it_says_that_they_mislead(client: Client) -> None:
     answer = client.get("/api/runs/1/ops?by=name").json
-    assert answer["summary"] == "From 1 trace of the run. So few mislead: trace at least 4 steps of the run."
+    assert answer["summary"] == "From 1 trace of the run. So few traces can mislead: trace at least 4 steps of the run."
     assert {row["spread_ns"] for row in answer["rows"]} == {None}
 
 

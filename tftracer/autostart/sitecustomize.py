@@ -1,4 +1,4 @@
-"""Python imports this at its start where ``tftracer run`` has put its folder on PYTHONPATH, so in every process of the script.
+"""Python imports this file at its start in every process of the script: ``tftracer run`` puts its folder on PYTHONPATH.
 
 It waits for the script to import TensorFlow, then watches what the script runs. It also imports the sitecustomize that it hides.
 A child process may run any Python, from another environment and of any version, even Python 2. This file must work in all of

@@ -50,5 +50,5 @@ def _work(jobs: SimpleQueue[Job | None]) -> None:
         try:
             job()
         except Exception:  # if the thread ended here, the jobs after this one would be lost
-            log.warning("tftracer: what was left to a thread failed.", exc_info=True)
+            log.warning("tftracer: work on a background thread failed.", exc_info=True)
         del job

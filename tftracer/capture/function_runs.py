@@ -52,7 +52,7 @@ def graph_adder(concrete: Any, graphs: PartitionGraphs) -> Callable[[bytes], byt
 
 
 class FunctionRuns:
-    """The compiled functions of this process, for one queue."""
+    """Watches the compiled functions of this process; their steps go to one queue."""
 
     def __init__(self, queue: StepQueue) -> None:
         self._queue = queue
@@ -63,15 +63,15 @@ class FunctionRuns:
         self._sites_of_function: weakref.WeakKeyDictionary[Any, list[CallSite]] = weakref.WeakKeyDictionary()
         self._sites_of_identity: dict[FunctionIdentity, list[tuple[weakref.ref[Any], CallSite]]] = {}
         self._named_steps: dict[str, NamedStep] = {}
-        self._counts: Counter[str] = Counter()  # calls by place
-        self._signatures: dict[str, tuple[int, list[Signature]]] = {}  # place -> number of signatures, those kept
+        self._counts: Counter[str] = Counter()  # calls by the function's label, "train_step at train.py:12"
+        self._signatures: dict[str, tuple[int, list[Signature]]] = {}  # label -> number of signatures, those kept
         self._undo: list[Callable[[], None]] = []
         queue.count_call = self._count_call
         queue.request_graph = self.request_graph
         queue.live_functions = self.live_functions
 
     def watch(self) -> None:
-        """Start watching calls of functions. Raises if this TensorFlow lacks what is wrapped: then nothing is watched."""
+        """Watch calls of functions. Raises if this TensorFlow lacks one of the wrapped methods: then nothing is watched."""
         self.calls.watch()
         keras = KerasSteps(self.calls)
         keras.watch()
@@ -91,7 +91,7 @@ class FunctionRuns:
         self.traces.note = note
 
     def named_step(self, name: str) -> NamedStep:
-        """Return the NamedStep of this name, always the same object, so that all steps with one name are one run."""
+        """Return the NamedStep of this name. It is always the same object, so all steps with one name are one run."""
         return self._named_steps.setdefault(name, NamedStep(name))
 
     def request_graph(self, handle: RunHandle) -> None:
@@ -108,7 +108,7 @@ class FunctionRuns:
         return [key for reference in self._sites.keyrefs() if (key := reference()) is not None and is_concrete(key)]
 
     def table_sizes(self) -> dict[str, int]:
-        """Return the size of each table that grows with the number of functions. None may grow with the number of calls."""
+        """Return the size of each table that grows with the number of functions. (No table may grow with the number of calls.)"""
         return {
             "functions": len(self._sites_of_function),
             "concrete functions": len(self._sites),
@@ -154,12 +154,12 @@ class FunctionRuns:
         """``is_known``: the function was traced before, by another Keras method."""
         identity = identify(function, key)
         name = identity.title.partition(" (")[0]
-        place = f"{name} at {identity.definition}" if identity.definition else name
-        changed = "" if is_known else self._difference(place, key)
-        return self._site_of_deleted(key, identity) or self._add_site(key, identity, place, changed)
+        label = f"{name} at {identity.definition}" if identity.definition else name
+        changed = "" if is_known else self._difference(label, key)
+        return self._site_of_deleted(key, identity) or self._add_site(key, identity, label, changed)
 
     def _site_of_deleted(self, key: Any, identity: FunctionIdentity) -> CallSite | None:
-        """Return the site of a deleted function with the same identity, which the new function continues; None without one."""
+        """Return the site of a deleted function with the same identity, now used for the new function; None if there is none."""
         alike = self._sites_of_identity.get(identity, [])
         for position, (called, site) in enumerate(alike):
             if called() is None:
@@ -167,28 +167,28 @@ class FunctionRuns:
                 return site
         return None
 
-    def _add_site(self, key: Any, identity: FunctionIdentity, place: str, changed: str) -> CallSite:
-        site = self._queue.runs.add(identity.title, (place,), identity.arguments, identity.origin)
-        if site.plain.fetches == (place,):  # not the run that stands for all runs beyond the limit
+    def _add_site(self, key: Any, identity: FunctionIdentity, label: str, changed: str) -> CallSite:
+        site = self._queue.runs.add(identity.title, (label,), identity.arguments, identity.origin)
+        if site.plain.fetches == (label,):  # not the overflow run, which stands for all runs beyond the limit
             site.plain.changed = changed
             site.plain.has_python = not is_concrete(key)
-            site.plain.tracings = self._signatures[place][0] if place in self._signatures else 0
+            site.plain.tracings = self._signatures[label][0] if label in self._signatures else 0
             self._sites_of_identity.setdefault(identity, []).append((weakref.ref(key), site))
         return site
 
-    def _difference(self, place: str, key: Any) -> str:
+    def _difference(self, label: str, key: Any) -> str:
         """Return how a function's new signature differs from earlier ones; "" for its first.
 
         Also reports the most common mistake: a function that is traced again for each new shape or Python value.
         """
-        count, known = self._signatures.get(place, (0, []))
+        count, known = self._signatures.get(label, (0, []))
         signature = signature_of(key)
         changed = difference(known, signature)
-        self._signatures[place] = (count + 1, signatures_to_keep(known, signature))
-        # Calls of runs beyond the limit are not counted by place, so they are not reported.
-        if count + 1 >= MANY_SIGNATURES and count <= self._counts[place] < CALLS_EACH * (count + 1):
-            self._queue.other_problems[f"retracing:{place}"] = (
-                f"{place} was traced {count + 1} times in {self._counts[place] + 1} calls: {changed}. Each tracing "
+        self._signatures[label] = (count + 1, signatures_to_keep(known, signature))
+        # Calls of runs beyond the limit are not counted, so they are not reported.
+        if count + 1 >= MANY_SIGNATURES and count <= self._counts[label] < CALLS_EACH * (count + 1):
+            self._queue.other_problems[f"retracing:{label}"] = (
+                f"{label} was traced {count + 1} times in {self._counts[label] + 1} calls: {changed}. Each tracing "
                 "builds the graph again. Pass tensors of one shape and type, or give the function an input_signature."
             )
         return changed

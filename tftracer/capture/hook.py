@@ -40,7 +40,7 @@ class Recorder(Protocol):
     def set_tensorflow(self, version: str, hook_cost_s: float | None) -> None: ...
 
 
-#: The mark of a step that was recorded with its trace: another hook of the same session has nothing to add.
+#: The mark of a step that is recorded with its trace: another hook of the same session does not record it again.
 RECORDED = object()
 
 
@@ -49,7 +49,7 @@ class TracedStep:
 
     def __init__(self, claim: Claim, options: Any) -> None:
         self.claim = claim
-        self.before_ns = 0  # time waited before the step, until other traces were stored
+        self.before_ns = 0  # what tracing took before the step, with waiting until other traces were stored
         self.cpu: CpuReading | None = None  # read before the step
         self.fed: list[FedValue] | None = None
         self.began_at: float | None = None
@@ -105,7 +105,7 @@ class SessionCall:
 class StepRecorder:
     """The hook's methods without its base class, so that this module does not import TensorFlow.
 
-    ``__slots__`` keeps the attributes in the object itself: reading them from a dict took a third of the hook's time after a long
+    ``__slots__`` keeps the attributes in the object itself. Reading them from a dict took a third of the hook's time after a long
     step.
     """
 
@@ -167,7 +167,7 @@ class StepRecorder:
             self._under_way[thread] = -end
             _, options, metadata = run_values
             if self._requests.slow_path or (options is not None and options.trace_level) or len(self._events) >= MAX_EVENTS:
-                self.after_slow_path(run_context, options, metadata, end)
+                self.slow_after_run(run_context, options, metadata, end)
                 return
             fetches, feeds, start = run_context._tftracer
             self._events.append((fetches, feeds, options, start, end, thread, None))
@@ -201,7 +201,7 @@ class StepRecorder:
         end_ns = perf_counter_ns()
         if not self._queue.off:
             if self._requests.trace_all or self._requests.any_run_steps:
-                self._queue.refuse(options)
+                self._queue.record_refusal(options)
             self._queue.add((fetches, tuple(feeds or ()), options, start_ns, end_ns, get_ident(), None))
 
     # -------------------------------------------------------------------------------------------------- traced steps
@@ -213,7 +213,7 @@ class StepRecorder:
         start, queue, args = perf_counter_ns(), self._queue, run_context._original_args
         options, has_debug_hook = peek_call(run_context)
         if has_debug_hook or has_debug_watches(options):
-            queue.refuse(DEBUG_WATCHES)
+            queue.record_refusal(DEBUG_WATCHES)
             return None
         claim = queue.claim(args.fetches, args.feed_dict, options)
         if claim is None:
@@ -237,7 +237,7 @@ class StepRecorder:
         level = self._options.FULL_TRACE if needs_full_trace else self._options.SOFTWARE_TRACE
         return self._options(trace_level=level, output_partition_graphs=True)
 
-    def after_slow_path(self, run_context: Any, options: Any, metadata: Any, end: int) -> None:
+    def slow_after_run(self, run_context: Any, options: Any, metadata: Any, end: int) -> None:
         """Do the rest of ``after_run`` for a step that may have been traced, if the queue is full, or if the tracer is off."""
         marks = run_context.__dict__
         mark, start_of_step = marks.get(self._mark), marks.get("_tftracer")
@@ -287,14 +287,14 @@ class CopyingRecorder(StepRecorder):
 
 
 class PeekedCall(NamedTuple):
-    """Facts about a call that TensorFlow does not show to hooks."""
+    """What is known about a call although TensorFlow does not show it to hooks."""
 
     options: Any = None  # the call's RunOptions, with what earlier hooks added; None: not known
     has_debug_hook: bool = False  # the session has a tfdbg hook, which may add watches after our hook was called
 
 
 def peek_call(run_context: Any) -> PeekedCall:
-    """Return facts about the call under way, from MonitoredSession's frames. If those look different, nothing is known."""
+    """Return facts about the call under way, from MonitoredSession's frames; the defaults if these frames look different."""
     if isinstance(run_context, SessionCall):
         return PeekedCall(run_context.options)
     frame = sys._getframe(1)
@@ -342,7 +342,7 @@ def tensorflow() -> Any:
         import tensorflow
     except ImportError as error:
         raise MissingTensorFlowError(
-            "TracingServer's hook needs TensorFlow, which cannot be imported here. Opening a saved session does not."
+            "TracingServer's hook needs TensorFlow, which cannot be imported here. A saved session opens without it."
         ) from error
     return tensorflow
 

@@ -1,4 +1,4 @@
-"""Measures how long a call of tftracer's takes after a long step, whose data has filled the caches."""
+"""Measures how long one of the tracer's functions takes just after a long step, whose data has filled the caches."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@
 the tracer never reach the script, and the original method runs in any case.
 
 MonitoredSession, Supervisor, slim, Estimators and Keras in graph mode all call one of these methods. A MonitoredSession adds what
-its hooks fetch; a call is identified by what its caller fetches. ``make_callable`` with a feed list calls ``run``.
+its hooks fetch; these fetches do not identify the call. ``make_callable`` with a feed list calls ``run``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tftracer.session.recorded_steps import SessionFacts
 
 #: Set on sessions that the recorder knows.
 _SEEN = "_tftracer_seen"
-#: Set on a callable (of ``_make_callable_from_options``): what it fetches and feeds, and a second callable that traces.
+#: Set on a callable of ``_make_callable_from_options``: its options, fetches and feeds; a second callable for traced steps.
 _OPTIONS, _TRACING = "_tftracer_options", "_tftracer_tracing"
 
 
@@ -71,13 +71,12 @@ class SessionCalls:
             return
         with contextlib.suppress(Exception):
             self._recorder.after_run(call, values)
-            if session.__dict__.get(_SEEN) is not True:  # a cluster's session, which knows its devices by now
+            if session.__dict__.get(_SEEN) is not True:  # a cluster's session: after its first call it knows its devices
                 setattr(session, _SEEN, True)
                 self._recorder.session_facts_changed(session_facts(session))
 
     def step_failed(self) -> None:
-        """Tell the recorder that the call raised an error and is over. So it does when a dataset is exhausted:
-        OutOfRangeError."""
+        """Tell the recorder that the call is over: it raised an error, such as OutOfRangeError at the end of a dataset."""
         with contextlib.suppress(Exception):
             self._recorder.step_failed()
 
@@ -148,7 +147,7 @@ def _method(owner: Any, name: str) -> Any:
 
 
 def _uninstall(calls: SessionCalls, wrapped: list[tuple[Any, str, Any, Any]]) -> None:
-    """Restore the methods. Wrappers that other code has wrapped again stay; they pass calls on once the recorder is closed."""
+    """Restore the methods. Wrappers that other code has wrapped stay; when the recorder is closed, they only pass calls on."""
     for owner, name, wrapper, original in wrapped:
         if vars(owner).get(name) is wrapper:
             setattr(owner, name, original)
@@ -190,7 +189,7 @@ def _wrap_make_callable(original: Callable[..., Any], calls: SessionCalls) -> Ca
         if feed_list is not None:  # it calls ``run``
             return made
         plain = None if accept_options else made
-        with_options: list[Any] = [made] if accept_options else []  # made when it is needed
+        with_options: list[Any] = [made] if accept_options else []  # one that takes options; added when it is needed
 
         @hide_in_tracebacks
         def recorded(options: Any = None, run_metadata: Any = None) -> Any:

@@ -40,7 +40,7 @@ def parser() -> Parser:
     syntax.add_argument(
         "--allow-undecided",
         action="store_true",
-        help="exit with 0 where chance alone leaves rules open; one that lacks data (traces, steps) still ends with 5",
+        help="exit with 0 if rules are undecided only because of chance; with 5 if a rule lacks data (traces, steps)",
     )
     syntax.add_argument("--json", action="store_true", help="print JSON")
     syntax.add_argument("--junit", metavar="FILE", help="write the rules' outcomes as JUnit XML")
@@ -76,7 +76,7 @@ def _with_colours(answer: str) -> str:
 
 
 def _sides(arguments: list[str]) -> tuple[list[str], list[str]]:
-    """Return the arguments before and after ``--``."""
+    """Split the arguments into those before and after ``--``."""
     if "--" not in arguments:
         if {"-h", "--help"} & set(arguments):
             return arguments, []

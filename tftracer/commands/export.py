@@ -21,7 +21,7 @@ def parser() -> Parser:
         "--parquet", required=True, metavar="DIR", help="a folder, or a URL such as s3://bucket/folder (needs fsspec)"
     )
     syntax.add_argument(
-        "--job", help="the files are of the processes of one job: align their clocks, and name it so (the file's name)"
+        "--job", help="the files are the processes of one job of this name: align their clocks (default: one job per file)"
     )
     return syntax
 

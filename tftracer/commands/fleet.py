@@ -9,15 +9,15 @@ from collections.abc import Callable, Sequence
 from tftracer.subcommand_parser import Parser
 from tftracer.terminal import Progress
 
-SUMMARY = "questions over exported sessions of many ranks and jobs"
+SUMMARY = "answers about exported sessions of many ranks and jobs"
 
 
 def parser() -> Parser:
     syntax = Parser(
         "tftracer fleet",
         description="Answers over all jobs of a folder that tftracer export --parquet wrote: the slowest ranks, op statistics, "
-        "collectives by their last arrival, layers that grew. Needs DuckDB: pip install tftracer[tables]; for --scheduler: "
-        "tftracer[fleet].",
+        "collectives whose ranks arrive far apart, layers that became slower. Needs DuckDB: pip install tftracer[tables]; for "
+        "--scheduler: tftracer[fleet].",
     )
     syntax.add_argument("folder", metavar="DIR", help="what tftracer export --parquet wrote")
     syntax.add_argument("--scheduler", default="", metavar="tcp://HOST:PORT", help="a Dask scheduler whose workers see DIR, too")

@@ -42,7 +42,7 @@ def parser() -> Parser:
         action="store_true",
         help="the SQL may use other files, the network and DuckDB's extensions, and write files",
     )
-    syntax.add_argument("--job", help="the files are of the processes of one job: align their clocks, and name it so")
+    syntax.add_argument("--job", help="the files are the processes of one job of this name: align their clocks")
     shown = syntax.add_mutually_exclusive_group()
     shown.add_argument("--json", action="store_true", help="a JSON list of rows; of several answers, a list of such lists")
     shown.add_argument("--csv", action="store_true", help="CSV with a line of names")

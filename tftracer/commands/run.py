@@ -26,7 +26,7 @@ MAX_TRACES = 10_000
 #: Options of ``tftracer run`` that take no value.
 FLAGS = ("-h", "--help", "--stay")
 
-SUMMARY = "any script under tracing, unchanged"
+SUMMARY = "runs and traces a script, without a change to it"
 
 
 def parser() -> Parser:
@@ -42,10 +42,10 @@ def parser() -> Parser:
     syntax.add_argument("--keep-traces", type=int, default=5, help="traces that are kept for each run (5)")
     syntax.add_argument(
         "--trace-slow",
-        type=_slow,
+        type=_slow_factor,
         default=True,
         metavar="FACTOR",
-        help="a step is slow if it takes more than FACTOR medians and more than the median plus 20 ms (3); 'off' does not watch",
+        help="a step is slow if it takes more than FACTOR times the median, and 20 ms more than it (3); 'off' does not watch",
     )
     syntax.add_argument("--trace", type=int, metavar="N", help="trace N steps of the run that takes the most time, unattended")
     first_step = f"with --trace: from this step on ({FIRST_STEP})"
@@ -63,13 +63,13 @@ def parser() -> Parser:
 
 
 def main(arguments: Sequence[str], say: Callable[[str], None]) -> int:
-    """Run the script. On POSIX the script replaces this process and nothing is returned; elsewhere returns its exit code."""
+    """Run the script. On POSIX it replaces this process, so nothing returns; elsewhere return its exit code."""
     syntax = parser()
     ours, script = split(list(arguments), syntax.options)
     options = checked(syntax, ours, script)
     if options.repeat is not None:
         folder = Path(options.output or FOLDER)
-        return recorded_in_turns(scripts_of(script), options.repeat, folder, _of_each(ours), say)
+        return record_in_turns(scripts_of(script), options.repeat, folder, _options_of_each_run(ours), say)
     command = [sys.executable, *script]
     environment = environment_of(options, os.environ.get("PYTHONPATH", ""))
     if hasattr(os, "execve") and os.name == "posix":
@@ -94,7 +94,7 @@ def split(arguments: list[str], known: Sequence[str]) -> tuple[list[str], list[s
 
 
 def checked(syntax: Parser, ours: list[str], script: list[str]) -> argparse.Namespace:
-    """Parse the options. Wrong options exit with 2 here: after ``exec`` the script could only run without tracing."""
+    """Parse the options. Wrong ones exit with 2 here: after ``exec`` the script could only run without tracing."""
     options = syntax.parse_args(ours)
     if not script:
         syntax.error("give the script to run, or -m and a module")
@@ -113,8 +113,8 @@ def checked(syntax: Parser, ours: list[str], script: list[str]) -> argparse.Name
     return options
 
 
-def _of_each(ours: list[str]) -> list[str]:
-    """Return the options for each run of ``--repeat``: those of the repetition are left out, and the port is any free one."""
+def _options_of_each_run(ours: list[str]) -> list[str]:
+    """Return the options for each run of ``--repeat``, without those of the repetition. The port is any free one."""
     kept, skip = ["--port", "0"], False
     for argument in ours:
         name, has_value, _ = argument.partition("=")
@@ -153,7 +153,7 @@ def _absolute(place: str | None) -> str | None:
     return place and (place if "://" in place else str(Path(place).absolute()))
 
 
-def _slow(text: str) -> float | bool:
+def _slow_factor(text: str) -> float | bool:
     """Parse the value of ``--trace-slow``."""
     from tftracer.arguments import slow_factor  # imports NumPy, which is slow
 
@@ -180,7 +180,7 @@ def scripts_of(arguments: Sequence[str]) -> list[list[str]]:
     return scripts
 
 
-def recorded_in_turns(
+def record_in_turns(
     scripts: Sequence[Sequence[str]], times: int, folder: Path, options: Sequence[str], say: Callable[[str], None]
 ) -> int:
     """Run the scripts in the order a, b, a, b, ... and return the exit code of the first that fails, else 0.

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tftracer.comparison.measured import Measured
-from tftracer.comparison.order import IN_TURNS, in_a_row
+from tftracer.comparison.order import MAX_MEAN_IN_A_ROW, in_a_row
 from tftracer.comparison.session_ops import MIN_SESSIONS, OpChange, OpChanges, op_changes
 from tftracer.comparison.shift import Shift, shift_of
 from tftracer.comparison.wording import NOT_IN_TURNS, ONE_SESSION, interval, outcome, title, value
@@ -37,16 +37,16 @@ class Comparison:
     def op_type(self, name: str) -> Shift | None:
         """Return the shift of an op type's time per step (``MatMul`` includes ``_MklMatMul``); None if no trace of a side has it.
 
-        It compares the medians or the shortest times, whichever scatter less; the interval takes this selection into account.
+        Either the medians or the shortest times are compared, those that scatter less; the interval accounts for this selection.
         """
-        looks = (False, True) if _has_shortest([*self.a, *self.b]) else (False,)
-        shifts = [shift for shortest in looks if (shift := self._op_shift(name, shortest, len(looks))) is not None]
+        by_shortest = (False, True) if _has_shortest([*self.a, *self.b]) else (False,)
+        shifts = [shift for each in by_shortest if (shift := self._op_shift(name, each, len(by_shortest))) is not None]
         return min(shifts, key=lambda shift: shift.spread, default=None)
 
-    def _op_shift(self, name: str, shortest: bool, looks: int) -> Shift | None:
+    def _op_shift(self, name: str, shortest: bool, selected_from: int) -> Shift | None:
         sides = [[each for each in side if each.time_of(name, shortest) is not None] for side in (self.a, self.b)]
         before, after = ([each.time_of(name, shortest) or 0.0 for each in side] for side in sides)
-        return shift_of(f"op {name}", before, after, started=_started(*sides), looks=looks)
+        return shift_of(f"op {name}", before, after, started=_started(*sides), selected_from=selected_from)
 
     def _repr_html_(self) -> str:
         """Show the differences, the values of both sides, and the ops that differ most in a notebook."""
@@ -77,7 +77,7 @@ def _shift(metric: str, a: Sequence[Measured], b: Sequence[Measured]) -> Shift |
 
 
 def _has_shortest(sessions: Sequence[Measured]) -> bool:
-    """Return whether shortest times of ops can be compared: more traces give shorter times."""
+    """Return whether all traced sessions have equally many traces: with more of them, the shortest times get shorter."""
     return len({each.traces for each in sessions if each.traces}) == 1
 
 
@@ -98,12 +98,12 @@ def _warnings(a: Sequence[Measured], b: Sequence[Measured]) -> Iterator[str]:
     elif min(len(a), len(b)) < MIN_SESSIONS:
         yield f"With fewer than {MIN_SESSIONS} sessions a side, ops cannot be told from chance."
     started = _started(a, b)
-    if min(len(a), len(b)) > 1 and started is not None and (row := in_a_row(*started)) >= IN_TURNS:
+    if min(len(a), len(b)) > 1 and started is not None and (row := in_a_row(*started)) >= MAX_MEAN_IN_A_ROW:
         yield NOT_IN_TURNS.format(row)
     sketched = max((each.rounding.get("p99", 0.0) for each in (*a, *b)), default=0.0)
     if sketched:
         yield (
-            f"p99 is of all steps after the first tenth, known to {sketched:.0%} on each side, which the interval includes. "
+            f"p99 is of all steps after the first tenth, with an error of up to {sketched:.0%}, which the interval includes. "
             "The other step times are of the last steps, which are kept one by one."
         )
     few = [each.name for each in (*a, *b) if each.steps < 200]

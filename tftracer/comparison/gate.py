@@ -1,5 +1,5 @@
 """Rules that a change must not break, such as ``step > 5%``: it must not make the step more than 5% longer. The outcome is PASS,
-FAIL, or INCONCLUSIVE with the number of sessions that would decide it."""
+FAIL, or INCONCLUSIVE. For INCONCLUSIVE, it says how many sessions would decide."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Outcome:
     rule: str
     state: State
     why: str
-    lacks_data: bool = False  # stays inconclusive: more sessions like these cannot decide it
+    lacks_data: bool = False  # inconclusive, and more sessions like these would not decide it
 
 
 def parse_rule(text: str) -> Rule:

@@ -1,7 +1,7 @@
 """The values of a session's steps and traces that are compared with those of other sessions.
 
 Steps next to each other are correlated, and two sessions of the same code differ by more than the scatter of their steps
-explains. So a session counts once: as the 25th percentile of its steps, which other load on the machine affects least. The first
+explains. So a session counts once, by the 25th percentile of its steps: other load on the machine affects it least. The first
 10% of the steps, traced steps and those after them are left out.
 """
 
@@ -19,7 +19,7 @@ from tftracer.trace.arrays.types import Float64, Int64
 
 #: The share of steps that are left out as warming up.
 WARM_UP = 0.1
-#: Steps in a block. With one session per side, blocks are used instead of sessions: they vary more than the steps in a block.
+#: Steps in a block. With one session per side, blocks replace sessions: steps in a row are correlated, means of blocks hardly.
 BLOCK = 200
 
 
@@ -44,7 +44,7 @@ def usual_steps(steps: Steps, traced: Int64) -> Steps:
 
 @dataclass(frozen=True)
 class Measured:
-    """The values of one session. ``values``: ``step``, ``p99``, ``gap`` (ns), ``memory`` and ``bytes``; without unknown ones."""
+    """The values of one session. ``values``: ``step``, ``p99``, ``gap`` (ns), ``memory`` and ``bytes``, as far as known."""
 
     name: str
     steps: int  # number of usual steps
@@ -63,7 +63,7 @@ class Measured:
     facts: Mapping[str, str] = field(default_factory=dict)  # possible reasons for a difference: host, TensorFlow, GPUs
 
     def time_of(self, op: str, shortest: bool = False) -> float | None:
-        """Return the ns per step of the op types that a user means by this name; None: no trace has one."""
+        """Return the ns per step of all op types that a user means by this name; None if no trace has one of them."""
         types = self.shortest_op_types if shortest else self.op_types
         times = [time for op_type, time in types.items() if is_named(op_type, op)]
         return sum(times) if times else None
@@ -77,11 +77,11 @@ def step_values(usual: Steps) -> dict[str, float]:
         "step": float(np.percentile(usual.duration_ns, 25)),
         "p99": float(np.percentile(usual.duration_ns, 99)),
     }
-    gaps = between(usual)
+    gaps = gaps_between(usual)
     return {**values, "gap": float(np.median(gaps))} if len(gaps) else values
 
 
-def between(usual: Steps) -> Int64:
+def gaps_between(usual: Steps) -> Int64:
     """Return the times from the end of a step to the start of the next one, where both are known."""
     follows = np.diff(usual.number) == 1
     gaps = usual.start_ns[1:] - usual.start_ns[:-1] - usual.duration_ns[:-1]

@@ -1,4 +1,4 @@
-"""Finds the ops that differ between traces by more than chance, with one test for all ops: many ops would give many false alarms.
+"""Finds the ops that differ between traces by more than chance. One test is for all ops: many tests would give many false alarms.
 
 The step itself is one of the rows. A row's differences are measured in a *unit* of the row: its scatter, but at least the floors
 above which a difference matters.
@@ -9,11 +9,11 @@ above which a difference matters.
   fifty traces, and no margin separates that from a change.
 - Traces of two runs: a permutation test. The traces are divided into two groups of the same sizes in all other ways, or in many.
   A row has *changed* if its means differ by more than those of any row in 97% of these divisions. This is valid for any number of
-  rows and any distribution, as long as traces of equal runs are exchangeable. In each division only rows count whose means differ
-  by more than the floors, so that unimportant rows do not reduce the power. Each row is tested twice: with its times as they are,
-  and with the times corrected for the machine's speed in each trace, which is the median of all long rows relative to their usual
-  times. Without the correction, a varying speed would hide the change of a single op. If most rows differ, this median differs,
-  too: then only the uncorrected times count.
+  rows and any distribution, as long as traces of equal runs are exchangeable. In each division, rows whose means differ by less
+  than the floors do not count, so that unimportant rows do not reduce the power. Each row is tested twice: with its times as they
+  are, and with the times corrected for the machine's speed in each trace, which is the median of all long rows relative to their
+  usual times. Without the correction, a varying speed would hide the change of a single op. If most rows differ, this median
+  differs, too: then only the uncorrected times count.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from tftracer.trace.arrays.types import Bool, Float64
 
 #: The probability of calling one of two equal traces odd.
 FALSE_CLAIMS = 0.05
-#: With this many other traces the probability is not exceeded.
+#: With at least this many other traces, the probability is not higher than that.
 MIN_OTHERS = round(2 / FALSE_CLAIMS) - 2
 #: The share of divisions that may differ as much as the real groups. Traces that follow each other are not quite independent: of
 #: 120 equal pairs of runs, traced in turns on a busy machine, 9 were called different with 5% and 6 with 3%. Four traces per side
 #: are enough.
 DEALS_SHARE = 0.03
 MAX_DEALS = 1_000
-#: Rows of this length show the machine's speed, if there are enough of them: a few rows may all have changed.
+#: Rows that take at least LONG_NS show the machine's speed, if there are MIN_LONG of them: a few rows may all have changed.
 LONG_NS, MIN_LONG = 50_000, 5
 #: Factor from the median absolute deviation to the standard deviation of normal values.
 _MAD = 1.4826
 
 
 def odd(times: Float64) -> Bool:
-    """Return [rows, 2] whether the first two traces deviate. ``times``: [rows, traces] ns, NaN: not known."""
+    """Return [rows, 2] whether each of the first two traces is odd. ``times``: [rows, traces] ns, NaN: not known."""
     if times.shape[1] < 2 + MIN_OTHERS:
         return np.zeros((len(times), 2), bool)
     middle = _nanmedian(times)[:, None]

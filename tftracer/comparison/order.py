@@ -11,10 +11,10 @@ import numpy as np
 
 from tftracer.trace.arrays.types import Float64
 
-#: Sessions do not count as recorded in turns if on average this many of one side follow each other.
-IN_TURNS = 1.5
-#: The variance that is added is that of a random drift, times this, times the mean number of sessions of one side in a row.
-#: Found by simulation, because neighbours also differ by chance (tests/comparison/test_order.py).
+#: Sessions count as recorded in turns if on average fewer than this many of one side follow each other.
+MAX_MEAN_IN_A_ROW = 1.5
+#: If neighbours differed only by drift, a certain variance would follow. They also differ by chance, so only this share of it is
+#: added, times the mean number of sessions in a row. Found by simulation (tests/comparison/test_order.py).
 DRIFT_SHARE = 0.04
 
 
@@ -27,16 +27,16 @@ def in_a_row(a: Sequence[float], b: Sequence[float]) -> float:
 def drift_variance(a: Float64, b: Float64, started_a: Sequence[float], started_b: Sequence[float]) -> float:
     """Return the variance that a drifting machine adds to the difference of the sides' means; 0 for sessions in turns."""
     row = in_a_row(started_a, started_b)
-    steps = [np.diff(side[np.argsort(started, kind="stable")]) for side, started in ((a, started_a), (b, started_b))]
-    known = [float((each**2).mean()) for each in steps if len(each)]
-    if row < IN_TURNS or not known:
+    differences = [np.diff(side[np.argsort(started, kind="stable")]) for side, started in ((a, started_a), (b, started_b))]
+    known = [float((each**2).mean()) for each in differences if len(each)]
+    if row < MAX_MEAN_IN_A_ROW or not known:
         return 0.0
     rows = (len(a) + len(b)) / row / 2
     return DRIFT_SHARE * row * float(np.mean(known)) * 2 * row / 3 / rows
 
 
-def in_turns(times: Float64, started_a: Sequence[float], started_b: Sequence[float]) -> tuple[Float64, int]:
-    """Average the columns of one side that follow each other. Return ([rows, turns], those of A first; number of A's turns).
+def mean_of_each_turn(times: Float64, started_a: Sequence[float], started_b: Sequence[float]) -> tuple[Float64, int]:
+    """Average the columns of one side that follow each other. Return ([rows, turns] means, A's turns first; number of A's turns).
 
     ``times``: [rows, columns], first the columns that began at ``started_a``, then those that began at ``started_b``.
     """

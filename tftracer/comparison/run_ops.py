@@ -56,5 +56,5 @@ def summary(read: int, older: int, unreadable: int, cut: int) -> str:
             f" {counted(cut, 'trace')} {'has' if cut == 1 else 'have'} more than {MAX_ROWS:,} rows; the smallest do not count."
         )
     if read < MIN_TRACES:
-        text += f" So few mislead: trace at least {MIN_TRACES} steps of the run."
+        text += f" So few traces can mislead: trace at least {MIN_TRACES} steps of the run."
     return text

@@ -1,12 +1,12 @@
 """Finds ops that differ between two groups of sessions by more than chance and by enough to matter.
 
 An op's value in a session is the median of its times in the traces, or the shortest of them: traces follow each other, so a busy
-moment makes most of a session's times long, and the shortest is disturbed least. The one that scatters less between the sessions
+moment makes most of a session's times long, and the shortest least. Of the two, the one that scatters less between the sessions
 of a side is used and shown; the shortest only if all sessions have equally many traces. An op is *separated* if the means of the
 groups differ by more than those of any op in 97% of the other divisions of the sessions into two groups (odd_ops.py; medians and
 shortest times are one test), and if their medians differ, in the same direction, by more than the floors of
-trace/analyses/compare_ops.py. With equal sessions, one comparison in twenty separates any op. Sessions of one side that were
-recorded one after the other count once, as their mean.
+trace/analyses/compare_ops.py. If sessions are equal, one comparison in twenty still separates an op. Sessions of one side
+that were recorded one after the other count once, as their mean.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from statistics import median
 import numpy as np
 
 from tftracer.comparison import odd_ops
-from tftracer.comparison.order import in_turns
+from tftracer.comparison.order import mean_of_each_turn
 from tftracer.trace.analyses.compare_ops import matters
 from tftracer.trace.arrays.types import Bool, Float64, Int64
 from tftracer.trace.units import percent
 
-#: If smaller differences than this would be shown, more traces are not recommended.
+#: More traces are recommended unless smaller differences than this would be shown.
 ENOUGH = 0.1
 TELL_SMALLER = (
-    "Smaller ones are told by more sessions, by more traces in each (tftracer run --trace 25), and by ops that share no threads "
+    "To detect smaller ones, record more sessions, more traces in each (tftracer run --trace 25), or ops that share no threads "
     "(TF_NUM_INTRAOP_THREADS=1)."
 )
 #: With fewer sessions per side, chance separates too many ops.
@@ -61,7 +61,7 @@ class OpChanges:
     """``changes``: the ops above the floors, separated ones first.
 
     ``enough_sessions``: whether separations are meaningful: the groups are large enough and were recorded in turns.
-    ``longest``, ``told_from``: the op that takes most time, and the relative difference from which on it would be separated.
+    ``longest``: the op that takes most time; ``told_from``: the smallest relative difference at which it would be separated.
     """
 
     compared: int
@@ -74,7 +74,7 @@ class OpChanges:
 
     @property
     def told_from_words(self) -> str:
-        """Return the smallest difference that these sessions could show, in words; "" if they show none."""
+        """Return the smallest difference that these sessions could show, in words; "" if they could show none."""
         if self.told_from is None:
             return ""
         share = percent(self.told_from)
@@ -90,7 +90,7 @@ def op_changes(
 ) -> OpChanges:
     """Compare the ops. ``a``, ``b``: for each session with traces, op -> ns; a missing op took no time.
 
-    ``started``: when these sessions began, if known for all. ``shortest``: for all of them, op -> shortest ns over the traces;
+    ``started``: when these sessions began, if known for all. ``shortest``: for each of them, op -> shortest ns over its traces;
     empty if sessions have different numbers of traces.
     """
     in_a, in_b = set().union(*a), set().union(*b)
@@ -140,7 +140,7 @@ def _separated(
     """
     (number, ops, count), each = tables.shape, np.arange(tables.shape[1])
     times = tables.reshape(number * ops, count)
-    means, first = in_turns(times, *started) if 0 < in_a < count and started is not None else (times, in_a)
+    means, first = mean_of_each_turn(times, *started) if 0 < in_a < count and started is not None else (times, in_a)
     enough_sessions = min(first, means.shape[1] - first) >= MIN_SESSIONS
     if not enough_sessions:
         return np.zeros(ops, bool), np.full(ops, np.inf), False

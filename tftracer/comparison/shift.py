@@ -2,9 +2,8 @@
 
 Welch's interval on the logarithms of the sessions' values: groups may differ in spread and size. A side with one session uses the
 other side's spread. With one session per side, the spread within the sessions (between blocks of steps) is added to
-``ASSUMED_SPREAD``, an assumption about sessions of the same code. It is also used if a side has fewer than
-``MIN_SESSIONS`` sessions and the values are equal within each side. If all values of both sides are equal, there is no
-difference.
+``ASSUMED_SPREAD``, an assumption about sessions of the same code. This assumption is also used if a side has fewer than
+``MIN_SESSIONS`` sessions and each side's values are equal. If all values of both sides are equal, there is no difference.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ CONFIDENCE = 0.95
 OF_ALL = 1 - (1 - CONFIDENCE) / 5
 #: Standard deviation between sessions of the same code, as a share: 5% on steps of 2.8 ms on a shared machine.
 ASSUMED_SPREAD = 0.05
-#: With fewer sessions per side, equal values do not show the spread.
+#: Equal values of fewer sessions per side do not show that there is no spread.
 MIN_SESSIONS = 4
 #: Nobody records more sessions than this.
 MAX_SESSIONS = 1000
@@ -48,8 +47,8 @@ class Shift:
     spread: float  # standard deviation of the logarithms between sessions
     sessions_a: int
     sessions_b: int
-    basis: Basis  # of the spread; assumed: few sessions per side
-    differs: bool = False  # significant, although five values are compared; never with an assumed spread
+    basis: Basis  # what the spread is based on; "assumed" with few sessions
+    differs: bool = False  # significant even though five values are compared; False with an assumed spread
 
     def sessions_to_decide(self, threshold: float) -> int | None:
         """Return how many sessions per side would probably exclude ``threshold`` from the interval; None if too many."""
@@ -74,11 +73,11 @@ def shift_of(
     blocks: tuple[Float64, Float64] | None = None,
     rounding: float = 0.0,
     started: tuple[Sequence[float], Sequence[float]] | None = None,
-    looks: int = 1,
+    selected_from: int = 1,
 ) -> Shift | None:
     """Compute a shift; None if a side has no value above 0. ``blocks``: blocks of the sessions, if there is one per side.
 
-    ``started``: when the sessions began, if known for all. ``looks``: number of computed shifts of which one is selected.
+    ``started``: when the sessions began, if known for all. ``selected_from``: the caller selects one of so many shifts.
     ``rounding``: the possible relative error of the values, in the same direction for all of a side; it widens the interval.
     """
     if a and b and len({*a, *b}) == 1 and not rounding:
@@ -92,7 +91,7 @@ def shift_of(
         error = math.hypot(error, math.sqrt(drift_variance(log_a, log_b, *started)))
     half, half_of_all = (
         (quantile(0.5 + sure / 2, freedom) * error if error else 0.0) + 2 * math.log1p(rounding)
-        for sure in (1 - (1 - CONFIDENCE) / looks, OF_ALL)
+        for sure in (1 - (1 - CONFIDENCE) / selected_from, OF_ALL)
     )
     return Shift(
         metric,

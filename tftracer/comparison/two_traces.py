@@ -4,7 +4,7 @@ Two steps of the same code differ, too. So an op counts as changed only if the r
 chance, in one test for all ops and the step (odd_ops.py), and if it is larger than the floors. Traces of one run that were
 recorded one after the other count once, as their mean, because the machine's state affects all of them. With too few other traces
 no change is claimed: two traces alone only show by how much these two steps differ. An op that is missing in a trace took no time
-in it; if the trace's table was cut, its time is unknown.
+in it; but if the trace's table was cut, the op's time is unknown.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tftracer.comparison import odd_ops
-from tftracer.comparison.order import in_turns
+from tftracer.comparison.order import mean_of_each_turn
 from tftracer.comparison.session_ops import MIN_SESSIONS
 from tftracer.contract.encoding import unpacked
 from tftracer.trace.analyses.compare_ops import compared_ops, matters
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 MAX_ROWS = 10_000
-#: How many of the newest other traces are used: for each of two runs, and in all if both traces are of one run.
+#: Maximum number of other traces, the newest ones: for each of two runs, and in all if both traces are of one run.
 MAX_TRACES, MAX_OF_ONE_RUN = 8, odd_ops.MIN_OTHERS
 
 
@@ -40,13 +40,13 @@ class OtherTotals(NamedTuple):
     """The other traces of the two runs. ``a``, ``b``: the encoded ``Answers.op_totals`` of each."""
 
     a: Sequence[bytes] = ()
-    b: Sequence[bytes] = ()  # of the same run: empty
+    b: Sequence[bytes] = ()  # empty if both traces are of one run
     same_run: bool = True
     older: int = 0  # traces that are not used
     unreadable: int = 0
     step_times: str = ""
-    #: When the traces of each side were recorded, in epoch seconds, the compared one first; empty: not known, each counts by
-    #: itself.
+    #: When the traces of each side were recorded, in epoch seconds, the compared one first; empty if not known: then no traces
+    #: are averaged.
     started_a: Sequence[float] = ()
     started_b: Sequence[float] = ()
 
@@ -113,7 +113,7 @@ def _of_two_runs(
         return _results(keys, [Result(False, f"too few traces: {few}")] * len(times), why_no_claim)
     differs_by = times[:, len(a)] - times[:, 0]  # of the two traces
     if (len(started_a), len(started_b)) == (len(a), len(b)):
-        times, first = in_turns(times, started_a, started_b)
+        times, first = mean_of_each_turn(times, started_a, started_b)
         if min(first, len(times[0]) - first) < MIN_SESSIONS:
             return _results(keys, [Result(False, "not traced in turns")] * len(times), NOT_IN_TURNS)
     differs, least = odd_ops.changed(times, first)

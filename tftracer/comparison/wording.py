@@ -15,7 +15,7 @@ _TITLES = {
 _IN_BYTES = ("memory", "bytes")
 TOO_FEW = "too few sessions to tell"
 ONE_SESSION = (
-    "With one session a side the scatter between sessions is not known, and so are the intervals; the gate assumes "
+    "With one session a side, neither the scatter between sessions nor the intervals are known; the gate assumes "
     f"{ASSUMED_SPREAD:.0%} (standard deviation). Record several sessions a side, in turns."
 )
 

@@ -283,7 +283,7 @@ def _edges_of_labels(answers: Answers) -> tuple[Int64, Int64]:
     trace = answers.trace
     by_name, by_label = np.zeros(trace.n, np.int64), np.zeros(trace.n, np.int64)
     by_name[trace.name] = by_label[trace.label] = np.arange(trace.n)
-    inputs = label_inputs(trace.labels, answers.listed)
+    inputs = label_inputs(trace.labels, answers.parentheses)
     name = codes_in(trace.names, bytes(trace.labels.data), inputs.offset, inputs.size)
     is_named = (name >= 0) & ~inputs.control
     edge = distinct(by_label[inputs.label[is_named]] * max(trace.n, 1) + by_name[name[is_named]])

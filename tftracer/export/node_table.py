@@ -189,7 +189,7 @@ def _not_run(answers: Answers) -> tuple[Int64, Int64, list[str]]:
     """Return (node, link, names) of the inputs in the labels of nodes without edges."""
     trace = answers.trace
     offsets = answers.graph.by_consumer[1]
-    written = label_inputs(trace.labels, answers.listed)
+    written = label_inputs(trace.labels, answers.parentheses)
     names_some = np.zeros(len(trace.labels), np.bool_)
     names_some[written.label[~written.control]] = True
     names: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""Jobs of many processes: they find each other, one of them shows all of them, and one step is traced on all at once.
+"""Jobs of many processes: they find each other, one of them shows them all, and a step is traced on all at once.
 
 Every process runs an agent, which finds the hub (``agent/discovery``: the page of rank 0 or of the chief) and keeps one
 connection to it. The two greet by ``wire/handshake``; ``wire/protocol`` lists their messages.
@@ -7,7 +7,7 @@ connection to it. The two greet by ``wire/handshake``; ``wire/protocol`` lists t
 in each process       ``agent/``: ``agent`` keeps the ``connection``; ``proxy`` and ``requested_traces`` answer the hub
 in the hub's process  ``hub/``: ``hub`` knows the processes, ``connection`` is one to a process; ``step_request`` and ``traces``
 its pages             ``routes``, ``hub/services``, ``hub/page_updates``
-between them          ``wire/``
+both                  ``wire/``
 analysis (pure)       ``analyses/``: ``answers`` has the analyses of a merged step, made of the others
 files                 ``saved/``
 for TracingServer     ``membership``

@@ -75,7 +75,7 @@ class JobMembership:
         return addresses
 
     def start(self) -> None:
-        """Join the job's hub, and again whenever the connection is lost. A second call makes it try at once."""
+        """Join the job's hub, also again after each loss of the connection. A second call makes it try at once."""
         if self._web is None:
             return
         self._job.addresses = self._addresses(self._web)  # the certificate may have been renewed since the last start
@@ -107,7 +107,7 @@ class JobMembership:
 
 
 def saved_job_pages(path: str, source: SavedSession) -> JobPages:
-    """Return the pages of the job in a session file, or of the hosts of a folder's profile; no pages if there is none."""
+    """Return the pages of the job in a session file, or of the hosts of a profile in a folder; no pages if there is no job."""
     job = JobServices(Hub("", ""))
     has_job = load_hosts(job, source, path) or load_job(job, path)
     return JobPages(routes(job), job.job_message) if has_job else JobPages()

@@ -135,13 +135,13 @@ class ProcessPageHandler(HubHandler, AppHandler):
     def public_url(self) -> str:
         base, rest = self._split()
         query = [(k, v) for k, v in parse_qsl(self.request.query, keep_blank_values=True) if k != "token"]
-        return self.services.path + base + rest + ("?" + urlencode(query) if query else "")
+        return self.services.path_prefix + base + rest + ("?" + urlencode(query) if query else "")
 
     def get(self, **named: str) -> None:
         self.job.hub.connection(named["process"])
         base, rest = self._split()
         if "." not in rest.rpartition("/")[2]:
-            self.services = replace(self.services, static=Static(self.services.path + base))
+            self.services = replace(self.services, static=Static(self.services.path_prefix + base))
         super().get()
 
 

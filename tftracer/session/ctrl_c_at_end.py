@@ -16,8 +16,8 @@ WAITS = "tftracer: the end of the session is being written. Ctrl-C again does no
 class _Ending:
     """Runs work at the end of the script.
 
-    The first Ctrl-C only logs what the user waits for: they may have pressed it twice to end the script. The next one stops the
-    work, and no more work is run.
+    The first Ctrl-C only logs what the user waits for, because they may have pressed it twice to end the script. The next one
+    stops the work, and no more work is run.
     """
 
     def __init__(self) -> None:

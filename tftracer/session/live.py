@@ -47,7 +47,7 @@ from tftracer.storage import save
 from tftracer.storage.trace_payload import Payload, TraceKey
 
 WRITING = "writing the session"  # its name in the ledger
-SAVE_S = 60.0  # the longest time for which a save waits until earlier records are written
+SAVE_S = 60.0  # a save waits at most this long for earlier records to be written
 
 
 class ProcessLifecycle(Protocol):

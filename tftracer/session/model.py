@@ -41,7 +41,7 @@ def no_statistics() -> RunStatistics:
 
 
 def is_analyzed(record: TraceRecord) -> bool:
-    """Return whether a trace's contents are known. They are not before its analysis ends, or if the job was killed before."""
+    """Return whether a trace's contents are known. They are not before its analysis, nor if the job was killed before that."""
     return record["state"] != "pending"
 
 
@@ -91,7 +91,7 @@ class SessionModel:
         self.input_pipelines: pipeline_facts.PipelineFacts | None = None
         self.memory: memory_facts.MemoryFacts | None = None
         self._last_run_id = 0
-        self._last_trace_id = 0  # counts removed traces, too: ids are never used again
+        self._last_trace_id = 0  # also of removed traces: ids are never used again
 
     # ------------------------------------------------------------------------------------------------------- reading
 

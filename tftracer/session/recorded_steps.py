@@ -57,7 +57,7 @@ class Capture:
     trace_level: str
     partition_graphs_asked: bool
     facts: SessionFacts
-    before_ns: int = 0  # time that the tracer took of the step's thread just before the step, waiting for room
+    before_ns: int = 0  # what the tracer took of the thread's time just before the step, for example to wait for room
     after_ns: int = 0  # and just after it
     note: str = ""  # "epoch 3"
     read_cpu_use: Callable[[], CpuUse] = CpuUse  # called by the thread that stores the trace; empty if the script traced it
@@ -80,11 +80,11 @@ class Capture:
 
 @dataclass(eq=False)
 class Missed:
-    """Stands in the place of a missing trace: the step should have been traced and was not."""
+    """Replaces a missing trace: the step should have been traced and was not."""
 
     reason: str  # the text after "because"
     is_lost: bool = True  # False: the request stays open, and a later step is traced instead
-    before_ns: int = 0  # time that the tracer took of the step's thread just before the step, waiting in vain
+    before_ns: int = 0  # what the tracer took of the thread's time just before the step: it waited without success
     after_ns: int = 0
 
 
@@ -96,7 +96,7 @@ CountedStep = tuple[RunHandle, int, int, Optional[int], Optional[int], Traced]
 
 
 def tracer_ns(trace: Traced) -> tuple[int, int]:
-    """Return the time that the tracer took of the step's thread just before the step, and just after it."""
+    """Return what the tracer took of the thread's time just before the step, and just after it."""
     return (trace.before_ns, trace.after_ns) if trace is not None else (0, 0)
 
 
@@ -111,7 +111,7 @@ class StepSource(Protocol):
     sees_all_sessions: bool  # sessions are recorded without a hook
     facts: SessionFacts  # of the TensorFlow session that was opened last
     failures: deque[str]  # why the queue switched itself off
-    arrived: threading.Event  # set when something should not wait for the writer's next round
+    arrived: threading.Event  # set to wake the writer at once
 
     def count_steps(self) -> None:
         """Count the steps in the queue: find out which run each belongs to."""
@@ -129,7 +129,7 @@ class StepSource(Protocol):
         """Return the ConcreteFunctions that were called and are alive."""
 
     def release(self, capture: Capture) -> None:
-        """Remove a trace from the backlog, after it was stored or if it cannot be."""
+        """Remove a trace from the backlog: it was stored, or cannot be."""
 
     def failed(self, where: str, error: BaseException) -> None:
         """Stop recording, and log the error once."""

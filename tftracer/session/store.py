@@ -41,7 +41,7 @@ class SessionStore(SessionAnswers):
         self.keep_traces = keep_traces
         self._retention = retention.Retention()
         self._unwritten_facts = True
-        self._latest: dict[Hashable, int] = {}  # key -> bytes of its newest record, which the next one replaces
+        self._latest: dict[Hashable, int] = {}  # key -> bytes of its newest record; the next one makes it superfluous
 
     def open_spool(self, folder: str | os.PathLike[str] | None) -> None:
         self.spool, trouble = spool_folder.open_spool(folder, self.session()["id"])
@@ -59,7 +59,7 @@ class SessionStore(SessionAnswers):
         self.publisher.publish({"type": "session", "payload": self.session()})
 
     def script_ended(self) -> None:
-        """Set the end of the script. The first call counts: a server may outlive its script."""
+        """Set the end of the script. Later calls change nothing: a server may outlive its script."""
         self.set_facts(ended_at=self.session()["ended_at"] or time.time(), active=False)
 
     def write_facts(self) -> None:
@@ -151,8 +151,8 @@ class SessionStore(SessionAnswers):
         if dropped:
             self.problems.add(
                 "asked_traces",
-                f"The traces that were asked for take more than {retention.MAX_REQUESTED_BYTES >> 30} GiB: the oldest make way. "
-                "Save the session to keep what it holds.",
+                f"The requested traces take more than {retention.MAX_REQUESTED_BYTES >> 30} GiB: the oldest are removed. "
+                "Save the session to keep those that it has now.",
             )
         return dropped
 
@@ -184,9 +184,9 @@ class SessionStore(SessionAnswers):
             return self.model.slow.next_id()
 
     def add_stall(self, message: Stall, number: int, is_traced: bool, new: NewRecord) -> None:
-        """Add a slow step. ``number``: its place among its run's. ``is_traced``: there is a trace of it.
+        """Add a slow step. ``number``: its position among those of its run, from 1. ``is_traced``: there is a trace of it.
 
-        If it cannot be written now, it has no stacks until the session is reopened.
+        If it cannot be written now, its stacks are missing as long as the session is live.
         """
         with self.spool.lock:  # so that a rewrite sees both or none
             try:
@@ -234,7 +234,7 @@ class SessionStore(SessionAnswers):
             self.spool.release(older)
 
     def _write_or_defer(self, new: NewRecord) -> None:
-        """Write a record. If that fails, write it before the next record."""
+        """Write a record. If that fails, it is written before the next record."""
         if not self.write(new):
             self.spool.write_later(new)
 
@@ -255,7 +255,7 @@ class SessionStore(SessionAnswers):
         return record
 
     def rewrite(self) -> None:
-        """Write the session without superfluous records to a new file, which replaces the old one."""
+        """Write a new file of the session, without superfluous records. It replaces the old one."""
 
         def new_records() -> Iterator[NewRecord]:  # called under the spool's lock, so that no record comes in between
             yield from self.snapshot().records()
@@ -263,7 +263,7 @@ class SessionStore(SessionAnswers):
         try:
             written = self.spool.rewrite(new_records())
         except TracerError as error:
-            self.spool.superfluous_bytes = self.spool.superfluous_records = 0  # retry when as much has accumulated again
+            self.spool.superfluous_bytes = self.spool.superfluous_records = 0  # retry when as much is superfluous again
             self.problems.add("storage", f"{error} Training goes on.")
             return
         with self.lock:

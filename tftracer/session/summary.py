@@ -35,7 +35,7 @@ _UNKNOWN = "-"
 NO_TRACE = "No step was traced. What a step consists of: tftracer run --trace 3 SCRIPT, or Trace on the page while a script runs."
 #: Rare runs have at most FEW steps, and at most RARE of the steps of the busiest run. FOLDED or more of them share one row.
 FEW, RARE, FOLDED = 5, 0.01, 3
-#: The headlines of at most this many traces of a run, the newest, are computed again.
+#: The headlines of the newest traces of each run are computed again, at most this many.
 MAX_RECOMPUTED = 20
 
 

@@ -1,1 +1,1 @@
-"""Slow steps: what is watched, what caused them, what is kept of them, and what is said of them."""
+"""Slow steps: the watch that finds them, their causes, their records, and the texts about them."""

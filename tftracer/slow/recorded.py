@@ -11,13 +11,13 @@ from typing import NamedTuple, Protocol, Union
 
 from tftracer.contract.stalls import PartKind, StallCause
 
-#: Records that may wait for the writer, which empties the store ten times a second; more push out the oldest.
+#: Maximum number of records that wait for the writer, which takes them five times a second; more push out the oldest.
 MAX_RECORDS = 4096
 
 
-#: Why a function was traced, where no argument changed.
+#: Why a function was traced although no argument changed.
 FIRST_CALL = "it was called for the first time"
-#: The name of a cause that is no line of the script's: what ``fit`` does between two epochs.
+#: The name of a cause without a line of the script: what ``fit`` does between two epochs.
 EPOCH_TURN = "the turn of an epoch"
 
 
@@ -29,7 +29,7 @@ class WatchedRun(Protocol):
     steps: int  # that have been counted
     fetches: tuple[str, ...]  # the same for all signatures of a function
     changed: str  # of a compiled function: how its signature differs from the one that was traced before
-    tracings: int  # of a compiled function, of all of its signatures: how often it was traced by now
+    tracings: int  # of a compiled function: how often it was traced so far, all signatures together
     has_python: bool  # its steps also run the script's Python, as those of an eager loop do
 
 
@@ -39,10 +39,10 @@ class Frame(NamedTuple):
     file: str
     line: int
     function: str
-    #: The class of another SessionRunHook or of a Keras callback, where the line is in one of its methods
-    #: ("CheckpointSaverHook"); "" elsewhere. The class that defines the method, which may be a base of the object's own.
+    #: For a line in a method of another SessionRunHook or of a Keras callback: the class that defines the method
+    #: ("CheckpointSaverHook"), which may be a base class of the object's; else "".
     owner: str
-    #: The file is Python's, an installed package's or a module without a file: not the user's own code.
+    #: Whether the code is not the user's own: it belongs to Python, an installed package, or a module without a file.
     is_library: bool
 
 
@@ -52,11 +52,11 @@ class FoldedStack(NamedTuple):
     thread: str  # its name: "MainThread"
     frames: tuple[Frame, ...]  # the outermost first; at most 64, the outer ones are left out
     samples: int
-    seconds: float  # that the samples stand for
+    seconds: float  # that the samples represent
 
 
 class HostChange(NamedTuple):
-    """What Linux counted over a time: in /proc and its pressure files. None: this system does not tell."""
+    """What Linux counted in a span of time (/proc, with its pressure files). None: not known on this system."""
 
     seconds: float
     on_cpu_s: float | None  # of the training thread: it ran
@@ -74,7 +74,7 @@ class HostChange(NamedTuple):
 
     @property
     def others_share(self) -> float | None:
-        """Of the machine's CPUs, what other processes used."""
+        """The share of the machine's CPUs that other processes used."""
         if self.machine_cpu_s is None or self.process_cpu_s is None or not self.cpus:
             return None
         return min((self.machine_cpu_s - self.process_cpu_s) / max(self.seconds, 1e-9) / self.cpus, 1.0)
@@ -86,16 +86,16 @@ class Cause(NamedTuple):
     ==============  ================================================================================================
     kind            evidence
     ==============  ================================================================================================
-    gc              Python's garbage collections make up half of what it took too long (``gc.callbacks``)
-    machine         its thread waited for a CPU for half of that time, or other processes had the CPUs
+    gc              Python's garbage collections make up half of the excess (``gc.callbacks``)
+    machine         its thread waited for a CPU for half of the excess, or other processes had the CPUs
     disk            its thread waited for a disk in half of the samples
     hook            half of the samples are in a method of another hook; ``name`` is its class
-    callback        the same of a Keras callback
+    callback        the same for a Keras callback
     py_function     a Python function that TensorFlow calls, on whatever thread; ``frame`` is its line
     wait            half of the samples without CPU at ``frame``: a sleep, a lock, the network
     python          half of the samples at ``frame``, and the thread ran
     lock            another thread held Python's lock; ``name`` is that thread and its line
-    retrace         the function was traced anew; ``name`` says why
+    retrace         the function was traced again; ``name`` says why
     other_run       steps of another run passed; ``name`` is its title and their number
     input           the thread waited for the next element of a dataset, by clock
     checkpoint      a checkpoint was saved or restored, by clock; ``name`` is the method: "Saver.save"
@@ -107,7 +107,7 @@ class Cause(NamedTuple):
 
     kind: StallCause
     name: str  # the class of a hook or a callback; ``EPOCH_TURN``; else ""
-    frame: Frame | None  # the user's nearest line with the most samples; a library's where no line is the user's
+    frame: Frame | None  # the user's innermost line with the most samples; a library's if no line is the user's
     share: float | None  # of the slow step: the part that the evidence covers, from 0 to 1
 
 
@@ -128,16 +128,16 @@ class Stall(NamedTuple):
 
     run: WatchedRun
     step: int  # its number in its run, from 1, as the session counts; between steps: the one that came after
-    call: int  # its number among the calls of all signatures of its function; of a session's run: the same
-    inside: bool  # the step itself was slow; False: the time between the step before it on its thread and this one
+    call: int  # its number among the calls of all signatures of its function; for a session's run the same as ``step``
+    inside: bool  # the step itself was slow; False: the time before it, since the previous step on its thread
     thread: str
     start_ns: int  # of the slow step, or of the slow time before it
     end_ns: int
     expected_s: float  # the median
     cause: Cause
     stacks: tuple[FoldedStack, ...]  # of the training thread, the most seconds first; () where it was too short or stacks are off
-    other_stacks: tuple[FoldedStack, ...]  # of the other Python threads, where they ran Python of the user's
-    gc_s: float  # garbage collections meanwhile: inside a step on any thread, between steps on its own
+    other_stacks: tuple[FoldedStack, ...]  # of other Python threads, when they ran the user's Python code
+    gc_s: float  # of garbage collections meanwhile; inside a step: on any thread; between steps: on its own
     host: HostChange | None  # over the sampled part
     is_traced: bool  # there is a trace of this step
     parts: tuple[Part, ...] = ()  # the longest excess first
@@ -145,7 +145,7 @@ class Stall(NamedTuple):
     thread_id: int = 0  # Python's number of the thread; 0: not known
 
 
-#: Instead of a period's slow steps: it is a part of another one.
+#: In place of a period's number of slow steps: it turned out to be a part of another period.
 TAKEN_IN = -1
 
 
@@ -159,7 +159,7 @@ class Period(NamedTuple):
     median_s: float  # how long they took
     cause: Cause  # of the last
     last_step: int
-    last_call: int  # of all signatures: what is traced anew is another signature's step, and distances are those of calls
+    last_call: int  # among the calls of all signatures: distances are counted in these calls
     next_step: int  # that is expected to be slow
     first_step: int = 0  # 0: not known
     tolerance: int = 0  # steps by which a distance may differ
@@ -169,8 +169,8 @@ class GapProfile(NamedTuple):
     """The time between steps on one thread, sampled for 20 s, a run's first time for 10 s.
 
     Take the shares inside and between steps from ``inside_s`` and ``between_s`` (clocks) and the garbage collection from ``gc_s``
-    (exact): samples tell lines only, and those of the time that did not make a step slow. Shares of lines are those of
-    ``seconds`` among all ``stacks``; garbage collection has no stack of its own and falls on the lines that were running.
+    (exact): samples show only lines, and only those of times that were not slow. Shares of lines are those of ``seconds`` among
+    all ``stacks``; garbage collection has no stack of its own and falls on the lines that were running.
     """
 
     run: WatchedRun  # of most of the steps on this thread meanwhile
@@ -204,13 +204,13 @@ SlowRecord = Union[Stall, Period, GapProfile, GcPause, HostSample]
 
 
 class SlowRecords:
-    """From the threads that watch to the writer's. Methods may be called from any thread."""
+    """Passes records from the watch's thread to the writer's. Methods may be called from any thread."""
 
     def __init__(self) -> None:
         self.lost = 0  # records that were pushed out
         self.profile_requested = threading.Event()  # set: sample the time between the next steps (the page's button)
-        self.run_to_profile: WatchedRun | None = None  # of whose steps; None: of the run with the most time between them
-        self.run_profiled: WatchedRun | None = None  # while it is sampled
+        self.run_to_profile: WatchedRun | None = None  # None: the one with the most time between its steps
+        self.run_profiled: WatchedRun | None = None  # the run that is being sampled
         self._records: deque[SlowRecord] = deque()
 
     def add(self, record: SlowRecord) -> None:
@@ -220,7 +220,7 @@ class SlowRecords:
         self._records.append(record)
 
     def take(self) -> list[SlowRecord]:
-        """All that have come, oldest first; they are no longer here then."""
+        """Remove all records and return them, oldest first."""
         taken = []
         for _ in range(len(self._records)):
             record = self.take_one()

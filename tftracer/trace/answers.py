@@ -107,8 +107,8 @@ class Answers:
         return self._once("layout", lambda: timeline_lanes.lay_out(self.trace, self.context.device_pattern))
 
     @property
-    def listed(self) -> labels.Listed:
-        return self._once("listed", lambda: labels.listed(self.trace.labels))
+    def parentheses(self) -> labels.Parentheses:
+        return self._once("parentheses", lambda: labels.split_parentheses(self.trace.labels))
 
     @property
     def graph(self) -> Graph:

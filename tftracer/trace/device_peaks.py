@@ -69,7 +69,7 @@ _TENSOR_CORES: dict[str, tuple[int, int, int, int]] = {
 }
 _AMD_CORES = {"9.4": (128, 256, 0)}
 _AMD_MATRIX_CORES = {"9.4": (256, 256, 2048, 2048)}
-#: On GeForce cards of these, tensor cores that sum in float32 have half of the rate.
+#: Compute capabilities whose GeForce cards have half of the rate of tensor cores that sum in float32.
 _HALVED = ("7.5", "8.6", "8.9")
 
 #: Multiprocessors, MHz and GB/s, for traces that lack them.
@@ -109,7 +109,7 @@ def peaks_of(hardware: Hardware | None, device: GpuDevice | None = None) -> Peak
     if capability not in cores:
         maker = "AMD GPU" if is_amd else "GPU"
         return Peaks(f"The table of peak rates has no {maker} of compute capability {capability}. Measure it: tftracer roof.")
-    size = _size_of(known, name)
+    size = _multiprocessors_and_clock(known, name)
     if size is None:
         return Peaks(f"Neither the trace nor the table says how many multiprocessors {name or 'this GPU'} has, nor its clock.")
     multiprocessors, clock_hz = size
@@ -130,8 +130,8 @@ def _peaks(per_clock: tuple[int, ...], per_second: float, unit: str) -> list[Pea
     ]
 
 
-def _size_of(known: Hardware, name: str) -> tuple[int, float] | None:
-    """Return (multiprocessors, clock in Hz)."""
+def _multiprocessors_and_clock(known: Hardware, name: str) -> tuple[int, float] | None:
+    """Return (number of multiprocessors, clock in Hz); None if they are not known."""
     if known.multiprocessors and known.clock_hz:
         return known.multiprocessors, known.clock_hz
     named = _named(name)

@@ -98,7 +98,7 @@ class AccessCheck(web.RequestHandler):
 
     def inner_uri(self) -> str:
         """Return path and query without the reverse proxy's prefix."""
-        return without_prefix(self.request.uri or "", self.services.path)
+        return without_prefix(self.request.uri or "", self.services.path_prefix)
 
     def mark_authenticated(self) -> None:
         """Record a valid credential: the connection may stay open and does not count as a stranger's."""

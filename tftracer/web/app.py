@@ -343,12 +343,12 @@ class Serving(threading.Thread):
             sockets=set(),
             rate_limit=RateLimit(server.source, quick),
             static=Static(server.path),
-            path=server.path,
+            path_prefix=server.path,
             stop=self.end,
         )
 
     def _http(self, services: Services) -> Server:
-        prefix = f"(?:{re.escape(services.path)})?" if services.path else ""
+        prefix = f"(?:{re.escape(services.path_prefix)})?" if services.path_prefix else ""
         routes = [*API, *self._server.job.routes, *PAGES]
         application = web.Application(
             [(prefix + pattern, handler, {"services": services, **given}) for pattern, handler, given in routes],

@@ -159,7 +159,7 @@ class LinkHandler(ApiHandler):
         target = self.json().get("path")
         if not isinstance(target, str) or not target.startswith("/") or len(target) > MAX_PATH:
             raise Refusal(400, "bad_body", 'The body must be {"path": PATH}, the path of a download with its query.')
-        path = self.services.path
+        path = self.services.path_prefix
         link: DownloadLink = {"path": path + self.services.links.make(without_prefix(target, path))}
         self.send_json(link)
 

@@ -29,7 +29,7 @@ class LoginHandler(PageHandler):
         except ValueError:
             wanted = ""
         here = wanted.startswith("/") and not wanted.startswith("//") and "\\" not in wanted and wanted.isprintable()
-        return wanted if here else self.services.path + "/"
+        return wanted if here else self.services.path_prefix + "/"
 
     def get(self) -> None:
         """Show the form. The page redirects here when its login has ended."""

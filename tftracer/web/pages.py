@@ -31,13 +31,13 @@ class PageHandler(Guarded):
 
     def inner_path(self) -> str:
         """The path without the reverse proxy's prefix."""
-        return without_prefix(self.request.path, self.services.path) or "/"
+        return without_prefix(self.request.path, self.services.path_prefix) or "/"
 
     def public_url(self) -> str:
         """The URL of this page, without the token."""
         query = [(k, v) for k, v in parse_qsl(self.request.query, keep_blank_values=True) if k != "token"]
         path = "/" + self.inner_path().lstrip("/\\")  # `//host` would be another site
-        return self.services.path + path + ("?" + urlencode(query) if query else "")
+        return self.services.path_prefix + path + ("?" + urlencode(query) if query else "")
 
     def write_error(self, status_code: int, **kwargs: object) -> None:
         problem = kwargs.get("exc_info", (None, None, None))[1]  # type: ignore[index]
@@ -55,7 +55,7 @@ class PageHandler(Guarded):
         self.set_header("Content-Security-Policy", login_page.POLICY)
         self.set_header("Content-Type", "text/html; charset=utf-8")
         self.set_header("Referrer-Policy", "same-origin")  # without it the form's Origin would be "null"
-        self.write(login_page.render(self.services.path, self.path_after_login(), why))
+        self.write(login_page.render(self.services.path_prefix, self.path_after_login(), why))
 
     def path_after_login(self) -> str:
         return self.public_url()

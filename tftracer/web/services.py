@@ -30,5 +30,5 @@ class Services:
     rate_limit: RateLimit
     admission: Admission
     static: Static
-    path: str  # prefix behind a reverse proxy: "" or "/prefix"
+    path_prefix: str  # of URLs behind a reverse proxy: "" or "/prefix"
     stop: Callable[[], None]  # stops this server; from any thread

@@ -45,9 +45,7 @@ def test_a_stage_that_was_at_work_before_the_trace_is_not_named_for_a_wait_that_
     """On a busy machine a step of 451 µs waited 4.6 ms for a buffer of tf.data; what fills it costs nothing, and had no CPU."""
     sentence = first("slow_map_begun_before_tf2.15.xplane.pb.gz", TraceContext(step_s=0.06, median_s=0.002))
     assert sentence["code"] == "input_bound" and "holds it up" not in sentence["text"]
-    assert (
-        "for tf.data, far longer than usual steps take in all (2 ms): they hardly wait." in sentence["text"]
-    )
+    assert "for tf.data, far longer than usual steps take in all (2 ms): they hardly wait." in sentence["text"]
 
 
 @pytest.mark.parametrize(("median_s", "is_named"), [(0.0035, True), (0.0029, False)])

@@ -1,9 +1,9 @@
-"""Steps of compiled functions: each call of a ``tf.function`` from Python, also by Keras's fit, evaluate and predict, is one.
+"""Steps of compiled functions: each call of a ``tf.function`` from Python is one, also those by Keras's loops.
 
 Two methods of TensorFlow are wrapped, none of the script's objects: ``Function.__call__``, which nearly all compiled code goes
 through, and ``ConcreteFunction._call_flat``, which shows the signature. An untraced call costs two clock reads and an append.
-Calls within a call (a function that calls functions while it is traced) are not steps. The wrappers run on the training threads:
-errors of the tracer never leave them, and they call the original method in any case.
+Calls within a call (from a function whose graph is being built) are not steps. The wrappers run on the training threads: errors
+of the tracer never leave them, and they call the original method in any case.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class FunctionCalls:
     def __init__(self, queue: StepQueue, tracing: Tracing) -> None:
         self.under_way = queue.under_way
         self._queue = queue
-        self.threads = ThreadSteps()
-        #: (function, Keras method (``ThreadStep.method``)) -> the step of a call within that method (keras_eager_steps.py).
+        self.threads = ThreadStates()
+        #: (function, ``ThreadState.method``) -> the step of a call within that Keras method (keras_eager_steps.py).
         self.step_of_method: Callable[[Any, str], Any] = lambda function, method: function
         self._requests = queue.requests
         self._tracing = tracing
@@ -95,31 +95,31 @@ class FunctionCalls:
 
         @hide_in_tracebacks
         def call(function: Any, *args: Any, **kwargs: Any) -> Any:
-            here = threads.here
-            if here.start_ns or requests.slow_path or here.method or len(events) >= max_events:
+            state = threads.state
+            if state.start_ns or requests.slow_path or state.method or len(events) >= max_events:
                 try:
-                    if here.start_ns or not is_eager():  # the call becomes part of a graph
+                    if state.start_ns or not is_eager():  # the call becomes part of a graph
                         return original(function, *args, **kwargs)
                     with self.step(function, (args, kwargs)):
                         return original(function, *args, **kwargs)
                 except BaseException as error:
                     remove_our_frames(error)
                     raise
-            thread = here.thread
+            thread = state.thread
             try:
-                here.start_ns = under_way[thread] = start = now()
+                state.start_ns = under_way[thread] = start = now()
                 result = original(function, *args, **kwargs)
                 end = now()
                 if is_eager():
-                    events.append((function, here.concrete, start, end, thread, None))
+                    events.append((function, state.concrete, start, end, thread, None))
             except BaseException as error:
                 end = now()
                 remove_our_frames(error)
                 raise
             finally:
                 under_way[thread] = -end
-                here.start_ns = 0
-                here.concrete = None
+                state.start_ns = 0
+                state.concrete = None
             return result
 
         return call
@@ -127,16 +127,16 @@ class FunctionCalls:
     def _wrap_call_flat(
         self, original: Callable[..., Any], first: Callable[..., Any], direct: Callable[..., Any]
     ) -> Callable[..., Any]:
-        """``first``: used for a ConcreteFunction's first call; ``direct``: for a direct call, without its tf.function."""
+        """``first`` runs a ConcreteFunction's first call; ``direct`` one that the script calls itself, without a tf.function."""
         threads, called = self.threads, self.graphs.called_functions
 
         @hide_in_tracebacks
         def call_flat(concrete: Any, inputs: Any, captured_inputs: Any, *others: Any, **named: Any) -> Any:
-            here = threads.here
+            state = threads.state
             try:
-                if not here.start_ns:
+                if not state.start_ns:
                     return direct(concrete, inputs, captured_inputs, *others, **named)
-                here.concrete = concrete
+                state.concrete = concrete
                 if id(concrete) not in called:
                     return first(concrete, inputs, captured_inputs, *others, **named)
                 if others or named:  # an older TensorFlow
@@ -149,15 +149,15 @@ class FunctionCalls:
         return call_flat
 
     def step(self, function: Any, arguments: Any = None) -> Step:
-        """Return a step that ``_wrap_call`` does not time: it has no compiled function, may be traced, or is named by Keras."""
-        method = self.threads.here.method
+        """Return a Step for what may be traced, is named by Keras, or has no compiled function. ``_wrap_call`` times the rest."""
+        method = self.threads.state.method
         if method:
             function = self.run_safely(self.step_of_method, function, method) or function
         return Step(self, function, arguments)
 
     @property
     def may_be_traced(self) -> bool:
-        """Whether any step is to be traced. Read without a lock: ``begin_step`` decides."""
+        """Whether some step may have to be traced. Read without a lock; ``begin_step`` decides."""
         return self._requests.slow_path
 
     @property
@@ -167,17 +167,17 @@ class FunctionCalls:
     def is_off(self) -> bool:
         return self._requests.off
 
-    def is_within_step(self) -> bool:
-        """Return whether this thread is within a step. Also True while the tracer is off."""
-        return bool(self.threads.here.start_ns) or self._requests.off
+    def is_within_step_or_off(self) -> bool:
+        """Return whether this thread is within a step, or the tracer is off."""
+        return bool(self.threads.state.start_ns) or self._requests.off
 
-    def begin_step(self, function: Any, arguments: Any = None) -> tuple[ThreadStep | None, Any]:
-        """Return (the thread's step, its begun trace or None); (None, None) within a step and while the tracer is off."""
-        if self.is_within_step():
+    def begin_step(self, function: Any, arguments: Any = None) -> tuple[ThreadState | None, Any]:
+        """Return (the thread's state, its begun trace or None); (None, None) within a step and while the tracer is off."""
+        if self.is_within_step_or_off():
             return None, None
-        here = self.threads.here
+        state = self.threads.state
         begun = self.run_safely(self._tracing.begin, function, arguments) if self._requests.slow_path else None
-        return here, begun
+        return state, begun
 
     def end_step(self, begun: Any, concrete: Any, done: bool, end_ns: int) -> Traced:
         return self.run_safely(self._tracing.end, begun, concrete, done, end_ns) if begun is not None else None
@@ -193,31 +193,31 @@ class FunctionCalls:
 class Step:
     """A context manager: everything inside the block counts as one step; calls inside it are not steps of their own."""
 
-    __slots__ = ("_arguments", "_begun", "_calls", "_function", "_here")
+    __slots__ = ("_arguments", "_begun", "_calls", "_function", "_state")
 
     def __init__(self, calls: FunctionCalls, function: Any, arguments: Any = None) -> None:
         self._calls = calls
         self._function = function
         self._arguments = arguments  # (args, kwargs) of a function's call
-        self._here: ThreadStep | None = None  # set while this is a step
+        self._state: ThreadState | None = None  # set while this is a step
         self._begun: Any = None
 
     def __enter__(self) -> None:
-        self._here, self._begun = here, _ = self._calls.begin_step(self._function, self._arguments)
-        if here is not None:
-            here.start_ns = self._calls.under_way[here.thread] = perf_counter_ns()
+        self._state, self._begun = state, _ = self._calls.begin_step(self._function, self._arguments)
+        if state is not None:
+            state.start_ns = self._calls.under_way[state.thread] = perf_counter_ns()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        end, here = perf_counter_ns(), self._here
-        if here is None:
+        end, state = perf_counter_ns(), self._state
+        if state is None:
             return
-        start, concrete, done, self._here = here.start_ns, here.concrete, kind is None, None
-        self._calls.under_way[here.thread] = -end
-        here.start_ns, here.concrete = 0, None
+        start, concrete, done, self._state = state.start_ns, state.concrete, kind is None, None
+        self._calls.under_way[state.thread] = -end
+        state.start_ns, state.concrete = 0, None
         traced = self._calls.end_step(self._begun, concrete, done, end)
         if done:
             signature = None if isinstance(self._function, NamedStep) else concrete
-            self._calls.record(self._function, signature, start, end, here.thread, traced)
+            self._calls.record(self._function, signature, start, end, state.thread, traced)
 
 
 def make_eager_check(context: Any) -> Callable[[], bool]:
@@ -236,8 +236,8 @@ def make_eager_check(context: Any) -> Callable[[], bool]:
     return is_eager
 
 
-class ThreadStep:
-    """The step under way on one thread. It uses slots, because an untraced step reads little else."""
+class ThreadState:
+    """What the wrappers know of one thread, such as its step under way. Every step reads it, and slots are fast to read."""
 
     __slots__ = ("concrete", "method", "start_ns", "thread")
 
@@ -248,8 +248,8 @@ class ThreadStep:
         self.method = ""  # the Keras method that names the steps, such as "train_on_batch"; "": the function names them
 
 
-class ThreadSteps(threading.local):
-    """``here``: the step of the calling thread."""
+class ThreadStates(threading.local):
+    """``state``: the state of the calling thread."""
 
     def __init__(self) -> None:
-        self.here = ThreadStep()
+        self.state = ThreadState()

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 from tftracer.capture.functions.signatures import leaves, tensor_text
 from tftracer.slow.cause.frame_names import is_library
 
-#: Methods of Keras 2 that make its step functions, and methods that Keras 3 wraps in step functions.
-_PHASES = {"make_train_function": "fit", "make_test_function": "evaluate", "make_predict_function": "predict"}
-_STEPS = {"train_step": "fit", "test_step": "evaluate", "predict_step": "predict"}
+#: Methods of Keras 2 that make step functions, and methods that Keras 3 wraps in step functions -> the loop that runs these.
+_LOOP_OF_MAKER = {"make_train_function": "fit", "make_test_function": "evaluate", "make_predict_function": "predict"}
+_LOOP_OF_STEP = {"train_step": "fit", "test_step": "evaluate", "predict_step": "predict"}
 #: TensorFlow's name for the functions of a SavedModel, and the prefix of its signatures' names.
 RESTORED, SIGNATURE = "restored_function_body", "signature_wrapper_"
 #: Names that TensorFlow generates. The number at the end differs between graphs.
@@ -37,15 +37,15 @@ class FunctionIdentity(NamedTuple):
 
 def identify(function: Any, concrete: Any) -> FunctionIdentity:
     """Identify a function. ``function``: a tf.function or None; ``concrete``: the executed ConcreteFunction or None."""
-    python = _python_function(function)
+    python_function = _python_function(function)
     arguments = tuple(_arguments(concrete))
-    phase, model = keras_step(python)
-    name = keras_title(phase, model) if phase else _name(function, concrete)
+    loop, model = keras_loop_and_model(python_function)
+    name = keras_title(loop, model) if loop else _name(function, concrete)
     shapes = [text.partition("[")[2].rstrip("]") for text in arguments if "[" in text and not text.endswith("[]")]
     shown = " ".join(f"({shape})" for shape in shapes[:MAX_SHOWN]) + (" ..." if len(shapes) > MAX_SHOWN else "")
     title = name if ":" in name or not shown else f"{name} {shown}"
-    definition = _definition(python)
-    origin = _keras_origin(phase, model) if phase else definition or _origin(function)
+    definition = _definition(python_function)
+    origin = _keras_origin(loop, model) if loop else definition or _origin(function)
     return FunctionIdentity(title, definition, arguments, origin, _variables(concrete))
 
 
@@ -77,7 +77,7 @@ def plain_name(name: str) -> str:
 
 
 def saved_model_functions(function: Any) -> list[Any]:
-    """Return the ConcreteFunctions of a function from a SavedModel, because they know its name; [] for other functions."""
+    """Return the ConcreteFunctions of a function from a SavedModel, which have its real name; [] for other functions."""
     with contextlib.suppress(Exception):
         return list(function.concrete_functions)
     return []
@@ -91,7 +91,7 @@ def _text(holder: Any, attribute: str) -> str:
 
 
 def _method(function: Any) -> str:
-    """Return "Model.__call__" for a method named ``__call__``: its name alone does not tell the class."""
+    """Return "Model.__call__" for a method named ``__call__``, because its name does not tell the class; else ""."""
     with contextlib.suppress(Exception):
         return ".".join(str(inspect.unwrap(_python_function(function)).__qualname__).rpartition("<locals>.")[2].split(".")[-2:])
     return ""
@@ -104,16 +104,16 @@ def _variables(concrete: Any) -> str:
     return ""
 
 
-def keras_title(phase: str, model: Any) -> str:
+def keras_title(loop: str, model: Any) -> str:
     """Return "fit: convnet", or "fit" if the model is not known."""
-    return f"{phase}: {getattr(model, 'name', None) or type(model).__name__}" if model is not None else phase
+    return f"{loop}: {getattr(model, 'name', None) or type(model).__name__}" if model is not None else loop
 
 
-def _keras_origin(phase: str, model: Any) -> str:
+def _keras_origin(loop: str, model: Any) -> str:
     """Return "Keras", with the number of batches in a step if there are several."""
     with contextlib.suppress(Exception):
         batches = int(model._compile_config.config["steps_per_execution"] or 1)
-        if batches > 1 and phase in ("fit", "evaluate", "predict"):
+        if batches > 1 and loop in ("fit", "evaluate", "predict"):
             return f"Keras, {batches} batches a step"
     return "Keras"
 
@@ -124,39 +124,39 @@ def _origin(function: Any) -> str:
     return "SavedModel" if _text(function, "__name__") == RESTORED else "tf.function"
 
 
-def keras_step(python: Any) -> tuple[str, Any]:
-    """Return (phase, model) of a function that runs steps of a Keras model, such as ("fit", model); else ("", None)."""
-    phase, model = "", None
-    for holder in _inner_functions(python, 0):
+def keras_loop_and_model(python_function: Any) -> tuple[str, Any]:
+    """Return (loop, model) of a function that runs steps of a Keras model, such as ("fit", model); ("", None) for others."""
+    loop, model = "", None
+    for holder in _inner_functions(python_function, 0):
         qualified, name = str(getattr(holder, "__qualname__", "")), str(getattr(holder, "__name__", ""))
         owner = getattr(holder, "__self__", None)
-        if hasattr(owner, "fit") and name in _STEPS:
-            phase, model = _STEPS[name], owner
-        phase = phase or next((phase for method, phase in _PHASES.items() if f"{method}.<locals>" in qualified), "")
+        if hasattr(owner, "fit") and name in _LOOP_OF_STEP:
+            loop, model = _LOOP_OF_STEP[name], owner
+        loop = loop or next((loop for method, loop in _LOOP_OF_MAKER.items() if f"{method}.<locals>" in qualified), "")
         if hasattr(holder, "fit") and hasattr(holder, "name"):
             model = model if model is not None else holder
-    return phase, model
+    return loop, model
 
 
-def _inner_functions(python: Any, depth: int) -> Iterator[Any]:
+def _inner_functions(python_function: Any, depth: int) -> Iterator[Any]:
     """Yield a function, the function that it wraps, and the callables in its closure, recursively."""
-    python = _python_function(python) or python
-    yield python
+    python_function = _python_function(python_function) or python_function
+    yield python_function
     if depth >= MAX_DEPTH:
         return
-    if hasattr(python, "__wrapped__"):
-        yield from _inner_functions(python.__wrapped__, depth + 1)
-    for cell in getattr(python, "__closure__", None) or ():
+    if hasattr(python_function, "__wrapped__"):
+        yield from _inner_functions(python_function.__wrapped__, depth + 1)
+    for cell in getattr(python_function, "__closure__", None) or ():
         with contextlib.suppress(ValueError):  # an empty cell
             content = cell.cell_contents
             if callable(content):
                 yield from _inner_functions(content, depth + 1)
 
 
-def _definition(python: Any) -> str:
+def _definition(python_function: Any) -> str:
     with contextlib.suppress(ValueError):  # a function that wraps itself
-        python = inspect.unwrap(python)
-    code = getattr(python, "__code__", None)
+        python_function = inspect.unwrap(python_function)
+    code = getattr(python_function, "__code__", None)
     if code is None:
         return ""
     if is_library(code.co_filename):

@@ -2,7 +2,7 @@
 and hands out the partition graphs only while graph collection is on. So it is switched on for that call only.
 
 A first call builds such a graph, which takes from 5 ms to seconds; collecting it adds a few percent to that. All later calls
-cost one look-up in a dict. The script's own use of the collection (``tf.summary.trace_on``, ``tf.summary.trace_export``) wins.
+cost one look-up in a dict. While the script itself collects graphs (``tf.summary.trace_on``), none is collected here.
 
 The user may request the graph of a function that was called before: one call of it gets options that differ from the usual ones
 only in a name, so TensorFlow builds the graph again. Later calls have the usual options and graph.
@@ -27,12 +27,12 @@ from tftracer.capture.tracebacks import hide_in_tracebacks
 from tftracer.errors import UnsupportedError
 from tftracer.session.recorded_steps import RunHandle
 
-#: Maximum size of the constants in a function's graph: TensorFlow copies them several times while it collects the graph.
+#: Maximum size of the constants in a collected graph, because TensorFlow copies them several times.
 MAX_CONSTANTS = 16 << 20
-#: Maximum number of graphs that wait for the writer, of graphs that are kept, and of their compressed bytes. Beyond these, only
-#: the functions' definitions are known.
+#: Maximum number of graphs that wait for the writer, of graphs that are kept, and of their compressed bytes. Of further
+#: functions only the definitions are known.
 MAX_WAITING, MAX_KEPT, MAX_KEPT_BYTES = 50, 1000, 64 << 20
-#: A graph belongs to a function if it has this share of the function's ops. Other threads' graphs have fewer.
+#: A collected graph is that of a function if it has this share of the function's ops: other threads' graphs are collected, too.
 SHARE = 0.9
 #: Methods of TensorFlow's context -> whether the script collects graphs from then on.
 _SWITCHES = {
@@ -61,7 +61,7 @@ class PartitionGraphs:
         self._disable = self._enable
         self._collecting = threading.Lock()
         self._script_collects = False
-        self._requested: dict[int, RunHandle] = {}  # id of a ConcreteFunction -> the run that its graph is requested for
+        self._requested: dict[int, RunHandle] = {}  # id of a ConcreteFunction -> the run whose graph is requested
         self._waiting: deque[_CollectedGraph] = deque()
         self._storing = threading.Lock()
         self._kept: dict[int, bytes] = {}
@@ -157,7 +157,7 @@ class PartitionGraphs:
             context.function_call_options = options
 
     def _export(self) -> Any:
-        """Return the RunMetadata that TensorFlow collected; None if the script collects by now: then it is the script's."""
+        """Return the RunMetadata that TensorFlow collected; None if the script has begun to collect."""
         return None if self._script_collects else self._context.context().export_run_metadata()
 
     def _end(self, concrete: Any, metadata: Any) -> None:
@@ -186,7 +186,7 @@ class PartitionGraphs:
     # --------------------------------------------------------------------------------------------- the tracer's threads
 
     def request(self, concrete: Any, handle: RunHandle) -> None:
-        """Collect the graph of a function that was called before, in its next call. ``handle.graph_requested`` is set until then.
+        """Collect a called function's graph again, in its next call. ``handle.graph_requested`` is True up to that call.
 
         Raises UnsupportedError if that could change the training, or would take too much memory.
         """
@@ -244,8 +244,8 @@ class PartitionGraphs:
 def _graphs_of(concrete: Any, metadata: Any) -> list[Any]:
     """Return the partition graphs of a function, from those of all functions that were instantiated meanwhile.
 
-    If an eager op ends on another thread meanwhile, TensorFlow splits the function's data into two entries: one with the graph
-    before optimization, and a later one with partition graphs alone.
+    If an eager op ends on another thread meanwhile, TensorFlow splits the function's data into two entries: the first has the
+    graph before optimization, a later one only the partition graphs.
     """
     names = {op.name for op in concrete.graph.get_operations() if op.type != "Placeholder"}
     is_found = False

@@ -14,19 +14,19 @@ Signature = dict[str, str]
 
 #: Maximum number of arguments that a sentence names, and of characters of a Python value.
 MAX_DIFFERENCES, MAX_VALUE = 3, 40
-MAX_SIGNATURES = 16  # of one place, to compare new ones with
-#: Types of Python values that differ if their texts differ.
-VALUES = (bool, int, float, complex, str, bytes, type(None))
-ALIKE = "its arguments are as before, so it was made anew, or something else that it depends on changed"
+MAX_SIGNATURES = 16  # kept of the functions with one name and definition, to compare new ones with
+#: Types of Python values that are shown, and so compared, by their ``repr``.
+VALUE_TYPES = (bool, int, float, complex, str, bytes, type(None))
+SAME_ARGUMENTS = "its arguments are as before: the script made the function again, or something else that it depends on changed"
 
 
-class _Object(str):
+class _ObjectText(str):
     """The text of an argument that TensorFlow compares by object identity."""
 
     reference: Any  # TensorFlow's weak reference to the object; references to one object are equal
 
     @classmethod
-    def of(cls, reference: Any) -> _Object:
+    def of(cls, reference: Any) -> _ObjectText:
         value = reference._ref()
         text = cls("an object" if value is None else f"an object of {type(value).__name__}")  # None: it was deleted
         text.reference = reference
@@ -34,7 +34,7 @@ class _Object(str):
 
 
 def signature_of(concrete: Any) -> Signature:
-    """Return the name and text of each argument of a ConcreteFunction. Variables that it captures from outside are not listed."""
+    """Return the name and text of each argument of a ConcreteFunction. Captured variables are not listed."""
     signature: Signature = {}
     with contextlib.suppress(Exception):
         positional, named = concrete.structured_input_signature
@@ -48,7 +48,7 @@ def signature_of(concrete: Any) -> Signature:
         for name, parameter in concrete.function_type.parameters.items():
             for path, _, kind in leaves(str(name), _unpack(parameter.type_constraint)):
                 if type(kind).__name__ == "Weakref":
-                    signature[path] = _Object.of(kind)
+                    signature[path] = _ObjectText.of(kind)
     return signature
 
 
@@ -66,7 +66,7 @@ def signatures_to_keep(known: Sequence[Signature], new: Signature) -> list[Signa
 
 
 def difference(known: Sequence[Signature], new: Signature) -> str:
-    """Return how a signature differs from the most similar one of ``known``, the newest if several are; "" if there is none.
+    """Return how a signature differs from the most similar one of ``known`` (of several, the newest); "" if there is none.
 
     ``known``: oldest first.
     """
@@ -75,7 +75,7 @@ def difference(known: Sequence[Signature], new: Signature) -> str:
     nearest = min(reversed(known), key=lambda one: len(_changes(one, new)))
     changes = _changes(nearest, new)
     more = f"; more differences: {len(changes) - MAX_DIFFERENCES}" if len(changes) > MAX_DIFFERENCES else ""
-    return ", ".join(changes[:MAX_DIFFERENCES]) + more if changes else ALIKE
+    return ", ".join(changes[:MAX_DIFFERENCES]) + more if changes else SAME_ARGUMENTS
 
 
 def _changes(before: Signature, after: Signature) -> list[str]:
@@ -89,19 +89,19 @@ def _changes(before: Signature, after: Signature) -> list[str]:
 
 
 def _is_same(one: str | None, other: str | None) -> bool:
-    if isinstance(one, _Object) and isinstance(other, _Object):
+    if isinstance(one, _ObjectText) and isinstance(other, _ObjectText):
         return bool(one.reference == other.reference)
     return one == other
 
 
 def _change(name: str, before: str, after: str) -> str:
-    if isinstance(before, _Object) and isinstance(after, _Object):
+    if isinstance(before, _ObjectText) and isinstance(after, _ObjectText):
         return f"argument {name} is another {after.partition(' ')[2]}"
     return f"argument {name} is {after}, and was traced before for {before}"
 
 
 def _names(concrete: Any) -> list[str]:
-    """Return the names of a function's parameters, in order; [] if this TensorFlow does not tell them."""
+    """Return the names of a function's parameters, in order; [] if this TensorFlow does not have them."""
     with contextlib.suppress(Exception):
         return [str(name) for name in concrete.function_type.parameters]
     return []
@@ -120,7 +120,7 @@ def leaves(path: str, value: Any, key: str = "") -> Iterator[tuple[str, str, Any
 
 
 def _texts(path: str, value: Any) -> Iterator[tuple[str, str]]:
-    """Yield the path and text of each value of an argument; of an iterator, which Keras 2 passes, those of its elements."""
+    """Yield the path and text of each value of an argument. For an iterator, which Keras 2 passes, its elements are described."""
     for inner, _, leaf in leaves(path, value):
         element = getattr(leaf, "element_spec", None)
         if element is None:
@@ -130,7 +130,7 @@ def _texts(path: str, value: Any) -> Iterator[tuple[str, str]]:
 
 
 def _text(value: Any) -> str:
-    if isinstance(value, VALUES):
+    if isinstance(value, VALUE_TYPES):
         text = repr(value)
         return text if len(text) <= MAX_VALUE else f"{text[:MAX_VALUE]}..."
     return tensor_text(value) or f"an object of {type(value).__name__}"

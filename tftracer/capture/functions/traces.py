@@ -1,9 +1,9 @@
 """Traces of compiled functions: which calls are profiled, and what becomes of a profile. Runs on the training threads.
 
 A process has one profiler, and another thread needs a few to some hundred milliseconds to collect a profile. So consecutive steps
-that are to be traced share a profile, as long as it stays small. The next step waits a short time until it is collected; if that
-is not enough, the step runs untraced, and the one after it is traced. While the script uses the profiler itself, requests wait,
-and the page says so.
+that are to be traced share a profile, as long as it stays small. The next step waits a short time for the collection; if that
+takes longer, this step runs untraced, and a later one is traced. While the script uses the profiler itself, requests wait, and
+the page says so.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from tftracer.capture.traces.requests import Claim
 from tftracer.session.recorded_steps import Capture, Missed, SessionFacts, Traced
 from tftracer.trace.model import FedValue
 
-#: A profile that takes longer to collect is given up.
+#: If collecting a profile takes longer, the profile is given up.
 COLLECT_S = 60.0
-#: How long a step waits until the previous profile is collected; then it runs untraced.
+#: A step waits this long for the previous profile to be collected; after that it runs untraced.
 WAIT_S = 0.08
 COLLECTING = "TensorFlow's profiler was still collecting the step before"
 #: Maximum size of the steps in one profile, estimated from earlier steps.
 MAX_SHARED_BYTES = 64 << 20
-#: From this many signatures on, a further new one is a sign that the function is traced again and again.
+#: From this many signatures on, each new one is a sign that the function is traced again and again.
 MANY_SIGNATURES = 4
 #: The problem of requests that wait for the script's own profiler.
 BUSY = "profiler_busy"
@@ -83,8 +83,8 @@ class BegunTrace:
 
 
 class FunctionTraces:
-    """``sites_of``: returns the runs of a function's calls so far; ``site_of``: the run of its calls that execute a
-    ConcreteFunction, None if that is new; ``graph_adder_of``: a function that adds a ConcreteFunction's graph to a profile."""
+    """``sites_of``: returns the call sites of a function so far; ``site_of``: that of a function and the ConcreteFunction that it
+    executed, None if that is new; ``graph_adder_of``: a function that adds a ConcreteFunction's graph to a profile."""
 
     def __init__(
         self,
@@ -119,7 +119,7 @@ class FunctionTraces:
         if not is_requested and not queue.is_expected(sites):
             return None
         if any(site.plain.graph_requested for site in sites):
-            return None  # that call also builds the graph, which takes time: the one after it is traced
+            return None  # this call also builds the requested graph, which takes time: the next call is traced
         if self.profiler.is_recording and not queue.requests.trace_all:
             return None  # a step of another thread is being profiled; a later step will be traced
         profile = self.profiler.resume() if is_requested else None
@@ -157,10 +157,10 @@ class FunctionTraces:
         site = self._site_of(begun.function, begun.run_key(concrete))
         matches_request = claim.handle is None or (site is not None and site.plain is claim.handle)
         if site is None and len(self._sites_of(begun.function)) >= MANY_SIGNATURES:
-            matches_request = True  # nearly every call is a new run: the requested one would never come again
+            matches_request = True  # nearly every call is a new run: the requested run may never come again
         if not (done and matches_request):  # it failed, or has another signature than the requested run
             queue.restore_request(claim)
-            why = "the step failed" if not done else "the step was another run's"
+            why = "the step failed" if not done else "the step belonged to another run"
             self.profiler.abandon(profile, why, self._next_step_joins(begun))
             return None
         if not self.profiler.finish(profile, self._next_step_joins(begun)):
@@ -173,7 +173,7 @@ class FunctionTraces:
         return queue.backlog.add(ProfiledStep(begun, queue.facts, graph, lambda size: self._note_size(function(), size)))
 
     def _next_step_joins(self, begun: BegunTrace) -> bool:
-        """Return whether a further step is to be traced, and fits into the profile."""
+        """Return whether another step is to be traced and fits into the profile."""
         profile, size = begun.profile, self._sizes.get(begun.function, 0)
         fits = profile.used_share() * (1 + 1 / profile.begun_calls) < 1 and size * (profile.begun_calls + 1) <= MAX_SHARED_BYTES
         return fits and self._queue.requests.has_any([site.plain for site in self._sites_of(begun.function)])

@@ -1,8 +1,8 @@
 """Measures how long a loop waits for the next element of a ``tf.data`` dataset between its steps: ``for batch in dataset``.
 
-TensorFlow's ``OwnedIterator._next_internal`` is wrapped, which loops and ``next(iterator)`` call, and ``get_next_as_optional``,
-which distribution strategies call. An element that is fetched in a step is part of the step, and shows in its trace. The watch
-over input pipelines learns of each iterator when it is made. Runs on the training threads.
+Two methods of TensorFlow's ``OwnedIterator`` are wrapped: ``_next_internal``, for loops and ``next(iterator)``, and
+``get_next_as_optional``, for distribution strategies. An element that is fetched in a step is part of the step, and shows in its
+trace. The watch over input pipelines is told of each new iterator. Runs on the training threads.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class InputWaits:
     """Puts the waits of this process into the queue, each before the step that it delays."""
 
     def __init__(self, calls: FunctionCalls, queue: StepQueue) -> None:
-        """``calls`` must be watched already."""
+        """``calls.watch()`` must have been called before."""
         self._calls = calls
         self._queue = queue
 
@@ -70,17 +70,17 @@ class InputWaits:
 
         @hide_in_tracebacks
         def next_element(iterator: Any, *args: Any, **kwargs: Any) -> Any:
-            here = threads.here
-            start = waiting[here.thread] = now()
+            state = threads.state
+            start = waiting[state.thread] = now()
             try:
                 return original(iterator, *args, **kwargs)
             except BaseException as error:
                 remove_our_frames(error)
                 raise
             finally:
-                waiting[here.thread] = 0
-                within = bool(here.start_ns)  # a wait in server.step() counts; a function being traced does not wait
+                waiting[state.thread] = 0
+                within = bool(state.start_ns)  # a wait in server.step() counts; while a graph is built there is none
                 if not calls.is_off() and len(events) < MAX_EVENTS and (not within or calls.is_eager()):
-                    events.append((INPUT_WAIT, within, start, now(), here.thread, None))
+                    events.append((INPUT_WAIT, within, start, now(), state.thread, None))
 
         return next_element

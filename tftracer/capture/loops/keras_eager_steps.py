@@ -2,11 +2,11 @@
 
 *Models that run eagerly* (``run_eagerly=True``) call no compiled function. Keras 2 and 3 pass each step to the distribution
 strategy, even to the default one: ``Strategy.run(function, batch)``. That method is wrapped. A call from a model's ``fit``,
-``evaluate``, ``predict`` or their ``..._on_batch`` is a step. Other calls are not, nor are calls within a step: a compiled
-``fit`` calls it while its function is traced. Getting the batch is not part of the step.
+``evaluate``, ``predict`` or their ``..._on_batch`` is a step. Other calls are not steps. Calls within a step are not, because a
+compiled ``fit`` calls it, too, while its graph is built. Getting the batch is not part of the step.
 
 ``train_on_batch``, ``test_on_batch`` *and* ``predict_on_batch`` call the functions of ``fit``, ``evaluate`` and ``predict``. They
-are wrapped, too: each notes its name on its thread, and the step within it takes its title from there.
+are wrapped, too: each stores its name in the thread's state, and the step within it takes its title from that.
 """
 
 from __future__ import annotations
@@ -21,17 +21,18 @@ from typing import Any
 
 from tftracer.capture.after_import import after_import
 from tftracer.capture.functions.calls import FunctionCalls, NamedStep
-from tftracer.capture.functions.identity import keras_step, keras_title
+from tftracer.capture.functions.identity import keras_loop_and_model, keras_title
 from tftracer.capture.hook import tensorflow
 from tftracer.capture.tracebacks import hide_in_tracebacks, remove_our_frames
 
-#: Module -> the class with those methods: Keras 3 on TensorFlow, Keras 2, the Keras of TensorFlow 2.12, and tf_keras.
+#: Module -> the class with the methods of ``_METHODS``: Keras 3, Keras 2, the Keras of TensorFlow 2.12, tf_keras.
 _OWNERS = {
     "keras.src.backend.tensorflow.trainer": "TensorFlowTrainer",
     "keras.src.engine.training": "Model",
     "keras.engine.training": "Model",
     "tf_keras.src.engine.training": "Model",
 }
+#: Method -> the loop whose functions it calls.
 _METHODS = {"train_on_batch": "fit", "test_on_batch": "evaluate", "predict_on_batch": "predict"}
 
 
@@ -70,13 +71,13 @@ class CompiledKerasStep:
 
 
 class KerasSteps:
-    """Wraps the methods named above. The wrappers run on the training threads."""
+    """Wraps ``Strategy.run`` and the methods of ``_METHODS``. The wrappers run on the training threads."""
 
     def __init__(self, calls: FunctionCalls) -> None:
         self._calls = calls
         #: The steps of each model.
         self._steps: weakref.WeakKeyDictionary[Any, dict[tuple[type[Any], str], Any]] = weakref.WeakKeyDictionary()
-        #: (phase, weak reference to the model) of each function that was called in one of the methods.
+        #: (loop, weak reference to the model) of each function that was called within one of ``_METHODS``.
         self._functions: weakref.WeakKeyDictionary[Any, tuple[str, Callable[[], Any]]] = weakref.WeakKeyDictionary()
         self._waiting: list[Callable[[], None]] = []  # each cancels the wrapping of a Keras that is not imported yet
 
@@ -96,7 +97,7 @@ class KerasSteps:
 
         @hide_in_tracebacks
         def run(strategy: Any, fn: Any, *args: Any, **kwargs: Any) -> Any:
-            step = None if calls.is_within_step() else calls.run_safely(self._step, fn)
+            step = None if calls.is_within_step_or_off() else calls.run_safely(self._step, fn)
             try:
                 if step is None:
                     return original(strategy, fn, *args, **kwargs)
@@ -112,7 +113,7 @@ class KerasSteps:
         owner = getattr(sys.modules.get(module), _OWNERS[module], None)
         for name in _METHODS:
             original = getattr(owner, name, None)
-            if isinstance(owner, type) and original is not None:  # without a wrapper the step is titled "fit"
+            if isinstance(owner, type) and original is not None:  # if it cannot be wrapped, the step is titled "fit"
                 self._calls.wrap(owner, name, self._wrap_on_batch(original, name))
 
     def _wrap_on_batch(self, original: Callable[..., Any], name: str) -> Callable[..., Any]:
@@ -120,26 +121,26 @@ class KerasSteps:
 
         @hide_in_tracebacks
         def on_batch(model: Any, *args: Any, **kwargs: Any) -> Any:
-            here = threads.here
-            before = here.method
+            state = threads.state
+            before = state.method
             try:
-                here.method = name
+                state.method = name
                 return original(model, *args, **kwargs)
             except BaseException as error:
                 remove_our_frames(error)
                 raise
             finally:
-                here.method = before
+                state.method = before
 
         return on_batch
 
     def _step(self, fn: Any) -> KerasStep | None:
         """Return the step of the eager Keras model that ``fn`` belongs to; None if it belongs to none."""
-        phase, model = keras_step(fn)
-        if not phase or model is None:
+        loop, model = keras_loop_and_model(fn)
+        if not loop or model is None:
             return None
-        method = self._calls.threads.here.method
-        step: KerasStep = self._step_of_model(model, KerasStep, method if _METHODS.get(method) == phase else phase)
+        method = self._calls.threads.state.method
+        step: KerasStep = self._step_of_model(model, KerasStep, method if _METHODS.get(method) == loop else loop)
         return step
 
     def _step_of_method(self, function: Any, method: str) -> Any:
@@ -147,11 +148,11 @@ class KerasSteps:
         if isinstance(function, NamedStep):
             return function
         if function not in self._functions:
-            phase, model = keras_step(function)
-            self._functions[function] = phase, (weakref.ref(model) if model is not None else lambda: None)
-        phase, model_of = self._functions[function]
+            loop, model = keras_loop_and_model(function)
+            self._functions[function] = loop, (weakref.ref(model) if model is not None else lambda: None)
+        loop, model_of = self._functions[function]
         model = model_of()
-        return function if model is None or _METHODS[method] != phase else self._step_of_model(model, CompiledKerasStep, method)
+        return function if model is None or _METHODS[method] != loop else self._step_of_model(model, CompiledKerasStep, method)
 
     def _step_of_model(self, model: Any, kind: type[Any], name: str) -> Any:
         """Return the model's step of this name, always the same object."""

@@ -1,5 +1,5 @@
-"""Times what a training does besides its steps: checkpoints, summaries, evaluations, the tracing of functions. Each is wrapped at
-one place in TensorFlow or Keras, for the ledger. They are rare, and an untraced step does not call the wrappers.
+"""Times what a training does besides its steps: checkpoints, summaries, evaluations, the tracing of functions. For each, some
+methods of TensorFlow or Keras are wrapped. The ledger shows the times. They are rare, and usual steps do not call the wrappers.
 
 Runs on the training threads. A phase within one of the same kind is part of it.
 """
@@ -24,7 +24,7 @@ _MODEL = ("save", "save_weights", "load_weights", "export")
 _LIBRARY = ("save_model", "load_model", "save_weights_only", "load_weights_only")
 _CHECKPOINT = ("on_epoch_end", "_save_model")
 _EVALUATE = ("evaluate", "predict")
-#: Module, class in it ("": the module itself), methods, rank in the ledger. For Keras 3, Keras 2, TensorFlow 2.12's, tf_keras.
+#: Module, class in it ("": none), methods, kind in the ledger. For Keras 3, Keras 2, the Keras of TensorFlow 2.12, and tf_keras.
 _PLACES: list[tuple[str, str, tuple[str, ...], int]] = [
     ("tensorflow.python.framework.func_graph", "", ("func_graph_from_py_func",), BUILDING),
     ("tensorflow.python.training.saver", "Saver", ("save", "restore"), CHECKPOINTS),
@@ -58,23 +58,23 @@ _PLACES: list[tuple[str, str, tuple[str, ...], int]] = [
 ]
 
 
-#: An iterator's value that is ready, such as one row of a batch, takes less time than this and is not counted.
+#: For methods that yield (Estimator.predict): a value in less time than this was ready, such as a row of a batch. Not counted.
 MIN_NS = 50_000
 
 
 class BegunPhase(NamedTuple):
     thread: int
-    rank: int
+    kind: int
     name: str
     start_ns: int
 
 
 class Phases:
     def __init__(self, calls: FunctionCalls, queue: StepQueue) -> None:
-        """``calls`` must be watched already."""
+        """``calls.watch()`` must have been called before."""
         self._calls = calls
         self._queue = queue
-        self._wrappers: set[Any] = set()  # a class may be in several modules
+        self._wrappers: set[Any] = set()  # several modules may have the same class, which is wrapped once
 
     def watch(self) -> Callable[[], None]:
         """Wrap the methods of each module once it is imported; return a function that cancels this. Missing ones are skipped."""
@@ -86,24 +86,24 @@ class Phases:
 
         return stop
 
-    def _wrap(self, module: str, name: str, methods: tuple[str, ...], rank: int) -> None:
+    def _wrap(self, module: str, name: str, methods: tuple[str, ...], kind: int) -> None:
         owner: Any = sys.modules.get(module)
         owner = getattr(owner, name, None) if name else owner
         for method in methods:
             original = getattr(owner, method, None)
             if callable(original) and original not in self._wrappers:
                 wrap = self.wrap_generator if inspect.isgeneratorfunction(original) else self.wrap_method
-                wrapper = wrap(original, rank, f"{name}.{method}" if name else method)
+                wrapper = wrap(original, kind, f"{name}.{method}" if name else method)
                 self._wrappers.add(wrapper)
                 self._calls.wrap(owner, method, wrapper)
 
-    def wrap_method(self, original: Callable[..., Any], rank: int, label: str) -> Callable[..., Any]:
+    def wrap_method(self, original: Callable[..., Any], kind: int, label: str) -> Callable[..., Any]:
         """Wrap a method: each call is a phase. ``label``: such as "Saver.save"."""
         calls, begin, end = self._calls, self._begin, self._end
 
         @hide_in_tracebacks
         def phase(*args: Any, **kwargs: Any) -> Any:
-            begun = calls.run_safely(begin, rank, label, args)
+            begun = calls.run_safely(begin, kind, label, args)
             try:
                 return original(*args, **kwargs)
             except BaseException as error:
@@ -115,7 +115,7 @@ class Phases:
 
         return phase
 
-    def wrap_generator(self, original: Callable[..., Any], rank: int, label: str) -> Callable[..., Any]:
+    def wrap_generator(self, original: Callable[..., Any], kind: int, label: str) -> Callable[..., Any]:
         """Wrap a method that yields: each computation of its next value is a phase."""
         calls, begin, end = self._calls, self._begin, self._end
 
@@ -124,7 +124,7 @@ class Phases:
             values = original(*args, **kwargs)
             try:
                 while True:
-                    begun = calls.run_safely(begin, rank, label, args)
+                    begun = calls.run_safely(begin, kind, label, args)
                     try:
                         value = next(values)
                     except StopIteration:
@@ -141,24 +141,24 @@ class Phases:
 
         return phase
 
-    def _begin(self, rank: int, label: str, args: tuple[Any, ...]) -> BegunPhase | None:
+    def _begin(self, kind: int, label: str, args: tuple[Any, ...]) -> BegunPhase | None:
         thread, under_way = get_ident(), self._queue.activities.under_way
-        if self._queue.off or (thread, rank) in under_way:
+        if self._queue.off or (thread, kind) in under_way:
             return None
-        begun = BegunPhase(thread, rank, phase_name(rank, label, args), perf_counter_ns())
-        under_way[thread, rank] = begun.name, begun.start_ns
+        begun = BegunPhase(thread, kind, phase_name(kind, label, args), perf_counter_ns())
+        under_way[thread, kind] = begun.name, begun.start_ns
         return begun
 
     def _end(self, begun: BegunPhase, min_ns: int = 0) -> None:
         end = perf_counter_ns()
-        self._queue.activities.under_way.pop((begun.thread, begun.rank), None)
+        self._queue.activities.under_way.pop((begun.thread, begun.kind), None)
         if end - begun.start_ns >= min_ns:
-            self._queue.add((PHASE, (begun.rank, begun.name), begun.start_ns, end, begun.thread, None))
+            self._queue.add((PHASE, (begun.kind, begun.name), begun.start_ns, end, begun.thread, None))
 
 
-def phase_name(rank: int, label: str, args: tuple[Any, ...]) -> str:
+def phase_name(kind: int, label: str, args: tuple[Any, ...]) -> str:
     """Return the name of a phase: "tracing train_step", "evaluate: convnet", "Saver.save"."""
     if label == "func_graph_from_py_func":
         return f"tracing {args[0]}" if args and isinstance(args[0], str) else "tracing"
-    name = getattr(args[0], "name", None) if rank == EVALUATION and args else None
+    name = getattr(args[0], "name", None) if kind == EVALUATION and args else None
     return f"{label.rpartition('.')[2]}: {name}" if isinstance(name, str) else label.strip(".").replace("._", ".")

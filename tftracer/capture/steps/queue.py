@@ -31,11 +31,11 @@ from tftracer.slow.watch.find_slow_turns import SlowSteps
 
 #: Maximum number of steps that wait for the writer; more are counted as lost. A step takes some 130 bytes.
 MAX_EVENTS = 1 << 16
-#: Maximum number of steps counted while the lock is held, because a training thread may wait for it.
+#: Maximum number of steps counted at a time under the lock, because a training thread may wait for it.
 COUNTED_AT_ONCE = 200
 #: Why a step that should have been traced was not.
 STORING = "traces came faster than they could be compressed and written to disk"
-#: For this long after its last step, a script that calls functions is taken to be training.
+#: A script that calls functions counts as training for this long after its last step.
 ACTIVE_NS = 10 * 10**9
 
 _numbers = itertools.count()
@@ -54,9 +54,9 @@ INPUT_WAIT = object()
 PHASE = object()
 
 #: A finished step: what ran, start, end (perf_counter nanoseconds), thread, its trace. What ran: fetches, feed keys and
-#: RunOptions of a session, or a function and its ConcreteFunction. One queue has both: a thread's steps stay in their order.
-#: The writer finds out which run the step belongs to. On the training thread that took 3 µs, because the caches hold other data
-#: just after a step.
+#: RunOptions of a session, or a function and its ConcreteFunction. Both are in one queue, so a thread's steps stay in order.
+#: The writer finds out which run the step belongs to: on the training thread it took 3 µs, because just after a step the caches
+#: hold other data.
 SessionEvent = tuple[Any, Optional[tuple[Any, ...]], Any, int, int, int, Traced]
 FunctionEvent = tuple[Any, Any, int, int, int, Traced]
 Event = Union[SessionEvent, FunctionEvent]
@@ -79,7 +79,7 @@ class StepQueue(OwnErrors):
         self.facts = SessionFacts()  # of the session that was opened last
         self.failed_claims: deque[Claim] = deque()  # of steps that were being traced and failed
         self.open_sessions: list[weakref.ref[Any]] = []
-        self.arrived = threading.Event()  # set when something should not wait for the writer's next round
+        self.arrived = threading.Event()  # set to wake the writer at once
         self.sees_all_sessions = False  # hook_inject has wrapped TensorFlow's session class: hooks have nothing to add
         #: Counts a call of a function: (function, ConcreteFunction) -> its call site.
         self.count_call: Callable[[Any, Any], CallSite] = refuse_call
@@ -89,21 +89,21 @@ class StepQueue(OwnErrors):
         self.live_functions: Callable[[], list[Any]] = list
         self.slow = SlowRecords()
         self.activities = Activities()  # the activities that the ledger adds up
-        self.pipelines = Pipelines(self.activities)  # its thread has no reference to this queue
+        self.pipelines = Pipelines(self.activities)  # without the queue: its thread would keep the queue alive
         #: Thread -> when its step began (perf_counter nanoseconds), or, negative, when its last one ended.
         self.under_way: dict[int, int] = {}
         self.last_function_ns = 0  # end of the last counted step of a function
         self.slow_step_watch: SlowSteps | None = None  # the watch over slow steps
         self.other_problems: dict[str, str] = {}  # code -> message for the page
         self._refused: set[str] = set()  # why requested steps cannot be traced: keys of REFUSALS
-        self._last_steps: deque[tuple[int, CallSite]] = deque(maxlen=16)  # two hooks record one step with one start
+        self._last_steps: deque[tuple[int, CallSite]] = deque(maxlen=16)  # one step may come from two hooks
         self._times = ThreadTimes()
         self._counting = threading.Lock()
         self._lock = threading.Lock()
 
     @property
     def off(self) -> bool:
-        """Switched off for good: something in the tracer failed, or the script has stopped it."""
+        """Whether the tracer is off for good: it failed, or the script has stopped it."""
         return self.requests.off
 
     def switch_off(self) -> None:
@@ -144,9 +144,9 @@ class StepQueue(OwnErrors):
 
     def _handle_event(self, event: Event) -> None:
         start, end, thread, trace = event[-4:]
-        seen = self.activities.ended
+        ended = self.activities.ended
         if event[0] is INPUT_WAIT:
-            seen.append((INPUT, NEXT_ELEMENT, start, end, thread))
+            ended.append((INPUT, NEXT_ELEMENT, start, end, thread))
             self.activities.waited_ns += end - start
             self.activities.waits += 1
             if not event[1]:  # not within a step
@@ -155,20 +155,20 @@ class StepQueue(OwnErrors):
             return
         if event[0] is PHASE:
             phase: Any = event[1]
-            rank, name = phase
-            seen.append((rank, name, start, end, thread))
-            if rank == CHECKPOINTS and "Writer" not in name:  # summaries are not checkpoints
+            kind, name = phase
+            ended.append((kind, name, start, end, thread))
+            if kind == CHECKPOINTS and "Writer" not in name:  # summaries are not checkpoints
                 self._tell_watch(lambda watch: watch.saved(thread, name, start, end))
             return
         run = self._run_of_call(*event) if len(event) == 6 else self._run_of_session(*event)
         if run is not None:
             outside = self._times.count_step(run, thread, start, end, trace)
             self.add_counted((run, start, end, *outside, trace), thread)
-            seen.append((rank_of_step(run), run, start, end, thread))
+            ended.append((rank_of_step(run), run, start, end, thread))
             if trace is not None:
                 before, after = tracer_ns(trace)  # the tracer's part of the thread's time
-                seen.append((TRACER, "recording traces", start - before, start, thread))
-                seen.append((TRACER, "recording traces", end, end + after, thread))
+                ended.append((TRACER, "recording traces", start - before, start, thread))
+                ended.append((TRACER, "recording traces", end, end + after, thread))
 
     def _run_of_session(
         self, fetches: Any, feeds: Any, options: Any, start: int, end: int, thread: int, trace: Traced
@@ -221,11 +221,11 @@ class StepQueue(OwnErrors):
     def claim(self, fetches: Any, feeds: Any, options: Any) -> Claim | Missed | None:
         """Return a claim if the step about to begin is to be traced; Missed if too many traces wait to be stored. May wait.
 
-        ``options``: the call's RunOptions; None if they are not known: then runs that differ only in options count as one.
+        ``options``: the call's RunOptions; None if not known. Then all runs that differ only in options are meant.
         """
         site = self.runs.site(fetches, feeds)
         if site.has_debug_watches:
-            self.refuse(DEBUG_WATCHES)
+            self.record_refusal(DEBUG_WATCHES)
             return None
         return self._claim(self.next_requested_site([site]), self._handles(site, options))
 
@@ -234,7 +234,7 @@ class StepQueue(OwnErrors):
         return next((site for site in sites if site.requested_step and self._is_next(site)), None)
 
     def claim_sites(self, sites: list[CallSite]) -> Claim | Missed | None:
-        """Claim a step of one of these sites, as ``claim`` does. Which site it is of is known only after it has run."""
+        """Claim a step of one of these sites, as ``claim`` does. Its site is known only after it has run."""
         return self._claim(self.next_requested_site(sites), [site.plain for site in sites])
 
     def is_expected(self, sites: list[CallSite]) -> bool:
@@ -246,7 +246,7 @@ class StepQueue(OwnErrors):
         return self.requests.has_any([site.plain for site in sites]) or any(site.requested_step for site in sites)
 
     def restore_request(self, claim: Claim) -> None:
-        """Restore the request of a claimed step that was not traced. A request for a certain step moves to the next step."""
+        """Restore the request of a claimed step that was not traced. A request for one numbered step moves to the next step."""
         self.requests.restore(claim)
         site = self.runs.find(claim.handle.title) if claim.is_numbered and claim.handle else None
         if site is not None and not site.requested_step:
@@ -256,7 +256,7 @@ class StepQueue(OwnErrors):
     def _claim(self, numbered: CallSite | None, handles: list[RunHandle]) -> Claim | Missed | None:
         """``numbered``: the site whose step of the requested number is about to begin."""
         if numbered is None and not self.requests.has_any(handles):
-            is_expected = self.requests.is_expected(handles) and not self.backlog.is_full()  # no step waits for an expected trace
+            is_expected = self.requests.is_expected(handles) and not self.backlog.is_full()  # such a step does not wait for room
             return self.requests.claim(handles) if is_expected else None
         if not self.backlog.wait_for_room():
             return self.missed_mark(STORING, numbered)
@@ -269,10 +269,10 @@ class StepQueue(OwnErrors):
         return self.backlog.add(Capture(metadata.SerializeToString(), asked_by, *level_of(options), facts))
 
     def release(self, capture: Capture) -> None:
-        """Remove a trace from the backlog, after it was stored or if it cannot be."""
+        """Remove a trace from the backlog: it was stored, or cannot be."""
         self.backlog.remove(capture)
 
-    def refuse(self, reason: str) -> None:
+    def record_refusal(self, reason: str) -> None:
         """Record why a requested step cannot be traced (``reason``: a key of ``REFUSALS``). The page shows it."""
         self._refused.add(reason)
 
@@ -284,28 +284,28 @@ class StepQueue(OwnErrors):
     def missed_mark(self, reason: str, numbered: CallSite | None = None) -> Missed:
         """Return the mark of a step that should have been traced and was not.
 
-        A request for the next steps stays open; in the other cases the trace is lost for good.
+        A request for the next steps stays open; otherwise (a numbered step, or all steps) the trace is lost for good.
         """
         return Missed(reason, is_lost=numbered is not None or self.requests.trace_all)
 
     def _handles(self, site: CallSite, options: Any) -> list[RunHandle]:
-        """Return the runs that the step about to begin may belong to: a hook after ours may add to its options."""
+        """Return the runs that the step about to begin may belong to. Several, because a later hook may add to its options."""
         run = None if options is None else self.runs.run(site, options)
         return [run] if run and run.run_id else site.handles()
 
-    # ---------------------------------------------------------------------------------- one certain step, for a job
+    # --------------------------------------------------------------------------------- one numbered step, for a job
 
     def request_step(self, title: str, step: int) -> bool:
         """Trace just this step of a run. Return False if it is too late for that, or there is no such run."""
         site = self.runs.find(title)
-        if site is None or self._has_begun(site, step):
+        if site is None or self._may_have_begun(site, step):
             return False
         self._cancel(site)
         self._request(site, step)
-        return not self._has_begun(site, step) or not self._cancel(site)  # it began meanwhile, unseen or just claimed
+        return not self._may_have_begun(site, step) or not self._cancel(site)  # False: it may have begun unclaimed
 
     def cancel_steps(self) -> None:
-        """Cancel all requests for certain steps."""
+        """Cancel all requests for numbered steps."""
         for site in self.runs.sites():
             self._cancel(site)
 
@@ -321,7 +321,7 @@ class StepQueue(OwnErrors):
             self._cancel(site, requested)
         return requested == following
 
-    def _has_begun(self, site: CallSite, step: int) -> bool:
+    def _may_have_begun(self, site: CallSite, step: int) -> bool:
         """Return whether this step may have begun: the step after the last finished one may be under way."""
         self.count_steps()
         return site.steps + 1 >= step
@@ -358,7 +358,7 @@ class StepQueue(OwnErrors):
         if not self.last_function_ns:
             return False
         recent = perf_counter_ns() - self.last_function_ns < ACTIVE_NS
-        return recent or any(mark > 0 for mark in list(self.under_way.values()))
+        return recent or any(time_ns > 0 for time_ns in list(self.under_way.values()))
 
 
 def refuse_call(function: Any, concrete: Any) -> CallSite:

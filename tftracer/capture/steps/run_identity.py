@@ -10,17 +10,17 @@ from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-#: A title names as many tensors as fit into this many characters.
+#: A title names only the first tensors, as many as fit into this many characters.
 TITLE_LENGTH = 80
 #: A run that fetches more tensors is identified by the first ones.
 MAX_NAMES = 1000
-#: Fetches that are nested deeper are not followed (TensorFlow refuses containers that hold themselves).
+#: Maximum depth of nested fetches. (TensorFlow refuses containers that hold themselves.)
 MAX_DEPTH = 20
 
 
-#: Stands for the RunOptions of a step of ``session.partial_run``, which takes none.
+#: Replaces the RunOptions of a step of ``session.partial_run``, which takes no RunOptions.
 PARTIAL_RUN = "partial_run"
-#: Replaces tfdbg's watches in a run's options, because they name another folder at each step.
+#: Replaces tfdbg's watches in a run's options, because they name a new folder at each step.
 DEBUG_WATCHES = "tfdbg watches"
 #: Beginning of a run's options -> why such a run is not traced.
 REFUSALS = {
@@ -34,7 +34,7 @@ REFUSALS = {
 
 @dataclass(frozen=True)
 class RunIdentity:
-    """What identifies a run, and its title."""
+    """What identifies a run apart from its options. Makes the run's title."""
 
     fetches: tuple[str, ...]  # in the order of the script
     feeds: tuple[str, ...]
@@ -62,23 +62,23 @@ class ObjectKeys:
 
     def __call__(self, fetches: Any, feed_dict: Any) -> Hashable:
         leaf_types, kind = self._leaf_types, fetches.__class__
-        shape: Hashable
+        key: Hashable
         if kind is list or kind is tuple:
-            shape = (kind, *[id(part) if part.__class__ in leaf_types else self._shape(part, 1) for part in fetches])
+            key = (kind, *[id(part) if part.__class__ in leaf_types else self._key_part(part, 1) for part in fetches])
         else:
-            shape = id(fetches) if kind in leaf_types else self._shape(fetches, 0)
+            key = id(fetches) if kind in leaf_types else self._key_part(fetches, 0)
         if not feed_dict:
-            return shape
-        return shape, tuple([key if key.__class__ is str else id(key) for key in feed_dict])
+            return key
+        return key, tuple([fed if fed.__class__ is str else id(fed) for fed in feed_dict])
 
-    def _shape(self, fetch: Any, depth: int) -> Hashable:
+    def _key_part(self, fetch: Any, depth: int) -> Hashable:
         kind = fetch.__class__
         if kind is str:
             return fetch  # type: ignore[no-any-return]
         if isinstance(fetch, (tuple, list, Mapping)):
             if depth > MAX_DEPTH:
                 raise ValueError("fetches are nested too deep")
-            return (kind, *[self._shape(part, depth + 1) for part in _parts(fetch)])
+            return (kind, *[self._key_part(part, depth + 1) for part in _parts(fetch)])
         if len(self._leaf_types) < 1000:
             self._leaf_types.add(kind)
         return id(fetch)
@@ -141,7 +141,7 @@ def shorten(name: str) -> str:
 
 
 def options_text(options: Any) -> str:
-    """Return RunOptions as one line, ``""`` if they set only what tracing itself sets.
+    """Return RunOptions as one line; ``""`` if they set nothing else than tracing does.
 
     ``trace_level`` and ``output_partition_graphs`` are left out: a traced step belongs to the same run as the steps around it.
     A string (``PARTIAL_RUN``) is returned as it is.

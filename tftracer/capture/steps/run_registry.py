@@ -1,4 +1,4 @@
-"""The runs of this process: finds the run that a step belongs to, and numbers the steps of each.
+"""The runs of this process: finds the run that a step belongs to, and holds the number of its steps.
 
 Methods may be called from any thread. Normally the writer's thread calls them, and the training threads only while traces are
 requested.
@@ -17,19 +17,19 @@ from tftracer.capture.steps import run_identity
 from tftracer.capture.steps.run_identity import RunIdentity
 from tftracer.session.recorded_steps import RunHandle
 
-#: Maximum number of separate runs; all later ones are one run, "everything after the first ... runs".
+#: Maximum number of separate runs. All later ones share one, "everything after the first ... runs".
 MAX_RUNS = 2000
-#: Maximum number of combinations of fetched and fed objects that are found by the objects' ids, without reading their names.
+#: Maximum number of cached combinations of fetched and fed objects: for these no names are read.
 MAX_CACHED = 4096
 
 
 @dataclass(eq=False)
 class CallSite:
-    """The runs with the same fetches and feeds: one for each set of RunOptions that was passed."""
+    """The runs that differ only in their RunOptions, wherever the script calls them. A compiled function has only ``plain``."""
 
     identity: RunIdentity
     plain: RunHandle  # the run without options, which is nearly always used
-    steps: int = 0  # number of steps that were finished and counted; the same on all ranks of a synchronous training
+    steps: int = 0  # finished and counted steps; all ranks of a synchronous training have the same number
     has_debug_watches: bool = False  # tfdbg watched its last step
     requested_step: int = 0  # the step to be traced for the job's page, 0: none
     variants: dict[str, RunHandle] = field(default_factory=dict)  # by the options' text
@@ -91,7 +91,7 @@ class RunRegistry:
         return site
 
     def _new_site(self, identity: RunIdentity) -> CallSite:
-        """Make a call site. Called under the lock, like the methods below. They make at most MAX_RUNS runs."""
+        """Make a call site. Called under the lock, like the methods below, which make at most MAX_RUNS runs."""
         if self._runs >= MAX_RUNS:
             return self._overflow_site()
         site = self._sites[identity.key] = CallSite(identity, self._new_run(identity, ""))
@@ -126,12 +126,12 @@ class RunRegistry:
             self._cache.clear()
             self._cached_objects.clear()
 
-        def drop(_: Any) -> None:  # an id may be used again as soon as its object is gone
+        def drop(_: Any) -> None:  # a new object may get the same id
             self._cache.pop(key, None)
             self._cached_objects.pop(key, None)
 
         try:
             self._cached_objects[key] = [weakref.ref(leaf, drop) for leaf in objects]
         except TypeError:
-            return  # an object without weak references: looked up by its name at each step
+            return  # an object that cannot have weak references: it is looked up by its name at each step
         self._cache[key] = site

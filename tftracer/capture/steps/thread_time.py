@@ -1,4 +1,4 @@
-"""Where a training thread's time went between its steps: in the script, or in the tracer itself."""
+"""How long a training thread was in neither a step nor the tracer, and how much of that it waited for input."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tftracer.session.recorded_steps import RunHandle, Traced, tracer_ns
 MAX_THREADS = 1000
 
 
-class Outside(NamedTuple):
+class TimeBetweenSteps(NamedTuple):
     """How the thread spent the time since the run's previous step, in ns; None if that step ran on another thread."""
 
     outside_ns: int | None  # in neither a step nor the tracer
@@ -26,7 +26,7 @@ class ThreadTime:
     outside_ns: int = 0  # in neither a step nor the tracer, since its first step
     input_ns: int = 0  # the part of outside_ns in which it waited for the next element of a dataset
 
-    def count_step(self, run: RunHandle, thread: int, start_ns: int, end_ns: int, trace: Traced) -> Outside:
+    def count_step(self, run: RunHandle, thread: int, start_ns: int, end_ns: int, trace: Traced) -> TimeBetweenSteps:
         """Count a step of this thread, and return the time since the run's previous one."""
         before, after = tracer_ns(trace)
         self.outside_ns += max(0, start_ns - before - self.last_end_ns)
@@ -34,7 +34,7 @@ class ThreadTime:
         since = run.last_thread == thread, self.outside_ns - run.outside_ns, self.input_ns - run.input_ns
         run.last_thread, run.outside_ns, run.input_ns = thread, self.outside_ns, self.input_ns
         is_same_thread, outside_ns, input_ns = since
-        return Outside(outside_ns, min(input_ns, outside_ns)) if is_same_thread else Outside(None, None)
+        return TimeBetweenSteps(outside_ns, min(input_ns, outside_ns)) if is_same_thread else TimeBetweenSteps(None, None)
 
     def add_input_wait(self, start_ns: int, end_ns: int) -> None:
         """Count a wait for input, unless it began before the last step ended: eager loops wait within their steps."""
@@ -48,7 +48,7 @@ class ThreadTimes:
     def __init__(self) -> None:
         self._times: dict[int, ThreadTime] = {}
 
-    def count_step(self, run: RunHandle, thread: int, start_ns: int, end_ns: int, trace: Traced) -> Outside:
+    def count_step(self, run: RunHandle, thread: int, start_ns: int, end_ns: int, trace: Traced) -> TimeBetweenSteps:
         """See ``ThreadTime.count_step``."""
         if thread not in self._times:
             if len(self._times) >= MAX_THREADS:

@@ -6,14 +6,15 @@ from threading import Condition
 
 from tftracer.session.recorded_steps import Capture
 
-#: There is room while fewer traces than this wait and take less than MAX_BYTES, or while all that wait take less than MANY_BYTES.
+#: While fewer traces than this wait, there is room if together they take less than MAX_BYTES_OF_FEW;
+#: while more wait, if together they take less than MAX_BYTES_OF_MANY.
 #: So small traces of consecutive steps are all kept, even if the thread that stores them gets no CPU for a while.
-MAX_TRACES = 4
-MANY_BYTES = 64 << 20
-MAX_BYTES = 512 << 20
+FEW_TRACES = 4
+MAX_BYTES_OF_MANY = 64 << 20
+MAX_BYTES_OF_FEW = 512 << 20
 MAX_WAITING = 1000  # however small they are
-#: The longest time that a step that is to be traced waits for room. After a wait in vain, later steps do not wait until there is
-#: room again. These steps run untraced, and the page names them.
+#: A step that is to be traced waits at most this long for room. After a wait without success, later steps do not wait until
+#: a trace has left the backlog. Such steps run untraced, and the page names them.
 WAIT_S = 0.05
 
 
@@ -23,7 +24,7 @@ class TraceBacklog:
     def __init__(self) -> None:
         self.wait_s = WAIT_S
         self._traces: set[Capture] = set()
-        self._timed_out = False  # the last wait was in vain: no step waits until there is room again
+        self._timed_out = False  # the last wait had no success: until a trace is removed, steps do not wait at all
         self._room = Condition()
 
     def add(self, capture: Capture) -> Capture:
@@ -57,6 +58,6 @@ class TraceBacklog:
             return self._is_full()
 
     def _is_full(self) -> bool:
-        if len(self._traces) < MAX_TRACES:
-            return sum(capture.size for capture in self._traces) >= MAX_BYTES
-        return sum(capture.size for capture in self._traces) >= MANY_BYTES or len(self._traces) >= MAX_WAITING
+        if len(self._traces) < FEW_TRACES:
+            return sum(capture.size for capture in self._traces) >= MAX_BYTES_OF_FEW
+        return sum(capture.size for capture in self._traces) >= MAX_BYTES_OF_MANY or len(self._traces) >= MAX_WAITING

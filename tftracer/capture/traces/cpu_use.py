@@ -1,7 +1,7 @@
-"""Measures how a traced step used the CPUs: the process, its busiest thread, and how long threads were ready and had no CPU.
+"""Measures a traced step's CPU time, that of its busiest thread, and how long threads were ready to run but had no CPU.
 
-The job's CPU time, as opposed to that of other programs, includes the processes that the script started and the tracer's work
-(it may still be storing the previous trace, in a separate process). It is unknown if one of these processes ended meanwhile.
+``job_cpu_s`` is the CPU time of this process and of those that it started, with the tracer's work (it may still be storing the
+previous trace, in a separate process). It is left out when one of these processes ended meanwhile.
 
 Read on the training thread, just before and just after a traced step; other steps cost nothing. The threads' times come from
 Linux (``/proc/self/task/ID/schedstat``, some 10 µs a thread). If they cannot be read, or not fast enough, they are unknown.
@@ -19,14 +19,14 @@ from typing import NamedTuple
 from tftracer.slow.watch.host_signals import parse_schedstat
 from tftracer.trace.model import CpuUse
 
-#: A longer reading is given up: a process may have thousands of threads, and another thread may take the GIL between two of them.
+#: A reading that takes longer is given up: a process may have thousands of threads, and other threads may take the GIL meanwhile.
 MAX_NS = 30_000_000
 #: Prefix of the names of the tracer's own threads, which are not part of the step.
 OWN_PREFIX = "tftracer-"
 
 
 class CpuReading(NamedTuple):
-    """Counters. They start at different times, so only the difference of two readings has a meaning."""
+    """Counters. Only the difference of two readings has a meaning."""
 
     at_ns: int  # perf_counter
     cpu_ns: int  # of all threads of the process
@@ -122,7 +122,7 @@ def _read(path: str) -> bytes:
 
 
 def usable_cpus(cgroup: str = "/sys/fs/cgroup") -> float | None:
-    """Return how many CPUs this process may use: those it is allowed to run on, or a container's lower limit of CPU time."""
+    """Return how many CPUs this process may use: those it is allowed to run on, or a container's limit if that is lower."""
     try:
         allowed: float | None = len(os.sched_getaffinity(0))
     except (AttributeError, OSError):

@@ -20,14 +20,13 @@ from tftracer.slow.watch.slower_than_usual import NEVER
 
 #: Extra time that these traces may take, as a share of the training's time.
 EXTRA = 0.01
-#: Steps are counted exactly from NEAR_NS before an expected step, and its trace is requested REQUEST_NS before it. Not earlier,
-#: because while a trace is requested, each step is numbered as it begins, which takes some microseconds; NUMBERING_NS is the cost
-#: assumed for that.
+#: Steps are counted exactly from NEAR_NS before an expected step, and its trace is requested REQUEST_NS before it. Not earlier:
+#: while a trace is requested, each step is numbered as it begins, which takes some microseconds (NUMBERING_NS is assumed).
 NEAR_NS, REQUEST_NS = 400_000_000, 100_000_000
 NUMBERING_NS = 15_000
-#: A request is cancelled if its steps have not come this long after they were due: the run may have ended.
+#: A request is cancelled this long after its steps were due, if they have not come: the run may have ended.
 PATIENCE_NS = 5_000_000_000
-#: For each run, traces of slow steps (more would show the same), and requests (not every expected step is slow).
+#: Limits for each run: traces of slow steps (more would show the same), and requests (not every expected step is slow).
 MAX_TRACES, MAX_REQUESTS = 5, 10
 
 
@@ -102,7 +101,7 @@ class ExpectedTraces:
         if self._requests_of[steps.run] >= MAX_REQUESTS:
             return False
         extra = state.traced_extra_ns
-        # Before any was measured, a trace is expected to take as long as the step.
+        # As long as no trace was measured, each is expected to take as long as the step.
         each = median(extra) if extra else (0 if state.inside.median_ns == NEVER else state.inside.median_ns)
         runs = list(self._steps.runs.values())  # other threads add to it
         so_far = sum(run.traced_extra_sum_ns for run in runs) + self._numbering_ns
@@ -111,7 +110,7 @@ class ExpectedTraces:
 
 
 def _is_near(steps: Expected, state: RunState, within_ns: int) -> bool:
-    """Return whether the first expected step begins within ``within_ns``, or is the next one, which may begin at any time."""
+    """Return whether the first expected step begins within ``within_ns``, or is the next step, which may begin at any time."""
     before = steps.first - 1 - steps.run.steps
     return before <= 1 or before * _usual_ns(state) <= within_ns
 

@@ -11,14 +11,14 @@ from typing import Any
 
 from tftracer.trace.model import FedCopy, FedValue
 
-#: How many of the largest values are kept.
+#: Only so many values are kept: the largest ones.
 MAX_VALUES = 200
 _MAX_DEPTH = 4  # nested tuples, lists and dicts that are searched
 _MAX_ARRAYS = 10_000  # in a list whose bytes are added up
 
 
 def describe_fed_values(feeds: Any) -> list[FedValue] | None:
-    """Describe the values of a ``feed_dict``; None for those of a callable, which have no names."""
+    """Describe the values of a ``feed_dict``; None for arguments of a ``make_callable``, which have no names."""
     if feeds is not None and not isinstance(feeds, Mapping):
         return None
     with contextlib.suppress(Exception):  # an error here must not stop the step
@@ -34,10 +34,10 @@ def describe_arguments(arguments: tuple[tuple[Any, ...], Mapping[str, Any]], sig
     args, kwargs = arguments
     with contextlib.suppress(Exception):
         specs = [*(signature or ()), *[None] * len(args)]
-        named = [(f"argument {place}", value, spec) for place, (value, spec) in enumerate(zip(args, specs), 1)]
+        named = [(f"argument {number}", value, spec) for number, (value, spec) in enumerate(zip(args, specs), 1)]
         named += [(name, value, None) for name, value in kwargs.items()]
         return _largest_values(
-            _describe(name, array, _dtype_of(spec)) for name, value, spec in named for array in _arrays(value, _MAX_DEPTH)
+            _describe(name, one, _dtype_of(spec)) for name, value, spec in named for one in _values_to_convert(value, _MAX_DEPTH)
         )
     return None
 
@@ -55,12 +55,12 @@ def _describe_key(key: Any, value: Any) -> Iterator[FedValue]:
 
 def _dtype_of(key: Any) -> str:
     """Return NumPy's name for the type of a placeholder or a TensorSpec; "" for keys without a type, such as names."""
-    numpys = getattr(getattr(key, "dtype", None), "as_numpy_dtype", None)
-    if numpys is None:
+    numpy_type = getattr(getattr(key, "dtype", None), "as_numpy_dtype", None)
+    if numpy_type is None:
         return ""
     import numpy
 
-    dtype = numpy.dtype(numpys)
+    dtype = numpy.dtype(numpy_type)
     return "string" if dtype.kind in "OSU" else str(dtype)
 
 
@@ -112,15 +112,15 @@ def _shape_of(value: Any) -> tuple[list[int], Any]:
     return shape, value
 
 
-def _arrays(value: Any, depth: int) -> Iterator[Any]:
+def _values_to_convert(value: Any, depth: int) -> Iterator[Any]:
     if getattr(getattr(value, "dtype", None), "kind", ""):
         yield value
     elif depth and isinstance(value, Mapping):
         for each in value.values():
-            yield from _arrays(each, depth - 1)
+            yield from _values_to_convert(each, depth - 1)
     elif depth and isinstance(value, (list, tuple)):
         if isinstance(_shape_of(value)[1], (int, float, str, bytes)):
             yield value
             return
         for each in value[:MAX_VALUES]:
-            yield from _arrays(each, depth - 1)
+            yield from _values_to_convert(each, depth - 1)

@@ -33,17 +33,17 @@ class Level(int):
 
 #: Level 3: all ops. At level 2 TensorFlow leaves out those that it considers cheap.
 OPTIONS = {"host_tracer_level": Level(3), "python_tracer_level": Level(0), "device_tracer_level": Level(1)}
-#: How long the script's own profiler waits until ours has ended.
+#: The script's own profiler waits this long for ours to end.
 YIELD_S = 5.0
 #: How long the end of the script waits for a profile that is still being collected: TensorFlow's collection may never end.
 END_S = 5.0
 #: How many steps may wait, each for a short time, for one profile to be collected. Later steps do not wait for it.
 MAX_WAITS = 10
 #: A profile that several calls share ends after MAX_SHARED_CPU_S seconds of the process's CPU time (MAX_SHARED_S seconds at
-#: most), or after IDLE_S without a call: what it records takes memory. No other profile can begin while one is collected, so a
-#: process with little CPU time gets longer ones.
+#: most), or after IDLE_S without a call: what it records takes memory. While it is collected no other can begin, so the limit is
+#: CPU time: a process that gets little of it has longer profiles.
 MAX_SHARED_CPU_S, MAX_SHARED_S, IDLE_S = 2.0, 10.0, 1.0
-#: A call that takes this many seconds is not profiled if it shares the profile with earlier calls: they have waited long enough.
+#: A call that joined a profile and takes this many seconds loses its part: the earlier calls have waited long enough for theirs.
 LONG_S = 10.0
 
 
@@ -65,7 +65,7 @@ class Profile:
         self.size = 0  # in bytes, when it is collected
         self._raw = b""
         self._cut_lock = threading.Lock()
-        self._steps: dict[int, bytes] | None = None  # parts that were not fetched yet; None: not cut into parts yet
+        self._steps: dict[int, bytes] | None = None  # parts not fetched yet; None: the profile was not cut into parts yet
         self._marker: Any = None
 
     def start(self) -> None:
@@ -137,7 +137,7 @@ class Profile:
         self._wait(timeout_s)
         with self._cut_lock:
             if self._steps is None and self._raw:
-                self._steps = {place: raw for place, (_, raw) in enumerate(steps(self._raw))}
+                self._steps = {index: raw for index, (_, raw) in enumerate(steps(self._raw))}
                 self._raw = b""
             return (self._steps or {}).pop(number, b"")
 
@@ -175,10 +175,10 @@ class Profiler:
         self.background = Background("tftracer-profile")
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait until our last profile is collected, and return whether it is. The script's own profiles are not looked at.
+        """Wait until our last profile is collected, and return whether it is. The script's own profiles do not matter.
 
         Closes a profile that waits for further calls, and waits until it is collected. It never waits for a profile whose call is
-        still running: that call may itself wait for the caller.
+        still running: that call may itself wait for this thread.
         """
         profile = self._current
         if profile is None or profile.is_collected():
@@ -203,8 +203,8 @@ class Profiler:
             try:
                 profile.start()
             except Exception as error:  # AlreadyExistsError: of the script, of TensorBoard's callback, of a profiler server
-                others = type(error).__name__ == "AlreadyExistsError"
-                why = "the script, or another tool, is profiling this process" if others else "TensorFlow's profiler failed"
+                is_in_use = type(error).__name__ == "AlreadyExistsError"
+                why = "the script, or another tool, is profiling this process" if is_in_use else "TensorFlow's profiler failed"
                 self.last_refusal = f"{why} ({error})"
                 return None
             self._current, self.is_recording = profile, True
@@ -262,7 +262,7 @@ class Profiler:
             profile.collect()
 
     def yield_to_script(self) -> None:
-        """End our profile before the script starts its own: ended calls keep their part of it, a running one loses it."""
+        """End our profile before the script starts its own. Ended calls keep their part of it; a running call loses its part."""
         with self._lock:
             profile = self._current
             if profile is None or profile.is_collected():

@@ -20,11 +20,11 @@ class Claim:
     handle: RunHandle | None  # None: a step of any run was requested
     asked_by: AskedBy
     is_done: bool = False  # traced, or its request was restored
-    is_numbered: bool = False  # one certain step was requested
+    is_numbered: bool = False  # one numbered step was requested
 
 
 class TraceRequests:
-    """The open requests for traces, and the claims of steps that are being traced. All methods may be called from any thread.
+    """The open requests for traces, and the claims of steps that are being traced. Methods may be called from any thread.
 
     ``slow_path`` is True while traces are requested or under way, and when the tracer is off. Every step reads it twice, without
     a lock. ``__slots__`` keeps the value in the object's own memory: an untraced step reads little else.
@@ -49,7 +49,7 @@ class TraceRequests:
         self.trace_all = False
         self.any_run_steps = 0
         self._claimed = 0  # claims that are not done
-        self._numbered = 0  # number of call sites with a request for one certain step
+        self._numbered = 0  # number of call sites with a request for one numbered step
         self._requested: set[RunHandle] = set()
         self._expected: dict[RunHandle, range] = {}  # steps that are expected to be slow
         self.count_steps: Callable[[], None] = lambda: None  # counts the steps that have ended
@@ -71,7 +71,7 @@ class TraceRequests:
             self._update()
 
     def count_numbered(self, change: int) -> None:
-        """Add ``change`` (1 or -1) to the number of call sites that have a request for one certain step."""
+        """Add ``change`` (1 or -1) to the number of call sites that have a request for one numbered step."""
         with self._lock:
             self._numbered += change
             self._update()
@@ -83,7 +83,7 @@ class TraceRequests:
             self._update()
 
     def cancel_expected(self, handle: RunHandle, steps: range) -> None:
-        """Drop an expectation that was not met: open ones make every step slower."""
+        """Drop an expectation whose steps did not come: while there are expectations, every step takes longer."""
         with self._lock:
             if self._expected.get(handle) == steps:
                 del self._expected[handle]
@@ -155,7 +155,7 @@ class TraceRequests:
         return None
 
     def _take_expected(self, handle: RunHandle) -> bool:
-        """Return whether the run's next step is expected to be slow; drop the expectation after its last step."""
+        """Return whether the run's next step is expected to be slow. Drop the expectation at its last step."""
         steps, following = self._expected[handle], handle.steps + 1
         if following >= steps.stop - 1:
             del self._expected[handle]
@@ -176,5 +176,5 @@ class TraceRequests:
     def _update(self) -> None:
         requested = self.trace_all or self.any_run_steps or self._requested or self._numbered or self._expected
         self.slow_path = bool(requested or self._claimed or self.off)
-        if self.off:  # switch_off, which takes no lock, may have run after the line above read it
+        if self.off:  # ``switch_off`` takes no lock: it may have run after the line above read ``off``
             self.slow_path = True

@@ -1,8 +1,8 @@
 """Keeps a process connected to its job's hub: looks for the hub, greets it, and tries again when the connection is lost.
 
 It runs on a daemon thread with a loop of its own, apart from training and from the web server. A hub or a network that fails
-costs the process nothing: the agent tries again, less and less often. All that the hub asks for comes in by the connection that
-the agent opened, so the process's own page may listen on loopback.
+costs the process nothing: the agent tries again, less and less often. The hub sends its requests over the connection that the
+agent opened, so the process's own page may listen on loopback.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ log = logging.getLogger("tftracer")
 
 FIRST_RETRY_S, LONGEST_RETRY_S = 0.2, 30.0
 CONNECT_S = 5.0
-#: A hub that the user named is reported as a problem when it has not answered for so long; before, it may be starting.
+#: If a hub that the user named has not answered for this long, that is reported as a problem; earlier, it may still be starting.
 REPORT_AFTER_S = 30.0
 
 
@@ -100,7 +100,7 @@ class Agent:
         self._thread.start()
 
     def wake(self) -> None:
-        """Look for the hub now, not after the next pause."""
+        """Look for the hub now, without waiting for the end of the pause."""
         if self._loop is not None and self._retry_now is not None:
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._retry_now.set)
@@ -170,7 +170,7 @@ class Agent:
         return [page.target(self._token)]
 
     def _publish(self, page: OwnPage) -> None:
-        """In the hub's process: write the file by which processes on this host find the hub, again if its page has moved."""
+        """In the hub's process: write the file by which processes on this host find the hub. Again if its port changed."""
         if self._published == (self._plan.job, page.port):
             return
         host = page.host if page.is_loopback else socket.gethostname()
@@ -221,7 +221,7 @@ class Agent:
 
 
 def _request(target: Target, own_token: str) -> HTTPRequest:
-    # A target from this user's file, or this process itself, is on this host; any other shows by its certificate who it is.
+    # Targets from this user's file and this process itself are on this host. Others must have a valid certificate.
     context: ssl.SSLContext | None = unverified() if target.secure and target.source in ("file", "own") else None
     return HTTPRequest(
         f"{'wss' if target.secure else 'ws'}://{netloc(target.host, target.port)}{target.path}/api/job/agents",

@@ -1,4 +1,4 @@
-"""The agent's end of its connection to the hub, from the greeting until one of the two ends it. On the agent's loop."""
+"""The agent's end of its connection to the hub, from the greeting to its end. On the agent's loop."""
 
 from __future__ import annotations
 
@@ -122,6 +122,6 @@ async def close(connection: WebSocketClientConnection) -> None:
 
 
 def _ignore_failure(task: asyncio.Future[None]) -> None:
-    """The connection is over, which ``run`` notices by itself."""
+    """Ignore why a message was not sent: then the connection is over, and ``run`` notices it."""
     if not task.cancelled():
         task.exception()

@@ -29,7 +29,7 @@ from tftracer.storage.whole_file import replacing
 from tftracer.web.credentials import WILDCARDS
 from tftracer.web.ports import netloc
 
-#: The default port of a hub, and how many ports from there are tried: if its port is in use, a hub takes the next free one.
+#: The default port of a hub, and how many ports are tried from it on, because a hub takes the next free one if it is in use.
 PORT = 9999
 PORTS = 4
 MAX_FILE = 1 << 16
@@ -81,7 +81,7 @@ def unverified() -> ssl.SSLContext:
 
 @dataclass(frozen=True)
 class Target:
-    """An address at which the hub may be. ``token`` "": the process's own token, which it shares with the hub."""
+    """An address at which the hub may be. ``token`` "": the process's own, which the hub has, too."""
 
     host: str
     port: int
@@ -98,7 +98,7 @@ class Plan:
 
     job: str
     is_hub: bool
-    given: tuple[Target, ...]  # by the user; then no other targets are tried
+    given: tuple[Target, ...]  # by the user; if there are any, no others are tried
     guessed: tuple[Target, ...]  # from the launcher's environment
     shared_token: bool  # the user set the process's token, so the hub may have the same one
 
@@ -116,7 +116,7 @@ class Plan:
 
 
 def make_plan(place: LauncherInfo, environ: Environment, hub: str = "", shared_token: bool = False) -> Plan:
-    """Plan from the launcher and the environment. ValueError: ``hub`` is no host and port."""
+    """Make the plan from the launcher and the environment. Raises ValueError if ``hub`` is not a host and port."""
     given = hub or environ.get("TFTRACER_HUB", "")
     targets = (parse_target(given),) if given.strip() else ()
     job = job_name(place, environ, one_host=not targets)
@@ -154,7 +154,7 @@ JOB_VARIABLES = (
 def job_name(place: LauncherInfo, environ: Environment, one_host: bool = True) -> str:
     """Return the job's name, the same in all of its processes; "" for a process without a job.
 
-    one_host: whether a name may be used that only the processes of one host share.
+    one_host: whether the job may be on one host, so that its processes may have the name of a common parent.
     """
     if environ.get("TFTRACER_JOB", "").strip():
         return environ["TFTRACER_JOB"].strip()[:200]
@@ -210,13 +210,13 @@ def hub_file(job: str, folder: Path | None = None) -> Path:
 
 
 def hub_folder() -> Path:
-    """Return the hub's folder of this user on this host. The home folder may be shared by hosts that cannot reach the hub."""
+    """Return the hub's folder of this user on this host. It is not in the home folder, which other hosts may share."""
     user = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
     return Path(os.environ.get("TFTRACER_HUB_DIR") or Path(tempfile.gettempdir()) / f"tftracer-hub-{user}")
 
 
 def publish_hub(job: str, target: Target, folder: Path | None = None) -> Path:
-    """Write the file by which the job's other processes on this host find the hub. Only its user can read it. StorageError."""
+    """Write the file by which the job's other processes on this host find the hub. Private to the user. Raises StorageError."""
     path = hub_file(job, folder)
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -95,7 +95,7 @@ class Proxy:
     # ---------------------------------------------------------------------------------------------------- the requests
 
     async def _fetch(self, request: int, message: Message) -> None:
-        """Send a trace's RunMetadata, from the session itself: this process's page need not run."""
+        """Send a trace's RunMetadata, from the session itself, so also while this process has no page."""
         trace_id = number(message, "trace")
         raw = await self._work(lambda: self._source.trace_bytes(trace_id))
         for at in range(0, len(raw), PART_BYTES):

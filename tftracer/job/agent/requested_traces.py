@@ -22,7 +22,7 @@ from tftracer.session.steps.statistics import total_s
 
 #: A step that passed this long ago without a trace will not get one.
 MISSED_AFTER_S = 30.0
-#: If there is no trace with the step's number after this time, one with a lower number may be the step's.
+#: If no trace with the step's number has come after this time, a trace with a lower number may be taken.
 LOWER_NUMBER_AFTER_S = 2.0
 #: The number of latest traces that are remembered, to recognize updates of known traces.
 MAX_SEEN = 1000
@@ -74,7 +74,7 @@ class StepWatch:
                 self._source.request_trace_at(watched.run_title, watched.step)
 
     def _prepare(self, job_trace: int, title: str) -> None:
-        """Report how many steps of the run have begun; without a title, of the run that takes most of this process's time."""
+        """Report how many steps of the run have begun. Without a title, it is the run that takes most of this process's time."""
         begun, runs = self._source.finished_steps(), self._source.runs()
         live = [run for run in runs if run["title"] in begun and (not title or run["title"] == title)]
         run = max(live, key=total_s, default=None)
@@ -113,9 +113,10 @@ class StepWatch:
                 self._match(watched, record)
 
     def _match(self, watched: WatchedStep, record: TraceRecord) -> None:
-        """Check whether a trace is the step's.
+        """Check whether a trace is that of the watched step.
 
-        The user may have traced a step just before, and numbers differ if some of the run's steps had other options.
+        A lower number may mean an earlier step, which the user traced. But it may be the same step: numbers differ if some of the
+        run's steps had other options.
         """
         if record["step"] is None:
             return

@@ -71,14 +71,14 @@ class JobAnswers:
         self._lock = threading.RLock()
 
     def observations_for(self, owners: Owners) -> list[Observation]:
-        """Return this step's observations of the clocks, numbered by another step's owners; without owners it does not have."""
+        """Return this step's observations of the clocks, with the numbers of another step's ``owners``, for those that it has."""
         index = {title: i for i, title in enumerate(owners.titles)}
         number = [index.get(title, -1) for title in self.owners.titles]
         kept = [o for o in self.observations if number[o.a] >= 0 and number[o.b] >= 0]
         return [Observation(number[o.a], number[o.b], o.at_ns, o.offset_ns, o.sigma_ns, o.matches) for o in kept]
 
     def _arrivals(self) -> Int64:
-        """[collectives, sources] the time at which each process reached each collective, on the reference clock, or MISSING."""
+        """Return [collectives, sources] when each process reached each collective, on the reference clock, or MISSING."""
         arrivals = self.collectives.start.copy()
         for i in range(len(self.sources)):
             present = arrivals[:, i] != MISSING
@@ -115,7 +115,7 @@ class JobAnswers:
         return straggler.stragglers(self.ranks, self.waits, self._ids, self._clock_error_ns)
 
     def analysis(self, steps: Sequence[Sequence[Straggler]] = ()) -> JobAnalysis:
-        """``steps``: the stragglers of the job's traced steps, for the usual suspects; without them, this step's."""
+        """``steps``: the stragglers of the job's traced steps, for the usual suspects; by default those of this step."""
         stragglers = self.stragglers()
         titles = dict(zip(self._ids, (source.title for source in self.sources)))
         links, tensors = self._links()

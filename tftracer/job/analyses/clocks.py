@@ -20,13 +20,13 @@ from tftracer.trace.arrays.types import Int64
 
 Float64 = npt.NDArray[np.float64]
 
-#: Ends closer together than this come from one fused response, whose callbacks run one after another: they count once.
+#: Ends that are closer together are those of one fused response, whose callbacks run one after another: they count once.
 BATCH_GAP_NS = 50_000
 #: Prior standard deviation of the drift: quartz clocks are off by some 10 ppm, bad ones by 100.
 DRIFT_PRIOR = 200e-6
-#: A prior that rules a drift out.
+#: A prior that excludes any drift.
 NO_DRIFT = 1e-12
-#: A step's matches are split into at most this many observations, so that drift within a long step shows.
+#: Maximum number of observations from one step's matches. There are several, so that drift within a long step shows.
 WINDOWS = 16
 #: No observation is more precise than the clocks' own resolution.
 RESOLUTION_NS = 500.0
@@ -136,7 +136,7 @@ def estimate(observations: Sequence[Observation], processes: int, shared: Sequen
         pairs[a, b] = []
     for (a, b), seen in pairs.items():
         clock = _line(seen, at_ns) if seen else Clock(at_ns)
-        if shared and shared[a] == shared[b] != "":  # ends may differ, because a process without a CPU notices them later
+        if shared and shared[a] == shared[b] != "":  # ends may differ even so: without a CPU a process notices them later
             clock = Clock(at_ns, 0.0, 0.0, RESOLUTION_NS, clock.matches)
         edges[a].append((b, clock))
         edges[b].append((a, Clock(at_ns, -clock.offset_ns, -clock.drift, clock.sigma_ns, clock.matches)))
@@ -157,7 +157,7 @@ def _line(seen: Sequence[Observation], at_ns: int) -> Clock:
     time = np.array([o.at_ns - at_ns for o in seen], np.float64)
     offset = np.array([o.offset_ns for o in seen])
     sigma = np.array([o.sigma_ns for o in seen])
-    middle = float(np.median(offset))  # subtracted first: an offset of 50 ms would cost precision
+    middle = float(np.median(offset))  # subtracted first, because a large offset (50 ms) would cost precision
     fitted, error, residual = _huber(time, offset - middle, sigma, DRIFT_PRIOR)
     if abs(fitted[1]) < 2 * error[1]:  # not significant
         fitted, error, residual = _huber(time, offset - middle, sigma, NO_DRIFT)

@@ -1,7 +1,7 @@
 """Matches the traces of one step: collectives that run on several ranks, and sends with their receives. Pure.
 
-A collective is identified by its node's name and, in loops, by its iteration. Horovod's ops run from the moment at which a rank
-is ready until the result is available: they start when the rank arrives, and end at nearly the same moment on all ranks.
+A collective is identified by its node's name and, in loops, by its iteration. Horovod's ops start when a rank is ready, and
+end when the result is available, which is nearly the same moment on all ranks.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MISSING = -1
 
 @dataclass(frozen=True)
 class Collectives:
-    """The collectives of a step; times in ns since the epoch by each trace's own clock; MISSING where not in the trace."""
+    """The collectives of a step; times in ns since the epoch by each trace's own clock; MISSING if a trace does not have it."""
 
     names: list[str]
     ops: list[str]
@@ -83,7 +83,7 @@ def _occurrences(trace: Trace) -> Iterator[tuple[tuple[str, int], int]]:
 
 
 def observations(sources: Sequence[ProcessTrace], owners: Owners, collectives: Collectives) -> list[Observation]:
-    """Collect what the step shows about the owners' clocks: from ends of collectives that two of them share, and from sends."""
+    """Collect what the step shows about the owners' clocks, by the ends of collectives that two owners share, and by sends."""
     result: list[Observation] = []
     for i in range(1, len(sources)):
         present = collectives.end[:, i] != MISSING

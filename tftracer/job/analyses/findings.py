@@ -43,7 +43,7 @@ def missing_processes(missing: Mapping[str, str]) -> list[Finding]:
     ]
 
 
-def clock_findings(titles: Sequence[str], clocks: Sequence[Clock], shared: Sequence[str], met: Collectives) -> list[Finding]:
+def clock_findings(titles: Sequence[str], clocks: Sequence[Clock], shared: Sequence[str], matched: Collectives) -> list[Finding]:
     """Return how well the clocks are known. ``titles``, ``clocks``, ``shared``: [owners]; the first is the reference."""
     if len(clocks) < 2:
         return []
@@ -52,21 +52,21 @@ def clock_findings(titles: Sequence[str], clocks: Sequence[Clock], shared: Seque
     findings = [_unknown_clocks(unknown)] if unknown else []
     one_clock = len({*shared}) == 1 and not any(clock.offset_ns for clock in comparable)
     if comparable and not one_clock:
-        findings.append(_known_clocks(comparable, met))
+        findings.append(_known_clocks(comparable, matched))
     return findings
 
 
-def _known_clocks(comparable: Sequence[Clock], met: Collectives) -> Finding:
+def _known_clocks(comparable: Sequence[Clock], matched: Collectives) -> Finding:
     largest = max(abs(clock.offset_ns) for clock in comparable)
     error = 2 * max(clock.sigma_ns for clock in comparable)
-    lengths = (met.end - met.start)[met.end != MISSING]
+    lengths = (matched.end - matched.start)[matched.end != MISSING]
     coarse = bool(len(lengths)) and error > 0.1 * float(lengths.min())
     if largest <= error:
         message = f"The processes' clocks agree within {duration(largest + error)}."
     else:
         message = f"The processes' clocks differ by up to {duration(largest)} (± {duration(error)}). Times are aligned."
     if coarse:
-        message += " Against the shortest collective this is not small: which process came first to it is uncertain."
+        message += " For the shortest collective this error is large: it is uncertain which process came first to it."
     remedy = "Trace a few more steps of the job: they make the clock estimates more precise." if coarse else ""
     return {"code": "clock_skew", "severity": "warning" if coarse else "info", "message": message, "remedy": remedy}
 

@@ -28,7 +28,7 @@ class Merged:
     groups: dict[str, str]
 
     def locate(self, node: int) -> tuple[int, int]:
-        """(source, node in the source) of a merged node; IndexError for one that does not exist."""
+        """Return (source, node in the source) of a merged node. Raises IndexError if there is no such node."""
         if not 0 <= node < self.first_node[-1]:
             raise IndexError(node)
         source = int(np.searchsorted(self.first_node, node, "right")) - 1
@@ -76,7 +76,7 @@ def merge(aligned: Sequence[AlignedTrace], owners: Owners) -> Merged:
 
 
 def _launches(traces: Sequence[Trace], first: Int64) -> Int64 | None:
-    """Return the launches recorded in profiles; None without a profile: then launches are found by name."""
+    """Return the launches recorded in profiles; None without a profile: then they are found by name."""
     if all(trace.launch is None for trace in traces):
         return None
     each = [physical_devices.launch_of(trace).astype(np.int64) for trace in traces]
@@ -98,13 +98,13 @@ def _devices(aligned: Sequence[AlignedTrace], owners: Owners) -> tuple[list[Devi
 
 
 def _title(device: Device, owner: str, recorder: str) -> str:
-    """Return the title of a lane without its owner, which the group shows; for a server's lane with its client."""
+    """Return a lane's title without the owner, which the group shows. A server's lane also names its client."""
     unit = device.title[len(owner) + 1 :] if device.title.startswith(f"{owner} ") else device.title
     return unit if owner == recorder else f"{unit} for {recorder}"
 
 
 def _shifted(traces: Sequence[Trace], shift: Sequence[Int64], column: Callable[[Trace], Int64]) -> Int64:
-    """Shift a time column like the starts of its nodes; unknown times stay unknown, others are at least 0."""
+    """Shift a column of times as the nodes' starts were shifted. Unknown times stay unknown, others are at least 0."""
     moved = []
     for trace, by in zip(traces, shift):
         times = column(trace)

@@ -1,6 +1,6 @@
 """Finds the rank that the others wait for, how long, and why. Pure NumPy, on aligned times.
 
-A rank waits from the moment at which it reaches a collective until the last rank reaches it, except while it does other work. The
+A rank waits from its arrival at a collective to that of the last rank, except while it does other work. The
 cause is the activity on which the late rank spent more time than the others: computing, waiting for input (or time outside
 session.run, if its step began late), or communication that does not overlap with computing.
 """
@@ -104,15 +104,15 @@ def _union(covers: Sequence[Cover]) -> Cover:
     return Cover.of(np.concatenate([c.start for c in covers]), np.concatenate([c.end for c in covers]))
 
 
-def collective_rows(met: Collectives, waits: Waits, ids: Sequence[str], moved: Sequence[float | None]) -> list[CollectiveRow]:
+def collective_rows(matched: Collectives, waits: Waits, ids: Sequence[str], moved: Sequence[float | None]) -> list[CollectiveRow]:
     """Return the rows of the first ``len(moved)`` collectives: the last rank, and the others' waiting times. ``moved``: bytes."""
     result: list[CollectiveRow] = []
-    for i, name in enumerate(met.names[: len(moved)]):
+    for i, name in enumerate(matched.names[: len(moved)]):
         arrival, last = waits.arrival[i], int(waits.last[i])
         waited = {ids[p]: float(arrival[last] - t) for p, t in enumerate(arrival) if t != MISSING and p != last}
         row: CollectiveRow = {
             "name": name,
-            "op": met.ops[i],
+            "op": matched.ops[i],
             "bytes": moved[i],
             "last": ids[last],
             "spread_ns": float(waits.spread[i]),
@@ -204,21 +204,21 @@ def _text(
     waited_for: float,
     slower: float,
     came_last: int,
-    met: int,
+    matched: int,
     step: int,
 ) -> str:
-    if met and not rank.timed:
+    if matched and not rank.timed:
         return f"{rank.title} cannot be compared: nothing in this step ties its clock to the others'."
     if cause == "uncertain":
         cost = duration(max(waited_for, slower))
-        return f"It is uncertain whether {rank.title} holds the others up: {cost} are less than the clocks are known by."
+        return f"It is uncertain whether {rank.title} holds the others up: {cost} are less than the error of the clocks."
     if cause == "none":
         return f"{rank.title} does not hold the others up."
     why = WHY[cause].format(duration(float(excess[CAUSES.index(cause)])))
     if slower > waited_for:
         return f"{rank.title}'s step took {duration(slower)} longer than the others': {why}."
     waited = f"{duration(waited_for)} ({100 * waited_for / max(step, 1):.0f}% of the step)"
-    return f"{rank.title} came last to {came_last} of {met} collectives; the others waited {waited}: {why}."
+    return f"{rank.title} came last to {came_last} of {matched} collectives; the others waited {waited}: {why}."
 
 
 def usual_suspects(steps: Sequence[Sequence[Straggler]], titles: dict[str, str]) -> list[Straggler]:

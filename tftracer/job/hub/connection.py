@@ -64,7 +64,7 @@ class AgentConnection(HubHandler, WebSocketHandler):
             self.mark_authenticated()
 
     def check_origin(self, origin: str) -> bool:
-        return True  # check_token() has refused all requests with one
+        return True  # check_token() has refused all requests with an Origin
 
     def on_connection_close(self) -> None:
         WebSocketHandler.on_connection_close(self)
@@ -168,7 +168,7 @@ class AgentConnection(HubHandler, WebSocketHandler):
             self.write_message(data, binary=True)
 
     def drop(self, reason: str) -> None:
-        """Close without waiting for the other end: a stranger would hold a file descriptor of this process for seconds."""
+        """Close without waiting for the other end, because a stranger could keep a file descriptor in use for seconds."""
         stream = getattr(self.ws_connection, "stream", None)
         self.close(1008, reason)
         if stream is not None:

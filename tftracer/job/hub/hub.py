@@ -1,6 +1,6 @@
 """The state of the job in the hub: its processes, their totals, and the steps that were traced on several of them. No HTTP.
 
-Runs on the server's loop; ``job_message`` may be called from any thread. Costs are proportional to the number of processes: a
+Runs on the server's loop; ``job_message`` may be called from any thread. The work grows only with the number of processes: a
 heartbeat has only totals, and pages get only rows that changed.
 """
 
@@ -97,7 +97,7 @@ class Hub:
         return self._connected
 
     def join(self, fields: Message, connection: Connection) -> Member | None:
-        """Add a process that has connected, for the first time or again; drop its older connection. None: too many processes."""
+        """Add a process that has connected, or connected again; drop its older connection. Return None if there are too many."""
         process_id = text(fields, "id", 64)
         old = self.members.get(process_id)
         with self._lock:
@@ -135,7 +135,7 @@ class Hub:
         self.changed()
 
     def drop_silent(self) -> None:
-        """Mark processes as lost that have sent nothing for too long."""
+        """Mark silent processes as lost, which have sent nothing for too long."""
         now, patience_s = time.monotonic(), MISSED_HEARTBEATS * self.interval_s + GRACE_S
         for member in list(self.members.values()):
             if member.connection is not None and now - member.heard_at > patience_s:

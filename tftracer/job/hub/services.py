@@ -1,4 +1,4 @@
-"""The services of the hub's handlers, like web.services.Services for the others. One instance per TracingServer."""
+"""The services of the hub's handlers, like web.services.Services for the other handlers. One instance per TracingServer."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tftracer.web.base_handler import Guarded
 from tftracer.web.flood_limit import peer_of
 from tftracer.web.services import Services
 
-#: Changes are collected for this long; for longer in large jobs, where all processes may be sent at once.
+#: Changes are collected for COLLECT_S before they are sent; for longer in large jobs, where all processes may change at once.
 COLLECT_S, PROCESSES_PER_S = 0.2, 2000
 SILENCE_CHECK_S = 2.0
 
 
-#: Enough for the processes of a large job to connect at the same moment.
+#: So many connections may wait to be greeted: enough for the processes of a large job, which connect at the same moment.
 MAX_STRANGERS = 256
 MAX_OF_ONE_PEER = 128
 
@@ -71,7 +71,7 @@ class PageUpdates:
         self._hub = hub
         self._publish = publish
         self._has_viewers = has_viewers
-        # The web server may be stopped and started again with another loop, on which nothing is scheduled.
+        # The web server may be started again with another loop, on which nothing is scheduled yet.
         self._scheduled_on: asyncio.AbstractEventLoop | None = None
         self._checking_on: asyncio.AbstractEventLoop | None = None
         hub.changed = self.schedule

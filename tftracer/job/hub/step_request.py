@@ -2,8 +2,8 @@
 
 All processes are asked first how many steps they have begun. Ranks that run in lockstep get one step number, far enough ahead to
 reach all of them in time; if the request comes too late for one of them, it is taken back and a later step is tried. The workers
-of a parameter-server job run at different speeds: each traces the next step that it begins. Requests are carried out one after
-another. Runs on the server's loop.
+of a parameter-server job run at different speeds, so each traces the next step that it begins. Requests run one after another.
+Runs on the server's loop.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from tftracer.session.files.reading import read_trace_record
 
 #: How long a process may take to answer.
 ANSWER_S = 3.0
-#: How far ahead the step is selected. Doubled each time the request came too late for a process.
+#: How far ahead the step is selected. Doubled after each try that came too late for a process.
 MARGIN_S, TRIES = 0.3, 5
-#: How long a request waits for earlier ones: a step that hangs must not block all others.
-TURN_S = 60.0
+#: A request waits this long for earlier ones to finish. Not longer, because a step that hangs must not block all others.
+WAIT_FOR_EARLIER_S = 60.0
 #: The answers of ranks in lockstep differ by at most this many steps, plus those that run meanwhile.
 LOCKSTEP_STEPS = 10
 
@@ -142,7 +142,7 @@ class StepRequests:
 
     async def _run(self, traced: TracedStep, before: list[asyncio.Event]) -> None:
         with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(asyncio.gather(*(finished.wait() for finished in before)), TURN_S)
+            await asyncio.wait_for(asyncio.gather(*(finished.wait() for finished in before)), WAIT_FOR_EARLIER_S)
         margin_s = MARGIN_S
         for last in [False] * (TRIES - 1) + [True]:
             states = await self._ask_progress(traced)
@@ -168,7 +168,7 @@ class StepRequests:
                 self._missing(traced, dict.fromkeys(late, "Its step had begun before the request came."))
                 return
             self._post(traced, list(steps), "take_back")
-            if step:  # all must trace the same step: processes that were in time trace the later one, too
+            if step:  # all must trace the same step, so those that were in time trace the later step, too
                 self._hub.reset_trace(traced)
             margin_s *= 2
 
@@ -208,7 +208,7 @@ class StepRequests:
                 member.connection.post(kind, job_trace=traced.message["id"])
 
     def _in_lockstep(self, states: dict[str, Message]) -> bool:
-        """Return whether the processes run the same steps together, by their step counts. With parameter servers they do not."""
+        """Return whether the processes run the same steps together, by their step counts. Not with parameter servers."""
         launchers = [self._hub.members[p].info["place"] for p in states]
         roles = {m.info["place"]["role"] for m in self._hub.members.values()}
         if "ps" in roles or any(text(state, "servers") for state in states.values()):

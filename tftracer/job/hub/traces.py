@@ -102,13 +102,13 @@ class JobTraces:
         return [*steps, await self.answers(newest)]
 
     async def _merge(self, traced: TracedStep) -> tuple[JobAnswers, dict[str, Connection | None]]:
-        turn = asyncio.Semaphore(FETCHES_AT_ONCE)
+        free_fetches = asyncio.Semaphore(FETCHES_AT_ONCE)
         ready = list(traced.message["ready"])
         missing = self._missing(traced)
         unavailable: dict[str, Connection | None] = {}
 
         async def fetch(process_id: str) -> ProcessTrace | None:
-            async with turn:
+            async with free_fetches:
                 connection = self._connection(process_id)
                 try:
                     return await self._decoded(traced, process_id)

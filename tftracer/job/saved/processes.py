@@ -28,7 +28,7 @@ class SavedProcess:
 
 @dataclass(frozen=True)
 class SavedJob:
-    """A saved job. ``steps``: for each step traced on several processes, (position of the process, id of its trace)."""
+    """A saved job. ``steps``: for each step, (position of a process, id of its trace) for all processes that traced it."""
 
     name: str
     processes: list[SavedProcess]

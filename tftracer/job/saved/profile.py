@@ -1,4 +1,4 @@
-"""Loads a profile of several hosts, which wrote into one folder of logs, as a job: each step on all hosts."""
+"""Loads a profile of several hosts (one folder of logs) as a job whose processes are the hosts."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tftracer.job.hub.hub import Member, TracedStep
 from tftracer.job.hub.services import JobServices
 from tftracer.session.files.saved import SavedSession
 
-#: (title, step number; if unknown, the position among the steps with this title): the same step on all hosts.
+#: A step on all hosts: (title, step number, or its position among the steps with this title if it has no number).
 Step = tuple[str, int]
 
 
 def load_hosts(job: JobServices, source: SavedSession, path: str) -> bool:
-    """Load the hosts of the profile that was opened from a folder; return False if it has one host, or is no profile."""
+    """Load the hosts of the profile that was opened from a folder; return False if it has one host, or is not a profile."""
     if not Path(path).is_dir():
         return False
     try:
@@ -41,9 +41,9 @@ def _steps(source: SavedSession, hosts: list[str]) -> dict[Step, dict[str, Trace
     records: dict[Step, dict[str, TraceRecord]] = {}
     for run in source.runs():
         host, _, title = run["title"].partition(": ")
-        for place, record in enumerate(run["traces"], 1):
+        for position, record in enumerate(run["traces"], 1):
             if host in hosts:
-                records.setdefault((title, record["step"] or place), {})[str(hosts.index(host) + 1)] = record
+                records.setdefault((title, record["step"] or position), {})[str(hosts.index(host) + 1)] = record
     return records
 
 

@@ -1,9 +1,8 @@
 """The addresses that a hub accepts as its own, so that it rejects connections through a relay at another address.
 
 In its proof, an agent states the address that it was configured with, and the address and certificate that it found there. On a
-direct connection, that address is the hub's end of the connection. With a tunnel, a container's published port or a proxy in
-between the two differ, and the hub accepts only the addresses that it was configured with. Pure except for reading the
-certificate.
+direct connection, the found address is the hub's end of the connection. Through a tunnel, a container's published port or a proxy
+it is another one, and the hub accepts only the addresses that it was configured with. Pure except for reading the certificate.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ class HubAddresses:
                 self.forwarded.add(address(location.host, location.port))
 
     def know(self, hosts: Iterable[str]) -> None:
-        """Accept the hub's hosts in the job's configuration, except loopback: other users may listen on its other addresses."""
+        """Accept the hub's hosts in the job's configuration, except loopback, where other users may listen, too."""
         self.names.update(host.lower() for host in hosts if not is_loopback(host))
 
     def behind(self, base_url: str) -> None:
@@ -78,7 +77,7 @@ def digest_of(certificate: bytes | None) -> str:
 
 
 def digest_of_file(certfile: str | None) -> str:
-    """Return the digest of the first certificate in a PEM file, which a server sends; "" if there is none or it is unreadable."""
+    """Return the digest of the first certificate in a PEM file, which a server sends; "" if none can be read."""
     try:
         text = Path(certfile).read_text(encoding="latin-1") if certfile else ""
         _, begins, rest = text.partition("-----BEGIN CERTIFICATE-----")

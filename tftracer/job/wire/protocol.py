@@ -1,6 +1,6 @@
 """The messages between the processes of a job and its hub: msgpack maps over one WebSocket; ``t`` is the kind of message.
 
-The greeting is not encrypted. In it each end proves that it knows the token (see handshake.py), the agent first, so that an
+The greeting is not encrypted. In it each end proves that it knows the token (see handshake.py). The agent is first, so that an
 unauthenticated client learns nothing from the hub. Every message after ``welcome`` is sealed, in both directions.
 
     hub    hello     {version, job, id, nonce}
@@ -52,7 +52,7 @@ def pack(kind: str, **fields: Any) -> bytes:
 def unpack(data: Any) -> Message:
     """Parse a message.
 
-    Raises FormatError if it is none. Read its fields with ``text``, ``number`` and ``seconds``, which check.
+    Raises FormatError if it is not one. Read its fields with ``text``, ``number`` and ``seconds``, which check them.
     """
     try:
         message = msgpack.unpackb(data, strict_map_key=False) if isinstance(data, bytes) else None

@@ -1,7 +1,7 @@
 """Makes a session from the traces in another tool's file.
 
-A trace that is the whole file stays there; the others are compressed in memory, one after the other. Their contents are not known
-yet: ``SavedSession.analyze_pending`` analyzes them.
+A trace that is the whole file stays in the file; others are compressed in memory, one after the other. Their contents are not
+known yet: ``SavedSession.analyze_pending`` analyzes them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MEMORY = 1 << 31
 
 @dataclass(frozen=True)
 class PlainPayload(StoredPayload):
-    """A whole file as a trace. Reading raises FormatError if it has changed since it was opened: its known facts may be wrong."""
+    """A whole file as a trace. Reading raises FormatError if the file has changed: its known facts may be wrong."""
 
     source: FileBytes
     changed_ns: int

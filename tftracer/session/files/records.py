@@ -107,7 +107,7 @@ def copied_trace_record(trace: TraceState) -> NewRecord:
 
 
 def trace_facts_record(trace_id: int, facts: Any) -> NewRecord:
-    """Return the record of facts that were added to a stored trace, by its analysis or the user: fields of its TraceRecord."""
+    """Return the record of facts (fields of a TraceRecord) that the analysis or the user added to a stored trace."""
     return NewRecord(TRACE_FACTS, {"id": trace_id, **facts})
 
 

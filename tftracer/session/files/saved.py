@@ -29,8 +29,8 @@ class SavedSession(SessionAnswers):
     def __init__(self, model: SessionModel) -> None:
         super().__init__(model)
         self._damage, self._damaged = model.facts["damage"], set[int]()  # the reader's message; ids of damaged traces
-        #: Returns the facts about a trace's contents for its record (trace/record_fields.py). The viewer replaces it by its
-        #: server's, which decodes the traces anyway.
+        #: Returns the facts about a trace's contents for its record (trace/record_fields.py). The viewer replaces it by that
+        #: of its server, which decodes the traces anyway.
         self.analyzer: Callable[[TraceRecord], dict[str, Any]] = self._contents
 
     def trace_state(self, trace_id: int) -> TraceState:
@@ -74,7 +74,7 @@ class SavedSession(SessionAnswers):
             if is_analyzed(trace.record):
                 continue
             facts = self.analyzer(trace.record)
-            if facts["state"] == "broken":  # these facts lack the findings of the trace's context
+            if facts["state"] == "broken":  # ``broken`` does not know the findings of the trace's context
                 facts["findings"] = [*trace.context.findings, *facts["findings"]]
             self.set_trace_facts(trace.record["id"], **facts)
 

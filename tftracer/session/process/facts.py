@@ -22,7 +22,7 @@ _CPUINFO = Path("/proc/cpuinfo")
 
 
 def processor() -> str:
-    """Return the model, such as "AMD EPYC 7B13", or the architecture ("aarch64") if the system does not tell the model."""
+    """Return the model, such as "AMD EPYC 7B13", or the architecture ("aarch64") if the model is not known."""
     try:
         with _CPUINFO.open(encoding="utf-8", errors="replace") as file:
             for line in file:

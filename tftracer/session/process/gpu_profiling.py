@@ -1,4 +1,4 @@
-"""Finds out whether this process can record GPU kernels, as far as that shows outside TensorFlow.
+"""Finds out whether this process can record GPU kernels, as far as that can be seen from outside TensorFlow.
 
 TensorFlow records them with NVIDIA's CUPTI library, which it loads when a step is first traced with FULL_TRACE. It reports
 failures only in its log. This module therefore looks at the libraries that the process has loaded, at the driver's files and at
@@ -34,7 +34,7 @@ def gpu_facts(
     environ: Mapping[str, str] = os.environ,
     cuda_folders: tuple[str, ...] = CUDA_FOLDERS,
 ) -> GpuFacts:
-    """Return the known facts. TensorFlow's are missing before it is imported, those of libraries if there is no /proc."""
+    """Return the known facts. Those of TensorFlow are missing before its import, those of libraries without /proc."""
     facts = _of_build(getattr(modules.get("tensorflow.python.platform.build_info"), "build_info", None))
     if "CUDA_VISIBLE_DEVICES" in environ:
         facts["visible_devices"] = environ["CUDA_VISIBLE_DEVICES"]
@@ -97,7 +97,7 @@ def _restricted(proc: Path) -> bool | None:
 
 
 def gpu_devices(kind: str = "GPU", modules: Mapping[str, Any] = sys.modules) -> list[GpuDevice]:
-    """Return the names and compute capabilities of the GPUs, by number; [] if there are none or TensorFlow does not tell.
+    """Return the names and compute capabilities of the GPUs, by number; [] if there are none or they are unknown.
 
     Call it only once TensorFlow uses its GPUs: an earlier call would initialize them. It takes a few milliseconds.
 

@@ -76,7 +76,7 @@ def process_title(info: LauncherInfo, pid: int) -> str:
 
 
 def file_of_process(path: str, info: LauncherInfo) -> str:
-    """Return the file for this process, if all processes of a job write to ``path``: the others get a file beside the chief's."""
+    """Return the file for this process. The chief's is ``path``; the other processes of the job get files next to it."""
     if not info["launcher"] or is_chief(info):
         return path
     title = re.sub("[ /]", "-", process_title(info, os.getpid()))

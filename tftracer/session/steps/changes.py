@@ -1,7 +1,7 @@
 """Finds where a run's usual step time changed for good, or whether it drifts.
 
-Ranks are compared, not times, so that an outlier counts no more than its rank. A change must be both beyond chance and large
-enough to matter.
+It compares the times by their ranks (positions in the sorted list), so that outliers count little. A change must be both beyond
+chance and large enough to matter.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from tftracer.contract.stalls import Drift, StepChange
 from tftracer.session.steps.history import Doubles, History
 from tftracer.trace.arrays.intervals import is_in
 
-#: Points that are compared; longer histories are thinned to medians.
+#: Maximum number of points that are compared. In longer histories, each point is the median of several entries.
 POINTS = 400
 #: Minimum number of points on either side of a change.
 FEWEST = 8
-#: Minimum, in standard deviations of the rank sum: the best of 400 splits of pure noise stays below 4.
+#: Minimum deviation of a change, in standard deviations of the rank sum. The best of 400 splits of pure noise stays below 4.
 BEYOND_CHANCE = 5.0
 MIN_CHANGE = 0.05
 MAX_CHANGES = 8

@@ -12,7 +12,7 @@ from tftracer.trace.arrays.types import Bool, Float64, Int64
 
 #: The largest relative error of a percentile.
 ERROR = 0.01
-_RATIO = math.log(1.02)  # the middle of a bucket is 1% from its ends
+_RATIO = math.log(1.02)  # so the middle of a bucket is 1% from its ends
 _FLOOR_S = 1e-9
 _BUCKETS = 1800  # up to 3,000,000 s
 
@@ -95,7 +95,7 @@ class Sketch:
 
 
 class SketchedSteps:
-    """At most ``MAX_SKETCHES`` sketches of a run's steps, each of as many consecutive steps; early ones can be left out.
+    """At most ``MAX_SKETCHES`` sketches of a run's steps, each of equally many consecutive steps. Early ones can be left out.
 
     Traced steps, and the slower steps right after them, are not in the sketches.
     """

@@ -15,7 +15,7 @@ from tftracer.session.steps.history import Doubles, History
 from tftracer.session.steps.percentile_sketch import Sketch
 
 RECENT_STEPS = 60  # in the sparkline
-#: Maximum number of a run's steps that wait to be written. If more wait, its whole history is written instead.
+#: Maximum number of a run's steps that wait to be written. If there are more, the whole history is written instead.
 MAX_PENDING = 100_000
 
 
@@ -59,7 +59,7 @@ class UnwrittenSteps:
             self._want_history()
 
     def take(self, last_step: int, limit: int) -> Steps | None:
-        """Return the steps to write now. None: write the whole history, for example after ``limit`` steps one by one."""
+        """Return the steps to write now. None: write the whole history, as after ``limit`` steps one by one."""
         self.changed = False
         if self.needs_history or self._since_history + self._count > limit or not self._columns:
             self._want_history()

@@ -8,12 +8,12 @@ from tftracer.session.model import TraceState
 
 #: Maximum size of all traces that users requested; beyond it, the oldest are removed.
 MAX_REQUESTED_BYTES = 4 << 30
-#: A trace that took this many times the median of its run's traces is kept rather than newer ones.
+#: A trace that took more than this many times the median of its run's traces is kept longer than newer ones.
 SLOW_FACTOR = 2.0
 
 
 class Retention:
-    """Groups the traces of this process by who requested them, so that a new trace is not compared with all kept traces."""
+    """Groups this process's traces by who requested them: a new trace is compared only with those of its group."""
 
     def __init__(self) -> None:
         self._requested: dict[int, TraceState] = {}  # by id, oldest first
@@ -35,7 +35,7 @@ class Retention:
         self._others.get(record["run_id"], {}).pop(record["id"], None)
 
     def superfluous(self, run_id: int, keep: int) -> list[TraceState]:
-        """Return those traces of a run that need not be kept, among the traces that no user requested.
+        """Return the traces of a run that need not be kept. Those that users requested are not among them.
 
         Of steps traced because they were expected to be slow, the ``keep`` slowest stay. Of the others (global tracing, the
         script's own), ``keep`` stay: up to half of them because they took far longer than the rest, and the newest.

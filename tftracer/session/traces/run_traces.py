@@ -15,7 +15,7 @@ from tftracer.trace.answers import Answers
 
 #: At most this many bytes of other traces are read before an answer is shown.
 MAX_BYTES_AT_ONCE = 16 << 20
-#: Number of answers that are kept, because the traces of a run are compared with nearly the same other traces.
+#: Number of answers that are kept: all traces of a run are compared with nearly the same other traces.
 _KEPT = 32
 
 

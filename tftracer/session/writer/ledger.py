@@ -64,10 +64,10 @@ class LedgerWriter:
         helpers = {thread.ident or 0 for thread in threads if thread.name.startswith(HELPERS)}
         now_ns, now = perf_counter_ns(), time.time()
         under_way = [activity for activity in self._under_way(now_ns) if activity[4] not in helpers]
-        # Activities under way were read first, so that none is missed that ends meanwhile.
+        # Activities under way were read before this, so that one that ends meanwhile is not missed.
         self._steps.count_steps()
-        seen = self._steps.activities.ended
-        ended = [seen.popleft() for _ in range(len(seen))]
+        queue = self._steps.activities.ended
+        ended = [queue.popleft() for _ in range(len(queue))]
         self._book.add(ended, helpers)
         begun = {(start, thread) for _, _, start, _, thread in ended}
         sums = self._book.sums_until(now_ns, [activity for activity in under_way if (activity[2], activity[4]) not in begun])
@@ -90,7 +90,7 @@ class LedgerWriter:
         return [
             *((STEPS, UNDER_WAY, start, now_ns, thread) for thread, start in steps if start > 0),
             *((INPUT, NEXT_ELEMENT, start, now_ns, thread) for thread, start in waits if start),
-            *((rank, name, start, now_ns, thread) for (thread, rank), (name, start) in phases),
+            *((kind, name, start, now_ns, thread) for (thread, kind), (name, start) in phases),
         ]
 
     def _guarded(self, work: Callable[[], None]) -> None:

@@ -1,6 +1,6 @@
 """Updates the ledger, the facts about input pipelines or about memory: in the model once a second, in the file less often.
 
-The newest of the records in the file is valid. On the thread ``tftracer-writer``.
+Only the newest record in the file is valid. On the thread ``tftracer-writer``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tftracer.session.store import SessionStore
 from tftracer.storage.spool import NewRecord
 
 UPDATE_S = 1.0
-#: A killed process loses at most the facts of the last seconds, of this number, or in a long session of this share of its time.
+#: (seconds, share of the session's time): a killed process loses at most the facts of the longer one of these times.
 LOST = (5.0, 0.01)
 Facts = TypeVar("Facts")
 

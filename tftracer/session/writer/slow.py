@@ -17,7 +17,7 @@ from tftracer.slow.record.log import key_of
 from tftracer.slow.recorded import GapProfile, GcPause, HostSample, Period, SlowRecord, SlowRecords, Stall
 from tftracer.storage.trace_payload import TraceKey
 
-#: At most this many records wait until their run is counted.
+#: Maximum number of records that wait because no step of their run was counted yet.
 MAX_WAITING = 200
 
 

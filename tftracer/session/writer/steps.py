@@ -30,7 +30,7 @@ from tftracer.session.writer.summaries import TraceSummaries
 from tftracer.session.writer.traces import CountedTrace, TraceWriter
 
 ROUND_S = 0.2  # between two reads of the queue, and two updates of the page
-FLUSH_S = 2.0  # between two writes of step times: a kill loses at most those of this time
+FLUSH_S = 2.0  # between two writes of step times: a killed process loses at most these
 HISTORY_STEPS = 100_000  # steps that are written one by one before the history is written as a whole
 #: The spool is rewritten if more than this, and more than half of it, is superfluous; or this many records are.
 SUPERFLUOUS_BYTES = 16 << 20
@@ -38,7 +38,7 @@ SUPERFLUOUS_RECORDS = 20_000
 
 
 class Flush(NamedTuple):
-    """Events for a caller that waits until everything before its call is written, or until its traces are analyzed, too."""
+    """Events for a caller who waits: what was recorded before the call is written; its traces are analyzed, too."""
 
     written: threading.Event
     analyzed: threading.Event
@@ -112,7 +112,7 @@ class StepWriter:
             self._publish_steps()
         if now >= self._next_flush or at_once:
             self._next_flush = now + FLUSH_S
-            if at_once or not self._store.spool.busy():  # a spool that is being rewritten is written to next time
+            if at_once or not self._store.spool.busy():  # a spool that is being rewritten gets the steps the next time
                 self._write(at_once)
 
     def _last_round(self) -> None:
@@ -136,7 +136,7 @@ class StepWriter:
     # ------------------------------------------------------------------------------------------------------ counting
 
     def _count(self) -> None:
-        """Count the steps of the queue. The difference of the clocks is measured each time, because clocks get set."""
+        """Count the steps of the queue. The difference of the clocks is measured each time, because users set clocks."""
         self._steps.count_steps()
         counted, offset = self._steps.counted, time.time() - perf_counter()
         taken = [counted.popleft() for _ in range(len(counted))]

@@ -22,7 +22,7 @@ from tftracer.storage.trace_payload import TraceKey
 from tftracer.trace.model import Watched
 from tftracer.trace.record_fields import unfinished
 
-#: A requested trace is analyzed only after this delay, because whoever watches the page asks for its timeline first.
+#: A requested trace is analyzed only after this delay: the page of the user who requested it asks for its timeline first.
 REQUESTED_DELAY_S = 0.25
 
 Job = Callable[[], object]
@@ -59,7 +59,7 @@ class TraceSummaries:
         self._analyzer = analyzer
         self._guard = guard
         self._work: deque[Announced | Job | None] = deque()
-        self._jobs = 0  # in the queue; if any, traces are not delayed
+        self._jobs = 0  # number of jobs in the queue; while there are any, traces are not delayed
         self._changed = threading.Condition()
         self._given_up = False
         self.thread = threading.Thread(target=guard.run_thread, args=[self._run], name="tftracer-summaries", daemon=True)

@@ -118,6 +118,6 @@ def _join(threads: list[threading.Thread], timeout_s: float) -> bool:
     """Wait for the threads, and return whether all have ended within this time."""
     until = time.monotonic() + timeout_s
     for thread in threads:
-        if thread.is_alive():  # a thread that could not be started cannot be joined
+        if thread.is_alive():  # joining a thread that was never started would raise an error
             thread.join(max(until - time.monotonic(), 0))
     return not any(thread.is_alive() for thread in threads)

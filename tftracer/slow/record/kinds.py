@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from tftracer.contract.stalls import Period, SlowKind, Stall, StallCause
 from tftracer.slow.cause.period_steps import is_tooth
 
-#: Kinds of one session; beyond it the cheapest is dropped.
+#: Maximum number of kinds of one session; if there are more, the cheapest one is dropped.
 MAX_KINDS = 400
 
 #: Causes that the same piece of code may have: it runs, waits, or reads from a disk.
@@ -26,7 +26,7 @@ OF_PROCESS: tuple[StallCause, ...] = ("gc", "retrace", "checkpoint")
 #: Causes that do not prove that slow steps have something in common: they are listed separately.
 APART: tuple[StallCause, ...] = ("unknown", "machine")
 
-#: Run, cause, and place; without the line where it does not matter: a save may be seen at many.
+#: (run, cause, place). The place has no line where lines do not matter: a save may be seen at many lines.
 KindKey = tuple[int, StallCause, str]
 
 
@@ -51,7 +51,7 @@ def thread_and_code(place: str) -> tuple[str, str]:
 def group_key(one: SlowKind | Stall | Period, collecting: str = "") -> KindKey:
     """Return the key of a group: the causes in OF_CODE of one function are one group.
 
-    ``collecting``: the function whose code makes the garbage that is collected in it, without its line; "": none.
+    ``collecting``: the function (without its line) in which its own garbage is collected; "": none.
     """
     if one["cause"] in OF_PROCESS and not (one["cause"] == "gc" and collecting and without_line(one["place"]) == collecting):
         return one["run_id"], one["cause"], ""  # with or without a known line
@@ -63,7 +63,7 @@ def group_key(one: SlowKind | Stall | Period, collecting: str = "") -> KindKey:
 
 
 def may_be_of(stall: Stall, period: Period) -> bool:
-    """Whether a slow step comes at the steps of a period. A short one may come there by chance."""
+    """Return whether a slow step fits the distance of a period. A short one may fit by chance."""
     step, stands = stall["step"], period["next_step"] is not None
     if not step or step < period["first_step"] - period["tolerance"]:
         return False
@@ -73,7 +73,7 @@ def may_be_of(stall: Stall, period: Period) -> bool:
 
 
 def of_known_period(stall: Stall, periods: Iterable[Period]) -> Period | None:
-    """Return the period with a known cause that a slow step of unknown cause or line belongs to; None: there is no such one."""
+    """For a slow step of unknown cause or line, return the period with a known cause that it belongs to, or None."""
     if stall["cause"] == "unknown":  # the other side of a turn has another cause
         known = [period for period in periods if period["cause"] not in APART and period["where"] == stall["where"]]
     elif stall["cause"] in (*OF_CODE, "input") and not stall["place"]:
@@ -93,7 +93,7 @@ class SlowKinds:
         self._kinds: dict[KindKey, SlowKind] = {}
 
     def add(self, stall: Stall, of: Stall | Period | None = None) -> None:
-        """Count a slow step. ``of``: the period that one of unknown cause or line belongs to."""
+        """Count a slow step. ``of``: the period that it belongs to, if its own cause or line is unknown."""
         of = of or stall
         key = kind_key(stall["run_id"], of["cause"], of["place"])
         before = self._kinds.pop(key, None)
@@ -153,8 +153,8 @@ class SlowKinds:
             del self._kinds[min((each for each in self._kinds if each != key), key=lambda each: self._kinds[each]["lost_s"])]
 
     def collecting(self, run_id: int) -> str:
-        """Return the function, without its line, in which most of the time of collections with a known line was lost, if its code
-        is also the cause of other slow steps; else ""."""
+        """Return the function (without its line) that lost most of the time of collections with a known line, if its code is also
+        the cause of other slow steps; else ""."""
         kinds, lost = self.of_run(run_id), Counter[str]()
         for kind in kinds:
             if kind["cause"] == "gc" and kind["place"]:

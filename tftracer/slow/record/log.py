@@ -55,7 +55,7 @@ class StallState:
 
 @dataclass
 class _Category:
-    """Slow steps of one run that are category."""
+    """The slow steps of one run that are kept, either those without a CPU or all others."""
 
     newest: deque[int] = field(default_factory=deque)  # ids
     traced: deque[int] = field(default_factory=deque)  # older ones
@@ -64,7 +64,7 @@ class _Category:
 
 @dataclass
 class _OfRun:
-    """Facts on all slow steps of one run, and those that are kept: those without a CPU, and all with one."""
+    """Facts about all slow steps of one run, and those that are kept."""
 
     no_cpu: _Category = field(default_factory=_Category)
     with_cpu: _Category = field(default_factory=_Category)
@@ -76,7 +76,7 @@ class _OfRun:
 _NONE = _OfRun()
 
 
-#: Shares of fewer samples are rough, which is said.
+#: Shares of fewer samples are rough, and the text says so.
 FEW_SAMPLES = 20
 
 
@@ -97,8 +97,8 @@ class SlowLog:
         self.gaps: dict[int, contract.GapProfile] = {}  # by run
         self.marks: dict[contract.MarkKind, deque[SlowMark]] = {}
         self._of_run: dict[int, _OfRun] = {}
-        self.headlines: dict[int, Headline] = {}  # by run, since its last slow step and period
-        self._sums_of: dict[int, SlowKinds] = {}  # what kinds_of answered since the run's last slow step and period
+        self.headlines: dict[int, Headline] = {}  # by run; removed at its next slow step or period
+        self._sums_of: dict[int, SlowKinds] = {}  # results of ``kinds_of`` that are still valid, by run
         self._last_id = 0
 
     def stall(self, stall_id: int) -> StallState:
@@ -163,7 +163,7 @@ class SlowLog:
         self.headlines.pop(run_id, None)
 
     def kinds_of(self, run_id: int) -> SlowKinds:
-        """Return the sums of a run's slow steps: with the periods as they are known now, until one has been dropped."""
+        """Return the sums of a run's slow steps. As long as none was dropped, they are computed with the periods known now."""
         if run_id not in self._sums_of:
             states = self.of_run(run_id)
             self._sums_of[run_id] = self._sums(run_id, states) if states and len(states) == self.count(run_id) else self.kinds
@@ -221,7 +221,7 @@ class SlowLog:
             self.kinds.move(stall, period, counted)
 
     def moved(self, stall_id: int, stacks: StoredPayload) -> None:
-        """Report the new place of a slow step's record."""
+        """Set the new position of a slow step's stacks in the file."""
         if stall_id in self.stalls:
             self.stalls[stall_id] = replace(self.stalls[stall_id], stacks=stacks)
 

@@ -6,8 +6,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
-#: The distances of the first and last reading from a span may add up to this time, or to this share of its length; or what the
-#: thread did in them may be this share of its length.
+#: The times from the first reading to a span and from the span to the last reading may add up to BESIDE_NS, or to this share of
+#: its length. They may be longer if the thread did little in them: at most that share.
 BESIDE_NS, BESIDE = 150_000_000, 0.3
 NS = 1e-9
 #: Linux's letters of a thread that sleeps, or waits for a disk.
@@ -35,8 +35,8 @@ class Wait(NamedTuple):
     waited_ns: int
 
     def within(self, start_ns: int, end_ns: int) -> float:
-        """Return the nanoseconds within a span. Linux counts a wait when it ends: one longer than the time between the two
-        readings began before them."""
+        """Return the nanoseconds within a span. Linux counts a wait when it ends: a wait that is longer than the time
+        between the two readings began before them."""
         since_ns = min(self.since_ns, self.at_ns - self.waited_ns)
         return max(0, min(self.at_ns, end_ns) - max(since_ns, start_ns)) * self.waited_ns / max(1, self.at_ns - since_ns)
 
@@ -58,7 +58,7 @@ NAMES = (*OF_READINGS, "process_queue_s")
 
 
 class Times:
-    """The times of readings, for ``bisect``. A list of them would take as long as the rest of an answer."""
+    """The times of readings, for ``bisect``. To make a list of them would take as long as the rest of an answer."""
 
     def __init__(self, readings: Sequence[Reading]) -> None:
         self._readings = readings

@@ -20,7 +20,7 @@ from statistics import mean, median
 from tftracer.slow.watch.counter_spans import Reading, Times, Wait, within
 from tftracer.slow.watch.system_calls import most_common, waits_for
 
-#: Readings of one thread: at least two minutes.
+#: Readings of one thread that are kept: at least those of two minutes.
 MAX_READINGS = 2400
 MAX_THREADS = 8
 READ_BYTES = 1024
@@ -32,7 +32,7 @@ COUNTS_SLEEP = tuple(map(int, re.findall(r"\d+", platform.release())[:2])) >= (6
 SECOND_NS, MINUTE_NS = 10**9, 60 * 10**9
 NS = 1e-9
 TICK_NS = 10**9 // os.sysconf("SC_CLK_TCK")  # the unit of the times in /proc/.../stat
-#: A thread that waits for Python's lock sleeps on an address within this number of bytes behind the one that holds the lock's
+#: A thread that waits for Python's lock sleeps on an address within this number of bytes behind the one that stores the lock's
 #: holder (64 or 68 bytes in Python 3.9 to 3.13).
 LOCK_BYTES = 256
 #: While it waits it wakes 200 times a second to request the lock again. That takes less than this share of a CPU.
@@ -59,7 +59,7 @@ class ThreadCounters:
         self.readings.append(Reading(*times, wants_lock, kernel_ns, faults, waits))
 
     def _call(self) -> list[bytes] | None:
-        """The number and arguments of its system call, or "running"; None if not known."""
+        """Return the number and arguments of the thread's system call, or "running"; None if not known."""
         try:
             return os.pread(self._files[2], READ_BYTES, 0).split()
         except (OSError, IndexError):
@@ -88,7 +88,7 @@ class ThreadState:
         self._files: dict[str, int] = {}
 
     def queued_ns(self, native: int) -> int:
-        """Return the time for which the thread has waited for a CPU since its start, without a wait that lasts."""
+        """Return the time for which the thread has waited for a CPU since its start, without the wait that it may be in."""
         try:
             return int(self._read(native, "schedstat").split()[1])
         except (OSError, ValueError, IndexError):
@@ -203,7 +203,7 @@ class Counters:
                     self._threads[native] = ThreadCounters(self._pid, native)
 
     def read(self, now_ns: int, at_once: bool = False) -> None:
-        """Read the counters. ``at_once``: also those of all threads, because a question about the present is to be answered."""
+        """Read the counters. ``at_once``: also those of all threads, because an answer needs them up to now."""
         try:
             process_ns = time.clock_gettime_ns(self._process_clock)
         except OSError:

@@ -12,7 +12,7 @@ from tftracer.slow.watch.watched_threads import WatchedThreads
 
 #: Shorter collections are not reported.
 REPORTED_NS = 1_000_000
-#: The longest collections of each second that are reported.
+#: Only so many collections of each second are reported: the longest ones.
 MAX_PAUSES = 50
 #: Readings of the machine, one a second.
 MAX_READINGS = 120

@@ -1,10 +1,10 @@
-"""Finds the slow turns of a training loop: longer than 3 medians, and than the median and 20 ms.
+"""Finds the slow turns of a training loop: longer than 3 times the median, and than the median + 20 ms.
 
 A turn lasts from the end of one step of a thread's main run to the end of its next. Everything in it counts: steps of other runs
 (a checkpoint's, an evaluation's), retraced calls, callbacks, other Python code. Signatures of one function are one run here.
 
-Other rules (2 medians, deviations, percentiles, moving averages) called 10 to 100 steps in 1,000 slow where data varied or steps
-grew longer. Called where steps are counted, mostly on the writer's thread. The watch explains the slow turns (watch.py).
+Other rules (twice the median, deviations, percentiles, moving averages) called 10 to 100 of 1,000 steps slow where data varied or
+steps grew longer. Called where steps are counted, mostly on the writer's thread. The watch explains the slow turns (watch.py).
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ MAX_SLOW_TURNS = 1000
 MAX_THREADS = 1000
 #: Runs of one thread, and other runs within one turn, that are counted separately.
 MAX_RUNS, MAX_OTHER_RUNS = 1000, 50
-#: Waits for input, and saves, of one turn that are kept.
+#: Maximum number of waits for input, and of saves, that are kept for one turn.
 MAX_TIMED = 10_000
-#: A run is no longer the main one after this time without a step: in its usual turns, in its longest, in nanoseconds.
+#: A run without a step is no longer the main one after the longest of: so many usual turns, so many longest turns, so many ns.
 SILENT_TURNS, SILENT_LONGEST, SILENT_NS = 20, 3, 5_000_000_000
 #: Steps of a thread whose times are kept, for the profile of the time between them.
 SPANS = 20_000
@@ -37,10 +37,10 @@ SPANS = 20_000
 SLOW_STEPS = 15
 #: Uncertainty of a sample's time: one this near to a slow turn may belong to it.
 NEAR_NS = 100_000_000
-#: A run becomes the main one if it comes in this share of the main one's turns, about once in each, takes this many times as long
-#: in total, and this number of turns has passed: hooks read the global step before each step of a session.
+#: A run replaces the main one if it comes in this share of its turns, about once in each, takes this many times as long in total,
+#: and this many turns have passed. Else the reading of the global step by hooks, before each step, could stay it.
 EACH_TURN, ABOUT_ONCE, LONGER, MIN_TURNS = 0.8, 1.2, 1.5, 10
-#: A function's slow steps are listed with one of its signatures, until another one has so many times its steps.
+#: A function's slow steps are listed with another one of its signatures once that has this many times the steps.
 MANY_MORE = 10
 
 
@@ -72,7 +72,7 @@ class RunState:
     traced_extra_sum_ns: int = 0
 
     def traced_extra(self, inside_ns: int, is_slow: bool) -> int:
-        """Return the cost of tracing an expected step. For a slow one without another to compare with it is the usual length."""
+        """Return the cost of tracing an expected step; the usual length if it is slow and no other slow one is known."""
         usual = 0 if self.inside.median_ns == NEVER else self.inside.median_ns
         if not is_slow:
             return max(0, inside_ns - usual)
@@ -89,7 +89,7 @@ class LoopRun:
     last_end_ns: int = 0
     longest_ns: int = 0  # turn
     tracings: int = 0  # of its functions
-    #: Since the loop has its main run: the number of that run's turns with steps of this one, the last of them, the number of
+    #: Since the loop has its main run: the number of its turns in which this run has steps, the last such turn, the number of
     #: these steps, and their time.
     turns: int = 0
     last_turn: int = -1
@@ -110,7 +110,7 @@ class LoopRun:
         return comes_in_each and self.turn_ns > LONGER * main.turn_ns and is_no_loop(self.run) <= is_no_loop(main.run)
 
     def usual_ns(self, steps: int, main: LoopRun) -> int:
-        """Return what its steps take in a usual turn, of so many at most; 0 if it is not in most turns."""
+        """Return the time of its steps, at most ``steps`` of them, in a usual turn; 0 if most turns have none."""
         if not self.turns or self.turns < EACH_TURN * main.turns or self.state.inside.median_ns == NEVER:
             return 0
         return min(steps, round(self.turn_steps / self.turns)) * self.state.inside.median_ns
@@ -225,7 +225,7 @@ class SlowSteps:
         return [span for span in usual if not is_within(span[0], near) and not is_within(span[1], near)]
 
     def overdue(self, now_ns: int) -> dict[int, int]:
-        """Return each thread whose turn takes too long by now, as far as steps are counted, with the begin of the turn."""
+        """Return thread -> the beginning of its turn, for turns that take too long already, as far as steps are counted."""
         return {
             thread: main.last_end_ns
             for thread, loop in list(self._threads.items())
@@ -391,7 +391,7 @@ def _with_usual(other: OtherSteps, runs: Iterable[LoopRun], main: LoopRun) -> Ot
 
 
 def _was_interrupted(before: LoopRun, main: LoopRun) -> bool:
-    """Whether the previous main run, which comes again, continues: the one in its place was no loop, or had fewer steps."""
+    """Return whether the previous main run, which has a step again, goes on: its successor was no loop, or had fewer steps."""
     return is_no_loop(main.run) > is_no_loop(before.run) or before.steps > main.turns
 
 

@@ -17,7 +17,7 @@ from tftracer.slow.watch.gc_pauses import GcPauses
 from tftracer.slow.watch.stack_source import Answer, StackSource
 from tftracer.slow.watch.watched_threads import WatchedThreads
 
-#: A run is profiled without a request from this share of its time between steps on, and after this number of steps and time.
+#: A run is profiled without a request if this share of its time is between steps, after this number of steps and this time.
 SHARE, MIN_STEPS, MIN_NS = 0.2, 50, 2_000_000_000
 #: Length of a profile; of a run's first one; and the minimum for a first one that the end of the session cuts short.
 LENGTH_NS, FIRST_NS, SHORTEST_NS = 20_000_000_000, 10_000_000_000, 3_000_000_000
@@ -104,7 +104,7 @@ class GapProfiles:
         self._count_steps()
         native = threads.native_ids.get(profiled.thread)
         sums, before = self._steps.sums(profiled.thread, profiled.only), profiled.sums
-        if sums.steps == before.steps:  # such as after the training has ended: the profile before stays
+        if sums.steps == before.steps:  # for example because the training has ended: the earlier profile stays
             self._records.run_profiled = None
             return
         profile = GapProfile(

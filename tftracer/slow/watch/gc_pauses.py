@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 #: Pauses that are kept to explain slow steps; shorter ones count only in the sums.
 MAX_PAUSES = 4096
 SHORTEST_NS = 100_000
-#: A long collection. This soon after one, a stack shows where its thread released Python's lock, not where it collected.
+#: Length of a long collection. For SOON_NS after it, stacks show where its thread released Python's lock, not where it collected.
 LONG_NS, SOON_NS = 30_000_000, 30_000_000
 #: Notes that wait to be read. A collection makes four.
 MAX_NOTES = 32_768
@@ -37,7 +37,7 @@ class GcPauses:
     """The collections up to the last ``settle``, for one reading thread. ``under_way``: that of the StepQueue."""
 
     def __init__(self, under_way: Mapping[int, int]) -> None:
-        self.between_ns: dict[int, int] = {}  # thread -> between its steps
+        self.between_ns: dict[int, int] = {}  # thread -> time of collections between its steps
         self.recent: deque[Pause] = deque(maxlen=MAX_PAUSES)
         self.unreported: deque[Pause] = deque(maxlen=MAX_PAUSES)  # for the page
         self._long_end_ns = 0  # when the last long one ended

@@ -1,4 +1,4 @@
-"""Reads the counters of a thread, its process and the machine that Linux keeps in /proc, before and after a span of time.
+"""Reads Linux's counters of a thread, its process and the machine from /proc, before and after a span of time.
 
 A file may be missing on other systems, in containers or with older kernels: its values are None then. A reading takes about
 40 µs. Runs on the watch's thread.

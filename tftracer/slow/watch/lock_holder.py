@@ -25,7 +25,7 @@ NUMBER = struct.Struct("L")
 RTLD_DL_SYMENT = 1
 #: Two minutes of readings.
 MAX_READINGS = 2400
-#: Attempts to open the memory: it may not be read before the process has allowed it.
+#: Maximum number of attempts to open the memory. At first the process may not have allowed it yet.
 TRIES = 100
 
 

@@ -36,7 +36,7 @@ class CannotWatch(Exception):
 
 
 def find_py_spy() -> str:
-    """Return the path of py-spy, beside this Python or on the PATH; raises CannotWatch."""
+    """Return the path of py-spy, next to this Python or on the PATH. Raises CannotWatch if there is none."""
     beside = Path(sysconfig.get_path("scripts")) / "py-spy"
     program = str(beside) if beside.is_file() else shutil.which("py-spy")
     if not program:

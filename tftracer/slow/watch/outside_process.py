@@ -39,9 +39,9 @@ from tftracer.slow.watch.stack_samples import Look, Stack, current_stacks, share
 TICK_NS = 100_000_000
 #: A pulse is late after this time; it should come every 50 ms.
 LATE_NS = 110_000_000
-#: Looks at all stacks at one moment, while the pulse is late: the shortest and the average time between two, the number that may
-#: follow each other at the shortest, the number that is kept, and the number during one delay. While Python's lock is free the
-#: training looks itself (stacks_from_inside.py), at a lower cost.
+#: While the pulse is late, py-spy reads all stacks at single moments (dumps): the shortest and the average time between two, how
+#: many may come at the shortest time, how many are kept, and how many one delay gets. While Python's lock is free, the training
+#: reads stacks itself (stacks_from_inside.py), at a lower cost.
 DUMPS_APART_NS, APART_NS, BURST, MAX_DUMPS, MAX_LATE = 100_000_000, 8_000_000_000, 20, 64, 3
 #: The stack of the lock's holder is taken from a look within this time.
 NEAR_NS = 300_000_000
@@ -49,7 +49,7 @@ NEAR_NS = 300_000_000
 KNOWN_NS = 2_000_000_000
 #: An answer waits for stacks no longer than this.
 PATIENCE_NS = 45_000_000_000
-#: The id of a message without a question: that stacks cannot be read.
+#: The id of a message that answers no question: stacks cannot be read.
 NO_QUESTION = 0
 
 
@@ -80,7 +80,7 @@ class Pulse:
         return bool(self._last and now_ns - self._last > LATE_NS) and self._state.letter(thread) != "R"
 
     def next_look_ns(self, now_ns: int) -> int:
-        """Return when the pulse will be late without a beat, but at least half a tick and at most one tick from now."""
+        """Return when the pulse will be late if no beat comes, but at least half a tick and at most one tick from now."""
         return min(max(self._last + LATE_NS, now_ns + TICK_NS // 2), now_ns + TICK_NS)
 
     def late_within(self, start_ns: int, end_ns: int) -> list[tuple[int, int, bool]]:
@@ -203,7 +203,7 @@ class Outside:
         current = [look._replace(stacks=stacks) for look, stacks in zip(looks, current_stacks(looks))]
         waits = self._counters.wants_lock(native, start, end)
         held = [(at, at) for at, wants_lock in waits or () if wants_lock] or [(since, until) for since, until, _ in late]
-        # A pulse that is late for the lock: the thread kept it if all readings show it with it.
+        # While the pulse was late, the thread kept Python's lock if all readings name it as the holder.
         kept = [(a, b) for a, b, _ in late if {holder for _, holder in self._lock.holders(a, b)} == {thread}]
         holders = self._lock.holders(start, end) or self._lock.holders(start - TICK_NS, end + TICK_NS)
         return {

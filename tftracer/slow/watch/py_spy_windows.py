@@ -221,7 +221,7 @@ class Windows:
             self.broken = problem
 
     def hurry(self, until_ns: int, now_ns: int, at_any_cost: bool = False) -> None:
-        """End the running window early, if not done too often, because samples from before ``until_ns`` are waited for."""
+        """End the running window early, but not too often, because an answer waits for samples from before ``until_ns``."""
         newest = self._running[-1] if self._running else None
         if newest is None or len(self._running) > 1 or not newest.is_sampling():
             return
@@ -304,7 +304,7 @@ def dump(pid: int, py_spy: str, clock: SampleClock) -> Dump | None:
 
 
 def is_whole(stack: Sequence[tuple[str, int, str]]) -> bool:
-    """Whether all frames can be true: py-spy reads while the thread goes on, and may read memory that has another use by then."""
+    """Return whether all frames are possible. py-spy does not stop the thread, so it may read memory that was used again."""
     return all(0 <= line < MAX_LINE for _, line, _ in stack)
 
 

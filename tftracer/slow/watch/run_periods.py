@@ -43,7 +43,7 @@ class RunPeriods:
         self._report(records)
 
     def passed(self, steps: int, records: SlowRecords) -> None:
-        """Report the number of steps that have ended. All slow ones among them were added."""
+        """Report the number of steps that have ended. All slow ones among them must have been added."""
         self._periods.passed(steps + self._ahead)
         self._report(records)
 
@@ -57,8 +57,8 @@ class RunPeriods:
         return [(self._run, first - self._ahead, last - self._ahead) for first, last in expected]
 
     def _is_inside(self, kind: Hashable) -> bool:
-        """Whether a kind of slow steps comes inside the step. A retraced call is of another signature: a trace of this run's next
-        step would not show it."""
+        """Return whether a kind of slow steps is slow inside the step. False for retraced calls, which have another signature: a
+        trace of this run's next step would not show them."""
         return kind != "retrace" and self._causes.get(kind, (UNKNOWN, False))[1]
 
     def _report(self, records: SlowRecords) -> None:
@@ -122,5 +122,5 @@ def kind_of(stall: Stall) -> Hashable:
     if cause.kind in OWNED:
         return cause.kind, name  # its line is not always seen
     if cause.kind in OF_CODE and not cause.name:
-        return place  # one piece of code runs, waits and reads in turn
+        return place  # the same code may run, wait and read
     return cause.kind if cause.kind in OF_RUN else (cause.kind, name, place)

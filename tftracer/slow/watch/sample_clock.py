@@ -23,7 +23,7 @@ MAX_BEATS, MAX_SHARED = 2400, 128
 #: Shared memory: the kernel's number of the watch's thread, the number of beats so far, and the times of the last ones.
 HEADER, BEAT = struct.Struct("qq"), struct.Struct("q")
 PULSE_BYTES = HEADER.size + MAX_SHARED * BEAT.size
-#: Where beats were lost, this is the assumed length of the one before them.
+#: If beats were lost, the beat before them is assumed to have lasted this long.
 UNKNOWN_NS = 50_000_000
 NEVER = 1 << 62
 
@@ -84,10 +84,10 @@ class SampleClock:
                     edges += [(start, 1), (end, -1)]
         edges.sort()
         depth, deepest, best = 0, 0, None
-        for (here, change), following in zip(edges, [*edges[1:], (0, 0)]):
+        for (moment, change), following in zip(edges, [*edges[1:], (0, 0)]):
             depth += change
             if depth > deepest:
-                deepest, best = depth, (here + following[0]) // 2
+                deepest, best = depth, (moment + following[0]) // 2
         return best
 
     def when(self, slot: int, earliest_ns: int, latest_ns: int) -> int:

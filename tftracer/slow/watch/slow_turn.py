@@ -8,11 +8,11 @@ from typing import NamedTuple
 from tftracer.slow.recorded import FIRST_CALL, WatchedRun
 from tftracer.slow.watch.slower_than_usual import MIN_EXCESS_NS
 
-#: Each side of a turn is slow by itself from this share of the turn's excess on.
+#: Both sides of a turn are slow if each has at least this share of the turn's excess.
 BOTH = 0.25
 #: Recording a step of thousands of ops takes up to this long.
 TRACING_NS = 500_000_000
-#: Begins of the titles of runs that evaluate or use a model: they are no training loops.
+#: How the titles of runs begin that only evaluate or use a model, and so are no training loops.
 NO_LOOPS = ("evaluate", "predict", "test_")
 
 
@@ -68,8 +68,8 @@ class SlowTurn(NamedTuple):
     def length_ns(self) -> int:
         return self.end_ns - self.start_ns - self.tracer_ns
 
-    def may_be_tracings_cost(self, cause: str) -> bool:
-        """Whether recording a usual step may be all that made it slow. It looks like work of TensorFlow's."""
+    def may_be_cost_of_tracing(self, cause: str) -> bool:
+        """Return whether tracing alone may have made the step slow. Its cost looks like work of TensorFlow."""
         is_short = self.length_ns - self.usual_ns < TRACING_NS
         return self.is_usual_traced and self.is_inside and is_short and cause in ("tensorflow", "machine", "unknown")
 

@@ -1,4 +1,4 @@
-"""The usual time of a series of times. A time is slow if it is more than 3 medians, and more than the median and 20 ms."""
+"""The usual time of a series of times. A time is slow if it is more than 3 times the median, and more than the median + 20 ms."""
 
 from __future__ import annotations
 

@@ -115,12 +115,12 @@ def _is_one_call(seen: list[tuple[int, dict[int, Stack]]], thread: int, since: i
 
 def _lengths(at: list[int], start_ns: int, end_ns: int, in_one_call: Sequence[tuple[int, int]]) -> list[int]:
     """Return the time that each look represents, in nanoseconds."""
-    edges = [start_ns, *((here + following) // 2 for here, following in zip(at, at[1:])), end_ns]
+    edges = [start_ns, *((moment + following) // 2 for moment, following in zip(at, at[1:])), end_ns]
     reach = int(REACH * (end_ns - start_ns))
     lengths = []
-    for here, since, until in zip(at, edges, edges[1:]):
-        begun, over = next(((begun, over) for begun, over in in_one_call if begun <= here <= over), (here, here))
-        lengths.append(min(until, max(over, here + reach)) - max(since, min(begun, here - reach)))
+    for moment, since, until in zip(at, edges, edges[1:]):
+        begun, over = next(((begun, over) for begun, over in in_one_call if begun <= moment <= over), (moment, moment))
+        lengths.append(min(until, max(over, moment + reach)) - max(since, min(begun, moment - reach)))
     return lengths
 
 

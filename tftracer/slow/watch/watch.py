@@ -1,6 +1,6 @@
 """The thread ``tftracer-watch``: finds the causes of slow turns of the training loop, and their periods.
 
-    watch = SlowWatch(queue, 3.0, traces)     # a turn is slow from 3 medians on
+    watch = SlowWatch(queue, 3.0, traces)     # a turn is slow if it takes more than 3 times the median
     watch.start()
     ...
     watch.stop()                              # the results are in the queue's slow records then
@@ -50,7 +50,7 @@ MAX_QUESTIONS = 200
 PATIENCE_NS = 60 * SECOND_NS
 #: Distinct stacks that a slow step keeps.
 MAX_STACKS = 50
-#: A thread other than the training's is idle if it waits for another one for this share of a slow turn.
+#: A thread beside the main one is idle if it waits for another thread for this share of a slow turn.
 IDLE = 0.5
 TOO_MANY = "Its stacks were not read: too many steps were slow at once."
 NO_ANSWER = "Its stacks were not read: the process that reads them did not answer."
@@ -62,7 +62,7 @@ class Question(NamedTuple):
 
 
 class SlowWatch:
-    """Watches the steps of one queue. ``factor``: a turn is slow if it takes this many medians, and 20 ms more than one."""
+    """Watches the steps of one queue. ``factor``: a turn is slow if it takes so many times the median, and 20 ms more."""
 
     def __init__(self, queue: WatchedQueue, factor: float, traces: TracesAhead) -> None:
         self._queue = queue
@@ -289,25 +289,25 @@ class SlowWatch:
     def _explain(self, number: int, raw: dict[str, Any] | None, doubt: str) -> None:
         try:
             whole = self._questions[number].turn
-            seen = self._observed(whole, raw, doubt)
+            observed = self._observed(whole, raw, doubt)
             for turn in sides(whole):
-                self._report(turn, seen)
+                self._report(turn, observed)
         finally:
             del self._questions[number]
 
-    def _report(self, turn: SlowTurn, seen: Observed) -> None:
+    def _report(self, turn: SlowTurn, observed: Observed) -> None:
         """Report a slow turn, or one of its sides."""
         host = self._host_within(turn)
-        seen = replace(
-            seen,
-            between=seen.between if turn.step_ns > turn.start_ns else Span(0.0),
-            inside=seen.inside if turn.end_ns > turn.step_ns else Span(0.0),
+        observed = replace(
+            observed,
+            between=observed.between if turn.step_ns > turn.start_ns else Span(0.0),
+            inside=observed.inside if turn.end_ns > turn.step_ns else Span(0.0),
         )
-        span = seen.inside if turn.is_inside else seen.between
+        span = observed.inside if turn.is_inside else observed.between
         if not turn.is_inside and span.stacks and not has_users_code(span.stacks):
             return  # a prompt, or a notebook between two cells
-        parts, cause, why = explain(turn, replace(seen, others_share=host.others_share if host else None))
-        if (cause.kind in ("wait", "unknown") and self._waits_for_work(turn, span)) or turn.may_be_tracings_cost(cause.kind):
+        parts, cause, why = explain(turn, replace(observed, others_share=host.others_share if host else None))
+        if (cause.kind in ("wait", "unknown") and self._waits_for_work(turn, span)) or turn.may_be_cost_of_tracing(cause.kind):
             return
         start, end = (turn.step_ns, turn.end_ns) if turn.is_inside else (turn.start_ns, turn.step_ns)
         usual = turn.usual_inside_ns if turn.is_inside else turn.usual_ns - turn.usual_inside_ns
@@ -336,7 +336,7 @@ class SlowWatch:
         self._periods.setdefault(turn.run, RunPeriods(turn.run)).add(stall, self._records)
 
     def _waits_for_work(self, turn: SlowTurn, span: Span) -> bool:
-        """Whether a thread other than the training's was idle: one that fills a queue waits until an element is taken."""
+        """Return whether a thread beside the main one was idle, such as one that fills a queue, while no element was taken."""
         main = threading.main_thread().ident or 0
         is_beside = turn.thread != main and self._steps.sums(main).steps > 0
         return is_beside and not turn.is_inside and waits_for_thread(span.stacks) >= IDLE * span.sampled_s > 0

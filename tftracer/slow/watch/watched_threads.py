@@ -17,7 +17,7 @@ class WatchedThreads:
         self.names: dict[int, str] = {}
         self.native_ids: dict[int, int | None] = {}  # the kernel's numbers
         self.ours: frozenset[int] = frozenset()  # the tracer's own threads
-        self._absent_ns: dict[int, int] = {}  # the last time at which the thread was not there yet
+        self._absent_ns: dict[int, int] = {}  # when the thread was last seen not to exist yet
         self._looked_ns = 0
 
     def names_at(self, at_ns: int) -> dict[int, str]:
@@ -25,7 +25,7 @@ class WatchedThreads:
         return {ident: name for ident, name in self.names.items() if self._absent_ns[ident] < at_ns}
 
     def refresh(self, training: Iterable[int]) -> list[tuple[int, int | None]]:
-        """Return (number, kernel number) of the threads in ``training`` that have ended, even if another one has the number."""
+        """Look the threads up. Return (number, kernel number) of those in ``training`` that ended, even if it is reused."""
         before, looked_ns = self.native_ids, perf_counter_ns()
         threads = {thread.ident: thread for thread in threading.enumerate() if thread.ident is not None}
         self.names = {ident: thread.name for ident, thread in threads.items()}

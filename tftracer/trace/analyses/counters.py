@@ -1,9 +1,9 @@
-"""Counters over the time of a step: step functions on the timeline's axis.
+"""Counters over the time of a step, constant between their changes, on the timeline's axis.
 
 - *Ops running*: ops of the host that have started and not ended. Communication ops are left out: they wait without a thread.
 - *Ops ready*: the same ops from ``scheduled`` to their start: they wait for a thread.
-- *Bytes in flight*: transfers between processes, from the moment at which the sender began to send (communication.py), and
-  collectives from start to end, each with the bytes of its result.
+- *Bytes in flight*: transfers between processes, from the moment at which the sender began to send (communication.py), because
+  their ops wait before that, and collectives from start to end, each with the bytes of its result.
 - *GPU busy*: 1 while a kernel or a copy runs on one of the GPU's streams, else 0.
 - *Memory*: the bytes of an allocator (memory.py, allocations.py).
 
@@ -34,8 +34,8 @@ MAX_BYTES = 1 << 53
 RUNNING, READY, IN_FLIGHT, MEMORY = "Ops running", "Ops ready", "Bytes in flight", "Memory"
 
 
-class Steps(NamedTuple):
-    """A step function: ``value[i]`` from ``time[i]`` to ``time[i + 1]``, the last one to the end of the step."""
+class Curve(NamedTuple):
+    """A curve: ``value[i]`` from ``time[i]`` to ``time[i + 1]``, the last one to the end of the step."""
 
     time: Int64  # [points] ns, ascending
     value: Int64
@@ -46,7 +46,7 @@ class Missing(NamedTuple):
     reason: str
 
 
-Part = Union[Counter, Missing]
+CounterOrMissing = Union[Counter, Missing]
 
 
 def counters(trace: Trace, outputs: Outputs, held: Sequence[HeldBytes]) -> Counters:
@@ -61,7 +61,7 @@ def counters(trace: Trace, outputs: Outputs, held: Sequence[HeldBytes]) -> Count
     return {"counters": drawn, "missing": missing}
 
 
-def _running(trace: Trace) -> Part:
+def _running(trace: Trace) -> CounterOrMissing:
     selected = _on_threads(trace)
     if not selected.any():
         return Missing(RUNNING, "The trace has no ops of the host.")
@@ -70,7 +70,7 @@ def _running(trace: Trace) -> Part:
     )
 
 
-def _ready(trace: Trace) -> Part:
+def _ready(trace: Trace) -> CounterOrMissing:
     on_threads = _on_threads(trace)
     node, _ = scheduling.delays(trace)
     node = node[on_threads[node]]
@@ -88,7 +88,7 @@ def _on_threads(trace: Trace) -> Bool:
     return result
 
 
-def _in_flight(trace: Trace, outputs: Outputs) -> Part:
+def _in_flight(trace: Trace, outputs: Outputs) -> CounterOrMissing:
     moved = transfers(trace)
     collective = moved.without_link[_collective(trace, moved.without_link)]
     node = np.concatenate([moved.node, collective])
@@ -107,7 +107,7 @@ def _in_flight(trace: Trace, outputs: Outputs) -> Part:
 
 
 def _collective(trace: Trace, node: Int64) -> Bool:
-    """Return for each communicating node whether it is a collective. Sends and receives also wait before anything is sent."""
+    """Return for each communicating node whether it is a collective."""
     collective = np.array([NO_COLLECTIVE.fullmatch(op) is None for op in trace.ops] or [False])
     result: Bool = collective[trace.op[node]]
     return result
@@ -121,7 +121,7 @@ def _result_bytes(outputs: Outputs, node: Int64) -> Int64:
     return np.where(np.abs(sums) < MAX_BYTES, sums, 0).astype(np.int64)[node]
 
 
-def _gpus(trace: Trace) -> Iterator[Part]:
+def _gpus(trace: Trace) -> Iterator[CounterOrMissing]:
     on_stream = physical_devices.on_stream(trace)
     gpus = [group for group in physical_devices.physical_devices(trace) if group.kind is DeviceKind.GPU]
     for number, group in enumerate(gpus):
@@ -134,7 +134,7 @@ def _gpus(trace: Trace) -> Iterator[Part]:
             yield Missing(title, "The trace has no kernels of this GPU.")
 
 
-def _memory(trace: Trace, held: Sequence[HeldBytes]) -> Iterator[Part]:
+def _memory(trace: Trace, held: Sequence[HeldBytes]) -> Iterator[CounterOrMissing]:
     if not held:
         yield Missing(MEMORY, "The trace has no records of allocators.")
     titles = {device.name: device.title for device in trace.devices}
@@ -145,7 +145,7 @@ def _memory(trace: Trace, held: Sequence[HeldBytes]) -> Iterator[Part]:
 
 
 def _counter(key: str, title: str, unit: CounterUnit, points: tuple[Int64, Int64], note: str = "") -> Counter:
-    time, value = _from_zero(Steps(*points))
+    time, value = _from_zero(Curve(*points))
     gap = np.diff(time, prepend=0)
     wide = len(gap) > 0 and int(gap.max()) >= 1 << 32
     return {
@@ -158,13 +158,13 @@ def _counter(key: str, title: str, unit: CounterUnit, points: tuple[Int64, Int64
     }
 
 
-def _from_zero(points: Steps) -> Steps:
+def _from_zero(points: Curve) -> Curve:
     """Return the same function from the step's beginning on, without points at which nothing changes."""
     time, value = points
     if not len(time) or time[0] > 0:
         time, value = np.concatenate([[0], time]), np.concatenate([[0], value])
     changes = np.append(True, value[1:] != value[:-1])
-    return Steps(time[changes], value[changes])
+    return Curve(time[changes], value[changes])
 
 
 def _narrow(value: Int64) -> npt.NDArray[np.generic]:

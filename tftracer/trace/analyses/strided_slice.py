@@ -39,7 +39,7 @@ def sliced_shape(
 def sliced_values(
     values: tuple[int, ...], begin: Sequence[int], end: Sequence[int], strides: Sequence[int], masks: Masks
 ) -> tuple[int, ...] | None:
-    """Return the slice of a vector; None if there is more than one entry."""
+    """Return the slice of a vector; None unless it is given by exactly one slice or index."""
     entries = list(_entries(1, begin, end, strides, masks))
     if len(entries) != 1 or entries[0] is None:
         return None

@@ -160,17 +160,17 @@ def _operations(labels: StringTable) -> tuple[Int64, Int64]:
     return np.where(complete, begin, -1), np.where(complete, opened, -1)
 
 
-class Listed(NamedTuple):
+class Parentheses(NamedTuple):
     """The texts in parentheses of many labels, split at `, `, as spans of ``labels.data``."""
 
-    lists: npt.NDArray[np.bool_]  # [labels] whether a label has parentheses
-    named: npt.NDArray[np.bool_]  # [labels] whether an op type stands before them
+    has_parentheses: npt.NDArray[np.bool_]  # [labels]
+    has_op: npt.NDArray[np.bool_]  # [labels] whether an op type stands before the parentheses
     label: Int64  # [inputs] code of the label
     first: Int64
-    last: Int64
+    end: Int64  # exclusive
 
 
-def listed(labels: StringTable) -> Listed:
+def split_parentheses(labels: StringTable) -> Parentheses:
     """Split the text from the parenthesis after the op to the label's last one. No Python loop."""
     operation, opened = _operations(labels)
     label = np.flatnonzero(opened >= 0)
@@ -178,11 +178,11 @@ def listed(labels: StringTable) -> Listed:
     begin, end = opened[label] + 1, labels.offsets[1:][label] - 1
     if not (text[end] == 0x29).all():
         end = _last(text, 0x29, end + 1)
-    lists = np.zeros(len(labels), np.bool_)
-    lists[label] = end >= begin
+    has_parentheses = np.zeros(len(labels), np.bool_)
+    has_parentheses[label] = end >= begin
     some = end > begin
-    owner, first, last = _split(text, begin[some], end[some])
-    return Listed(lists, opened > operation, label[some][owner], first, last)
+    owner, first, ends = _split(text, begin[some], end[some])
+    return Parentheses(has_parentheses, opened > operation, label[some][owner], first, ends)
 
 
 class Inputs(NamedTuple):
@@ -195,29 +195,29 @@ class Inputs(NamedTuple):
     control: npt.NDArray[np.bool_]
 
 
-def label_inputs(labels: StringTable, given: Listed | None = None) -> Inputs:
+def label_inputs(labels: StringTable, given: Parentheses | None = None) -> Inputs:
     """Return the inputs of all labels that have an op, as ``parse_label`` and ``parse_input`` do. No Python loop.
 
-    ``given``: the result of ``listed`` for these labels, if it is known.
+    ``given``: the result of ``split_parentheses`` for these labels, if it is known.
     """
-    parts = given or listed(labels)
-    named = parts.named[parts.label]
+    parts = given or split_parentheses(labels)
+    has_op = parts.has_op[parts.label]
     text = np.frombuffer(labels.data, np.uint8)
-    label, first, last = parts.label[named], parts.first[named], parts.last[named]
-    return Inputs(label, *input_spans(text, first, last))
+    label, first, end = parts.label[has_op], parts.first[has_op], parts.end[has_op]
+    return Inputs(label, *input_spans(text, first, end))
 
 
-def input_spans(text: npt.NDArray[np.uint8], first: Int64, last: Int64) -> tuple[Int64, Int64, Int64, npt.NDArray[np.bool_]]:
-    """Return (offset of the name, its size, slot, control) of the inputs text[first[i] : last[i]], as ``parse_input`` does.
+def input_spans(text: npt.NDArray[np.uint8], first: Int64, end: Int64) -> tuple[Int64, Int64, Int64, npt.NDArray[np.bool_]]:
+    """Return (offset of the name, its size, slot, control) of the inputs text[first[i] : end[i]], as ``parse_input`` does.
 
     No Python loop. ``text`` must have one more byte after the last input.
     """
     control = text[first] == 0x5E
     first = first + control
-    slot, digits = _slots(text, first, last)
+    slot, digits = _slots(text, first, end)
     digits[control] = 0
     slot[control] = -1
-    return first, last - first - digits, slot, control
+    return first, end - first - digits, slot, control
 
 
 def _last(text: npt.NDArray[np.uint8], byte: int, before: Int64) -> Int64:
@@ -247,12 +247,12 @@ def _split(text: npt.NDArray[np.uint8], begin: Int64, end: Int64) -> tuple[Int64
 _MAX_DIGITS = 9
 
 
-def _slots(text: npt.NDArray[np.uint8], first: Int64, last: Int64) -> tuple[Int64, Int64]:
+def _slots(text: npt.NDArray[np.uint8], first: Int64, end: Int64) -> tuple[Int64, Int64]:
     """Return (slot, its length with the colon) of texts that end in a colon and up to nine digits; both 0 for other texts."""
     slot, length = np.zeros((2, len(first)), np.int64)
-    digit = text[last - 1] - np.uint8(0x30)
-    row = np.flatnonzero((digit < 10) & (last > first))  # few names end in digits
-    at, value = last[row] - 2, digit[row].astype(np.int64)
+    digit = text[end - 1] - np.uint8(0x30)
+    row = np.flatnonzero((digit < 10) & (end > first))  # few names end in digits
+    at, value = end[row] - 2, digit[row].astype(np.int64)
     for digits in range(1, _MAX_DIGITS + 1):
         byte = text[at]
         inside = at >= first[row]

@@ -1,7 +1,6 @@
 """Reads outputs and memory of all nodes from the raw bytes into columns, without a Python object per node.
 
-Submessages are read like the nodes: of all messages of a block together first the first field of each, then the second, and so
-on.
+Submessages are read like the nodes: the first field of all messages of a block, then the second field of all, and so on.
 """
 
 from __future__ import annotations

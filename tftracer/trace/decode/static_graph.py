@@ -22,7 +22,7 @@ from tftracer.trace.arrays.strings import Hasher, hashed
 from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.decode.executed_graph import RECEIVES, SENDS, channel
 from tftracer.trace.decode.graphdef import GraphNodes, read_graph
-from tftracer.trace.decode.labels import Received, label_inputs, listed, parse_input, parse_received
+from tftracer.trace.decode.labels import Received, label_inputs, parse_input, parse_received, split_parentheses
 from tftracer.trace.decode.resources import message
 from tftracer.trace.model import Span, Trace
 
@@ -346,9 +346,9 @@ def _nodes(graph: GraphNodes, ops: tuple[bytes, ...]) -> dict[int, Any]:
 
 def _from_labels(entities: _Entities) -> list[Int64]:
     trace = entities.trace
-    lists = listed(trace.labels)
-    inputs = label_inputs(trace.labels, lists)
-    entities.is_complete[entities.present(entities.of_node[lists.named[trace.label]])] = True
+    parts = split_parentheses(trace.labels)
+    inputs = label_inputs(trace.labels, parts)
+    entities.is_complete[entities.present(entities.of_node[parts.has_op[trace.label]])] = True
     name = codes_in(trace.names, bytes(trace.labels.data), inputs.offset, inputs.size)
     # The pairs of (label, device, name) that were executed: a label has one name, and may run on several devices.
     many, names_, width = len(trace.devices), len(trace.names), entities.width  # 2^16 * 2^23 * 2^23 fit an int64
@@ -361,10 +361,10 @@ def _from_labels(entities: _Entities) -> list[Int64]:
     base = pair_device[pair] * width
     consumer = base + pair_name[pair]
     producer = base + name[which]
-    here = (name[which] >= 0) & entities.executed(producer)
+    is_there = (name[which] >= 0) & entities.executed(producer)
     slot, order = inputs.slot[which], entities.positions(consumer, pair, inputs.slot[which])
-    edges = [np.stack([producer, consumer, slot, order], 1)[here]]
-    missing = np.stack([pair_device[pair], consumer, which, slot, order], 1)[~here]
+    edges = [np.stack([producer, consumer, slot, order], 1)[is_there]]
+    missing = np.stack([pair_device[pair], consumer, which, slot, order], 1)[~is_there]
     names = {text: code for code, text in enumerate(trace.names)} if len(missing) or entities.arrivals else {}
     rows = _arrivals(entities, names, lambda _: 0)  # labels do not have the output's index
     for device, reader, token, of_slot, position in missing.tolist():
