@@ -182,3 +182,9 @@ def test_the_host_s_trouble_is_said_only_where_it_was_measured() -> None:
     assert host_trouble(BUSY) == ("The training's thread had no CPU", 0.88)
     assert host_trouble(UNKNOWN) == ("", None) == host_trouble(UNKNOWN._replace(run_queue_s=0.01, io_pressure_s=0.02))
     assert host_trouble(UNKNOWN._replace(io_pressure_s=0.5)) == ("Processes waited for a disk", 0.5)
+
+
+def test_where_slow_steps_were_dropped_a_period_s_own_count_is_told_as_about() -> None:
+    every = {211: Rhythm(1, 1.0)}
+    told = [group_text(["hook"], "Saver", every, 301, 290, 301, is_exact) for is_exact in (True, False)]
+    assert told == [f"Every 211th step: the hook Saver ({about}290 of 301 times)" for about in ("", "about ")]

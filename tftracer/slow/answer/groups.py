@@ -66,13 +66,24 @@ class _Ranked(NamedTuple):
             if not any(_are_at_same_steps(period, each) for each in alike):
                 alike.append(period)
         rhythms = {length: texts.Rhythm(len(alike), max(map(_share, alike))) for length, alike in of_length.items()}
-        return texts.group_text(self.causes, self.kind["place"], rhythms, self.kind["times"], self._regular, self.placed)
+        return texts.group_text(
+            self.causes, self.kind["place"], rhythms, self.kind["times"], self._regular, self.placed, self._has_all
+        )
+
+    @property
+    def _has_all(self) -> bool:
+        """Whether none of its slow steps was dropped."""
+        return len(self.stalls) == self.kind["times"]
 
     @property
     def _regular(self) -> int | None:
-        """How many of its slow steps come at the steps of a period; None if that is 0, or not known because some were dropped."""
-        if len(self.stalls) != self.kind["times"]:
-            return None
+        """How many of its slow steps come at the steps of a period; None if that is 0, or not known.
+
+        Where some were dropped, the periods' own counts tell about how many: some of these may have other causes.
+        """
+        if not self._has_all:
+            counted = sum(period["times"] for period in self.periods)
+            return counted if texts.MOSTLY * self.kind["times"] <= counted < self.kind["times"] else None
         return sum(any(may_be_of(stall, period) for period in self.periods) for stall in self.stalls) or None
 
     def group(self, traces: Traces) -> SlowGroup:

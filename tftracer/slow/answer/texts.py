@@ -221,12 +221,19 @@ class Rhythm(NamedTuple):
 
 
 def group_text(
-    causes: Sequence[StallCause], place: str, every: Mapping[int, Rhythm], times: int, regular: int | None, placed: int
+    causes: Sequence[StallCause],
+    place: str,
+    every: Mapping[int, Rhythm],
+    times: int,
+    regular: int | None,
+    placed: int,
+    is_exact: bool = True,
 ) -> str:
     """Return "Every 97th step: waiting at load() (train.py:31)"; without a period "Waiting at load() (train.py:31)".
 
     ``every``: by the length of a period. ``regular``: how many of the ``times`` were in the periods; None: not known.
-    ``placed``: how many of them have a known place. Without a period, the others may have been anywhere.
+    ``placed``: how many of them have a known place. Without a period, the others may have been anywhere. ``is_exact``: whether
+    ``regular`` is.
     """
     some = "" if every or placed == times else f", {placed:,} of {times:,} times"
     at = f"{some} at {place}" if place else ""
@@ -261,9 +268,10 @@ def group_text(
         periods = f"every {' and every '.join(map(ordinal, every))} step"
     else:
         periods = " and ".join(rhythm.text(length) for length, rhythm in every.items())
+    about = "" if is_exact else "about "
     if regular is not None and regular < MOSTLY * times:
-        return f"{text[0].upper()}{text[1:]}, {regular:,} of {times:,} times {periods}"
-    part = f" ({regular:,} of {times:,} times)" if regular is not None and regular < times else ""
+        return f"{text[0].upper()}{text[1:]}, {about}{regular:,} of {times:,} times {periods}"
+    part = f" ({about}{regular:,} of {times:,} times)" if regular is not None and regular < times else ""
     return f"{periods[0].upper()}{periods[1:]}: {text}{part}"
 
 
