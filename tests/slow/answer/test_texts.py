@@ -185,6 +185,6 @@ def test_the_host_s_trouble_is_said_only_where_it_was_measured() -> None:
 
 
 def test_where_slow_steps_were_dropped_a_period_s_own_count_is_told_as_about() -> None:
-    every = {211: Rhythm(1, 1.0)}
-    told = [group_text(["hook"], "Saver", every, 301, 290, 301, is_exact) for is_exact in (True, False)]
+    every = {211: texts.Rhythm(1, 1.0)}
+    told = [texts.group_text(["hook"], "Saver", every, 301, 290, 301, is_exact) for is_exact in (True, False)]
     assert told == [f"Every 211th step: the hook Saver ({about}290 of 301 times)" for about in ("", "about ")]
