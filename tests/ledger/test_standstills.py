@@ -149,3 +149,11 @@ def test_more_than_what_passed_is_no_wait_for_a_cpu(monkeypatch: pytest.MonkeyPa
     without.look()
     without.look()  # it slept for a minute, and was moved to another CPU
     assert without.sum_ns == 5 * S + 1000
+
+
+def test_the_cpu_time_of_threads_that_ended_still_counts() -> None:
+    own, used = standstills.OwnCpu(), time.process_time()
+    while time.process_time() - used < 0.02:
+        pass
+    known = own.sum_s([os.getpid()])
+    assert known is not None and known >= 0.02 and own.sum_s([]) == known

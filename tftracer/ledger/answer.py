@@ -53,6 +53,7 @@ _ADVICE: dict[LedgerKind, str] = {
 _TRACED_ONCE = "Each function was traced once, when it was called first: in a longer training that weighs less."
 #: A shorter time without a CPU is not mentioned: in seconds, and as a share of the wall time.
 MIN_NO_CPU_S, MIN_NO_CPU = 1.0, 0.01
+MIN_OWN_S, MIN_OWN = 1.0, 0.005
 #: If every other part is below these shares of the wall time and of the time in steps, the steps are the largest part to reduce.
 MIN_SHARE, MIN_OF_STEPS = 0.05, 0.25
 #: The doubt about waits for input within steps, which are estimated from the pipeline.
@@ -281,6 +282,12 @@ def _ledger(
         doubts.append(
             f"For {long_duration(facts.no_cpu_s)} ({facts.no_cpu_s / whole:.0%}) the training's thread could have run and had "
             "no CPU: other threads and processes had them. The parts above contain that time."
+        )
+    if facts.own_cpu_s is not None and facts.own_cpu_s >= max(MIN_OWN_S, MIN_OWN * whole):
+        doubts.append(
+            f"Beside the training, threads of tftracer used {long_duration(facts.own_cpu_s)} of CPU time "
+            f"({facts.own_cpu_s / whole:.1%} of one core). What is listed as tftracer is the time for "
+            "which the training waited for it."
         )
     if sum(wait.own_s for wait in facts.step_waits) >= MIN_SHARE * whole:
         doubts.append(EPOCHS)

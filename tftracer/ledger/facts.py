@@ -56,6 +56,7 @@ class LedgerFacts:
     slow: tuple[SlowEntry, ...]
     step_waits: tuple[StepWait, ...] = ()
     no_cpu_s: float | None = None  # time for which the training's thread could have run and had no CPU; None: not known
+    own_cpu_s: float | None = None  # CPU time of the tracer's threads in this process; None: not known
 
     @property
     def wall_s(self) -> float:
@@ -71,6 +72,7 @@ def facts_of(
     asleep_ns: int,
     began_ns: int | None,
     no_cpu_ns: int | None,
+    own_cpu_s: float | None = None,
 ) -> LedgerFacts:
     """Make the facts. ``now_ns``, ``now``: one time, as perf_counter and epoch seconds. ``began_ns``: begin of the recording."""
     start, between, end = (ns * 1e-9 for ns in sums.rest_ns)
@@ -90,6 +92,7 @@ def facts_of(
         slow=tuple(SlowEntry(row.run.run_id, row.cause, row.place, row.inside, row.own_ns * 1e-9, row.times) for row in slow),
         step_waits=tuple(StepWait(name, seconds) for name, seconds in step_waits.items() if seconds > 0),
         no_cpu_s=None if no_cpu_ns is None else no_cpu_ns * 1e-9,
+        own_cpu_s=own_cpu_s,
     )
 
 
@@ -118,6 +121,7 @@ _FACTS: Fields = {
     "asleep_s": duration,
     "step_waits": lambda given: tuple(StepWait(**fields_of(each, _STEP_WAIT)) for each in items(given)[:MAX_DATASETS]),
     "no_cpu_s": duration_or_none,
+    "own_cpu_s": duration_or_none,
     "entries": lambda given: tuple(Entry(**fields_of(each, _ENTRY)) for each in items(given)[: MAX_NAMES + 8]),
     "slow": lambda given: tuple(SlowEntry(**fields_of(each, _SLOW)) for each in items(given)[: MAX_SLOW + 8]),
 }

@@ -6,7 +6,7 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from time import perf_counter_ns
 from typing import NamedTuple
@@ -19,6 +19,8 @@ MIN_NS = 600_000_000
 #: quarter of a second. The writer's own thread has not woken either: it wakes 200 times a second while another one sleeps and
 #: holds Python's lock.
 CPU_SHARE, QUEUED_SHARE, WAKES, WAKES_PER_S, RUNNING_S = 0.05, 0.2, 20, 5, 0.25
+#: Names of the tracer's threads begin with it.
+OWN_PREFIX = "tftracer-"
 #: A shorter sleep of the machine does not count: the two clocks are not read at the same moment.
 MIN_SLEEP_NS = 100_000_000
 #: They are read again, this often in all, if more than this passed between the two.
@@ -71,8 +73,13 @@ def _both_clocks() -> tuple[int, int | None]:
 
 def without_cpu_ns(native: int) -> int | None:
     """Return the time since its start for which a thread of this process could have run and had no CPU; None if not known."""
+    return _schedstat(native, 1)
+
+
+def _schedstat(native: int, column: int) -> int | None:
+    """Return the time on a CPU (0) or without one (1) of a thread of this process; None if not known."""
     with contextlib.suppress(OSError, ValueError, IndexError):
-        return int(Path(f"/proc/self/task/{native}/schedstat").read_bytes().split()[1])
+        return int(Path(f"/proc/self/task/{native}/schedstat").read_bytes().split()[column])
     return None
 
 
@@ -139,3 +146,15 @@ class WithoutCpu:
             more = waited - self._last_ns
             self.sum_ns += more if more <= now_ns - self._at_ns else 0
             self._last_ns, self._at_ns = waited, now_ns
+
+
+class OwnCpu:
+    """Adds up the CPU time of the tracer's threads in this process."""
+
+    def __init__(self) -> None:
+        self._ns: dict[int, int] = {}  # by the kernel's number, of threads that have ended, too
+
+    def sum_s(self, natives: Iterable[int]) -> float | None:
+        """Return the seconds of these threads and of those before; None if not known."""
+        self._ns.update((native, ns) for native in natives if (ns := _schedstat(native, 0)) is not None)
+        return sum(self._ns.values()) * 1e-9 if self._ns else None

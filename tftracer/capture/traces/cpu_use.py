@@ -16,13 +16,12 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from tftracer.ledger.standstills import OWN_PREFIX
 from tftracer.slow.watch.host_signals import parse_schedstat
 from tftracer.trace.model import CpuUse
 
 #: A reading that takes longer is given up: a process may have thousands of threads, and other threads may take the GIL meanwhile.
 MAX_NS = 30_000_000
-#: Prefix of the names of the tracer's own threads, which are not part of the step.
-OWN_PREFIX = "tftracer-"
 
 
 class CpuReading(NamedTuple):

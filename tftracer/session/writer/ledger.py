@@ -9,7 +9,7 @@ from time import perf_counter_ns
 
 from tftracer.ledger import facts as ledger_facts
 from tftracer.ledger.activity import INPUT, NEXT_ELEMENT, STEPS, STOPPED, SUSPENDED, Activity
-from tftracer.ledger.standstills import Standstills, WithoutCpu, process_start_ns
+from tftracer.ledger.standstills import OWN_PREFIX, OwnCpu, Standstills, WithoutCpu, process_start_ns
 from tftracer.ledger.time_sums import HELPERS, UNDER_WAY, Book
 from tftracer.session.recorded_steps import StepSource
 from tftracer.session.store import SessionStore
@@ -32,6 +32,7 @@ class LedgerWriter:
         self._book: Book | None = Book(self._began_ns if self._start_ns is None else self._start_ns, self._main)
         self._standstills = Standstills()
         self._no_cpu = WithoutCpu()
+        self._own_cpu = OwnCpu()
         self._newest: ledger_facts.LedgerFacts | None = None
         self._is_over = False
 
@@ -74,10 +75,11 @@ class LedgerWriter:
         began_ns = None if self._start_ns is None else self._began_ns
         native = next((thread.native_id for thread in threads if thread.ident == self._book.training), None)
         self._no_cpu.of_thread(native)
+        own_s = self._own_cpu.sum_s(thread.native_id or 0 for thread in threads if thread.name.startswith(OWN_PREFIX))
         asleep_ns = self._standstills.asleep_ns
         waits = dict(self._steps.activities.step_waits)
         slow = self._book.slow()
-        self._newest = ledger_facts.facts_of(sums, slow, waits, now_ns, now, asleep_ns, began_ns, self._no_cpu.sum_ns)
+        self._newest = ledger_facts.facts_of(sums, slow, waits, now_ns, now, asleep_ns, began_ns, self._no_cpu.sum_ns, own_s)
 
     def _under_way(self, now_ns: int) -> list[Activity]:
         """Return the activities under way, as if they ended now."""
