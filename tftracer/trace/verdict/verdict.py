@@ -178,6 +178,7 @@ def balanced(step: Step, is_delayed: bool = False) -> Sentence:
         return sentence("balanced", "The trace holds no ops.", "The findings say what is missing in it.", 0.0, {}, {"nodes": []})
     (share, main_part), *smaller = _parts(step)
     computes = main_part == PART_TITLES["compute"]
+    beside = runs_beside(step) if main_part in NOT_SHOWN else ""
     listed = ", ".join(f"{percent(part)} {title}" for part, title in smaller if part >= MIN_PART)
     op_type = main_op_type(step) if computes else None
     if op_type is not None and op_type.leads and smaller[0][0] < LARGE_PART:
@@ -195,26 +196,23 @@ def balanced(step: Step, is_delayed: bool = False) -> Sentence:
         "balanced",
         text + _largest(step, op_type, text)
         if computes
-        else f"{text} {_not_shown(step, main_part)}".rstrip() + _ops(step, main_part),
-        FASTER_OPS if computes else _advice(step, main_part),
+        else f"{text} {_not_shown(step, main_part, beside)}".rstrip() + _ops(step, main_part),
+        FASTER_OPS if computes else CHEAPER if beside else _advice(step, main_part),
         share,
         {"compute_ns": step.parts["compute"]},
         {"nodes": [], "tab": "critical-path"},
     )
 
 
-def _not_shown(step: Step, part: str) -> str:
+def _not_shown(step: Step, part: str, beside: str) -> str:
     """Explain a part without ops. In a session's step other hooks run, too; a step of Keras takes its batch from the dataset."""
     if part not in NOT_SHOWN:
         return ""
     more = "hooks run, " * step.is_session + "the step waits for its batch, " * _takes_its_batch(step)
-    beside = runs_beside(step)
     return NOT_SHOWN[part].format(more) + beside if part == AROUND else beside.lstrip() or NOT_SHOWN[part]
 
 
 def _advice(step: Step, part: str) -> str:
-    if part in NOT_SHOWN and runs_beside(step):
-        return CHEAPER
     return WORK_AHEAD * _takes_its_batch(step) + CALL_LESS if part == AROUND else SEE_THE_GAPS
 
 
