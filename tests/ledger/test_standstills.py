@@ -44,26 +44,6 @@ def test_a_name_with_spaces_and_brackets_hides_no_start(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux's counters")
-def test_a_thread_that_shares_its_cpu_waits_for_it() -> None:
-    """Two processes on one CPU, each of which computes for half a second."""
-    code = (
-        "import os, time, sys\nfrom tftracer.ledger.standstills import without_cpu_ns\n"
-        "os.sched_setaffinity(0, {int(sys.argv[1])})\nend = time.process_time() + 0.5\n"
-        "print(flush=True)\nsys.stdin.readline()\n"
-        "while time.process_time() < end:\n    pass\nprint(without_cpu_ns(os.getpid()))"
-    )
-    command = [sys.executable, "-c", code, str(min(os.sched_getaffinity(0)))]
-    both = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    for each in both:
-        assert each.stdout is not None and each.stdout.readline() == "\n"
-    for each in both:
-        assert each.stdin is not None
-        each.stdin.write("\n")
-        each.stdin.flush()
-    waited = [int(each.communicate()[0]) for each in both]
-    assert max(waited) > 0.3 * S and standstills.without_cpu_ns(0) is None
-
-
 def readings(*given: Reading) -> Standstills:
     left: Iterator[Reading] = iter(given)
     return Standstills(lambda: next(left))
@@ -139,21 +119,3 @@ def test_a_thread_that_lost_its_cpu_between_both_clocks_takes_nothing_for_sleep(
     for _ in range(4):
         found.look()
     assert found.asleep_ns == 0
-
-
-def test_more_than_what_passed_is_no_wait_for_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    counted = iter([5 * S, 5 * S + 1000, 65 * S])
-    monkeypatch.setattr(standstills, "without_cpu_ns", lambda native: next(counted))
-    without = standstills.WithoutCpu()
-    without.of_thread(7)
-    without.look()
-    without.look()  # it slept for a minute, and was moved to another CPU
-    assert without.sum_ns == 5 * S + 1000
-
-
-def test_the_cpu_time_of_threads_that_ended_still_counts() -> None:
-    own, used = standstills.OwnCpu(), time.process_time()
-    while time.process_time() - used < 0.02:
-        pass
-    known = own.sum_s([os.getpid()])
-    assert known is not None and known >= 0.02 and own.sum_s([]) == known

@@ -6,11 +6,12 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter_ns
 from typing import NamedTuple
 
+from tftracer.ledger.thread_cpu import without_cpu_ns
 from tftracer.slow.watch.host_signals import after_name
 
 #: In a standstill the writer's thread, which looks five times a second, did not look for at least this time.
@@ -19,8 +20,6 @@ MIN_NS = 600_000_000
 #: quarter of a second. The writer's own thread has not woken either: it wakes 200 times a second while another one sleeps and
 #: holds Python's lock.
 CPU_SHARE, QUEUED_SHARE, WAKES, WAKES_PER_S, RUNNING_S = 0.05, 0.2, 20, 5, 0.25
-#: Names of the tracer's threads begin with it.
-OWN_PREFIX = "tftracer-"
 #: A shorter sleep of the machine does not count: the two clocks are not read at the same moment.
 MIN_SLEEP_NS = 100_000_000
 #: They are read again, this often in all, if more than this passed between the two.
@@ -71,18 +70,6 @@ def _both_clocks() -> tuple[int, int | None]:
     return at_ns, None
 
 
-def without_cpu_ns(native: int) -> int | None:
-    """Return the time since its start for which a thread of this process could have run and had no CPU; None if not known."""
-    return _schedstat(native, 1)
-
-
-def _schedstat(native: int, column: int) -> int | None:
-    """Return the time on a CPU (0) or without one (1) of a thread of this process; None if not known."""
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        return int(Path(f"/proc/self/task/{native}/schedstat").read_bytes().split()[column])
-    return None
-
-
 def _wakes(of: str) -> int | None:
     """Return how often threads gave up their CPU to wait; None if not known. ``of``: SELF or THREAD."""
     try:
@@ -119,42 +106,3 @@ class Standstills:
         woke = wakes > limit + RUNNING_S * self._rate or now.own_wakes - before.own_wakes > limit
         had_no_cpu = now.queued_ns - before.queued_ns > QUEUED_SHARE * passed
         return None if woke or had_no_cpu or now.cpu_ns - before.cpu_ns > CPU_SHARE * passed else (before.at_ns, now.at_ns)
-
-
-class WithoutCpu:
-    """Adds up the time for which the training's thread could have run and had no CPU.
-
-    Linux may count a thread's sleep as such a wait (slow/watch/counter_spans.py): what is longer than the time between two looks
-    is left out.
-    """
-
-    def __init__(self) -> None:
-        self.sum_ns: int | None = None  # None: not known
-        self._native: int | None = None
-        self._last_ns = self._at_ns = 0
-
-    def of_thread(self, native: int | None) -> None:
-        """Set the thread, by the kernel's number; None: it has ended, or is not known."""
-        if native is not None and native != self._native:
-            self._native, self._at_ns = native, perf_counter_ns()
-            self.sum_ns = waited = without_cpu_ns(native)
-            self._last_ns = waited or 0
-
-    def look(self) -> None:
-        waited, now_ns = None if self._native is None else without_cpu_ns(self._native), perf_counter_ns()
-        if waited is not None and self.sum_ns is not None:
-            more = waited - self._last_ns
-            self.sum_ns += more if more <= now_ns - self._at_ns else 0
-            self._last_ns, self._at_ns = waited, now_ns
-
-
-class OwnCpu:
-    """Adds up the CPU time of the tracer's threads in this process."""
-
-    def __init__(self) -> None:
-        self._ns: dict[int, int] = {}  # by the kernel's number, of threads that have ended, too
-
-    def sum_s(self, natives: Iterable[int]) -> float | None:
-        """Return the seconds of these threads and of those before; None if not known."""
-        self._ns.update((native, ns) for native in natives if (ns := _schedstat(native, 0)) is not None)
-        return sum(self._ns.values()) * 1e-9 if self._ns else None

@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from tftracer.ledger.standstills import OWN_PREFIX
+from tftracer.ledger.thread_cpu import OWN_PREFIX
 from tftracer.slow.watch.host_signals import parse_schedstat
 from tftracer.trace.model import CpuUse
 
