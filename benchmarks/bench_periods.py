@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tftracer.slow.cause.period_steps import Proven
+from tftracer.slow.cause.comb import Proven
 from tftracer.slow.cause.periods import Periods
 
 Generator = np.random.Generator

@@ -36,8 +36,8 @@ from tftracer.capture.steps.queue import StepQueue
 from tftracer.capture.traces.expected_slow import ExpectedTraces
 from tftracer.recorder import Recorder
 from tftracer.session.recorded_steps import RunHandle
-from tftracer.slow.recorded import GapProfile, Stall
 from tftracer.slow.watch.watch import SlowWatch
+from tftracer.slow.watch_results import GapProfile, Stall
 
 BLOCK, SETTLING = 150, 5
 #: Pairs of blocks: at least and at most, and the width of the interval that is enough.

@@ -8,7 +8,7 @@ from recording import step as record_step
 
 from tftracer.recorder import Recorder
 from tftracer.session.recorded_steps import RunHandle
-from tftracer.slow.recorded import (
+from tftracer.slow.watch_results import (
     Cause,
     FoldedStack,
     Frame,

@@ -21,7 +21,7 @@ from tftracer.ledger.activity import (
 )
 from tftracer.ledger.time_sums import LOOP_NS, OTHERS, PATIENCE_NS, UNDER_WAY, Book, Sums
 from tftracer.session.recorded_steps import RunHandle
-from tftracer.slow.recorded import Cause, Stall
+from tftracer.slow.watch_results import Cause, Stall
 
 MAIN, WORKER = 1, 2
 S = 10**9

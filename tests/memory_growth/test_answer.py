@@ -7,7 +7,7 @@ from dataclasses import replace
 from tftracer.memory_growth import facts, summary
 from tftracer.memory_growth.answer import memory_growth
 from tftracer.memory_growth.facts import Growth, MemoryFacts
-from tftracer.memory_growth.growing_objects import Thing
+from tftracer.memory_growth.growing_types import Thing
 from tftracer.memory_growth.growth_proof import Slope
 from tftracer.memory_growth.readings import Bin
 

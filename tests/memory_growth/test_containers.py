@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from tftracer.memory_growth import containers, object_counts
-from tftracer.memory_growth.what_grows import Finding, look_for
+from tftracer.memory_growth.cause_of_growth import Finding, look_for
 
 SIZE = 100_000
 GLOBAL: list[Any] = []

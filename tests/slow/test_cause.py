@@ -24,9 +24,9 @@ from tftracer.slow.cause.cause import (
     explain,
 )
 from tftracer.slow.cause.observed import LockHolder, Observed, Span
-from tftracer.slow.recorded import FoldedStack, Frame
 from tftracer.slow.watch.slow_turn import OtherSteps, Save, SlowTurn
 from tftracer.slow.watch.stack_samples import PYTHON_FUNCTIONS
+from tftracer.slow.watch_results import FoldedStack, Frame
 
 MS = 1_000_000
 TF = "/usr/lib/python3/site-packages/"

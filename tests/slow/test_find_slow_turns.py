@@ -7,9 +7,9 @@ from collections.abc import Iterable
 import numpy as np
 
 from tftracer.session.recorded_steps import RunHandle
-from tftracer.slow.recorded import FIRST_CALL
 from tftracer.slow.watch.find_slow_turns import SlowSteps
 from tftracer.slow.watch.slow_turn import SlowTurn, sides
+from tftracer.slow.watch_results import FIRST_CALL
 
 MS = 1_000_000
 THREAD = 7

@@ -11,7 +11,7 @@ import pytest
 
 from tftracer.slow.cause import frame_names
 from tftracer.slow.cause.frame_names import FrameNames, is_library
-from tftracer.slow.recorded import Frame
+from tftracer.slow.watch_results import Frame
 
 
 def frame_of(function: Callable[..., Any]) -> Frame:

@@ -8,8 +8,8 @@ from made_stalls import LOAD, a_save, a_stall, put, run_of
 from recording import recording
 
 from tftracer.session.files.saved import open_session
-from tftracer.slow.recorded import UNKNOWN, Cause, Period, SlowRecords
 from tftracer.slow.watch.run_periods import RunPeriods
+from tftracer.slow.watch_results import UNKNOWN, Cause, Period, SlowRecords
 
 
 def test_a_slow_step_is_expected_after_those_that_ended_where_newer_slow_ones_are_not_explained_yet(tmp_path: Path) -> None:

@@ -24,13 +24,13 @@ from tftracer.capture.function_runs import FunctionRuns
 from tftracer.capture.steps.queue import StepQueue
 from tftracer.capture.traces.expected_slow import ExpectedTraces
 from tftracer.session.recorded_steps import RunHandle
-from tftracer.slow.recorded import GapProfile, GcPause, HostSample, Period, SlowRecord, SlowRecords, Stall
 from tftracer.slow.watch.find_slow_turns import SlowSteps
 from tftracer.slow.watch.gap_profiles import FIRST_NS, SHORTEST_NS
 from tftracer.slow.watch.host_signals import HostSignals
 from tftracer.slow.watch.py_spy_windows import FIRST_RATE
 from tftracer.slow.watch.run_periods import RunPeriods
 from tftracer.slow.watch.watch import SlowWatch
+from tftracer.slow.watch_results import GapProfile, GcPause, HostSample, Period, SlowRecord, SlowRecords, Stall
 
 WARM_UP = 25
 STALL_S = 0.8

@@ -19,7 +19,7 @@ import numpy as np
 import tensorflow as tf
 
 import tftracer
-from tftracer.slow.recorded import Period, SlowRecord, Stall
+from tftracer.slow.watch_results import Period, SlowRecord, Stall
 
 STALL_S = 0.25
 WARM_UP, APART = 40, 4

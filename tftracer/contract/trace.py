@@ -115,7 +115,7 @@ class OpStatistics(TypedDict):
 
 
 BudgetPart = Literal[
-    "compute", "exposed_communication", "hidden_communication", "copies", "input", "scheduling", "launch_gap", "idle"
+    "compute", "python", "exposed_communication", "hidden_communication", "copies", "input", "scheduling", "launch_gap", "idle"
 ]
 
 

@@ -11,7 +11,7 @@ from threading import get_ident
 from time import perf_counter_ns
 from typing import Protocol, Union
 
-from tftracer.slow.recorded import WatchedRun
+from tftracer.slow.watch_results import WatchedRun
 
 #: Ranks of activities. If several happen at once, the time counts as the first of these. Those of other threads come after all of
 #: the main thread, where a training waits (``OTHER_THREAD`` is added). LOOP: the main thread was between two activities.

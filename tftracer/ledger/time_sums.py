@@ -14,7 +14,7 @@ from typing import NamedTuple, Union
 import numpy as np
 
 from tftracer.ledger.activity import LOOP, OTHER_THREAD, STEPPING, STEPS, SUSPENDED, Activity, Run
-from tftracer.slow.recorded import Stall, WatchedRun
+from tftracer.slow.watch_results import Stall, WatchedRun
 from tftracer.trace.arrays.intervals import Cover, distinct, is_in
 from tftracer.trace.arrays.types import Int64
 

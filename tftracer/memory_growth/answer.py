@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import cast, get_args
 
 from tftracer.contract.memory_growth import MemoryGrowth, MemoryKind, MemoryThing, ProcessMemory
+from tftracer.memory_growth.cause_of_growth import COUNTS
 from tftracer.memory_growth.facts import Growth, MemoryFacts
-from tftracer.memory_growth.growing_objects import Thing
-from tftracer.memory_growth.what_grows import COUNTS
+from tftracer.memory_growth.growing_types import Thing
 from tftracer.trace.units import byte_size, counted, three_digits
 
 _KINDS = get_args(MemoryKind)

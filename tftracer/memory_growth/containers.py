@@ -23,7 +23,7 @@ from types import FrameType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
 from tftracer.memory_growth.adding_line import Name
-from tftracer.memory_growth.growing_objects import steady_rate
+from tftracer.memory_growth.growing_types import steady_rate
 from tftracer.slow.cause.frame_names import is_library
 from tftracer.slow.watch.frames_of_threads import frames_of_threads
 

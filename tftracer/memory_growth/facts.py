@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from tftracer.memory_growth.growing_objects import MAX_THINGS, Thing
+from tftracer.memory_growth.cause_of_growth import Finding
+from tftracer.memory_growth.growing_types import MAX_THINGS, Thing
 from tftracer.memory_growth.growth_proof import NEAR, Slope
 from tftracer.memory_growth.readings import MAX_BINS, Bin
-from tftracer.memory_growth.what_grows import Finding
 from tftracer.storage.spool import NewRecord
 from tftracer.storage.tftrace_format import MEMORY
 from tftracer.storage.untrusted import Fields, count, count_or_none, duration, fields_of, flag, items, moment, number, text

@@ -42,7 +42,7 @@ from tftracer.session.writer.threads import Writer
 from tftracer.slow.answer.sources import with_sources
 from tftracer.slow.record.log import SlowLog
 from tftracer.slow.record.records import copied_stall_record
-from tftracer.slow.recorded import SlowRecords
+from tftracer.slow.watch_results import SlowRecords
 from tftracer.storage import save
 from tftracer.storage.trace_payload import Payload, TraceKey
 

@@ -703,7 +703,7 @@ export interface OpStatistics {
   findings: Finding[];
 }
 
-export type BudgetPart = "compute" | "exposed_communication" | "hidden_communication" | "copies" | "input" | "scheduling" | "launch_gap" | "idle";
+export type BudgetPart = "compute" | "python" | "exposed_communication" | "hidden_communication" | "copies" | "input" | "scheduling" | "launch_gap" | "idle";
 
 /** How a device spent the step. The parts add up to step_ns, except hidden_communication, which overlaps compute. */
 export interface DeviceBudget {

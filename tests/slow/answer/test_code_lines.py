@@ -6,7 +6,7 @@ import pytest
 from made_stalls import LOADING, RUN, SAVE, SAVER, SAVING, SORT, TRAIN, WAITING
 
 from tftracer.slow.answer.code_lines import MAX_NODES, code_lines, stack_tree
-from tftracer.slow.recorded import FoldedStack
+from tftracer.slow.watch_results import FoldedStack
 
 
 def test_libraries_are_folded_into_the_script_s_nearest_line() -> None:

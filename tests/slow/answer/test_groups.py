@@ -12,7 +12,7 @@ from tftracer.slow.answer.groups import groups, headline
 from tftracer.slow.answer.messages import period_message, stall_message
 from tftracer.slow.answer.texts import step_text
 from tftracer.slow.record.log import SlowLog, StallState
-from tftracer.slow.recorded import Cause
+from tftracer.slow.watch_results import Cause
 from tftracer.storage.spool import NOWHERE
 
 UNKNOWN, MACHINE = Cause("unknown", "", None, None), Cause("machine", "", None, 0.9)

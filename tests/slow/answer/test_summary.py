@@ -10,7 +10,7 @@ from recording import RAW, recording, step
 
 from tftracer.session.files.saved import open_session
 from tftracer.session.summary import render, summarize
-from tftracer.slow.recorded import Cause
+from tftracer.slow.watch_results import Cause
 from tftracer.trace.answers import Answers
 
 SAID = """

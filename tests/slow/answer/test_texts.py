@@ -11,7 +11,7 @@ from tftracer.contract.stalls import PartKind
 from tftracer.session.recorded_steps import RunHandle
 from tftracer.slow.answer import texts
 from tftracer.slow.answer.messages import checkpoint_mark, host_trouble, stall_message
-from tftracer.slow.recorded import Cause, FoldedStack, Frame, Part, Stall
+from tftracer.slow.watch_results import Cause, FoldedStack, Frame, Part, Stall
 
 RUN = RunHandle("train", (), (), "")
 LOADED = "load_batch() (train.py:88)"

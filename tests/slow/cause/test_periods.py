@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable
 
 import pytest
 
-from tftracer.slow.cause.period_steps import Proven
+from tftracer.slow.cause.comb import Proven
 from tftracer.slow.cause.periods import Periods
 
 LOAD, SAVE, NOISE = "wait load()", "hook CheckpointSaverHook", "python step()"

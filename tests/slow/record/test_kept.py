@@ -15,7 +15,7 @@ from tftracer.errors import FormatError, UnknownError, UnsupportedError
 from tftracer.session.files.saved import SavedSession, open_session
 from tftracer.slow.answer.messages import STARVED, SlowMark
 from tftracer.slow.record.log import MAX_COSTLIEST, MAX_NEWEST, SlowLog
-from tftracer.slow.recorded import Cause
+from tftracer.slow.watch_results import Cause
 from tftracer.storage.tftrace_format import RECORD_TYPES, header, record
 
 

@@ -17,15 +17,26 @@ def naive(nodes: list[N], devices: set[str], gpu: bool) -> dict[str, int | None]
     step = max(n.end for n in nodes)
     parts = dict.fromkeys([*PARTS, "hidden_communication"], 0)
     mine = [n for n in nodes if n.device in devices and n.kind is not NodeKind.REPEAT]
+    python = [n for n in mine if n.op == "PyFunc"]
     for t in range(step):
         running = [n for n in mine if n.start <= t < n.end]
         launches = [n for n in running if gpu and n.device == GPU and n.kind is not NodeKind.COMMUNICATION]
-        kinds = {n.kind for n in running if n not in launches}
+        calls_python = any(n in python for n in running)
+        kinds = {n.kind for n in running if n not in launches and n not in python}
         waits = any(n.scheduled >= 0 and n.scheduled <= t < n.start for n in mine)
         computes = bool(kinds & {NodeKind.COMPUTE, NodeKind.CONTROL, NodeKind.LAUNCH})
         communicates = NodeKind.COMMUNICATION in kinds
         parts["hidden_communication"] += computes and communicates
-        holds = [computes, communicates, NodeKind.COPY in kinds, NodeKind.INPUT in kinds, bool(launches), waits, True]
+        holds = [
+            computes,
+            calls_python,
+            communicates,
+            NodeKind.COPY in kinds,
+            NodeKind.INPUT in kinds,
+            bool(launches),
+            waits,
+            True,
+        ]
         parts[PARTS[holds.index(True)]] += 1
     return {**parts, **({} if any(n.scheduled >= 0 for n in mine) else {"scheduling": None})}
 
@@ -41,7 +52,8 @@ def steps(draw: st.DrawFn) -> list[N]:
         start = draw(st.integers(0, 30))
         kind = NodeKind.REPEAT if device == STREAM_ALL else NodeKind.COPY if device == H2D else draw(KINDS)
         scheduled = draw(st.integers(-1, start))
-        nodes.append(N(f"n{i}", "Op", start, start + draw(st.integers(0, 9)), device, kind, scheduled))
+        op = "PyFunc" if kind is NodeKind.INPUT and draw(st.booleans()) else "Op"
+        nodes.append(N(f"n{i}", op, start, start + draw(st.integers(0, 9)), device, kind, scheduled))
     return nodes
 
 
@@ -99,10 +111,10 @@ def test_communication_is_exposed_where_its_own_device_runs_nothing() -> None:
     assert parts(ps) == {"compute": 5, "idle": 45}
 
 
-def test_a_python_function_of_the_step_is_no_input() -> None:
+def test_a_python_function_of_the_step_is_neither_compute_nor_input() -> None:
     nodes = [N("f", "EagerPyFunc", 0, 6, kind=NodeKind.INPUT), N("next", "IteratorGetNext", 5, 10, kind=NodeKind.INPUT)]
     (device,) = budget(make_trace(nodes), [])["devices"]
-    assert (device["parts_ns"]["compute"], device["parts_ns"]["input"], device["busy_ns"]) == (6, 4, 10)
+    assert (parts(device), device["busy_ns"]) == ({"python": 6, "input": 4}, 10)
 
 
 def test_an_empty_trace_has_an_empty_budget() -> None:

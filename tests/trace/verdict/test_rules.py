@@ -15,7 +15,7 @@ from tftracer.trace.analyses.ops import op_statistics
 from tftracer.trace.decode.host_events import FunctionCall
 from tftracer.trace.model import FedCopy, FedValue, NodeKind, SlowTime, TraceContext
 from tftracer.trace.verdict import verdict as verdict_
-from tftracer.trace.verdict.around_ops import around
+from tftracer.trace.verdict.time_around_ops import around
 from tftracer.trace.verdict.verdict import verdict
 
 MS = 1_000_000

@@ -26,8 +26,8 @@ from tftracer.errors import UnsupportedError
 from tftracer.input_pipelines.watch import Pipelines
 from tftracer.ledger.activity import CHECKPOINTS, INPUT, NEXT_ELEMENT, TRACER, Activities, rank_of_step
 from tftracer.session.recorded_steps import Capture, CountedStep, Missed, RunHandle, SessionFacts, Traced, tracer_ns
-from tftracer.slow.recorded import SlowRecords
 from tftracer.slow.watch.find_slow_turns import SlowSteps
+from tftracer.slow.watch_results import SlowRecords
 
 #: Maximum number of steps that wait for the writer; more are counted as lost. A step takes some 130 bytes.
 MAX_EVENTS = 1 << 16

@@ -14,9 +14,9 @@ from typing import NamedTuple, cast
 
 from tftracer.capture.traces.requests import TraceRequests
 from tftracer.session.recorded_steps import RunHandle
-from tftracer.slow.recorded import WatchedRun
 from tftracer.slow.watch.find_slow_turns import RunState, SlowSteps
 from tftracer.slow.watch.slower_than_usual import NEVER
+from tftracer.slow.watch_results import WatchedRun
 
 #: Extra time that these traces may take, as a share of the training's time.
 EXTRA = 0.01

@@ -113,6 +113,7 @@ TRACES = (
         _maybe(f"{part}_ns", "int", f"part of the budget: {part.replace('_', ' ')}")
         for part in (
             "compute",
+            "python",
             "exposed_communication",
             "hidden_communication",
             "copies",

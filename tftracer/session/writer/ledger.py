@@ -15,7 +15,7 @@ from tftracer.ledger.time_sums import HELPERS, UNDER_WAY, Book
 from tftracer.session.recorded_steps import StepSource
 from tftracer.session.store import SessionStore
 from tftracer.slow.answer.texts import place_of
-from tftracer.slow.recorded import Stall
+from tftracer.slow.watch_results import Stall
 
 #: A killed process loses at most the ledger of the last LOST_S seconds or, in a long session, of LOST_SHARE of its time.
 LOST_S, LOST_SHARE = 1.9, 0.005

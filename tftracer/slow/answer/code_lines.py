@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from tftracer.contract.stalls import CodeKind, CodeLine, StackFrame, StallStacks
-from tftracer.slow.recorded import FoldedStack, Frame
+from tftracer.slow.watch_results import FoldedStack, Frame
 
 #: Maximum number of lines in a list, and of nodes in a tree. Samples without room in the tree are only counted.
 MAX_LINES, MAX_NODES = 30, 4000

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from tftracer.contract.stalls import GroupPeriod, Period, SlowGroup, SlowKind, Stall, StallCause
 from tftracer.slow.answer import texts
-from tftracer.slow.record.kinds import (
+from tftracer.slow.record.log import Headline, SlowLog
+from tftracer.slow.record.sums_by_kind import (
     APART,
     OF_CODE,
     KindKey,
@@ -19,7 +20,6 @@ from tftracer.slow.record.kinds import (
     thread_and_code,
     without_line,
 )
-from tftracer.slow.record.log import Headline, SlowLog
 
 #: Lines of a function, or places in several, that a group names.
 MAX_PLACES = 3

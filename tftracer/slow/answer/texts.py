@@ -10,8 +10,8 @@ from tftracer.contract import stalls as contract
 from tftracer.contract.stalls import CodeLine, StallCause, WithoutCpu
 from tftracer.slow.answer.code_lines import code_lines
 from tftracer.slow.cause.blamed_line import FIT, below_loop
-from tftracer.slow.record.kinds import OF_CODE, OWNED
-from tftracer.slow.recorded import EPOCH_TURN, FIRST_CALL, Cause, HostChange, Period, Stall
+from tftracer.slow.record.sums_by_kind import OF_CODE, OWNED
+from tftracer.slow.watch_results import EPOCH_TURN, FIRST_CALL, Cause, HostChange, Period, Stall
 from tftracer.trace.units import byte_size, duration, percent
 
 #: Evidence is mentioned from this share of the measured time, and from this number of bytes on.

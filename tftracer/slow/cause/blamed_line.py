@@ -9,8 +9,8 @@ from collections.abc import Container, Iterable, Sequence
 from typing import Literal, NamedTuple
 
 from tftracer.slow.cause.frame_names import WRAPPERS, is_callback, is_standard_library, is_tracers
-from tftracer.slow.recorded import FoldedStack, Frame
 from tftracer.slow.watch.stack_samples import PYTHON_FUNCTIONS
+from tftracer.slow.watch_results import FoldedStack, Frame
 
 #: A line is named when it, with what it calls, takes this share of the time.
 HALF = 0.5

@@ -43,8 +43,8 @@ from tftracer.slow.cause.parts_of_turn import (
     may_have_waited_for_lock,
     parts_of,
 )
-from tftracer.slow.recorded import EPOCH_TURN, UNKNOWN, Cause, FoldedStack, Part
 from tftracer.slow.watch.slow_turn import NO_LOOPS, SlowTurn, is_no_loop
+from tftracer.slow.watch_results import EPOCH_TURN, UNKNOWN, Cause, FoldedStack, Part
 from tftracer.trace.units import duration
 
 #: On a busy machine a line mostly waited only if it waited for this multiple of the time in which it ran: the wait is what the

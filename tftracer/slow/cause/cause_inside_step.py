@@ -15,7 +15,7 @@ from tftracer.slow.cause.parts_of_turn import (
     may_have_waited_for_lock,
     other_holders,
 )
-from tftracer.slow.recorded import UNKNOWN, Cause, Part
+from tftracer.slow.watch_results import UNKNOWN, Cause, Part
 
 #: A cause explains at least this share of the excess.
 HALF = 0.5

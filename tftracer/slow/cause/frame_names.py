@@ -11,7 +11,7 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
-from tftracer.slow.recorded import Frame
+from tftracer.slow.watch_results import Frame
 
 #: Size of the cache.
 MAX_FRAMES = 8192

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from tftracer.slow.recorded import FoldedStack, Frame
+from tftracer.slow.watch_results import FoldedStack, Frame
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from tftracer.slow.cause.blamed_line import (
     shared_line,
 )
 from tftracer.slow.cause.observed import LockHolder, Observed, Span
-from tftracer.slow.recorded import FoldedStack, Part
 from tftracer.slow.watch.slow_turn import OtherSteps, Save, SlowTurn, is_no_loop, saves_inside
+from tftracer.slow.watch_results import FoldedStack, Part
 from tftracer.trace.units import duration
 
 #: Less time in the kernel is not told: Linux counts it in hundredths of a second.

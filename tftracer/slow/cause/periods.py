@@ -1,6 +1,6 @@
 """Find the periods in a run's slow steps ("every 97th step"). Pure: no clocks, no threads.
 
-Each slow step is tested as the newest tooth of a comb (period_steps.py). Its distances to earlier ones are possible lengths.
+Each slow step is tested as the newest tooth of a comb (comb.py). Its distances to earlier ones are possible lengths.
 Each comb is followed backwards while at least four of five teeth are slow steps. If slow steps were random, each tooth would be
 slow at the rate of the slow steps beside the comb. The chance of that many hits, times the number of combs tried for this run,
 has to be below ``MAX_CHANCE``. Combs are tried among the slow steps of the newest one's kind (cause and place), then among all,
@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tftracer.slow.cause.period_steps import (
+from tftracer.slow.cause.comb import (
     ALIKE,
     FINEST,
     NEARLY_ALL,

@@ -12,7 +12,7 @@ from tftracer.contract import stalls as contract
 from tftracer.errors import UnknownError
 from tftracer.slow.answer.messages import SlowMark
 from tftracer.slow.answer.texts import lines_text
-from tftracer.slow.record.kinds import SlowKinds, lost_s, of_known_period
+from tftracer.slow.record.sums_by_kind import SlowKinds, lost_s, of_known_period
 from tftracer.storage.tftrace_format import StoredPayload
 from tftracer.trace.model import SlowTime
 from tftracer.trace.units import counted

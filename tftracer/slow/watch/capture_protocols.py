@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from tftracer.slow.recorded import SlowRecords, WatchedRun
 from tftracer.slow.watch.find_slow_turns import SlowSteps
+from tftracer.slow.watch_results import SlowRecords, WatchedRun
 
 
 class WatchedQueue(Protocol):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 
-from tftracer.slow.recorded import GcPause, HostChange, HostSample, SlowRecords
 from tftracer.slow.watch.find_slow_turns import SlowSteps
 from tftracer.slow.watch.gc_pauses import GcPauses
 from tftracer.slow.watch.host_signals import HostReading, HostSignals
 from tftracer.slow.watch.watched_threads import WatchedThreads
+from tftracer.slow.watch_results import GcPause, HostChange, HostSample, SlowRecords
 
 #: Shorter collections are not reported.
 REPORTED_NS = 1_000_000

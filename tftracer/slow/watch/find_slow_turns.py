@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import NamedTuple
 
-from tftracer.slow.recorded import WatchedRun
 from tftracer.slow.watch.slow_turn import OtherSteps, Save, SlowTurn, is_no_loop, tracing_of, waited_ns
 from tftracer.slow.watch.slower_than_usual import MIN_EXCESS_NS, NEVER, RECENT, WARM_UP, UsualTime
 from tftracer.slow.watch.stack_samples import is_within
+from tftracer.slow.watch_results import WatchedRun
 
 #: Slow turns that wait for the watch.
 MAX_SLOW_TURNS = 1000

@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 from tftracer.slow.cause.blamed_line import is_in_step, without_tracer
 from tftracer.slow.cause.frame_names import FrameNames
-from tftracer.slow.recorded import FoldedStack, GapProfile, SlowRecords, WatchedRun
 from tftracer.slow.watch.find_slow_turns import RunState, SlowSteps, Sums
 from tftracer.slow.watch.gc_pauses import GcPauses
 from tftracer.slow.watch.stack_source import Answer, StackSource
 from tftracer.slow.watch.watched_threads import WatchedThreads
+from tftracer.slow.watch_results import FoldedStack, GapProfile, SlowRecords, WatchedRun
 
 #: A run is profiled without a request if this share of its time is between steps, after this number of steps and this time.
 SHARE, MIN_STEPS, MIN_NS = 0.2, 50, 2_000_000_000

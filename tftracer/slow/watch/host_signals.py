@@ -12,7 +12,7 @@ from collections.abc import Callable
 from time import perf_counter_ns
 from typing import Any, NamedTuple
 
-from tftracer.slow.recorded import HostChange
+from tftracer.slow.watch_results import HostChange
 
 #: Only the first bytes of a file are read.
 READ_BYTES = 4096

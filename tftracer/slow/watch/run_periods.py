@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from tftracer.slow.cause.period_steps import Proven
+from tftracer.slow.cause.comb import Proven
 from tftracer.slow.cause.periods import Periods
-from tftracer.slow.record.kinds import APART, OF_CODE, OWNED
-from tftracer.slow.recorded import EPOCH_TURN, TAKEN_IN, UNKNOWN, Cause, Period, SlowRecords, Stall, WatchedRun
+from tftracer.slow.record.sums_by_kind import APART, OF_CODE, OWNED
+from tftracer.slow.watch_results import EPOCH_TURN, TAKEN_IN, UNKNOWN, Cause, Period, SlowRecords, Stall, WatchedRun
 
 #: Causes that are one kind for a whole run, at any line.
 OF_RUN = ("gc", "retrace", "tensorflow", "input", "checkpoint")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tftracer.slow.recorded import FIRST_CALL, WatchedRun
 from tftracer.slow.watch.slower_than_usual import MIN_EXCESS_NS
+from tftracer.slow.watch_results import FIRST_CALL, WatchedRun
 
 #: Both sides of a turn are slow if each has at least this share of the turn's excess.
 BOTH = 0.25

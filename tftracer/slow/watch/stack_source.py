@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 from tftracer.slow.cause.blamed_line import has_users_code
 from tftracer.slow.cause.frame_names import FrameNames
 from tftracer.slow.cause.observed import LockHolder, Span
-from tftracer.slow.recorded import FoldedStack
 from tftracer.slow.watch.counter_spans import NAMES
 from tftracer.slow.watch.counters import Counters
 from tftracer.slow.watch.outside_client import CannotWatch, OutsideProcess
 from tftracer.slow.watch.stack_samples import shares
 from tftracer.slow.watch.stacks_from_inside import InsideStacks
 from tftracer.slow.watch.system_calls import WAITS
+from tftracer.slow.watch_results import FoldedStack
 
 #: Counters are read more often in the first seconds of a turn that takes too long.
 CLOSELY_NS = 5_000_000_000

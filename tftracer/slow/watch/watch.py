@@ -27,7 +27,6 @@ from tftracer.slow.cause.blamed_line import has_users_code, waits_for_thread, wi
 from tftracer.slow.cause.cause import explain
 from tftracer.slow.cause.frame_names import FrameNames, may_call_python
 from tftracer.slow.cause.observed import Observed, Span
-from tftracer.slow.recorded import HostChange, Stall, WatchedRun
 from tftracer.slow.watch.capture_protocols import TracesAhead, WatchedQueue
 from tftracer.slow.watch.each_second import HostReadings, HostReports, report_collections
 from tftracer.slow.watch.find_slow_turns import SlowSteps
@@ -40,6 +39,7 @@ from tftracer.slow.watch.sample_clock import sleeps
 from tftracer.slow.watch.slow_turn import SlowTurn, sides
 from tftracer.slow.watch.stack_source import Answer, StackSource, span_of
 from tftracer.slow.watch.watched_threads import WatchedThreads
+from tftracer.slow.watch_results import HostChange, Stall, WatchedRun
 
 TICK_S, SECOND_NS = 0.05, 1_000_000_000
 #: At the end: the time limits for the thread, and for answers.

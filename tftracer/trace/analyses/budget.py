@@ -2,16 +2,18 @@
 
 Every moment of the step belongs to the first part in this list that applies to the device at that moment:
 
-1. ``compute``: an op or a kernel runs, Python functions of the step included.
-2. ``exposed_communication``: a transfer or a collective runs, and no compute. (``hidden_communication``, communication that runs
-   at the same time as compute, is given separately: it is already part of ``compute``.)
-3. ``copies``: a copy between host and device, or on the device.
-4. ``input``: an op of the input pipeline runs, which usually means that it waits: IteratorGetNext, a queue's dequeue. Work of
+1. ``compute``: an op or a kernel runs.
+2. ``python``: a Python function of the step runs (``tf.py_function``, ``tf.numpy_function``), and no compute. What it does, such
+   as to wait, is not in the trace.
+3. ``exposed_communication``: a transfer or a collective runs, and none of the above. (``hidden_communication``, communication at
+   the same time as compute, is given separately: it is already part of ``compute``.)
+4. ``copies``: a copy between host and device, or on the device.
+5. ``input``: an op of the input pipeline runs, which usually means that it waits: IteratorGetNext, a queue's dequeue. Work of
    tf.data in its own threads, for later steps, is not counted.
-5. ``launch_gap``: on a GPU, none of the above while the host launches an op of the GPU.
-6. ``scheduling``: none of the above, but an op is scheduled and has not started. Unknown, and part of ``idle``, if no op of the
+6. ``launch_gap``: on a GPU, none of the above while the host launches an op of the GPU.
+7. ``scheduling``: none of the above, but an op is scheduled and has not started. Unknown, and part of ``idle``, if no op of the
    device has a scheduling time.
-7. ``idle``: the rest.
+8. ``idle``: the rest.
 
 For the whole step, a part applies if it applies to any device. Without kernels in the trace (no CUPTI) a GPU's launches count as
 its work. Repeating devices are left out. Everything is O(n log n) in NumPy.
@@ -39,6 +41,7 @@ from tftracer.trace.model import UNKNOWN_TIME, DeviceKind, NodeKind, Trace
 #: The parts' names for people.
 PART_TITLES = {
     "compute": "compute",
+    "python": "Python functions",
     "exposed_communication": "exposed communication",
     "hidden_communication": "hidden communication",
     "copies": "copies",
@@ -48,7 +51,7 @@ PART_TITLES = {
     "idle": "idle",
 }
 LAYERS = ("compute", "communication", "copies", "input", "python", "launches", "waiting")  # of an Activity
-PARTS = ("compute", "exposed_communication", "copies", "input", "launch_gap", "scheduling", "idle")
+PARTS = ("compute", "python", "exposed_communication", "copies", "input", "launch_gap", "scheduling", "idle")
 
 
 @dataclass(frozen=True)
@@ -142,7 +145,8 @@ def parts_of(activity: Activity, step_ns: int) -> dict[str, float]:
 
 def _parts(activity: Activity, step_ns: int) -> dict[str, float]:
     layers = {
-        "compute": activity.compute | activity.python,
+        "compute": activity.compute,
+        "python": activity.python,
         "exposed_communication": activity.communication,
         "copies": activity.copies,
         "input": activity.input,

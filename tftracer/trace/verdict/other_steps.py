@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from tftracer.contract.trace import Sentence
 from tftracer.trace.model import DeviceKind
 from tftracer.trace.units import counted, duration
-from tftracer.trace.verdict.around_ops import HOST_OP_NS, SLOW_FACTOR, START_NS
 from tftracer.trace.verdict.step import Step, sentence
+from tftracer.trace.verdict.time_around_ops import HOST_OP_NS, SLOW_FACTOR, START_NS
 
 EXPLAINED_SHARE = 0.5  # minimal part of the excess over the usual step, for a cause to explain it
 OP_NS = 20_000  # maximal cost of recording an op, in RunMetadata and on a GPU

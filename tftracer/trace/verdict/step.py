@@ -28,8 +28,8 @@ from tftracer.trace.decode.labels import parse_received
 from tftracer.trace.decode.profile_xla import XLA_HOST
 from tftracer.trace.model import DeviceKind, NodeKind, Trace, TraceContext
 from tftracer.trace.units import duration
-from tftracer.trace.verdict.around_ops import Around, around
 from tftracer.trace.verdict.gpu_gaps import Gaps, gaps_of
+from tftracer.trace.verdict.time_around_ops import Around, around
 
 MAX_EVIDENCE = 50
 GAP_NS = 100_000  # the executor's own work between two ops takes at most this long; a longer gap has another reason

@@ -4,7 +4,7 @@ import type { ClockOffset, CollectiveRow, JobTensor, Straggler } from "@/client/
 import type { TableColumn } from "@/components/table";
 import { bytesColumn, countColumn, figureColumn, nsColumn } from "@/components/columns";
 import { formatNs } from "@/format";
-import { CAUSES, STRAGGLER_PARTS, waitsOf } from "@/job/parts";
+import { CAUSES, STRAGGLER_PARTS, waitsOf } from "@/job/stragglerParts";
 
 type TitleOf = (id: string) => string;
 /** With more processes than this a column for each would be too many. */

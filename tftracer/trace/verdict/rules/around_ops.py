@@ -12,8 +12,8 @@ from tftracer.trace.decode.labels import parse_input, parse_label
 from tftracer.trace.decode.resources import decode_resources
 from tftracer.trace.model import FedValue
 from tftracer.trace.units import byte_size, counted, duration, percent
-from tftracer.trace.verdict.around_ops import SLOW_FACTOR
 from tftracer.trace.verdict.step import Step, sentence
+from tftracer.trace.verdict.time_around_ops import SLOW_FACTOR
 
 AROUND_SHARE = 0.30  # minimal part of the step that passes around its ops
 AROUND_NS = 500_000  # minimal time around the ops: less is the usual cost of a call

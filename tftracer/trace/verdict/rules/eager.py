@@ -6,8 +6,8 @@ import re
 
 from tftracer.contract.trace import Sentence
 from tftracer.trace.units import counted, duration, percent
-from tftracer.trace.verdict.around_ops import START_NS
 from tftracer.trace.verdict.step import Step, sentence
+from tftracer.trace.verdict.time_around_ops import START_NS
 
 EAGER_OPS = 20  # minimal number of eager ops in the step
 EAGER_SHARE = 0.30  # minimal part of the step in which no eager op runs

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from tftracer.memory_growth import containers, object_counts
 from tftracer.memory_growth.adding_line import adding_line
 from tftracer.memory_growth.containers import Growing, Sizes
-from tftracer.memory_growth.growing_objects import (
+from tftracer.memory_growth.growing_types import (
     MAX_SAMPLES,
     MAX_THINGS,
     Thing,

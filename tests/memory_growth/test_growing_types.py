@@ -5,7 +5,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from tftracer.memory_growth import object_counts
-from tftracer.memory_growth.growing_objects import (
+from tftracer.memory_growth.cause_of_growth import main_kind
+from tftracer.memory_growth.growing_types import (
     Thing,
     growing,
     kind_of,
@@ -16,7 +17,6 @@ from tftracer.memory_growth.growing_objects import (
     typical_bytes,
 )
 from tftracer.memory_growth.object_counts import Census
-from tftracer.memory_growth.what_grows import main_kind
 
 
 class Kept:

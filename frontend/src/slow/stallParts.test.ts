@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { fakeStacks, fakeStall } from "../../dev/slow";
-import { inOrder, merged, partLegend, partText } from "./parts";
+import { inOrder, merged, partLegend, partText } from "./stallParts";
 
 describe("the parts of slow steps", () => {
   it("says what a part is, how long, and what is usual where that is known", () => {

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from tftracer.contract.stalls import Period, SlowKind, Stall, StallCause
-from tftracer.slow.cause.period_steps import is_tooth
+from tftracer.slow.cause.comb import is_tooth
 
 #: Maximum number of kinds of one session; if there are more, the cheapest one is dropped.
 MAX_KINDS = 400

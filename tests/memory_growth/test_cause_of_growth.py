@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tftracer.memory_growth import object_counts
-from tftracer.memory_growth.what_grows import COUNTS, Finding, look_for
+from tftracer.memory_growth.cause_of_growth import COUNTS, Finding, look_for
 
 
 class Kept:

@@ -9,6 +9,7 @@ export interface Part {
 
 export const PARTS: readonly Part[] = [
   { key: "compute", title: "Compute", meaning: "at least one op or kernel computes" },
+  { key: "python", title: "Python functions", meaning: "only Python functions of the step run, or wait" },
   {
     key: "exposed_communication",
     title: "Exposed communication",
