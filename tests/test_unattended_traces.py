@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from recording import LOSS, TRAIN, recording, step
 
@@ -63,3 +65,36 @@ def test_nothing_is_missing_when_all_came(tmp_path: Path) -> None:
         assert recorder.flush()
         step(recorder, 8, raw=b"\x0a\x00", asked_by="user")
         assert recorder.flush() and traces.problem() == ""
+
+
+class RecorderOfFunction:
+    """A recorder of a function with one run for each call."""
+
+    def __init__(self) -> None:
+        self.called: list[Any] = []
+        self.requested: list[int] = []
+        self.listen: Callable[[Any], None] = lambda message: None
+
+    def subscribe(self, listen: Callable[[Any], None]) -> Callable[[], None]:
+        self.listen = listen
+        return lambda: None
+
+    def runs(self) -> list[Any]:
+        return self.called
+
+    def request_traces(self, run: int, steps: int) -> None:
+        self.requested.append(run)
+
+    def call(self, number: int) -> None:
+        shared = {"fetches": ["train"], "definition": "train.py:3", "steps": 1, "mean_s": 0.1, "traces": []}
+        self.called.append({**shared, "id": number, "title": f"train ({number})"})
+        self.listen({"type": "run"})
+
+
+def test_a_function_that_is_traced_anew_at_each_call_is_one_run_here() -> None:
+    recorder = RecorderOfFunction()
+    traces = UnattendedTraces(recorder, 2, 5)  # type: ignore[arg-type]
+    for number in range(1, 8):
+        recorder.call(number)
+    assert recorder.requested == [4], "its next call is the fifth"
+    assert traces.problem() == "0 of 2 steps were traced: 'train (1)' had no more"

@@ -66,3 +66,13 @@ def test_what_a_training_builds_before_it_asks_for_an_element_is_no_wait_for_it(
 def test_waits_between_steps_and_in_evaluations_are_others() -> None:
     assert looked(Ledger(), 0.01, 0.04, explicit=True) == 0
     assert looked(Ledger(evaluation=set(map(float, range(1, 6)))), 0.01, 0.04) == pytest.approx(4, abs=0.1)
+
+
+def test_a_slow_step_before_the_known_times_is_no_wait_where_all_stages_are_timed() -> None:
+    """A callback took 1.7 s; TensorFlow then knows only the last 100 of 120 times between two elements."""
+    ledger = Ledger()
+    step_waits = StepWaits("files", ledger)
+    for at, elements in ((0.0, 10), (2.2, 130)):
+        step_waits.look(look(at, elements, [0.004] * 120, 0, worked_s=elements * 1e-6))
+    step_waits.end()
+    assert 0 <= ledger.waited < 0.01

@@ -439,6 +439,14 @@ def test_a_step_whose_threads_had_no_cpu_is_the_machines_and_one_that_slept_is_n
     assert explained(0.005, 0.5, within=slept).cause[:2] == ("tensorflow", "waited")
 
 
+@pytest.mark.parametrize(("others_share", "cause"), [(0.95, "unknown"), (0.5, "tensorflow")])
+def test_where_linux_may_count_sleeps_as_waits_a_busy_machine_decides(others_share: float, cause: str) -> None:
+    """A step of 700 ms used no CPU, beside a load of 11: "TensorFlow waited"."""
+    waited = span(0.7, stack(MAIN, RUN, seconds=0.7), process=0.001, process_queue_s=0.01, process_doubtful_queue_s=0.6)
+    found = explained(0.005, 0.7, within=waited, others_share=others_share)
+    assert found.cause.kind == cause and ("waited for a CPU or for something else" in found.doubt) == (cause == "unknown")
+
+
 def test_a_short_wait_within_a_step_beside_busy_processes_may_be_one_for_a_cpu() -> None:
     """Linux counts a wait for a CPU when it is over."""
     short = span(0.085, stack(MAIN, RUN, seconds=0.085), process=0.001, process_queue_s=0.002, longest_unseen_s=0.02)

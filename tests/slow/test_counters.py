@@ -91,8 +91,20 @@ def test_threads_of_the_tracer_do_not_count_among_those_without_a_cpu(tmp_path: 
     queues.read(1000 * MS, at_once=False)
     waited(150)
     queues.read(1300 * MS, at_once=False)
-    assert queues.within(1000 * MS, 1300 * MS) == pytest.approx(0.3)
-    assert queues.within(900 * MS, 1300 * MS) is None and queues.within(1000 * MS, 1400 * MS) is None
+    assert queues.within(1000 * MS, 1300 * MS)[0] == pytest.approx(0.3)
+    assert queues.within(900 * MS, 1300 * MS)[0] is None and queues.within(1000 * MS, 1400 * MS)[0] is None
+
+
+def test_waits_of_all_threads_that_may_be_sleeps_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "11").mkdir()
+    counters = tmp_path / "11" / "schedstat"
+    for counts_sleep, expected in ((True, (0.0, 0.5)), (False, (0.5, 0.0))):
+        monkeypatch.setattr("tftracer.slow.watch.counters.COUNTS_SLEEP", counts_sleep)
+        queues = Queues(tmp_path)
+        for at, queued in ((1000, 0), (1300, 0), (1600, 500)):
+            counters.write_text(f"5 {queued * MS} 1\n")
+            queues.read(at * MS, at_once=False)
+        assert queues.within(1000 * MS, 1600 * MS) == pytest.approx(expected)
 
 
 def test_a_thread_waits_for_pythons_lock_as_long_as_its_readings_say_so() -> None:

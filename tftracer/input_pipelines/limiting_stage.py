@@ -27,6 +27,9 @@ FULL = 0.5
 MIN_SHARE = 0.5
 #: A thread whose stages are all timed may limit even if it works only for this share of its time: other threads have its core.
 MIN_BUSY = 0.25
+#: The thread that feeds a parallel stage limits, not the calls of that stage's function, if it works this many times as much as
+#: each of the threads that call it.
+FAR_BUSIER = 2.0
 #: The training waits for its input from this share of the time on; below the other, it is the slower side.
 WAITS, WORKS = 0.10, 0.05
 #: The overhead of calling a function for one element is at most this; a larger rest has another reason.
@@ -38,6 +41,8 @@ MAX_DEPTH = 200
 LONG_S = 2.5
 #: TensorFlow records no longer time between two calls of ``next``.
 LONGEST_GAP_S = 10.0
+#: Stages without a function take at most this together, beside their timed work, to pass an element on.
+PASSED_ON_S = 50e-6
 #: With fewer elements of inner datasets, their work is not estimated.
 MIN_INNER = 20
 #: Number of looks that prove a wait of the training that the ledger does not count.
@@ -217,7 +222,17 @@ def waited_s(earlier: Look, later: Look) -> float | None:
     if not is_known:
         return None
     waited = seconds - passed * sum(gaps) / len(gaps)
-    return waited if earlier.model.elements else min(waited, _worked_ns(later) * 1e-9)
+    if not earlier.model.elements:
+        return min(waited, _worked_ns(later) * 1e-9)
+    if passed > len(gaps) and _is_all_timed(later):  # a slow step before the known gaps is no wait
+        waited = min(waited, max(0, _worked_ns(later) - _worked_ns(earlier)) * 1e-9 + passed * PASSED_ON_S)
+    return waited
+
+
+def _is_all_timed(look: Look) -> bool:
+    """Return whether TensorFlow times all work of the stages: no functions are called, and no stages come and go."""
+    nodes = look.model.nodes.values()
+    return all(node.node_class not in MANY and kind_of(node.name) in ("", "shuffle") for node in nodes)
 
 
 def _worked_ns(look: Look) -> int:
@@ -362,6 +377,8 @@ def _rest(thread: Thread, available: float, pool: Thread | None, cores: int) -> 
         return pool.stages[0], True  # nothing else is before its empty buffer
     callers = [stage for stage in thread.stages if not stage.inner and _may_take(stage, available - thread.busy)]
     if pool is not None and _may_take(pool.stages[0], pool.threads - pool.busy):
+        if busy >= max(MIN_BUSY * available, FAR_BUSIER * pool.busy / pool.threads):
+            return (None if callers else top), True
         callers.append(pool.stages[0])
     if not callers and not thread.before and pool is None and thread.busy >= MIN_BUSY * available:
         # All stages of the thread are timed, but the machine has no core for it.

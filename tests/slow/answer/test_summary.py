@@ -21,6 +21,8 @@ Slow steps of train, loss (feeding x): 4
   Python code at load_batch() (train.py:88). 1 slow step, 298 ms longer than usual
     in all, the longest 300 ms, last at step 50.
   The longest of all these:
+    step 50, before it: 300 ms, usually 2 ms. Python code at load_batch() (train.py:88), in sort
+      (numpy/_core/fromnumeric.py)
     step 97, before it: 300 ms, usually 2 ms. The hook CheckpointSaverHook
 """
 

@@ -618,3 +618,13 @@ def test_a_device_stays_idle_for_another_reason_than_what_its_ops_do() -> None:
     ]
     nodes += [N(f"u{i}", "Transpose", (11 + i) * MS, (12 + i) * MS) for i in range(2)]
     assert list(sentences(nodes)) == ["idle_device", "layout"]
+
+
+def test_an_op_that_takes_most_of_usual_steps_too_is_not_said_to_be_held_up_alone() -> None:
+    usual = [("svd", "Svd", 10.0), ("a", "AddV2", 1.0)]
+    found = codes_over([[("svd", "Svd", 60.0), ("a", "AddV2", 1.0)], *[usual] * 3], {"svd": 1e6, "a": 1e6})
+    text = found["one_op"]["text"]
+    assert (
+        "(in most traced steps of the run it takes about 10 ms): 98% of the step." in text
+        and "held_up_ns" not in found["one_op"]["numbers"]
+    )

@@ -246,3 +246,13 @@ def test_functions_of_tf_data_that_run_beside_idle_time_are_named_as_a_possible_
     beside = f"Functions of tf.data run in other threads for {ahead_ms} ms of the step (the longest op is hue (AdjustHue))"
     assert (beside in idle["text"]) == (ahead_ms > 5) != ("The trace does not show why" in idle["text"])
     assert idle["advice"].startswith("Make these functions cheaper") == (ahead_ms > 5)
+
+
+@pytest.mark.parametrize(("worked_ms", "waits"), [(0.05, False), (9.0, True)])
+def test_usual_steps_do_not_wait_for_stages_that_hardly_work(worked_ms: float, waits: bool) -> None:
+    """On a busy machine usual steps took longer than this one, whose dataset repeats one tensor."""
+    stage = N("Iterator::Root::Prefetch", "Prefetch", 0, int(worked_ms * MS), TF_DATA, NodeKind.INPUT)
+    nodes = [N("next", "IteratorGetNext", 0, MS // 100, kind=NodeKind.INPUT), N("m", "MatMul", MS, 5 * MS), stage]
+    context = TraceContext(step=60, step_s=0.0055, median_s=0.030, trace_level="profile")
+    found = verdict(make_trace(nodes), context, [])["sentences"]
+    assert any("usual steps probably wait" in each["text"] for each in found) == waits

@@ -91,6 +91,8 @@ class UnwrittenSteps:
 
 #: The medians of the times between steps, and of the overhead of tracing, are of at most this many recent values.
 MAX_GAPS = 501
+#: Times between steps up to this many times their median count as usual.
+MAX_USUAL = 3.0
 
 
 class BetweenSteps(NamedTuple):
@@ -123,7 +125,7 @@ class StepStatistics:
         self._untraced = Sketch()
         self._all = Sketch()
         self._gaps: deque[float] = deque(maxlen=MAX_GAPS)
-        self._inputs: deque[float] = deque(maxlen=MAX_GAPS)
+        self._inputs: deque[tuple[float, float]] = deque(maxlen=MAX_GAPS)  # (outside_s, input_s) of the same time
         self._overheads: deque[float] = deque(maxlen=MAX_GAPS)
 
     def add(self, starts: Doubles, durations: Doubles, between: Between, traced: list[int], measuring: list[int]) -> int:
@@ -137,8 +139,9 @@ class StepStatistics:
         untraced[traced] = False
         self._untraced.add(durations[untraced])
         self._all.add(durations)
-        for kept, seconds in ((self._gaps, between.outside_s), (self._inputs, between.input_s)):
-            kept.extend(seconds[~np.isnan(seconds)][-MAX_GAPS:].tolist())
+        self._gaps.extend(between.outside_s[~np.isnan(between.outside_s)][-MAX_GAPS:].tolist())
+        pairs = np.column_stack(between)
+        self._inputs.extend(map(tuple, pairs[~np.isnan(pairs).any(axis=1)][-MAX_GAPS:].tolist()))
         if self._untraced.count:
             self._overheads.extend((durations[measuring] - (self.median_s or 0.0)).tolist())
         self.history.add(first, starts, durations, traced)
@@ -155,8 +158,16 @@ class StepStatistics:
 
     @property
     def between_steps(self) -> BetweenSteps:
-        """The medians of the recent times between steps."""
-        return BetweenSteps(*(median(kept) if kept else None for kept in (self._gaps, self._inputs)))
+        """The median of the recent times between steps, and the part of it in which the loop waits for its dataset.
+
+        That part is the mean over the usual times: elements that come in pairs make the loop wait for each second one only.
+        """
+        if not self._gaps:
+            return BetweenSteps(None, None)
+        usual = median(self._gaps)
+        pairs = [pair for pair in self._inputs if 0 < pair[0] <= MAX_USUAL * usual]
+        total = sum(outside for outside, _ in pairs)
+        return BetweenSteps(usual, usual * sum(waited for _, waited in pairs) / total if total else None)
 
     def message(self) -> RunStatistics:
         """Return the numbers for the page. Traced steps do not count in the times, unless there are no others."""

@@ -55,10 +55,8 @@ def _lines(slow: dict[str, Any], headlines: Mapping[int, tuple[int | None, str]]
         times, lost = _sums(rest)
         further, slow_ones = counted(len(rest), "further group"), counted(times, "slow step")
         yield _filled(f"{further}: {slow_ones}, {lost} longer than usual in all{_without_cause(rest)}.")
-    listed = {
-        number for group in slow["groups"] if group["times"] == 1 or group["cause"] == "machine" for number in group["stalls"]
-    }
-    longest = [stall for stall in slow["longest"] if stall["id"] not in listed][:MAX_STALLS]
+    has_each_listed = not rest and all(group["times"] == 1 for group in slow["groups"])
+    longest = [] if has_each_listed else slow["longest"][:MAX_STALLS]
     if longest:
         yield "  The longest of all these:"
     for stall in longest:

@@ -30,6 +30,7 @@ from tftracer.slow.cause.cause_inside_step import (
     had_no_cpu,
     has_enough_samples,
     lacked_cpu,
+    may_have_lacked_cpu,
     step_cause,
     would_have_seen_functions,
 )
@@ -69,6 +70,10 @@ NO_STACK = "No stack was read in this time: it passed between two readings, or t
 NO_COUNTERS = "Linux's counters of its thread were not read close enough to tell whether it ran there, waited, or had no CPU."
 NO_QUEUES = "No counters of TensorFlow's threads were read close enough to tell whether they computed, waited, or had no CPU."
 NOT_TOLD_APART = "It passed inside TensorFlow. Its threads had no CPU for a part of it; whether they waited, too, is not known."
+MAY_HAVE_LACKED_CPU = (
+    "It passed inside TensorFlow while other processes used nearly all CPUs: whether its threads waited for a CPU or for "
+    "something else is not known."
+)
 LOOPS_OWN = "For most of it the library that runs the loop ran its own code, and no line of the script."
 MAY_HAVE_WAITED = "Other threads had Python's lock most of the time: whether this one waited for it is not known."
 TOO_FEW = "Its stacks were read in too small a part of the time to tell the line."
@@ -328,6 +333,8 @@ def _why_unknown(cause: Cause, parts: tuple[Part, ...], observed: Observed, turn
         return TOO_FEW
     no_cpu = sum(excess(part) for part in parts if part.kind == "no_cpu")
     own = no_cpu + sum(excess(part) for part in parts if part.kind == "tensorflow")
+    if turn.is_inside and own >= HALF * excess_s and may_have_lacked_cpu(observed, own):
+        return MAY_HAVE_LACKED_CPU
     if turn.is_inside and span.process_queue_s is not None and own >= HALF * excess_s:
         return NOT_TOLD_APART if lacked_cpu(span.process_queue_s, no_cpu, own) else NO_QUEUES
     if turn.is_inside and (span.process_s is None or span.process_queue_s is None):

@@ -68,6 +68,8 @@ def step_cause(parts: tuple[Part, ...], observed: Observed, excess_s: float) -> 
         return UNKNOWN  # it may have waited for a CPU
     if own < SHORT_WAIT_S and (observed.others_share or 0.0) >= HALF:
         return UNKNOWN
+    if may_have_lacked_cpu(observed, own):
+        return UNKNOWN
     return Cause("tensorflow", "waited" if work.more_s < LITTLE * own else "", None, share)
 
 
@@ -82,6 +84,13 @@ def had_no_cpu(observed: Observed, own: float) -> bool:
 def lacked_cpu(queued_s: float, no_cpu: float, own: float) -> bool:
     """Whether TensorFlow's threads or the training thread had no CPU for a notable part of ``own``, the step's excess."""
     return queued_s >= SOME * own or no_cpu >= LITTLE * own
+
+
+def may_have_lacked_cpu(observed: Observed, own: float) -> bool:
+    """Whether TensorFlow's threads may have had no CPU for a notable part of ``own``: other processes used the CPUs, and Linux
+    counted long waits for one, some of which may be sleeps."""
+    doubtful = observed.inside.process_doubtful_queue_s or 0.0
+    return (observed.others_share or 0.0) >= NEARLY and doubtful >= SOME * own
 
 
 class _Work(NamedTuple):

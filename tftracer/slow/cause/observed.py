@@ -34,6 +34,7 @@ class Span:
     process_s: float | None = None  # CPU time of all threads of the process
     process_min_s: float | None = None  # the part of process_s that was surely used within this span
     process_queue_s: float | None = None  # as queue_s, summed over all threads of the process except the tracer's
+    process_doubtful_queue_s: float | None = None  # as process_queue_s: what Linux counted, which may be sleeps instead
     watch_delay_s: float = 0.0  # the watch's thread waited for Python's lock or for a CPU
     waits_for: str = ""  # what the training thread mostly waited for: "in a sleep", "for a pipe"; "": not known
     lock_wait_s: float | None = None  # the training thread waited for Python's lock, by the readings of its state

@@ -54,7 +54,7 @@ OF_READINGS = (
     "faults",
 )
 #: What ``Counters.within`` returns.
-NAMES = (*OF_READINGS, "process_queue_s")
+NAMES = (*OF_READINGS, "process_queue_s", "process_doubtful_queue_s")
 
 
 class Times:

@@ -14,6 +14,7 @@ import time
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Sequence
+from itertools import takewhile
 from pathlib import Path
 from statistics import mean, median
 
@@ -125,6 +126,7 @@ class Queues:
         self._last: dict[str, int] = {}
         self._short: deque[tuple[int, int, int]] = deque(maxlen=MAX_WAITS)  # from, until, wait of all threads within
         self._long: deque[Wait] = deque(maxlen=MAX_WAITS)  # longer than the time between two readings
+        self._doubtful: deque[Wait] = deque(maxlen=MAX_WAITS)  # the same, where they may be sleeps
         self._first_ns = self._read_ns = self._next_ns = self._next_list_ns = 0
 
     def read(self, now_ns: int, at_once: bool) -> None:
@@ -143,31 +145,31 @@ class Queues:
                 continue
             waited = queued - self._last.get(native, queued)
             self._last[native] = queued
-            if waited and native not in self.ours and (waited <= now_ns - self._read_ns or not COUNTS_SLEEP):
-                self.sum_ns += waited
-                if waited > now_ns - self._read_ns:
-                    self._long.append(Wait(self._read_ns, now_ns, waited))
-                else:
-                    short_ns += waited
+            if not waited or native in self.ours:
+                continue
+            is_long = waited > now_ns - self._read_ns
+            if is_long:
+                (self._doubtful if COUNTS_SLEEP else self._long).append(Wait(self._read_ns, now_ns, waited))
+            else:
+                short_ns += waited
+            self.sum_ns += 0 if is_long and COUNTS_SLEEP else waited
         self._short.append((self._read_ns, now_ns, short_ns))
         self._first_ns = self._first_ns or now_ns
         self._read_ns = now_ns
 
-    def within(self, start_ns: int, end_ns: int) -> float | None:
-        """Return the seconds of all threads within a span; None if they were not read before and after it."""
+    def within(self, start_ns: int, end_ns: int) -> tuple[float | None, float | None]:
+        """Return the seconds of all threads within a span, and those that may be sleeps instead; None if they were not read
+        before and after it."""
         first_ns = self._short[0][0] if len(self._short) == MAX_WAITS else self._first_ns
         if not first_ns or start_ns < first_ns or end_ns > self._read_ns:
-            return None
+            return None, None
         waited = 0.0
         for since, until, short_ns in reversed(self._short):
             if until <= start_ns:
                 break
             waited += short_ns * max(0, min(until, end_ns) - max(since, start_ns)) / max(1, until - since)
-        for wait in reversed(self._long):
-            if wait.at_ns <= start_ns:
-                break
-            waited += wait.within(start_ns, end_ns)
-        return waited * NS
+        waited += _sum(self._long, start_ns, end_ns)
+        return waited * NS, _sum(self._doubtful, start_ns, end_ns) * NS
 
     def _list(self) -> None:
         with contextlib.suppress(OSError):
@@ -179,6 +181,11 @@ class Queues:
     def _close(self, native: str) -> None:
         os.close(self._files.pop(native))
         self._last.pop(native, None)
+
+
+def _sum(waits: deque[Wait], start_ns: int, end_ns: int) -> float:
+    newest_first = takewhile(lambda wait: wait.at_ns > start_ns, reversed(waits))
+    return sum(wait.within(start_ns, end_ns) for wait in newest_first)
 
 
 class Counters:
@@ -219,7 +226,8 @@ class Counters:
     def within(self, native: int, start_ns: int, end_ns: int) -> dict[str, float | None]:
         """Return the seconds of a thread within a span, and of the whole process."""
         readings = self._threads[native].readings if native in self._threads else ()
-        return {**within(readings, start_ns, end_ns), "process_queue_s": self._queues.within(start_ns, end_ns)}
+        queued_s, doubtful_s = self._queues.within(start_ns, end_ns)
+        return {**within(readings, start_ns, end_ns), "process_queue_s": queued_s, "process_doubtful_queue_s": doubtful_s}
 
     def wants_lock(self, native: int, start_ns: int, end_ns: int) -> list[tuple[int, bool]] | None:
         """Return (time, whether it waited for Python's lock) of each reading of a thread within a span; None if not known."""

@@ -45,9 +45,15 @@ def around(trace: Trace, context: TraceContext, calls: Sequence[FunctionCall]) -
     is_before_known = context.began_at is not None and origin_ns > 0 and (not waits or bool(context.feeds))
     measured = max(origin_ns - int((context.began_at or 0.0) * 1e9), 0) if is_before_known else 0
     before = min(measured, outside)
-    if context.median_s is not None and context.step_s >= SLOW_FACTOR * context.median_s:
+    if context.median_s is not None and context.step_s >= SLOW_FACTOR * max(context.median_s, _fastest_s(context)):
         before = max(before, measured - START_NS)
     return Around(before, max(outside - before, 0) if is_after_known else 0)
+
+
+def _fastest_s(context: TraceContext) -> float:
+    """Return the time of the fastest other traced step if all of them are slow, which tracing explains; else 0."""
+    fastest, usual = context.fastest_traced_s or 0.0, context.median_s or 0.0
+    return fastest if fastest >= SLOW_FACTOR * usual else 0.0
 
 
 def _untraced(traced: Around, trace: Trace, context: TraceContext, calls: Sequence[FunctionCall]) -> Around:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from tftracer.contract.basics import Finding
 from tftracer.contract.trace import Sentence, Verdict
 from tftracer.trace.analyses import physical_devices
@@ -19,8 +21,10 @@ from tftracer.trace.analyses.physical_devices import Group
 from tftracer.trace.model import OPS_LEFT_OUT, UNKNOWN_TIME, DeviceKind, Trace, TraceContext
 from tftracer.trace.units import duration, percent
 from tftracer.trace.verdict.main_op_type import MainOpType, main_op_type
+from tftracer.trace.verdict.op_time import OpTime
 from tftracer.trace.verdict.other_steps import EXPLAINED_SHARE, other_steps
 from tftracer.trace.verdict.rules import COMPUTING_CODES, RULES, UNEXPLAINED
+from tftracer.trace.verdict.rules.around_ops import LIKE_THE_STEP
 from tftracer.trace.verdict.rules.input_pipeline import CHEAPER, runs_beside
 from tftracer.trace.verdict.rules.slow_step import MORE_NS, is_explained
 from tftracer.trace.verdict.step import HELD_UP_NS, ONLY_HERE, Step, sentence
@@ -186,12 +190,15 @@ def balanced(step: Step, is_delayed: bool = False) -> Sentence:
     elif computes:
         nothing = "Beside what was held up in this step, nothing stands out. " if is_delayed else "Nothing stands out. "
         is_one_type = not is_delayed and op_type is not None and op_type.share >= LARGE_PART
-        nothing = "" if smaller[0][0] >= LARGE_PART or is_one_type else nothing
+        undelayed = step.longest_op(OpTime.of(step).ns_without_outliers if is_delayed else None)
+        is_one_op = step.cover(undelayed).length >= MAIN_SHARE * step.whole_ns
+        nothing = "" if smaller[0][0] >= LARGE_PART or is_one_type or is_one_op else nothing
         text = f"{nothing}The step is {percent(share)} compute{', ' * bool(listed)}{listed}."
     else:
         rest = f"; the rest is {listed}" if listed else ""
         subject = "Most" if share > MAIN_SHARE else "The largest part"
-        text = f"{subject} of the step, {percent(share)} of {duration(step.whole_ns)}, is {main_part}{rest}."
+        which = "a usual step" if _is_usual(step) else "the step"
+        text = f"{subject} of {which}, {percent(share)} of {duration(step.whole_ns)}, is {main_part}{rest}."
     return sentence(
         "balanced",
         text + _largest(step, op_type, text)
@@ -202,6 +209,11 @@ def balanced(step: Step, is_delayed: bool = False) -> Sentence:
         {"compute_ns": step.parts["compute"]},
         {"nodes": [], "tab": "critical-path"},
     )
+
+
+def _is_usual(step: Step) -> bool:
+    """Tell whether ``step.whole_ns`` is about the time of the run's untraced steps, and this traced one took longer."""
+    return step.whole_ns < LIKE_THE_STEP * (step.context.step_s or 0.0) * 1e9 and step.around != (0, 0, 0)
 
 
 def _not_shown(step: Step, part: str, beside: str) -> str:
@@ -232,7 +244,9 @@ def _parts(step: Step) -> list[tuple[float, str]]:
 
 def _ops(step: Step, main_part: str) -> str:
     """Describe the ops of a step that mostly passes before and after them."""
-    longest = max(step.longest_op(), step.python_functions, key=lambda selected: step.cover(selected).length)
+    work = step.computing
+    by_time = step.longest_op(work.duration.astype(np.float64))
+    longest = max(by_time, step.python_functions, key=lambda selected: step.cover(selected).length)
     nodes = step.longest(longest)
     if main_part != AROUND or not nodes:
         return ""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
 
 from tftracer.contract.trace import Sentence
+from tftracer.trace.arrays.intervals import Cover
 from tftracer.trace.arrays.types import Bool
 from tftracer.trace.decode.labels import parse_input, parse_label
 from tftracer.trace.decode.resources import decode_resources
@@ -57,7 +59,7 @@ def around_ops(step: Step) -> Sentence | None:
     if step.is_session:
         around_ns = before + after
     else:
-        around_ns = python + step.cover(converts_arguments(step)).length if fed.is_much else min(python, _untraced_ns(step))
+        around_ns = python + _converting_before_ns(step) if fed.is_much else min(python, _untraced_ns(step))
     share = around_ns / step.whole_ns
     if not step.trace.n or share < AROUND_SHARE or around_ns < AROUND_NS or any(call.was_traced for call in step.calls):
         return None
@@ -85,6 +87,12 @@ def converts_arguments(step: Step) -> Bool:
     return selected
 
 
+def _converting_before_ns(step: Step) -> int:
+    """Return the time in which tensors of the arguments are made before the call."""
+    in_calls = reduce(lambda a, b: a | b, (Cover.span(call.start, call.end) for call in step.calls), Cover.empty())
+    return (step.cover(converts_arguments(step)) - in_calls).length
+
+
 def _untraced_ns(step: Step) -> int:
     """Return the maximal time around the ops in the run's untraced calls: profiling makes a call longer."""
     median = step.context.median_s
@@ -102,12 +110,14 @@ def _lengths(step: Step, around_ns: int, share: float) -> str:
     where = f" ({duration(step.around.before_ns)} before the first op)" if _knows_before(step) else ""
     took, usual = (int((seconds or 0.0) * 1e9) for seconds in (step.context.step_s, step.context.median_s))
     is_slow = 0 < SLOW_FACTOR * usual <= step.whole_ns
-    takes = "takes at least" if is_slow else "takes" if step.whole_ns >= LIKE_THE_STEP * took else "usually takes"
-    usually = f", usually {duration(usual)}," if is_slow else ","
+    is_this = step.whole_ns >= LIKE_THE_STEP * took
+    takes = "takes at least" if is_slow else "takes" if is_this else "usually takes"
+    usually = f", usually {duration(usual)}," if is_slow else "," if is_this else ";"
+    ops = duration(step.trace.duration_ns)
+    of_ops = f"and its ops {ops} of that:" if is_slow or is_this else f"in this traced step its ops take {ops}: at least"
     return (
-        f"session.run {takes} {whole}{usually} and its ops {duration(step.trace.duration_ns)} of that: {duration(around_ns)} "
-        f"({percent(share)}) pass before the first op and after the last{where}, where TensorFlow takes in what is fed and hands "
-        "out what is fetched."
+        f"session.run {takes} {whole}{usually} {of_ops} {duration(around_ns)} ({percent(share)}) pass before the first op and "
+        f"after the last{where}, where TensorFlow takes in what is fed and hands out what is fetched."
     )
 
 

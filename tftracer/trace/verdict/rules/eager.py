@@ -29,7 +29,8 @@ def eager_ops(step: Step) -> Sentence | None:
     if step.host is None or step.calls:
         return None
     rows = step.host.rows(_KERNEL)
-    if len(rows) >= EAGER_OPS and (outside := _outside_ns(step)):
+    outside = _outside_ns(step)
+    if len(rows) >= EAGER_OPS and outside > step.whole_ns:
         return _mostly_outside(step, outside)
     gaps = step.called - step.host.cover(rows) - step.activity.busy
     share = gaps.length / step.whole_ns
@@ -42,7 +43,7 @@ def eager_ops(step: Step) -> Sentence | None:
     return sentence(
         "eager_ops",
         f"The script runs {counted(len(rows), 'op')} one by one, without a compiled function: for {duration(gaps.length)} "
-        f"({percent(share)}) of the step none runs{_long_gaps(int(is_long.sum()), long_ns)}",
+        f"({percent(share)}) of {_of_what(step, outside)} none runs{_long_gaps(int(is_long.sum()), long_ns)}",
         ELSEWHERE if long_ns > gaps.length / 2 else COMPILE,
         share,
         {"ops": float(len(rows)), "gaps_ns": float(gaps.length), "long_gaps_ns": long_ns},
@@ -51,9 +52,15 @@ def eager_ops(step: Step) -> Sentence | None:
 
 
 def _outside_ns(step: Step) -> int:
-    """Return the step's time before its first op and after its last, if that is most of the step; 0: less, or unknown."""
+    """Return the step's time before its first op and after its last; 0: little, which starting the trace explains, or unknown."""
     outside = int((step.context.step_s or 0.0) * 1e9) - step.whole_ns
-    return outside if step.context.trace_level == "profile" and outside > step.whole_ns + START_NS else 0
+    return outside if step.context.trace_level == "profile" and outside > START_NS else 0
+
+
+def _of_what(step: Step, outside: int) -> str:
+    if not outside:
+        return "the step"
+    return f"the {duration(step.whole_ns)} from its first op to its last ({duration(outside)} more pass before and after)"
 
 
 def _mostly_outside(step: Step, outside: int) -> Sentence:

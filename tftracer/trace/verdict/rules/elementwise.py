@@ -29,8 +29,8 @@ def _called(time: OpTime, selected: Bool) -> str:
     return "Reductions" if share >= DOMINANT else "Elementwise ops" if share < 1 - DOMINANT else "Elementwise ops and reductions"
 
 
-def _advice(step: Step, executions: int, on_cpu: bool) -> str:
-    if executions == 1:  # nothing to fuse it with
+def _advice(step: Step, mainly_one: bool, on_cpu: bool) -> str:
+    if mainly_one:  # little to fuse it with
         return (
             "Smaller tensors, or a smaller type (16-bit), make it faster; or do it once, before the loop, if its inputs stay the "
             "same."
@@ -61,12 +61,13 @@ def elementwise(step: Step) -> Sentence | None:
     if moved > 0 and moved / spent * 1e9 < MIN_RATE:
         return None  # memory is never that slow: something delayed these ops
     size = f" {byte_size(moved)} pass through memory for them, {byte_size(moved / spent * 1e9)}/s." if moved > 0 else ""
+    mainly_one = float(time.work.self_ns[selected].max(initial=0.0)) >= DOMINANT * spent
     return sentence(
         "elementwise",
         f"{_called(time, selected)} take {percent(share)} of the op time ({time.types(selected)}; {duration(spent)}): each reads "
         f"and writes whole tensors and computes little.{size} The longest is {step.describe(nodes[0])}.{time.scope(selected)}"
         f"{' They compute in float64.' * in_float64}",
-        f"{TRY_FLOAT32} " * in_float64 + _advice(step, int(selected.sum()), on_cpu),
+        f"{TRY_FLOAT32} " * in_float64 + _advice(step, mainly_one, on_cpu),
         time.share_of_step(selected),
         {**numbers, "bytes": moved} if moved > 0 else numbers,
         {**evidence_of(step, nodes, "ops"), "op": time.op(selected)},

@@ -20,6 +20,7 @@ INPUT_SHARE = 0.20  # minimal part of the step in which nothing but input ops ru
 AHEAD, AHEAD_NS = 2.0, 1_000_000
 AHEAD_STEPS = 10  # before this step the median is of the first steps, which are long for other reasons
 AHEAD_WAIT = 0.25  # a wait of at least this part of a usual step shows its reason
+AHEAD_WORK = 0.1  # minimal work of the stages that the trace shows, as a part of the time that usual steps take longer
 FAR_LONGER = 3.0  # no usual step waits longer than this many times a whole usual step
 AT_WORK_SHARE = 0.50  # minimal part of the wait in which tf.data is at work
 MANY_ELEMENTS = 1_000  # minimal number of a stage's elements that is named: each costs it and its inputs some microseconds
@@ -144,7 +145,7 @@ def _worked_ahead(step: Step) -> Sentence | None:
         return None
     gets = np.array([_GETS.match(op) is not None for op in step.trace.ops] or [False])[step.trace.op]
     nodes = step.longest(step.process_nodes & gets)
-    if not nodes:
+    if not nodes or _hardly_works(step, usual_ns - ns):
         return None
     return sentence(
         "input_bound",
@@ -156,6 +157,12 @@ def _worked_ahead(step: Step) -> Sentence | None:
         {"usual_step_ns": usual_ns, "ops_ns": float(ns)},
         evidence_of(step, nodes, "budget"),
     )
+
+
+def _hardly_works(step: Step, missing_ns: float) -> bool:
+    """Tell whether the trace shows the stages of tf.data, and that they work for far less than ``missing_ns``."""
+    stages = step.stages.members | step.stages.ops
+    return bool(stages.any()) and step.cover(stages).length < AHEAD_WORK * missing_ns
 
 
 def _functions(step: Step, alone: Cover, at_work: Cover, functions: Cover, numbers: dict[str, float]) -> Sentence:

@@ -86,9 +86,12 @@ def _one_op(step: Step, selected: Bool, only_held_up: bool = False) -> Sentence 
     if 0 < HELD_UP * usual < float((step.trace.end - step.trace.start)[selected].sum()):
         else_where = "in most traced steps of the run it takes about" if step.has_enough_traces else "in others it takes at most"
         more = max(runs - usual, 0.0)
-        text = f"{what}; {else_where} {duration(usual)}. At most {duration(more)} ({percent(more / step.whole_ns)}) of the step "
-        numbers |= {"usual_ns": usual, HELD_UP_NS: more}
-        return sentence("one_op", f"{text}are due to that.", HELD_UP_ADVICE, more / step.whole_ns, numbers, evidence)
+        if usual < ONE_OP_SHARE * (step.whole_ns - more):
+            share = more / max(step.whole_ns, (step.context.step_s or 0.0) * 1e9)
+            text = f"{what}; {else_where} {duration(usual)}. At most {duration(more)} ({percent(share)}) of the step "
+            numbers |= {"usual_ns": usual, HELD_UP_NS: more}
+            return sentence("one_op", f"{text}are due to that.", HELD_UP_ADVICE, share, numbers, evidence)
+        what += f" ({else_where} {duration(usual)})"  # it takes most of the other steps, too
     if only_held_up or (step.op(nodes[0]) in (FORMAT, *PRINTS) and printing(step)):
         return None
     in_float64 = is_in_float64(step, nodes[0])
