@@ -417,6 +417,13 @@ def test_garbage_collection_comes_before_the_line_that_it_struck() -> None:
     assert explained(0.0, 2.9, within=inside).cause[:3] == ("gc", "", LOAD), "a step of an eager loop runs Python"
 
 
+def test_garbage_of_a_python_function_that_tensorflow_calls_has_its_line() -> None:
+    parses = stack(SCRIPT_OPS, LOAD, seconds=0.5, thread="other")
+    within = span(0.9, stack(MAIN, RUN, seconds=0.9), gc_s=0.52)
+    found = explained(0.0, 0.9, within=dataclasses.replace(within, other_stacks=(parses,)))
+    assert found.cause[:3] == ("gc", "", LOAD) and not found.doubt
+
+
 def test_a_short_garbage_collection_is_not_the_cause_where_the_machine_was_busy() -> None:
     found = explained(0.6, between=span(0.6, stack(MAIN, LOAD, seconds=0.6), cpu=0.1, queue=0.5, gc_s=0.06))
     assert found.cause[:3] == ("python", "", LOAD)

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from tftracer.input_pipelines.dataset_code import Step, kind_of
-from tftracer.input_pipelines.limiting_stage import MANY, SATURATED, Flow, Stage, Thread, reader_of
+from tftracer.input_pipelines.limiting_stage import SATURATED, Flow, Stage, Thread, reader_of
+from tftracer.input_pipelines.waits import MANY
 
 MAX_CALLS = 32
 #: A function whose CPU share is below this waits for something, so the same cores can run more of its calls at once.

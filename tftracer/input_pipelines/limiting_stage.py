@@ -18,6 +18,7 @@ from typing import Literal, NamedTuple, Optional
 from tftracer.input_pipelines.dataset_code import gives_batches, is_distributed, kind_of
 from tftracer.input_pipelines.facts import Look, Pipeline
 from tftracer.input_pipelines.model_proto import Model, Node
+from tftracer.input_pipelines.waits import MANY, counted_wait, waited_s
 
 #: Threads that delay the others work for at least this share of their time.
 SATURATED = 0.75
@@ -34,15 +35,7 @@ FAR_BUSIER = 2.0
 WAITS, WORKS = 0.10, 0.05
 #: The overhead of calling a function for one element is at most this; a larger rest has another reason.
 CALL_S = 2e-3
-#: Node classes whose inputs, except the first, come and go.
-MANY = (1, 2)
 MAX_DEPTH = 200
-#: If more than 100 elements came in a longer time than this, the times between most of them are not known.
-LONG_S = 2.5
-#: TensorFlow records no longer time between two calls of ``next``.
-LONGEST_GAP_S = 10.0
-#: Stages without a function take at most this together, beside their timed work, to pass an element on.
-PASSED_ON_S = 50e-6
 #: With fewer elements of inner datasets, their work is not estimated.
 MIN_INNER = 20
 #: Number of looks that prove a wait of the training that the ledger does not count.
@@ -174,13 +167,13 @@ def flow_of(pipeline: Pipeline) -> Flow | None:
     rate = max(0, last.model.elements - first.model.elements) / seconds
     own, workers = _threads(root)
     # With a distribution strategy TensorFlow does not time the calls of ``next``.
-    counted_wait = _counted_wait(looks)
-    wait = (counted_wait if is_distributed(pipeline.steps) else _wait(looks, own, counted_wait)) if rate else None
+    counted = counted_wait(looks)
+    wait = (counted if is_distributed(pipeline.steps) else _wait(looks, own, counted)) if rate else None
     gap = None if wait is None else (1 - wait) / rate
     cpu = max(0.0, last.cpu_s - first.cpu_s) / seconds
     idle = None if first.idle_s is None or last.idle_s is None else max(0.0, last.idle_s - first.idle_s) / seconds
     unit: Literal["batches", "elements"] = "batches" if gives_batches(pipeline.steps) or _gives_batches(root) else "elements"
-    flow = Flow(list(root.tree()), own, workers, rate, gap, wait, cpu, idle, last.model.cores, unit, counted_wait)
+    flow = Flow(list(root.tree()), own, workers, rate, gap, wait, cpu, idle, last.model.cores, unit, counted)
     if wait is not None and wait >= WAITS:
         flow.limiting, flow.counted = _limit(workers, own, None, wait, last.model.cores)
     return flow
@@ -202,41 +195,6 @@ def _wait(looks: Sequence[Look], own: Thread, counted: float | None) -> float | 
     empty = [sum(not _is_ready(stage, look) for look in looks) / len(looks) for stage in own.before]
     is_proven = len(looks) >= ENOUGH and max(empty, default=own.busy) >= wait / 2
     return wait if wait < WAITS or is_proven else None
-
-
-def _counted_wait(looks: Sequence[Look]) -> float | None:
-    """Return the share of time in ``next`` that the ledger counted; None if it counted no wait."""
-    first, last = looks[0], looks[-1]
-    return min(1.0, max(0.0, last.waited_s - first.waited_s) / (last.at - first.at)) if last.waits > first.waits else None
-
-
-def waited_s(earlier: Look, later: Look) -> float | None:
-    """Return the time in ``next`` between two looks, without the times between its calls. None: not known.
-
-    It may be below 0: a time between two calls that contains a look counts only for the later look. The begin of the wait for the
-    first element is not known, since the training may build its function before: it counts at most as long as the stages worked.
-    """
-    passed, seconds = later.model.elements - earlier.model.elements, later.at - earlier.at
-    gaps = later.model.gaps_s[-passed:] if passed > 0 else ()
-    is_known = gaps and 0 < seconds < LONGEST_GAP_S and (passed <= len(gaps) or seconds < LONG_S)
-    if not is_known:
-        return None
-    waited = seconds - passed * sum(gaps) / len(gaps)
-    if not earlier.model.elements:
-        return min(waited, _worked_ns(later) * 1e-9)
-    if passed > len(gaps) and _is_all_timed(later):  # a slow step before the known gaps is no wait
-        waited = min(waited, max(0, _worked_ns(later) - _worked_ns(earlier)) * 1e-9 + passed * PASSED_ON_S)
-    return waited
-
-
-def _is_all_timed(look: Look) -> bool:
-    """Return whether TensorFlow times all work of the stages: no functions are called, and no stages come and go."""
-    nodes = look.model.nodes.values()
-    return all(node.node_class not in MANY and kind_of(node.name) in ("", "shuffle") for node in nodes)
-
-
-def _worked_ns(look: Look) -> int:
-    return sum(node.processing_ns for node in look.model.nodes.values())
 
 
 def _is_ready(stage: Stage, look: Look) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from tftracer.input_pipelines.facts import Look
-from tftracer.input_pipelines.limiting_stage import waited_s
+from tftracer.input_pipelines.waits import waited_s
 
 
 class Ledger(Protocol):

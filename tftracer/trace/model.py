@@ -324,6 +324,8 @@ class TraceContext:
     between_lines: str = ""  # the Python lines sampled between steps, with their shares; "": not known
     input_text: str = ""  # what limited the input pipeline just before the trace, in words; "": nothing, or not known
     input_advice: str = ""  # what to change about that
+    beside_share: float | None = None  # of the training's time until then, what it did beside its steps; None: little
+    beside_text: str = ""  # what that was
     slow_times: list[SlowTime] = field(default_factory=list)  # of this step, if it was slow
     feeds: int | None = None  # number of tensors that each step of the run is fed
     fed: list[FedValue] | None = None  # the values fed to this step, or a function's arguments that are no tensors; largest first

@@ -5,6 +5,7 @@ export const WHOLE =
 /** What the percentage of a sentence of the verdict is. */
 const OTHERS: Record<string, string> = {
   balanced: "The part of the step that computes",
+  beside_steps: "The part of the training's time, from its first step until this one",
   between_steps: "The part of the time from one step to the next that would go away, at best",
   eager_ops:
     "The part of the step in which none of its ops runs; a compiled function may save more, for its ops take less",
@@ -16,6 +17,7 @@ const OTHERS: Record<string, string> = {
 /** One word for it, below the percentage. */
 const SHORT: Record<string, string> = {
   balanced: "computes",
+  beside_steps: "of the time",
   eager_ops: "no op",
   slow_step: "extra",
   slow_before: "extra",

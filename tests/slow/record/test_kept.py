@@ -8,14 +8,14 @@ from typing import Any
 
 import msgpack
 import pytest
-from made_stalls import LOAD, a_period, a_save, a_stall, put, record_slow_steps, run_of
+from made_stalls import LOAD, TRAIN, a_period, a_save, a_stall, put, record_slow_steps, run_of
 from recording import RAW, recording, step
 
 from tftracer.errors import FormatError, UnknownError, UnsupportedError
 from tftracer.session.files.saved import SavedSession, open_session
 from tftracer.slow.answer.messages import STARVED, SlowMark
 from tftracer.slow.record.log import MAX_COSTLIEST, MAX_NEWEST, SlowLog
-from tftracer.slow.watch_results import Cause
+from tftracer.slow.watch_results import Cause, FoldedStack
 from tftracer.storage.tftrace_format import RECORD_TYPES, header, record
 
 
@@ -312,3 +312,20 @@ def test_a_mark_of_several_seconds_tells_its_share_of_all_of_them() -> None:
     joined, alone = log.all_marks()
     assert (joined.duration_s, joined.sentence) == (3.0, f"{STARVED} for 49% of the time")
     assert alone.sentence == f"{STARVED} for 50% of the time"
+
+
+def test_a_slow_step_of_a_period_with_most_of_its_time_below_the_period_s_function_is_one_of_it(tmp_path: Path) -> None:
+    """Half of a sort was seen in its key function: "Every 97th step: rank()", and by_score() as another cause."""
+    rank, key = LOAD._replace(function="rank"), LOAD._replace(function="by_score", line=90)
+    ranked, in_key = Cause("python", "", rank, 0.8), Cause("python", "", key, 0.6)
+    stacks = (FoldedStack("MainThread", (TRAIN, rank), 4, 0.1), FoldedStack("MainThread", (TRAIN, rank, key), 6, 0.2))
+    with recording(tmp_path) as recorder:
+        run = run_of(recorder)
+        put(recorder, *(a_stall(run, step, cause=ranked, stacks=stacks) for step in (97, 194)))
+        put(recorder, a_stall(run, 291, cause=in_key, stacks=stacks), a_stall(run, 250, cause=in_key, stacks=stacks))
+        put(recorder, a_period(run, cause=ranked))
+        groups = [(group["times"], group["text"]) for group in recorder.all_stalls()["groups"]]
+        assert groups == [
+            (3, "Every 97th step: Python code at rank() (train.py:88)"),
+            (1, "Python code at by_score() (train.py:90)"),
+        ]

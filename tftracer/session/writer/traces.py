@@ -11,6 +11,7 @@ from typing import NamedTuple
 from tftracer.contract.machine import GpuDevice
 from tftracer.contract.session import TraceRecord
 from tftracer.input_pipelines.answer import what_limits
+from tftracer.ledger.beside_steps import beside_steps
 from tftracer.session.files import records
 from tftracer.session.files.reading import read_trace_record
 from tftracer.session.problems import Guard
@@ -114,6 +115,7 @@ class TraceWriter:
         with self._store.lock:
             other_traces = self._store.model.of_other_traces(handle.run_id, trace.step)
             input_text, input_advice = what_limits(self._store.model.input_pipelines, time.time())
+            beside = beside_steps(self._store.model.ledger_message())
         return TraceContext(
             step=trace.step,
             step_s=trace.duration_s,
@@ -124,6 +126,8 @@ class TraceWriter:
             before_input_s=trace.before_step.input_s,
             input_text=input_text,
             input_advice=input_advice,
+            beside_share=beside.share if beside else None,
+            beside_text=beside.text if beside else "",
             feeds=len(handle.feeds),
             fed=capture.fed,
             began_at=capture.began_at,

@@ -45,7 +45,7 @@ from tftracer.slow.cause.parts_of_turn import (
     parts_of,
 )
 from tftracer.slow.watch.slow_turn import NO_LOOPS, SlowTurn, is_no_loop
-from tftracer.slow.watch_results import EPOCH_TURN, UNKNOWN, Cause, FoldedStack, Part
+from tftracer.slow.watch_results import EPOCH_TURN, UNKNOWN, Cause, FoldedStack, Frame, Part
 from tftracer.trace.units import duration
 
 #: On a busy machine a line mostly waited only if it waited for this multiple of the time in which it ran: the wait is what the
@@ -162,11 +162,15 @@ def _cause(parts: tuple[Part, ...], observed: Observed, excess_s: float, is_insi
     if top.kind in ("tensorflow", "py_function"):
         return step_cause(parts, observed, excess_s)
     if top.kind == "gc" and share >= HALF and sums.get("python", 0.0) < MADE_GARBAGE * excess_s:
-        return Cause(
-            "gc", "", shared_line(_without_few_samples(_span_with_python(observed, excess_s), excess_s).stacks).frame, share
-        )
+        return Cause("gc", "", _collecting_line(observed, excess_s), share)
     waited_s = sum(excess(part) for part in parts if part.kind == "input")
     return _line_cause(between, _span_of_code(observed, excess_s, waited_s), excess_s)
+
+
+def _collecting_line(observed: Observed, excess_s: float) -> Frame | None:
+    """Return the line whose objects were collected: of the script, or of a Python function that TensorFlow called."""
+    line = shared_line(_without_few_samples(_span_with_python(observed, excess_s), excess_s).stacks).frame
+    return line or shared_line(functions_of_graphs(observed.inside.all_stacks, excess_s)).frame
 
 
 def _without_few_samples(span: Span, excess_s: float) -> Span:

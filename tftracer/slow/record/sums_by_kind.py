@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from tftracer.contract.stalls import Period, SlowKind, Stall, StallCause
+from tftracer.contract.stalls import CodeLine, Period, SlowKind, Stall, StallCause
 from tftracer.slow.cause.comb import is_tooth
 
 #: Maximum number of kinds of one session; if there are more, the cheapest one is dropped.
@@ -73,14 +73,30 @@ def may_be_of(stall: Stall, period: Period) -> bool:
 
 
 def of_known_period(stall: Stall, periods: Iterable[Period]) -> Period | None:
-    """For a slow step of unknown cause or line, return the period with a known cause that it belongs to, or None."""
+    """For a slow step of unknown cause or line, return the period with a known cause that it belongs to, or None.
+
+    So too for one in a function that the period's function calls, if stacks of the step show both: half of its time may be in the
+    key function of a sort, or below it, by chance.
+    """
     if stall["cause"] == "unknown":  # the other side of a turn has another cause
         known = [period for period in periods if period["cause"] not in APART and period["where"] == stall["where"]]
     elif stall["cause"] in (*OF_CODE, "input") and not stall["place"]:
         known = [period for period in periods if period["cause"] in HAS_CODE and period["place"]]
+    elif stall["cause"] in OF_CODE:
+        own, seen = without_line(stall["place"]), {_place_of(line) for line in stall["lines"]}
+        known = [
+            period
+            for period in periods
+            if period["cause"] in OF_CODE and period["where"] == stall["where"] and without_line(period["place"]) in seen - {own}
+        ]
     else:
         return None
     return next((each for each in known if may_be_of(stall, each) and 2 * stall["duration_s"] >= each["duration_s"]), None)
+
+
+def _place_of(line: CodeLine) -> str:
+    """Return the place of a line as ``without_line`` does."""
+    return f"{line['function']}() ({line['file'].rpartition('/')[2]})"
 
 
 def lost_s(stall: Stall) -> float:

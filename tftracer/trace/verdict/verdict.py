@@ -146,6 +146,9 @@ def _takes_ns(step: Step, candidate: Sentence) -> float:
         return numbers[MORE_NS]
     if candidate["code"] == "between_steps":
         return numbers.get("before_step_ns", numbers.get("between_steps_ns", 0.0))
+    if candidate["code"] == "beside_steps":  # as long, for each second of the rest of the training, as the share says
+        turn_ns = ((step.context.median_s or step.whole_ns / 1e9) + (step.context.between_steps_s or 0.0)) * 1e9
+        return turn_ns * candidate["share"] / (1 - min(candidate["share"], 0.99))
     takes_ns = candidate["share"] * step.whole_ns
     return takes_ns - _known_to_the_watch_ns(step) if candidate["code"] == "python_function" else takes_ns
 
@@ -238,8 +241,7 @@ def _parts(step: Step) -> list[tuple[float, str]]:
     shares = [(step.parts[part] / step.whole_ns, PART_TITLES[part]) for part in PARTS]
     if not (step.trace.scheduled[step.process_nodes] != UNKNOWN_TIME).any():
         shares = [(share, IDLE_OR_WAITING if title == PART_TITLES["idle"] else title) for share, title in shares]
-    around = step.around.before_ns + step.around.after_ns
-    return sorted([*shares, (around / step.whole_ns, AROUND)], key=lambda each: -each[0])
+    return sorted([*shares, (1 - step.trace.duration_ns / step.whole_ns, AROUND)], key=lambda each: -each[0])
 
 
 def _ops(step: Step, main_part: str) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from tftracer.contract.trace import Sentence
 from tftracer.trace.verdict.rules import (
     around_ops,
+    beside_steps,
     communication,
     copies,
     cpu_use,
@@ -38,6 +39,7 @@ Rule = Callable[[Step], "Sentence | None"]
 RULES: tuple[Rule, ...] = (
     slow_step.slow_inside,
     slow_step.slow_before,
+    beside_steps.beside_steps,
     python_time.between_steps,
     around_ops.around_ops,
     functions.retraced,

@@ -7,7 +7,6 @@ import re
 from tftracer.contract.trace import Sentence
 from tftracer.trace.units import counted, duration, percent
 from tftracer.trace.verdict.step import Step, sentence
-from tftracer.trace.verdict.time_around_ops import START_NS
 
 EAGER_OPS = 20  # minimal number of eager ops in the step
 EAGER_SHARE = 0.30  # minimal part of the step in which no eager op runs
@@ -29,48 +28,36 @@ def eager_ops(step: Step) -> Sentence | None:
     if step.host is None or step.calls:
         return None
     rows = step.host.rows(_KERNEL)
-    outside = _outside_ns(step)
-    if len(rows) >= EAGER_OPS and outside > step.whole_ns:
+    outside = step.whole_ns - step.called.length
+    if len(rows) >= EAGER_OPS and outside > step.called.length:
         return _mostly_outside(step, outside)
     gaps = step.called - step.host.cover(rows) - step.activity.busy
-    share = gaps.length / step.whole_ns
+    share = (gaps.length + outside) / step.whole_ns
     if len(rows) < EAGER_OPS or share < EAGER_SHARE:
         return None
     lengths = gaps.end - gaps.start
     is_long = lengths >= HANDING_NS
-    long_ns = float(lengths[is_long].sum())
+    long_ns = float(lengths[is_long].sum()) + outside
     longest = int(lengths.argmax())
     return sentence(
         "eager_ops",
-        f"The script runs {counted(len(rows), 'op')} one by one, without a compiled function: for {duration(gaps.length)} "
-        f"({percent(share)}) of {_of_what(step, outside)} none runs{_long_gaps(int(is_long.sum()), long_ns)}",
-        ELSEWHERE if long_ns > gaps.length / 2 else COMPILE,
+        f"The script runs {counted(len(rows), 'op')} one by one, without a compiled function: for "
+        f"{duration(gaps.length + outside)} ({percent(share)}) of the step none runs"
+        f"{_long_gaps(int(is_long.sum()) + bool(outside), long_ns)}",
+        ELSEWHERE if long_ns > (gaps.length + outside) / 2 else COMPILE,
         share,
-        {"ops": float(len(rows)), "gaps_ns": float(gaps.length), "long_gaps_ns": long_ns},
+        {"ops": float(len(rows)), "gaps_ns": float(gaps.length + outside), "long_gaps_ns": long_ns},
         {"nodes": [], "start_ns": float(gaps.start[longest]), "end_ns": float(gaps.end[longest])},
     )
 
 
-def _outside_ns(step: Step) -> int:
-    """Return the step's time before its first op and after its last; 0: little, which starting the trace explains, or unknown."""
-    outside = int((step.context.step_s or 0.0) * 1e9) - step.whole_ns
-    return outside if step.context.trace_level == "profile" and outside > START_NS else 0
-
-
-def _of_what(step: Step, outside: int) -> str:
-    if not outside:
-        return "the step"
-    return f"the {duration(step.whole_ns)} from its first op to its last ({duration(outside)} more pass before and after)"
-
-
 def _mostly_outside(step: Step, outside: int) -> Sentence:
-    took = step.whole_ns + outside
     return sentence(
         "eager_ops",
-        f"Of the {duration(took)} of this step, {duration(outside)} ({percent(outside / took)}) pass before its first op and "
-        "after its last: the script does something else then (its input, for instance), or waits.",
+        f"Of the {duration(step.whole_ns)} of this step, {duration(outside)} ({percent(outside / step.whole_ns)}) pass before "
+        "its first op and after its last: the script does something else then (its input, for instance), or waits.",
         "See the Python stacks of the run's slow steps, or profile the script (cProfile), to find what it does in that time.",
-        outside / took,
+        outside / step.whole_ns,
         {"outside_ns": float(outside)},
         {"nodes": []},
     )

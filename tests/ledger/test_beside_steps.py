@@ -1,0 +1,49 @@
+"""What a training did beside its steps, as the verdict on a trace says it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tftracer.contract.ledger import Ledger, LedgerKind, LedgerPart
+from tftracer.ledger.beside_steps import beside_steps
+
+
+def ledger_of(**seconds: float) -> Ledger:
+    kinds: dict[str, LedgerKind] = {"start": "start", "steps": "steps", "checkpoints": "checkpoints", "evaluation": "evaluation"}
+    parts: list[LedgerPart] = [
+        {
+            "kind": kinds[kind],
+            "name": kind.title(),
+            "duration_s": length,
+            "permille": 0,
+            "items": [{"name": f"{kind} of it", "duration_s": length, "times": 1, "run_id": None}],
+            "text": "",
+        }
+        for kind, length in seconds.items()
+    ]
+    return {
+        "started_at": 0.0,
+        "until": 1.0,
+        "duration_s": 1.0,
+        "parts": parts,
+        "largest": None,
+        "text": "",
+        "advice": "",
+        "doubts": [],
+    }
+
+
+@pytest.mark.parametrize(
+    ("checkpoints", "evaluation", "share", "text"),
+    [(3.0, 1.0, 0.3, "Checkpoints (checkpoints of it)"), (1.0, 5.0, 0.5, "Evaluation (evaluation of it)")],
+)
+def test_the_largest_part_is_told_as_a_share_of_the_training_without_its_start(
+    checkpoints: float, evaluation: float, share: float, text: str
+) -> None:
+    steps = 10.0 - checkpoints - evaluation
+    assert beside_steps(ledger_of(start=50.0, steps=steps, checkpoints=checkpoints, evaluation=evaluation)) == (share, text)
+
+
+def test_little_is_not_told() -> None:
+    assert beside_steps(ledger_of(steps=9.0, checkpoints=1.0)) is None
+    assert beside_steps(ledger_of()) is None

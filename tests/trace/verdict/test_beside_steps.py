@@ -1,0 +1,28 @@
+"""What a training does beside its steps is told with the trace of one of them."""
+
+from __future__ import annotations
+
+import pytest
+from traces import N, make_trace
+
+from tftracer.trace.model import TraceContext
+from tftracer.trace.verdict.verdict import verdict
+
+MS = 1_000_000
+
+
+@pytest.mark.parametrize(("share", "first"), [(0.6, "beside_steps"), (0.2, "one_op")])
+def test_it_comes_by_its_time_beside_what_the_trace_shows(share: float, first: str) -> None:
+    """A product is 94% of the step, and checkpoints are 60% of the training's time."""
+    nodes = [N("m", "MatMul", 0, 15 * MS), N("a", "AddV2", 15 * MS, 16 * MS)]
+    context = TraceContext(step_s=0.016, median_s=0.016, beside_share=share, beside_text="Checkpoints and summaries (save)")
+    found = verdict(make_trace(nodes), context, [])["sentences"]
+    assert found[0]["code"] == first and {"beside_steps", "one_op"} <= {each["code"] for each in found}
+    (told,) = (each["text"] for each in found if each["code"] == "beside_steps")
+    assert told.startswith(f"Checkpoints and summaries (save) took {share:.0%} of the training's time from its first step until")
+
+
+def test_without_it_nothing_is_told() -> None:
+    assert "beside_steps" not in {
+        each["code"] for each in verdict(make_trace([N("m", "MatMul", 0, MS)]), TraceContext(), [])["sentences"]
+    }

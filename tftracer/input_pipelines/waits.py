@@ -1,0 +1,52 @@
+"""Measures from looks at an iterator how long the training waits in ``next`` for its elements. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tftracer.input_pipelines.dataset_code import kind_of
+from tftracer.input_pipelines.facts import Look
+
+#: Node classes whose inputs, except the first, come and go.
+MANY = (1, 2)
+#: If more than 100 elements came in a longer time than this, the times between most of them are not known.
+LONG_S = 2.5
+#: TensorFlow records no longer time between two calls of ``next``.
+LONGEST_GAP_S = 10.0
+#: Stages without a function take at most this together, beside their timed work, to pass an element on.
+PASSED_ON_S = 50e-6
+
+
+def counted_wait(looks: Sequence[Look]) -> float | None:
+    """Return the share of time in ``next`` that the ledger counted; None if it counted no wait."""
+    first, last = looks[0], looks[-1]
+    return min(1.0, max(0.0, last.waited_s - first.waited_s) / (last.at - first.at)) if last.waits > first.waits else None
+
+
+def waited_s(earlier: Look, later: Look) -> float | None:
+    """Return the time in ``next`` between two looks, without the times between its calls. None: not known.
+
+    It may be below 0: a time between two calls that contains a look counts only for the later look. The begin of the wait for the
+    first element is not known, since the training may build its function before: it counts at most as long as the stages worked.
+    """
+    passed, seconds = later.model.elements - earlier.model.elements, later.at - earlier.at
+    gaps = later.model.gaps_s[-passed:] if passed > 0 else ()
+    is_known = gaps and 0 < seconds < LONGEST_GAP_S and (passed <= len(gaps) or seconds < LONG_S)
+    if not is_known:
+        return None
+    waited = seconds - passed * sum(gaps) / len(gaps)
+    if not earlier.model.elements:
+        return min(waited, _worked_ns(later) * 1e-9)
+    if passed > len(gaps) and _is_all_timed(later):  # a slow step before the known gaps is no wait
+        waited = min(waited, max(0, _worked_ns(later) - _worked_ns(earlier)) * 1e-9 + passed * PASSED_ON_S)
+    return waited
+
+
+def _is_all_timed(look: Look) -> bool:
+    """Return whether TensorFlow times all work of the stages: no functions are called, and no stages come and go."""
+    nodes = look.model.nodes.values()
+    return all(node.node_class not in MANY and kind_of(node.name) in ("", "shuffle") for node in nodes)
+
+
+def _worked_ns(look: Look) -> int:
+    return sum(node.processing_ns for node in look.model.nodes.values())

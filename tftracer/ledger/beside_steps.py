@@ -1,0 +1,29 @@
+"""Says what the training did beside its steps so far, for the verdict on a trace, which shows one step and no checkpoint."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tftracer.contract.ledger import Ledger, LedgerKind
+
+#: Parts of the ledger that come beside the steps again and again.
+KINDS: tuple[LedgerKind, ...] = ("checkpoints", "evaluation")
+#: Parts that come once.
+ONCE: tuple[LedgerKind, ...] = ("start", "end")
+#: A smaller share of the time since the first step is not told.
+MIN_SHARE = 0.2
+
+
+class BesideSteps(NamedTuple):
+    share: float  # of the time since the training's first step
+    text: str  # what took that time: "Checkpoints and summaries (Checkpoint.write)"
+
+
+def beside_steps(ledger: Ledger) -> BesideSteps | None:
+    """Return the largest of these parts; None if it is smaller than ``MIN_SHARE``."""
+    training_s = sum(part["duration_s"] for part in ledger["parts"] if part["kind"] not in ONCE)
+    largest = max((part for part in ledger["parts"] if part["kind"] in KINDS), key=lambda part: part["duration_s"], default=None)
+    if largest is None or largest["duration_s"] < MIN_SHARE * training_s:
+        return None
+    names = f" ({largest['items'][0]['name']})" if largest["items"] else ""
+    return BesideSteps(largest["duration_s"] / training_s, f"{largest['name']}{names}")

@@ -1,0 +1,25 @@
+"""What the training does beside its steps, such as writing checkpoints. No trace of a step shows it."""
+
+from __future__ import annotations
+
+from tftracer.contract.trace import Sentence
+from tftracer.trace.units import percent
+from tftracer.trace.verdict.step import Step, sentence
+
+ADVICE = "Do it more rarely, or beside the training (asynchronous checkpoints, evaluation in another process)."
+
+
+def beside_steps(step: Step) -> Sentence | None:
+    """Name checkpoints or evaluations that take a large part of the training's time, by the session's ledger."""
+    share, what = step.context.beside_share, step.context.beside_text
+    if share is None:
+        return None
+    return sentence(
+        "beside_steps",
+        f"{what} took {percent(share)} of the training's time from its first step until this one. This trace shows the step "
+        "alone.",
+        ADVICE,
+        share,
+        {"beside_share": share},
+        {"nodes": []},
+    )
