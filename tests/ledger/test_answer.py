@@ -228,4 +228,7 @@ def test_slow_steps_that_waited_for_their_dataset_are_not_counted_as_waiting_for
 @pytest.mark.parametrize(("used_s", "is_told"), [(0.9, False), (1.5, True), (None, False)])
 def test_the_cpu_time_of_the_tracers_threads_is_told_beside_what_the_training_waited_for(used_s: float, is_told: bool) -> None:
     answer = ledger(facts(Entry(STEPS, 1, "", 20.0, 100, None), own_cpu_s=used_s), [run(1, "train")], no_lines)
-    assert any("threads of tftracer used 1.5 s of CPU time (5.4% of one core)" in doubt for doubt in answer["doubts"]) == is_told
+    assert (
+        any("threads and processes of tftracer used 1.5 s of CPU time (5.4% of one core)" in doubt for doubt in answer["doubts"])
+        == is_told
+    )

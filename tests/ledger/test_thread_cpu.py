@@ -50,3 +50,15 @@ def test_the_cpu_time_of_threads_that_ended_still_counts() -> None:
         pass
     known = own.sum_s([os.getpid()])
     assert known is not None and known >= 0.02 and own.sum_s([]) == known
+
+
+def test_processes_that_a_thread_started_count_with_it() -> None:
+    own = thread_cpu.OwnCpu()
+    code = "import time\nwhile time.process_time() < 0.1:\n    pass\nprint(flush=True)\ninput()"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None and child.stdout.readline()
+        known = own.sum_s([os.getpid()])
+        child.kill()
+    alone = thread_cpu.OwnCpu().sum_s([os.getpid()])  # the child has ended, and does not count in it
+    assert known is not None and alone is not None and known >= alone + 0.05
+    assert (own.sum_s([]) or 0.0) == known

@@ -43,6 +43,9 @@ EAGER_OP = Frame(TF + "tensorflow/python/eager/execute.py", 53, "quick_execute",
 ENCODE = Frame("/usr/lib/python3/json/encoder.py", 200, "encode", "", True)
 
 
+TRAIN_THREAD = Frame("data.py", 77, "watch_config", "", False)
+
+
 def stack(*frames: Frame, seconds: float = 0.2, thread: str = "MainThread") -> FoldedStack:
     return FoldedStack(thread, frames, 40, seconds)
 
@@ -422,6 +425,12 @@ def test_garbage_of_a_python_function_that_tensorflow_calls_has_its_line() -> No
     within = span(0.9, stack(MAIN, RUN, seconds=0.9), gc_s=0.52)
     found = explained(0.0, 0.9, within=dataclasses.replace(within, other_stacks=(parses,)))
     assert found.cause[:3] == ("gc", "", LOAD) and not found.doubt
+    by_thread = dataclasses.replace(
+        within, other_stacks=(stack(TRAIN_THREAD, seconds=0.5, thread="watcher"), parses), collected_by="watcher"
+    )
+    assert explained(0.0, 0.9, within=by_thread).cause.frame == TRAIN_THREAD
+    unknown = explained(0.0, 0.9, within=within)
+    assert unknown.cause.frame is None and unknown.doubt == "The line that made the collected objects is not known."
 
 
 def test_a_short_garbage_collection_is_not_the_cause_where_the_machine_was_busy() -> None:
@@ -738,7 +747,7 @@ def test_time_in_the_kernel_is_told_with_what_it_did() -> None:
 
     told = what(kernel_s=0.3, faults=100_000.0)
     assert told == "mostly in the kernel: for reading, writing, other system calls or new memory (100,000 page faults)"
-    assert what(kernel_s=0.3, faults=300.0) == "mostly in the kernel: for reading, writing or other system calls"
+    assert what(kernel_s=0.3, faults=300.0) == "mostly in the kernel: for reading, writing, other system calls or new memory"
     assert what(kernel_s=0.1, faults=900.0) == what() == ""
 
 

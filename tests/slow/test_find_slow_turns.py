@@ -53,6 +53,14 @@ def test_a_turn_that_is_slow_before_its_step_and_in_it_is_told_as_both() -> None
     assert (alone.is_inside, alone.length_ns, alone.usual_ns, alone.end_ns) == (True, 450 * MS, 5 * MS, one.end_ns)
 
 
+def test_a_side_that_would_be_slow_by_itself_is_told_beside_a_far_longer_one() -> None:
+    """A step of 822 ms after a checkpoint of 2.9 s was told nowhere."""
+    inside, gaps = [5.0] * 100, [2.0] * 100
+    inside[60], gaps[60] = 822.0, 2_900.0
+    before, step = sides(run_of(inside, gaps).slow_turns[0])
+    assert (before.length_ns, step.is_inside, step.length_ns) == (2_900 * MS, True, 822 * MS)
+
+
 def test_a_turn_must_be_three_times_as_long_and_20_ms_longer() -> None:
     assert found(run_of([5.0] * 50 + [24.9] + [5.0] * 5)) == []
     assert found(run_of([5.0] * 50 + [25.1] + [5.0] * 5)) == [(51, True)]

@@ -285,7 +285,7 @@ def _ledger(
         )
     if facts.own_cpu_s is not None and facts.own_cpu_s >= max(MIN_OWN_S, MIN_OWN * whole):
         doubts.append(
-            f"Beside the training, threads of tftracer used {long_duration(facts.own_cpu_s)} of CPU time "
+            f"Beside the training, threads and processes of tftracer used {long_duration(facts.own_cpu_s)} of CPU time "
             f"({facts.own_cpu_s / whole:.1%} of one core). What is listed as tftracer is the time for "
             "which the training waited for it."
         )

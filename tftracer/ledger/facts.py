@@ -56,7 +56,7 @@ class LedgerFacts:
     slow: tuple[SlowEntry, ...]
     step_waits: tuple[StepWait, ...] = ()
     no_cpu_s: float | None = None  # time for which the training's thread could have run and had no CPU; None: not known
-    own_cpu_s: float | None = None  # CPU time of the tracer's threads in this process; None: not known
+    own_cpu_s: float | None = None  # CPU time of the tracer's threads and of the processes that they started; None: not known
 
     @property
     def wall_s(self) -> float:

@@ -1,8 +1,9 @@
-"""Linux's counters of threads of this process: the time for which one had no CPU, and the CPU time of the tracer's threads."""
+"""Linux's counters of threads of this process: the time for which one had no CPU, and the CPU time of the tracer."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from time import perf_counter_ns
@@ -50,13 +51,33 @@ class WithoutCpu:
             self._last_ns, self._at_ns = waited, now_ns
 
 
+def _children_ns(native: int) -> dict[int, int]:
+    """Return the CPU time of each process that a thread of this process started, with those that it started and that ended.
+
+    Raises OSError if Linux does not tell which processes these are.
+    """
+    result = {}
+    for child in map(int, Path(f"/proc/self/task/{native}/children").read_bytes().split()):
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            fields = Path(f"/proc/{child}/stat").read_bytes().rpartition(b")")[2].split()  # from the third field on
+            result[child] = sum(map(int, fields[11:15])) * 10**9 // os.sysconf("SC_CLK_TCK")
+    return result
+
+
 class OwnCpu:
-    """Adds up the CPU time of the tracer's threads in this process."""
+    """Adds up the CPU time of the tracer's threads in this process, and of the processes that they started."""
 
     def __init__(self) -> None:
-        self._ns: dict[int, int] = {}  # by the kernel's number, of threads that have ended, too
+        self._ns: dict[int, int] = {}  # by the kernel's number, of threads and processes that have ended, too
 
     def sum_s(self, natives: Iterable[int]) -> float | None:
         """Return the seconds of these threads and of those before; None if not known."""
-        self._ns.update((native, ns) for native in natives if (ns := _schedstat(native, 0)) is not None)
+        for native in natives:
+            ns = _schedstat(native, 0)
+            if ns is not None:
+                self._ns[native] = ns
+                try:
+                    self._ns.update(_children_ns(native))
+                except FileNotFoundError:
+                    return None  # a kernel without this file, or the thread has just ended
         return sum(self._ns.values()) * 1e-9 if self._ns else None

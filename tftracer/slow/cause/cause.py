@@ -70,6 +70,7 @@ NO_STACK = "No stack was read in this time: it passed between two readings, or t
 NO_COUNTERS = "Linux's counters of its thread were not read close enough to tell whether it ran there, waited, or had no CPU."
 NO_QUEUES = "No counters of TensorFlow's threads were read close enough to tell whether they computed, waited, or had no CPU."
 NOT_TOLD_APART = "It passed inside TensorFlow. Its threads had no CPU for a part of it; whether they waited, too, is not known."
+COLLECTED_SOMEWHERE = "The line that made the collected objects is not known."
 MAY_HAVE_LACKED_CPU = (
     "It passed inside TensorFlow while other processes used nearly all CPUs: whether its threads waited for a CPU or for "
     "something else is not known."
@@ -168,7 +169,10 @@ def _cause(parts: tuple[Part, ...], observed: Observed, excess_s: float, is_insi
 
 
 def _collecting_line(observed: Observed, excess_s: float) -> Frame | None:
-    """Return the line whose objects were collected: of the script, or of a Python function that TensorFlow called."""
+    """Return the line whose objects were collected: of the script, a function that TensorFlow called, or another thread."""
+    collector = observed.inside.collected_by
+    if collector:
+        return shared_line(stack for stack in observed.inside.other_stacks if stack.thread == collector).frame
     line = shared_line(_without_few_samples(_span_with_python(observed, excess_s), excess_s).stacks).frame
     return line or shared_line(functions_of_graphs(observed.inside.all_stacks, excess_s)).frame
 
@@ -307,6 +311,8 @@ def _waited(parts: list[Part], excess_s: float) -> bool:
 
 def _why_unknown(cause: Cause, parts: tuple[Part, ...], observed: Observed, turn: SlowTurn) -> str:
     span = observed.inside if turn.is_inside else observed.between
+    if cause.kind == "gc":
+        return "" if cause.frame else COLLECTED_SOMEWHERE
     if cause.kind == "wait" and span.watch_delay_s >= HALF * span.length_s:
         if not span.holders and span.lock_wait_s is None:
             by = "what this line calls" if cause.frame else "this one"

@@ -129,9 +129,9 @@ def kernel_text(span: Span) -> str:
     if kernel_s < MIN_KERNEL_S or kernel_s < HALF * (span.cpu_s or 0.0):
         return ""
     faults = span.faults or 0.0
-    if faults * FAULT_S < LITTLE * kernel_s:
-        return "mostly in the kernel: for reading, writing or other system calls"
-    return f"mostly in the kernel: for reading, writing, other system calls or new memory ({faults:,.0f} page faults)"
+    # Few faults may take long, too: with huge pages each clears 2 MB.
+    told = f" ({faults:,.0f} page faults)" if faults * FAULT_S >= LITTLE * kernel_s else ""
+    return f"mostly in the kernel: for reading, writing, other system calls or new memory{told}"
 
 
 def wait_text(span: Span, seconds: float) -> str:

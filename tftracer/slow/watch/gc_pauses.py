@@ -10,9 +10,10 @@ from __future__ import annotations
 import contextlib
 import gc
 import operator
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping
 from functools import partial
+from itertools import takewhile
 from threading import get_ident
 from time import perf_counter_ns
 from typing import Any, NamedTuple
@@ -73,6 +74,14 @@ class GcPauses:
             if thread is None or pause.thread == thread:
                 total += max(0, min(end_ns, pause.end_ns) - max(start_ns, pause.start_ns))
         return total * 1e-9
+
+    def other_thread(self, thread: int, start_ns: int, end_ns: int) -> int:
+        """Return the thread that collected for longest between two times; 0 if that is ``thread``, or there was no collection."""
+        lengths: Counter[int] = Counter()
+        for pause in takewhile(lambda pause: pause.end_ns > start_ns, reversed(self.recent)):
+            lengths[pause.thread] += max(0, min(end_ns, pause.end_ns) - max(start_ns, pause.start_ns))
+        longest = max(lengths, key=lambda each: lengths[each], default=thread)
+        return 0 if longest == thread else longest
 
     def has_just_ended(self, now_ns: int) -> bool:
         """Whether a long collection has just ended: its thread releases Python's lock at the next function, not where it

@@ -10,6 +10,8 @@ from tftracer.slow.watch_results import FIRST_CALL, WatchedRun
 
 #: Both sides of a turn are slow if each has at least this share of the turn's excess.
 BOTH = 0.25
+#: A smaller side is reported, too, if it makes a turn slow by itself and takes this much longer than usual.
+MIN_ALONE_NS = 100_000_000
 #: Recording a step of thousands of ops takes up to this long.
 TRACING_NS = 500_000_000
 #: How the titles of runs begin that only evaluate or use a model, and so are no training loops.
@@ -86,7 +88,8 @@ def sides(turn: SlowTurn) -> list[SlowTurn]:
     step = turn._replace(start_ns=turn.step_ns, usual_ns=turn.usual_inside_ns, tracer_ns=0, other_runs=())
     step = step._replace(input_ns=0, usual_input_ns=0, saves=saves_inside(turn))
     excesses = before_ns - usual_before_ns, turn.inside_ns - turn.usual_inside_ns
-    if min(excesses) >= max(MIN_EXCESS_NS, BOTH * sum(excesses)):
+    alone_ns = max(MIN_ALONE_NS, turn.limit_ns - turn.usual_ns)
+    if min(excesses) >= max(MIN_EXCESS_NS, min(BOTH * sum(excesses), alone_ns)):
         return [before, step]
     return [step if turn.is_inside else before]
 

@@ -195,8 +195,12 @@ def span_of(
         samples=int(raw.get("samples", 0)),
         longest_unseen_s=raw.get("longest_unseen_s"),
         gc_s=gc_s,
-        **{name: raw.get(name) for name in NAMES},
+        **_numbers(raw),
     )
+
+
+def _numbers(raw: dict[str, Any]) -> dict[str, Any]:
+    return {name: raw.get(name) for name in NAMES}
 
 
 def _other_holder_share(holders: Sequence[int], not_others: set[int]) -> float | None:

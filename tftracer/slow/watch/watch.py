@@ -348,7 +348,9 @@ class SlowWatch:
         for raw_span, (start, end), collecting in zip(raw["spans"], bounds, (turn.thread, None)):
             # Inside a step TensorFlow's threads may call Python functions, which wait for a collection on any thread.
             gc_s = self._gc.seconds(collecting, start, end) if self._gc else 0.0
-            spans.append(span_of(raw_span, end - start, turn.thread, self._names, names, self._threads.ours, gc_s))
+            span = span_of(raw_span, end - start, turn.thread, self._names, names, self._threads.ours, gc_s)
+            other = self._gc.other_thread(turn.thread, start, end) if self._gc and gc_s and collecting is None else 0
+            spans.append(replace(span, collected_by=names.get(other, "")))
         stacks = without_tracer(spans[0].stacks)
         if self._queue.sees_all_sessions and not turn.other_runs:
             stacks = without_steps(stacks)
