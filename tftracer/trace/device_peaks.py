@@ -25,7 +25,7 @@ class Hardware:
     compute_capability: str = ""  # "7.0"
     multiprocessors: int | None = None
     clock_hz: float | None = None
-    bytes_per_s: float | None = None  # of its memory
+    bytes_per_s: float | None = None  # rate of its memory
 
 
 @dataclass(frozen=True)

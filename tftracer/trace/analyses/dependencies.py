@@ -27,7 +27,7 @@ class Arguments:
 
     edge: Int64  # index of the edge
     position: Int64  # among the data inputs, from 0; one edge may be several inputs
-    equations: dict[str, Int64]  # equation -> the nodes that are an Einsum of it
+    equations: dict[str, Int64]  # equation -> the Einsum nodes that have it
 
     @classmethod
     def none(cls) -> Arguments:

@@ -38,7 +38,7 @@ class _Node:
     shapes: list[Shape] = field(default_factory=list)
     values: Values = None  # of its only output
     handle: Shape = None  # shape of the variable, if the output is a variable's handle
-    conflicting: bool = False  # of a Merge whose inputs differ
+    conflicting: bool = False  # whether it is a Merge whose inputs had different shapes
 
 
 class Inferred(NamedTuple):

@@ -9,7 +9,7 @@ import numpy as np
 from tftracer.contract.layers import Layer
 from tftracer.trace.arrays.types import Float64, Int64
 
-#: Maximum number of scopes in a tree; further ones count for the scope around them.
+#: Maximum number of scopes in a tree; ops in further scopes count for the enclosing scope.
 MAX_SCOPES = 1 << 17
 #: The name of the row of scopes that were folded together.
 OTHERS = "(others)"
@@ -44,7 +44,7 @@ class LayerTree:
         return at
 
     def find(self, path: tuple[str, ...]) -> int:
-        """Return the deepest layer whose path is contained in ``path``: names may have further scopes before the layer's."""
+        """Return the deepest layer whose path is contained in ``path``: names may have further scopes before the layer's path."""
         best = 0
         for first in range(len(path)):
             if len(path) - first <= self.depth[best]:
@@ -79,7 +79,8 @@ class LayerTree:
 def layer_rows(tree: LayerTree, own: Float64, node: Int64, most: int) -> tuple[list[Layer], int]:
     """Return (rows of the ``most`` largest layers, number of other layers). The others are folded into one row per parent.
 
-    own: [layers, phases]. node: [layers]. There is no row for ops in no layer.
+    ``own``: [layers, phases] amounts without child layers. ``node``: [layers] the largest node, or -1. There is no row for ops in
+    no layer.
     """
     total = inclusive(tree, own.sum(axis=1))
     depth = np.array(tree.depth)

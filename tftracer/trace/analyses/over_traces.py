@@ -1,4 +1,4 @@
-"""Ops over several traces of one run: the number of traces that each ran in, and its times and their spread in these.
+"""Ops over several traces of one run: the number of traces in which each op ran, its times in them, and their spread.
 
 An op's value in a trace is its total: the sum of the lengths of its executions (ops.py). So each step counts once, however
 often the op ran in it. Over the traces in which it ran:
@@ -6,8 +6,8 @@ often the op ran in it. Over the traces in which it ran:
 - *mean*, *median*, *shortest*, *longest* of these totals;
 - *spread*: their sample standard deviation (n - 1); unknown with one trace;
 - *share*: the op's part of the total op time of all traces, including traces without the op.
-- *FLOPs*: their mean (arithmetic.py). *FLOP/s*: FLOPs by the op's time in a trace, on a GPU by that of its kernels; *best* is the
-  highest. Unknown unless the FLOPs of all executions are known.
+- *FLOPs*: their mean (arithmetic.py). *FLOP/s*: FLOPs per second of the op's time in a trace, on a GPU of its kernels' time;
+  *best* is the highest of all traces. Unknown unless the FLOPs of all executions are known.
 
 The time in one trace can mislead: on a busy machine equal ops of one step differed 57-fold. So an op's rate is judged only with
 ``MIN_TRACES`` traces, and its shortest time is the one that other work disturbed least.

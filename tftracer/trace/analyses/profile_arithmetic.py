@@ -1,7 +1,8 @@
 """The arithmetic of a profile's ops (arithmetic.py), from the tensors in the profile.
 
 Shapes of inputs are recorded with kernels or with the host's ops, shapes of outputs with their allocations. For ops that XLA
-compiled, XLA's modules have them. If the profile has the graph that ran, more shapes are inferred from it. Others are unknown.
+compiled, XLA's modules have the shapes. If the profile has the graph that ran, more shapes are inferred from it. All other shapes
+are unknown.
 """
 
 from __future__ import annotations

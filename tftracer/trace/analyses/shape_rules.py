@@ -121,7 +121,7 @@ def _matmul(turned_left: str, turned_right: str) -> Rule:
 
 
 def _window(reads: Reads, shape: Shape, window: Sequence[int], channels: int | None) -> Shape:
-    """Return the shape after a window moved over an image. ``channels``: of the output; None: those of the image."""
+    """Return the shape after a window moved over an image. ``channels``: those of the output; None: as many as the image has."""
     strides, explicit = reads.numbers("strides"), reads.numbers("explicit_paddings")
     layout, padding = reads.text("data_format") or "N...C", reads.text("padding")
     if shape is None or len(strides) != len(shape) or padding not in ("SAME", "VALID", "EXPLICIT"):

@@ -20,8 +20,8 @@ from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.decode.wire import LEN, Field, next_field
 
 NODE_STATS = 2  # the number of DeviceStepStats.node_stats
-GRAPH_NODE = 1  # and of GraphDef.node
-LINE_EVENTS = 4  # and of XLine.events
+GRAPH_NODE = 1  # the number of GraphDef.node
+LINE_EVENTS = 4  # the number of XLine.events
 BLOCK = 1 << 17  # bytes: the temporary arrays of a block fit into the second-level cache
 SMALL = 1 << 12
 _MIN_LIMIT = 1 << 16
@@ -31,7 +31,7 @@ _REACH = 8  # bytes from a message's tag to the end of its recognized beginning
 #: that.
 MAX_NODES = 1 << 23
 
-#: Other fields of a device or a step, such as names of threads and devices. TensorFlow writes some dozens.
+#: Limit of the other fields of a device or a step, such as names of threads and devices. TensorFlow writes some dozens.
 MAX_OTHERS = 1 << 16
 
 
@@ -65,8 +65,8 @@ class Spans:
         self.nodes += len(starts)
         if self.nodes > self.limit:
             raise FormatError(
-                f"Byte {int(starts[0])}: more than {self.limit} nodes or events, more than TensorFlow records or fewer bytes "
-                "than it takes. Is this a RunMetadata or a profile?"
+                f"Byte {int(starts[0])}: more than {self.limit} nodes or events. TensorFlow never records so many, or "
+                "not in so few bytes. Is this a RunMetadata or a profile?"
             )
 
 

@@ -38,7 +38,7 @@ INPUT = re.compile(
     r"|ReadFile|Reader\w*|Unstage|Parse(Single)?(Sequence)?Example\w*|Decode(Jpeg|Png|Image|Bmp|Gif|Raw|CSV)\w*"
     r"|DecodeAndCropJpeg|Infeed\w*"
 )
-#: Ops that call functions and wait for them. A training loop may be one.
+#: Ops that call functions and wait for them: a function may be a whole training loop.
 WAITS = re.compile(r"ReduceDataset")
 COPY = re.compile(r"(MEMCPY|MEMSET)\w*|__amd_rocclr_(copy|fill)\w*(\.kd)?", re.IGNORECASE)
 

@@ -1,4 +1,4 @@
-"""Reads the tensors that ops were called with from a profile.
+"""Reads from a profile the tensors with which ops were called.
 
 Sources: shapes of inputs that the profiler recorded (for kernels, and for a host's ops at level 3), allocated outputs, and the
 shapes in XLA's modules.

@@ -1,7 +1,8 @@
 """Cuts a profile of several steps into one profile per step.
 
-A step gets the host's events that overlap it, and the device's events that were launched in it or, without a known launch, that
-began in it or before the next step. The profile is parsed once; the profiles of steps are put together from its pieces.
+A step gets the host's events that overlap it, and the device's events that were launched after its begin and before the next
+step's begin; an event without a known launch counts by its own begin. The profile is parsed once; the profiles of steps are put
+together from its pieces.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class _PlaneOfSteps:
         self._plane, self._last = plane, last
         self._order = np.argsort(first, kind="stable")
         self._first = first[self._order]
-        self._open: Int64 = self._order[:0]  # events of the current step that the next step may have, too
+        self._ongoing: Int64 = self._order[:0]  # events of the current step that the next step may have, too
         message = plane.message
         self._kinds = {entry.id: message_field(_KINDS, entry.SerializeToString()) for entry in message.event_metadata}
         head = type(message)(name=message.name, stat_metadata=message.stat_metadata, stats=message.stats)
@@ -78,9 +79,9 @@ class _PlaneOfSteps:
     def _rows(self, number: int) -> Int64:
         """Return the events of a step, ascending."""
         low, high = np.searchsorted(self._first, [number, number + 1])
-        rows = np.concatenate([self._open, self._order[low:high]])
-        self._open = rows[self._last[rows] >= number]
-        return np.sort(self._open)
+        rows = np.concatenate([self._ongoing, self._order[low:high]])
+        self._ongoing = rows[self._last[rows] >= number]
+        return np.sort(self._ongoing)
 
     def _lines_with(self, rows: Int64) -> Iterator[bytes]:
         events = self._plane.events

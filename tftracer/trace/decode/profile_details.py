@@ -57,7 +57,10 @@ MAX_TEXT = 2_000
 
 @dataclass
 class ProfileDetails:
-    """Reads details of nodes. ``plane``, ``row``: for each node the index of its event's plane, and of the event in it."""
+    """Reads details of nodes.
+
+    ``plane``, ``row``: for each node the index of its event's plane, and of the event in this plane.
+    """
 
     raw: bytes
     plane: Int32

@@ -31,7 +31,7 @@ _STATS = ("tf_op", "annotation", "hlo_op", "hlo_module", "name", "memcpy_details
 
 @dataclass
 class DeviceNodes:
-    """The nodes of devices whose launches are known."""
+    """Those nodes of devices whose launches are known."""
 
     nodes: list[Int64] = field(default_factory=list)
     launches: list[Int64] = field(default_factory=list)  # the host's events

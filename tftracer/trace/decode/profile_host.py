@@ -94,7 +94,7 @@ class _Started:
     """Asynchronous ops, [ops] each: one thread starts them, another ends them. Without ops that have a second event."""
 
     row: Int64  # the event of the start
-    event: Int64  # the op's own event, which ends when it is started; -1: left out as cheap
+    event: Int64  # the op's own event, which ends when the op is started; -1: the profiler left it out as cheap
     name: Int64
     op: Int64
     step_id: Stat
@@ -106,8 +106,8 @@ class _Started:
 def _started(nodes: Nodes, plane: Plane, ops: Kinds) -> tuple[_Started, Int64]:
     """Return (the asynchronous ops, the events that are ops).
 
-    An op ends where its Done event begins: that passes the outputs on, and may run their consumers or wait for a CPU. Collectives
-    and ops of a GPU have a second event for their work: then only this second event is an op.
+    An op ends where its Done event begins. The Done event passes the outputs on, and may run their consumers or wait for a CPU.
+    Collectives and ops of a GPU have a second event for their work: then only this second event is an op.
     """
     rows, row, until = ops.rows(), of_kinds(plane, _STARTED), plane.events.until
     stats = stats_of(plane, row, ["name", "kernel_type", "step_id", "_p"])
@@ -185,7 +185,7 @@ def _matching(keys: Int64, rows: Int64, wanted: Int64, has: Bool) -> Int64:
 
 
 def _stage_waits(plane: Plane, rows: Int64, nodes: Int64) -> list[tuple[Int64, Int64]]:
-    """Return (stages, stages that wait for them): a stage waits for the stages it calls, and for elements of other threads."""
+    """Return (stages, stages that wait for them): a stage waits for stages that it calls, and for those that fill its queue."""
     caller = _caller(plane, rows)
     called = np.flatnonzero(caller >= 0)
     waits = [(nodes[called], nodes[caller[called]])]

@@ -22,8 +22,8 @@ from tftracer.trace.decode.tensor_shapes import Shapes
 from tftracer.trace.decode.wire import LEN, VARINT, of_kinds, walk
 from tftracer.trace.model import Messages, Trace
 
-#: Nodes that are read together: their columns fit into the second-level cache, and most time is spent within
-#: NumPy, which releases Python's lock there.
+#: Nodes that are read together: their columns fit into the second-level cache, and most time is spent within NumPy, which
+#: releases the GIL.
 BLOCK = 1 << 15
 
 _NO_SHAPE = -1  # in place of a size

@@ -1,9 +1,9 @@
 """Decodes a profile (XSpace) of TensorFlow's or JAX's profiler into the columns of a ``Trace``.
 
 Nodes are the ops of the host's threads, including eager and asynchronous ones; the stages of tf.data; ops that XLA runs on the
-CPU; a GPU's kernels and copies. Ops that launch work on a GPU are launches on that GPU. Lines of a device that repeat its streams
-become repeating devices. Work of other threads is drawn but not counted. Other events (executor turns, Python functions,
-allocations) are not nodes.
+CPU; a GPU's kernels and copies. A host op that launches work on a GPU becomes a launch: a node of this GPU. Lines of a device
+that repeat its streams become repeating devices. Work that does not belong to the step (``NodeKind.OUTSIDE``) is drawn but not
+counted. Other events (executor turns, Python functions, allocations) are not nodes.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from tftracer.trace.model import OPS_LEFT_OUT, UNKNOWN_TIME, Content, NodeKind, 
 
 #: Ops that wait for a tensor of another device of the same process; this is not communication.
 RECEIVES = re.compile(r"_(Host)?Recv")
-#: Maximum characters of the profiler's own messages.
-_MAX_MESSAGES = 2_000
+#: Maximum length of the profiler's own messages together.
+_MAX_CHARACTERS = 2_000
 
 
 def decode_xspace(raw: bytes, communication_ops: str = "") -> Trace:
@@ -53,7 +53,7 @@ def decode_xspace(raw: bytes, communication_ops: str = "") -> Trace:
             add_device(nodes, plane, place, launches, modules, step, of_devices)
     trace, origin = _trace(raw, space, nodes, communication_ops, host, step is not None)
     _join(trace, origin, launches, of_devices, host)
-    _note(trace, space, step)
+    _add_notes_and_graph(trace, space, step)
     trace.hardware = hardware_of(space)
     return trace
 
@@ -143,10 +143,10 @@ def _join(trace: Trace, origin: int, launches: Launches, of_devices: DeviceNodes
         trace.known_edges = tuple(np.concatenate([pair[side] for pair in host.waits]) for side in (0, 1))
 
 
-def _note(trace: Trace, space: Space, step: Step | None) -> None:
+def _add_notes_and_graph(trace: Trace, space: Space, step: Step | None) -> None:
     for code, messages in (("profiler_errors", space.errors), ("profiler_warnings", space.warnings)):
         if messages:
-            trace.notes.append(f"{code}: {'; '.join(messages)[:_MAX_MESSAGES]}")
+            trace.notes.append(f"{code}: {'; '.join(messages)[:_MAX_CHARACTERS]}")
     host = space.plane(HOST)
     if host is not None and leaves_out_cheap_ops(host):
         trace.notes.append(f"{OPS_LEFT_OUT}: {how_much(trace, space, step, trace.origin_ns - epoch_of(space))}")
