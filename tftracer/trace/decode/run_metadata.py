@@ -175,7 +175,7 @@ def _device_codes(contents: Outline) -> Int32:
 
 
 def _read(raw: bytes, start: Int64, end: Int64) -> tuple[_Columns, dict[int, list[Messages]]]:
-    """Read the columns, and, if there is only one block, the submessages for resources.py: more of them would take much memory."""
+    """Read the columns, and, if there is only one block, the submessages for resources.py: more would take much memory."""
     columns = _Columns.empty(len(start))
     numbers = nodes_.RESOURCES if len(start) <= BLOCK else ()
     messages: dict[int, list[Messages]] = {}

@@ -20,9 +20,9 @@ MAX_NAMES = 10_000  # only the names with the most time are read
 _USUAL = re.compile(r"(while|body|cond|then|else|branch|model|functional|sequential)(_|\d)*")
 
 
-def in_scope(work: Work, trace: Trace, selected: Bool) -> str:
-    """Return " 72% of that is in clip_by_global_norm."; "" if one op has most of the time, no scope has half of it, or most
-    other ops of the step are in the same scope.
+def scope_sentence(work: Work, trace: Trace, selected: Bool) -> str:
+    """Return " 72% of that is in clip_by_global_norm."; "" if one op has half of the time, if no scope has half
+    of it, or if the scope has nearly as large a share of the time of all ops (``CONCENTRATED``).
 
     ``selected``: [work] the executions of which "that" speaks.
     """

@@ -26,7 +26,7 @@ from tftracer.trace.verdict.rules.slow_step import MORE_NS, is_explained
 from tftracer.trace.verdict.step import HELD_UP_NS, ONLY_HERE, Step, sentence
 from tftracer.trace.verdict.time_around_ops import SLOW_FACTOR
 
-#: Title of both parts in a trace without scheduling times, which does not tell them apart.
+#: Title of the idle part in a trace without scheduling times: such a trace does not tell idle from waiting.
 IDLE_OR_WAITING = "idle or waiting to be scheduled"
 AROUND = "outside the recorded ops: before the first and after the last"
 #: Explanations of parts in which no op runs.

@@ -21,7 +21,7 @@ CALL_NS = 5_000_000  # in a longer step the call's own cost is not the reason
 #: Feeds and fetches of this many bytes, strings (or Python values) or tensors are named as the reason.
 FEED_BYTES, FEED_STRINGS, MANY_TENSORS = 1_000_000, 1_000, 200
 MAX_EXCESS = 0.5  # if a traced step's excess is a larger part of the time before its first op, that time is not named
-LIKE_THE_STEP = 0.9  # minimal part of the traced step's time, for it not to be called usual: tracing may take the rest
+LIKE_THE_STEP = 0.9  # from this part of the traced step's time on, a time is that step's own; a shorter one is the usual time
 MAX_NODES = 100_000  # in a larger trace the fetched tensors are not searched
 #: Types of fed values that hold Python values (``FedValue.dtype``).
 PYTHON_DTYPES = ("list", "object")

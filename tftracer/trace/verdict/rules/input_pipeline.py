@@ -16,7 +16,7 @@ from tftracer.trace.verdict.rules.around_ops import FEED_BYTES, PYTHON_DTYPES
 from tftracer.trace.verdict.step import HELD_UP_NS, Step, evidence_of, mask, sentence
 
 INPUT_SHARE = 0.20  # minimal part of the step in which nothing but input ops runs
-#: Usual steps wait for input if they take this many times as long as this one, and this much longer.
+#: Usual steps wait for input if they take this many times as long as this step, and this many ns longer.
 AHEAD, AHEAD_NS = 2.0, 1_000_000
 AHEAD_STEPS = 10  # before this step the median is of the first steps, which are long for other reasons
 AHEAD_WAIT = 0.25  # a wait of at least this part of a usual step shows its reason
@@ -220,7 +220,7 @@ def _only_here(step: Step, alone: Cover, reason: str, numbers: dict[str, float])
 def _stage(step: Step, awaited: AwaitedStage, alone: Cover, numbers: dict[str, float]) -> Sentence:
     share = alone.length / step.whole_ns
     settings = _settings(step)
-    awaited, elements = _that_gets_many(step, awaited, alone)
+    awaited, elements = _stage_with_many_elements(step, awaited, alone)
     ran = (awaited.cover & alone).length
     python = step.cover(step.stages.ops & step.python_ops) & alone
     in_python = python.length >= STAGE_PYTHON_SHARE * alone.length
@@ -249,9 +249,9 @@ def _stage(step: Step, awaited: AwaitedStage, alone: Cover, numbers: dict[str, f
     )
 
 
-def _that_gets_many(step: Step, awaited: AwaitedStage, alone: Cover) -> tuple[AwaitedStage, int]:
+def _stage_with_many_elements(step: Step, awaited: AwaitedStage, alone: Cover) -> tuple[AwaitedStage, int]:
     """Return (stage, number of elements that it gets during the wait; for a source, that it gives). Many elements delay the stage
-    that asks for them, not a stage that only passes them on."""
+    that asks for them, not a stage that only forwards them."""
     stages = step.stages
 
     def gets(path: Path) -> int:
@@ -273,7 +273,7 @@ def _settings(step: Step) -> dict[Path, dict[str, str]]:
 
 def _recorded(awaited: AwaitedStage, settings: dict[str, str], ran: int) -> str:
     calls = _at_a_time(awaited, settings)
-    return f"The stage that holds it up is {_place(awaited.path)}, which runs for {duration(ran)} of that{calls}."
+    return f"The stage that holds it up is {_described(awaited.path)}, which runs for {duration(ran)} of that{calls}."
 
 
 def _at_a_time(awaited: AwaitedStage, settings: dict[str, str]) -> str:
@@ -299,17 +299,17 @@ def _began_before(awaited: AwaitedStage, settings: dict[Path, dict[str, str]]) -
         source = re.fullmatch(r"inject/prefetch_(\w+?)(?:Dataset\w*)?/.*", settings.get(awaited.path, {}).get("name", ""))
         of = f", {source.group(1)}," if source else ""
         return (
-            f"{_place(awaited.path)} has nothing ready: what it reads from{of} was at work before the trace began, so its time "
-            "is not recorded."
+            f"{_described(awaited.path)} has nothing ready: what it reads from{of} was at work before the trace began, so its "
+            "time is not recorded."
         )
     inputs = f"; what it reads took {duration(awaited.inputs_ns)}" if awaited.inputs_ns is not None else ""
     return (
-        f"The stage that holds it up is probably {_place(awaited.path)}: it was at work before the trace began, so its own time "
-        f"is not recorded{inputs}."
+        f"The stage that holds it up is probably {_described(awaited.path)}: it was at work before the trace began, so its own "
+        f"time is not recorded{inputs}."
     )
 
 
-def _place(path: Path) -> str:
+def _described(path: Path) -> str:
     """Describe a stage and its place: ``Map (Root > Prefetch > Map)``."""
     return f"{path[-1]} ({' > '.join(path)})"
 
