@@ -111,7 +111,9 @@ def _parallel(flow: Flow, stage: Stage, target: float | None, call: str, is_pyth
         if rate is not None and rate >= GAIN * flow.rate:
             return _gains(flow, f"Set {auto}.", rate)
         if free < flow.cores:
-            return Advice(f"The machine has no idle core: {auto} helps only if it has. Make it cheaper, or cache() its result.")
+            return Advice(
+                f"The machine has no idle core: {auto} helps only with idle cores. Make the stage cheaper, or cache() its result."
+            )
     if computes:
         return Advice("It uses the cores that there are: make it cheaper, cache() its result, or use the tf.data service.")
     return Advice("More calls at once would not help: see what it waits for.")

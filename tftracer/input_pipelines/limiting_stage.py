@@ -3,8 +3,8 @@
 A stage with a buffer (prefetch, parallel map) has separate threads; the stages before it, up to the next buffer, run one after
 the other in one of them. A stage limits if its threads work all the time, or if the buffer before its thread is full and the one
 behind it empty. TensorFlow times kernels, but neither the overhead of calling a function for each element nor the work of ended
-iterators inside flat_map and interleave. That rest of a busy thread's time belongs to its one stage that calls a function; with
-several such stages its owner is not known.
+iterators inside flat_map and interleave. This untimed rest of a busy thread's time belongs to its stage that calls a function; if
+several of its stages call functions, the stage is not known.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FULL = 0.5
 MIN_SHARE = 0.5
 #: A thread whose stages are all timed may limit even if it works only for this share of its time: other threads have its core.
 MIN_BUSY = 0.25
-#: The training waits for its input from this share of the time on; below the other, it is the slower side.
+#: From a share of WAITS of the time on, the training waits for its input; up to WORKS, the training is the slower side.
 WAITS, WORKS = 0.10, 0.05
 #: The overhead of calling a function for one element is at most this; a larger rest has another reason.
 CALL_S = 2e-3
@@ -185,7 +185,7 @@ def _wait(looks: Sequence[Look], own: Thread, counted: float | None) -> float | 
     """Return the share of time in ``next``, without the times between its calls; at most ``counted``, by the ledger.
 
     It is the median over the looks: each has only the last 100 of these times, and a long one may have come before them. For the
-    same reason it is not known if the training seems to wait although most looks found an element ready.
+    same reason the share is None (not known) if the training seems to wait although most looks found an element ready.
     """
     pairs = ((waited_s(earlier, later), later.at - earlier.at) for earlier, later in zip(looks, looks[1:]))
     shares = [min(1.0, max(0.0, waited / seconds)) for waited, seconds in pairs if waited is not None]
@@ -238,7 +238,7 @@ def _tree(looks: Sequence[Look]) -> Stage:
         return [Seen(each.model, each.model.nodes[number]) for each in looks if number in each.model.nodes]
 
     def stage(number: int, depth: int, inner: bool, above: Stage | None, same: Sequence[Seen]) -> Stage | None:
-        """Make a stage and those below it. ``same``: the stage in each look, or another epoch's in its place."""
+        """Make a stage and those below it. ``same``: the stage in each look, or another epoch's in its position."""
         node = last.model.nodes.get(number)
         if node is None or number in seen or depth > MAX_DEPTH:
             return None
@@ -254,13 +254,13 @@ def _tree(looks: Sequence[Look]) -> Stage:
             elements, spent = fullest.elements, fullest.processing_ns
         result.element_s = spent * 1e-9 / elements if elements > 0 else None
         if was is None and above is not None and above.rate is not None and above.node.ratio:
-            result.rate = above.rate * above.node.ratio  # such as one that each epoch creates again
+            result.rate = above.rate * above.node.ratio  # such as a stage that each epoch creates again
             result.busy = None if result.element_s is None else result.element_s * result.rate
         result.buffered = sum(each.node.buffered for each in same) / len(same)
         many = node.node_class in MANY
-        for place, child in enumerate(node.inputs):
-            comes_and_goes = many and place > 0
-            seen_below = by_number(child) if comes_and_goes else _below(same, place)
+        for position, child in enumerate(node.inputs):
+            comes_and_goes = many and position > 0
+            seen_below = by_number(child) if comes_and_goes else _below(same, position)
             below = stage(child, depth + 1, inner or comes_and_goes, result, seen_below)
             if below is not None:
                 result.children.append(below)
@@ -273,9 +273,9 @@ def _tree(looks: Sequence[Look]) -> Stage:
     return root
 
 
-def _below(above: Sequence[Seen], place: int) -> list[Seen]:
-    """Return the input at this place in each look."""
-    nodes = [(model, model.nodes.get(node.inputs[place])) for model, node in above if place < len(node.inputs)]
+def _below(above: Sequence[Seen], position: int) -> list[Seen]:
+    """Return the input at this position in each look."""
+    nodes = [(model, model.nodes.get(node.inputs[position])) for model, node in above if position < len(node.inputs)]
     return [Seen(model, node) for model, node in nodes if node is not None and nodes[-1][1] and node.name == nodes[-1][1].name]
 
 

@@ -35,7 +35,7 @@ class SlowEntry:
 
 @dataclass(frozen=True)
 class StepWait:
-    """Waits for elements of a dataset within steps: a part of the time of their entries."""
+    """Waits for elements of a dataset within steps: a part of the time of the steps' entries."""
 
     name: str
     own_s: float

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from time import perf_counter_ns
 
-#: Names of the tracer's threads begin with it.
+#: The names of the tracer's threads begin with this text.
 OWN_PREFIX = "tftracer-"
 
 
@@ -26,8 +26,8 @@ def _schedstat(native: int, column: int) -> int | None:
 class WithoutCpu:
     """Adds up the time for which the training's thread could have run and had no CPU.
 
-    Linux may count a thread's sleep as such a wait (slow/watch/counter_spans.py): what is longer than the time between two looks
-    is left out.
+    Linux may count a thread's sleep as such a wait (slow/watch/counter_spans.py): a wait that is longer than the time between two
+    looks is left out.
     """
 
     def __init__(self) -> None:
@@ -57,6 +57,6 @@ class OwnCpu:
         self._ns: dict[int, int] = {}  # by the kernel's number, of threads that have ended, too
 
     def sum_s(self, natives: Iterable[int]) -> float | None:
-        """Return the seconds of these threads and of those before; None if not known."""
+        """Return the seconds of these threads and of the threads of earlier calls; None if not known."""
         self._ns.update((native, ns) for native in natives if (ns := _schedstat(native, 0)) is not None)
         return sum(self._ns.values()) * 1e-9 if self._ns else None

@@ -74,7 +74,7 @@ class SlowRow(NamedTuple):
 class Sum:
     own_ns: int = 0
     times: int = 0
-    first_ns: int | None = None  # of a run: what of its first step counts as its own
+    first_ns: int | None = None  # of a run: the part of its first step's time that counts for the step
 
 
 @dataclass

@@ -32,7 +32,7 @@ class Name(NamedTuple):
     key: str = ""
 
 
-#: (file, line) of the lines that add; None: other ones may add, too.
+#: (file, line) of the lines that add; None: other lines may add, too.
 _Lines = Optional[set[tuple[str, int]]]
 
 

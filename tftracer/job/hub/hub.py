@@ -81,7 +81,7 @@ class Hub:
         self.members: dict[str, Member] = {}
         self.traces: dict[int, TracedStep] = {}
         self.changed: Callable[[], None] = lambda: None
-        self.path = ""  # before the paths of the processes' pages
+        self.path = ""  # prefix of the URL paths of the processes' pages
         self._changes = Changes()
         self._last_trace = 0
         self._connected = 0

@@ -59,7 +59,7 @@ class UnwrittenSteps:
             self._want_history()
 
     def take(self, last_step: int, limit: int) -> Steps | None:
-        """Return the steps to write now. None: write the whole history, as after ``limit`` steps one by one."""
+        """Return the steps to write now. None: write the whole history instead, as after ``limit`` single steps."""
         self.changed = False
         if self.needs_history or self._since_history + self._count > limit or not self._columns:
             self._want_history()
@@ -129,7 +129,8 @@ class StepStatistics:
     def add(self, starts: Doubles, durations: Doubles, between: Between, traced: list[int], measuring: list[int]) -> int:
         """Count consecutive steps, and return the number of the first.
 
-        ``starts``: epoch seconds. ``traced``: positions among them. ``measuring``: those that show the cost of tracing.
+        ``starts``: epoch seconds. ``traced``: positions among them. ``measuring``: positions of those traced steps that show the
+        cost of tracing.
         """
         first = self.steps + 1
         self.steps += len(starts)

@@ -51,9 +51,8 @@ def dense_update(step: Step) -> Sentence | None:
         f"{_what(where)} That takes {percent(share)} of the op time ({time.types(selected)}; {duration(spent)}); the longest is "
         f"{step.describe(nodes[0])}.",
         f"Use an optimizer that leaves the other rows alone: {sparse_optimizers}or a lazy Adam (Adam decays the moments of all "
-        "rows in "
-        "each step). See that the table's gradient stays sparse (tf.IndexedSlices): tf.convert_to_tensor, clipping it by value, "
-        "or a regularizer of the whole table makes it dense.",
+        "rows in each step). See that the table's gradient stays sparse (tf.IndexedSlices): tf.convert_to_tensor, clipping it by "
+        "value, or a regularizer of the whole table makes it dense.",
         time.share_of_step(selected),
         {"dense_ns": spent, "executions": float(selected.sum())},
         {**evidence_of(step, nodes, "ops"), "op": time.op(selected)},
