@@ -314,7 +314,10 @@ def _text(kind: LedgerKind, facts: LedgerFacts, profile: GapProfile | None) -> s
     if kind == "start" and facts.recorded_s is not None:
         return f"The recording began {long_duration(facts.recorded_s)} after the process did."
     if kind == "steps" and not facts.step_waits:
-        return "Steps that take their batch from a dataset themselves (Keras's fit, Estimators) contain that wait: trace a step to see it."
+        return (
+            "Steps that take their batch from a dataset themselves (Keras's fit, Estimators) contain that wait: trace a step to "
+            "see it."
+        )
     if kind == "python":
         if profile and profile["python_lines"]:
             return (

@@ -152,7 +152,7 @@ def process_is_gone(host: str, pid: int) -> bool | None:
 
 
 def delete_old_spools(folder: Path) -> None:
-    """Delete ended jobs' spools that are older than KEEP_DAYS, and the oldest of the others while all take more than MAX_BYTES."""
+    """Delete ended jobs' spools that are older than KEEP_DAYS, and the oldest others while all take more than MAX_BYTES."""
     oldest, total = time.time() - KEEP_DAYS * 86400, 0
     for position, spool in enumerate(ended_spools(folder)):  # newest first
         total += spool.bytes

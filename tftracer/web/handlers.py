@@ -86,7 +86,10 @@ class SessionHandler(ApiHandler):
 
 
 class ReadHandler(ApiHandler):
-    """Sends the answer of a method of the session; its argument is the number in the path. ``packed``: None: as accepted."""
+    """Sends the answer of a method of the session; its argument is the number in the path.
+
+    ``packed`` None: as the client accepts.
+    """
 
     def initialize(self, services: Services, method: str, packed: bool | None = None) -> None:  # type: ignore[override]
         super().initialize(services)
