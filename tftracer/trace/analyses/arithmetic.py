@@ -124,26 +124,26 @@ def _searched(outputs: Outputs, node: Int64 | Int32, slot: Int64 | Int32) -> Int
     key = outputs.node * stride + outputs.slot
     order = np.argsort(key, kind="stable")
     wanted = np.where(slot < stride, node.astype(np.int64) * stride + slot, -1)
-    place = np.minimum(np.searchsorted(key[order], wanted), len(order) - 1)
-    return np.where(key[order[place]] == wanted, order[place], -1)
+    position = np.minimum(np.searchsorted(key[order], wanted), len(order) - 1)
+    return np.where(key[order[position]] == wanted, order[position], -1)
 
 
 def _flops(trace: Trace, outputs: Outputs, graph: Graph, tensors: _Tensors, rows: Int64) -> Float64:
     """Return [rows] the FLOPs of matrix ops; one Python iteration per distinct call."""
     if not len(rows):
         return np.zeros(0)
-    place = np.full(trace.n, -1, np.int64)
-    place[rows] = np.arange(len(rows))
+    row_of = np.full(trace.n, -1, np.int64)
+    row_of[rows] = np.arange(len(rows))
     key = np.full((len(rows), MAX_INPUTS + 3), -2, np.int64)
     key[:, -1] = trace.op[rows]
     first_output = tensors.find(outputs, rows, np.zeros(len(rows), np.int64))
     key[:, -2] = _codes(outputs, first_output)
-    equations = _equations(graph, place, key)
+    equations = _equations(graph, row_of, key)
     arguments = graph.arguments
     known = arguments.position < MAX_INPUTS
     edge, position = arguments.edge[known], arguments.position[known]
     read = tensors.find(outputs, graph.producer[edge], graph.slot[edge])
-    key[place[graph.consumer[edge]], position] = _codes(outputs, read)
+    key[row_of[graph.consumer[edge]], position] = _codes(outputs, read)
     which, first = _distinct_rows(key)
     dims, kinds = outputs.shapes.dims, [canonical(op) for op in trace.ops]
     values = []
@@ -160,10 +160,10 @@ def _codes(outputs: Outputs, output: Int64) -> Int64:
     return np.where(output >= 0, outputs.shape[np.maximum(output, 0)], _MISSING) if len(outputs.node) else output
 
 
-def _equations(graph: Graph, place: Int64, key: Int64) -> list[str]:
+def _equations(graph: Graph, row_of: Int64, key: Int64) -> list[str]:
     """Return the equations, and write their numbers into ``key``."""
     for number, nodes in enumerate(graph.arguments.equations.values()):
-        key[place[nodes], MAX_INPUTS] = number
+        key[row_of[nodes], MAX_INPUTS] = number
     return list(graph.arguments.equations)
 
 

@@ -189,7 +189,7 @@ def _values(node: _Node, reads: Reads) -> Values:
 
 
 def _sliced(reads: Reads) -> Values:
-    values, begin, end, strides = (reads.value(place) for place in range(4))
+    values, begin, end, strides = (reads.value(position) for position in range(4))
     if values is None or begin is None or end is None or strides is None:
         return None
     try:

@@ -56,8 +56,8 @@ class LayerTree:
 
     def _deepest(self, path: tuple[str, ...], first: int) -> int:
         at = 0
-        for place in range(first, len(path)):
-            inner = self._within.get((at, path[place]))
+        for position in range(first, len(path)):
+            inner = self._within.get((at, path[position]))
             if inner is None:
                 break
             at = inner
@@ -86,16 +86,16 @@ def layer_rows(tree: LayerTree, own: Float64, node: Int64, most: int) -> tuple[l
     depth = np.array(tree.depth)
     some = np.flatnonzero((total > 0) & (depth > 0))
     order = some[np.lexsort((some, depth[some], -total[some]))]  # a layer comes before its children, which are not larger
-    place = {0: -1}
+    row_of = {0: -1}
     rows: list[Layer] = []
     for number in order[:most].tolist():
-        place[number] = len(rows)
-        rows.append(_row(place[tree.parent[number]], tree.names[number], own[number], int(node[number])))
+        row_of[number] = len(rows)
+        rows.append(_row(row_of[tree.parent[number]], tree.names[number], own[number], int(node[number])))
     folded = order[most:].tolist()
-    return rows + _folded(tree, own, folded, place), len(folded)
+    return rows + _folded(tree, own, folded, row_of), len(folded)
 
 
-def _folded(tree: LayerTree, own: Float64, folded: list[int], place: dict[int, int]) -> list[Layer]:
+def _folded(tree: LayerTree, own: Float64, folded: list[int], row_of: dict[int, int]) -> list[Layer]:
     """Return one row for all layers that were folded within the same shown layer."""
     sums: dict[int, Float64] = {}
     count: dict[int, int] = {}
@@ -105,7 +105,7 @@ def _folded(tree: LayerTree, own: Float64, folded: list[int], place: dict[int, i
         at = within[number] = within.get(parent, parent)
         sums[at] = sums.get(at, 0.0) + own[number]
         count[at] = count.get(at, 0) + 1
-    return [_row(place[at], OTHERS, added, -1, count[at]) for at, added in sums.items()]
+    return [_row(row_of[at], OTHERS, added, -1, count[at]) for at, added in sums.items()]
 
 
 def _row(parent: int, name: str, own: Float64, node: int, folded: int = 0) -> Layer:

@@ -180,21 +180,21 @@ class OpsOverTraces:
 
 def over_traces(traces: Sequence[OpTotals]) -> OpsOverTraces:
     """Combine the totals of several traces. The op with the largest share comes first."""
-    place: dict[str, int] = {}
+    position: dict[str, int] = {}
     ops: list[str] = []
     for trace in traces:
         for key, op in zip(trace.keys, trace.op):
-            if place.setdefault(key, len(ops)) == len(ops):
+            if position.setdefault(key, len(ops)) == len(ops):
                 ops.append(op)
     shape = (len(ops), len(traces))
     total, count, node = np.full(shape, np.nan), np.zeros(shape, np.int64), np.full(shape, -1, np.int64)
     flops, rate = np.full(shape, np.nan), np.full(shape, np.nan)
     for column, trace in enumerate(traces):
-        row = np.fromiter(map(place.__getitem__, trace.keys), np.int64, len(trace.keys))
+        row = np.fromiter(map(position.__getitem__, trace.keys), np.int64, len(trace.keys))
         total[row, column], count[row, column], node[row, column] = trace.total_ns, trace.count, trace.node
         flops[row, column], rate[row, column] = trace.rates()
     order = np.argsort(-_sum(total), kind="stable")
-    keys = list(place)
+    keys = list(position)
     return OpsOverTraces(
         [keys[row] for row in order.tolist()],
         [ops[row] for row in order.tolist()],

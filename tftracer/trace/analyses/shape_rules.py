@@ -29,11 +29,11 @@ class Reads:
     values: Sequence[Values]  # of small integer tensors, if known
     attributes: Any  # NodeDef.attr
 
-    def shape(self, place: int) -> Shape:
-        return self.shapes[place] if place < len(self.shapes) else None
+    def shape(self, position: int) -> Shape:
+        return self.shapes[position] if position < len(self.shapes) else None
 
-    def value(self, place: int) -> Values:
-        return self.values[place] if place < len(self.values) else None
+    def value(self, position: int) -> Values:
+        return self.values[position] if position < len(self.values) else None
 
     def numbers(self, name: str) -> list[int]:
         return list(self.attributes[name].list.i) if name in self.attributes else []
@@ -158,9 +158,9 @@ def _pool(reads: Reads) -> list[Shape]:
     return [_window(reads, reads.shape(0), spatial, None)]
 
 
-def _of_value(place: int) -> Rule:
+def _of_value(position: int) -> Rule:
     """The shape is the value of an input."""
-    return lambda reads: [reads.value(place)]
+    return lambda reads: [reads.value(position)]
 
 
 def _reshape(reads: Reads) -> list[Shape]:

@@ -61,10 +61,10 @@ def _right_after(trace: Trace) -> tuple[Int64, Int64]:
     thread = np.unique(trace.thread[nodes], return_inverse=True)[1].reshape(-1).astype(np.int64)
     order = np.lexsort((trace.start[nodes], trace.end[nodes], thread))
     stride = trace.duration_ns + 1
-    place = np.searchsorted((thread * stride + trace.end[nodes])[order], thread * stride + trace.start[nodes], "right") - 1
-    last = order[np.maximum(place, 0)]
+    position = np.searchsorted((thread * stride + trace.end[nodes])[order], thread * stride + trace.start[nodes], "right") - 1
+    last = order[np.maximum(position, 0)]
     previous = nodes[last]
-    behind = (place >= 0) & (thread[last] == thread) & (trace.start[nodes] - trace.end[previous] <= NEXT_OP_NS)
+    behind = (position >= 0) & (thread[last] == thread) & (trace.start[nodes] - trace.end[previous] <= NEXT_OP_NS)
     behind &= previous != nodes
     return nodes[behind], previous[behind]
 
@@ -72,8 +72,8 @@ def _right_after(trace: Trace) -> tuple[Int64, Int64]:
 def _ended_last(trace: Trace, among: Int64, nodes: Int64) -> tuple[Int64, Bool]:
     """Return (the node of ``among`` that had ended last when each of ``nodes`` started, whether there is one)."""
     by_end = among[np.lexsort((trace.start[among], trace.end[among]))]
-    place = np.searchsorted(trace.end[by_end], trace.start[nodes], "right") - 1
-    return by_end[place], place >= 0
+    position = np.searchsorted(trace.end[by_end], trace.start[nodes], "right") - 1
+    return by_end[position], position >= 0
 
 
 def _processes(trace: Trace) -> list[Bool]:

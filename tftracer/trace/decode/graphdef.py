@@ -126,8 +126,8 @@ def _up_to(window: Window, row: int, at: int, stop: int, last: int) -> Iterator[
     while at < end:
         texts, at = _consecutive_texts(data, at, end) if data[at] < (last + 1) << 3 else ([], at)
         if texts:
-            place = np.array(texts) + base
-            yield _texts(np.full(len(texts), row), place, window.bytes[place], window.bytes[place + 1])
+            position = np.array(texts) + base
+            yield _texts(np.full(len(texts), row), position, window.bytes[position], window.bytes[position + 1])
             continue
         field, at = next_field(data, at, end, window.low + base)
         if field.number > last:

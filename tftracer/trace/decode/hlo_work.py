@@ -80,8 +80,8 @@ def _flops(module: Module, instruction: Any, of_computations: dict[int, float | 
 
 def _of_product(module: Module, instruction: Any, opcode: str) -> float | None:
     """Return two FLOPs for each product that is summed into each element of the result."""
-    place = 0 if opcode == "dot" else 1
-    operand = module.by_id.get(instruction.operands[place]) if len(instruction.operands) > place else None
+    position = 0 if opcode == "dot" else 1
+    operand = module.by_id.get(instruction.operands[position]) if len(instruction.operands) > position else None
     if operand is None:
         return None
     sizes, outputs = list(operand.shape.dimensions), _elements(instruction.shape.dimensions)

@@ -70,8 +70,8 @@ class HostEvents:
         rows = self.rows(pattern)
         columns = stats_of(self.plane, rows, stats)
         result: dict[str, dict[str, str]] = {}
-        for place, kind in enumerate(self.plane.events.kind[rows].tolist()):
-            values = {n: s.text(place) or str(int(s.number[place])) for n, s in columns.items() if s.has[place]}
+        for position, kind in enumerate(self.plane.events.kind[rows].tolist()):
+            values = {n: s.text(position) or str(int(s.number[position])) for n, s in columns.items() if s.has[position]}
             result.setdefault(self.plane.kind_name(kind), {}).update(values)
         return result
 
@@ -80,11 +80,11 @@ class HostEvents:
         rows, tracing_state = having(self.plane, "tf_function_call")
         counts = stats_of(self.plane, rows, ["tracing_count"])["tracing_count"]
         calls: list[FunctionCall] = []
-        for place in np.argsort(self.start[rows], kind="stable").tolist():
-            row = int(rows[place])
+        for position in np.argsort(self.start[rows], kind="stable").tolist():
+            row = int(rows[position])
             if not calls or self.start[row] >= calls[-1].end:
-                traced = tracing_state.text(place).startswith("traced")
-                calls.append(self._call(row, traced, int(counts.number[place]) if counts.has[place] else 0))
+                traced = tracing_state.text(position).startswith("traced")
+                calls.append(self._call(row, traced, int(counts.number[position]) if counts.has[position] else 0))
         return calls
 
     def _call(self, row: int, was_traced: bool, times_traced: int) -> FunctionCall:

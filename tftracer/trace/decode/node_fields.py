@@ -238,11 +238,11 @@ class _Pass:
         for number, micros in _TIMES.items():
             if micros not in self.micros:
                 continue
-            place, has = self.micros[micros]
+            position, has = self.micros[micros]
             lacks = times[number] == 0
             row = np.flatnonzero(lacks if has is None else lacks & has)
             if len(row):
-                value = read_varints(self.window, place[row])[0].view(np.int64)
+                value = read_varints(self.window, position[row])[0].view(np.int64)
                 times[number][row] = nanoseconds(value)
 
 

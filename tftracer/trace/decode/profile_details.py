@@ -89,9 +89,9 @@ class ProfileDetails:
 
     def allocations(self) -> Allocations | None:
         """Return all allocations in the profile; None if it has no host plane."""
-        for place, plane in enumerate(self._space.planes):
+        for plane_index, plane in enumerate(self._space.planes):
             if plane.name == HOST:
-                nodes = np.flatnonzero(self.plane == place)
+                nodes = np.flatnonzero(self.plane == plane_index)
                 by_row = nodes[np.argsort(self.row[nodes], kind="stable")]
                 return allocations_of(plane, self.row[by_row], by_row)
         return None

@@ -293,13 +293,13 @@ class _Channels:
         if not receives:
             return found
         by_name = {node.name.encode("utf-8"): (node, int(base[i])) for i, node in receives.items()}
-        for place, which in enumerate(missing.tolist()):
+        for number, which in enumerate(missing.tolist()):
             receiver = by_name.get(graph.text(which))
             if receiver is not None:
                 consumer = int(graph.node[which])
                 rows = self._across(receiver[0], int(base[consumer]), int(entity[consumer]), int(position[which]))
                 self.rows += rows
-                found[place] = bool(rows)
+                found[number] = bool(rows)
         for i, node in receives.items():  # if TensorFlow recorded the _Recv nodes themselves
             if entity[i] >= 0:
                 self.rows += self._across(node, int(base[i]), int(entity[i]), -1)

@@ -127,8 +127,8 @@ def _candidates(events: Events, number: int) -> Int64:
     for low in range(0, max(len(text) - len(wanted) + 1, 0), _SEARCH_BLOCK):
         high = min(low + _SEARCH_BLOCK, len(text) - len(wanted) + 1)
         there = text[low:high] == wanted[0]
-        for place in range(1, len(wanted)):
-            there &= text[low + place : high + place] == wanted[place]
+        for position in range(1, len(wanted)):
+            there &= text[low + position : high + position] == wanted[position]
         candidates.append(np.flatnonzero(there) + low)
     places = concatenated(candidates)
     tag = np.uint8(EVENT_STATS << 3 | LEN)

@@ -45,12 +45,12 @@ def decode_xspace(raw: bytes, communication_ops: str = "") -> Trace:
     step = _only_step(space)
     host = HostNodes.none()
     of_devices = DeviceNodes()
-    for place, plane in enumerate(space.planes):
+    for plane_index, plane in enumerate(space.planes):
         if plane.name == HOST:
-            host = add_host(nodes, plane, place, step, launches.by_device(space), modules)
-    for place, plane in enumerate(space.planes):
+            host = add_host(nodes, plane, plane_index, step, launches.by_device(space), modules)
+    for plane_index, plane in enumerate(space.planes):
         if plane.is_device:
-            add_device(nodes, plane, place, launches, modules, step, of_devices)
+            add_device(nodes, plane, plane_index, launches, modules, step, of_devices)
     trace, origin = _trace(raw, space, nodes, communication_ops, host, step is not None)
     _join(trace, origin, launches, of_devices, host)
     _add_notes_and_graph(trace, space, step)
