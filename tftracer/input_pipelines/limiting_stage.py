@@ -99,7 +99,7 @@ class Stage:
         return kind not in ("", "shuffle") and not (kind == "flat_map" and reads)
 
 
-class Seen(NamedTuple):
+class StageInLook(NamedTuple):
     """A stage in one look."""
 
     model: Model
@@ -234,11 +234,11 @@ def _tree(looks: Sequence[Look]) -> Stage:
     seconds = last.at - first.at
     seen: set[int] = set()
 
-    def by_number(number: int) -> list[Seen]:
-        return [Seen(each.model, each.model.nodes[number]) for each in looks if number in each.model.nodes]
+    def by_number(number: int) -> list[StageInLook]:
+        return [StageInLook(each.model, each.model.nodes[number]) for each in looks if number in each.model.nodes]
 
-    def stage(number: int, depth: int, inner: bool, above: Stage | None, same: Sequence[Seen]) -> Stage | None:
-        """Make a stage and those below it. ``same``: the stage in each look, or another epoch's in its position."""
+    def stage(number: int, depth: int, inner: bool, above: Stage | None, same: Sequence[StageInLook]) -> Stage | None:
+        """Make a stage and those below it. ``same``: the stage in each look, or the stage of another epoch at its position."""
         node = last.model.nodes.get(number)
         if node is None or number in seen or depth > MAX_DEPTH:
             return None
@@ -273,10 +273,11 @@ def _tree(looks: Sequence[Look]) -> Stage:
     return root
 
 
-def _below(above: Sequence[Seen], position: int) -> list[Seen]:
+def _below(above: Sequence[StageInLook], position: int) -> list[StageInLook]:
     """Return the input at this position in each look."""
     nodes = [(model, model.nodes.get(node.inputs[position])) for model, node in above if position < len(node.inputs)]
-    return [Seen(model, node) for model, node in nodes if node is not None and nodes[-1][1] and node.name == nodes[-1][1].name]
+    last = nodes[-1][1] if nodes else None
+    return [StageInLook(model, node) for model, node in nodes if node is not None and last and node.name == last.name]
 
 
 def _estimate_inner(stage: Stage, first: Look) -> None:

@@ -27,7 +27,7 @@ TENSORFLOW_KINDS = {
     "EagerTensor": "tensors",
 }
 ORDER = ("functions", "sessions", "ops", "iterators", "variables", "tensors")
-#: The order if both functions and variables grow: retraced functions make no variables, those of new models do.
+#: The order if both functions and variables grow: retraced functions make no variables, the functions of new models do.
 ORDER_OF_MODELS = ("sessions", "variables", "functions", "ops", "iterators", "tensors")
 #: A type grows if it has at least this many more objects in the last count than in the first.
 MIN_GROWN = 4
@@ -170,7 +170,7 @@ def tensor_bytes(tensor: Any) -> float | None:
 def place_of_newest(ops: Sequence[Any], grown: int) -> str:
     """Return the line that made most of the newest ops, "train.py:12", from TensorFlow's record; "" if no line is the user's.
 
-    Old ops do not count: those of the model were made before the growth. The first of ``ops`` is a young one.
+    Old ops do not count: the model's ops were made before the growth. The first of ``ops`` is a young one.
     """
     graph = ops[0].graph if ops else None
     newest = heapq.nlargest(grown, (op for op in ops if op.graph is graph), key=lambda op: op._id)

@@ -148,7 +148,7 @@ class Answers:
 
         def compute() -> placed_ops.PlacedOps:
             placed = placed_ops.placed_ops(self.trace, self.work)
-            if not layers_by_graph.may_be_found(self.trace, self.work, placed).any():
+            if not layers_by_graph.may_be_placed(self.trace, self.work, placed).any():
                 return placed
             return layers_by_graph.with_graph(self.trace, self.work, placed, self._static_graph())
 

@@ -4,8 +4,8 @@ An answer to a stranger (a client without a credential) takes about 1 ms of Pyth
 doubled its median step. So connections are accepted at a limited rate, and the head of the first request is read here, before it
 is parsed. A request with a credential goes to the HTTP server at once. The others wait in a queue, round robin by peer, and are
 served at a limited rate. A connection that sends no head is closed after ``HEAD_S``; if too many wait, the oldest is closed. With
-TLS nothing can be read before the handshake, so all connections wait in the queue, and those that turn out to have a credential
-are not counted.
+TLS nothing can be read before the handshake, so all connections wait in the queue, and connections that turn out to have a
+credential are not counted.
 
 Runs on the server's loop.
 """

@@ -62,7 +62,7 @@ class Activity:
     communication: Cover
     copies: Cover
     input: Cover
-    python: Cover  # the part of ``input`` in which Python functions of the step run, not those of tf.data
+    python: Cover  # the part of ``input`` in which Python functions of the step run, not functions of tf.data
     launches: Cover
     waiting: Cover  # some op is scheduled and not started
     has_scheduling: bool  # whether any op has a scheduling time
@@ -121,7 +121,7 @@ def _launches(trace: Trace, group: Group) -> Bool:
     return result
 
 
-def together(parts: Sequence[Activity]) -> Activity:
+def combined(parts: Sequence[Activity]) -> Activity:
     """Combine the activity of several devices as if they were one."""
     if len(parts) == 1:
         return parts[0]
@@ -183,13 +183,13 @@ class Activities:
     def of_process(self, process: Group) -> Activity:
         """Return the activity of one process."""
         codes = set(process.codes)
-        return together([a for g, a in zip(self.groups, self.each) if codes.issuperset(g.codes)])
+        return combined([a for g, a in zip(self.groups, self.each) if codes.issuperset(g.codes)])
 
 
 def activities(trace: Trace) -> Activities:
     groups = physical_devices.physical_devices(trace)
     each = [activity(trace, g) for g in groups]
-    return Activities(groups, each, together(each))
+    return Activities(groups, each, combined(each))
 
 
 def budget(trace: Trace, findings: list[Finding], computed: Activities | None = None) -> Budget:

@@ -31,7 +31,7 @@ _OF_GRADIENTS = (_BACKWARD, _OPTIMIZER, _COMMUNICATION)
 _SEVERAL = -1
 
 
-def may_be_found(trace: Trace, work: Work, placed: PlacedOps) -> Bool:
+def may_be_placed(trace: Trace, work: Work, placed: PlacedOps) -> Bool:
     """Return [work] whether the graph may place an op."""
     kinds = _of_types(trace, work, VARIABLES | {"AddN"})
     may_place: Bool = (placed.layer == 0) & placed.examined & (kinds | is_in(placed.phase, _OF_GRADIENTS))
@@ -40,7 +40,7 @@ def may_be_found(trace: Trace, work: Work, placed: PlacedOps) -> Bool:
 
 def with_graph(trace: Trace, work: Work, placed: PlacedOps, graph: StaticGraph) -> PlacedOps:
     """Place more ops in layers, by the graph."""
-    unplaced = may_be_found(trace, work, placed)
+    unplaced = may_be_placed(trace, work, placed)
     variables = unplaced & _of_types(trace, work, VARIABLES)
     entity, entities = graph.entity[work.node], len(graph.complete)
     layer = np.zeros(entities, np.int64)  # _SEVERAL: the op reads gradients of several layers

@@ -63,7 +63,7 @@ class Work:
     """The contribution of each counted node to its row; one entry per counted node."""
 
     node: Int64  # index in the trace
-    op: Int32  # op type; for a kernel, that of its launch
+    op: Int32  # op type; for a kernel, the op type of its launch
     name: Int32
     duration: Int64
     self_ns: Float64

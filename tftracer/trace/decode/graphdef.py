@@ -1,6 +1,6 @@
 """Reads names, ops, devices and inputs of a GraphDef's nodes from the bytes into NumPy columns; attributes are skipped.
 
-Names are not decoded: their hashes (strings.py) are compared with those of a trace's names.
+Names are not decoded: their hashes (strings.py) are compared with the hashes of a trace's names.
 """
 
 from __future__ import annotations

@@ -123,7 +123,7 @@ def _candidates(raw: bytes, low: int, high: int, tag: int, beginning: _Beginning
         empty = np.zeros(0, np.int64)
         return empty, empty, empty
     text = np.frombuffer(raw, np.uint8, high - low, low)
-    begin = concatenated([_looks(text, block, tag, beginning) for block in range(0, len(text) - _REACH, BLOCK)])
+    begin = concatenated([_possible_begins(text, block, tag, beginning) for block in range(0, len(text) - _REACH, BLOCK)])
     first, second = text[begin + 1], text[begin + 2]
     medium = first >= 0x80
     length = first & 0x7F | second.astype(np.int64) << 7 & -medium.astype(np.int64)
@@ -137,7 +137,7 @@ def _candidates(raw: bytes, low: int, high: int, tag: int, beginning: _Beginning
     return begin + low, content + low, end + low
 
 
-def _looks(text: npt.NDArray[np.uint8], block: int, tag: int, beginning: _Beginning) -> Int64:
+def _possible_begins(text: npt.NDArray[np.uint8], block: int, tag: int, beginning: _Beginning) -> Int64:
     """Return the positions in a block where a tag is followed by one or two bytes and then perhaps by a beginning."""
     stop = min(block + BLOCK, len(text) - _REACH)
     begins = text[block + 2 : stop + 3] == beginning.tag

@@ -101,9 +101,8 @@ class _Pass:
         self.end = end
         self.bad: Bool = np.zeros(len(start), np.bool_)
         self.kept: dict[int, list[Messages]] = {number: [] for number in numbers}
-        self.micros: dict[
-            int, tuple[Int64, Bool | None]
-        ] = {}  # number -> (position of a time in microseconds, rows that have it; None: all)
+        #: number -> (position of a time in microseconds, rows that have it; None: all).
+        self.micros: dict[int, tuple[Int64, Bool | None]] = {}
 
     def read(self) -> NodeColumns:
         name = self.span(NAME)

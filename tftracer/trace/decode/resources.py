@@ -151,7 +151,7 @@ def _take(
 ) -> Messages:
     """Read varints and strings of messages into columns, by field number; return the submessages with field number ``inner``.
 
-    ``own``: the columns have a row for each message. Otherwise a message's row is ``messages.row``, that of its parent.
+    ``own``: the columns have a row for each message. Otherwise a message's row is ``messages.row``, the row of its parent.
     """
     rows = np.arange(len(messages.row)) if own else messages.row
     inside: list[Messages] = []

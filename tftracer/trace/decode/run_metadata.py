@@ -24,7 +24,7 @@ from tftracer.trace.decode.device_names import parse_device
 from tftracer.trace.decode.message_spans import MAX_OTHERS, Spans, node_spans
 from tftracer.trace.decode.node_kinds import node_kinds
 from tftracer.trace.decode.resources import BLOCK
-from tftracer.trace.decode.times import MAX_NS, together
+from tftracer.trace.decode.times import MAX_NS, valid_times
 from tftracer.trace.decode.wire import LEN, Field, fields
 from tftracer.trace.model import UNKNOWN_TIME, Content, Device, DeviceKind, Messages, NodeKind, Span, Trace
 
@@ -220,7 +220,7 @@ def _set_times(columns: _Columns, notes: list[str]) -> int:
     start, end = columns.start, columns.end
     if not len(start):
         return 0
-    timed = together(start, start >= (_EPOCH_NS if int(start.max()) >= _EPOCH_NS else 0))
+    timed = valid_times(start, start >= (_EPOCH_NS if int(start.max()) >= _EPOCH_NS else 0))
     origin = int(start.min(where=timed, initial=np.iinfo(np.int64).max)) if timed.any() else 0
     wrong_end = (end < 0) | (end > MAX_NS)
     if wrong_end.any() or not timed.all():

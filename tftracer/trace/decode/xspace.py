@@ -15,7 +15,7 @@ import numpy as np
 from tftracer.trace.arrays.intervals import is_in
 from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.decode.hlo import Modules
-from tftracer.trace.decode.left_out_ops import how_much, leaves_out_cheap_ops
+from tftracer.trace.decode.left_out_ops import leaves_out_cheap_ops, recorded_part
 from tftracer.trace.decode.node_kinds import node_kinds
 from tftracer.trace.decode.profile_details import ProfileDetails
 from tftracer.trace.decode.profile_devices import DeviceNodes, add_device
@@ -24,7 +24,7 @@ from tftracer.trace.decode.profile_host import TF_DATA, HostNodes, add_host
 from tftracer.trace.decode.profile_launches import Launches
 from tftracer.trace.decode.profile_nodes import Nodes
 from tftracer.trace.decode.profile_steps import Step, steps_of
-from tftracer.trace.decode.times import LATEST_NS, together
+from tftracer.trace.decode.times import LATEST_NS, valid_times
 from tftracer.trace.decode.xplane_reader import DEFINITIONS_PLANE, HOST, PARTITIONS_PLANE, Plane, Space, read_space
 from tftracer.trace.device_peaks import Hardware
 from tftracer.trace.model import OPS_LEFT_OUT, UNKNOWN_TIME, Content, NodeKind, Trace
@@ -67,7 +67,7 @@ def _only_step(space: Space) -> Step | None:
 def _trace(raw: bytes, space: Space, nodes: Nodes, communication_ops: str, host: HostNodes, has_step: bool) -> tuple[Trace, int]:
     """Return (the trace, the profile's time at the trace's time 0)."""
     start, end, outside = nodes.column("start"), nodes.column("end"), nodes.column("outside") != 0
-    timed = together(start, np.ones(len(start), np.bool_))
+    timed = valid_times(start, np.ones(len(start), np.bool_))
     if has_step:
         outside |= _beyond(nodes, start, end, outside, host)
     origin = _earliest(start[timed], ~outside[timed])
@@ -149,7 +149,7 @@ def _add_notes_and_graph(trace: Trace, space: Space, step: Step | None) -> None:
             trace.notes.append(f"{code}: {'; '.join(messages)[:_MAX_CHARACTERS]}")
     host = space.plane(HOST)
     if host is not None and leaves_out_cheap_ops(host):
-        trace.notes.append(f"{OPS_LEFT_OUT}: {how_much(trace, space, step, trace.origin_ns - epoch_of(space))}")
+        trace.notes.append(f"{OPS_LEFT_OUT}: {recorded_part(trace, space, step, trace.origin_ns - epoch_of(space))}")
     definitions, partitions = space.plane(DEFINITIONS_PLANE), space.plane(PARTITIONS_PLANE)
     if partitions is not None:
         trace.load_graph, trace.has_definitions = lambda: graph_of_partitions(partitions, trace), False

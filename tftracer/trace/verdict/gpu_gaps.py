@@ -36,7 +36,7 @@ class Gaps:
 def gaps_of(trace: Trace, group: Group, is_step: bool) -> Gaps | None:
     """Find the gaps; None without kernels or without launch times.
 
-    ``is_step``: whether the time next_node the GPU's first work counts as a gap, too.
+    ``is_step``: whether the time before the GPU's first work counts as a gap, too.
     """
     on_gpu = physical_devices.members(trace, group) & physical_devices.on_stream(trace)
     kernels = np.flatnonzero(on_gpu & physical_devices.kernels(trace))

@@ -32,7 +32,7 @@ ON_GPU = (
     "See whether it has to be that large (shapes, precision, recomputation), and whether anything else could run in parallel "
     "with it."
 )
-SMALLER = "See whether it has to be that large (shapes, precision, recomputation), and the ops beside it, too."
+SMALLER = "See whether it and the ops that run beside it have to be that large (shapes, precision, recomputation)."
 TEXT_ADVICE = (
     "Do this work once, when the data is written, or in tf.data's map "
     "(num_parallel_calls, prefetch), beside the step, and give the step numbers (ids)."

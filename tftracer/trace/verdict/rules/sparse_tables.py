@@ -108,7 +108,7 @@ def dense_ops(step: Step, time: OpTime) -> tuple[Bool, str]:
 
 
 def _made_dense(time: OpTime, rows: Int64, scopes: list[str], kinds: list[str], looks_up: bool) -> list[int]:
-    """Return rows of the ops that turn the gradient of some rows into one of all rows, and of the op that applies it.
+    """Return rows of the ops that turn the gradient of some rows into a gradient of all rows, and of the op that applies it.
 
     Optimizers also add up rows that were looked up twice. Their scopes have a Unique or a scatter, and are left out.
     An AddN with another gradient makes the sum dense in any case. That is reported only if a regularizer gave the other addend:

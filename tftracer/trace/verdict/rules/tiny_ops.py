@@ -120,7 +120,7 @@ def _stray(trace: Trace, ops: Bool, tiny: Bool) -> Bool:
 
 
 def _left_out(step: Step) -> Sentence | None:
-    """Name tiny ops that a profile leaves out as cheap, by the executor's turns, in which they run and which it keeps."""
+    """Name tiny ops that a profile leaves out as cheap. It keeps the executor's turns, in which they run."""
     if step.host is None:
         return None
     turns = step.host.rows(_TURN)
