@@ -71,7 +71,7 @@ def _with_refills(flow: Flow, stage: Stage, steps: Mapping[int, Step], target: f
     shares = [min(1.0, each.size / each.input_elements) for each in shuffled if each.size and each.input_elements]
     if not shares or change.rate is None or target is None:
         return change
-    share = max(shares)  # of an epoch's elements that come while nothing is given out
+    share = max(shares)  # part of an epoch's elements that arrive while the shuffle gives nothing out
     seconds = share * (1 / change.rate + 1 / target) + (1 - share) * max(1 / change.rate, 1 / target)
     return _gains(flow, change.text, 1 / seconds)
 

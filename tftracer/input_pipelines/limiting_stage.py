@@ -371,7 +371,7 @@ def _rest(thread: Thread, available: float, pool: Thread | None, cores: int) -> 
 
 
 def _may_take(stage: Stage, rest: float) -> bool:
-    """Whether the overhead of calling a stage's function may take ``rest`` threads."""
+    """Return whether the overhead of calling a stage's function may take ``rest`` threads."""
     if not stage.calls_function:
         return False
     calls = max([stage.rate or 0.0, *(child.rate or 0.0 for child in stage.children[:1])])

@@ -49,10 +49,10 @@ def process_start_ns(stat: str = "/proc/self/stat", booted_ns: int | None = None
 class Reading(NamedTuple):
     at_ns: int  # perf_counter
     booted_ns: int | None
-    cpu_ns: int  # of all threads
+    cpu_ns: int  # CPU time of all threads
     wakes: int | None  # times that a thread gave up its CPU to wait; None: not known
     queued_ns: int = 0  # time for which this thread and the main one could have run and had no CPU
-    own_wakes: int = 0  # of this thread
+    own_wakes: int = 0  # wakes of this thread
 
 
 def read() -> Reading:
@@ -84,7 +84,7 @@ class Standstills:
     """Finds standstills. One thread calls ``look`` five times a second."""
 
     def __init__(self, read: Callable[[], Reading] = read) -> None:
-        self.asleep_ns = 0  # of the machine: perf_counter does not count it
+        self.asleep_ns = 0  # sleep of the machine, which perf_counter does not count
         self._read = read
         self._last = read()
         self._rate = 0.0  # newest rate of wakes of all threads, a second

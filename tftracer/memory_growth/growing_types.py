@@ -58,8 +58,8 @@ _KERAS = ("callbacks", "models", "layers", "optimizers", "metrics", "losses")
 
 @dataclass(frozen=True)
 class Thing:
-    kind: str  # of ORDER, or objects
-    name: str  # of the type, or of the functions
+    kind: str  # one of ORDER, or objects
+    name: str  # name of the type, or of the functions
     grown: int | None  # number of additional objects
     rate: float | None  # objects a second
     bytes_rate: float | None  # bytes a second; None: not measured
@@ -97,7 +97,7 @@ def kind_of(each: type) -> str:
 
 
 def is_keras(each: type) -> bool:
-    """Whether it is a Keras class or derived from one."""
+    """Return whether it is a Keras class or derived from one."""
     return any(str(base.__module__).startswith(("keras.", "tf_keras.")) for base in each.__mro__)
 
 

@@ -121,7 +121,7 @@ def until_it_stopped(at: Float64, low: Float64, since: float) -> Slope | None:
 
 
 def has_stopped(at: Float64, low: Float64, slope: Slope, shortest: float) -> bool:
-    """Whether the growth has ended, judged over a time as long as that of its proof, but at most 16 shortest proofs."""
+    """Return whether the growth has ended, judged over a time as long as that of its proof, but at most 16 shortest proofs."""
     until = float(at[-1])
     span = min(max(slope.until - slope.since, shortest), SPANS[-1] * shortest)
     now = slope_of(at, low, max(until - span, float(at[0])), until)

@@ -48,7 +48,7 @@ class MemoryWatch:
         self._period = self._proof_s / READINGS
         self._curve = Curve(self._period)
         self._growths: list[Growth] = []
-        self._slope: growth_proof.Slope | None = None  # of the current growth, when it was proven
+        self._slope: growth_proof.Slope | None = None  # slope of the current growth, when it was proven
         self._training_since: float | None = None  # time after the first steps
         self._unknown = ""
         self._lock = threading.Lock()

@@ -203,9 +203,8 @@ class Trace:
     bytes_moved: Int64  # [n] payload of a RecvTensor or memcpy, else 0
     partition_graphs: list[Span] = field(default_factory=list)
     cost_graph: Span | None = None
-    notes: list[str] = field(
-        default_factory=list
-    )  # what the decoder could not read: a code of verdict/findings.py, or ``code: details``
+    #: What the decoder could not read: a code of verdict/findings.py, or ``code: details``.
+    notes: list[str] = field(default_factory=list)
     source: str = "run_metadata"  # or "xspace"
     launch: Int64 | None = None  # [n] the node that launched each, -1: none; None: not known (physical_devices.py)
     launched_at: Int64 | None = None  # [n] ns since origin: launch of a kernel or copy, else UNKNOWN_TIME; 0 if before the origin
@@ -258,7 +257,7 @@ class GpuFacts(TypedDict, total=False):
     """GPU profiling in the traced process (session/process/gpu_profiling.py). A missing key: not known."""
 
     build: Literal["cuda", "rocm", "cpu"]  # what TensorFlow was built for
-    cuda_version: str  # that TensorFlow was built with
+    cuda_version: str  # the version that TensorFlow was built with
     driver: bool  # an NVIDIA driver is installed
     visible_devices: str  # CUDA_VISIBLE_DEVICES, if set
     libcupti_loaded: str  # the file, "" if none is loaded
@@ -285,11 +284,11 @@ FedCopy = Literal["", "order", "list"]
 class FedValue(TypedDict):
     """A value that the script passes to a step and that TensorFlow has to copy or convert: an array, or a Python list."""
 
-    name: str  # of the fed tensor, or of the function's argument
+    name: str  # name of the fed tensor, or of the function's argument
     dtype: str  # NumPy's name; "string"; "list" of Python values; "object": an array of them
     shape: list[int]
     bytes: int | None  # None: not known (strings, lists)
-    tensor_dtype: str  # of the tensor that it is converted to; "": not known
+    tensor_dtype: str  # type of the tensor that the value is converted to; "": not known
     copied: FedCopy
 
 
@@ -330,9 +329,8 @@ class TraceContext:
     feeds: int | None = None  # number of tensors that each step of the run is fed
     fed: list[FedValue] | None = None  # the values fed to this step, or a function's arguments that are no tensors; largest first
     began_at: float | None = None  # epoch seconds at which the session was called
-    retraced: str = (
-        ""  # how the arguments of the step's function differ from those of its most similar earlier tracing by TensorFlow
-    )
+    #: How the arguments of the step's function differ from those of its most similar earlier tracing by TensorFlow.
+    retraced: str = ""
     other_traced: int = 0  # number of other traced steps of the run, without those that were expected to be slow
     fastest_traced_s: float | None = None  # the shortest wall time of these other steps
     follows_traced: bool = False  # the previous step was traced, too

@@ -83,8 +83,8 @@ BYTES_PER_REQUEST = 2000
 MAX_ARRIVALS, MAX_ARRIVALS_OF_PEER = 320, 256
 #: Requests without a credential that are answered at the same time.
 MAX_STRANGERS = 64
-HEAD_S = 10.0  # for the head of the first request
-STRANGER_S = 10.0  # for the rest of a request without a credential, and its answer
+HEAD_S = 10.0  # a client may take this time for the head of its first request
+STRANGER_S = 10.0  # the rest of a request without a credential and its answer may take this time
 MAX_HEAD_BYTES = 1 << 16
 MAX_HEAD_PIECES = 100  # maximum pieces of a head: each costs an iteration of the loop, whatever its size
 ACCEPTS_AT_ONCE = 16

@@ -16,7 +16,7 @@ from tftracer.web.refusal import Refusal
 from tftracer.web.services import Services
 
 OK: Ok = {"ok": True}
-MAX_STEPS = 1000  # in one request
+MAX_STEPS = 1000  # steps to trace in one request
 MAX_NOTE = 10_000
 _BOOKMARKS_BODY = (
     f'The body must be {{"bookmarks": [...]}}: at most {untrusted.MAX_BOOKMARKS}, each with a "name" of 1 to '

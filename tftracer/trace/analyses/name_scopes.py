@@ -48,7 +48,7 @@ class Scopes:
 class _Named:
     """The names that are used, with the slashes in them."""
 
-    code: Int64  # of each name
+    code: Int64  # code of each name
     begin: Int64
     end: Int64
     slashes: Int64  # their positions in the text

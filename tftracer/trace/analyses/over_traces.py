@@ -37,7 +37,7 @@ class OpTotals:
     """
 
     step_ns: float
-    work_ns: float  # of all ops
+    work_ns: float  # total time of all ops
     left_out: int
     keys: Sequence[str]
     op: Sequence[str]

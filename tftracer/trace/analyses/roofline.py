@@ -108,7 +108,7 @@ def _executions(trace: Trace, work: Work, arithmetic: Arithmetic, groups: list[G
 class _Sums:
     """Sums, one entry per row."""
 
-    code: Int64  # of the name or the op type
+    code: Int64  # code of the name or of the op type
     group: Int64
     dtype: Int64
     count: Int64

@@ -38,7 +38,7 @@ MAX_OTHERS = 1 << 16
 class _Beginning(NamedTuple):
     """How TensorFlow's messages begin, and their minimum mean size: a file with more messages per byte is rejected."""
 
-    tag: int  # of the first field
+    tag: int  # tag of the first field
     second: int = 0  # tag of the next field, which is a number below 2^21; 0: any
     smallest: int = 16  # bytes
 

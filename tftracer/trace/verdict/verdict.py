@@ -52,7 +52,7 @@ MIN_PART = 0.05  # smaller parts of the step are not listed
 MAIN_SHARE = 0.5  # minimal share of the main part of the step
 #: The watch over slow steps calls a step slow that takes this many times the median untraced step, and this much longer.
 SLOW_TURN, SLOW_TURN_S = 3.0, 0.020
-LARGE_PART = 1 / 3  # of the step: a part beside compute that stands out; of the op time: an op type that stands out
+LARGE_PART = 1 / 3  # from this part of the step on, a part beside compute stands out; of the op time, an op type
 
 
 def verdict(
@@ -98,7 +98,9 @@ def _explained(sentences: list[Sentence]) -> list[Sentence]:
     """Leave out sentences that say only that nothing runs, if another one says why."""
     reasons = {s["code"] for s in sentences} - {*COMPUTING_CODES, *UNEXPLAINED}
     if reasons & {"tiny_ops", "busy_machine"}:
-        return [s for s in sentences if s["code"] not in UNEXPLAINED or "waited_ns" in s["numbers"]]  # for its input
+        return [
+            s for s in sentences if s["code"] not in UNEXPLAINED or "waited_ns" in s["numbers"]
+        ]  # the step waits for its input
     return [s for s in sentences if s["code"] != "idle_device"] if reasons else sentences
 
 

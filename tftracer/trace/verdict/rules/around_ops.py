@@ -17,7 +17,7 @@ from tftracer.trace.verdict.time_around_ops import SLOW_FACTOR
 
 AROUND_SHARE = 0.30  # minimal part of the step that passes around its ops
 AROUND_NS = 500_000  # minimal time around the ops: less is the usual cost of a call
-CALL_NS = 5_000_000  # in a longer step the call's own cost is not the reason
+CALL_NS = 5_000_000  # maximal cost of a call itself: in a longer step it is not the reason
 #: Feeds and fetches of this many bytes, strings (or Python values) or tensors are named as the reason.
 FEED_BYTES, FEED_STRINGS, MANY_TENSORS = 1_000_000, 1_000, 200
 MAX_EXCESS = 0.5  # if a traced step's excess is a larger part of the time before its first op, that time is not named
@@ -37,7 +37,7 @@ class Amount(NamedTuple):
     bytes: int
     strings: int
     values: int  # Python values, in lists or arrays of objects
-    tensors: int  # in all
+    tensors: int  # number of all tensors
 
     @property
     def is_much(self) -> bool:

@@ -19,13 +19,13 @@ from tftracer.trace.verdict.step import GAP_NS, Step, sentence
 
 TINY_NS = 20_000  # running an op costs the executor about as much as an op of this length
 TINY_COUNT = 1_000
-TINY_SHARE = 0.50  # of the step that goes into tiny ops and into the gaps between ops
+TINY_SHARE = 0.50  # minimal part of the step that goes into tiny ops and into the gaps between ops
 #: An execution of STRAY_NS or longer was interrupted if its type does no work (Enter), or if its type has at most STRAY_SHARE as
 #: many such executions as tiny ones.
 STRAY_NS, STRAY_SHARE = 1_000_000, 0.005
 ACCOUNTED_SHARE = 0.20  # minimal part of the step (or of the usual step, if shorter) that remains without interrupted ops
-ELEMENTWISE_SHARE = 0.50  # of the tiny ops, for XLA to be named
-FEEDS_SHARE = 0.20  # of the tiny ops, for feeds and fetches to be named
+ELEMENTWISE_SHARE = 0.50  # minimal part of the tiny ops, for XLA to be named
+FEEDS_SHARE = 0.20  # minimal part of the tiny ops, for feeds and fetches to be named
 
 #: Ops for a fed value and for a fetched one.
 _ARG, _RETVAL = "_Arg", "_Retval"
