@@ -44,7 +44,7 @@ def test_what_is_not_known_is_said() -> None:
     assert "tensors became more, but are too small" in small["growths"][0]["text"]
     assert memory_growth(replace(KNOWN, growths=(), judged_s=30.0))["growth_rate"] is None
     assert memory_growth(replace(KNOWN, growths=()))["growth_rate"] == 0
-    assert "Linux alone" in memory_growth(replace(KNOWN, growths=(), unknown="system"))["text"]
+    assert "only on Linux" in memory_growth(replace(KNOWN, growths=(), unknown="system"))["text"]
     assert memory_growth(None)["growth_rate"] is None
 
 

@@ -42,9 +42,8 @@ def dense_update(step: Step) -> Sentence | None:
     selected, where = dense_ops(step, time)
     if time.least_share(selected) < DENSE_SHARE:
         return None
-    sparse_optimizers = "".join(
-        f"{name}, " for name in ("SGD", "Adagrad") if name.lower() not in where.lower()
-    )  # without the one in use
+    # Without the optimizer in use, which is not sparse here.
+    sparse_optimizers = "".join(f"{name}, " for name in ("SGD", "Adagrad") if name.lower() not in where.lower())
     share, nodes, spent = time.share(selected), time.longest(selected), float(time.work.self_ns[selected].sum())
     return sentence(
         "dense_update",
