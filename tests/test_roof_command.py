@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from recording import recording, steps
 
-from tftracer.roof.measure import Clock, doubt_about, others_share
+from tftracer.roof.measure import CpuTimes, doubt_about, others_share
 from tftracer.session.files.saved import open_session
 
 
@@ -65,15 +65,15 @@ def test_wrong_options_are_told(tmp_path: Path) -> None:
 
 def test_a_busy_machine_makes_the_figures_doubtful() -> None:
     """Of 20 s of two cores in 10 s, we took 8 s and all together 15 s."""
-    share = others_share(Clock(100.0, 500.0, 1.0), Clock(115.0, 520.0, 9.0))
+    share = others_share(CpuTimes(100.0, 500.0, 1.0), CpuTimes(115.0, 520.0, 9.0))
     assert share == pytest.approx(0.35) and "35% of the processors" in doubt_about(share)
-    assert doubt_about(others_share(Clock(100.0, 500.0, 1.0), Clock(108.5, 520.0, 9.0))) == ""
-    assert others_share(Clock(None, 0.0, 1.0), Clock(None, 0.0, 9.0)) is None and doubt_about(None) == ""
+    assert doubt_about(others_share(CpuTimes(100.0, 500.0, 1.0), CpuTimes(108.5, 520.0, 9.0))) == ""
+    assert others_share(CpuTimes(None, 0.0, 1.0), CpuTimes(None, 0.0, 9.0)) is None and doubt_about(None) == ""
 
 
 def test_the_processors_time_is_known_here() -> None:
-    before = Clock.now()
+    before = CpuTimes.now()
     sum(range(10_000_000))
-    after = Clock.now()
+    after = CpuTimes.now()
     assert before.busy_s is not None and after.busy_s is not None
     assert after.own_s >= before.own_s and after.whole_s >= after.busy_s > 0

@@ -148,7 +148,7 @@ def test_the_roofline_is_a_plot_and_a_table(traced: TracePage) -> None:
     assert column(table, 0)[:5] == [row["key"] for row in expected["rows"][:5]]
     points = [row for row in expected["rows"] if row["flops_per_s"] > 0]
     expect(traced.panel.locator("circle")).to_have_count(len(points))
-    best = re.compile(r"Best reached: that of \d traces of this run, not the machine's peak\.")
+    best = re.compile(r"Best rates of \d traces of this run, not the machine's peak rates\.")
     expect(traced.panel.get_by_label("Roofs")).to_contain_text(best)
     expect(traced.panel.get_by_label("Roofs")).to_contain_text("tftracer roof --save")
     expect(traced.panel.locator(".titles")).to_contain_text("best reached, float32")

@@ -65,7 +65,7 @@ def test_a_summary_shows_a_stored_headline_beside_one_that_says_otherwise_now(tm
     assert summary["recomputed"] and all(text != stored[number] for number, text in summary["recomputed"].items())
     number, text = next(iter(summary["recomputed"].items()))
     words = " ".join(render(summary).split())
-    assert f"{' '.join(text.split())} (When it was recorded, this was said: {' '.join(stored[number].split())})" in words
+    assert f"{' '.join(text.split())} (When it was recorded, the headline was: {' '.join(stored[number].split())})" in words
 
 
 def page_in(frame: Frame) -> Page:

@@ -1,1 +1,1 @@
-"""Finds what limits a ``tf.data`` pipeline: ``watch`` looks into running iterators, ``limit`` and ``answer`` explain."""
+"""Finds what limits a ``tf.data`` pipeline: ``watch`` looks into running iterators, ``limiting_stage`` and ``answer`` explain."""

@@ -72,7 +72,7 @@ def _with_refills(flow: Flow, stage: Stage, steps: Mapping[int, Step], target: f
     shares = [min(1.0, each.size / each.input_elements) for each in shuffled if each.size and each.input_elements]
     if not shares or change.rate is None or target is None:
         return change
-    share = max(shares)  # of an epoch's elements that come while nothing is given out
+    share = max(shares)  # part of an epoch's elements that arrive while the shuffle gives nothing out
     seconds = share * (1 / change.rate + 1 / target) + (1 - share) * max(1 / change.rate, 1 / target)
     return _gains(flow, change.text, 1 / seconds)
 
@@ -112,7 +112,9 @@ def _parallel(flow: Flow, stage: Stage, target: float | None, call: str, is_pyth
         if rate is not None and rate >= GAIN * flow.rate:
             return _gains(flow, f"Set {auto}.", rate)
         if free < flow.cores:
-            return Advice(f"The machine has no idle core: {auto} helps only if it has. Make it cheaper, or cache() its result.")
+            return Advice(
+                f"The machine has no idle core: {auto} helps only with idle cores. Make the stage cheaper, or cache() its result."
+            )
     if computes:
         return Advice("It uses the cores that there are: make it cheaper, cache() its result, or use the tf.data service.")
     return Advice("More calls at once would not help: see what it waits for.")

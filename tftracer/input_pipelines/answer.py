@@ -15,7 +15,7 @@ from tftracer.trace.units import duration as ns_text
 
 #: Why iterators were not looked into.
 UNSEEN = {
-    "old": "TensorFlow tells what a pipeline does from 2.17 on; this one is older.",
+    "old": "TensorFlow tells what a pipeline does from 2.17 on; this TensorFlow is older.",
     "autotune": "A pipeline was not looked into: its autotune is off (options.autotune.enabled).",
     "session": "Iterators of sessions and Estimators cannot be looked into.",
     "function": "A dataset that is iterated within a tf.function cannot be looked into.",

@@ -34,7 +34,7 @@ class Step:
     function: str = ""  # the function that it calls
     place: str = ""  # "train.py:12"
     python: bool = False  # the function calls Python: py_function, numpy_function
-    size: int | None = None  # of a shuffle's buffer
+    size: int | None = None  # size of a shuffle's buffer
     input_elements: int | None = None  # in one pass over its input; None: not known, or endless
 
     @property
@@ -56,12 +56,12 @@ def steps_of(dataset: Any) -> list[Step]:
 
 
 def is_distributed(steps: Sequence[Step]) -> bool:
-    """Whether a distribution strategy hands the elements over."""
+    """Return whether a distribution strategy hands the elements over."""
     return any("PerDeviceGenerator" in step.name for step in steps)
 
 
 def gives_batches(steps: Sequence[Step]) -> bool:
-    """Whether Keras makes batches from arrays: no stage is called batch then."""
+    """Return whether Keras makes batches from arrays: no stage is called batch then."""
     return any(step.function == KERAS_BATCHES[0] and step.place.startswith(KERAS_BATCHES[1:]) for step in steps)
 
 

@@ -1,4 +1,4 @@
-"""The facts on a process's pipelines: written to the session's file as one record, the newest of which counts."""
+"""The facts about a process's pipelines: written to the session's file as one record, the newest of which counts."""
 
 from __future__ import annotations
 

@@ -3,8 +3,8 @@
 A stage with a buffer (prefetch, parallel map) has separate threads; the stages before it, up to the next buffer, run one after
 the other in one of them. A stage limits if its threads work all the time, or if the buffer before its thread is full and the one
 behind it empty. TensorFlow times kernels, but neither the overhead of calling a function for each element nor the work of ended
-iterators inside flat_map and interleave. That rest of a busy thread's time belongs to its one stage that calls a function; with
-several such stages its owner is not known.
+iterators inside flat_map and interleave. This untimed rest of a busy thread's time belongs to its stage that calls a function; if
+several of its stages call functions, the stage is not known.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MIN_BUSY = 0.25
 #: The thread that feeds a parallel stage limits, not the calls of that stage's function, if it works this many times as much as
 #: each of the threads that call it.
 FAR_BUSIER = 2.0
-#: The training waits for its input from this share of the time on; below the other, it is the slower side.
+#: From a share of WAITS of the time on, the training waits for its input; up to WORKS, the training is the slower side.
 WAITS, WORKS = 0.10, 0.05
 #: The overhead of calling a function for one element is at most this; a larger rest has another reason.
 CALL_S = 2e-3
@@ -97,7 +97,7 @@ class Stage:
         return kind not in ("", "shuffle") and not (kind == "flat_map" and reads)
 
 
-class Seen(NamedTuple):
+class StageInLook(NamedTuple):
     """A stage in one look."""
 
     model: Model
@@ -183,7 +183,7 @@ def _wait(looks: Sequence[Look], own: Thread, counted: float | None) -> float | 
     """Return the share of time in ``next``, without the times between its calls; at most ``counted``, by the ledger.
 
     It is the median over the looks: each has only the last 100 of these times, and a long one may have come before them. For the
-    same reason it is not known if the training seems to wait although most looks found an element ready.
+    same reason the share is None (not known) if the training seems to wait although most looks found an element ready.
     """
     pairs = ((waited_s(earlier, later), later.at - earlier.at) for earlier, later in zip(looks, looks[1:]))
     shares = [min(1.0, max(0.0, waited / seconds)) for waited, seconds in pairs if waited is not None]
@@ -207,11 +207,11 @@ def _tree(looks: Sequence[Look]) -> Stage:
     seconds = last.at - first.at
     seen: set[int] = set()
 
-    def by_number(number: int) -> list[Seen]:
-        return [Seen(each.model, each.model.nodes[number]) for each in looks if number in each.model.nodes]
+    def by_number(number: int) -> list[StageInLook]:
+        return [StageInLook(each.model, each.model.nodes[number]) for each in looks if number in each.model.nodes]
 
-    def stage(number: int, depth: int, inner: bool, above: Stage | None, same: Sequence[Seen]) -> Stage | None:
-        """Make a stage and those below it. ``same``: the stage in each look, or another epoch's in its place."""
+    def stage(number: int, depth: int, inner: bool, above: Stage | None, same: Sequence[StageInLook]) -> Stage | None:
+        """Make a stage and those below it. ``same``: the stage in each look, or the stage of another epoch at its position."""
         node = last.model.nodes.get(number)
         if node is None or number in seen or depth > MAX_DEPTH:
             return None
@@ -227,13 +227,13 @@ def _tree(looks: Sequence[Look]) -> Stage:
             elements, spent = fullest.elements, fullest.processing_ns
         result.element_s = spent * 1e-9 / elements if elements > 0 else None
         if was is None and above is not None and above.rate is not None and above.node.ratio:
-            result.rate = above.rate * above.node.ratio  # such as one that each epoch creates again
+            result.rate = above.rate * above.node.ratio  # such as a stage that each epoch creates again
             result.busy = None if result.element_s is None else result.element_s * result.rate
         result.buffered = sum(each.node.buffered for each in same) / len(same)
         many = node.node_class in MANY
-        for place, child in enumerate(node.inputs):
-            comes_and_goes = many and place > 0
-            seen_below = by_number(child) if comes_and_goes else _below(same, place)
+        for position, child in enumerate(node.inputs):
+            comes_and_goes = many and position > 0
+            seen_below = by_number(child) if comes_and_goes else _below(same, position)
             below = stage(child, depth + 1, inner or comes_and_goes, result, seen_below)
             if below is not None:
                 result.children.append(below)
@@ -246,10 +246,11 @@ def _tree(looks: Sequence[Look]) -> Stage:
     return root
 
 
-def _below(above: Sequence[Seen], place: int) -> list[Seen]:
-    """Return the input at this place in each look."""
-    nodes = [(model, model.nodes.get(node.inputs[place])) for model, node in above if place < len(node.inputs)]
-    return [Seen(model, node) for model, node in nodes if node is not None and nodes[-1][1] and node.name == nodes[-1][1].name]
+def _below(above: Sequence[StageInLook], position: int) -> list[StageInLook]:
+    """Return the input at this position in each look."""
+    nodes = [(model, model.nodes.get(node.inputs[position])) for model, node in above if position < len(node.inputs)]
+    last = nodes[-1][1] if nodes else None
+    return [StageInLook(model, node) for model, node in nodes if node is not None and last and node.name == last.name]
 
 
 def _estimate_inner(stage: Stage, first: Look) -> None:
@@ -345,7 +346,7 @@ def _rest(thread: Thread, available: float, pool: Thread | None, cores: int) -> 
 
 
 def _may_take(stage: Stage, rest: float) -> bool:
-    """Whether the overhead of calling a stage's function may take ``rest`` threads."""
+    """Return whether the overhead of calling a stage's function may take ``rest`` threads."""
     if not stage.calls_function:
         return False
     calls = max([stage.rate or 0.0, *(child.rate or 0.0 for child in stage.children[:1])])

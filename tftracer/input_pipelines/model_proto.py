@@ -57,7 +57,7 @@ class Model:
 
 
 def read(data: bytes) -> Model:
-    """Read a model. Raises FormatError if this is none."""
+    """Read a model. Raises FormatError if the bytes are no model."""
     try:
         return _model(data)
     except (IndexError, struct.error, TypeError, ValueError, AttributeError) as error:

@@ -2,7 +2,7 @@
 
 It keeps weak references to iterators, taken at their creation. A look holds only the iterator's resource, for some 25 µs: if the
 script drops the iterator meanwhile, it is freed on this thread. The training's threads only append to a queue: they wait neither
-for this thread nor for a look, for which TensorFlow takes no lock that ``next`` holds while it waits.
+for this thread nor for a look: TensorFlow's look takes no lock that ``next`` holds while it waits.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LOOK_S = 1.0
 HISTORY_S = 10.0
 #: Looks may take this share of a core; costly ones become rarer.
 MAX_SHARE = 0.001
-FREE_S = 0.05  # CPU time without this limit: the first look of a process alone takes 10 ms
+FREE_S = 0.05  # CPU time before MAX_SHARE applies: the first look of a process alone takes 10 ms
 MAX_NEW = 4  # new iterators in a round
 JOIN_S = 1.0
 _STAT = Path("/proc/stat")
@@ -41,7 +41,7 @@ class Watched:
     title: str
     steps: tuple[dataset_code.Step, ...]
     waits: StepWaits
-    earlier: tuple[Look, ...] = ()  # at the iterator of the previous epoch
+    earlier: tuple[Look, ...] = ()  # looks at the iterator of the previous epoch
     looks: deque[Look] = field(default_factory=lambda: deque(maxlen=MAX_LOOKS))
     history: list[Moment] = field(default_factory=list)
     unseen: str = ""
@@ -218,7 +218,7 @@ def _idle_s() -> float | None:
 
 
 def _looker() -> Callable[[Any], bytes] | None:
-    """Return TensorFlow's op behind ``tf.data.experimental.get_model_proto``; None if it has none."""
+    """Return TensorFlow's op behind ``tf.data.experimental.get_model_proto``; None if this TensorFlow has no such op."""
     ops = sys.modules.get("tensorflow.python.ops.gen_experimental_dataset_ops")
     op = getattr(ops, "iterator_get_model_proto", None)
     return None if op is None else lambda resource: bytes(op(resource).numpy())

@@ -6,9 +6,9 @@ connection to it. The two greet by ``wire/handshake``; ``wire/protocol`` lists t
 ====================  ==================================================================================================
 in each process       ``agent/``: ``agent`` keeps the ``connection``; ``proxy`` and ``requested_traces`` answer the hub
 in the hub's process  ``hub/``: ``hub`` knows the processes, ``connection`` is one to a process; ``step_request`` and ``traces``
-its pages             ``routes``, ``hub/services``, ``hub/page_updates``
+its pages             ``routes``, ``hub/services``
 both                  ``wire/``
-analysis (pure)       ``analyses/``: ``answers`` has the analyses of a merged step, made of the others
+analysis (pure)       ``analyses/``: ``answers`` has the analyses of a merged step; it uses the other modules
 files                 ``saved/``
 for TracingServer     ``membership``
 ====================  ==================================================================================================

@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 
 
 def port_of(server_port: int, local_rank: int | None) -> int:
-    """Return the default port plus the local rank, so that rank 0 of each host has the port that users expect."""
+    """Return the port to use: the default port plus the local rank; another port stays.
+
+    So rank 0 of each host has the expected port.
+    """
     return server_port + local_rank if server_port == PORT and local_rank and local_rank < 10_000 else server_port
 
 

@@ -13,8 +13,9 @@ from typing import Protocol, Union
 
 from tftracer.slow.watch_results import WatchedRun
 
-#: Ranks of activities. If several happen at once, the time counts as the first of these. Those of other threads come after all of
-#: the main thread, where a training waits (``OTHER_THREAD`` is added). LOOP: the main thread was between two activities.
+#: Ranks of activities. If several happen at once, the time counts for the lowest rank. Activities of other threads rank after all
+#: activities of the main thread, where a training waits: ``OTHER_THREAD`` is added. LOOP: the main thread is between two
+#: activities.
 SUSPENDED, TRACER, BUILDING, CHECKPOINTS, EVALUATION, INPUT, STEPS, LOOP = range(8)
 OTHER_THREAD = 8
 #: The activities that a training begins and ends with.
@@ -47,7 +48,7 @@ def rank_of_step(run: Run) -> int:
 
 @lru_cache(1000)
 def _evaluates(name: str) -> bool:
-    """Cached: called at every step of a compiled function."""
+    """Return whether a name is that of an evaluation. Cached, because each step of a compiled function calls it."""
     return _EVALUATES.search(name) is not None
 
 
@@ -60,7 +61,7 @@ class Activities:
         self.under_way: dict[tuple[int, int], tuple[str, int]] = {}
         #: Thread -> begin of its wait for the next element of a dataset; 0: it does not wait.
         self.waiting: dict[int, int] = {}
-        #: Dataset -> seconds for which steps waited for its elements, from looks at its pipeline.
+        #: Dataset -> seconds for which steps waited for its elements, estimated from its pipeline.
         self.step_waits: dict[str, float] = {}
         #: The waits that have ended: their nanoseconds, and their number.
         self.waited_ns = self.waits = 0

@@ -53,6 +53,7 @@ _ADVICE: dict[LedgerKind, str] = {
 _TRACED_ONCE = "Each function was traced once, when it was called first: in a longer training that weighs less."
 #: A shorter time without a CPU is not mentioned: in seconds, and as a share of the wall time.
 MIN_NO_CPU_S, MIN_NO_CPU = 1.0, 0.01
+#: The same for the CPU time of the tracer's own threads.
 MIN_OWN_S, MIN_OWN = 1.0, 0.005
 #: If every other part is below these shares of the wall time and of the time in steps, the steps are the largest part to reduce.
 MIN_SHARE, MIN_OF_STEPS = 0.05, 0.25
@@ -238,7 +239,7 @@ def _move(items: list[LedgerItem], run_id: int, seconds: float) -> float:
 
 
 def _lines(profile: GapProfile | None, seconds: float) -> list[LedgerItem]:
-    """Return the lines between the steps. Their shares of all that time are those of the sampled seconds."""
+    """Return the lines between the steps. Each gets the share of that time that it had in the samples."""
     if profile is None:
         return []
     lines = [line for line in profile["python_lines"] if line["share"] * profile["samples"] >= MIN_SAMPLES]
@@ -314,7 +315,8 @@ def _text(kind: LedgerKind, facts: LedgerFacts, profile: GapProfile | None) -> s
         return f"The recording began {long_duration(facts.recorded_s)} after the process did."
     if kind == "steps" and not facts.step_waits:
         return (
-            "Steps that take their batch from a dataset themselves (Keras's fit, Estimators) hold that wait: trace one to see it."
+            "Steps that take their batch from a dataset themselves (Keras's fit, Estimators) contain that wait: trace a step to "
+            "see it."
         )
     if kind == "python":
         if profile and profile["python_lines"]:
@@ -329,8 +331,8 @@ def _text(kind: LedgerKind, facts: LedgerFacts, profile: GapProfile | None) -> s
 
 
 def _largest(seconds: Mapping[LedgerKind, float], whole: float) -> tuple[LedgerKind | None, str, str]:
-    """Return the largest part that can shrink, its sentence, and the advice. The start comes once: it only leads if the steps
-    are shorter."""
+    """Return the largest part that can shrink, its sentence, and the advice. The start counts only if it is
+    longer than the steps: it comes once."""
     steps_s = seconds.get("steps", 0.0)
     parts = [kind for kind in seconds if kind in _ADVICE and (kind != "start" or seconds[kind] > steps_s)]
     kind = max(parts, key=lambda kind: seconds[kind], default=None)

@@ -17,7 +17,7 @@ from tftracer.storage.untrusted import Fields, count, duration, duration_or_none
 class Entry:
     rank: int  # SUSPENDED to STEPS (activity.py)
     run_id: int  # 0: not of a run
-    name: str  # of the activity; "" for a run's steps
+    name: str  # name of the activity; "" for a run's steps
     own_s: float
     times: int
     first_s: float | None  # of a run: the time that counts for its first step
@@ -35,7 +35,7 @@ class SlowEntry:
 
 @dataclass(frozen=True)
 class StepWait:
-    """Waits for elements of a dataset within steps: a part of the time of their entries."""
+    """Waits for elements of a dataset within steps: a part of the time of the steps' entries."""
 
     name: str
     own_s: float
@@ -45,13 +45,13 @@ class StepWait:
 class LedgerFacts:
     """Seconds. Entries, ``asleep_s`` and the three times without any activity add up to the wall time."""
 
-    started_at: float  # of the process, epoch seconds
+    started_at: float  # start of the process, epoch seconds
     until: float
     recorded_s: float | None  # from the start to the begin of the recording; None: ``started_at`` is that begin
     start_s: float  # before the first step
     between_s: float  # between steps
     end_s: float  # after the last one
-    asleep_s: float  # of the machine
+    asleep_s: float  # sleep of the machine
     entries: tuple[Entry, ...]
     slow: tuple[SlowEntry, ...]
     step_waits: tuple[StepWait, ...] = ()

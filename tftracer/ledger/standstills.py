@@ -14,15 +14,15 @@ from typing import NamedTuple
 from tftracer.ledger.thread_cpu import without_cpu_ns
 from tftracer.slow.watch.host_signals import after_name
 
-#: In a standstill the writer's thread, which looks five times a second, did not look for at least this time.
+#: A standstill is at least this long: the writer's thread, which looks five times a second, did not look.
 MIN_NS = 600_000_000
-#: Meanwhile the process used hardly any CPU, did not wait for one, and its threads hardly woke: no more often than before in a
+#: Meanwhile the process used hardly any CPU, did not wait for a CPU, and its threads hardly woke: no more often than before in a
 #: quarter of a second. The writer's own thread has not woken either: it wakes 200 times a second while another one sleeps and
 #: holds Python's lock.
 CPU_SHARE, QUEUED_SHARE, WAKES, WAKES_PER_S, RUNNING_S = 0.05, 0.2, 20, 5, 0.25
 #: A shorter sleep of the machine does not count: the two clocks are not read at the same moment.
 MIN_SLEEP_NS = 100_000_000
-#: They are read again, this often in all, if more than this passed between the two.
+#: The two clocks are read up to TRIES times, until at most EXACT_NS pass between the two readings.
 EXACT_NS, TRIES = 1_000_000, 3
 
 
@@ -49,10 +49,10 @@ def process_start_ns(stat: str = "/proc/self/stat", booted_ns: int | None = None
 class Reading(NamedTuple):
     at_ns: int  # perf_counter
     booted_ns: int | None
-    cpu_ns: int  # of all threads
+    cpu_ns: int  # CPU time of all threads
     wakes: int | None  # times that a thread gave up its CPU to wait; None: not known
     queued_ns: int = 0  # time for which this thread and the main one could have run and had no CPU
-    own_wakes: int = 0  # of this thread
+    own_wakes: int = 0  # wakes of this thread
 
 
 def read() -> Reading:
@@ -62,7 +62,7 @@ def read() -> Reading:
 
 
 def _both_clocks() -> tuple[int, int | None]:
-    """Read perf_counter and the time since boot; None for the latter if this thread lost its CPU each time between the two."""
+    """Read perf_counter and the time since boot; None for the latter if this thread lost its CPU in each try."""
     for _ in range(TRIES):
         at_ns, booted_ns = perf_counter_ns(), since_boot_ns()
         if perf_counter_ns() - at_ns <= EXACT_NS:
@@ -84,7 +84,7 @@ class Standstills:
     """Finds standstills. One thread calls ``look`` five times a second."""
 
     def __init__(self, read: Callable[[], Reading] = read) -> None:
-        self.asleep_ns = 0  # of the machine: perf_counter does not count it
+        self.asleep_ns = 0  # sleep of the machine, which perf_counter does not count
         self._read = read
         self._last = read()
         self._rate = 0.0  # newest rate of wakes of all threads, a second

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from time import perf_counter_ns
 
-#: Names of the tracer's threads begin with it.
+#: The names of the tracer's threads begin with this text.
 OWN_PREFIX = "tftracer-"
 
 
@@ -27,8 +27,8 @@ def _schedstat(native: int, column: int) -> int | None:
 class WithoutCpu:
     """Adds up the time for which the training's thread could have run and had no CPU.
 
-    Linux may count a thread's sleep as such a wait (slow/watch/counter_spans.py): what is longer than the time between two looks
-    is left out.
+    Linux may count a thread's sleep as such a wait (slow/watch/counter_spans.py): a wait that is longer than the time between two
+    looks is left out.
     """
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class OwnCpu:
         self._ns: dict[int, int] = {}  # by the kernel's number, of threads and processes that have ended, too
 
     def sum_s(self, natives: Iterable[int]) -> float | None:
-        """Return the seconds of these threads and of those before; None if not known."""
+        """Return the seconds of these threads, of those of earlier calls, and of their processes; None if not known."""
         for native in natives:
             ns = _schedstat(native, 0)
             if ns is not None:

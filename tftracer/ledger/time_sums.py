@@ -74,7 +74,7 @@ class SlowRow(NamedTuple):
 class Sum:
     own_ns: int = 0
     times: int = 0
-    first_ns: int | None = None  # of a run: what of its first step counts as its own
+    first_ns: int | None = None  # of a run: the part of its first step's time that counts for the step
 
 
 @dataclass
@@ -145,8 +145,8 @@ class Book:
         self._final = Sums(since_ns, since_ns)
         self._main = main
         self.training = main  # the thread that trains: the main one if it has any activity
-        self._main_end_ns: int | None = None  # of the main thread's last activity
-        self._step_end_ns: int | None = None  # of the training thread's last step
+        self._main_end_ns: int | None = None  # end of the main thread's last activity
+        self._step_end_ns: int | None = None  # end of the training thread's last step
         self._has_other_threads = False
         self._pending: list[Activity] = []
         self._ahead: dict[int, int] = {}  # thread -> time of its current step that is already counted

@@ -32,7 +32,7 @@ class Name(NamedTuple):
     key: str = ""
 
 
-#: (file, line) of the lines that add; None: other ones may add, too.
+#: (file, line) of the lines that add; None: other lines may add, too.
 _Lines = Optional[set[tuple[str, int]]]
 
 
@@ -85,7 +85,7 @@ class _Parameter(NamedTuple):
     """A parameter of a function of the same file."""
 
     name: str
-    line: int  # of the function
+    line: int  # first line of the function
     call: ast.Call
 
 
@@ -215,7 +215,7 @@ class _Tree:
         return None if name is None else _Parameter(name, _first_line(named[0]), call)
 
     def repeats(self, statement: ast.AST, of: Name) -> bool:
-        """Whether a statement may run repeatedly while the name's scope exists: in a loop, or in a function that is called."""
+        """Return whether a statement may run repeatedly while the name's scope exists: in a loop or a called function."""
         scope = self._root if of.is_attribute else self._scope_at(of)
         for above in self._above(statement):
             if above is scope:
@@ -225,7 +225,7 @@ class _Tree:
         return False
 
     def is_handed_on(self, node: ast.expr, defined: set[str]) -> bool:
-        """Whether the same object may get another name."""
+        """Return whether the same object may get another name."""
         parent = self._parents.get(node)
         if isinstance(parent, (ast.For, ast.comprehension)):
             return parent.iter is node and isinstance(node, ast.Call)  # .values()
@@ -252,6 +252,6 @@ def _first_line(function: ast.AST) -> int:
 
 
 def _mentions(value: ast.expr, node: ast.expr) -> bool:
-    """Whether a value uses the node: ``kept = numpy.append(kept, x)``."""
+    """Return whether a value uses the node: ``kept = numpy.append(kept, x)``."""
     name = ast.dump(node).replace("Store()", "Load()")
     return any(ast.dump(each) == name for each in ast.walk(value) if type(each) is type(node))

@@ -34,7 +34,8 @@ ADVICE: dict[str, str] = {
     "tensors": "Tensors are kept: keep their values, float(loss), or let go of them.",
     "objects": "These objects are kept though they are not needed any more.",
     "containers": "What is added there is kept: keep less, or let go of what is old, as collections.deque(maxlen=...) does.",
-    "garbage": "Python's garbage collection is off: what refers to each other is never freed. gc.enable(), or gc.collect().",
+    "garbage": "Python's garbage collection is off: objects that refer to each other are never freed. gc.enable(), or "
+    "gc.collect().",
     "unknown": (
         "Arrays, numbers or texts in a list or a dict that grows, a dataset that is cached in memory, a library in C or C++, "
         "or memory that the allocator does not give back are left. Python's tracemalloc tells more, in a short run."
@@ -42,9 +43,9 @@ ADVICE: dict[str, str] = {
 }
 
 UNKNOWN = (
-    "What grows is not known: counted three times, neither objects of the script's classes became steadily more, "
-    "nor functions, sessions, ops, iterators, variables or tensors, nor does a list, dict, text or array explain it "
-    "that the script's names lead to."
+    "What grows is not known. In three counts, the objects of the script's classes, functions, sessions, ops, iterators, "
+    "variables and tensors did not steadily become more. No list, dict, text or array that the script's names lead to explains "
+    "the growth."
 )
 TOO_MANY = "What grows is not known: there are so many Python objects that counting them would hold the training up."
 TOO_LONG = "What grows is not known: Python's objects were not counted often enough, because a count held the training up."
@@ -83,7 +84,7 @@ def memory_growth(facts: MemoryFacts | None, is_live: bool = True) -> ProcessMem
 
 def _unknown(reason: str) -> str:
     if reason == "system":
-        return "What the process holds cannot be read on this system: Linux alone tells."
+        return "The memory of the process cannot be read on this system, only on Linux."
     return f"The memory is not watched any more: {reason.removeprefix('failed: ')}." if reason else ""
 
 
@@ -158,7 +159,7 @@ def _minutes(seconds: float) -> str:
 def _doubts(growth: Growth, kind: MemoryKind) -> list[str]:
     doubts = []
     if kind in ("objects", "tensors") and not growth.is_collected:
-        doubts.append("No full garbage collection ran meanwhile: gc.collect() shows whether it is garbage that one would free.")
+        doubts.append("No full garbage collection ran meanwhile: gc.collect() shows whether a collection would free them.")
     if growth.lists:
         lists = f"To find it, all Python objects were listed {counted(growth.lists, 'time')}"
         doubts.append(f"{lists}: for {growth.held_s:.2g} s in all no other thread could run Python.")

@@ -25,8 +25,8 @@ from tftracer.memory_growth.growing_types import (
     things,
 )
 
-#: Readings between two counts.
-AGAIN = 8
+#: Between two counts, the memory is read so often.
+READINGS_BETWEEN_COUNTS = 8
 COUNTS = 3
 #: A container explains the growth if its new entries take a share of it between these two: an estimate from their sizes.
 EXPLAINS = (0.5, 2.0)
@@ -39,7 +39,7 @@ STARTED = time.time()
 
 
 class Finding(NamedTuple):
-    kind: str  # of ``things``, or containers, garbage, unknown
+    kind: str  # the kind of the main thing, or containers, garbage, unknown
     things: tuple[Thing, ...]  # the main one first
     lists: int  # times that all objects were listed
     held_s: float  # time for which other threads could not run Python
@@ -67,7 +67,7 @@ def look_for(
     looks: list[Sizes] = []
     function_counts: list[tuple[float, int]] = []
     while len(looks) < COUNTS:
-        if looks and wait(AGAIN * period):
+        if looks and wait(READINGS_BETWEEN_COUNTS * period):
             return None
         looks.append(containers.sizes(clock()))
         function_counts.append((clock(), len(functions())))
@@ -76,7 +76,7 @@ def look_for(
     if explaining:
         thing = _thing(explaining[0])
         return Finding(thing.kind, (thing,), 0, 0.0, True)
-    finding = _with_objects(rate, lambda: wait(AGAIN * period), grown, clock)
+    finding = _with_objects(rate, lambda: wait(READINGS_BETWEEN_COUNTS * period), grown, clock)
     function_rate = steady_rate(*function_counts)
     if finding is None or finding.is_complete or function_rate is None:
         return finding
@@ -145,7 +145,7 @@ def _sources() -> dict[str, str]:
 
 
 def main_kind(candidates: Sequence[Thing], rate: float, is_uncollected: bool) -> tuple[str, list[Thing]]:
-    """Return the kind that causes the growth, and the things, the one of that kind first. ``rate``: bytes a second."""
+    """Return the kind that causes the growth, and the things, the thing of that kind first. ``rate``: bytes a second."""
 
     def is_main(thing: Thing) -> bool:
         if thing.kind == "objects" and thing.bytes_rate is None:

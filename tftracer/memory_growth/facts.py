@@ -1,4 +1,4 @@
-"""The facts on a process's memory: written to the session's file as one record, the newest of which counts, and read back."""
+"""The facts about a process's memory: written to the session's file as one record, the newest of which counts, and read back."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Growth:
     is_growing: bool
     kind: str = ""  # "": not found yet
     things: tuple[Thing, ...] = field(default=())
-    lists: int = 0
-    held_s: float = 0.0
+    lists: int = 0  # times that all objects were listed
+    held_s: float = 0.0  # time for which other threads could not run Python
     is_collected: bool = False
 
     @classmethod

@@ -27,17 +27,17 @@ TENSORFLOW_KINDS = {
     "EagerTensor": "tensors",
 }
 ORDER = ("functions", "sessions", "ops", "iterators", "variables", "tensors")
-#: The order if both functions and variables grow: retraced functions make no variables, those of new models do.
+#: The order if both functions and variables grow: retraced functions make no variables, the functions of new models do.
 ORDER_OF_MODELS = ("sessions", "variables", "functions", "ops", "iterators", "tensors")
 #: A type grows if it has at least this many more objects in the last count than in the first.
 MIN_GROWN = 4
-#: A line is named if it has traced this share of the newest functions.
+#: A line is named if its calls made TensorFlow trace at least this share of the newest functions.
 MIN_PLACE_SHARE = 0.8
 #: TensorFlow's file through which calls of functions go.
 CALLS = "polymorphic_function.py"
 MAX_THINGS, MAX_OBJECTS, MAX_SAMPLES = 6, 400, 100_000
 MAX_SIZED = 5  # objects whose parts are measured
-#: Modules whose objects belong to other ones, which name the growth.
+#: Modules whose objects belong to objects of other modules, which name the growth.
 _INNER = (
     "tensorflow.",
     "builtins",
@@ -58,16 +58,16 @@ _KERAS = ("callbacks", "models", "layers", "optimizers", "metrics", "losses")
 
 @dataclass(frozen=True)
 class Thing:
-    kind: str  # of ORDER, or objects
-    name: str  # of the type, or of the functions
-    grown: int | None  # objects more
+    kind: str  # one of ORDER, or objects
+    name: str  # name of the type, or of the functions
+    grown: int | None  # number of additional objects
     rate: float | None  # objects a second
     bytes_rate: float | None  # bytes a second; None: not measured
     place: str = ""
 
 
 def steady_rate(first: tuple[float, int], middle: tuple[float, int], last: tuple[float, int]) -> float | None:
-    """Return the rate a second of a (time, count) that grew in both spans, about equally fast; None for any other."""
+    """Return the rate a second of a count that grew in both spans, about equally fast; else None. Arguments: (time, count)."""
     (begin, before), (between, then), (end, now) = first, middle, last
     if min(then - before, now - then) < 1 or now - before < MIN_GROWN:
         return None
@@ -97,7 +97,7 @@ def kind_of(each: type) -> str:
 
 
 def is_keras(each: type) -> bool:
-    """Whether it is a Keras class or derived from one."""
+    """Return whether it is a Keras class or derived from one."""
     return any(str(base.__module__).startswith(("keras.", "tf_keras.")) for base in each.__mro__)
 
 
@@ -170,7 +170,7 @@ def tensor_bytes(tensor: Any) -> float | None:
 def place_of_newest(ops: Sequence[Any], grown: int) -> str:
     """Return the line that made most of the newest ops, "train.py:12", from TensorFlow's record; "" if no line is the user's.
 
-    Old ops do not count: those of the model were made before the growth. ``ops``: begins with a young one.
+    Old ops do not count: the model's ops were made before the growth. The first of ``ops`` is a young one.
     """
     graph = ops[0].graph if ops else None
     newest = heapq.nlargest(grown, (op for op in ops if op.graph is graph), key=lambda op: op._id)

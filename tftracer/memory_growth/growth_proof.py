@@ -13,19 +13,19 @@ import numpy as np
 from tftracer.trace.arrays.types import Float64
 
 PARTS = 12
-#: Number of the 66 pairs of parts that rise, minus that of pairs that fall, at least. Three jumps give 54.
+#: Minimum of the number of rising pairs of parts minus the number of falling pairs, of 66 pairs. Three jumps give 54.
 RISES = 56
 #: A pair rises by at least this share of the rise of even growth: a heap grows by some kilobytes all the time.
 EVEN = 0.25
 #: Allocators keep some more megabytes for minutes, and then no more.
 MIN_BYTES = 16 << 20
-#: The last quarter rises at least this much of the average, and the time before rose at most this many times as fast.
+#: The last quarter rises at least STILL times as fast as the average; the time before rose at most SLOWER times as fast.
 STILL, SLOWER = 0.75, 1.5
 #: The share of the growth that has to lie above all earlier values.
 NEW = 0.25
 #: A growth has ended where less than this share of it is missing.
 NEAR = 0.05
-#: Lengths of time in which growth is searched, in shortest proofs (60 s); besides the whole time.
+#: Growth is searched in the whole time, and in its last part: this many times the shortest proof (60 s).
 SPANS = (1, 4, 16)
 
 
@@ -121,7 +121,7 @@ def until_it_stopped(at: Float64, low: Float64, since: float) -> Slope | None:
 
 
 def has_stopped(at: Float64, low: Float64, slope: Slope, shortest: float) -> bool:
-    """Whether the growth has ended, judged over as long a time as proved it, at most 16 shortest ones."""
+    """Return whether the growth has ended, judged over a time as long as that of its proof, but at most 16 shortest proofs."""
     until = float(at[-1])
     span = min(max(slope.until - slope.since, shortest), SPANS[-1] * shortest)
     now = slope_of(at, low, max(until - span, float(at[0])), until)

@@ -19,7 +19,7 @@ class Reading(NamedTuple):
 
 
 class Bin(NamedTuple):
-    at: float  # of its first reading
+    at: float  # time of its first reading
     low: int  # bytes
     high: int
 

@@ -1,7 +1,7 @@
 """Reads the process's memory once a second, proves growth, and then finds what grows. On the thread ``tftracer-memory``.
 
-It reads one small file of Linux. Python's objects are counted only when growth is proven, three times. Python's tracemalloc would
-show lines, but is not used: it made steps 2 to 27 times as long, and its end crashed trainings on Python 3.11.
+It reads one small file of Linux. Only when growth is proven, Python's objects are counted (three times). Python's tracemalloc
+would show lines, but is not used: it made steps 2 to 27 times as long, and its end crashed trainings on Python 3.11.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from tftracer.memory_growth.facts import MAX_GROWTHS, Growth, MemoryFacts
 from tftracer.memory_growth.readings import Curve, Reading
 from tftracer.trace.arrays.types import Float64
 
-#: The shortest time that proves growth, in seconds, and the number of readings in it. ``TFTRACER_MEMORY_PROOF_S`` changes it.
+#: The shortest time that proves growth, in seconds, and the number of readings in it. ``TFTRACER_MEMORY_PROOF_S`` changes the
+#: time.
 PROOF_S, READINGS = 60.0, 60
 #: Readings after the first steps that are left out, and readings between two judgements.
 WARM_UP, JUDGE = 15, 5
@@ -47,7 +48,7 @@ class MemoryWatch:
         self._period = self._proof_s / READINGS
         self._curve = Curve(self._period)
         self._growths: list[Growth] = []
-        self._slope: growth_proof.Slope | None = None  # of the current growth, when it was proven
+        self._slope: growth_proof.Slope | None = None  # slope of the current growth, when it was proven
         self._training_since: float | None = None  # time after the first steps
         self._unknown = ""
         self._lock = threading.Lock()

@@ -23,20 +23,20 @@ def refuse_during_training() -> None:
         pids = ", ".join(map(str, running))
         who = f"Process {pids} is" if len(running) == 1 else f"Processes {pids} are"
         raise UnsupportedError(
-            f"{who} being recorded on this machine, so that nothing was measured. Measure when no training runs, and none stays "
-            "for its page (run --stay)."
+            f"{who} being recorded on this machine, so nothing was measured. Measure when no training runs and no ended one "
+            "still serves its page (run --stay)."
         )
 
 
 def measure(seconds: float, say: Callable[[str], None]) -> MeasuredRoof:
     """Measure this machine. ``seconds``: per rate."""
-    before = Clock.now()
+    before = CpuTimes.now()
     devices = [_processor(seconds, say)]
     tf = with_tensorflow.tensorflow()
     if tf is not None:
         say("Matrix products with TensorFlow...")
         devices[0]["rates"] = _best([*devices[0]["rates"], *with_tensorflow.matrix_rates(tf, "CPU:0", seconds)])
-    doubt = doubt_about(others_share(before, Clock.now()))
+    doubt = doubt_about(others_share(before, CpuTimes.now()))
     gpu = with_tensorflow.gpu(tf, seconds) if tf is not None else None
     return {
         "host": socket.gethostname(),
@@ -72,15 +72,15 @@ _IDLE, _IOWAIT, _GUESTS = 3, 4, 8  # positions in the first line of /proc/stat; 
 
 
 @dataclass(frozen=True)
-class Clock:
-    """CPU seconds until now, to find other load on the machine; None: not known."""
+class CpuTimes:
+    """CPU times until now, in seconds, to find other load on the machine; None: not known."""
 
     busy_s: float | None  # of all processes, including time stolen by a hypervisor
     whole_s: float
     own_s: float
 
     @classmethod
-    def now(cls) -> Clock:
+    def now(cls) -> CpuTimes:
         own = os.times()
         own_s = own.user + own.system + own.children_user + own.children_system
         try:
@@ -92,7 +92,7 @@ class Clock:
         return cls((counted - ticks[_IDLE] - ticks[_IOWAIT]) / unit, counted / unit, own_s)
 
 
-def others_share(before: Clock, after: Clock) -> float | None:
+def others_share(before: CpuTimes, after: CpuTimes) -> float | None:
     """Return the share of the processors' time that other processes took between two moments, 0..1; None: not known."""
     if before.busy_s is None or after.busy_s is None or after.whole_s <= before.whole_s:
         return None

@@ -15,7 +15,7 @@ from tftracer.contract.machine import MeasuredRate
 #: NumPy's products of other types do not use the libraries that make these fast.
 DTYPES = ("float32", "float64")
 SIZES = (512, 1024, 2048, 4096)
-#: Far larger than caches. Less only if memory is short.
+#: Far larger than caches. A smaller size is copied only if memory is short.
 COPIED_BYTES = 256 << 20
 
 

@@ -154,7 +154,7 @@ class SessionAnswers:
 
 
 def placed_marks(marks: Sequence[SlowMark], history: History) -> list[contract.Mark]:
-    """Return the marks, each with the number of its step; between two steps, that of the next one."""
+    """Return the marks, each with the number of its step; a mark between two steps has that of the next step."""
     rows = history.entries()
     if not len(rows) or not marks:
         return []

@@ -21,7 +21,7 @@ class _Ending:
     """
 
     def __init__(self) -> None:
-        self._presses = 0  # of Ctrl-C
+        self._presses = 0  # how often Ctrl-C was pressed
 
     def do(self, work: Callable[[], object]) -> None:
         if self._presses > 1:

@@ -46,7 +46,7 @@ from tftracer.slow.watch_results import SlowRecords
 from tftracer.storage import save
 from tftracer.storage.trace_payload import Payload, TraceKey
 
-WRITING = "writing the session"  # its name in the ledger
+WRITING = "writing the session"  # the name of this activity in the ledger
 SAVE_S = 60.0  # a save waits at most this long for earlier records to be written
 
 

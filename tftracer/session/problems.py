@@ -63,7 +63,7 @@ class Problems:
             self.add(code, message)
 
     def update(self, code: str, message: str) -> None:
-        """Add a problem, or give the one with this code its newest message. The log gets only the first message."""
+        """Add a problem, or give the problem with this code its newest message. The log gets only the first message."""
         with self._lock:
             known = self._problems.get(code)
             if known is None:

@@ -29,9 +29,9 @@ class RunHandle:
     graph_on_request: bool = False  # for compiled functions: the optimized graph is not known, but can be requested
     graph_requested: bool = False  # the graph is still to be collected; no step is traced meanwhile
     refusal: str = ""  # why its steps cannot be traced
-    changed: str = ""  # for compiled functions: how the signature differs from the one that was traced before
+    changed: str = ""  # for compiled functions: how the signature differs from that of the most similar earlier tracing
     tracings: int = 0  # for compiled functions: how often TensorFlow traced the function so far, all signatures together
-    has_python: bool = False  # its steps also run Python code of the script, as those of an eager loop do
+    has_python: bool = False  # its steps also run Python code of the script, as the steps of an eager loop do
     last_thread: int = 0  # the thread that ran the last step
     outside_ns: int = 0  # ThreadTime.outside_ns of that thread at the time (capture/steps/thread_time.py)
     input_ns: int = 0  # the part of outside_ns in which the thread waited for tf.data
@@ -57,8 +57,8 @@ class Capture:
     trace_level: str
     partition_graphs_asked: bool
     facts: SessionFacts
-    before_ns: int = 0  # what the tracer took of the thread's time just before the step, for example to wait for room
-    after_ns: int = 0  # and just after it
+    before_ns: int = 0  # time that the tracer took from the thread just before the step, for example to wait for room
+    after_ns: int = 0  # the same, just after the step
     note: str = ""  # "epoch 3"
     read_cpu_use: Callable[[], CpuUse] = CpuUse  # called by the thread that stores the trace; empty if the script traced it
     fed: list[FedValue] | None = None  # the values that the step was fed; None: not known
@@ -84,7 +84,7 @@ class Missed:
 
     reason: str  # the text after "because"
     is_lost: bool = True  # False: the request stays open, and a later step is traced instead
-    before_ns: int = 0  # what the tracer took of the thread's time just before the step: it waited without success
+    before_ns: int = 0  # time that the tracer took from the thread just before the step: it waited without success
     after_ns: int = 0
 
 
@@ -96,7 +96,7 @@ CountedStep = tuple[RunHandle, int, int, Optional[int], Optional[int], Traced]
 
 
 def tracer_ns(trace: Traced) -> tuple[int, int]:
-    """Return what the tracer took of the thread's time just before the step, and just after it."""
+    """Return the time that the tracer took from the thread (just before the step, just after it)."""
     return (trace.before_ns, trace.after_ns) if trace is not None else (0, 0)
 
 

@@ -115,7 +115,7 @@ class SessionStore(SessionAnswers):
 
     def add_trace(self, record: TraceRecord, context: TraceContext, new: NewRecord) -> None:
         """Write and add a trace. ``new``: its record in the file, with its bytes. Raises ``StorageError`` if writing fails."""
-        with self.spool.lock:  # so that a rewrite sees both or none
+        with self.spool.lock:  # so that a rewrite sees both the record and the trace, or neither
             written = self._append(new)
             with self.lock:
                 self.model.add_trace(TraceState(record, context, written.payload, written.size))
@@ -188,7 +188,7 @@ class SessionStore(SessionAnswers):
 
         If it cannot be written now, its stacks are missing as long as the session is live.
         """
-        with self.spool.lock:  # so that a rewrite sees both or none
+        with self.spool.lock:  # so that a rewrite sees both the record and the slow step, or neither
             try:
                 written = self._append(new)
                 state = StallState(message, number, is_traced, written.payload, written.size)

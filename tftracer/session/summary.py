@@ -171,7 +171,7 @@ def _line(trace: dict[str, Any], recomputed: str) -> str:
     """``recomputed``: the trace's headline as computed now, if it differs from the stored one; else ""."""
     text = trace["headline"] or next(iter(trace["findings"]), "")
     if recomputed:
-        text = f"{recomputed} (When it was recorded, this was said: {text})"
+        text = f"{recomputed} (When it was recorded, the headline was: {text})"
     step = f"step {trace['step']:,}" if trace["step"] else ""
     start = f"  {trace['id']:>4}  {step:<12} {_seconds(trace['duration_s']):>8}  "
     note = f" ({trace['note']})" if trace["note"] else ""

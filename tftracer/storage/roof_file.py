@@ -32,7 +32,7 @@ def save_roof(roof: MeasuredRoof) -> Path:
             file.write(json.dumps(roof, indent=1).encode() + b"\n")
     except OSError as error:
         raise StorageError(
-            f"{path}: cannot be written ({error.strerror or error}). Set XDG_CACHE_HOME to a folder that can."
+            f"{path}: cannot be written ({error.strerror or error}). Set XDG_CACHE_HOME to a writable folder."
         ) from error
     return path
 

@@ -133,7 +133,7 @@ class Spool:
         self.file = self._create(path, memory)
         self._end = len(self._head)
         self._counts = Counter[str]()  # records by type, for the file's end
-        self.superfluous_bytes = 0  # of records that later ones have made superfluous
+        self.superfluous_bytes = 0  # bytes of records that later records have made superfluous
         self.superfluous_records = 0
         self._readers: set[object] = set()  # saves under way, which read even superfluous payloads
         self._unreleased: list[StoredPayload] = []  # payloads to release when the readers have ended

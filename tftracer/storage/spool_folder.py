@@ -152,7 +152,7 @@ def process_is_gone(host: str, pid: int) -> bool | None:
 
 
 def delete_old_spools(folder: Path) -> None:
-    """Delete ended jobs' spools that are older than KEEP_DAYS, and the oldest of the others while they take over MAX_BYTES."""
+    """Delete ended jobs' spools that are older than KEEP_DAYS, and the oldest others while all take more than MAX_BYTES."""
     oldest, total = time.time() - KEEP_DAYS * 86400, 0
     for position, spool in enumerate(ended_spools(folder)):  # newest first
         total += spool.bytes
@@ -163,7 +163,7 @@ def delete_old_spools(folder: Path) -> None:
         elif total > MAX_BYTES and position:
             _delete(spool, f"ended jobs' spools took more than {MAX_BYTES / 1e9:.0f} GB")
             total -= spool.bytes
-    for path in folder.glob(f"*{ASIDE}"):  # of jobs killed during a rewrite; their spools are complete
+    for path in folder.glob(f"*{ASIDE}"):  # left by jobs that were killed during a rewrite; their spools are complete
         left = _ended_spool(path)
         if left and left.changed_at < time.time() - LEFTOVER_S:
             path.unlink(missing_ok=True)

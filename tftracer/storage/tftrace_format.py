@@ -7,7 +7,7 @@
 ``payload_crc`` and ``raw_size`` if the payload is not empty, so that a reader can build its index without reading payloads, and
 any change of the file is still detected. Payloads are zstd frames. An ``end`` record has the number of records before it.
 
-This module writes; reader.py reads. spool.py handles appending and locking.
+This module writes; tftrace_reader.py reads. spool.py handles appending and locking.
 """
 
 from __future__ import annotations

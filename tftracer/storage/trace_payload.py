@@ -11,7 +11,7 @@ from tftracer.trace.model import TraceContext
 
 
 class TraceKey(NamedTuple):
-    """Identifies a trace of a session; differs if a file loaded later has another trace with the same number."""
+    """Identifies a trace of a session; the key differs if a file loaded later has another trace with the same number."""
 
     session: str
     id: int

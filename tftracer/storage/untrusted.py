@@ -19,8 +19,8 @@ MAX_TEXT = 10_000
 MAX_ITEMS = 10_000
 MAX_BOOKMARKS = 100
 MAX_BOOKMARK_NAME = 100
-_LATEST_NS = 1e15  # of a bookmark: eleven days
-_LATEST_S = 253_402_300_800  # of a clock: the year 10000
+_LATEST_NS = 1e15  # latest time of a bookmark: eleven days
+_LATEST_S = 253_402_300_800  # latest time of a clock: the year 10000
 _LARGEST = 1 << 53  # JSON numbers are exact up to this
 #: Field name -> function that reads and checks its value.
 Fields = dict[str, Callable[[Any], Any]]

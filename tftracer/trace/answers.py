@@ -148,7 +148,7 @@ class Answers:
 
         def compute() -> placed_ops.PlacedOps:
             placed = placed_ops.placed_ops(self.trace, self.work)
-            if not layers_by_graph.may_be_found(self.trace, self.work, placed).any():
+            if not layers_by_graph.may_be_placed(self.trace, self.work, placed).any():
                 return placed
             return layers_by_graph.with_graph(self.trace, self.work, placed, self._static_graph())
 
@@ -225,7 +225,7 @@ class Answers:
     # ------------------------------------------------------------------------------------------------------ answers
 
     def timeline(self) -> messages.Timeline:
-        """Return what the page draws. ``critical`` is all 0 until something else asked for the critical path.
+        """Return what the page draws. ``critical`` is all 0 until another answer has computed the critical path.
 
         Reading the graph that the path needs would take most of the time to the first picture.
         """
@@ -236,7 +236,7 @@ class Answers:
     def verdict(self, watched: Watched | None = None, others: Sequence[Mapping[str, Any]] = ()) -> messages.Verdict:
         """Return the verdict.
 
-        ``watched``: replaces these fields of the context, as they may arrive after the trace; None: no change. ``others``:
+        ``watched``: fields of the context that may arrive after the trace, and replace the old ones; None: no change. ``others``:
         ``op_totals("name")`` of the run's other traces: rules about rates need several traces.
         """
         with self._lock:
@@ -335,7 +335,7 @@ class Answers:
             return compute() if others else self._once(f"roofline {by} {most}", compute)
 
     def best_rates(self) -> dict[str, list[Roof]]:
-        """Return ``rates``: the highest that this trace's ops reached, for the roofline of other traces of the run."""
+        """Return ``rates``: the highest rates of this trace's ops, for the roofline of other traces of the run."""
         with self._lock:
             return {"rates": roofline.best_rates_of(self.trace, self.work, self.arithmetic)}
 

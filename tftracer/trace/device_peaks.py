@@ -1,7 +1,7 @@
 """The peak rates of a device, from what is known about it.
 
 A rate is the FLOPs of one multiprocessor per clock cycle, by compute capability, times the number of multiprocessors, times the
-clock rate. A multiply and an add are two FLOPs. Rates are those of dense matrices: tensor cores are twice as fast with matrices
+clock rate. A multiply and an add are two FLOPs. Rates are for dense matrices: tensor cores are twice as fast with matrices
 of which half is zero, in the pattern that they support.
 
 Sources. NVIDIA, CUDA C++ Programming Guide, "Throughput of Native Arithmetic Instructions", for the cores; for tensor cores the
@@ -25,7 +25,7 @@ class Hardware:
     compute_capability: str = ""  # "7.0"
     multiprocessors: int | None = None
     clock_hz: float | None = None
-    bytes_per_s: float | None = None  # of its memory
+    bytes_per_s: float | None = None  # rate of its memory
 
 
 @dataclass(frozen=True)

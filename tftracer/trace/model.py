@@ -96,7 +96,7 @@ class Allocations:
     time: Int64  # ns, on the profile's clock
     is_freed: Bool
     allocator: Int64  # codes into allocators
-    in_use: Int64  # the allocator's bytes after the event, with those from before the profile
+    in_use: Int64  # the allocator's bytes after the event, memory from before the profile included
     bytes: Int64
     address: Int64
     op: Int64  # codes into ops
@@ -203,7 +203,8 @@ class Trace:
     bytes_moved: Int64  # [n] payload of a RecvTensor or memcpy, else 0
     partition_graphs: list[Span] = field(default_factory=list)
     cost_graph: Span | None = None
-    notes: list[str] = field(default_factory=list)  # what the decoder could not read: codes of verdict/lacks.py
+    #: What the decoder could not read: a code of verdict/findings.py, or ``code: details``.
+    notes: list[str] = field(default_factory=list)
     source: str = "run_metadata"  # or "xspace"
     launch: Int64 | None = None  # [n] the node that launched each, -1: none; None: not known (physical_devices.py)
     launched_at: Int64 | None = None  # [n] ns since origin: launch of a kernel or copy, else UNKNOWN_TIME; 0 if before the origin
@@ -231,7 +232,7 @@ class Trace:
 
     @property
     def counted(self) -> Bool:
-        """[n] whether a node counts as work: it has a time and is not on a repeating device."""
+        """[n] whether a node counts as work: it has a time, belongs to the step, and is not on a repeating device."""
         counted: Bool = (self.kind < NodeKind.REPEAT) & (self.start >= 0)
         return counted
 
@@ -256,7 +257,7 @@ class GpuFacts(TypedDict, total=False):
     """GPU profiling in the traced process (session/process/gpu_profiling.py). A missing key: not known."""
 
     build: Literal["cuda", "rocm", "cpu"]  # what TensorFlow was built for
-    cuda_version: str  # that TensorFlow was built with
+    cuda_version: str  # the version that TensorFlow was built with
     driver: bool  # an NVIDIA driver is installed
     visible_devices: str  # CUDA_VISIBLE_DEVICES, if set
     libcupti_loaded: str  # the file, "" if none is loaded
@@ -272,7 +273,7 @@ class CpuUse(TypedDict, total=False):
     job_cpu_s: float  # CPU time of all threads, and of the processes that this one has started
     busiest_thread_s: float  # the highest CPU time of one thread
     run_queue_s: float  # time in which threads were ready to run and had no CPU, summed over threads
-    cpus: float  # that the process may use
+    cpus: float  # number of CPUs that the process may use
 
 
 #: Why a fed value is copied before TensorFlow reads it. "order": the array is not contiguous in C order. "list": arrays in a
@@ -283,18 +284,18 @@ FedCopy = Literal["", "order", "list"]
 class FedValue(TypedDict):
     """A value that the script passes to a step and that TensorFlow has to copy or convert: an array, or a Python list."""
 
-    name: str  # of the fed tensor, or of the function's argument
+    name: str  # name of the fed tensor, or of the function's argument
     dtype: str  # NumPy's name; "string"; "list" of Python values; "object": an array of them
     shape: list[int]
     bytes: int | None  # None: not known (strings, lists)
-    tensor_dtype: str  # of the tensor that it is converted to; "": not known
+    tensor_dtype: str  # type of the tensor that the value is converted to; "": not known
     copied: FedCopy
 
 
 class SlowTime(TypedDict):
     """A slow time of a step, as the watch over slow steps explains it."""
 
-    inside: bool  # whether it is inside the step; else it is before it
+    inside: bool  # whether the time is inside the step; else it is before the step
     duration_s: float
     usual_s: float | None  # None: not known
     cause: str  # a StallCause
@@ -318,22 +319,23 @@ class TraceContext:
     step_s: float | None = None  # wall time of the traced session.run
     median_s: float | None = None  # the run's median untraced step
     between_steps_s: float | None = None  # median time between two steps of the run, outside session.run
-    before_step_s: float | None = None  # time between the step before and this step
+    before_step_s: float | None = None  # time between the previous step and this step
     between_input_s: float | None = None  # part of between_steps_s in which the loop waits for a tf.data dataset
     before_input_s: float | None = None  # the same part of before_step_s
     between_lines: str = ""  # the Python lines sampled between steps, with their shares; "": not known
     input_text: str = ""  # what limited the input pipeline just before the trace, in words; "": nothing, or not known
-    input_advice: str = ""  # what to change about that
+    input_advice: str = ""  # what to change in the input pipeline
     beside_share: float | None = None  # of the training's time until then, what it did beside its steps; None: little
     beside_text: str = ""  # what that was
     slow_times: list[SlowTime] = field(default_factory=list)  # of this step, if it was slow
     feeds: int | None = None  # number of tensors that each step of the run is fed
     fed: list[FedValue] | None = None  # the values fed to this step, or a function's arguments that are no tensors; largest first
     began_at: float | None = None  # epoch seconds at which the session was called
-    retraced: str = ""  # how the signature of the step's function differs from the one that was traced before
+    #: How the arguments of the step's function differ from those of its most similar earlier tracing by TensorFlow.
+    retraced: str = ""
     other_traced: int = 0  # number of other traced steps of the run, without those that were expected to be slow
-    fastest_traced_s: float | None = None  # the shortest wall time of those
-    follows_traced: bool = False  # the step before was traced, too
+    fastest_traced_s: float | None = None  # the shortest wall time of these other steps
+    follows_traced: bool = False  # the previous step was traced, too
     gpus: int | None = None  # GPUs that TensorFlow sees
     trace_level: str = ""  # "FULL_TRACE", "SOFTWARE_TRACE", ...
     gpu_facts: GpuFacts = field(default_factory=lambda: GpuFacts())

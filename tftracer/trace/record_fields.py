@@ -31,7 +31,7 @@ def read_contents(raw: bytes, context: TraceContext) -> dict[str, Any]:
 
 
 def contents_of(answers: Answers, watched: Watched | None = None) -> dict[str, Any]:
-    """Compute the same fields of ``answers``, without reading the graph, the memory or the layout.
+    """Compute the fields of ``read_contents`` from ``answers``, without reading the graph, the memory or the layout.
 
     ``watched``: as for ``Answers.verdict``. Raises what the engine raises.
     """
@@ -49,16 +49,14 @@ def contents_of(answers: Answers, watched: Watched | None = None) -> dict[str, A
 
 
 def broken(error: Exception) -> dict[str, Any]:
-    """Return the same fields for a trace that cannot be read."""
+    """Return the fields of ``read_contents`` for a trace that cannot be read."""
     message = f"This trace cannot be read ({type(error).__name__}: {error})."
     return _without(UNREADABLE, message, "Download it as RunMetadata and report it, with the file.", "broken")
 
 
 def unfinished(error: Exception) -> dict[str, Any]:
-    """Return the same fields for a trace whose reader failed; the trace itself may be fine."""
-    return _without(
-        NOT_ANALYZED, str(error), "Open the trace: that tries again. Or save the session and open it elsewhere.", "ready"
-    )
+    """Return the fields of ``read_contents`` for a trace whose reader failed; the trace itself may be fine."""
+    return _without(NOT_ANALYZED, str(error), "Open the trace to try again. Or save the session and open it elsewhere.", "ready")
 
 
 def _without(code: str, message: str, remedy: str, state: str) -> dict[str, Any]:

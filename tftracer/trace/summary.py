@@ -23,7 +23,7 @@ WIDTH = 100
 def summarize(answers: Answers, others: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
     """Return the summary as JSON-serializable values: verdict, budget, top ops, critical path, links, findings. None: not known.
 
-    ``others``: the answers of the run's other traces that a verdict takes (contract/analyses.py).
+    ``others``: what the verdict uses of the run's other traces (``Answers.verdict``).
     """
     trace, context = answers.trace, answers.context
     path = answers.critical_path()

@@ -89,7 +89,7 @@ class AnswerCache:
             body = self._cache.get(key)
             if body is not None:
                 return body
-            with contextlib.suppress(Abandoned):  # by earlier requests, just before this one
+            with contextlib.suppress(Abandoned):  # earlier requests gave up just before this one came
                 return await self._wait_for(key, question)
 
     async def compare(self, first: TraceKey, second: TraceKey, by: str, others: OtherTotals, answer_format: AnswerFormat) -> Body:

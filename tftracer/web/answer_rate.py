@@ -18,7 +18,7 @@ from tftracer.web.worker_threads import WorkerThreads
 ANSWERS_PER_S, ANSWER_BURST = 10, 100
 #: Half of a 1 Gbit/s network; at 100 MB/s saving a session cost the training 2.4% of its median step.
 BYTES_PER_S, BYTE_BURST = 60e6, 32e6
-SHORTEST_WAIT_S = 0.001  # a shorter one is not worth its timer
+SHORTEST_WAIT_S = 0.001  # a shorter wait is not worth its timer
 
 
 class TokenBucket:
@@ -43,7 +43,7 @@ class TokenBucket:
         return self._seconds_until(1)
 
     def refund(self) -> None:
-        """Return 1 that was spent."""
+        """Give 1 of the spent amount back."""
         self._level = min(self._level + 1, self._burst)
 
     def reset(self) -> None:

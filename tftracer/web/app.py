@@ -225,7 +225,7 @@ class WebServer:
 
 
 class Serving(threading.Thread):
-    """One run of the server: its thread, its loop, its worker threads."""
+    """The server from a start to its stop: its thread, its loop, its worker threads."""
 
     def __init__(self, server: WebServer, sockets: list[socket.socket], context: ssl.SSLContext | None) -> None:
         super().__init__(name="tftracer-web", daemon=True)

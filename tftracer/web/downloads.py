@@ -31,7 +31,7 @@ log = logging.getLogger("tftracer")
 UPLOAD_BYTES = 16 << 30
 UPLOAD_S = 24 * 3600.0
 BINARY = "application/octet-stream"
-PIECE_BYTES = 1 << 20  # of a saved session
+PIECE_BYTES = 1 << 20  # size of a piece of a saved session
 
 
 class Export(NamedTuple):

@@ -4,8 +4,8 @@ An answer to a stranger (a client without a credential) takes about 1 ms of Pyth
 doubled its median step. So connections are accepted at a limited rate, and the head of the first request is read here, before it
 is parsed. A request with a credential goes to the HTTP server at once. The others wait in a queue, round robin by peer, and are
 served at a limited rate. A connection that sends no head is closed after ``HEAD_S``; if too many wait, the oldest is closed. With
-TLS nothing can be read before the handshake, so all connections wait in the queue, and those that turn out to have a credential
-are not counted.
+TLS nothing can be read before the handshake, so all connections wait in the queue, and connections that turn out to have a
+credential are not counted.
 
 Runs on the server's loop.
 """
@@ -31,7 +31,7 @@ from tornado.netutil import ssl_wrap_socket
 from tftracer.web.answer_rate import TokenBucket
 from tftracer.web.request_head import has_end
 
-SHARE = 4
+SHARE = 4  # strangers may hold a quarter of the free file descriptors
 MEASURE_INTERVAL_S = 1.0  # counting a thousand open files takes 0.5 ms
 #: The folder that lists the open files.
 FILES = Path("/proc/self/fd" if sys.platform == "linux" else "/dev/fd")
@@ -61,9 +61,9 @@ class FileRoom:
         self._places: int | None = None
 
     def has_place(self, held: int) -> bool:
-        """Return whether there is room for one more.
+        """Return whether there is room for one more connection of a stranger.
 
-        held: strangers' connections. The first always has room: it may be a user's.
+        ``held``: the number of strangers' connections. The first one always has room: it may be a user's.
         """
         if self._clock() >= self._measured_at + MEASURE_INTERVAL_S:
             self._measured_at = self._clock()
@@ -83,8 +83,8 @@ BYTES_PER_REQUEST = 2000
 MAX_ARRIVALS, MAX_ARRIVALS_OF_PEER = 320, 256
 #: Requests without a credential that are answered at the same time.
 MAX_STRANGERS = 64
-HEAD_S = 10.0  # for the head of the first request
-STRANGER_S = 10.0  # for the rest of a request without a credential, and its answer
+HEAD_S = 10.0  # a client may take this time for the head of its first request
+STRANGER_S = 10.0  # the rest of a request without a credential and its answer may take this time
 MAX_HEAD_BYTES = 1 << 16
 MAX_HEAD_PIECES = 100  # maximum pieces of a head: each costs an iteration of the loop, whatever its size
 ACCEPTS_AT_ONCE = 16
@@ -153,7 +153,7 @@ class Admission:
         self._listening = False
         self._accepts = TokenBucket(ACCEPTS_PER_S, ACCEPT_BURST)
         self._answers = TokenBucket(STRANGERS_PER_S, STRANGER_BURST)
-        self._places: dict[str, OrderedDict[Arrival, None]] = {}  # by peer, oldest first
+        self._arrivals: dict[str, OrderedDict[Arrival, None]] = {}  # by peer, oldest first
         self._waiting: OrderedDict[str, deque[Arrival]] = OrderedDict()  # by peer, round robin
         self._strangers: OrderedDict[IOStream, asyncio.TimerHandle] = OrderedDict()  # being answered
         self._room = FileRoom()
@@ -173,13 +173,13 @@ class Admission:
 
     def has_place(self) -> bool:
         """Return whether strangers may use one more file descriptor of the process."""
-        return self._room.has_place(sum(map(len, self._places.values())) + len(self._strangers) + self._other_strangers())
+        return self._room.has_place(sum(map(len, self._arrivals.values())) + len(self._strangers) + self._other_strangers())
 
     def stop(self) -> None:
         """Stop accepting, and close the connections that were not admitted."""
         self._pause()
         self._listeners = ()
-        for arrivals in list(self._places.values()):
+        for arrivals in list(self._arrivals.values()):
             for arrival in list(arrivals):
                 self._drop(arrival)
 
@@ -246,7 +246,7 @@ class Admission:
     def _add_arrival(self, arrival: Arrival) -> None:
         self._make_room(arrival.peer)
         arrival.socket.setblocking(False)
-        self._places.setdefault(arrival.peer, OrderedDict())[arrival] = None
+        self._arrivals.setdefault(arrival.peer, OrderedDict())[arrival] = None
         if self._context is not None:
             self._wait_in_turn(arrival)
             return
@@ -258,16 +258,16 @@ class Admission:
 
         If files run short, strangers that are being answered are closed, too.
         """
-        while not self.has_place() and (self._places or self._strangers):
-            if self._places:
-                self._drop_oldest(max(self._places.values(), key=len))
+        while not self.has_place() and (self._arrivals or self._strangers):
+            if self._arrivals:
+                self._drop_oldest(max(self._arrivals.values(), key=len))
             else:
                 self._close(next(iter(self._strangers)))
-        own = self._places.get(peer)
+        own = self._arrivals.get(peer)
         if own is not None and len(own) >= MAX_ARRIVALS_OF_PEER:
             self._drop_oldest(own)
-        elif sum(map(len, self._places.values())) >= MAX_ARRIVALS:
-            self._drop_oldest(max(self._places.values(), key=len))
+        elif sum(map(len, self._arrivals.values())) >= MAX_ARRIVALS:
+            self._drop_oldest(max(self._arrivals.values(), key=len))
 
     def _drop_oldest(self, crowd: OrderedDict[Arrival, None]) -> None:
         """Drop the oldest connection, or admit it if it has sent a credential that was not read yet."""
@@ -282,14 +282,14 @@ class Admission:
         arrival.socket.close()
 
     def _forget(self, arrival: Arrival) -> None:
-        """Remove a connection from the places and from the queue."""
+        """Remove a connection from the arrivals and from the queue."""
         self._unwatch(arrival)
         if arrival.deadline is not None:
             arrival.deadline.cancel()
-        places = self._places[arrival.peer]
-        del places[arrival]
-        if not places:
-            del self._places[arrival.peer]
+        arrivals = self._arrivals[arrival.peer]
+        del arrivals[arrival]
+        if not arrivals:
+            del self._arrivals[arrival.peer]
         queue = self._waiting.get(arrival.peer)
         if queue is not None:
             with contextlib.suppress(ValueError):

@@ -16,7 +16,7 @@ from tftracer.web.refusal import Refusal
 from tftracer.web.services import Services
 
 OK: Ok = {"ok": True}
-MAX_STEPS = 1000  # in one request
+MAX_STEPS = 1000  # steps to trace in one request
 MAX_NOTE = 10_000
 _BOOKMARKS_BODY = (
     f'The body must be {{"bookmarks": [...]}}: at most {untrusted.MAX_BOOKMARKS}, each with a "name" of 1 to '
@@ -86,7 +86,10 @@ class SessionHandler(ApiHandler):
 
 
 class ReadHandler(ApiHandler):
-    """Sends the answer of a method of the session; its argument is the number in the path. ``packed``: None: as accepted."""
+    """Sends the answer of a method of the session; its argument is the number in the path.
+
+    ``packed`` None: as the client accepts.
+    """
 
     def initialize(self, services: Services, method: str, packed: bool | None = None) -> None:  # type: ignore[override]
         super().initialize(services)

@@ -88,7 +88,7 @@ class Outbox:
         return self._needs_snapshot
 
     def take_snapshot_request(self) -> bool:
-        """Return whether a snapshot must replace dropped trace messages, and reset this."""
+        """Return whether a snapshot must replace dropped trace messages, and forget the request."""
         with self._lock:
             needed, self._needs_snapshot = self._needs_snapshot, False
             return needed
@@ -194,7 +194,7 @@ class LiveFeed:
 
     def connect(self, browser: Browser) -> None:
         if not self._browsers:
-            self._snapshot = None  # changes since then were dropped
+            self._snapshot = None  # it is outdated: changes were dropped while there was no browser
         self._browsers.add(browser)
         browser.send_snapshot()
 

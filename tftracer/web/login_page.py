@@ -9,7 +9,7 @@ PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>tftracer: log in</title><link rel="icon" href="data:,"><link rel="stylesheet" href="{path}/login.css"></head>
 <body><main><h1>tftracer</h1>
-<p>This browser is not signed in, or its login has ended. Paste the URL that the script has logged, whole, or its token alone.</p>
+<p>This browser is not signed in, or its login has ended. Paste the whole URL that the script has logged, or only its token.</p>
 <form method="post" action="{path}/login"><input type="hidden" name="next" value="{next}">
 <label for="token">URL or token</label>
 <input id="token" name="token" type="password" autocomplete="current-password" required autofocus>
@@ -28,5 +28,8 @@ button { border-color: #1668c7; background: #1668c7; color: #fff; cursor: pointe
 
 
 def render(path: str, following: str, why: str) -> str:
-    """Return the page. ``path``: the reverse proxy's prefix. ``following``: the path after the login. ``why``: its reason."""
+    """Return the page. ``path``: the reverse proxy's prefix. ``following``: the path after the login.
+
+    ``why``: the reason for it.
+    """
     return PAGE.format(path=path, next=html.escape(following), why=html.escape(why))

@@ -15,9 +15,9 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 
-LINK_S = 60.0
+LINK_S = 60.0  # a link is valid for this time
 MAX_LINKS = 1000
-CODE_S = 3600.0
+CODE_S = 3600.0  # a code in a URL is valid for this time
 
 
 def is_equal(given: str, expected: str) -> bool:

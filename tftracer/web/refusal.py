@@ -37,5 +37,5 @@ def describe(problem: BaseException | None, status: int) -> tuple[int, str, str]
                 return its_status, code, str(problem)
         return 500, "failed", str(problem)
     if status < 500:
-        return status, "bad_request", "This request is not well formed; docs/http-api.rst says how it is."
-    return status, "internal", "The server failed at this request; its log says where. Training is not touched by it."
+        return status, "bad_request", "This request is not valid; docs/http-api.rst describes valid requests."
+    return status, "internal", "The server failed to answer this request; its log says why. Training is not affected."

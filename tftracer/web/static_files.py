@@ -81,6 +81,6 @@ class Static:
         if name == "index.html":
             data = with_base(data, self._path)
         kind = TYPES.get(suffix) or mimetypes.guess_type(name)[0] or "application/octet-stream"
-        small = gzip_bytes(data) if suffix in COMPRESSED and len(data) > 1024 else b""
+        gzipped = gzip_bytes(data) if suffix in COMPRESSED and len(data) > 1024 else b""
         tag = f'"{hashlib.sha256(data).hexdigest()[:32]}"'
-        return File(kind, data, small, tag, "-" in Path(name).stem[:-HASH_CHARS])
+        return File(kind, data, gzipped, tag, "-" in Path(name).stem[:-HASH_CHARS])

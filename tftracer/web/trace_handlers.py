@@ -65,7 +65,8 @@ class TraceHandlerBase(ApiHandler):
 class AnswerHandler(TraceHandlerBase):
     """Sends answers with ETags. A trace never changes, so clients may cache its answers.
 
-    The tag of a verdict changes with the results of the watch, the tags of a verdict and a roofline with the run's other traces.
+    The tag of a verdict changes with the results of the watch over slow steps, the tags of a verdict and a roofline with the
+    run's other traces.
     """
 
     always_msgpack = False
@@ -77,8 +78,10 @@ class AnswerHandler(TraceHandlerBase):
         return AnswerFormat(self.always_msgpack or self.wants_msgpack(), self.accepted_encoding())
 
     def answer_if_cached(self, question: str) -> bool:
-        """Tell a client that has this answer so, and return whether it has. The tag depends on the session and on tftracer's
-        version."""
+        """Return whether the client has this answer; set status 304 then.
+
+        The tag depends on the session and on tftracer's version.
+        """
         text = f"{__version__} {self.answer_format().packed} {question}"
         tag = f'"{hashlib.sha256(text.encode()).hexdigest()[:32]}"'
         self.set_header("Cache-Control", "private, no-cache")

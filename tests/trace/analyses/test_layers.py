@@ -24,10 +24,10 @@ from tftracer.trace.model import NodeKind, TraceContext
 DATA = Path(__file__).parents[2] / "data"
 
 
-def layers(*nodes: N, most: int = 100, looked_at: int = 100) -> Layers:
+def layers(*nodes: N, most: int = 100, examined: int = 100) -> Layers:
     trace = make_trace(nodes)
     work = work_of(trace)
-    return layers_of_time(trace, work, placed_ops(trace, work, looked_at), [], most)
+    return layers_of_time(trace, work, placed_ops(trace, work, examined), [], most)
 
 
 def own(answer: Layers) -> dict[str, dict[str, float]]:
@@ -174,7 +174,7 @@ def test_the_smallest_are_folded_and_said() -> None:
 def test_hostile_names_cost_no_more_than_the_limits() -> None:
     deep = N("a/" * 100_000 + "x", "MatMul", 0, 10)
     many = [N(f"s{i}/x", "MatMul", 10 + i, 11 + i) for i in range(2000)]
-    answer = layers(deep, *many, most=50, looked_at=500)
+    answer = layers(deep, *many, most=50, examined=500)
     assert len(answer["layers"]) < 150
     assert answer["folded"] == 64 + 499 - 50 + 1501
     assert answer["in_no_layer"] == 0 and answer["total"] == 2010

@@ -110,7 +110,7 @@ def test_the_best_of_the_runs_other_traces_judges_too() -> None:
     assert roofs == {"float32": (60e9, -1), "": (pytest.approx(8e9), 2), "float64": (5e9, -1)}
     assert {row["key"]: row["of_roof"] for row in found["rows"]}["a"] == pytest.approx(1 / 3)
     (text,) = [words["text"] for words in found["words"] if words["source"] == "best"]
-    assert text == "Best reached: that of 3 traces of this run, not the machine's peak."
+    assert text == "Best rates of 3 traces of this run, not the machine's peak rates."
 
 
 def test_a_traces_best_rates_are_its_own_roof() -> None:

@@ -45,8 +45,13 @@ def found(nodes: list[N], facts: GpuFacts | None = None, **context: Any) -> list
             {},
             ["may be the reason", "NVreg_RestrictProfilingToAdminUsers=0", "CAP_SYS_ADMIN"],
         ),
-        ("no_gpu_events", CUDA, {"trace_level": "FULL_TRACE"}, ["Why is not known: libcupti is loaded (/x/libcupti.so.12)"]),
-        ("no_gpu_events", {}, {}, ["Why is not known: nothing is known of libcupti"]),
+        (
+            "no_gpu_events",
+            CUDA,
+            {"trace_level": "FULL_TRACE"},
+            ["The reason is not known: libcupti is loaded (/x/libcupti.so.12)"],
+        ),
+        ("no_gpu_events", {}, {}, ["The reason is not known: nothing is known of libcupti"]),
         ("no_gpu_events", {"build": "rocm", "libcupti_loaded": ""}, {}, ["roctracer"]),
     ],
 )

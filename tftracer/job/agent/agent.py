@@ -61,12 +61,12 @@ log = logging.getLogger("tftracer")
 
 FIRST_RETRY_S, LONGEST_RETRY_S = 0.2, 30.0
 CONNECT_S = 5.0
-#: If a hub that the user named has not answered for this long, that is reported as a problem; earlier, it may still be starting.
+#: If a hub that the user named has not answered for this long, a problem is reported; before, it may still be starting.
 REPORT_AFTER_S = 30.0
 
 
 class Agent:
-    """``start`` and ``stop`` from any thread.
+    """Keeps the connection. Any thread may call ``start`` and ``stop``.
 
     ``own_page``: where this process's page is, None while there is none. ``hub_changed``: called on the agent's thread when the
     process has joined a hub in another process, and with None when it has lost it.
@@ -170,7 +170,7 @@ class Agent:
         return [page.target(self._token)]
 
     def _publish(self, page: OwnPage) -> None:
-        """In the hub's process: write the file by which processes on this host find the hub. Again if its port changed."""
+        """In the hub's process: write the file by which processes on this host find the hub, again if the hub's port changed."""
         if self._published == (self._plan.job, page.port):
             return
         host = page.host if page.is_loopback else socket.gethostname()

@@ -53,7 +53,10 @@ class HubConnection:
         self._refused = ""
 
     async def run(self, ended: asyncio.Event) -> None:
-        """Serve the connection until it is over or ``ended`` is set. Raises RefusedError or AlteredError if that ended it."""
+        """Serve the connection until it is over or ``ended`` is set.
+
+        Raises RefusedError if the hub refuses, AlteredError for an altered message.
+        """
         beating = asyncio.ensure_future(self._beat())
         receiving = asyncio.ensure_future(self._receive())
         leaving = asyncio.ensure_future(ended.wait())

@@ -2,7 +2,7 @@
 
 The hub is the page of rank 0 or of the chief. A process looks for it in this order: at the address that the user gives (``hub=``
 or ``TFTRACER_HUB``), in a file on this host that rank 0 wrote, on the first host of ``TF_CONFIG``, of SLURM's node list, or of
-Horovod's launcher. Only that file holds a token; otherwise the processes share ``TFTRACER_TOKEN``.
+Horovod's launcher. Of these, only the file holds a token; otherwise the processes share ``TFTRACER_TOKEN``.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def unverified() -> ssl.SSLContext:
 
 @dataclass(frozen=True)
 class Target:
-    """An address at which the hub may be. ``token`` "": the process's own, which the hub has, too."""
+    """An address at which the hub may be. An empty ``token`` means the process's own, which the hub has, too."""
 
     host: str
     port: int
@@ -98,8 +98,8 @@ class Plan:
 
     job: str
     is_hub: bool
-    given: tuple[Target, ...]  # by the user; if there are any, no others are tried
-    guessed: tuple[Target, ...]  # from the launcher's environment
+    given: tuple[Target, ...]  # targets from the user; if there are any, only these are tried
+    guessed: tuple[Target, ...]  # targets from the launcher's environment
     shared_token: bool  # the user set the process's token, so the hub may have the same one
 
     @property
@@ -154,7 +154,7 @@ JOB_VARIABLES = (
 def job_name(place: LauncherInfo, environ: Environment, one_host: bool = True) -> str:
     """Return the job's name, the same in all of its processes; "" for a process without a job.
 
-    one_host: whether the job may be on one host, so that its processes may have the name of a common parent.
+    ``one_host``: whether all processes may be on one host: then the id of their common parent may name the job.
     """
     if environ.get("TFTRACER_JOB", "").strip():
         return environ["TFTRACER_JOB"].strip()[:200]

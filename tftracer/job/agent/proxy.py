@@ -35,7 +35,7 @@ class OpenRequest:
     def __init__(self) -> None:
         self.may_send = asyncio.Semaphore(PARTS_IN_FLIGHT)
         self.task: asyncio.Task[None] | None = None
-        self.body: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()  # b"" ends it; None: it was broken off
+        self.body: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()  # b"" ends the body; None: the upload was broken off
 
     def put_body(self, message: Message) -> None:
         data = message.get("data")

@@ -20,7 +20,7 @@ from tftracer.session.process.launcher import tf_config
 from tftracer.session.source import JobSource
 from tftracer.session.steps.statistics import total_s
 
-#: A step that passed this long ago without a trace will not get one.
+#: A step that passed this long ago without a trace is given up.
 MISSED_AFTER_S = 30.0
 #: If no trace with the step's number has come after this time, a trace with a lower number may be taken.
 LOWER_NUMBER_AFTER_S = 2.0
@@ -42,7 +42,7 @@ class WatchedStep:
 
 
 class StepWatch:
-    """``post`` sends a message to the hub."""
+    """Watches for the traces of the steps that the hub wants traced. ``post`` sends a message to the hub."""
 
     def __init__(self, source: JobSource, post: Callable[..., None]) -> None:
         self._source = source

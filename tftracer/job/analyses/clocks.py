@@ -20,7 +20,7 @@ from tftracer.trace.arrays.types import Int64
 
 Float64 = npt.NDArray[np.float64]
 
-#: Ends that are closer together are those of one fused response, whose callbacks run one after another: they count once.
+#: Ends that are closer together belong to one fused response, whose callbacks run one after another: they count once.
 BATCH_GAP_NS = 50_000
 #: Prior standard deviation of the drift: quartz clocks are off by some 10 ppm, bad ones by 100.
 DRIFT_PRIOR = 200e-6
@@ -76,12 +76,12 @@ def from_ends(a: int, b: int, ends_a: Int64, ends_b: Int64) -> list[Observation]
     order = np.argsort(ends_a, kind="stable")
     at, difference = ends_a[order], (ends_b - ends_a)[order]
     batch = np.concatenate([[0], np.cumsum(np.diff(at) > BATCH_GAP_NS)]) if len(at) else np.zeros(0, np.int64)
-    witnesses = [int(np.median(difference[batch == i])) for i in range(int(batch[-1]) + 1)] if len(at) else []
-    moments = [int(at[batch == i].mean()) for i in range(len(witnesses))]
+    medians = [int(np.median(difference[batch == i])) for i in range(int(batch[-1]) + 1)] if len(at) else []
+    moments = [int(at[batch == i].mean()) for i in range(len(medians))]
     sizes = np.bincount(batch) if len(at) else np.zeros(0, np.int64)
     return [
-        _median_observation(a, b, np.array(moments)[part], np.array(witnesses)[part], int(sizes[part].sum()))
-        for part in _windows(len(witnesses))
+        _median_observation(a, b, np.array(moments)[part], np.array(medians)[part], int(sizes[part].sum()))
+        for part in _windows(len(medians))
     ]
 
 
@@ -115,10 +115,10 @@ def from_sends(a: int, b: int, there: tuple[Int64, Int64], back: tuple[Int64, In
     return [Observation(a, b, at, bound, max(float(np.median(np.abs(delays - bound))), float(BATCH_GAP_NS)), count)]
 
 
-def _windows(witnesses: int) -> list[slice]:
-    """Return at most WINDOWS parts of at least 8 witnesses each."""
-    parts = max(1, min(WINDOWS, witnesses // 8)) if witnesses else 0
-    edges = np.linspace(0, witnesses, parts + 1).astype(int)
+def _windows(count: int) -> list[slice]:
+    """Split the medians of ``count`` batches into at most WINDOWS parts, of at least 8 medians if there are so many."""
+    parts = max(1, min(WINDOWS, count // 8)) if count else 0
+    edges = np.linspace(0, count, parts + 1).astype(int)
     return [slice(int(edges[i]), int(edges[i + 1])) for i in range(parts)]
 
 
@@ -132,7 +132,7 @@ def estimate(observations: Sequence[Observation], processes: int, shared: Sequen
     for o in observations:
         pairs[o.a, o.b].append(o)
     edges: dict[int, list[tuple[int, Clock]]] = defaultdict(list)
-    for a, b in _unseen(pairs, shared):
+    for a, b in _unobserved(pairs, shared):
         pairs[a, b] = []
     for (a, b), seen in pairs.items():
         clock = _line(seen, at_ns) if seen else Clock(at_ns)
@@ -143,7 +143,7 @@ def estimate(observations: Sequence[Observation], processes: int, shared: Sequen
     return _chains(edges, processes, at_ns)
 
 
-def _unseen(pairs: Iterable[tuple[int, int]], shared: Sequence[str]) -> list[tuple[int, int]]:
+def _unobserved(pairs: Iterable[tuple[int, int]], shared: Sequence[str]) -> list[tuple[int, int]]:
     """Pair each process without observations with the first process that has the same machine clock."""
     observed = {process for pair in pairs for process in pair}
     first: dict[str, int] = {}

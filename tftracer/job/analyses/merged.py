@@ -122,16 +122,16 @@ def _joined(tables: Sequence[StringTable], codes: Sequence[Int32]) -> tuple[Stri
     """Join the string tables. Ranks usually run the same graph, so equal tables are reused."""
     if not tables:
         return StringTable.of([]), np.zeros(0, np.int32)
-    place: dict[str, int] = {}
+    code_of: dict[str, int] = {}
     maps: list[Int32] = []
     for i, table in enumerate(tables):
         same = next((j for j in range(min(i, 4)) if tables[j].data == table.data and _alike(tables[j], table)), None)
         if same is not None:
             maps.append(maps[same])
         else:
-            maps.append(np.array([place.setdefault(text, len(place)) for text in table], np.int32))
+            maps.append(np.array([code_of.setdefault(text, len(code_of)) for text in table], np.int32))
     joined = [m[c] if len(m) else c for m, c in zip(maps, codes)]
-    return StringTable.of(list(place)), np.concatenate(joined).astype(np.int32)
+    return StringTable.of(list(code_of)), np.concatenate(joined).astype(np.int32)
 
 
 def _alike(one: StringTable, other: StringTable) -> bool:

@@ -1,6 +1,6 @@
 """Finds the rank that the others wait for, how long, and why. Pure NumPy, on aligned times.
 
-A rank waits from its arrival at a collective to that of the last rank, except while it does other work. The
+A rank waits from its arrival at a collective to the arrival of the last rank, except while it does other work. The
 cause is the activity on which the late rank spent more time than the others: computing, waiting for input (or time outside
 session.run, if its step began late), or communication that does not overlap with computing.
 """
@@ -168,9 +168,9 @@ def _parts(rank: Rank, waiting: Cover, until: int, earliest: int) -> npt.NDArray
     window = Cover.span(earliest, until)
     compute = rank.compute & window
     late = Cover.span(earliest, rank.begin) & window
-    fed = ((rank.input & window) | late) - compute
-    talked = (rank.communication & window) - (compute | fed | waiting)
-    return np.array([compute.length, fed.length, talked.length], float)
+    waiting_for_input = ((rank.input & window) | late) - compute
+    exposed = (rank.communication & window) - (compute | waiting_for_input | waiting)
+    return np.array([compute.length, waiting_for_input.length, exposed.length], float)
 
 
 def _cause(q: int, ranks: Sequence[Rank], waits: Waits, until: int | None) -> tuple[Cause, npt.NDArray[np.float64]]:

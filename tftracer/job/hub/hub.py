@@ -81,7 +81,7 @@ class Hub:
         self.members: dict[str, Member] = {}
         self.traces: dict[int, TracedStep] = {}
         self.changed: Callable[[], None] = lambda: None
-        self.path = ""  # before the paths of the processes' pages
+        self.path = ""  # prefix of the URL paths of the processes' pages
         self._changes = Changes()
         self._last_trace = 0
         self._connected = 0
@@ -147,7 +147,7 @@ class Hub:
         """Return a process's connection. Raises UnknownError if there is no such process, or if it is not connected."""
         member = self.members.get(process_id)
         if member is None:
-            raise UnknownError(f"The job has no process {process_id[:80]!r}; GET /api/job lists those that it has.")
+            raise UnknownError(f"The job has no process {process_id[:80]!r}; GET /api/job lists its processes.")
         if member.connection is None:
             raise UnknownError(f"{member.info['title']} is {member.info['state']}: its page cannot be reached now.")
         return member.connection
@@ -207,7 +207,7 @@ class Hub:
     def trace(self, trace_id: int) -> TracedStep:
         traced = self.traces.get(trace_id)
         if traced is None:
-            raise UnknownError(f"The job has no trace {trace_id}; GET /api/job lists those that it has.")
+            raise UnknownError(f"The job has no trace {trace_id}; GET /api/job lists its traces.")
         return traced
 
     def update_trace(self, traced: TracedStep, **changes: Any) -> None:

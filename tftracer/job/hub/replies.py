@@ -12,7 +12,7 @@ from tftracer.errors import UnknownError
 from tftracer.job.wire import protocol
 from tftracer.job.wire.protocol import PART_BYTES, Message
 
-PARTS_IN_FLIGHT = 4  # of a body, before the process has taken any
+PARTS_IN_FLIGHT = 4  # parts of a body that are sent before the process has taken one
 
 
 class Reply:

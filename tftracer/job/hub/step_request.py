@@ -28,7 +28,7 @@ ANSWER_S = 3.0
 MARGIN_S, TRIES = 0.3, 5
 #: A request waits this long for earlier ones to finish. Not longer, because a step that hangs must not block all others.
 WAIT_FOR_EARLIER_S = 60.0
-#: The answers of ranks in lockstep differ by at most this many steps, plus those that run meanwhile.
+#: The answers of ranks in lockstep differ by at most this many steps, plus the steps that run meanwhile.
 LOCKSTEP_STEPS = 10
 
 

@@ -8,8 +8,8 @@ unauthenticated client learns nothing from the hub. Every message after ``welcom
     hub    welcome   {proof}                   or  refused {code}
     agent  beat      {steps, steps_per_s, mean_s, between_steps_s, traces, slow_steps, slow_text, time_s,
                      problem}   every interval_s;
-                     with ``process`` in the first one and when that has changed; with ``answer`` if the hub has been silent for a
-                     while: it answers with its pace
+                     with ``process`` in the first beat and when the identity has changed; with ``answer`` if the hub has
+                     been silent for a while: it answers with its pace
     hub    pace      {interval_s}              or  refused {code}
     agent  bye       {}
     hub    prepare   {job_trace, run_title}    ->  agent  steps    {job_trace, run_title, begun, steps_per_s, servers}

@@ -1,7 +1,7 @@
 """Makes a session from the traces in another tool's file.
 
-A trace that is the whole file stays in the file; others are compressed in memory, one after the other. Their contents are not
-known yet: ``SavedSession.analyze_pending`` analyzes them.
+A trace that is the whole file stays in the file; others are compressed in memory, one after the other. The contents of these
+traces are not known yet: ``SavedSession.analyze_pending`` analyzes them.
 """
 
 from __future__ import annotations

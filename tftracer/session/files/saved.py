@@ -29,8 +29,8 @@ class SavedSession(SessionAnswers):
     def __init__(self, model: SessionModel) -> None:
         super().__init__(model)
         self._damage, self._damaged = model.facts["damage"], set[int]()  # the reader's message; ids of damaged traces
-        #: Returns the facts about a trace's contents for its record (trace/record_fields.py). The viewer replaces it by that
-        #: of its server, which decodes the traces anyway.
+        #: Returns the facts about a trace's contents for its record (trace/record_fields.py). The viewer replaces it by
+        #: its server's analyzer, which decodes the traces anyway.
         self.analyzer: Callable[[TraceRecord], dict[str, Any]] = self._contents
 
     def trace_state(self, trace_id: int) -> TraceState:
@@ -59,7 +59,7 @@ class SavedSession(SessionAnswers):
         damaged = {trace_id for trace_id, payload in payloads if payload.size and not payload.is_whole()}
         if damaged <= self._damaged:
             return
-        error = FormatError("its checksum is wrong, so that it is not what was written")
+        error = FormatError("its checksum is wrong: its bytes were changed")
         for trace_id in damaged:
             self.set_trace_facts(trace_id, **broken(error))
         with self.lock:

@@ -34,7 +34,10 @@ def gpu_facts(
     environ: Mapping[str, str] = os.environ,
     cuda_folders: tuple[str, ...] = CUDA_FOLDERS,
 ) -> GpuFacts:
-    """Return the known facts. Those of TensorFlow are missing before its import, those of libraries without /proc."""
+    """Return the known facts.
+
+    Facts about TensorFlow are missing before its import, facts about libraries where there is no /proc.
+    """
     facts = _of_build(getattr(modules.get("tensorflow.python.platform.build_info"), "build_info", None))
     if "CUDA_VISIBLE_DEVICES" in environ:
         facts["visible_devices"] = environ["CUDA_VISIBLE_DEVICES"]

@@ -95,9 +95,9 @@ class Sketch:
 
 
 class SketchedSteps:
-    """At most ``MAX_SKETCHES`` sketches of a run's steps, each of equally many consecutive steps. Early ones can be left out.
+    """At most ``MAX_SKETCHES`` sketches of a run's steps, each of equally many consecutive steps.
 
-    Traced steps, and the slower steps right after them, are not in the sketches.
+    The sketches of early steps can be left out. Traced steps, and the slower steps right after them, are not in the sketches.
     """
 
     MAX_SKETCHES = 16
@@ -128,7 +128,7 @@ class SketchedSteps:
         self.length *= 2
 
     def after(self, step: float) -> Sketch:
-        """Return a sketch of the steps after ``step``. Up to a sixteenth of all steps may be missing at its beginning."""
+        """Return a sketch of the steps after ``step``. Up to a sixteenth of all steps, right after ``step``, may be missing."""
         starts = [self.first_step + number * self.length for number in range(len(self.sketches))]
         return Sketch.merged(sketch for start, sketch in zip(starts, self.sketches) if start > step)
 

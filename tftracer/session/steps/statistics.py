@@ -14,7 +14,7 @@ from tftracer.session.recorded_steps import RunHandle
 from tftracer.session.steps.history import Doubles, History
 from tftracer.session.steps.percentile_sketch import Sketch
 
-RECENT_STEPS = 60  # in the sparkline
+RECENT_STEPS = 60  # number of steps in the page's sparkline
 #: Maximum number of a run's steps that wait to be written. If there are more, the whole history is written instead.
 MAX_PENDING = 100_000
 
@@ -39,7 +39,7 @@ class UnwrittenSteps:
         self.defined = False  # whether the run's definition is in the file
         self.needs_history = False  # too many steps wait: write the whole history instead
         self.written_records = 0
-        self.written_bytes = 0  # of the records that the next whole history makes superfluous
+        self.written_bytes = 0  # bytes of the records that the next whole history makes superfluous
         self._columns: list[tuple[Doubles, Doubles]] = []  # blocks of starts and durations
         self._traced: list[int] = []
         self._count = 0
@@ -59,7 +59,7 @@ class UnwrittenSteps:
             self._want_history()
 
     def take(self, last_step: int, limit: int) -> Steps | None:
-        """Return the steps to write now. None: write the whole history, as after ``limit`` steps one by one."""
+        """Return the steps to write now. None: write the whole history instead, as after ``limit`` single steps."""
         self.changed = False
         if self.needs_history or self._since_history + self._count > limit or not self._columns:
             self._want_history()
@@ -131,7 +131,8 @@ class StepStatistics:
     def add(self, starts: Doubles, durations: Doubles, between: Between, traced: list[int], measuring: list[int]) -> int:
         """Count consecutive steps, and return the number of the first.
 
-        ``starts``: epoch seconds. ``traced``: positions among them. ``measuring``: those that show the cost of tracing.
+        ``starts``: epoch seconds. ``traced``: positions among them. ``measuring``: positions of those traced steps that show the
+        cost of tracing.
         """
         first = self.steps + 1
         self.steps += len(starts)

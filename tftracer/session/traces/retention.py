@@ -48,7 +48,7 @@ class Retention:
         return expected[keep:] + newest[: max(0, len(others) - keep)]
 
     def over_the_cap(self, limit: int) -> list[TraceState]:
-        """Return the oldest requested traces, if all of these take more than ``limit`` bytes. The newest one stays."""
+        """Return the oldest requested traces, if all requested traces take more than ``limit`` bytes. The newest one stays."""
         excess = self._requested_bytes - limit
         dropped: list[TraceState] = []
         for trace in self._requested.values():

@@ -28,7 +28,7 @@ class SlowWriter:
         self._slow = slow
         self._store = store
         self._waiting: deque[SlowRecord] = deque(maxlen=MAX_WAITING)
-        self._marks: list[SlowMark] = []  # those that are not in the file yet
+        self._marks: list[SlowMark] = []  # marks that are not in the file yet
         self._unwritten_kinds: set[int] = set()  # runs with slow steps since their kinds were written
 
     def take(self) -> None:

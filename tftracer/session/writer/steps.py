@@ -30,7 +30,7 @@ from tftracer.session.writer.summaries import TraceSummaries
 from tftracer.session.writer.traces import CountedTrace, TraceWriter
 
 ROUND_S = 0.2  # between two reads of the queue, and two updates of the page
-FLUSH_S = 2.0  # between two writes of step times: a killed process loses at most these
+FLUSH_S = 2.0  # between two writes of step times: a killed process loses at most the steps of this time
 HISTORY_STEPS = 100_000  # steps that are written one by one before the history is written as a whole
 #: The spool is rewritten if more than this, and more than half of it, is superfluous; or this many records are.
 SUPERFLUOUS_BYTES = 16 << 20
@@ -38,7 +38,7 @@ SUPERFLUOUS_RECORDS = 20_000
 
 
 class Flush(NamedTuple):
-    """Events for a caller who waits: what was recorded before the call is written; its traces are analyzed, too."""
+    """Events for a caller who waits until what was recorded before the call is in the file, and until its traces are analyzed."""
 
     written: threading.Event
     analyzed: threading.Event

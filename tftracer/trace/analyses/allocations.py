@@ -1,6 +1,6 @@
 """Memory of a step, from the allocator events that a profile recorded.
 
-The *curve* of an allocator is its bytes in use after each event, with those from before the profile. A *tensor* is one
+The *curve* of an allocator is its bytes in use after each event, memory from before the profile included. A *tensor* is one
 allocation, which lives until the same address is freed. A tensor that is not freed in the profile lives to the end of the step;
 one that was allocated before the step's first op lives from the step's beginning.
 """
@@ -25,7 +25,7 @@ _GPU = re.compile(r"GPU_(\d+)_bfc")
 
 @dataclass(frozen=True)
 class Lives:
-    """The allocations of a profile on the trace's clock; pieces are the allocations that lived for some time."""
+    """The allocations of a profile on the trace's clock. A piece is a tensor that lived longer than 0 ns."""
 
     recorded: Allocations
     time: Int64  # [events] ns since the trace's origin
@@ -102,7 +102,7 @@ def device_of(allocator: str) -> str:
 
 
 def name_of(trace: Trace, recorded: Allocations, event: int) -> str:
-    """Return the name of the op of an allocation, from the event or else from the node that was running; "" for none."""
+    """Return the name of the op that allocated, from the event or else from the node that was running; "" if unknown."""
     node = int(recorded.node[event])
     return recorded.ops[int(recorded.op[event])] or (trace.names[trace.name[node]] if node >= 0 else "")
 
@@ -132,7 +132,7 @@ def tensor_columns(trace: Trace, lived: Lives, shown: Int64, start: Int64) -> Co
 
 
 def _shift(trace: Trace, node: Int64, start: Int64) -> Int64:
-    """Return [node] the offset from the trace's clock to the table's. Pieces without a node use that of the earliest node."""
+    """Return [node] the offset from the trace's clock to the table's. Pieces without a node use the earliest node's offset."""
     if not trace.n:
         return np.zeros(len(node), np.int64)
     shift = start - trace.start

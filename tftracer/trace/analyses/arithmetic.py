@@ -3,7 +3,8 @@
 FLOPs are the nominal FLOPs of matrix ops (flop_formulas.py); other ops count as 0. Bytes are compulsory traffic
 (memory_traffic.py). Each execution has the shapes of the tensors that it read and wrote; in a loop, those of its own iteration.
 
-On a GPU both are distributed over the kernels that an op launched, in proportion to their times; the launch itself has none.
+On a GPU the FLOPs and bytes of an op are divided among the kernels that it launched, in proportion to the kernels' times; the
+launch itself keeps none.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from tftracer.trace.analyses.dependencies import Graph
     from tftracer.trace.decode.resources import Outputs
 
-#: No op computes or moves more.
+#: Above this, the FLOPs or bytes of an op are impossible and count as unknown.
 MAX_VALUE = 1e24
 
 #: Formulas read this many inputs: the weights of a BlockLSTM are its fifth.
@@ -60,7 +61,7 @@ def arithmetic(trace: Trace, outputs: Outputs, graph: Graph) -> Arithmetic:
 
 
 def known_ops(trace: Trace) -> Bool:
-    """Return [n] whether the op type of each node is known."""
+    """Return [n] whether each node has an op type and is not a repeat of another node (``NodeKind.REPEAT``)."""
     known = np.array([bool(op) for op in trace.ops] or [False])
     result: Bool = known[trace.op] & (trace.kind != NodeKind.REPEAT)
     return result
@@ -68,7 +69,7 @@ def known_ops(trace: Trace) -> Bool:
 
 @dataclass(frozen=True)
 class _Tensors:
-    """The outputs of all nodes by node and slot. The output of a RecvTensor is the one that was sent."""
+    """The outputs of all nodes by node and slot. For a RecvTensor, ``find`` returns the output that was sent."""
 
     bytes: Float64  # [outputs] NaN if not known
     first: Int64  # [n] the first output of each node, -1 for none
@@ -118,31 +119,31 @@ class _Tensors:
 
 
 def _searched(outputs: Outputs, node: Int64 | Int32, slot: Int64 | Int32) -> Int64:
-    """As ``find``, for nodes that have only some of their outputs, such as a Switch."""
+    """Do the same as ``find``, for nodes that have only some of their outputs, such as a Switch."""
     stride = int(outputs.slot.max(initial=0)) + 1
     key = outputs.node * stride + outputs.slot
     order = np.argsort(key, kind="stable")
     wanted = np.where(slot < stride, node.astype(np.int64) * stride + slot, -1)
-    place = np.minimum(np.searchsorted(key[order], wanted), len(order) - 1)
-    return np.where(key[order[place]] == wanted, order[place], -1)
+    position = np.minimum(np.searchsorted(key[order], wanted), len(order) - 1)
+    return np.where(key[order[position]] == wanted, order[position], -1)
 
 
 def _flops(trace: Trace, outputs: Outputs, graph: Graph, tensors: _Tensors, rows: Int64) -> Float64:
     """Return [rows] the FLOPs of matrix ops; one Python iteration per distinct call."""
     if not len(rows):
         return np.zeros(0)
-    place = np.full(trace.n, -1, np.int64)
-    place[rows] = np.arange(len(rows))
+    row_of = np.full(trace.n, -1, np.int64)
+    row_of[rows] = np.arange(len(rows))
     key = np.full((len(rows), MAX_INPUTS + 3), -2, np.int64)
     key[:, -1] = trace.op[rows]
     first_output = tensors.find(outputs, rows, np.zeros(len(rows), np.int64))
     key[:, -2] = _codes(outputs, first_output)
-    equations = _equations(graph, place, key)
+    equations = _equations(graph, row_of, key)
     arguments = graph.arguments
     known = arguments.position < MAX_INPUTS
     edge, position = arguments.edge[known], arguments.position[known]
     read = tensors.find(outputs, graph.producer[edge], graph.slot[edge])
-    key[place[graph.consumer[edge]], position] = _codes(outputs, read)
+    key[row_of[graph.consumer[edge]], position] = _codes(outputs, read)
     which, first = _distinct_rows(key)
     dims, kinds = outputs.shapes.dims, [canonical(op) for op in trace.ops]
     values = []
@@ -159,10 +160,10 @@ def _codes(outputs: Outputs, output: Int64) -> Int64:
     return np.where(output >= 0, outputs.shape[np.maximum(output, 0)], _MISSING) if len(outputs.node) else output
 
 
-def _equations(graph: Graph, place: Int64, key: Int64) -> list[str]:
+def _equations(graph: Graph, row_of: Int64, key: Int64) -> list[str]:
     """Return the equations, and write their numbers into ``key``."""
     for number, nodes in enumerate(graph.arguments.equations.values()):
-        key[place[nodes], MAX_INPUTS] = number
+        key[row_of[nodes], MAX_INPUTS] = number
     return list(graph.arguments.equations)
 
 
@@ -195,10 +196,10 @@ def _traffic(trace: Trace, outputs: Outputs, graph: Graph, tensors: _Tensors) ->
     return rules.traffic(trace.op, inputs, written, largest)
 
 
-def on_kernels(trace: Trace, result: Arithmetic, moved: Bool) -> Arithmetic:
+def on_kernels(trace: Trace, result: Arithmetic, takes_share: Bool) -> Arithmetic:
     """Move the arithmetic of launches to the kernels that they launched.
 
-    ``moved``: [n] False for kernels whose own arithmetic is known.
+    ``takes_share``: [n] True for kernels that get a share of it; False for kernels whose own arithmetic is known.
     """
     for column in (result.flops, result.bytes):
         column[~(column <= MAX_VALUE)] = np.nan  # files may contain impossible shapes
@@ -209,7 +210,7 @@ def on_kernels(trace: Trace, result: Arithmetic, moved: Bool) -> Arithmetic:
     kernel, launch = kernel[launch >= 0], launch[launch >= 0]
     duration = (trace.end[kernel] - trace.start[kernel]).astype(np.float64) + 1  # every kernel gets a share
     share = duration / np.bincount(launch, duration, trace.n)[launch]
-    to, of, part = kernel[moved[kernel]], launch[moved[kernel]], share[moved[kernel]]
+    to, of, part = kernel[takes_share[kernel]], launch[takes_share[kernel]], share[takes_share[kernel]]
     for column in (result.flops, result.bytes):
         column[to] = column[of] * part
         column[launch] = 0.0

@@ -3,8 +3,8 @@
 Every moment of the step belongs to the first part in this list that applies to the device at that moment:
 
 1. ``compute``: an op or a kernel runs.
-2. ``python``: a Python function of the step runs (``tf.py_function``, ``tf.numpy_function``), and no compute. What it does, such
-   as to wait, is not in the trace.
+2. ``python``: a Python function of the step runs (``tf.py_function``, ``tf.numpy_function``), and no compute. The trace
+   does not say whether the function computes or waits.
 3. ``exposed_communication``: a transfer or a collective runs, and none of the above. (``hidden_communication``, communication at
    the same time as compute, is given separately: it is already part of ``compute``.)
 4. ``copies``: a copy between host and device, or on the device.
@@ -50,7 +50,7 @@ PART_TITLES = {
     "scheduling": "waiting to be scheduled",
     "idle": "idle",
 }
-LAYERS = ("compute", "communication", "copies", "input", "python", "launches", "waiting")  # of an Activity
+LAYERS = ("compute", "communication", "copies", "input", "python", "launches", "waiting")  # fields of Activity
 PARTS = ("compute", "python", "exposed_communication", "copies", "input", "launch_gap", "scheduling", "idle")
 
 
@@ -62,7 +62,7 @@ class Activity:
     communication: Cover
     copies: Cover
     input: Cover
-    python: Cover  # the part of ``input`` in which Python functions of the step run, not those of tf.data
+    python: Cover  # the part of ``input`` in which Python functions of the step run, not functions of tf.data
     launches: Cover
     waiting: Cover  # some op is scheduled and not started
     has_scheduling: bool  # whether any op has a scheduling time
@@ -79,10 +79,10 @@ class Activity:
 
 def activity(trace: Trace, group: Group) -> Activity:
     """Return the activity of one physical device."""
-    there = np.flatnonzero(physical_devices.members(trace, group) & ~_ahead(trace, group))
-    kind, device = trace.kind[there], trace.device[there]
-    start, end, scheduled = trace.start[there], trace.end[there], trace.scheduled[there]
-    launch = _launches(trace, group)[device] & (kind != NodeKind.COMMUNICATION) if len(there) else np.zeros(0, bool)
+    nodes_of_group = np.flatnonzero(physical_devices.members(trace, group) & ~_ahead(trace, group))
+    kind, device = trace.kind[nodes_of_group], trace.device[nodes_of_group]
+    start, end, scheduled = trace.start[nodes_of_group], trace.end[nodes_of_group], trace.scheduled[nodes_of_group]
+    launch = _launches(trace, group)[device] & (kind != NodeKind.COMMUNICATION) if len(nodes_of_group) else np.zeros(0, bool)
     waited = (scheduled != UNKNOWN_TIME) & (scheduled < start)
 
     def cover(selected: Bool) -> Cover:
@@ -93,7 +93,7 @@ def activity(trace: Trace, group: Group) -> Activity:
         communication=cover(kind == NodeKind.COMMUNICATION),
         copies=cover((kind == NodeKind.COPY) & ~launch),
         input=cover((kind == NodeKind.INPUT) & ~launch),
-        python=cover((kind == NodeKind.INPUT) & _python_functions(trace, there)),
+        python=cover((kind == NodeKind.INPUT) & _python_functions(trace, nodes_of_group)),
         launches=cover(launch),
         waiting=Cover.of(scheduled[waited], start[waited]),
         has_scheduling=bool((scheduled != UNKNOWN_TIME).any()),
@@ -121,7 +121,7 @@ def _launches(trace: Trace, group: Group) -> Bool:
     return result
 
 
-def together(parts: Sequence[Activity]) -> Activity:
+def combined(parts: Sequence[Activity]) -> Activity:
     """Combine the activity of several devices as if they were one."""
     if len(parts) == 1:
         return parts[0]
@@ -183,13 +183,13 @@ class Activities:
     def of_process(self, process: Group) -> Activity:
         """Return the activity of one process."""
         codes = set(process.codes)
-        return together([a for g, a in zip(self.groups, self.each) if codes.issuperset(g.codes)])
+        return combined([a for g, a in zip(self.groups, self.each) if codes.issuperset(g.codes)])
 
 
 def activities(trace: Trace) -> Activities:
     groups = physical_devices.physical_devices(trace)
     each = [activity(trace, g) for g in groups]
-    return Activities(groups, each, together(each))
+    return Activities(groups, each, combined(each))
 
 
 def budget(trace: Trace, findings: list[Finding], computed: Activities | None = None) -> Budget:

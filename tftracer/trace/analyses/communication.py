@@ -4,8 +4,8 @@
   the moment at which the sender began to send (by the sender's clock, which TensorFlow limits to the time between request and
   arrival) to the tensor's arrival. The time before the tensor was computed is not part of it.
 - A *link* is all transfers from one device to another. *Wire* time is the union of their times; *waited for* is the part of
-  it in which the receiving process computed nothing.
-- A *collective* is any other communication: Horovod, NCCL, TensorFlow's own, DDL, the user's pattern.
+  the wire time in which the receiving process computed nothing.
+- A *collective* is any other communication: Horovod, NCCL, TensorFlow's own, DDL, ops that match the user's pattern.
 - *Exposed*: communication runs on some device and no device computes, as in the budget of the whole step.
 """
 
@@ -24,7 +24,7 @@ from tftracer.trace.arrays.groups import largest_first
 from tftracer.trace.arrays.intervals import Cover, batches
 from tftracer.trace.arrays.types import Int64
 from tftracer.trace.decode import static_graph
-from tftracer.trace.decode.device_names import place
+from tftracer.trace.decode.device_names import process_of
 from tftracer.trace.decode.labels import Received, parse_received
 from tftracer.trace.model import NodeKind, Trace
 
@@ -67,13 +67,13 @@ def unrecorded(trace: Trace) -> dict[str, tuple[int, int]]:
     """
     if not trace.partition_graphs or len({(d.job, d.task) for d in trace.devices if d.job}) < 2:
         return {}
-    arrived = {(place(received.destination), received.tensor) for received in transfers(trace).tensors.values()}
+    arrived = {(process_of(received.destination), received.tensor) for received in transfers(trace).tensors.values()}
     total, lost = Counter[str](), Counter[str]()
     received = list(static_graph.receives(trace))
     for batch in batches(len(received)):
         for tensor, source, destination in received[batch.start : batch.stop]:
-            process = place(destination)
-            if place(source) != process:
+            process = process_of(destination)
+            if process_of(source) != process:
                 total[process] += 1
                 lost[process] += (process, tensor) not in arrived
     return {process: (lost[process], total[process]) for process in sorted(total) if lost[process]}

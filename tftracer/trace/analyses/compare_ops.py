@@ -1,6 +1,6 @@
 """Compares the ops of two traces.
 
-An op is the same in both if its key is equal: its type, its node name, or its scope. A difference matters if it exceeds both
+Ops with equal keys are compared: the key is the op's type, its node name, or its scope. A difference matters if it exceeds both
 ``FLOOR_NS`` and ``FLOOR_SHARE`` of the larger time. Two steps of the same code may differ by more, so this does not prove a
 change: comparison/two_traces.py checks the other traces of the runs.
 """

@@ -23,7 +23,7 @@ MAX_ROWS = 10_000
 
 
 def cost_graph(trace: Trace, findings: list[Finding]) -> CostGraph:
-    """Return the rows, longest estimated time first; none if the trace has no cost graph.
+    """Return the rows, longest estimated time first; no rows if the trace has no cost graph.
 
     Raises FormatError if the cost graph is damaged.
     """
@@ -33,7 +33,7 @@ def cost_graph(trace: Trace, findings: list[Finding]) -> CostGraph:
     try:
         nodes = message_class("CostGraphDef").FromString(trace.raw[span.offset : span.offset + span.size]).node
     except DecodeError as error:
-        raise FormatError(f"The cost graph of this trace is damaged ({error}). All else of the trace can be read.") from error
+        raise FormatError(f"The cost graph of this trace is damaged ({error}). The rest of the trace can be read.") from error
     count = np.bincount(trace.name[trace.counted], minlength=len(trace.names))
     spent = np.bincount(trace.name[trace.counted], (trace.end - trace.start)[trace.counted].astype(np.float64), len(trace.names))
     first = _first_executions(trace)

@@ -2,8 +2,8 @@
 
 - *Ops running*: ops of the host that have started and not ended. Communication ops are left out: they wait without a thread.
 - *Ops ready*: the same ops from ``scheduled`` to their start: they wait for a thread.
-- *Bytes in flight*: transfers between processes, from the moment at which the sender began to send (communication.py), because
-  their ops wait before that, and collectives from start to end, each with the bytes of its result.
+- *Bytes in flight*: transfers between processes count from the moment at which the sender began to send (communication.py):
+  before that, their ops only wait. Collectives count from start to end. Each counts with the bytes of its result.
 - *GPU busy*: 1 while a kernel or a copy runs on one of the GPU's streams, else 0.
 - *Memory*: the bytes of an allocator (memory.py, allocations.py).
 

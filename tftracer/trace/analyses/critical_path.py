@@ -5,17 +5,17 @@ are
 
 - the producers of an op's inputs, along the edges of the partition graphs or of the labels (dependencies.py), sends and
   receives across devices included (``op``, ``transfer``);
-- the op that ran before it on its thread, if that one was still running when the op was scheduled: the op waited for the thread
+- the previous op on its thread, if that op was still running when this op was scheduled: this op waited for the thread
   (``thread``; threads.py);
 - for a kernel its launch, and the kernel before it on its stream (``launch``, ``stream``);
-- for an op without any of these, the op that had ended last on its device when it was scheduled, or, if there is none, anywhere
-  (``time``): labels lack the control edges that TensorFlow added itself, and a trace may lack the ops of other processes. For an
-  op that started more than 20 µs later than it was scheduled, the op that had ended last when it started.
+- for an op without any of these, the op that had ended last when it was scheduled: on its own device, or if no op had
+  ended there, on any device (``time``). Such ops exist because labels lack the control edges that TensorFlow added itself, and a
+  trace may lack the ops of other processes. If the op started more than 20 µs after it was scheduled, its start counts instead.
 
 An edge whose producer ended after its consumer cannot explain a wait and is ignored. Ends never decrease along the path, so the
 time that each node adds and the gaps between nodes sum up to the length of the step.
 
-*Slack*: how much later a node could end without the step ending later, were all durations what they are:
+*Slack*: how much later a node could end without the step ending later, if all durations stay the same:
 ``min(over consumers: latest end - duration) - end``, and for a node without consumers ``end of the step - end``. Slack is 0 along
 a path without gaps.
 
@@ -53,7 +53,7 @@ class Edges:
     producer: Int32
     consumer: Int32
     reason: Int8
-    rank: Int64  # [n] each node's place by (end, start, index)
+    rank: Int64  # [n] each node's position in the order (end, start, index)
 
 
 def edges_of(trace: Trace, graph: Graph) -> Edges:
@@ -63,7 +63,8 @@ def edges_of(trace: Trace, graph: Graph) -> Edges:
     launched = np.flatnonzero(launch >= 0)
     earlier, later = _stream_order(trace)
     parts: list[tuple[Int64 | Int32, Int64 | Int32, int | Bool]] = [
-        (before, waited, _THREAD),  # first: where an input ran before it on its thread, the op waited for the input
+        # First, because the graph's reason replaces this one if the graph has an edge between the same two nodes.
+        (before, waited, _THREAD),
         (graph.producer, graph.consumer, np.where(graph.transfer, _TRANSFER, _OP)),
         (launch[launched], launched, _LAUNCH),
         (earlier, later, _STREAM),
@@ -123,7 +124,10 @@ def _ended_before(trace: Trace, rank: Int64, counted: Int64, orphans: Int64) -> 
 
 
 def _last_ended(trace: Trace, rank: Int64, counted: Int64, group: Int64, nodes: Int64, moment: Int64) -> Int64:
-    """Return for each of the nodes the counted node of its group that ended last until its moment; -1: none. ``group``: [n]."""
+    """Return for each of the nodes the counted node of its group that ended last, not after the node's moment; -1: none.
+
+    ``group``: [n].
+    """
     by_end = counted[np.lexsort((rank[counted], group[counted]))]
     stride = trace.duration_ns + 1
     at = np.searchsorted(group[by_end] * stride + trace.end[by_end], group[nodes] * stride + moment, "right") - 1

@@ -27,7 +27,7 @@ class Arguments:
 
     edge: Int64  # index of the edge
     position: Int64  # among the data inputs, from 0; one edge may be several inputs
-    equations: dict[str, Int64]  # equation -> the nodes that are an Einsum of it
+    equations: dict[str, Int64]  # equation -> the Einsum nodes that have it
 
     @classmethod
     def none(cls) -> Arguments:
@@ -137,8 +137,8 @@ def _arguments(static: StaticGraph, edge: Int64) -> Arguments:
     first = np.append(0, behind[:-1])
     many = behind[edge] - first[edge]
     which = np.repeat(np.arange(len(edge)), many)
-    place = first[edge][which] + np.arange(len(which)) - np.repeat(np.cumsum(many) - many, many)
-    return Arguments(which, static.argument_position[place], entities)
+    position = first[edge][which] + np.arange(len(which)) - np.repeat(np.cumsum(many) - many, many)
+    return Arguments(which, static.argument_position[position], entities)
 
 
 def _graph(trace: Trace, writer: Int64, reader: Int64, slot: Int64, source: Source) -> Graph:
@@ -164,8 +164,8 @@ def _executions(static: StaticGraph) -> tuple[Int64, Int64]:
     order = timed[np.argsort(entity, kind="stable")]
     counts = total[static.consumer]
     edge = np.repeat(np.arange(len(counts)), counts)
-    place = np.arange(len(edge)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return edge, order[(behind - total)[static.consumer][edge] + place]
+    position = np.arange(len(edge)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return edge, order[(behind - total)[static.consumer][edge] + position]
 
 
 def _only(entity: Int64, node: Int64) -> Int64:
@@ -195,9 +195,9 @@ def _last_at(entity: Int64, time: Int64, wanted: Int64, moment: Int64) -> Int64:
     width = len(times) + 1
     key = entity * width + np.searchsorted(times, time, "right")
     order = np.argsort(key, kind="stable")
-    place = np.searchsorted(key[order], wanted * width + np.searchsorted(times, moment, "right"), "right") - 1
-    node = order[np.maximum(place, 0)]
-    return np.where((place >= 0) & (entity[node] == wanted), node, -1)
+    position = np.searchsorted(key[order], wanted * width + np.searchsorted(times, moment, "right"), "right") - 1
+    node = order[np.maximum(position, 0)]
+    return np.where((position >= 0) & (entity[node] == wanted), node, -1)
 
 
 def _codes(trace: Trace, *wanted: str) -> Int64:

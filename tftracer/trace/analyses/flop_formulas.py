@@ -48,7 +48,7 @@ def _size(shape: Known) -> float:
 def _product(output: Known, operand: Known, kept: int) -> float | None:
     """Return the FLOPs of a matrix product.
 
-    ``operand``: a factor. ``kept``: the size of its dimension that the output has, too.
+    ``operand``: one of the two factors. ``kept``: the size of the dimension that both the operand and the output have.
     """
     if not kept:
         return 0.0
@@ -125,7 +125,10 @@ def _einsum(call: Call) -> float | None:
 
 
 def _add_sizes(sizes: dict[str, int], labels: list[str], shape: Known) -> bool:
-    """Add the size of each label; the dimensions of ``.`` are numbered from the last. Return False if the shape does not fit."""
+    """Add the size of each label; ``.`` stands for ``...``, whose dimensions are numbered from the last.
+
+    Return False if the shape does not fit.
+    """
     left = len(shape) - len(labels) + labels.count(".")
     if "." in labels:
         at = labels.index(".")

@@ -38,7 +38,7 @@ class _Node:
     shapes: list[Shape] = field(default_factory=list)
     values: Values = None  # of its only output
     handle: Shape = None  # shape of the variable, if the output is a variable's handle
-    conflicting: bool = False  # of a Merge whose inputs differ
+    conflicting: bool = False  # whether it is a Merge whose inputs had different shapes
 
 
 class Inferred(NamedTuple):
@@ -189,7 +189,7 @@ def _values(node: _Node, reads: Reads) -> Values:
 
 
 def _sliced(reads: Reads) -> Values:
-    values, begin, end, strides = (reads.value(place) for place in range(4))
+    values, begin, end, strides = (reads.value(position) for position in range(4))
     if values is None or begin is None or end is None or strides is None:
         return None
     try:

@@ -19,7 +19,7 @@ from tftracer.contract.layers import LayerPhase
 
 #: Deeper scopes count for the scope at this depth.
 MAX_DEPTH = 64
-_MAX_PARTS = 2 * MAX_DEPTH  # of a name that are examined
+_MAX_PARTS = 2 * MAX_DEPTH  # so many parts of a name are examined
 _MAX_COMPARED = 8  # positions in a path that are compared with a body's repeated path
 
 _OPTIMIZER = (
@@ -28,7 +28,8 @@ _OPTIMIZER = (
 )
 _NAMED = rf"(?:Distributed)?(?:{_OPTIMIZER})(?:Optimizer)?(?:V2)?(?:_\d+)?"
 _NAMED_OPTIMIZER = re.compile(_NAMED)
-#: Keras 3 writes them in lower case. A model's own scopes may have such names, so this is only used for the first part of a path.
+#: Keras 3 writes the names of optimizers in lower case. A model's own scopes may have such names, so this is only used for the
+#: first part of a path.
 _ANY_OPTIMIZER = re.compile(_NAMED, re.IGNORECASE)
 _ALLREDUCE = re.compile(r"Distributed\w+_Allreduce(_\d+)?|DistributedGradientTape\w*")
 _UPDATING_OP = re.compile(r"(Resource)?(Sparse)?Apply\w+")
@@ -51,7 +52,7 @@ _REDUCED = re.compile(r".*?_(gradients|gradient_tape)(_\d+(?=_))?_(?P<path>.+)")
 
 
 class Place(NamedTuple):
-    """The place of an op in the model. The path may be longer than that of the layer.
+    """The place of an op in the model. The path may be longer than the layer's path.
 
     It then ends with the op whose gradient this is, or with the variable that is updated.
     """

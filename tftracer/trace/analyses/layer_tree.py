@@ -9,7 +9,7 @@ import numpy as np
 from tftracer.contract.layers import Layer
 from tftracer.trace.arrays.types import Float64, Int64
 
-#: Maximum number of scopes in a tree; further ones count for the scope around them.
+#: Maximum number of scopes in a tree; ops in further scopes count for the enclosing scope.
 MAX_SCOPES = 1 << 17
 #: The name of the row of scopes that were folded together.
 OTHERS = "(others)"
@@ -44,7 +44,7 @@ class LayerTree:
         return at
 
     def find(self, path: tuple[str, ...]) -> int:
-        """Return the deepest layer whose path is contained in ``path``: names may have further scopes before the layer's."""
+        """Return the deepest layer whose path is contained in ``path``: names may have further scopes before the layer's path."""
         best = 0
         for first in range(len(path)):
             if len(path) - first <= self.depth[best]:
@@ -56,8 +56,8 @@ class LayerTree:
 
     def _deepest(self, path: tuple[str, ...], first: int) -> int:
         at = 0
-        for place in range(first, len(path)):
-            inner = self._within.get((at, path[place]))
+        for position in range(first, len(path)):
+            inner = self._within.get((at, path[position]))
             if inner is None:
                 break
             at = inner
@@ -79,22 +79,23 @@ class LayerTree:
 def layer_rows(tree: LayerTree, own: Float64, node: Int64, most: int) -> tuple[list[Layer], int]:
     """Return (rows of the ``most`` largest layers, number of other layers). The others are folded into one row per parent.
 
-    own: [layers, phases]. node: [layers]. There is no row for ops in no layer.
+    ``own``: [layers, phases] amounts without child layers. ``node``: [layers] the largest node, or -1. There is no row for ops in
+    no layer.
     """
     total = inclusive(tree, own.sum(axis=1))
     depth = np.array(tree.depth)
     some = np.flatnonzero((total > 0) & (depth > 0))
     order = some[np.lexsort((some, depth[some], -total[some]))]  # a layer comes before its children, which are not larger
-    place = {0: -1}
+    row_of = {0: -1}
     rows: list[Layer] = []
     for number in order[:most].tolist():
-        place[number] = len(rows)
-        rows.append(_row(place[tree.parent[number]], tree.names[number], own[number], int(node[number])))
+        row_of[number] = len(rows)
+        rows.append(_row(row_of[tree.parent[number]], tree.names[number], own[number], int(node[number])))
     folded = order[most:].tolist()
-    return rows + _folded(tree, own, folded, place), len(folded)
+    return rows + _folded(tree, own, folded, row_of), len(folded)
 
 
-def _folded(tree: LayerTree, own: Float64, folded: list[int], place: dict[int, int]) -> list[Layer]:
+def _folded(tree: LayerTree, own: Float64, folded: list[int], row_of: dict[int, int]) -> list[Layer]:
     """Return one row for all layers that were folded within the same shown layer."""
     sums: dict[int, Float64] = {}
     count: dict[int, int] = {}
@@ -104,7 +105,7 @@ def _folded(tree: LayerTree, own: Float64, folded: list[int], place: dict[int, i
         at = within[number] = within.get(parent, parent)
         sums[at] = sums.get(at, 0.0) + own[number]
         count[at] = count.get(at, 0) + 1
-    return [_row(place[at], OTHERS, added, -1, count[at]) for at, added in sums.items()]
+    return [_row(row_of[at], OTHERS, added, -1, count[at]) for at, added in sums.items()]
 
 
 def _row(parent: int, name: str, own: Float64, node: int, folded: int = 0) -> Layer:

@@ -5,7 +5,7 @@
   belong to the layer of the op that launched them, and so does the launch.
 - *Memory* is everything alive at the peak of the allocator with the highest peak, by the op that allocated it. Variables and
   constants, which live before and after the step, have a phase of their own; memory from before the trace has a row of its own.
-- *In no layer* are ops that neither names nor the graph can place: ops without a scope, ops that use gradients of several layers.
+- *In no layer*: neither names nor the graph place these ops, such as ops without a scope or with gradients of several layers.
   They are listed by op type, or by the optimizer's name. The input pipeline is not part of the model and has a row of its own.
 """
 
@@ -107,17 +107,17 @@ def _answer(trace: Trace, work: Work, placed: PlacedOps, measured: Measured, mos
     total = len(placed.tree)
     own, largest = _sums(layer, measured, total), _largest(layer, measured.amount, node, total)
     rows, folded = layer_rows(placed.tree, own, largest, most)
-    known = np.append(placed.looked_at, True)[measured.work]
-    rows += _input(work, measured.only((layer == 0) & known)) + _not_looked_at(placed, measured.only((layer == 0) & ~known))
-    bare = measured.only((layer == 0) & known & (measured.phase != _INPUT))
-    rows += _in_no_layer(trace, work, placed, bare, len(rows))
+    known = np.append(placed.examined, True)[measured.work]
+    rows += _input(work, measured.only((layer == 0) & known)) + _not_examined(placed, measured.only((layer == 0) & ~known))
+    unplaced = measured.only((layer == 0) & known & (measured.phase != _INPUT))
+    rows += _in_no_layer(trace, work, placed, unplaced, len(rows))
     return {
         "of": "time",
         "phases": list(PHASES),
         "layers": rows,
         "total": float(measured.amount.sum()),
-        "in_no_layer": float(bare.amount.sum()),
-        "folded": folded + placed.not_looked_at,
+        "in_no_layer": float(unplaced.amount.sum()),
+        "folded": folded + placed.not_examined,
         "allocator": "",
         "device": "",
         "at_ns": 0.0,
@@ -136,32 +136,32 @@ def _largest(group: Int64, amount: Float64, node: Int64, groups: int) -> Int64:
     return np.append(node, -1)[largest_in_groups(group, amount, groups)]
 
 
-def _input(work: Work, bare: Measured) -> list[Layer]:
+def _input(work: Work, unplaced: Measured) -> list[Layer]:
     """Return the row of the input pipeline, if it has any amount."""
-    at = np.flatnonzero(bare.phase == _INPUT)
-    if not bare.amount[at].sum() > 0:
+    at = np.flatnonzero(unplaced.phase == _INPUT)
+    if not unplaced.amount[at].sum() > 0:
         return []
-    longest = np.append(work.node, -1)[bare.work[at[np.argmax(bare.amount[at])]]]
-    own = np.bincount(bare.phase[at], bare.amount[at], len(PHASES)).tolist()
+    longest = np.append(work.node, -1)[unplaced.work[at[np.argmax(unplaced.amount[at])]]]
+    own = np.bincount(unplaced.phase[at], unplaced.amount[at], len(PHASES)).tolist()
     return [{**_row(-1, INPUT_PIPELINE, own, int(longest)), "kind": "input"}]
 
 
-def _not_looked_at(placed: PlacedOps, rest: Measured) -> list[Layer]:
+def _not_examined(placed: PlacedOps, rest: Measured) -> list[Layer]:
     """Return the row of the scopes beyond the limit."""
     if not rest.amount.sum() > 0:
         return []
     own = np.bincount(rest.phase, rest.amount, len(PHASES)).tolist()
-    return [{**_row(-1, OTHERS, own, -1), "kind": "others", "folded": placed.not_looked_at}]
+    return [{**_row(-1, OTHERS, own, -1), "kind": "others", "folded": placed.not_examined}]
 
 
-def _in_no_layer(trace: Trace, work: Work, placed: PlacedOps, bare: Measured, first: int) -> list[Layer]:
+def _in_no_layer(trace: Trace, work: Work, placed: PlacedOps, unplaced: Measured, first: int) -> list[Layer]:
     """Return a row for all ops in no layer, and child rows for each optimizer and each op type."""
-    names, codes = _kinds(trace, work, placed, bare)
+    names, codes = _kinds(trace, work, placed, unplaced)
     numbers = Numbering(codes)
     group = numbers(codes)
-    own = _sums(group, bare, len(numbers))
+    own = _sums(group, unplaced, len(numbers))
     total = own.sum(axis=1)
-    largest = _largest(group, bare.amount, np.append(work.node, -1)[bare.work], len(numbers))
+    largest = _largest(group, unplaced.amount, np.append(work.node, -1)[unplaced.work], len(numbers))
     order = np.argsort(-total, kind="stable")
     order = order[total[order] > 0]
     rows = [_row(-1, IN_NO_LAYER, [0.0] * len(PHASES), -1)] if len(order) else []
@@ -173,11 +173,11 @@ def _in_no_layer(trace: Trace, work: Work, placed: PlacedOps, bare: Measured, fi
     return rows
 
 
-def _kinds(trace: Trace, work: Work, placed: PlacedOps, bare: Measured) -> tuple[list[str], Int64]:
-    """Return (names of op types and optimizers, [bare] index of each entry's name)."""
+def _kinds(trace: Trace, work: Work, placed: PlacedOps, unplaced: Measured) -> tuple[list[str], Int64]:
+    """Return (names of op types and optimizers, [unplaced] index of each entry's name)."""
     ops = [*(op or NO_OP for op in trace.ops), NO_KNOWN_OP]
-    code = np.append(work.op, len(ops) - 1).astype(np.int64)[bare.work]
-    optimizer = np.append(placed.optimizer, -1)[bare.work]
+    code = np.append(work.op, len(ops) - 1).astype(np.int64)[unplaced.work]
+    optimizer = np.append(placed.optimizer, -1)[unplaced.work]
     return [*ops, *placed.optimizers], np.where(optimizer >= 0, len(ops) + optimizer, code)
 
 

@@ -1,11 +1,10 @@
-"""Places ops in layers by the graph if their names do not: ops of optimizers, ops that sum or send gradients, and variables.
+"""Places ops in layers by the graph, if their names do not: ops of optimizers, ops that sum or send gradients, and variables.
 
 - An op of an optimizer, a collective, or an ``AddN`` of gradients belongs to the layer whose gradient it reads, directly or
-  through other such ops. An op that reads gradients of several layers (a norm, or many packed into one tensor) belongs to none of
-  them, and neither do the ops that read its result.
-- An op of an optimizer that reads no gradient (such as the decay of a slot variable) belongs to the layer of the ops that read
-its
-  output, if that is one layer.
+  through other such ops. An op that reads gradients of several layers (a norm, or many packed into one tensor) belongs to no
+  layer, and neither do the ops that read its result.
+- An op of an optimizer that reads no gradient (such as the decay of a slot variable) belongs to the layer of the ops that
+  read its output, if that is one layer.
 - A variable belongs to the layer whose ops read it, if that is one layer.
 
 One Python iteration per edge to such an op.
@@ -24,7 +23,7 @@ from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.decode.static_graph import StaticGraph
 from tftracer.trace.model import Trace
 
-#: If there are more such edges, none is followed.
+#: If there are more edges to such ops, the graph is not used.
 MAX_EDGES = 1 << 18
 
 _BACKWARD, _OPTIMIZER, _COMMUNICATION = (PHASES.index(phase) for phase in ("backward", "optimizer", "communication"))
@@ -32,32 +31,32 @@ _OF_GRADIENTS = (_BACKWARD, _OPTIMIZER, _COMMUNICATION)
 _SEVERAL = -1
 
 
-def may_be_found(trace: Trace, work: Work, placed: PlacedOps) -> Bool:
+def may_be_placed(trace: Trace, work: Work, placed: PlacedOps) -> Bool:
     """Return [work] whether the graph may place an op."""
     kinds = _of_types(trace, work, VARIABLES | {"AddN"})
-    bare: Bool = (placed.layer == 0) & placed.looked_at & (kinds | is_in(placed.phase, _OF_GRADIENTS))
-    return bare
+    may_place: Bool = (placed.layer == 0) & placed.examined & (kinds | is_in(placed.phase, _OF_GRADIENTS))
+    return may_place
 
 
 def with_graph(trace: Trace, work: Work, placed: PlacedOps, graph: StaticGraph) -> PlacedOps:
     """Place more ops in layers, by the graph."""
-    bare = may_be_found(trace, work, placed)
-    variables = bare & _of_types(trace, work, VARIABLES)
+    unplaced = may_be_placed(trace, work, placed)
+    variables = unplaced & _of_types(trace, work, VARIABLES)
     entity, entities = graph.entity[work.node], len(graph.complete)
-    layer = np.zeros(entities, np.int64)  # _SEVERAL: of more than one
+    layer = np.zeros(entities, np.int64)  # _SEVERAL: the op reads gradients of several layers
     layer[entity] = placed.layer
     start = np.zeros(entities, np.int64)
     start[entity] = trace.start[work.node]
-    follows = _marked(entity, bare & ~variables, entities)
+    follows = _marked(entity, unplaced & ~variables, entities)
     gradients = _marked(entity, (placed.layer > 0) & is_in(placed.phase, _OF_GRADIENTS), entities)
-    read = follows[graph.consumer] & (follows[graph.producer] | (gradients[graph.producer] & ~graph.control))
-    _spread(layer, graph.producer[read], graph.consumer[read], start)
-    open_ = follows & (layer == 0)
-    read = open_[graph.producer] & (layer[graph.consumer] >= 0) & follows[graph.consumer]
-    _spread(layer, graph.consumer[read], graph.producer[read], -start)
-    read = _marked(entity, variables, entities)[graph.producer]
-    _spread(layer, graph.consumer[read], graph.producer[read], start)
-    return _placed(trace, work, placed, bare, layer[entity])
+    edges = follows[graph.consumer] & (follows[graph.producer] | (gradients[graph.producer] & ~graph.control))
+    _spread(layer, graph.producer[edges], graph.consumer[edges], start)
+    still_unplaced = follows & (layer == 0)
+    edges = still_unplaced[graph.producer] & (layer[graph.consumer] >= 0) & follows[graph.consumer]
+    _spread(layer, graph.consumer[edges], graph.producer[edges], -start)
+    edges = _marked(entity, variables, entities)[graph.producer]
+    _spread(layer, graph.consumer[edges], graph.producer[edges], start)
+    return _placed(trace, work, placed, unplaced, layer[entity])
 
 
 def _of_types(trace: Trace, work: Work, types: frozenset[str]) -> Bool:
@@ -71,11 +70,14 @@ def _marked(entity: Int64, selected: Bool, entities: int) -> Bool:
     return marks
 
 
-def _spread(layer: Int64, source: Int64, target: Int64, turn: Int64) -> None:
-    """Give each target the layer of its sources if it is only one. Targets are processed in the order of ``turn``: [entities]."""
+def _spread(layer: Int64, source: Int64, target: Int64, rank: Int64) -> None:
+    """Give each target the layer of its sources if these are all in one layer.
+
+    Targets with a smaller ``rank`` ([entities]) come first.
+    """
     if len(target) > MAX_EDGES:
         return
-    order = np.lexsort((target, turn[target]))
+    order = np.lexsort((target, rank[target]))
     layers, sources, targets = layer.tolist(), source[order].tolist(), target[order].tolist()
     for batch in batches(len(order)):
         for at, to in zip(sources[batch.start : batch.stop], targets[batch.start : batch.stop]):
@@ -84,11 +86,11 @@ def _spread(layer: Int64, source: Int64, target: Int64, turn: Int64) -> None:
     layer[:] = layers
 
 
-def _placed(trace: Trace, work: Work, placed: PlacedOps, bare: Bool, new_layer: Int64) -> PlacedOps:
+def _placed(trace: Trace, work: Work, placed: PlacedOps, unplaced: Bool, new_layer: Int64) -> PlacedOps:
     """Apply the new layers, also to an op's kernels, which have its name and no edges."""
     of_name = np.zeros(max(len(trace.names), 1), np.int64)
-    of_name[work.name[bare]] = np.where(new_layer[bare] > 0, new_layer[bare], of_name[work.name[bare]])
+    of_name[work.name[unplaced]] = np.where(new_layer[unplaced] > 0, new_layer[unplaced], of_name[work.name[unplaced]])
     layer, phase = placed.layer.copy(), placed.phase.copy()
-    layer[bare] = of_name[work.name[bare]]
-    phase[bare & (new_layer != 0) & _of_types(trace, work, frozenset(["AddN"]))] = _BACKWARD
+    layer[unplaced] = of_name[work.name[unplaced]]
+    phase[unplaced & (new_layer != 0) & _of_types(trace, work, frozenset(["AddN"]))] = _BACKWARD
     return replace(placed, layer=layer, phase=phase)

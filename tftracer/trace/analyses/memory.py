@@ -1,13 +1,13 @@
 """Memory of a step over time, per allocator, from the outputs in the trace and their consumers in the graph.
 
-- An *output* lives from the start of its op to the end of its last consumer. Without consumers it ends with its producer if the
-  edges come from partition graphs; otherwise consumers may be missing, and it lives to the end of the step.
-- A *buffer* is shared by outputs with the same address whose lives overlap (ops forward buffers). It counts once, with the
-largest
-  of their sizes. An output without a recorded address is a buffer of its own.
+- An *output* lives from the start of its op to the end of its last consumer. An output without consumers lives to the end of its
+  op if the edges come from partition graphs; otherwise consumers may be missing, and it lives to the end of the step.
+- A *buffer* is shared by outputs with the same address whose lives overlap (ops forward buffers). It counts once, with
+  the largest of their sizes. An output without a recorded address is a buffer of its own.
 - Outputs of variables and constants exist before and after the step, so they live through all of it.
 - The *curve* of an allocator is the sum of its buffers' allocated bytes (or requested bytes, if only these are known). Workspaces
-  that ops hold only while they run are listed separately by op type (``temporary``); so is memory that ops keep.
+  that ops hold only while they run are listed separately by op type (``temporary``). Memory that ops keep is a single sum
+  (``persistent_bytes``).
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def buffers(lives: Lives, ptr: Int64) -> Buffers:
 
 
 def _reached(free: Int64, new: Bool) -> Int64:
-    """Return the running maximum of ``free``, which starts again where ``new``."""
+    """Return the running maximum of ``free``, which starts again at each position where ``new`` is True."""
     if not len(free):
         return free
     lift = (np.cumsum(new) - 1) * (int(free.max()) + 1)  # separates the ranges of the addresses

@@ -2,13 +2,13 @@
 
 All inputs and outputs count once, except:
 
-- nothing for ops that forward a buffer (`Identity`, `Reshape`, `ReadVariableOp`) or only read shapes;
+- nothing for ops that forward a buffer (`Identity`, `Reshape`, `ReadVariableOp`) or return a shape (`Shape`);
 - twice the output for ops that read a part of their inputs (`GatherV2`, `Slice`, `Split`);
-- only the outputs for ops that only read a shape (`ZerosLike`, `Fill`);
-- for optimizers, a read and a write of each variable that they update, with the size of the largest input: the gradient, or its
-  rows.
+- only the outputs for ops that read a shape but no data (`ZerosLike`, `Fill`);
+- for optimizers, a read and a write of each variable that they update. A variable counts with the size of the largest input,
+  which is the gradient, or the gradient's rows.
 
-Unknown for ops whose tensors are strings, resources or variants, or not in the trace.
+The traffic is unknown for ops whose tensors are strings or variants, or are not in the trace.
 """
 
 from __future__ import annotations

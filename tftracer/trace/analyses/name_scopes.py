@@ -48,7 +48,7 @@ class Scopes:
 class _Named:
     """The names that are used, with the slashes in them."""
 
-    code: Int64  # of each name
+    code: Int64  # code of each name
     begin: Int64
     end: Int64
     slashes: Int64  # their positions in the text
@@ -94,9 +94,9 @@ def scopes_of(names: StringTable, name: Int32) -> Scopes:
     code, first = numbered(hasher.spans(window, begin, size))
     counts = np.where(size[first] > 0, (high - low)[first], 0)  # of slashes, the last one included
     inside = np.repeat(np.arange(len(first)), counts)
-    place = np.arange(len(inside)) - np.repeat(np.cumsum(counts) - counts, counts)
+    position = np.arange(len(inside)) - np.repeat(np.cumsum(counts) - counts, counts)
     offset = begin[first][inside]
-    ends = slashes[low[first][inside] + place]
+    ends = slashes[low[first][inside] + position]
     some = ends > offset  # a name that begins with a slash has no scope with an empty name
     inside, offset, ends = inside[some], offset[some], ends[some]
     key, one = numbered(hasher.spans(window, offset, ends - offset))

@@ -29,9 +29,9 @@ def related_nodes(trace: Trace, graph: Graph | None, of: Int64) -> tuple[Int64, 
     wanted[of] = True
     pairs = _recorded_launches(trace, wanted) if trace.launch is not None else _launches_by_name(trace, wanted)
     if graph is not None:
-        producer, used = graph.producer[graph.transfer].astype(np.int64), graph.consumer[graph.transfer].astype(np.int64)
+        producer, consumer = graph.producer[graph.transfer].astype(np.int64), graph.consumer[graph.transfer].astype(np.int64)
         ends = wanted & (trace.kind == NodeKind.COMMUNICATION)
-        pairs += [(used[ends[used]], producer[ends[used]]), (producer[ends[producer]], used[ends[producer]])]
+        pairs += [(consumer[ends[consumer]], producer[ends[consumer]]), (producer[ends[producer]], consumer[ends[producer]])]
     node = np.concatenate([pair[0] for pair in pairs])
     other = np.concatenate([pair[1] for pair in pairs])
     order = np.argsort(node, kind="stable")
@@ -55,10 +55,10 @@ def _launches_by_name(trace: Trace, wanted: Bool) -> list[tuple[Int64, Int64]]:
     ]
 
 
-def _same_name(trace: Trace, these: Bool, those: Bool) -> tuple[Int64, Int64]:
-    """Return all pairs of these and those nodes with one name on one GPU; those are in time order."""
-    nodes = np.flatnonzero(these)
-    others = np.flatnonzero(those)
+def _same_name(trace: Trace, first: Bool, second: Bool) -> tuple[Int64, Int64]:
+    """Return all pairs of a node of ``first`` and one of ``second`` with one name on one GPU, the second in time order."""
+    nodes = np.flatnonzero(first)
+    others = np.flatnonzero(second)
     if len(nodes) < len(others):
         others = others[is_in(trace.name[others], distinct(trace.name[nodes]))]
     if not len(nodes) or not len(others):

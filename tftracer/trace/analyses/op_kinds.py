@@ -49,7 +49,7 @@ ELEMENTWISE = re.compile(
 )
 #: Kinds that make one element of several, by adding them up or comparing them.
 REDUCTIONS = re.compile(r"BiasAddGrad|Sum|Mean|Max|Min|ArgMax|ArgMin|Prod|All|Any|EuclideanNorm|L2Loss")
-#: Other kinds that XLA fuses with these.
+#: Other kinds that XLA fuses with elementwise ops and reductions.
 _FUSED_TOO = re.compile(r"BiasAdd|LeakyRelu(Grad)?|Softplus|Softsign(Grad)?|UnaryOpsComposition|Xdivy|Xlogy|Erfc|Inv")
 
 

@@ -8,7 +8,7 @@
   (TensorFlow records no thread numbers on a CPU, so nested and concurrent ops look alike.)
 - *share*: of the sum of all totals.
 - *host*: ops of a CPU, and launches. *device*: kernels and copies on a GPU's streams, counted under the op that launched them.
-- *delay*: the sum of the known scheduling delays; unknown if none is known.
+- *delay*: the sum of the known scheduling delays; unknown if no delay is known.
 - *FLOPs*, *bytes*: sums over the executions for which they are known (arithmetic.py), and the number of other executions.
 - *by scope*: an op counts for each scope that it is in (``a`` includes ``a/b``); an op without a ``/`` is in no scope.
 
@@ -63,7 +63,7 @@ class Work:
     """The contribution of each counted node to its row; one entry per counted node."""
 
     node: Int64  # index in the trace
-    op: Int32  # op type; for a kernel, that of its launch
+    op: Int32  # op type; for a kernel, the op type of its launch
     name: Int32
     duration: Int64
     self_ns: Float64

@@ -1,4 +1,4 @@
-"""Ops over several traces of one run: the number of traces that each ran in, and its times and their spread in these.
+"""Ops over several traces of one run: the number of traces in which each op ran, its times in them, and their spread.
 
 An op's value in a trace is its total: the sum of the lengths of its executions (ops.py). So each step counts once, however
 often the op ran in it. Over the traces in which it ran:
@@ -6,8 +6,8 @@ often the op ran in it. Over the traces in which it ran:
 - *mean*, *median*, *shortest*, *longest* of these totals;
 - *spread*: their sample standard deviation (n - 1); unknown with one trace;
 - *share*: the op's part of the total op time of all traces, including traces without the op.
-- *FLOPs*: their mean (arithmetic.py). *FLOP/s*: FLOPs by the op's time in a trace, on a GPU by that of its kernels; *best* is the
-  highest. Unknown unless the FLOPs of all executions are known.
+- *FLOPs*: their mean (arithmetic.py). *FLOP/s*: FLOPs per second of the op's time in a trace, on a GPU of its kernels' time;
+  *best* is the highest of all traces. Unknown unless the FLOPs of all executions are known.
 
 The time in one trace can mislead: on a busy machine equal ops of one step differed 57-fold. So an op's rate is judged only with
 ``MIN_TRACES`` traces, and its shortest time is the one that other work disturbed least.
@@ -37,7 +37,7 @@ class OpTotals:
     """
 
     step_ns: float
-    work_ns: float  # of all ops
+    work_ns: float  # total time of all ops
     left_out: int
     keys: Sequence[str]
     op: Sequence[str]
@@ -180,21 +180,21 @@ class OpsOverTraces:
 
 def over_traces(traces: Sequence[OpTotals]) -> OpsOverTraces:
     """Combine the totals of several traces. The op with the largest share comes first."""
-    place: dict[str, int] = {}
+    position: dict[str, int] = {}
     ops: list[str] = []
     for trace in traces:
         for key, op in zip(trace.keys, trace.op):
-            if place.setdefault(key, len(ops)) == len(ops):
+            if position.setdefault(key, len(ops)) == len(ops):
                 ops.append(op)
     shape = (len(ops), len(traces))
     total, count, node = np.full(shape, np.nan), np.zeros(shape, np.int64), np.full(shape, -1, np.int64)
     flops, rate = np.full(shape, np.nan), np.full(shape, np.nan)
     for column, trace in enumerate(traces):
-        row = np.fromiter(map(place.__getitem__, trace.keys), np.int64, len(trace.keys))
+        row = np.fromiter(map(position.__getitem__, trace.keys), np.int64, len(trace.keys))
         total[row, column], count[row, column], node[row, column] = trace.total_ns, trace.count, trace.node
         flops[row, column], rate[row, column] = trace.rates()
     order = np.argsort(-_sum(total), kind="stable")
-    keys = list(place)
+    keys = list(position)
     return OpsOverTraces(
         [keys[row] for row in order.tolist()],
         [ops[row] for row in order.tolist()],

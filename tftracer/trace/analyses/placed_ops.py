@@ -1,8 +1,9 @@
 """Assigns each op of a trace to a layer and a phase, by the rules of ``layer_names``, for all names at once.
 
 Layers are the name scopes of the ops of the forward pass. Other ops (gradients, updates of variables, control flow,
-communication) belong to the deepest layer that their names contain. If a gradient's op has no scope, that op becomes a layer:
-``MatMul_3`` by ``gradients/MatMul_3_grad``. One Python iteration for each scope, and for each name of a variable or a transfer.
+communication) belong to the deepest layer that their names contain. If the op of a gradient has no scope, it becomes a layer
+itself: ``gradients/MatMul_3_grad`` makes the layer ``MatMul_3``. One Python iteration for each scope, and for each name of a
+variable or a transfer.
 """
 
 from __future__ import annotations
@@ -36,11 +37,11 @@ from tftracer.trace.model import NodeKind, Trace
 PHASES: tuple[LayerPhase, ...] = ("forward", "backward", "optimizer", "communication", "input", "variables")
 
 #: At most so many scopes and names are examined: those with the most time.
-MAX_LOOKED_AT = 1 << 15
+MAX_EXAMINED = 1 << 15
 
 VARIABLES = frozenset(["VarHandleOp", "_VarHandlesOp", "Variable", "VariableV2", "AutoReloadVariable"])
 
-# How an op's layer is read: the first four from its scope, the others from a name.
+# How an op's layer is found: the first four by its scope, the next two by its name, the last one by its label.
 _COMPUTES, _UPDATES, _CONTROLS, _INPUT, _VARIABLE, _TRANSFER, _RECEIVED = range(7)
 _READINGS = 7
 
@@ -54,11 +55,11 @@ class PlacedOps:
     phase: Int8  # index into PHASES
     optimizer: Int32  # index of the optimizer that the op belongs to; -1: none, or unknown
     optimizers: list[str]
-    looked_at: Bool  # whether its scope or name is within the limit
-    not_looked_at: int  # scopes and names beyond the limit
+    examined: Bool  # whether its scope or name is within the limit
+    not_examined: int  # scopes and names beyond the limit
 
 
-def placed_ops(trace: Trace, work: Work, limit: int = MAX_LOOKED_AT) -> PlacedOps:
+def placed_ops(trace: Trace, work: Work, limit: int = MAX_EXAMINED) -> PlacedOps:
     groups = _groups(trace, work, limit)
     updating = updating_scopes(text for reading, text in zip(groups.reading, groups.texts) if reading == _UPDATES)
     places = [_place(reading, text, updating) for reading, text in zip(groups.reading, groups.texts)]
@@ -70,8 +71,8 @@ def placed_ops(trace: Trace, work: Work, limit: int = MAX_LOOKED_AT) -> PlacedOp
     number = {name: at for at, name in enumerate(optimizers)}
     phase = _spread([PHASES.index(place.phase) for place in places], groups)
     optimizer = _spread([number.get(place.optimizer, -1) for place in places], groups, -1)
-    looked_at = _spread(np.ones(len(places), np.int32), groups).astype(np.bool_)
-    return PlacedOps(tree, layer, phase.astype(np.int8), optimizer, optimizers, looked_at, groups.left_out)
+    examined = _spread(np.ones(len(places), np.int32), groups).astype(np.bool_)
+    return PlacedOps(tree, layer, phase.astype(np.int8), optimizer, optimizers, examined, groups.left_out)
 
 
 @dataclass(frozen=True)
@@ -80,13 +81,13 @@ class _Groups:
 
     of: Int64  # [work] the group of each op
     total: int  # number of groups
-    looked_at: Int64  # the groups that the next two columns describe
+    examined: Int64  # the groups that the next two columns describe
     reading: list[int]
     texts: list[str]
 
     @property
     def left_out(self) -> int:
-        return self.total - len(self.looked_at)
+        return self.total - len(self.examined)
 
 
 def _groups(trace: Trace, work: Work, limit: int) -> _Groups:
@@ -97,10 +98,10 @@ def _groups(trace: Trace, work: Work, limit: int) -> _Groups:
     numbers = Numbering(code * _READINGS + reading)
     group = numbers(code * _READINGS + reading)
     spent = np.bincount(group, work.self_ns, len(numbers))
-    looked_at = np.sort(largest_first(spent, limit))
-    keys = numbers.values[looked_at]
+    examined = np.sort(largest_first(spent, limit))
+    keys = numbers.values[examined]
     selected = keys % _READINGS
-    return _Groups(group, len(numbers), looked_at, selected.tolist(), _texts(trace, scopes, selected, keys // _READINGS))
+    return _Groups(group, len(numbers), examined, selected.tolist(), _texts(trace, scopes, selected, keys // _READINGS))
 
 
 def _readings(trace: Trace, work: Work) -> Int8:
@@ -195,7 +196,7 @@ class _ReducedGradients:
 def _spread(values: Sequence[int] | Int32, groups: _Groups, otherwise: int = 0) -> Int32:
     """Return for each op of ``work`` the value of its group; ``otherwise`` if its group was not examined."""
     of_groups = np.full(max(groups.total, 1), otherwise, np.int32)
-    of_groups[groups.looked_at] = values
+    of_groups[groups.examined] = values
     return of_groups[groups.of]
 
 

@@ -1,7 +1,8 @@
 """The arithmetic of a profile's ops (arithmetic.py), from the tensors in the profile.
 
 Shapes of inputs are recorded with kernels or with the host's ops, shapes of outputs with their allocations. For ops that XLA
-compiled, XLA's modules have them. If the profile has the graph that ran, more shapes are inferred from it. Others are unknown.
+compiled, XLA's modules have the shapes. If the profile has the graph that ran, more shapes are inferred from it. All other shapes
+are unknown.
 """
 
 from __future__ import annotations
@@ -52,14 +53,14 @@ def _of_launches(trace: Trace, input_of: Int64) -> Int64:
 def _add_inferred(trace: Trace, calls: Calls, input_of: Int64, tensors: dict[str, Inferred]) -> None:
     """Add the inferred tensors of ops for which the profile records none."""
     rows = np.flatnonzero(~physical_devices.on_stream(trace) & (calls.hlo_of < 0) & (trace.kind != NodeKind.REPEAT))
-    place = np.full(max(len(trace.names), 1), -1, np.int64)
+    position = np.full(max(len(trace.names), 1), -1, np.int64)
     for code in np.flatnonzero(np.bincount(trace.name[rows], minlength=1)).tolist():
         if trace.names[code] in tensors:
-            place[code] = len(calls.inputs)
+            position[code] = len(calls.inputs)
             calls.inputs.append(tensors[trace.names[code]].inputs)
-    rows = rows[place[trace.name[rows]] >= 0]
+    rows = rows[position[trace.name[rows]] >= 0]
     missing = rows[input_of[rows] < 0]
-    input_of[missing] = place[trace.name[missing]]
+    input_of[missing] = position[trace.name[missing]]
     for node in rows.tolist():
         outputs = tensors[trace.names[trace.name[node]]].outputs
         if outputs:
@@ -77,8 +78,8 @@ def _flops(trace: Trace, calls: Calls, input_of: Int64, tensors: dict[str, Infer
     kinds, known = [canonical(op) for op in trace.ops], {}
     values = np.full(len(rows), np.nan)
     for batch in batches(len(rows)):
-        for place in batch:
-            node = int(rows[place])
+        for position in batch:
+            node = int(rows[position])
             outputs = calls.outputs.get(node, [])
             defined = tensors.get(trace.names[trace.name[node]]) if tensors else None
             equation = defined.equation if defined is not None else None
@@ -87,7 +88,7 @@ def _flops(trace: Trace, calls: Calls, input_of: Int64, tensors: dict[str, Infer
                 inputs = calls.inputs[key[1]] if key[1] >= 0 else []
                 flops = flops_of(kinds[key[0]], Call([tensor.shape for tensor in inputs], key[2], equation))
                 known[key] = np.nan if flops is None else flops
-            values[place] = known[key]
+            values[position] = known[key]
     return values
 
 

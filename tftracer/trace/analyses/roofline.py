@@ -108,7 +108,7 @@ def _executions(trace: Trace, work: Work, arithmetic: Arithmetic, groups: list[G
 class _Sums:
     """Sums, one entry per row."""
 
-    code: Int64  # of the name or the op type
+    code: Int64  # code of the name or of the op type
     group: Int64
     dtype: Int64
     count: Int64
@@ -189,11 +189,11 @@ def _judged(limits: list[Limit], rate: float, traffic: float) -> tuple[float | N
 def _remedy(trace: Trace) -> str:
     if trace.source == "xspace":
         return (
-            "This profile does not say the shapes of its tensors, so that what its matrix ops compute is not known. Start the "
-            "script with tftracer run: it keeps the graph that ran, from which they are inferred. Without it, they are known "
-            "of ops on GPUs, of what XLA compiled, and of steps of session.run."
+            "This profile does not have the shapes of its tensors, so the FLOPs of its matrix ops are unknown. Start the "
+            "script with tftracer run: it keeps the graph that ran, from which shapes are inferred. Without it, shapes are known "
+            "for ops on GPUs, for ops that XLA compiled, and for steps of session.run."
         )
     return (
-        "This trace does not say the shapes of its tensors, so that what its matrix ops compute is not known. Steps that "
-        "tftracer traces do: they have the ops' outputs and the partition graphs."
+        "This trace does not have the shapes of its tensors, so the FLOPs of its matrix ops are unknown. Traces of steps that "
+        "tftracer records have them: they contain the ops' outputs and the partition graphs."
     )

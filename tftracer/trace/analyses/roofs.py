@@ -1,7 +1,8 @@
 """The limits that a trace's ops are compared with, for each kind of device:
 
 - *measured*: the rates that ``tftracer roof`` measured on the machine that recorded the trace.
-- *peak*: for a GPU, the table of peak rates (device_peaks.py), with the clock and the size from the trace.
+- *peak*: for a GPU, the table of peak rates (device_peaks.py), with the clock and the number of multiprocessors from the trace,
+  or else from the GPU's data sheet.
 - *best*: the best rates of the run's traces, by type of number, in one execution of at least ``MIN_NS``. These are not the
   machine's peak: if all ops are slow, they look good in comparison. Bytes are compulsory traffic, so caches can lift this limit
   above the memory's real rate.
@@ -94,7 +95,7 @@ def _add_measured(result: Roofs, kind: str, groups: list[Group], context: TraceC
     if roof is None:
         text = "Not measured. Run tftracer roof --save on the machine that trains, and open the session there."
     elif len({(group.job, group.task) for group in groups}) > 1:
-        text = "The trace has several processes: what was measured is of one machine, and they may run on others."
+        text = "The trace has several processes, and other machines may have run them. Rates were measured on one machine only."
     else:
         text = _add_device(result, kind, roof, context.gpu_devices)
     result.words.append({"source": "measured", "device": kind, "text": text})
@@ -157,9 +158,9 @@ def _add_best(result: Roofs, kind: str, own: Sequence[Roof], others: Sequence[Se
             best[roof["dtype"]] = roof
     result.roofs += best.values()
     traces = sum(any(roof["device"] == kind for roof in rates) for rates in (own, *others))
-    text = f"Best reached: that of {f'{traces} traces of this run' if traces > 1 else 'this trace'}, not the machine's peak."
+    text = f"Best rates of {f'{traces} traces of this run' if traces > 1 else 'this trace'}, not the machine's peak rates."
     if not traces:
-        text = f"No op of this trace took {MIN_NS / 1000:.0f} µs or more, so that none sets a mark."
+        text = f"No op of this trace took {MIN_NS / 1000:.0f} µs or more, so there is no best rate."
     result.words.append({"source": "best", "device": kind, "text": text})
 
 

@@ -29,11 +29,11 @@ class Reads:
     values: Sequence[Values]  # of small integer tensors, if known
     attributes: Any  # NodeDef.attr
 
-    def shape(self, place: int) -> Shape:
-        return self.shapes[place] if place < len(self.shapes) else None
+    def shape(self, position: int) -> Shape:
+        return self.shapes[position] if position < len(self.shapes) else None
 
-    def value(self, place: int) -> Values:
-        return self.values[place] if place < len(self.values) else None
+    def value(self, position: int) -> Values:
+        return self.values[position] if position < len(self.values) else None
 
     def numbers(self, name: str) -> list[int]:
         return list(self.attributes[name].list.i) if name in self.attributes else []
@@ -121,7 +121,7 @@ def _matmul(turned_left: str, turned_right: str) -> Rule:
 
 
 def _window(reads: Reads, shape: Shape, window: Sequence[int], channels: int | None) -> Shape:
-    """Return the shape after a window moved over an image. ``channels``: of the output; None: those of the image."""
+    """Return the shape after a window moved over an image. ``channels``: those of the output; None: as many as the image has."""
     strides, explicit = reads.numbers("strides"), reads.numbers("explicit_paddings")
     layout, padding = reads.text("data_format") or "N...C", reads.text("padding")
     if shape is None or len(strides) != len(shape) or padding not in ("SAME", "VALID", "EXPLICIT"):
@@ -158,9 +158,9 @@ def _pool(reads: Reads) -> list[Shape]:
     return [_window(reads, reads.shape(0), spatial, None)]
 
 
-def _of_value(place: int) -> Rule:
+def _of_value(position: int) -> Rule:
     """The shape is the value of an input."""
-    return lambda reads: [reads.value(place)]
+    return lambda reads: [reads.value(position)]
 
 
 def _reshape(reads: Reads) -> list[Shape]:

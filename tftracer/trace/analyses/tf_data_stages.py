@@ -22,25 +22,27 @@ from tftracer.trace.model import Trace
 Path = tuple[str, ...]
 #: A stage waits for its inputs if they run for this share of its time.
 INPUTS_SHARE = 0.5
-#: A stage that only passes elements on needs less than this for each. If it reads fewer elements in its time, it waits for one.
-PASSES_ON_NS = 1_000_000
+#: A stage that only forwards elements needs less than this for each element. If it forwards fewer in its time, it waits for one.
+FORWARD_NS = 1_000_000
 _NUMBER = re.compile(r"\[\d+\]")
-#: Stages that only pass on elements that another thread has produced.
-_HANDS_OVER = re.compile(r"Prefetch|Root|Model|PrivateThreadPool|MaxIntraOpParallelism")
+#: Stages that only forward elements that another thread has produced.
+_FORWARDING_FROM_THREAD = re.compile(r"Prefetch|Root|Model|PrivateThreadPool|MaxIntraOpParallelism")
 #: Stages whose function runs in other threads, which also read the inputs.
 _PARALLEL = re.compile(r"Parallel|MapAndBatch")
-#: Stages that only pass elements on.
-PASSES_ON = re.compile(rf"(?:{_HANDS_OVER.pattern}|Shuffle|\w*Repeat|\w*Take|\w*Skip|Zip|Concatenate|Enumerate|Options|Shard)")
+#: All stages that only forward elements.
+FORWARDING = re.compile(
+    rf"(?:{_FORWARDING_FROM_THREAD.pattern}|Shuffle|\w*Repeat|\w*Take|\w*Skip|Zip|Concatenate|Enumerate|Options|Shard)"
+)
 
 
 @dataclass(frozen=True)
-class Holding:
+class AwaitedStage:
     """The stage that a step waits for."""
 
     path: Path
     began_before: bool  # it began before the profile: its time is not recorded, and it is only the most likely stage
     cover: Cover  # when it ran; if it began before, when the stage that waits for it ran
-    inputs_ns: int | None  # the longest execution of the stages below it; None: none recorded
+    inputs_ns: int | None  # the longest execution of a stage below it; None: no such execution is recorded
 
 
 @dataclass(frozen=True)
@@ -105,31 +107,33 @@ class Stages:
     def inputs(self, path: Path) -> list[Path]:
         return [other for other in self.nodes if len(other) == len(path) + 1 and other[: len(path)] == path]
 
-    def holding(self, wait: Cover) -> Holding | None:
+    def awaited_stage(self, wait: Cover) -> AwaitedStage | None:
         """Return the stage that the step waited for during most of ``wait``; None if the profile has no stages."""
         path = max((p for p in self.nodes if len(p) == 1), key=lambda p: (self.cover(p) & wait).length, default=None)
         return self._recorded(path, self.cover(path) & wait) if path is not None else None
 
-    def _recorded(self, path: Path, ran: Cover) -> Holding:
+    def _recorded(self, path: Path, ran: Cover) -> AwaitedStage:
         """Follow the stages that ran for most of the wait down to the lowest one."""
         busiest = self._busiest_input(path, ran)
         if busiest is not None:
             return self._recorded(*busiest)
         inputs = self.inputs(path)
-        waits = _HANDS_OVER.fullmatch(path[-1]) or (_PARALLEL.match(path[-1]) and not any(len(self.nodes[p]) for p in inputs))
-        if not waits and PASSES_ON.fullmatch(path[-1]):
+        waits = _FORWARDING_FROM_THREAD.fullmatch(path[-1]) or (
+            _PARALLEL.match(path[-1]) and not any(len(self.nodes[p]) for p in inputs)
+        )
+        if not waits and FORWARDING.fullmatch(path[-1]):
             reads = sum(int(ran.contains(self.trace.start[self.nodes[other]]).sum()) for other in inputs)
-            waits = reads * PASSES_ON_NS < ran.length
-        return self._begun_before(path, ran) if waits else Holding(path, False, ran, self._longest_input(path))
+            waits = reads * FORWARD_NS < ran.length
+        return self._begun_before(path, ran) if waits else AwaitedStage(path, False, ran, self._longest_input(path))
 
-    def _begun_before(self, path: Path, ran: Cover) -> Holding:
+    def _begun_before(self, path: Path, ran: Cover) -> AwaitedStage:
         """Find the stage that ``path`` waits for: the first stage below it that does work and whose inputs are fast."""
         inputs = self.inputs(path)
         only = inputs[0] if len(inputs) == 1 else None
         inputs_ns = self._longest_input(path)
         has_fast_inputs = inputs_ns is not None and inputs_ns < INPUTS_SHARE * ran.length
-        if only is None or (has_fast_inputs and not PASSES_ON.match(path[-1])):
-            return Holding(path, True, ran, inputs_ns)
+        if only is None or (has_fast_inputs and not FORWARDING.match(path[-1])):
+            return AwaitedStage(path, True, ran, inputs_ns)
         busiest = self._busiest_input(only, ran)
         return self._recorded(*busiest) if busiest is not None else self._begun_before(only, ran)
 
@@ -145,11 +149,11 @@ class Stages:
         return max((length for length in longest if length is not None), default=None)
 
     def _longest(self, path: Path) -> int | None:
-        """Return the longest execution; without executions, for a stage that only passes elements on, that of its inputs."""
+        """Return the longest execution; for a stage that only forwards elements and has none, the longest of its inputs."""
         rows = self.nodes[path]
         if len(rows):
             return int((self.trace.end[rows] - self.trace.start[rows]).max())
-        return self._longest_input(path) if PASSES_ON.match(path[-1]) else None
+        return self._longest_input(path) if FORWARDING.match(path[-1]) else None
 
 
 def _on_tf_data(trace: Trace) -> Bool:

@@ -3,7 +3,7 @@
 RunMetadata has scheduling times but no threads (``thread_id`` is 0, or a row number that TensorFlow's timeline.py wrote), so
 threads are inferred: an op starts on the thread of its process that became free last (arrays/predecessors.py). It waited for
 that thread if it was scheduled before the thread became free. An op that started late while threads were free did not wait for
-one.
+a thread.
 
 Profiles (XSpace) have threads, but no times at which ops were ready: an op that started right after another one on its thread is
 assumed to have waited for it.
@@ -35,8 +35,8 @@ _HOSTS = (DeviceKind.CPU, DeviceKind.GPU, DeviceKind.TPU, DeviceKind.UNKNOWN)
 def waits_for_threads(trace: Trace) -> tuple[Int64, Int64]:
     """Return (nodes that waited for a thread, the node whose end each waited for); each node at most once.
 
-    The second is the node before it on its thread. If that ended long before (more than NEXT_OP_NS), something else held the
-    thread: then it is the node that ended last in the process.
+    The second node is the previous node on the first one's thread. If it ended more than NEXT_OP_NS before the first one started,
+    something else held the thread: then the second node is the node that ended last in the process.
     """
     if trace.source == "xspace":
         return _right_after(trace)
@@ -55,16 +55,16 @@ def waits_for_threads(trace: Trace) -> tuple[Int64, Int64]:
 
 
 def _right_after(trace: Trace) -> tuple[Int64, Int64]:
-    """The same for known threads: ops that started within NEXT_OP_NS of the end of the op before on their thread."""
+    """Do the same for known threads: return ops that started within NEXT_OP_NS of the end of the op before on their thread."""
     hosts = np.array([device.kind in _HOSTS and not device.repeats for device in trace.devices] or [False])
     nodes = np.flatnonzero(trace.counted & hosts[trace.device] & ~_asynchronous(trace) & (trace.kind != NodeKind.INPUT))
     thread = np.unique(trace.thread[nodes], return_inverse=True)[1].reshape(-1).astype(np.int64)
     order = np.lexsort((trace.start[nodes], trace.end[nodes], thread))
     stride = trace.duration_ns + 1
-    place = np.searchsorted((thread * stride + trace.end[nodes])[order], thread * stride + trace.start[nodes], "right") - 1
-    last = order[np.maximum(place, 0)]
+    position = np.searchsorted((thread * stride + trace.end[nodes])[order], thread * stride + trace.start[nodes], "right") - 1
+    last = order[np.maximum(position, 0)]
     previous = nodes[last]
-    behind = (place >= 0) & (thread[last] == thread) & (trace.start[nodes] - trace.end[previous] <= NEXT_OP_NS)
+    behind = (position >= 0) & (thread[last] == thread) & (trace.start[nodes] - trace.end[previous] <= NEXT_OP_NS)
     behind &= previous != nodes
     return nodes[behind], previous[behind]
 
@@ -72,8 +72,8 @@ def _right_after(trace: Trace) -> tuple[Int64, Int64]:
 def _ended_last(trace: Trace, among: Int64, nodes: Int64) -> tuple[Int64, Bool]:
     """Return (the node of ``among`` that had ended last when each of ``nodes`` started, whether there is one)."""
     by_end = among[np.lexsort((trace.start[among], trace.end[among]))]
-    place = np.searchsorted(trace.end[by_end], trace.start[nodes], "right") - 1
-    return by_end[place], place >= 0
+    position = np.searchsorted(trace.end[by_end], trace.start[nodes], "right") - 1
+    return by_end[position], position >= 0
 
 
 def _processes(trace: Trace) -> list[Bool]:

@@ -30,7 +30,7 @@ class Coded:
 
 
 Values = Union[npt.NDArray[Any], Coded, Sequence[Any]]
-#: Columns that are computed when they are called.
+#: Name of a column -> function that computes its values.
 Columns = dict[str, Callable[[], Values]]
 
 
@@ -65,7 +65,7 @@ def _code(dtype: np.dtype[Any]) -> DType:
         return "f8"
     code = f"{dtype.kind}{dtype.itemsize}"
     if code not in ("u1", "u2", "u4", "i1", "i2", "i4", "f4", "f8"):
-        raise TypeError(f"the wire carries no {dtype}")
+        raise TypeError(f"the wire format has no {dtype}")
     return code  # type: ignore[return-value]
 
 

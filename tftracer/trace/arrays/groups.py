@@ -7,14 +7,15 @@ import numpy as np
 from tftracer.trace.arrays.types import Float64, Int32, Int64
 
 
-def largest_in_groups(group: Int64 | Int32, amount: Int64 | Float64, groups: int, then: Int64 | None = None) -> Int64:
+def largest_in_groups(group: Int64 | Int32, amount: Int64 | Float64, groups: int, tie_breaker: Int64 | None = None) -> Int64:
     """Return [groups] the row with the largest amount in each group, -1 for an empty group.
 
-    Ties go to the largest ``then``, then to the last row. group: [rows] 0 to groups - 1. amount, then: [rows] no NaN.
+    Of rows with equal amounts, the row with the largest ``tie_breaker`` counts; of equal rows, the last one. ``group``: [rows] 0
+    to groups - 1. ``amount``, ``tie_breaker``: [rows] no NaN.
     """
     rows = np.flatnonzero(_is_largest(group, amount, groups))
-    if then is not None:
-        rows = rows[_is_largest(group[rows], then[rows], groups)]
+    if tie_breaker is not None:
+        rows = rows[_is_largest(group[rows], tie_breaker[rows], groups)]
     largest = np.full(groups, -1, np.int64)
     largest[group[rows]] = rows  # of several writes to one index the last one stays
     return largest

@@ -24,7 +24,7 @@ MAX_POSITIONS = 1000
 MAX_STATES = 1000
 MAX_VISITS = 1 << 19
 
-#: The kinds of neighbours of a place in the text: the text's edge, a word character, another character.
+#: The kinds of characters beside a position: none (the text's edge), a word character, another character.
 _EDGE, _WORD, _OTHER = range(3)
 
 
@@ -42,14 +42,14 @@ class _State:
     """The state after the text so far. ``after``: character -> the next state; None: a match."""
 
     positions: frozenset[int]
-    before: int
+    before: int  # the kind of the last character
     after: dict[str, _State | None] = field(default_factory=dict)
     reading: dict[int, list[_Position] | None] = field(default_factory=dict)  # by the kind of the next character
 
 
 @dataclass
 class Pattern:
-    """A compiled regular expression. PatternError: the text is invalid, too long, or uses unsupported syntax."""
+    """A compiled regular expression. Raises PatternError if the text is invalid, too long, or uses unsupported syntax."""
 
     text: str
     positions: list[_Position] = field(default_factory=list, repr=False)
@@ -61,7 +61,10 @@ class Pattern:
         self.has_boundary = any("boundary" in position.assertion for position in self.positions)
 
     def search_all(self, strings: Sequence[str]) -> Mask:
-        """Return for each string whether the pattern matches anywhere in it. PatternError: that would take too long."""
+        """Return for each string whether the pattern matches anywhere in it.
+
+        Raises PatternError if the search would take too long.
+        """
         search, texts = _Search(self), iter(strings)
         matching = [search.matches(next(texts)) for batch in batches(len(strings), 500) for _ in batch]
         return np.array(matching, np.bool_)
@@ -137,13 +140,13 @@ class _Search:
             self._states[key] = _State(*key)
         return self._states[key]
 
-    def _reading(self, state: _State, behind: int) -> list[_Position] | None:
+    def _reading(self, state: _State, next_kind: int) -> list[_Position] | None:
         """Return the positions that read the next character, also of a match that begins here; None: a match ends here."""
-        if behind not in state.reading:
-            state.reading[behind] = self._closure(state, behind)
-        return state.reading[behind]
+        if next_kind not in state.reading:
+            state.reading[next_kind] = self._closure(state, next_kind)
+        return state.reading[next_kind]
 
-    def _closure(self, state: _State, behind: int) -> list[_Position] | None:
+    def _closure(self, state: _State, next_kind: int) -> list[_Position] | None:
         nodes = self._pattern.positions
         todo = [*state.positions, self._pattern.begin]
         seen = set(todo)
@@ -155,7 +158,7 @@ class _Search:
             node = nodes[number]
             if node.chars is not None:
                 reading.append(node)
-            elif not node.assertion or _holds(node.assertion, state.before, behind):
+            elif not node.assertion or _holds(node.assertion, state.before, next_kind):
                 new = [after for after in node.next if after not in seen]
                 seen.update(new)
                 todo += new
@@ -171,12 +174,12 @@ class _Search:
         return PatternError(f"{self._pattern.text[:100]!r} is too complex for a pattern. Use a simpler one")
 
 
-def _holds(assertion: str, before: int, behind: int) -> bool:
+def _holds(assertion: str, previous_kind: int, next_kind: int) -> bool:
     if assertion == "start":
-        return before == _EDGE
+        return previous_kind == _EDGE
     if assertion == "end":
-        return behind == _EDGE
-    return ((before == _WORD) != (behind == _WORD)) == (assertion == "boundary")
+        return next_kind == _EDGE
+    return ((previous_kind == _WORD) != (next_kind == _WORD)) == (assertion == "boundary")
 
 
 def _contains(chars: CharSet, char: str) -> bool:

@@ -21,11 +21,11 @@ def codes_in(table: StringTable, text: bytes, offset: Int64, size: Int64) -> Int
 
 @dataclass
 class Lookup:
-    """A hash table from hashes of strings to their codes. A hash whose slot another one takes is found by binary search."""
+    """A hash table from hashes of strings to their codes. A hash whose slot belongs to another hash is found by binary search."""
 
     hashes: UInt64  # by code
     slots: Int32  # by the upper bits of a hash: the code of a string with these bits; any code if there is none
-    colliding_hashes: UInt64  # those without a slot, sorted
+    colliding_hashes: UInt64  # the hashes without a slot, sorted
     colliding_codes: Int64
 
     @classmethod

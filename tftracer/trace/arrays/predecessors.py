@@ -1,4 +1,4 @@
-"""Finds each interval's predecessor if an interval takes the place that was freed last. Pure NumPy, O(n log n)."""
+"""Assigns intervals to places (such as threads): an interval takes the place that became free last. Pure NumPy, O(n log n)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def running_and_predecessors(start: Int64, end: Int64) -> tuple[Int64, Int64]:
     """Return ``(running, before)`` of intervals that are sorted by start and not empty.
 
     ``running``: [n] the number of earlier intervals that contain each start. ``before``: [n] the interval whose place each one
-    takes, -1 if it opens a new place. An interval that ends at a moment makes room for one that starts then.
+    takes, -1 if it opens a new place. An interval can take the place of one that ends at the moment at which it starts.
 
     At each number of running intervals (level), starts and ends alternate, so the j-th start at a level takes the place of the
     (j-1)-th end at that level. A column of 2^20 intervals takes 8 MB, so each is freed as early as possible.

@@ -21,7 +21,7 @@ class Window:
         self.size = high - low
         if high + PADDING <= len(raw):
             self.bytes = np.frombuffer(raw, np.uint8, self.size + PADDING, low)
-        else:  # at the end of ``raw``: copy and pad with zeros
+        else:  # near the end of ``raw``: copy, and pad with zeros
             self.bytes = np.empty(self.size + PADDING, np.uint8)
             self.bytes[: self.size] = np.frombuffer(raw, np.uint8, self.size, low)
             self.bytes[self.size :] = 0

@@ -1,1 +1,1 @@
-"""RunMetadata's bytes into the columns of a ``Trace``."""
+"""Decodes the bytes of a RunMetadata or a profile (XSpace) into the columns of a ``Trace``."""

@@ -59,7 +59,7 @@ def parse_device(name: str) -> Device:
     )
 
 
-def place(name: str) -> str:
+def process_of(name: str) -> str:
     """Return the process that a device belongs to: ``ps/0``."""
     device = parse_device(name)
     return f"{device.job}/{device.task}"

@@ -13,7 +13,7 @@ from tftracer.trace.decode.expansion_limit import Expansion
 
 #: At most this many nodes that did not run are skipped between a node that ran and its inputs.
 MAX_SKIPPED = 1000
-#: Ops without work for the executor: no profile has them. The same is true for results of functions on some releases.
+#: Ops without work for the executor: no profile records them (results of functions, _Retval, only in some releases).
 _NO_WORK = ("Const", "NoOp", "_Arg", "_Retval")
 SENDS, RECEIVES = (b"_Send", b"_HostSend", b"_SendV2"), (b"_Recv", b"_HostRecv", b"_RecvV2")
 
@@ -71,7 +71,7 @@ def merged_partitions(graphs: list[Any], executed: Mapping[str, tuple[str, str]]
 def ran_and_left_out(graphs: list[Any], recorded: set[str]) -> tuple[set[str], set[str]]:
     """Return (nodes of partition graphs that were recorded, nodes that may have run but were not recorded).
 
-    Constants and NoOps are no work for an executor. Before it runs a graph, TensorFlow folds constants and merges equal nodes.
+    Nodes that TensorFlow did not run do not count: constants, NoOps, folded constants, and nodes merged with an equal node.
     """
     nodes = {node.name: node for graph in graphs for node in graph.node}
     ran = {name for name, node in nodes.items() if name in recorded or _result_name(node) in recorded}

@@ -1,6 +1,7 @@
 """Limits the size of a graph when its references are expanded, such as nested calls.
 
-A file may refer to the same function any number of times at a few bytes each, so its own size is no limit.
+A file may refer to the same function any number of times at a few bytes each, so the size of the file does not limit the size of
+the graph.
 """
 
 from __future__ import annotations

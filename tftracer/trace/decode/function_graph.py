@@ -99,9 +99,9 @@ def inlined(library: Any, root: str, executed: dict[str, tuple[str, str]], expan
     """Build the GraphDef of function ``root`` of a FunctionDefLibrary.
 
     executed: ``without_numbers(name)`` -> (name, device) of the nodes that ran in the trace; the graph's nodes take these names
-    and devices. Nodes that did not run (TensorFlow fuses some ops and drops others) are left out: their consumers get their
-    inputs. Ops that the optimizer added take the place of the ops that they replaced. A call that ``expansion`` does not admit
-    stays a node.
+    and devices. Nodes that did not run (TensorFlow fuses some ops and drops others) are left out: their consumers read their
+    inputs instead. Ops that the optimizer added take the place of the ops that they replaced. A call that ``expansion`` does not
+    admit stays a node.
     """
     functions = {definition.signature.name: _Function(definition) for definition in library.function}
     result = message_class("GraphDef")()
@@ -146,14 +146,14 @@ def _drop_branches_not_taken(graph: _Graph, ran: dict[str, tuple[str, str]]) -> 
             graph.inputs[key] = of_taken or returned
 
 
-def _lies_in(text: str, place: str, taken: set[str]) -> bool:
-    """Return whether a node is in a branch, of the If at ``place``, that ran."""
+def _lies_in(text: str, if_name: str, taken: set[str]) -> bool:
+    """Return whether a node is in a branch of the If ``if_name`` that ran."""
     name = without_numbers(text)
-    return any(name.startswith(branch) for branch in (f"{place}/then/", f"{place}/else/") if branch in taken)
+    return any(name.startswith(branch) for branch in (f"{if_name}/then/", f"{if_name}/else/") if branch in taken)
 
 
 def _replaced(name: str) -> tuple[str, bool]:
-    """Return (the op that an optimizer's op replaces, whether it is only a part of it)."""
+    """Return (name of the op that an op of the optimizer replaces, whether it replaces only a part of that op)."""
     optimized = _OPTIMIZED.fullmatch(name)
     if optimized:
         return optimized["scope"] + optimized["name"], bool(optimized["leaf"])
@@ -203,7 +203,7 @@ def _called(node: Any) -> list[tuple[str, str]]:
 
 
 def _fits(function: _Function, node: Any, call: _Call, expansion: Expansion) -> bool:
-    """Return whether there is room: the names of the surrounding calls are prepended to each node and input."""
+    """Return whether there is room for the function: the names of the surrounding calls are prepended to each node and input."""
     items = function.items + len(node.input)
     return expansion.admits(items, function.characters + items * (len(call.prefix) + len(node.name)))
 
@@ -216,27 +216,27 @@ def _admitted(texts: Iterable[str], expansion: Expansion) -> list[str]:
 def _call_of(node: Any, attribute: str, function: _Function, call: _Call) -> _Call:
     """Make the call of a node. Its arguments are stored as names, and resolved when they are read."""
     inputs = [text for text in node.input if not text.startswith("^")]
-    place = f"{call.prefix}{node.name}"
+    caller_name = f"{call.prefix}{node.name}"
     if node.op.endswith("PartitionedCall"):
-        return _Call(function, f"{place}/", dict(zip(function.arguments, inputs)), call, call.depth + 1)
-    given = inputs[1:] if node.op.endswith("If") else [f"{place}{_VARIABLE}{k}" for k in range(len(inputs))]
-    return _Call(function, f"{place}/{_BRANCHES[attribute]}/", dict(zip(function.arguments, given)), call, call.depth + 1)
+        return _Call(function, f"{caller_name}/", dict(zip(function.arguments, inputs)), call, call.depth + 1)
+    given = inputs[1:] if node.op.endswith("If") else [f"{caller_name}{_VARIABLE}{k}" for k in range(len(inputs))]
+    return _Call(function, f"{caller_name}/{_BRANCHES[attribute]}/", dict(zip(function.arguments, given)), call, call.depth + 1)
 
 
 def _add_results(graph: _Graph, call: _Call, node: Any, expansion: Expansion) -> None:
     """Add the results of a branch, or a loop's variables: for each its initial value, then the result of the body."""
-    place, children = f"{call.prefix}{node.name}", call.calls[node.name]
+    name, children = f"{call.prefix}{node.name}", call.calls[node.name]
     if node.op.endswith("If"):
         for k in range(max(len(child.function.outputs) for child in children)):
             returned = (_result(child, k) for child in children)
-            graph.inputs[without_numbers(f"{place}{_RESULT}{k}")] = _admitted(returned, expansion)
+            graph.inputs[without_numbers(f"{name}{_RESULT}{k}")] = _admitted(returned, expansion)
     elif node.op.endswith("While"):
         condition = (_result(child, 0) for child in children if child.prefix.endswith("/cond/"))
-        graph.inputs[without_numbers(f"{place}{_RESULT}cond")] = _admitted(condition, expansion)
+        graph.inputs[without_numbers(f"{name}{_RESULT}cond")] = _admitted(condition, expansion)
         body = next((child for child in children if child.prefix.endswith("/body/")), None)
         for k, text in enumerate(text for text in node.input if not text.startswith("^")):
             given_and_returned = (_resolved(text, call), _result(body, k) if body is not None else "")
-            graph.inputs[without_numbers(f"{place}{_VARIABLE}{k}")] = _admitted(given_and_returned, expansion)
+            graph.inputs[without_numbers(f"{name}{_VARIABLE}{k}")] = _admitted(given_and_returned, expansion)
 
 
 def _resolved(text: str, call: _Call, depth: int = 0) -> str:

@@ -1,6 +1,6 @@
 """Reads names, ops, devices and inputs of a GraphDef's nodes from the bytes into NumPy columns; attributes are skipped.
 
-Names are not decoded: their hashes (strings.py) are compared with those of a trace's names.
+Names are not decoded: their hashes (strings.py) are compared with the hashes of a trace's names.
 """
 
 from __future__ import annotations
@@ -77,11 +77,11 @@ def _coded(window: Window, raw: bytes, hasher: Hasher, offset: Int64, size: Int6
     return codes, table(raw, offset[first] + window.low, size[first])
 
 
-_MIN_TOGETHER = 8
+_MIN_TOGETHER = 8  # up to so many messages are read one by one
 
 
 def leading_fields(window: Window, start: Int64, end: Int64, last: int) -> Iterator[Fields]:
-    """Yield the fields up to number ``last`` of the messages at start[i] : end[i], as ``walk``.
+    """Yield the fields up to number ``last`` of the messages at start[i] : end[i], as ``walk`` does.
 
     A message is read up to its first field with a higher number: protobuf writes fields in ascending order. When few messages
     are left, they are read one by one: one op with a thousand inputs would otherwise take a thousand rounds.
@@ -124,10 +124,10 @@ def _up_to(window: Window, row: int, at: int, stop: int, last: int) -> Iterator[
     data = window.bytes[at : stop + 1].tobytes()  # indexing bytes takes half as long as indexing an array
     base, end, at = at, stop - at, 0
     while at < end:
-        texts, at = _run(data, at, end) if data[at] < (last + 1) << 3 else ([], at)
+        texts, at = _consecutive_texts(data, at, end) if data[at] < (last + 1) << 3 else ([], at)
         if texts:
-            place = np.array(texts) + base
-            yield _texts(np.full(len(texts), row), place, window.bytes[place], window.bytes[place + 1])
+            position = np.array(texts) + base
+            yield _texts(np.full(len(texts), row), position, window.bytes[position], window.bytes[position + 1])
             continue
         field, at = next_field(data, at, end, window.low + base)
         if field.number > last:
@@ -136,8 +136,8 @@ def _up_to(window: Window, row: int, at: int, stop: int, last: int) -> Iterator[
         yield Fields(*np.array([one], np.int64).T)
 
 
-def _run(data: bytes, at: int, end: int) -> tuple[list[int], int]:
-    """Return (start of each short text in a run of fields with the same tag from ``at`` on, end of the last one)."""
+def _consecutive_texts(data: bytes, at: int, end: int) -> tuple[list[int], int]:
+    """Return (start of each of the short texts with the same tag that follow each other from ``at`` on, end of the last one)."""
     tag, texts = data[at], []
     while at < end and data[at] == tag:
         size = data[at + 1]

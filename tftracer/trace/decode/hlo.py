@@ -1,4 +1,4 @@
-"""XLA's modules in a profile (the plane ``/host:metadata``): the TensorFlow op that an HLO op comes from, and its text.
+"""XLA's modules in a profile (the plane ``/host:metadata``): the text of an HLO op, and the TensorFlow op that it comes from.
 
 A module is parsed when one of its ops is needed. A module that cannot be read counts as missing.
 """

@@ -1,4 +1,4 @@
-"""FLOPs and bytes of one op of XLA, from the shapes in its module. FLOPs of matrix products and convolutions are counted."""
+"""FLOPs and bytes of one op of XLA, from the shapes in its module. Only the FLOPs of matrix products and convolutions count."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _UNKNOWN = ("custom-call", "call", "fft", "cholesky", "triangular-solve")
 
 
 def hlo_flops(module: Module, hlo_op: str) -> float | None:
-    """Return an op's FLOPs; None for an op that is not in the module, or that a library computes instead."""
+    """Return an op's FLOPs; None if they are unknown: the op is not in the module, calls a library, or lacks an operand."""
     instruction = module.instructions.get(hlo_op)
     return None if instruction is None else _flops(module, instruction, {})
 
 
 def hlo_bytes(module: Module, hlo_op: str) -> float | None:
-    """Return the bytes of all distinct operands and of the result."""
+    """Return the bytes of all distinct operands and of the result; 0 for an op without work, None if they are unknown."""
     instruction = module.instructions.get(hlo_op)
     if instruction is None:
         return None
@@ -80,8 +80,8 @@ def _flops(module: Module, instruction: Any, of_computations: dict[int, float | 
 
 def _of_product(module: Module, instruction: Any, opcode: str) -> float | None:
     """Return two FLOPs for each product that is summed into each element of the result."""
-    place = 0 if opcode == "dot" else 1
-    operand = module.by_id.get(instruction.operands[place]) if len(instruction.operands) > place else None
+    position = 0 if opcode == "dot" else 1
+    operand = module.by_id.get(instruction.operands[position]) if len(instruction.operands) > position else None
     if operand is None:
         return None
     sizes, outputs = list(operand.shape.dimensions), _elements(instruction.shape.dimensions)

@@ -1,4 +1,4 @@
-"""Events of a profile's host other than ops: calls of functions, tracing, compiling, turns of the executor."""
+"""Events of a profile's host other than ops: calls of tf.functions, programs that XLA compiled, settings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tftracer.trace.decode.xplane_stats import having, stats_of
 from tftracer.trace.decode.xspace import epoch_of
 from tftracer.trace.model import Trace
 
-_RUNS = re.compile(r"EagerKernelExecute|KernelAndDeviceFunc::Run")
+_EXECUTES = re.compile(r"EagerKernelExecute|KernelAndDeviceFunc::Run")
 _PROGRAM = re.compile(r"(.*)\(\d+\)")
 
 
@@ -31,10 +31,10 @@ class FunctionCall:
     name: str
     start: int  # ns since the trace's origin; below 0 if before the first op
     end: int
-    was_traced: bool  # in this call
-    times_traced: int  # so far; 0: not known
-    runs_at: int  # when TensorFlow began to run the traced function; ``start`` if not known
-    ran_ns: int  # how long it ran; 0 if not known
+    was_traced: bool  # whether TensorFlow traced the function (built its graph) in this call
+    times_traced: int  # how often TensorFlow has traced the function so far; 0: not known
+    runs_at: int  # when TensorFlow began to execute the function's graph; ``start`` if not known
+    ran_ns: int  # how long the execution took; 0 if not known
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class HostEvents:
     plane: Plane
     start: Int64
     end: Int64
-    programs: dict[str, int]  # compiled by XLA so far: module -> how many
+    programs: dict[str, int]  # module -> number of programs that XLA has compiled for it so far
     marks_steps: bool  # whether the profile marks the begin and end of its step
 
     @classmethod
@@ -70,21 +70,21 @@ class HostEvents:
         rows = self.rows(pattern)
         columns = stats_of(self.plane, rows, stats)
         result: dict[str, dict[str, str]] = {}
-        for place, kind in enumerate(self.plane.events.kind[rows].tolist()):
-            values = {n: s.text(place) or str(int(s.number[place])) for n, s in columns.items() if s.has[place]}
+        for position, kind in enumerate(self.plane.events.kind[rows].tolist()):
+            values = {n: s.text(position) or str(int(s.number[position])) for n, s in columns.items() if s.has[position]}
             result.setdefault(self.plane.kind_name(kind), {}).update(values)
         return result
 
     def function_calls(self) -> list[FunctionCall]:
         """Return the outermost calls, in the order of time."""
-        rows, how = having(self.plane, "tf_function_call")
+        rows, tracing_state = having(self.plane, "tf_function_call")
         counts = stats_of(self.plane, rows, ["tracing_count"])["tracing_count"]
         calls: list[FunctionCall] = []
-        for place in np.argsort(self.start[rows], kind="stable").tolist():
-            row = int(rows[place])
+        for position in np.argsort(self.start[rows], kind="stable").tolist():
+            row = int(rows[position])
             if not calls or self.start[row] >= calls[-1].end:
-                traced = how.text(place).startswith("traced")
-                calls.append(self._call(row, traced, int(counts.number[place]) if counts.has[place] else 0))
+                traced = tracing_state.text(position).startswith("traced")
+                calls.append(self._call(row, traced, int(counts.number[position]) if counts.has[position] else 0))
         return calls
 
     def _call(self, row: int, was_traced: bool, times_traced: int) -> FunctionCall:
@@ -93,9 +93,9 @@ class HostEvents:
         return FunctionCall(name, start, end, was_traced, times_traced, *self._run(start, end))
 
     def _run(self, start: int, end: int) -> tuple[int, int]:
-        """Return (begin, duration) of the longest run within a call; (``start``, 0) if there is none."""
-        low, high = np.searchsorted(self.start[self._runs], [start, end])
-        inside = self._runs[low:high]
+        """Return (begin, duration) of the longest execution within a call; (``start``, 0) if there is none."""
+        low, high = np.searchsorted(self.start[self._executions], [start, end])
+        inside = self._executions[low:high]
         inside = inside[self.end[inside] <= end]
         if not len(inside):
             return start, 0
@@ -103,9 +103,9 @@ class HostEvents:
         return int(self.start[longest]), int(self.end[longest] - self.start[longest])
 
     @cached_property
-    def _runs(self) -> Int64:
+    def _executions(self) -> Int64:
         """Executions of ops from Python, in the order of time."""
-        rows = self.rows(_RUNS)
+        rows = self.rows(_EXECUTES)
         ordered: Int64 = rows[np.argsort(self.start[rows], kind="stable")]
         return ordered
 

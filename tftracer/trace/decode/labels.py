@@ -108,7 +108,7 @@ def copied_bytes(text: str) -> int:
 def kernel_name(label: str, node_name: str) -> tuple[str, str]:
     """Return (name, op) of a kernel or copy on a stream, from `name:op` or from the text between @@ and # in the label.
 
-    Like TensorFlow's timeline.py, but op is "" where that has 'unknown'.
+    Like TensorFlow's timeline.py, but op is "" where timeline.py has 'unknown'.
     """
     start, end = label.find("@@"), label.find("#")
     if start >= 0 and start + 2 < end:

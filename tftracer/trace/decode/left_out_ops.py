@@ -26,7 +26,7 @@ def leaves_out_cheap_ops(host: Plane) -> bool:
     return TURN in names and not any(name.startswith(_SCHEDULING) for name in names)
 
 
-def how_much(trace: Trace, space: Space, step: Step | None, origin: int) -> str:
+def recorded_part(trace: Trace, space: Space, step: Step | None, origin: int) -> str:
     """Return ``269 of 2,120 ops recorded, 61% of the executor's time``, without the parts that are not known.
 
     origin: the profile's time at the trace's time 0.

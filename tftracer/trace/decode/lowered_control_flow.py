@@ -1,7 +1,8 @@
-"""The nodes by which TensorFlow replaces a branch or a loop when it runs one: Switch, Merge, Enter, Exit and similar ops.
+"""The nodes by which TensorFlow replaces an If or a While when it runs one: Switch, Merge, Enter, Exit and similar ops.
 
-They are named after the If or While: ``loop/merge/_21``, ``branch/switch_pred/_2``. Inputs are given only where the names prove
-them: a name does not say which of a loop's variables a Merge belongs to, unless every variable has a Merge.
+They are named after the If or While (here called their owner): ``loop/merge/_21``, ``branch/switch_pred/_2``. Inputs are given
+only where the names prove them: if not every variable of a loop has a Merge, the names do not say to which variables the Merges
+belong.
 """
 
 from __future__ import annotations
@@ -14,17 +15,17 @@ from collections.abc import Iterable, Mapping
 _LOWERED = re.compile(r"(?P<path>.+)/_(?P<number>\d{1,9})")
 _INPUT = re.compile(r".+/(input|output|output_control_node)/_\d+(/_\d+)?")  # the part of a name after the caller and /Func/
 _LOOP = {"enter": "Enter", "merge": "Merge", "next_iteration": "NextIteration", "exit": "Exit", "LoopCond": "LoopCond"}
-#: The search for a node's branch or loop ends after this many name scopes.
+#: The search for a node's owner ends after this many name scopes.
 _MAX_SCOPES = 200
 
 
 def lowered(
-    names: Iterable[str], ops: Mapping[str, str], read_by: Mapping[str, list[str]], variable: str, result: str
+    names: Iterable[str], ops: Mapping[str, str], inputs_of: Mapping[str, list[str]], variable: str, result: str
 ) -> dict[str, tuple[str, list[str]]]:
-    """Return name -> (op, inputs) of the names that replace a branch or loop.
+    """Return name -> (op, inputs) of the nodes that replace an If or While.
 
-    ops, read_by: the op and the inputs of each node of the graph. variable, result: the text between the name of a loop or branch
-    and the number of its variable or result in ``read_by``. Several names may share one list of inputs.
+    ``ops``, ``inputs_of``: the op and the inputs of each node of the graph. ``variable``, ``result``: the text between the name
+    of an owner and the number of its variable or result in ``inputs_of``. Several names may share one list of inputs.
     """
     parts: defaultdict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)
     lowered: dict[str, tuple[str, list[str]]] = {}
@@ -33,26 +34,30 @@ def lowered(
         match = _LOWERED.fullmatch(name)
         if ops.get(caller) and _INPUT.fullmatch(inlined):
             lowered[name] = ("Identity", [])
-        elif match and (place := _branch_or_loop(match["path"], ops)):
-            parts[place, match["path"][len(place) + 1 :]].append((int(match["number"]), name))
+        elif match and (owner := _branch_or_loop(match["path"], ops)):
+            parts[owner, match["path"][len(owner) + 1 :]].append((int(match["number"]), name))
     for numbered in parts.values():
         numbered.sort()
-    places = _Places(parts, read_by, variable, result)
-    for (place, part), numbered in parts.items():
-        is_branch = ops[place].endswith("If")
-        reads = places.of_branch(place, part, len(numbered)) if is_branch else places.of_loop(place, part, len(numbered))
+    inputs_of_parts = _InputsOfParts(parts, inputs_of, variable, result)
+    for (owner, part), numbered in parts.items():
+        is_branch = ops[owner].endswith("If")
+        reads = (
+            inputs_of_parts.of_branch(owner, part, len(numbered))
+            if is_branch
+            else inputs_of_parts.of_loop(owner, part, len(numbered))
+        )
         op = _op(part, is_branch)
         lowered.update((name, (op, inputs)) for (_, name), inputs in zip(numbered, reads))
     return lowered
 
 
 def _branch_or_loop(path: str, ops: Mapping[str, str]) -> str:
-    """Return the branch or loop that a node replaces: ``loop`` for ``loop/merge`` and ``loop/scope/switch``; "" if none."""
-    place = path
+    """Return the If or While that a node replaces: ``loop`` for ``loop/merge`` and ``loop/scope/switch``; "" if none."""
+    owner = path
     for _ in range(_MAX_SCOPES):
-        place = place.rpartition("/")[0]
-        if not place or ops.get(place, "").endswith(("If", "While")):
-            return place
+        owner = owner.rpartition("/")[0]
+        if not owner or ops.get(owner, "").endswith(("If", "While")):
+            return owner
     return ""
 
 
@@ -62,43 +67,47 @@ def _op(part: str, is_branch: bool) -> str:
     return _LOOP.get(part, "Switch")
 
 
-class _Places:
-    """The inputs of the nodes of branches and loops. A place may have any number of parts: shared lists are built once."""
+class _InputsOfParts:
+    """Finds the inputs of the nodes of branches and loops. An owner may have any number of parts: shared lists are built once."""
 
     def __init__(
-        self, parts: Mapping[tuple[str, str], list[tuple[int, str]]], read_by: Mapping[str, list[str]], variable: str, result: str
+        self,
+        parts: Mapping[tuple[str, str], list[tuple[int, str]]],
+        inputs_of: Mapping[str, list[str]],
+        variable: str,
+        result: str,
     ) -> None:
-        self._parts = parts  # (place, part) -> (number, name), sorted
-        self._read_by = read_by
+        self._parts = parts  # (owner, part) -> (number, name), sorted
+        self._inputs_of = inputs_of
         self._variable, self._result = variable, result
         self._names = functools.cache(self._find_names)
         self._numbered = functools.cache(self._find_numbered)
 
-    def of_branch(self, place: str, part: str, count: int) -> list[list[str]]:
+    def of_branch(self, owner: str, part: str, count: int) -> list[list[str]]:
         if part == "output":
-            return _one_each(self._numbered(place, self._result), count)
-        return [self._read_by[place][:1] if part == "switch_pred" else self._names(place, "switch_pred")] * count
+            return _one_each(self._numbered(owner, self._result), count)
+        return [self._inputs_of[owner][:1] if part == "switch_pred" else self._names(owner, "switch_pred")] * count
 
-    def of_loop(self, place: str, part: str, count: int) -> list[list[str]]:
+    def of_loop(self, owner: str, part: str, count: int) -> list[list[str]]:
         if part in ("enter", "next_iteration"):
             inputs = slice(0, 1) if part == "enter" else slice(1, None)
-            return _one_each([variable[inputs] for variable in self._numbered(place, self._variable)], count)
+            return _one_each([variable[inputs] for variable in self._numbered(owner, self._variable)], count)
         if part == "LoopCond":
-            return [self._read_by.get(f"{place}{self._result}cond", [])] * count
+            return [self._inputs_of.get(f"{owner}{self._result}cond", [])] * count
         for target, producing_part in (("merge", "enter"), ("exit", "merge")):
-            producers = self._names(place, producing_part)
+            producers = self._names(owner, producing_part)
             if part == target and len(producers) == count:
                 return [[producer] for producer in producers]
-        return [self._names(place, "LoopCond") if part not in ("merge", "exit") else []] * count
+        return [self._names(owner, "LoopCond") if part not in ("merge", "exit") else []] * count
 
-    def _find_numbered(self, place: str, kind: str) -> list[list[str]]:
+    def _find_numbered(self, owner: str, kind: str) -> list[list[str]]:
         numbered: list[list[str]] = []
-        while (reads := self._read_by.get(f"{place}{kind}{len(numbered)}")) is not None:
+        while (reads := self._inputs_of.get(f"{owner}{kind}{len(numbered)}")) is not None:
             numbered.append(reads)
         return numbered
 
-    def _find_names(self, place: str, part: str) -> list[str]:
-        return [f"{name}:0" for _, name in self._parts.get((place, part), [])]
+    def _find_names(self, owner: str, part: str) -> list[str]:
+        return [f"{name}:0" for _, name in self._parts.get((owner, part), [])]
 
 
 def _one_each(reads: list[list[str]], count: int) -> list[list[str]]:

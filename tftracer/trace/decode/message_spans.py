@@ -20,8 +20,8 @@ from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.decode.wire import LEN, Field, next_field
 
 NODE_STATS = 2  # the number of DeviceStepStats.node_stats
-GRAPH_NODE = 1  # and of GraphDef.node
-LINE_EVENTS = 4  # and of XLine.events
+GRAPH_NODE = 1  # the number of GraphDef.node
+LINE_EVENTS = 4  # the number of XLine.events
 BLOCK = 1 << 17  # bytes: the temporary arrays of a block fit into the second-level cache
 SMALL = 1 << 12
 _MIN_LIMIT = 1 << 16
@@ -31,14 +31,14 @@ _REACH = 8  # bytes from a message's tag to the end of its recognized beginning
 #: that.
 MAX_NODES = 1 << 23
 
-#: Other fields of a device or a step, such as names of threads and devices. TensorFlow writes some dozens.
+#: Limit of the other fields of a device or a step, such as names of threads and devices. TensorFlow writes some dozens.
 MAX_OTHERS = 1 << 16
 
 
 class _Beginning(NamedTuple):
     """How TensorFlow's messages begin, and their minimum mean size: a file with more messages per byte is rejected."""
 
-    tag: int  # of the first field
+    tag: int  # tag of the first field
     second: int = 0  # tag of the next field, which is a number below 2^21; 0: any
     smallest: int = 16  # bytes
 
@@ -65,8 +65,8 @@ class Spans:
         self.nodes += len(starts)
         if self.nodes > self.limit:
             raise FormatError(
-                f"Byte {int(starts[0])}: more than {self.limit} nodes or events, more than TensorFlow records or fewer bytes "
-                "than it takes. Is this a RunMetadata or a profile?"
+                f"Byte {int(starts[0])}: more than {self.limit} nodes or events. TensorFlow never records so many, or "
+                "not in so few bytes. Is this a RunMetadata or a profile?"
             )
 
 
@@ -123,7 +123,7 @@ def _candidates(raw: bytes, low: int, high: int, tag: int, beginning: _Beginning
         empty = np.zeros(0, np.int64)
         return empty, empty, empty
     text = np.frombuffer(raw, np.uint8, high - low, low)
-    begin = concatenated([_looks(text, block, tag, beginning) for block in range(0, len(text) - _REACH, BLOCK)])
+    begin = concatenated([_possible_begins(text, block, tag, beginning) for block in range(0, len(text) - _REACH, BLOCK)])
     first, second = text[begin + 1], text[begin + 2]
     medium = first >= 0x80
     length = first & 0x7F | second.astype(np.int64) << 7 & -medium.astype(np.int64)
@@ -137,7 +137,7 @@ def _candidates(raw: bytes, low: int, high: int, tag: int, beginning: _Beginning
     return begin + low, content + low, end + low
 
 
-def _looks(text: npt.NDArray[np.uint8], block: int, tag: int, beginning: _Beginning) -> Int64:
+def _possible_begins(text: npt.NDArray[np.uint8], block: int, tag: int, beginning: _Beginning) -> Int64:
     """Return the positions in a block where a tag is followed by one or two bytes and then perhaps by a beginning."""
     stop = min(block + BLOCK, len(text) - _REACH)
     begins = text[block + 2 : stop + 3] == beginning.tag

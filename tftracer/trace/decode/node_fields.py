@@ -101,7 +101,8 @@ class _Pass:
         self.end = end
         self.bad: Bool = np.zeros(len(start), np.bool_)
         self.kept: dict[int, list[Messages]] = {number: [] for number in numbers}
-        self.micros: dict[int, tuple[Int64, Bool | None]] = {}  # number -> position of a time in microseconds, rows that have it
+        #: number -> (position of a time in microseconds, rows that have it; None: all).
+        self.micros: dict[int, tuple[Int64, Bool | None]] = {}
 
     def read(self) -> NodeColumns:
         name = self.span(NAME)
@@ -236,11 +237,11 @@ class _Pass:
         for number, micros in _TIMES.items():
             if micros not in self.micros:
                 continue
-            place, has = self.micros[micros]
+            position, has = self.micros[micros]
             lacks = times[number] == 0
             row = np.flatnonzero(lacks if has is None else lacks & has)
             if len(row):
-                value = read_varints(self.window, place[row])[0].view(np.int64)
+                value = read_varints(self.window, position[row])[0].view(np.int64)
                 times[number][row] = nanoseconds(value)
 
 

@@ -38,7 +38,7 @@ INPUT = re.compile(
     r"|ReadFile|Reader\w*|Unstage|Parse(Single)?(Sequence)?Example\w*|Decode(Jpeg|Png|Image|Bmp|Gif|Raw|CSV)\w*"
     r"|DecodeAndCropJpeg|Infeed\w*"
 )
-#: Ops that call functions and wait for them. A training loop may be one.
+#: Ops that call functions and wait for them: a function may be a whole training loop.
 WAITS = re.compile(r"ReduceDataset")
 COPY = re.compile(r"(MEMCPY|MEMSET)\w*|__amd_rocclr_(copy|fill)\w*(\.kd)?", re.IGNORECASE)
 
@@ -80,13 +80,13 @@ def _of_op(op: str) -> NodeKind:
 def _placed(kind: Int8, devices: Sequence[Device], device: Int32) -> Int8:
     """Change kinds by device: repeats, syncs, copies, launches. Compute on a device with streams becomes a launch."""
     with_streams = {d.parent for d in devices if d.kind in (DeviceKind.STREAM, DeviceKind.MEMCPY, DeviceKind.REPEAT)}
-    for code, place in enumerate(devices):
-        if place.kind is DeviceKind.REPEAT or place.repeats:
+    for code, one in enumerate(devices):
+        if one.kind is DeviceKind.REPEAT or one.repeats:
             kind[device == code] = NodeKind.REPEAT
-        elif place.kind is DeviceKind.SYNC:
+        elif one.kind is DeviceKind.SYNC:
             kind[device == code] = NodeKind.SYNC
-        elif place.kind is DeviceKind.MEMCPY:
+        elif one.kind is DeviceKind.MEMCPY:
             kind[device == code] = NodeKind.COPY
-        elif place.kind is DeviceKind.GPU and place.parent in with_streams:
+        elif one.kind is DeviceKind.GPU and one.parent in with_streams:
             kind[(device == code) & (kind == NodeKind.COMPUTE)] = NodeKind.LAUNCH
     return kind

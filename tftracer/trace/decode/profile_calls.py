@@ -1,4 +1,4 @@
-"""Reads the tensors that ops were called with from a profile.
+"""Reads from a profile the tensors with which ops were called.
 
 Sources: shapes of inputs that the profiler recorded (for kernels, and for a host's ops at level 3), allocated outputs, and the
 shapes in XLA's modules.
@@ -34,8 +34,8 @@ _HANDLE = Tensor(20, ())  # the profiler gives no type and shape for resources
 def calls_of(space: Space, modules: Modules, plane: Int32, row: Int64) -> Calls:
     """Read the calls. ``plane``, ``row``: [n] the event of each node."""
     calls = Calls.none(len(plane))
-    for place, one in enumerate(space.planes):
-        nodes = np.flatnonzero(plane == place)
+    for plane_index, one in enumerate(space.planes):
+        nodes = np.flatnonzero(plane == plane_index)
         nodes = nodes[np.argsort(row[nodes], kind="stable")]
         if not len(nodes):
             continue

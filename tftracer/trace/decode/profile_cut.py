@@ -1,7 +1,8 @@
 """Cuts a profile of several steps into one profile per step.
 
-A step gets the host's events that overlap it, and the device's events that were launched in it or, without a known launch, that
-began in it or before the next step. The profile is parsed once; the profiles of steps are put together from its pieces.
+A step gets the host's events that overlap it, and the device's events that were launched after its begin and before the next
+step's begin; an event without a known launch counts by its own begin. The profile is parsed once; the profiles of steps are put
+together from its pieces.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ def steps(raw: bytes) -> Iterator[tuple[Step, bytes]]:
 def _cut(space: Space, all_steps: list[Step]) -> Iterator[tuple[Step, bytes]]:
     launches = Launches.of(space)
     planes = [
-        _PlaneOfSteps(plane, *_steps_of_events(plane, place, launches, all_steps)) for place, plane in enumerate(space.planes)
+        _PlaneOfSteps(plane, *_steps_of_events(plane, plane_index, launches, all_steps))
+        for plane_index, plane in enumerate(space.planes)
     ]
     texts = {name: [text.encode() for text in getattr(space, name)] for name in ("hostnames", "errors", "warnings")}
     rest = plane_messages()["Space"](**texts).SerializeToString()
@@ -41,14 +43,14 @@ def _cut(space: Space, all_steps: list[Step]) -> Iterator[tuple[Step, bytes]]:
         yield step, b"".join([*(message_field(_PLANES, plane.of_step(number)) for plane in planes), rest])
 
 
-def _steps_of_events(plane: Plane, place: int, launches: Launches, all_steps: list[Step]) -> tuple[Int64, Int64]:
+def _steps_of_events(plane: Plane, plane_index: int, launches: Launches, all_steps: list[Step]) -> tuple[Int64, Int64]:
     """Return [events] the first and the last step of each event; an event with last < first belongs to none."""
     starts, ends = (np.array([getattr(step, side) for step in all_steps], np.int64) for side in ("start", "end"))
     events = plane.events
     if not plane.is_device or launches.host is None:
         return np.searchsorted(ends, events.start, "right"), np.searchsorted(starts, events.until, "right") - 1
     moment = events.start.copy()
-    launched, launch = launches.joined(place)
+    launched, launch = launches.joined(plane_index)
     moment[launched] = launches.host.events.start[launch]
     step = np.searchsorted(starts, moment, "right") - 1
     return np.maximum(step, 0), step
@@ -61,7 +63,7 @@ class _PlaneOfSteps:
         self._plane, self._last = plane, last
         self._order = np.argsort(first, kind="stable")
         self._first = first[self._order]
-        self._open: Int64 = self._order[:0]  # events of the current step that the next step may have, too
+        self._ongoing: Int64 = self._order[:0]  # events of the current step that the next step may have, too
         message = plane.message
         self._kinds = {entry.id: message_field(_KINDS, entry.SerializeToString()) for entry in message.event_metadata}
         head = type(message)(name=message.name, stat_metadata=message.stat_metadata, stats=message.stats)
@@ -78,9 +80,9 @@ class _PlaneOfSteps:
     def _rows(self, number: int) -> Int64:
         """Return the events of a step, ascending."""
         low, high = np.searchsorted(self._first, [number, number + 1])
-        rows = np.concatenate([self._open, self._order[low:high]])
-        self._open = rows[self._last[rows] >= number]
-        return np.sort(self._open)
+        rows = np.concatenate([self._ongoing, self._order[low:high]])
+        self._ongoing = rows[self._last[rows] >= number]
+        return np.sort(self._ongoing)
 
     def _lines_with(self, rows: Int64) -> Iterator[bytes]:
         events = self._plane.events

@@ -57,7 +57,10 @@ MAX_TEXT = 2_000
 
 @dataclass
 class ProfileDetails:
-    """Reads details of nodes. ``plane``, ``row``: for each node the index of its event's plane, and of the event in it."""
+    """Reads details of nodes.
+
+    ``plane``, ``row``: for each node the index of its event's plane, and of the event in this plane.
+    """
 
     raw: bytes
     plane: Int32
@@ -86,9 +89,9 @@ class ProfileDetails:
 
     def allocations(self) -> Allocations | None:
         """Return all allocations in the profile; None if it has no host plane."""
-        for place, plane in enumerate(self._space.planes):
+        for plane_index, plane in enumerate(self._space.planes):
             if plane.name == HOST:
-                nodes = np.flatnonzero(self.plane == place)
+                nodes = np.flatnonzero(self.plane == plane_index)
                 by_row = nodes[np.argsort(self.row[nodes], kind="stable")]
                 return allocations_of(plane, self.row[by_row], by_row)
         return None

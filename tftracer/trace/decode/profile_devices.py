@@ -31,7 +31,7 @@ _STATS = ("tf_op", "annotation", "hlo_op", "hlo_module", "name", "memcpy_details
 
 @dataclass
 class DeviceNodes:
-    """The nodes of devices whose launches are known."""
+    """Those nodes of devices whose launches are known."""
 
     nodes: list[Int64] = field(default_factory=list)
     launches: list[Int64] = field(default_factory=list)  # the host's events
@@ -56,10 +56,16 @@ class DeviceNodes:
 
 
 def add_device(
-    nodes: Nodes, plane: Plane, place: int, launches: Launches, modules: Modules, step: Step | None, device_nodes: DeviceNodes
+    nodes: Nodes,
+    plane: Plane,
+    plane_index: int,
+    launches: Launches,
+    modules: Modules,
+    step: Step | None,
+    device_nodes: DeviceNodes,
 ) -> None:
-    """Add the nodes of a device. ``place``: the plane's index in the space."""
-    joined = launches.joined(place)
+    """Add the nodes of a device. ``plane_index``: the plane's index in the space."""
+    joined = launches.joined(plane_index)
     outside = _outside(plane, launches.host, joined, step)
     streams = [_STREAM.fullmatch(line.name) for line in plane.lines]
     work = None if any(streams) else next((name for name in _WORK_LINES if name in [line.name for line in plane.lines]), None)
@@ -67,7 +73,7 @@ def add_device(
         rows = np.arange(line.first, line.last)
         if len(rows):
             device = _stream(plane, stream) if stream else _other_line(plane, line.name, line.name == work)
-            new = _add_work(nodes, plane, place, rows, nodes.device(device), modules, outside[rows])
+            new = _add_work(nodes, plane, plane_index, rows, nodes.device(device), modules, outside[rows])
             if not device.repeats:
                 device_nodes.add(rows, new, joined)
 
@@ -93,7 +99,7 @@ def _other_line(plane: Plane, name: str, is_work: bool) -> Device:
     return Device(f"{plane.name}/{name}", f"{unit} {name}", kind, parent=plane.name, repeats=not is_work)
 
 
-def _add_work(nodes: Nodes, plane: Plane, place: int, rows: Int64, device: int, modules: Modules, outside: Bool) -> Int64:
+def _add_work(nodes: Nodes, plane: Plane, plane_index: int, rows: Int64, device: int, modules: Modules, outside: Bool) -> Int64:
     """Add the kernels and copies of one line, named after their HLO op, or the op that launched them, or themselves."""
     stats = stats_of(plane, rows, [*_STATS, "program_id"])
     hasher = Hasher.random()
@@ -102,7 +108,7 @@ def _add_work(nodes: Nodes, plane: Plane, place: int, rows: Int64, device: int, 
     texts = [_Work.of(plane, int(rows[row]), stats, row, modules) for row in first.tolist()]
     return nodes.add(
         plane,
-        place,
+        plane_index,
         rows,
         device=device,
         name=nodes.names.each([one.name for one in texts])[group],

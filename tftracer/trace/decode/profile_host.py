@@ -57,9 +57,9 @@ def _stage_of(name: str, display_name: str) -> tuple[str, str] | None:
 
 
 def add_host(
-    nodes: Nodes, plane: Plane, place: int, step: Step | None, launches_of: list[tuple[str, Int64]], modules: Modules
+    nodes: Nodes, plane: Plane, plane_index: int, step: Step | None, launches_of: list[tuple[str, Int64]], modules: Modules
 ) -> HostNodes:
-    """Add the host's nodes. ``place``: index of the plane. ``launches_of``: (device, events that launched work on it)."""
+    """Add the host's nodes. ``plane_index``: index of the plane. ``launches_of``: (device, events that launched work on it)."""
     ops, stages = Kinds(nodes, plane, op_of), Kinds(nodes, plane, _stage_of)
     staged = stages.rows()
     owners = Owners(plane, staged, step)
@@ -76,16 +76,16 @@ def add_host(
     own = np.searchsorted(rows, started.event[has_event])
     end[own] = np.maximum(end[own], started.end[has_event])
     columns = {"device": device, "name": ops.name(rows), "op": ops.op(rows), "end": end}
-    added = nodes.add(plane, place, rows, outside=owner == Owner.OTHER, **columns)
+    added = nodes.add(plane, plane_index, rows, outside=owner == Owner.OTHER, **columns)
     started.nodes[has_event] = added[own]
     host_nodes = HostNodes(rows, added)
-    _add_unnamed(nodes, plane, place, owners, started)
+    _add_unnamed(nodes, plane, plane_index, owners, started)
     if len(staged):
         path, stage, apart = stages.name(staged), stages.op(staged), owners.apart(staged)
-        stage_nodes = nodes.add(plane, place, staged, device=nodes.device(INPUT), name=path, op=stage, outside=apart)
+        stage_nodes = nodes.add(plane, plane_index, staged, device=nodes.device(INPUT), name=path, op=stage, outside=apart)
         host_nodes.waits += _stage_waits(plane, staged, stage_nodes)
         host_nodes.waits += _op_waits(plane, staged, stage_nodes, host_nodes, started)
-    add_host_xla(nodes, plane, place, owners, modules, having(plane, "correlation_id")[0])
+    add_host_xla(nodes, plane, plane_index, owners, modules, having(plane, "correlation_id")[0])
     return host_nodes
 
 
@@ -94,7 +94,7 @@ class _Started:
     """Asynchronous ops, [ops] each: one thread starts them, another ends them. Without ops that have a second event."""
 
     row: Int64  # the event of the start
-    event: Int64  # the op's own event, which ends when it is started; -1: left out as cheap
+    event: Int64  # the op's own event, which ends when the op is started; -1: the profiler left it out as cheap
     name: Int64
     op: Int64
     step_id: Stat
@@ -106,8 +106,8 @@ class _Started:
 def _started(nodes: Nodes, plane: Plane, ops: Kinds) -> tuple[_Started, Int64]:
     """Return (the asynchronous ops, the events that are ops).
 
-    An op ends where its Done event begins: that passes the outputs on, and may run their consumers or wait for a CPU. Collectives
-    and ops of a GPU have a second event for their work: then only this second event is an op.
+    An op ends where its Done event begins. The Done event passes the outputs on, and may run their consumers or wait for a CPU.
+    Collectives and ops of a GPU have a second event for their work: then only this second event is an op.
     """
     rows, row, until = ops.rows(), of_kinds(plane, _STARTED), plane.events.until
     stats = stats_of(plane, row, ["name", "kernel_type", "step_id", "_p"])
@@ -137,7 +137,7 @@ def _without(rows: Int64, left_out: Int64) -> Int64:
     return rows[~is_in(rows, left_out)] if len(left_out) else rows
 
 
-def _add_unnamed(nodes: Nodes, plane: Plane, place: int, owners: Owners, started: _Started) -> None:
+def _add_unnamed(nodes: Nodes, plane: Plane, plane_index: int, owners: Owners, started: _Started) -> None:
     """Add the asynchronous ops that have no event of their own."""
     which = np.flatnonzero(started.event < 0)
     rows = started.row[which]
@@ -146,7 +146,7 @@ def _add_unnamed(nodes: Nodes, plane: Plane, place: int, owners: Owners, started
     if (owner == Owner.INPUT).any():
         device[owner == Owner.INPUT] = nodes.device(INPUT)
     columns = {"device": device, "name": started.name[which], "op": started.op[which], "end": started.end[which]}
-    started.nodes[which] = nodes.add(plane, place, rows, outside=owner == Owner.OTHER, **columns)
+    started.nodes[which] = nodes.add(plane, plane_index, rows, outside=owner == Owner.OTHER, **columns)
 
 
 def _coded(codes: Codes, stat: Stat) -> Int64:
@@ -185,7 +185,7 @@ def _matching(keys: Int64, rows: Int64, wanted: Int64, has: Bool) -> Int64:
 
 
 def _stage_waits(plane: Plane, rows: Int64, nodes: Int64) -> list[tuple[Int64, Int64]]:
-    """Return (stages, stages that wait for them): a stage waits for the stages it calls, and for elements of other threads."""
+    """Return (stages, stages that wait for them): a stage waits for stages that it calls, and for those that fill its queue."""
     caller = _caller(plane, rows)
     called = np.flatnonzero(caller >= 0)
     waits = [(nodes[called], nodes[caller[called]])]
@@ -238,10 +238,10 @@ def _op_waits(plane: Plane, rows: Int64, nodes: Int64, ops: HostNodes, started: 
     step_id = stats_of(plane, parts, ["id"])["id"].number
     holder = outermost(plane, parts, rows[top])
     pairs = []
-    for place in np.flatnonzero(holder >= 0).tolist():
-        part = int(holder[place])
+    for position in np.flatnonzero(holder >= 0).tolist():
+        part = int(holder[position])
         start = int(plane.events.start[parts[part]])
         fits = (started.step_id.number == step_id[part]) & (started.start <= start) & (started.end >= start)
         if fits.any():
-            pairs.append((int(nodes[top[place]]), int(started.nodes[int(np.flatnonzero(fits)[0])])))
+            pairs.append((int(nodes[top[position]]), int(started.nodes[int(np.flatnonzero(fits)[0])])))
     return [*waits, (np.array([a for a, _ in pairs], np.int64), np.array([b for _, b in pairs], np.int64))]

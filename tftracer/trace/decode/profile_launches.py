@@ -27,9 +27,9 @@ class Launches:
         correlation = stat.number if stat else rows
         order = np.argsort(correlation, kind="stable")
         launches = cls(host, rows[order], correlation[order], {})
-        for place, plane in enumerate(space.planes):
+        for plane_index, plane in enumerate(space.planes):
             if plane.is_device and len(rows):
-                launches.of_plane[place] = launches._joined(plane)
+                launches.of_plane[plane_index] = launches._joined(plane)
         return launches
 
     def _joined(self, plane: Plane) -> tuple[Int64, Int64]:
@@ -38,11 +38,13 @@ class Launches:
         is_same = self.correlation[at] == stat.number
         return rows[is_same], self.rows[at[is_same]]
 
-    def joined(self, place: int) -> tuple[Int64, Int64]:
-        """Return (launched events of the device with plane index ``place``, the host's events that launched them)."""
+    def joined(self, plane_index: int) -> tuple[Int64, Int64]:
+        """Return (launched events of the device with plane index ``plane_index``, the host's events that launched them)."""
         none = np.zeros(0, np.int64)
-        return self.of_plane.get(place, (none, none))
+        return self.of_plane.get(plane_index, (none, none))
 
     def by_device(self, space: Space) -> list[tuple[str, Int64]]:
         """Return (device name, the host's events that launched work on it)."""
-        return [(space.planes[place].name, launches) for place, (_, launches) in self.of_plane.items() if len(launches)]
+        return [
+            (space.planes[plane_index].name, launches) for plane_index, (_, launches) in self.of_plane.items() if len(launches)
+        ]

@@ -52,17 +52,17 @@ class Nodes:
         self.devices.setdefault(device.name, device)
         return list(self.devices).index(device.name)
 
-    def add(self, plane: Plane, place: int, rows: Int64, **columns: Int64 | Bool | int) -> Int64:
+    def add(self, plane: Plane, plane_index: int, rows: Int64, **columns: Int64 | Bool | int) -> Int64:
         """Add nodes for these events and return their numbers.
 
-        place: index of the plane. columns, each [rows] or a scalar: device, name, op, label, bytes, outside; start and end if
-        they differ from the event's. Missing columns are 0.
+        plane_index: index of the plane. columns, each [rows] or a scalar: device, name, op, label, bytes, outside; start and end
+        if they differ from the event's. Missing columns are 0.
         """
         events = plane.events
         threads = np.array([line.thread for line in plane.lines] or [0], np.int64)
         given = {"start": events.start[rows], "end": events.until[rows], "thread": threads[events.line[rows]], **columns}
         part = {name: np.broadcast_to(np.asarray(given.get(name, 0), np.int64), len(rows)) for name in COLUMNS}
-        self.parts.append({**part, "plane": np.full(len(rows), place), "row": rows})
+        self.parts.append({**part, "plane": np.full(len(rows), plane_index), "row": rows})
         self.n += len(rows)
         return np.arange(self.n - len(rows), self.n)
 
@@ -102,9 +102,9 @@ def kind_table(plane: Plane, ids: list[int]) -> Int64:
     kinds = plane.events.kind
     if len(kinds) and int(kinds.min()) >= 0 and int(kinds.max()) < _MAX_TABLE_ID:
         table = np.zeros(int(kinds.max()) + 1, np.int64)
-        for place, number in enumerate(ids, 1):
+        for position, number in enumerate(ids, 1):
             if 0 <= number < len(table):
-                table[number] = place
+                table[number] = position
         return table[kinds]
     order = np.argsort(np.array(ids, np.int64), kind="stable") if ids else np.zeros(0, np.int64)
     values = np.array(ids, np.int64)[order]
@@ -140,8 +140,8 @@ def outermost(plane: Plane, outer: Int64, rows: Int64) -> Int64:
         ]
     ]
     within = innermost(plane, top, rows)
-    place = np.searchsorted(outer, top)
-    return np.where(within >= 0, place[np.maximum(within, 0)], -1) if len(top) else within
+    position = np.searchsorted(outer, top)
+    return np.where(within >= 0, position[np.maximum(within, 0)], -1) if len(top) else within
 
 
 def _running_end(plane: Plane, order: Int64) -> Int64:

@@ -29,11 +29,11 @@ class Step:
     start: int  # ns
     end: int
     line: int = -1  # the host's line (thread) that ran it; -1: the profile marks no steps
-    lasting: bool = False  # its work goes on after its end: JAX returns before the work is done
+    lasting: bool = False  # work of the step goes on after its end: JAX returns before the work is done
 
     @property
     def duration_s(self) -> float | None:
-        """None if the profile marks no steps: the duration of the recording is not that of a step."""
+        """None if the profile marks no steps: the duration of the recording is not the duration of a step."""
         return (self.end - self.start) / 1e9 if self.line >= 0 else None
 
     def apart(self, start: Int64, until: Int64) -> Bool:
@@ -45,7 +45,7 @@ class Step:
 def steps_of(space: Space) -> list[Step]:
     """Return the steps in the order of time, without overlaps; one step for the whole profile if nothing marks them."""
     host = space.plane(HOST)
-    marked = _outermost(host) if host else []
+    marked = _marked_steps(host) if host else []
     if not marked:
         events = [plane.events for plane in space.planes if len(plane.events.start)]
         start = min((int(one.start.min()) for one in events), default=0)
@@ -54,7 +54,7 @@ def steps_of(space: Space) -> list[Step]:
     return marked[:MAX_STEPS]
 
 
-def _outermost(host: Plane) -> list[Step]:
+def _marked_steps(host: Plane) -> list[Step]:
     jit = of_kinds(host, *(name for name, _ in host.kind_names.values() if name.startswith(_JIT)))
     numbered, number = having(host, "step_num")
     own = of_kinds(host, STEP_MARKER)

@@ -1,7 +1,7 @@
 """Separates the ops of the traced step from other ops of a profile's host.
 
-Each turn of TensorFlow's executor (``ExecutorState::Process``) has the step id of the function run that it works for; each
-function call (``FunctionRun``) creates such an id. The step owns the ids of calls on its thread, and of calls within their turns.
+Each turn of TensorFlow's executor (``ExecutorState::Process``) has the step id of the function call that it works for; each
+call (``FunctionRun``) creates such an id. The step owns the ids of calls on its thread, and of calls within their turns.
 Calls by tf.data belong to the input pipeline. Ops before or after the step, and ops of other calls, are other work: another
 thread trains, evaluates, or saves.
 """
@@ -23,7 +23,7 @@ from tftracer.trace.decode.xplane_stats import Stat, stats_of
 
 _REMOTE = "RemoteCallOp"
 _CALLS = ("FunctionRun", "InstantiatedCapturedFunction::Run", "InstantiatedCapturedFunction::RunWithBorrowedArgs")
-_NO_ID = -1  # of runs without an id
+_NO_ID = -1  # the step id of turns that work for no call
 _INPUT_THREADS = "tf_data"
 _REDUCE = "ReduceDatasetOp"  # a loop of the step itself, which runs on these threads of tf.data:
 _REDUCE_THREADS = "tf_data_reduce_dataset"
@@ -87,7 +87,7 @@ class Owners:
 
     @cached_property
     def _calls_remotely(self) -> Owner:
-        """The owner of runs without a call in the profile: a RemoteCall gives its function a new id."""
+        """The owner of turns whose call is not in the profile: a RemoteCall gives its function a new id."""
         remote = self._turn_of(of_kinds(self._host, _REMOTE))
         if not len(remote):
             return Owner.OTHER

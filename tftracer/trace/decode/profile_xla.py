@@ -20,7 +20,7 @@ XLA_HOST = "/host:CPU/XLA"
 MAX_MODULES = 32
 
 
-def add_host_xla(nodes: Nodes, plane: Plane, place: int, owners: Owners, modules: Modules, launches: Int64) -> None:
+def add_host_xla(nodes: Nodes, plane: Plane, plane_index: int, owners: Owners, modules: Modules, launches: Int64) -> None:
     """Add the nodes. ``launches``: the host's events that launch work on a device, even if the profile lacks that work."""
     rows = having(plane, "hlo_op")[0]
     rows = rows[~is_in(rows, launches)]
@@ -32,7 +32,7 @@ def add_host_xla(nodes: Nodes, plane: Plane, place: int, owners: Owners, modules
     ops = [(hlo_op.text(row), module.text(row), int(program.number[row])) for row in first.tolist()]
     nodes.add(
         plane,
-        place,
+        plane_index,
         rows,
         device=_devices(nodes, [name for _, name, _ in ops])[group],
         name=nodes.names.each([modules.name_of(number, name, op) for op, name, number in ops])[group],

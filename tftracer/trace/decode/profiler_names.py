@@ -6,5 +6,5 @@ from __future__ import annotations
 EAGER = "EagerLocalExecute: "
 #: Prefix of a stage of tf.data; its path follows.
 STAGE = "Iterator::"
-#: A turn of TensorFlow's executor on a thread; a run of a function has several turns.
+#: A turn of TensorFlow's executor on a thread; one execution of a function takes several turns.
 TURN = "ExecutorState::Process"

@@ -83,7 +83,7 @@ def _first_part(data: bytes, at: int) -> Field | None:
 
 
 def _kind_by_part(data: bytes, part: list[Field], top: list[Field]) -> str:
-    """``part``: the fields of the message's first field."""
+    """Return the kind by the fields of the first submessage (``part``) and of the message itself (``top``)."""
     if _is_device(data, part):
         return STEP_STATS
     if _is_step_stats(data, part):

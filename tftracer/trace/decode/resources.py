@@ -22,8 +22,8 @@ from tftracer.trace.decode.tensor_shapes import Shapes
 from tftracer.trace.decode.wire import LEN, VARINT, of_kinds, walk
 from tftracer.trace.model import Messages, Trace
 
-#: Nodes that are read together: their columns fit into the second-level cache, and most time is spent within
-#: NumPy, which releases Python's lock there.
+#: Nodes that are read together: their columns fit into the second-level cache, and most time is spent within NumPy, which
+#: releases the GIL.
 BLOCK = 1 << 15
 
 _NO_SHAPE = -1  # in place of a size
@@ -151,7 +151,7 @@ def _take(
 ) -> Messages:
     """Read varints and strings of messages into columns, by field number; return the submessages with field number ``inner``.
 
-    ``own``: the columns have a row for each message. Otherwise a message's row is ``messages.row``, that of its parent.
+    ``own``: the columns have a row for each message. Otherwise a message's row is ``messages.row``, the row of its parent.
     """
     rows = np.arange(len(messages.row)) if own else messages.row
     inside: list[Messages] = []

@@ -24,13 +24,13 @@ from tftracer.trace.decode.device_names import parse_device
 from tftracer.trace.decode.message_spans import MAX_OTHERS, Spans, node_spans
 from tftracer.trace.decode.node_kinds import node_kinds
 from tftracer.trace.decode.resources import BLOCK
-from tftracer.trace.decode.times import MAX_NS, together
+from tftracer.trace.decode.times import MAX_NS, valid_times
 from tftracer.trace.decode.wire import LEN, Field, fields
 from tftracer.trace.model import UNKNOWN_TIME, Content, Device, DeviceKind, Messages, NodeKind, Span, Trace
 
 _INVERSE_OF_125 = np.uint64(pow(125, -1, 1 << 61))
 _TYPE_OF_DOUBLE = b"\n\x01T\x12\x020\x02"  # the attribute T of a NodeDef
-_EPOCH_NS = 10**15  # later than this, a time is an epoch time; a trace with such times has no earlier ones
+_EPOCH_NS = 10**15  # times from here on are epoch times; in a trace that has epoch times, earlier times are invalid
 
 
 @dataclass
@@ -68,7 +68,10 @@ def _limited(all_fields: Iterator[Field]) -> Iterator[Field]:
 
 
 def _add_device(contents: Outline, raw: bytes, low: int, high: int) -> None:
-    """Add a DeviceStepStats. Several of one device are merged: parameter servers write ops in one, RecvTensors in another."""
+    """Add a DeviceStepStats.
+
+    Several messages of one device are merged: parameter servers write ops in one, RecvTensors in another.
+    """
     spans = node_spans(raw, low, high)
     name = ""
     for other in spans.others:
@@ -172,7 +175,7 @@ def _device_codes(contents: Outline) -> Int32:
 
 
 def _read(raw: bytes, start: Int64, end: Int64) -> tuple[_Columns, dict[int, list[Messages]]]:
-    """Read the columns, and the submessages for resources.py if there is only one block: those of more would take much memory."""
+    """Read the columns, and, if there is only one block, the submessages for resources.py: more would take much memory."""
     columns = _Columns.empty(len(start))
     numbers = nodes_.RESOURCES if len(start) <= BLOCK else ()
     messages: dict[int, list[Messages]] = {}
@@ -210,11 +213,14 @@ def _read_block(
 
 
 def _set_times(columns: _Columns, notes: list[str]) -> int:
-    """Make the times relative to the earliest start, in place, and return that. Invalid times become UNKNOWN_TIME."""
+    """Make the times relative to the earliest start, in place, and return the earliest start.
+
+    Invalid times become UNKNOWN_TIME.
+    """
     start, end = columns.start, columns.end
     if not len(start):
         return 0
-    timed = together(start, start >= (_EPOCH_NS if int(start.max()) >= _EPOCH_NS else 0))
+    timed = valid_times(start, start >= (_EPOCH_NS if int(start.max()) >= _EPOCH_NS else 0))
     origin = int(start.min(where=timed, initial=np.iinfo(np.int64).max)) if timed.any() else 0
     wrong_end = (end < 0) | (end > MAX_NS)
     if wrong_end.any() or not timed.all():
@@ -234,7 +240,7 @@ def _set_times(columns: _Columns, notes: list[str]) -> int:
 
 
 def _set_op_times(op_start: Int64, op_end: Int64, start: Int64, end: Int64) -> None:
-    """Make both relative to the origin, in place; they are relative to the node's start.
+    """Make both relative to the origin, in place; in the file they are relative to the node's start.
 
     Ops without op_end_rel were not timed.
     """
@@ -271,7 +277,7 @@ def _plausible(scheduled: Int64, start: Int64, origin: int, duration: int) -> Bo
 
 
 def _undo_overflow(scheduled: Int64) -> Int64:
-    """The epoch nanoseconds that TensorFlow up to 2.19 multiplied by 1000, modulo 2^64; exact below 2^61 (the year 2043).
+    """Return the epoch nanoseconds that TensorFlow up to 2.19 multiplied by 1000, modulo 2^64; exact below 2^61 (the year 2043).
 
     1000 is 8 * 125: the factor 8 lost three high bits, and 125, being odd, has an inverse modulo 2^61.
     """
@@ -312,8 +318,8 @@ def _label_hashes(raw: bytes, columns: _Columns) -> UInt64:
 def _name_specially(trace: Trace) -> None:
     """Name nodes whose label is not `name = Op(...)`: RecvTensor, and kernels, whose node name is `name:Op`."""
     received = np.flatnonzero(trace.name == find(trace.names, b"RecvTensor"))
-    traced = np.array([is_gpu_trace(device) for device in trace.devices], np.bool_)
-    kernels = np.flatnonzero(traced[trace.device]) if traced.any() else received[:0]
+    recorded_by_cupti = np.array([is_gpu_trace(device) for device in trace.devices], np.bool_)
+    kernels = np.flatnonzero(recorded_by_cupti[trace.device]) if recorded_by_cupti.any() else received[:0]
     if len(received):
         ops = _Interned(trace.ops)
         trace.op[received] = ops.code("RecvTensor")

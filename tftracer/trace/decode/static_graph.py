@@ -36,7 +36,10 @@ _RECEIVED_SUFFIX = re.compile(r"(.+?)(?:_S\d+|/_\d+)", re.DOTALL)
 
 @dataclass
 class StaticGraph:
-    """A graph of entities. An entity is what was executed: an op (its name) on a device, or the receiving of a tensor on one."""
+    """A graph of entities.
+
+    An entity is what was executed: an op (its name) on a device, or the receiving of a tensor on a device.
+    """
 
     entity: Int64  # [n] the entity of each node of the trace, -1 for nodes without a time
     producer: Int64  # [edges] entities
@@ -47,7 +50,7 @@ class StaticGraph:
     complete: Bool  # [entities] whether all data inputs of each are among the edges
     argument_edge: Int64  # [arguments] edges of the ops whose input positions are known
     argument_position: Int64  # [arguments] index of the input; one edge may have several
-    equations: dict[str, list[int]]  # equation -> the entities that are an Einsum of it
+    equations: dict[str, list[int]]  # equation -> the Einsum entities that have it
 
 
 @dataclass
@@ -55,7 +58,7 @@ class _Entities:
     """Numbers entities: device * width + name code; the codes after the names are received tensors."""
 
     trace: Trace
-    in_order: Bool  # [ops] whether input positions of this op type are needed
+    needs_positions: Bool  # [ops] whether input positions of this op type are needed
     tensors: dict[str, int] = field(default_factory=dict)
     received: dict[tuple[int, str], int] = field(default_factory=dict)  # (device, tensor or its producer) -> entity
     arrivals: list[tuple[int, Received]] = field(default_factory=list)  # each received tensor's entity and label
@@ -70,10 +73,10 @@ class _Entities:
         if len(rows):
             self.of_node[rows] = np.array(entities, np.int64)[which]
         self.present = Numbering(self.of_node[trace.start >= 0])
-        self.one_by_one: set[int] = set()
-        self.is_ordered = np.zeros(len(self.present) + 1, np.bool_)  # the last one is for entities that were not executed
-        self.is_ordered[self.present(self.of_node[self.in_order[trace.op]])] = True
-        self.is_ordered[-1] = False
+        self.present_set: set[int] = set()
+        self.positions_needed = np.zeros(len(self.present) + 1, np.bool_)  # the last one is for entities that were not executed
+        self.positions_needed[self.present(self.of_node[self.needs_positions[trace.op]])] = True
+        self.positions_needed[-1] = False
         self.is_complete = np.zeros(len(self.present) + 1, np.bool_)
         self.equations: dict[str, list[int]] = {}
 
@@ -110,23 +113,23 @@ class _Entities:
         ``owner``: [inputs] the number of the op; inputs of one op are in their order.
         """
         position = np.full(len(consumer), -1, np.int64)
-        rows = np.flatnonzero(self.is_ordered[self.present(consumer)] & (slot >= 0))
+        rows = np.flatnonzero(self.positions_needed[self.present(consumer)] & (slot >= 0))
         rows = rows[np.argsort(owner[rows], kind="stable")]
         position[rows] = np.arange(len(rows)) - np.searchsorted(owner[rows], owner[rows])
         return position
 
     def has(self, entity: int) -> bool:
-        if not self.one_by_one:
-            self.one_by_one.update(self.present.values.tolist())
-        return entity in self.one_by_one
+        if not self.present_set:
+            self.present_set.update(self.present.values.tolist())
+        return entity in self.present_set
 
 
-def static_graph(trace: Trace, in_order: Bool | None = None) -> StaticGraph:
+def static_graph(trace: Trace, needs_positions: Bool | None = None) -> StaticGraph:
     """Build the edges between executed entities. A partition graph that cannot be read is ignored.
 
-    ``in_order``: [ops] the op types whose ``argument_position`` are needed; None: no types.
+    ``needs_positions``: [ops] the op types whose ``argument_position`` are needed; None: no types.
     """
-    entities = _Entities(trace, np.zeros(len(trace.ops), np.bool_) if in_order is None else in_order)
+    entities = _Entities(trace, np.zeros(len(trace.ops), np.bool_) if needs_positions is None else needs_positions)
     edges = _from_graphs(entities)
     of_graph: Source = "function_graph" if trace.has_definitions else "partition_graph"
     source: Source = of_graph if edges else "labels"
@@ -237,7 +240,7 @@ def _of_graph(entities: _Entities, graph: GraphNodes, lookup: Lookup, channels: 
 
 
 def _note_equations(entities: _Entities, graph: GraphNodes, entity: Int64) -> None:
-    """Store the equation of each Einsum, which only its attributes have."""
+    """Store the equation of each Einsum; only the attributes of its NodeDef have it."""
     ops = tuple(op.encode() for op in entities.trace.ops if op.endswith("Einsum"))
     for i, node in (_nodes(graph, ops) if ops else {}).items():
         number = int(entities.present(entity[i : i + 1])[0])
@@ -255,7 +258,7 @@ def _base_of_sources(graph: GraphNodes, base: Int64) -> Int64:
 
 
 class _Channels:
-    """Finds the edges across _Send and _Recv nodes. There are few, so they are read one by one."""
+    """Finds the edges across _Send and _Recv nodes. There are few such nodes, so they are read one by one."""
 
     def __init__(self, entities: _Entities, graphs: list[GraphNodes]) -> None:
         self.entities = entities
@@ -290,13 +293,13 @@ class _Channels:
         if not receives:
             return found
         by_name = {node.name.encode("utf-8"): (node, int(base[i])) for i, node in receives.items()}
-        for place, which in enumerate(missing.tolist()):
+        for number, which in enumerate(missing.tolist()):
             receiver = by_name.get(graph.text(which))
             if receiver is not None:
                 consumer = int(graph.node[which])
                 rows = self._across(receiver[0], int(base[consumer]), int(entity[consumer]), int(position[which]))
                 self.rows += rows
-                found[place] = bool(rows)
+                found[number] = bool(rows)
         for i, node in receives.items():  # if TensorFlow recorded the _Recv nodes themselves
             if entity[i] >= 0:
                 self.rows += self._across(node, int(base[i]), int(entity[i]), -1)

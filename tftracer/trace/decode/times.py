@@ -12,8 +12,8 @@ MAX_NS = 1 << 53
 LATEST_NS = 1 << 61
 
 
-def together(times: Int64, known: Bool) -> Bool:
-    """Return [n] whether each is a known time that is within MAX_NS / 2 of the median, if the times are further apart."""
+def valid_times(times: Int64, known: Bool) -> Bool:
+    """Return [n] whether each time is known and, if known times span more than MAX_NS, within MAX_NS / 2 of their median."""
     of_known = times[known]
     if not len(of_known) or float(of_known.max()) - float(of_known.min()) <= MAX_NS:
         return known

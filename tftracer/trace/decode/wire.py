@@ -61,7 +61,7 @@ def squeeze(value: UInt64, longest: int = 8) -> UInt64:
 
 
 def sizes(words: UInt64) -> tuple[UInt64, Int64]:
-    """Return (mask of its bytes, length) of the varint at the start of each word; a full mask and 8 for longer varints."""
+    """Return (mask of its bytes, its length) for the varint at the start of each word; a full mask and 8 for longer varints."""
     stop = ~words
     stop &= _HIGH
     stop &= np.negative(stop)
@@ -167,7 +167,7 @@ def next_fields(window: Window, row: Int64, at: Int64, stop: Int64) -> tuple[Fie
 
 
 def _plain_fields(window: Window, row: Int64, at: Int64, stop: Int64) -> tuple[Fields, Int64] | None:
-    """As ``next_fields`` if all fields are VARINT or LEN with a tag of one byte; else None.
+    """Do the same as ``next_fields`` if all fields are VARINT or LEN with a tag of one byte; else return None.
 
     This is the usual case, and takes a third of the time of ``_any_fields``.
     """

@@ -33,8 +33,8 @@ _MAX_PARTS = 1 << 16  # planes in a file, lines in a plane
 HOST = "/host:CPU"
 #: The event around the traced step in our own profiles.
 STEP_MARKER = "tftracer_step"
-#: Planes that tftracer adds, for the step's edges: the partition graphs that ran (a RunMetadata), or else the definitions of its
-#: functions (a FunctionDefLibrary). Other readers ignore them.
+#: Planes that tftracer adds, for the step's edges: the partition graphs that ran (a RunMetadata), or else the definitions of the
+#: step's functions (a FunctionDefLibrary). Other readers ignore them.
 PARTITIONS_PLANE, DEFINITIONS_PLANE = "/tftracer:partition_graphs", "/tftracer:graph"
 
 _PLANES, _LINES = 1, 3  # field numbers of XSpace and of XPlane
@@ -207,7 +207,7 @@ def _parsed(kind: str, raw: bytes) -> Any:
     try:
         return plane_messages()[kind].FromString(raw)
     except DecodeError as error:
-        raise FormatError(f"This is no XSpace, or one that was cut short ({error}). Profile the step again.") from error
+        raise FormatError(f"This is no XSpace, or the file was cut short ({error}). Profile the step again.") from error
 
 
 def with_plane(raw: bytes, plane_name: str, root: str, content: bytes) -> bytes:

@@ -39,7 +39,10 @@ class Stat:
         return decoded(self.plane.events.raw[self.offset[row] : self.offset[row] + self.size[row]])
 
     def keys(self, hasher: Hasher) -> UInt64:
-        """Return [rows] keys that are equal for equal texts; 0 for rows without a text."""
+        """Return [rows] keys; 0 for rows without a text. Equal keys mean equal texts.
+
+        A text may have two keys: one where the event has the text itself, another where it refers to it.
+        """
         keys = np.zeros(len(self.has), np.uint64)
         direct = np.flatnonzero(self.has & ~self.referring)
         if len(direct):
@@ -65,7 +68,7 @@ def alike(*keys: UInt64) -> tuple[Int64, Int64]:
 
 
 def texts(stat: Stat) -> tuple[Int64, list[str]]:
-    """Return (index of each row's text, the distinct texts); the text is "" for rows without one."""
+    """Return (index of each row's text, texts). A text may be in the list twice (``Stat.keys``); "" for rows without a text."""
     if not len(stat.has):
         return np.zeros(0, np.int64), []
     group, first = alike(stat.keys(Hasher.random()))
@@ -124,13 +127,15 @@ def _candidates(events: Events, number: int) -> Int64:
     for low in range(0, max(len(text) - len(wanted) + 1, 0), _SEARCH_BLOCK):
         high = min(low + _SEARCH_BLOCK, len(text) - len(wanted) + 1)
         there = text[low:high] == wanted[0]
-        for place in range(1, len(wanted)):
-            there &= text[low + place : high + place] == wanted[place]
+        for position in range(1, len(wanted)):
+            there &= text[low + position : high + position] == wanted[position]
         candidates.append(np.flatnonzero(there) + low)
     places = concatenated(candidates)
     tag = np.uint8(EVENT_STATS << 3 | LEN)
     places = places[places > 3]
-    places = places[(text[places - 2] == tag) | (text[places - 3] == tag) | (text[places - 4] == tag)]  # by the stat's length
+    places = places[
+        (text[places - 2] == tag) | (text[places - 3] == tag) | (text[places - 4] == tag)
+    ]  # the tag, then the stat's length in one to three bytes
     places += first
     row = np.searchsorted(events.begin, places, "right") - 1
     row = row[(row >= 0) & (places >= events.stats[row]) & (places < events.end[row])]

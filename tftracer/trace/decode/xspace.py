@@ -1,9 +1,9 @@
 """Decodes a profile (XSpace) of TensorFlow's or JAX's profiler into the columns of a ``Trace``.
 
 Nodes are the ops of the host's threads, including eager and asynchronous ones; the stages of tf.data; ops that XLA runs on the
-CPU; a GPU's kernels and copies. Ops that launch work on a GPU are launches on that GPU. Lines of a device that repeat its streams
-become repeating devices. Work of other threads is drawn but not counted. Other events (executor turns, Python functions,
-allocations) are not nodes.
+CPU; a GPU's kernels and copies. A host op that launches work on a GPU becomes a launch: a node of this GPU. Lines of a device
+that repeat its streams become repeating devices. Work that does not belong to the step (``NodeKind.OUTSIDE``) is drawn but not
+counted. Other events (executor turns, Python functions, allocations) are not nodes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from tftracer.trace.arrays.intervals import is_in
 from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.decode.hlo import Modules
-from tftracer.trace.decode.left_out_ops import how_much, leaves_out_cheap_ops
+from tftracer.trace.decode.left_out_ops import leaves_out_cheap_ops, recorded_part
 from tftracer.trace.decode.node_kinds import node_kinds
 from tftracer.trace.decode.profile_details import ProfileDetails
 from tftracer.trace.decode.profile_devices import DeviceNodes, add_device
@@ -24,15 +24,15 @@ from tftracer.trace.decode.profile_host import TF_DATA, HostNodes, add_host
 from tftracer.trace.decode.profile_launches import Launches
 from tftracer.trace.decode.profile_nodes import Nodes
 from tftracer.trace.decode.profile_steps import Step, steps_of
-from tftracer.trace.decode.times import LATEST_NS, together
+from tftracer.trace.decode.times import LATEST_NS, valid_times
 from tftracer.trace.decode.xplane_reader import DEFINITIONS_PLANE, HOST, PARTITIONS_PLANE, Plane, Space, read_space
 from tftracer.trace.device_peaks import Hardware
 from tftracer.trace.model import OPS_LEFT_OUT, UNKNOWN_TIME, Content, NodeKind, Trace
 
 #: Ops that wait for a tensor of another device of the same process; this is not communication.
 RECEIVES = re.compile(r"_(Host)?Recv")
-#: Maximum characters of the profiler's own messages.
-_MAX_MESSAGES = 2_000
+#: Maximum length of the profiler's own messages together.
+_MAX_CHARACTERS = 2_000
 
 
 def decode_xspace(raw: bytes, communication_ops: str = "") -> Trace:
@@ -45,15 +45,15 @@ def decode_xspace(raw: bytes, communication_ops: str = "") -> Trace:
     step = _only_step(space)
     host = HostNodes.none()
     of_devices = DeviceNodes()
-    for place, plane in enumerate(space.planes):
+    for plane_index, plane in enumerate(space.planes):
         if plane.name == HOST:
-            host = add_host(nodes, plane, place, step, launches.by_device(space), modules)
-    for place, plane in enumerate(space.planes):
+            host = add_host(nodes, plane, plane_index, step, launches.by_device(space), modules)
+    for plane_index, plane in enumerate(space.planes):
         if plane.is_device:
-            add_device(nodes, plane, place, launches, modules, step, of_devices)
+            add_device(nodes, plane, plane_index, launches, modules, step, of_devices)
     trace, origin = _trace(raw, space, nodes, communication_ops, host, step is not None)
     _join(trace, origin, launches, of_devices, host)
-    _note(trace, space, step)
+    _add_notes_and_graph(trace, space, step)
     trace.hardware = hardware_of(space)
     return trace
 
@@ -67,7 +67,7 @@ def _only_step(space: Space) -> Step | None:
 def _trace(raw: bytes, space: Space, nodes: Nodes, communication_ops: str, host: HostNodes, has_step: bool) -> tuple[Trace, int]:
     """Return (the trace, the profile's time at the trace's time 0)."""
     start, end, outside = nodes.column("start"), nodes.column("end"), nodes.column("outside") != 0
-    timed = together(start, np.ones(len(start), np.bool_))
+    timed = valid_times(start, np.ones(len(start), np.bool_))
     if has_step:
         outside |= _beyond(nodes, start, end, outside, host)
     origin = _earliest(start[timed], ~outside[timed])
@@ -143,13 +143,13 @@ def _join(trace: Trace, origin: int, launches: Launches, of_devices: DeviceNodes
         trace.known_edges = tuple(np.concatenate([pair[side] for pair in host.waits]) for side in (0, 1))
 
 
-def _note(trace: Trace, space: Space, step: Step | None) -> None:
+def _add_notes_and_graph(trace: Trace, space: Space, step: Step | None) -> None:
     for code, messages in (("profiler_errors", space.errors), ("profiler_warnings", space.warnings)):
         if messages:
-            trace.notes.append(f"{code}: {'; '.join(messages)[:_MAX_MESSAGES]}")
+            trace.notes.append(f"{code}: {'; '.join(messages)[:_MAX_CHARACTERS]}")
     host = space.plane(HOST)
     if host is not None and leaves_out_cheap_ops(host):
-        trace.notes.append(f"{OPS_LEFT_OUT}: {how_much(trace, space, step, trace.origin_ns - epoch_of(space))}")
+        trace.notes.append(f"{OPS_LEFT_OUT}: {recorded_part(trace, space, step, trace.origin_ns - epoch_of(space))}")
     definitions, partitions = space.plane(DEFINITIONS_PLANE), space.plane(PARTITIONS_PLANE)
     if partitions is not None:
         trace.load_graph, trace.has_definitions = lambda: graph_of_partitions(partitions, trace), False

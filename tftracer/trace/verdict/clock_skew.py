@@ -15,7 +15,7 @@ from tftracer.trace.arrays.intervals import batches, distinct
 from tftracer.trace.arrays.lookup import codes_in
 from tftracer.trace.arrays.strings import StringTable
 from tftracer.trace.arrays.types import Int64
-from tftracer.trace.decode.device_names import place
+from tftracer.trace.decode.device_names import process_of
 from tftracer.trace.decode.labels import Received
 from tftracer.trace.model import Trace
 
@@ -38,7 +38,7 @@ def clocks_apart(trace: Trace) -> dict[tuple[str, str], int]:
     apart: dict[tuple[str, str], int] = {}
     for batch in batches(len(too_early)):
         for i in too_early[batch.start : batch.stop]:
-            pair = place(sent[i][1].source), place(sent[i][1].destination)
+            pair = process_of(sent[i][1].source), process_of(sent[i][1].destination)
             apart[pair] = max(apart.get(pair, 0), int(early[i]))
     return dict(sorted(apart.items(), key=lambda item: -item[1]))
 
@@ -48,7 +48,7 @@ def _between_processes(tensors: dict[int, Received]) -> list[tuple[int, Received
     items, sent = list(tensors.items()), []
     for batch in batches(len(items)):
         for label, received in items[batch.start : batch.stop]:
-            if place(received.source) != place(received.destination):
+            if process_of(received.source) != process_of(received.destination):
                 sent.append((label, received))
     return sent
 

@@ -28,14 +28,14 @@ NOTES: dict[str, tuple[Severity, str, str]] = {
     OPS_LEFT_OUT: (
         "warning",
         "TensorFlow's profiler recorded only the ops that take long: after a function's first steps it leaves out those that it "
-        "has found to be cheap (some microseconds), unless all are asked for. Their time shows as idle.",
+        "has found to be cheap (some microseconds), unless all ops are requested. The time of the missing ops shows as idle.",
         "Trace the step on tftracer's live page, which asks for all ops. Or profile one of the function's first "
         "steps, or with host_tracer_level=3 (TensorFlow 2.20 and 2.21 ignore it).",
     ),
     "profiler_errors": (
         "warning",
         "TensorFlow's profiler reported errors: the trace may lack what they name.",
-        "Fix what they name. libcupti: install the one of TensorFlow's CUDA version (pip install nvidia-cuda-cupti-cu12) or put "
+        "Fix what they name. libcupti: install it for TensorFlow's CUDA version (pip install nvidia-cuda-cupti-cu12) or put "
         "its folder on LD_LIBRARY_PATH. Privileges: NVreg_RestrictProfilingToAdminUsers=0, or CAP_SYS_ADMIN.",
     ),
     "profiler_warnings": (

@@ -45,15 +45,15 @@ def _no_kernels(context: TraceContext, errors: str) -> Finding:
         return finding(
             "gpu_trace_level",
             "warning",
-            f"{LAUNCHES_ONLY} The step was traced with {context.trace_level}, which records none.",
+            f"{LAUNCHES_ONLY} The step was traced with {context.trace_level}, which records no kernels.",
             "Trace with trace_level=FULL_TRACE.",
         )
     if context.distributed:
         return finding(
             "gpu_distributed",
             "warning",
-            f"{LAUNCHES_ONLY} The session is a distributed one (a grpc target), and TensorFlow records them in local sessions "
-            "only.",
+            f"{LAUNCHES_ONLY} The session is a distributed one (a grpc target), and TensorFlow records kernels and copies in "
+            "local sessions only.",
             "Run one process with a local session (no target, or Horovod) to see its kernels.",
         )
     if "Failed to load libcupti" in errors or (facts.get("build") == "cuda" and facts.get("libcupti_loaded") == ""):
@@ -67,7 +67,7 @@ def _no_kernels(context: TraceContext, errors: str) -> Finding:
     return finding(
         "no_gpu_events",
         "warning",
-        f"{LAUNCHES_ONLY} Why is not known: {state}.",
+        f"{LAUNCHES_ONLY} The reason is not known: {state}.",
         f"Look for CUPTI errors in TensorFlow's log at the traced step. {load}"
         "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED: another profiler (Nsight, tf.profiler) was active. "
         "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES: allow profiling (NVreg_RestrictProfilingToAdminUsers=0). "
@@ -84,13 +84,13 @@ def _no_libcupti(file: str, cuda_version: str) -> Finding:
         of_cuda = f" of CUDA {cuda_version}" if cuda_version else ""
         where = f"No libcupti{of_cuda} was found on LD_LIBRARY_PATH, next to TensorFlow or in CUDA's folders."
         remedy = (
-            "Install the one of TensorFlow's CUDA version (pip install nvidia-cuda-cupti-cu12, or CUDA's extras/CUPTI) and start "
-            "Python again."
+            "Install libcupti for TensorFlow's CUDA version (pip install nvidia-cuda-cupti-cu12, or CUDA's extras/CUPTI) and "
+            "start Python again."
         )
     return finding(
         "no_libcupti",
         "warning",
-        f"{LAUNCHES_ONLY} libcupti, through which TensorFlow records them, is not loaded. {where}",
+        f"{LAUNCHES_ONLY} TensorFlow records kernels and copies through libcupti, which is not loaded. {where}",
         remedy,
     )
 
@@ -122,8 +122,8 @@ def _no_gpu(context: TraceContext) -> Iterator[Finding]:
             "no_gpu_driver",
             "info",
             "TensorFlow is built for NVIDIA GPUs, but this process finds no NVIDIA driver: all ops ran on the CPU.",
-            "If the machine has no GPU, nothing is wrong. If it has one: install the driver until nvidia-smi lists it; start "
-            "containers with --gpus all.",
+            "If the machine has no GPU, nothing is wrong. If it has one: install the driver, so that nvidia-smi lists the GPU; "
+            "start containers with --gpus all.",
         )
     elif build == "cuda" and driver:
         yield finding(
@@ -131,7 +131,7 @@ def _no_gpu(context: TraceContext) -> Iterator[Finding]:
             "info",
             "The NVIDIA driver is there and TensorFlow is built for it, but TensorFlow sees no GPU: all ops ran on the CPU.",
             "See whether nvidia-smi lists a GPU, and look in TensorFlow's log for 'Cannot dlopen some GPU libraries': install "
-            "those of its CUDA version (pip install tensorflow[and-cuda]).",
+            "the libraries of its CUDA version (pip install tensorflow[and-cuda]).",
         )
     elif build == "cpu" and driver:
         yield finding(

@@ -23,7 +23,7 @@ class Gaps:
     group: Group
     kernels: Int64  # the kernels of the GPU
     span: Cover  # from its first kernel to the end of the last
-    before: Int64  # the node that ends each gap
+    next_node: Int64  # the node that ends each gap
     starved: Int64  # ns until the launch of the node
     queued: Int64  # ns from the launch of the node to its beginning
     begin: Int64  # beginning of each gap
@@ -48,6 +48,6 @@ def gaps_of(trace: Trace, group: Group, is_step: bool) -> Gaps | None:
     start, launched = trace.start[work], trace.launched_at[work]
     free = np.maximum.accumulate(np.concatenate([[0 if is_step else start[0]], trace.end[work][:-1]]))
     is_launched: Bool = (launched != UNKNOWN_TIME) & (start > free)
-    free, start, launched, before = free[is_launched], start[is_launched], launched[is_launched], work[is_launched]
+    free, start, launched, next_node = free[is_launched], start[is_launched], launched[is_launched], work[is_launched]
     ready = np.clip(launched, free, start)
-    return Gaps(group, kernels, span, before, ready - free, start - ready, free)
+    return Gaps(group, kernels, span, next_node, ready - free, start - ready, free)

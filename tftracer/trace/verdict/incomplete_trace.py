@@ -1,7 +1,7 @@
 """Find what a trace lacks or gets wrong, with remedies. Every answer and every export carries these findings.
 
-Sources are the trace's columns, the decoder's notes (``Trace.notes``: a code of ``finding.NOTES``, or ``code: details``) and the
-TraceContext. A cause is named only where one of them shows it.
+Sources are the trace's columns, the decoder's notes (``Trace.notes``: a code of ``findings.NOTES``, or ``code: details``) and the
+TraceContext. A cause is named only where one of these sources shows it.
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ def _kernels(trace: Trace) -> Iterator[Finding]:
         yield finding(
             "unmatched_kernels",
             "info",
-            f"{unmatched:,} of {total:,} kernels have the name of no op in the trace: their time counts for the GPU, not for an "
-            "op.",
+            f"{unmatched:,} of {total:,} kernels have a name that no op in the trace has: their time counts for the GPU, not "
+            "for an op.",
             "See them on the GPU's stream lanes. Kernels of XLA clusters, for one, have names of their own.",
         )
 
@@ -127,14 +127,14 @@ def _graph(trace: Trace, context: TraceContext) -> Iterator[Finding]:
 def _transfers(trace: Trace) -> Iterator[Finding]:
     lost = communication.unrecorded(trace)
     if lost:
-        who = "; ".join(f"{place}: {missing:,} of {total:,}" for place, (missing, total) in list(lost.items())[:10])
+        who = "; ".join(f"{process}: {missing:,} of {total:,}" for process, (missing, total) in list(lost.items())[:10])
         yield finding(
             "unrecorded_transfers",
             "warning",
             f"Some transfers between processes are not in the trace (received by {who}). When a step starts, TensorFlow asks "
             "the processes to record transfers and does not wait until they do, so it may miss the first ones. Their time "
             "shows as idle or as waiting to be scheduled, and the links lack them.",
-            "Trace another step: most have all of them.",
+            "Trace another step: most traces have all transfers.",
         )
 
 
@@ -146,8 +146,8 @@ def _clocks(trace: Trace) -> Iterator[Finding]:
             "clocks_apart",
             "warning",
             f"The clock of {ahead} is at least {duration(difference_ns)} ahead of {behind}'s: tensors arrived before they were "
-            "computed. Their lanes are shifted against each other by as much, and so is all that spans both: the step's "
-            "duration and budget, the critical path, waits.",
+            "computed. Their lanes are shifted against each other by this difference. It also changes whatever spans both: the "
+            "step's duration and budget, the critical path, waits.",
             "Synchronize the machines' clocks (chrony, NTP), or trace the step on all processes from the job's page, which "
             "aligns them.",
         )
@@ -183,20 +183,21 @@ def profile_findings(trace: Trace) -> Iterator[Finding]:
             "no_function_graph",
             "info",
             "The profile holds no graph: which op reads which is unknown, and the critical path follows times and threads alone.",
-            "Eager code and JAX have none. Compiled functions (tf.function, Keras) that are traced on tftracer's live page do.",
+            "Eager code and JAX have no graph. Compiled functions (tf.function, Keras) that are traced on tftracer's live page "
+            "have one.",
         )
     elif trace.has_definitions:
         yield finding(
             "function_graph",
             "info",
             "Dependencies are read from the function's definition. Ops that TensorFlow added while it optimized the function "
-            "have none, and of ops that it fused the inputs are shown together.",
+            "have no dependencies, and an op that it fused from several ops shows the inputs of all of them.",
             "Trace with its graph, on the run's page, collects the graph that ran. tftracer run keeps it from the first call on.",
         )
     yield finding(
         "profile_limits",
         "info",
-        "A profile has no scheduling times, no outputs of ops, and of a CPU no memory: delays, tensors and most of memory are "
+        "A profile has no scheduling times, no outputs of ops, and no memory of CPUs: delays, tensors and most of memory are "
         "unknown.",
-        "Traces of session.run alone have them.",
+        "Only traces of session.run have them.",
     )

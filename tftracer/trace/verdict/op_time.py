@@ -16,7 +16,7 @@ from tftracer.trace.arrays.types import Bool, Float64, Int32
 from tftracer.trace.model import Trace
 from tftracer.trace.units import duration, percent
 from tftracer.trace.verdict.busy import ns_capped_by_bytes, ns_without_outliers
-from tftracer.trace.verdict.scopes import in_scope
+from tftracer.trace.verdict.scopes import scope_sentence
 from tftracer.trace.verdict.step import MAX_EVIDENCE, Step, evidence_of, sentence
 
 MAX_TYPES = 3  # op types in a sentence
@@ -124,8 +124,8 @@ class OpTime:
         )
 
     def scope(self, selected: Bool) -> str:
-        """Name the scope of most of these ops, as a sentence (``in_scope``)."""
-        return in_scope(self.work, self.trace, selected)
+        """Name the scope of most of these ops, as a sentence (``scope_sentence``)."""
+        return scope_sentence(self.work, self.trace, selected)
 
     def op(self, selected: Bool) -> str:
         """Return the op type with the most time, by the trace's name."""

@@ -13,16 +13,16 @@ from tftracer.trace.arrays.types import Bool, Float64
 from tftracer.trace.model import Trace
 from tftracer.trace.units import percent
 
-MIN_SHARE = 0.5  # of the ops' time, for a scope to be named
+MIN_SHARE = 0.5  # minimal part of the ops' time, for a scope to be named
 CONCENTRATED = 1.5  # a scope is named if its share of the ops is this many times its share of all op time
 MAX_NAMES = 10_000  # only the names with the most time are read
 #: Usual names of loops, branches and whole models: they do not tell one part of a model from another.
 _USUAL = re.compile(r"(while|body|cond|then|else|branch|model|functional|sequential)(_|\d)*")
 
 
-def in_scope(work: Work, trace: Trace, selected: Bool) -> str:
-    """Return " 72% of that is in clip_by_global_norm."; "" if one op has most of the time, no scope has half of it, or most
-    other ops of the step are in the same scope.
+def scope_sentence(work: Work, trace: Trace, selected: Bool) -> str:
+    """Return " 72% of that is in clip_by_global_norm."; "" if one op has half of the time, if no scope has half
+    of it, or if the scope has nearly as large a share of the time of all ops (``CONCENTRATED``).
 
     ``selected``: [work] the executions of which "that" speaks.
     """

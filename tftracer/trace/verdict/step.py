@@ -81,7 +81,7 @@ class Step:
     @cached_property
     def usual_ns(self) -> Float64 | None:
         """[names] the median time of each op in several traces of the run; with few traces, its longest time in the other ones.
-        0: the op is not among their longest ones. None: the run has no other traces."""
+        0: the op is not among the longest ops of these traces. None: the run has no other traces."""
         times = self.times
         if times is None or len(times.work_ns) < 2:
             return None

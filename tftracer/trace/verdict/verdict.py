@@ -30,7 +30,7 @@ from tftracer.trace.verdict.rules.slow_step import MORE_NS, is_explained
 from tftracer.trace.verdict.step import HELD_UP_NS, ONLY_HERE, Step, sentence
 from tftracer.trace.verdict.time_around_ops import SLOW_FACTOR
 
-#: Title of both parts in a trace without scheduling times, which does not tell them apart.
+#: Title of the idle part in a trace without scheduling times: such a trace does not tell idle from waiting.
 IDLE_OR_WAITING = "idle or waiting to be scheduled"
 AROUND = "outside the recorded ops: before the first and after the last"
 #: Explanations of parts in which no op runs.
@@ -56,7 +56,7 @@ MIN_PART = 0.05  # smaller parts of the step are not listed
 MAIN_SHARE = 0.5  # minimal share of the main part of the step
 #: The watch over slow steps calls a step slow that takes this many times the median untraced step, and this much longer.
 SLOW_TURN, SLOW_TURN_S = 3.0, 0.020
-LARGE_PART = 1 / 3  # of the step: a part beside compute that stands out; of the op time: an op type that stands out
+LARGE_PART = 1 / 3  # from this part of the step on, a part beside compute stands out; of the op time, an op type
 
 
 def verdict(
@@ -102,7 +102,9 @@ def _explained(sentences: list[Sentence]) -> list[Sentence]:
     """Leave out sentences that say only that nothing runs, if another one says why."""
     reasons = {s["code"] for s in sentences} - {*COMPUTING_CODES, *UNEXPLAINED}
     if reasons & {"tiny_ops", "busy_machine"}:
-        return [s for s in sentences if s["code"] not in UNEXPLAINED or "waited_ns" in s["numbers"]]  # for its input
+        return [
+            s for s in sentences if s["code"] not in UNEXPLAINED or "waited_ns" in s["numbers"]
+        ]  # the step waits for its input
     return [s for s in sentences if s["code"] != "idle_device"] if reasons else sentences
 
 

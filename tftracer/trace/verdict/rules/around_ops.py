@@ -19,11 +19,11 @@ from tftracer.trace.verdict.time_around_ops import SLOW_FACTOR
 
 AROUND_SHARE = 0.30  # minimal part of the step that passes around its ops
 AROUND_NS = 500_000  # minimal time around the ops: less is the usual cost of a call
-CALL_NS = 5_000_000  # in a longer step the call's own cost is not the reason
+CALL_NS = 5_000_000  # maximal cost of a call itself: in a longer step it is not the reason
 #: Feeds and fetches of this many bytes, strings (or Python values) or tensors are named as the reason.
 FEED_BYTES, FEED_STRINGS, MANY_TENSORS = 1_000_000, 1_000, 200
 MAX_EXCESS = 0.5  # if a traced step's excess is a larger part of the time before its first op, that time is not named
-LIKE_THE_STEP = 0.9  # minimal part of the traced step's time, for it not to be called usual: tracing may take the rest
+LIKE_THE_STEP = 0.9  # from this part of the traced step's time on, a time is that step's own; a shorter one is the usual time
 MAX_NODES = 100_000  # in a larger trace the fetched tensors are not searched
 #: Types of fed values that hold Python values (``FedValue.dtype``).
 PYTHON_DTYPES = ("list", "object")
@@ -39,7 +39,7 @@ class Amount(NamedTuple):
     bytes: int
     strings: int
     values: int  # Python values, in lists or arrays of objects
-    tensors: int  # in all
+    tensors: int  # number of all tensors
 
     @property
     def is_much(self) -> bool:

@@ -11,12 +11,12 @@ from tftracer.trace.verdict.step import Step, evidence_of, sentence
 
 COMPUTING_SHARE = 0.50  # minimal part of the step in which ops run
 RECORDED_SHARE = 0.40  # minimal part of the measured time that the step takes: in the rest TensorFlow collects the trace
-BUSIEST_SHARE = 0.75  # of the process's CPU time: one thread that used this much did nearly all of the work
+BUSIEST_SHARE = 0.75  # minimal part of the process's CPU time: one thread that used this much did nearly all of the work
 BUSIEST_OF_WAITING = 0.85  # the same where threads waited for CPUs
-RUNNABLE = 0.6, 2.2  # minimum and maximum of the threads that ran or were ready to run, on average
+RUNNABLE = 0.6, 2.2  # minimum and maximum of the average number of threads that ran or were ready to run
 IN_TURNS = 1.1  # with at most this many runnable threads, several threads worked in turns
 LARGE_NS = 200_000  # an op this long has work for several threads
-INTERRUPTED = 10  # an op that takes this many times its usual time in the run is not longer because of its work
+INTERRUPTED = 10  # an op that takes this many times its usual time in the run was interrupted: it has no more work
 LARGE_SHARE = 0.50  # minimal part of the op time that goes into ops of LARGE_NS or longer
 
 

@@ -17,9 +17,9 @@ from tftracer.trace.verdict.rules.sparse_tables import dense_ops
 from tftracer.trace.verdict.rules.tiny_ops import TINY_NS
 from tftracer.trace.verdict.step import Step, evidence_of, sentence
 
-ELEMENTWISE_SHARE = 0.40  # of the op time, without the longest execution
+ELEMENTWISE_SHARE = 0.40  # minimal part of the op time (``OpTime.cautious_share``)
 MIN_RATE = 1e7  # bytes per second
-DOMINANT = 0.8  # of their time, for one kind to name them all
+DOMINANT = 0.8  # minimal part of the ops' time that one kind takes, for this kind to name them all
 
 
 def _called(time: OpTime, selected: Bool) -> str:

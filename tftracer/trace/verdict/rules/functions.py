@@ -1,4 +1,7 @@
-"""Work of TensorFlow before a compiled function runs: tracing it anew, and compiling it with XLA. Only profiles show it."""
+"""Work of TensorFlow before a compiled function runs: tracing it (building its graph), and compiling it with XLA.
+
+Only profiles show it.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ LATER_STEP = "Trace a later step: this happens at the first call; later calls do
 
 
 def retraced(step: Step) -> Sentence | None:
-    """Tell that the call first traced its function, which takes longer than the step itself."""
+    """Tell that TensorFlow traced the function (built its graph) in this call, before it ran."""
     call = next((call for call in step.calls if call.was_traced), None)
     if call is None:
         return None

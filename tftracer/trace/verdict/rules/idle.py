@@ -17,14 +17,14 @@ SCHEDULING_SHARE = 0.50  # minimal part of the step in which ops are scheduled a
 
 def idle_device(step: Step) -> Sentence | None:
     """Name a device with work that is idle for most of the step. The verdict drops this if another rule gives a reason."""
-    worst: tuple[float, Group] | None = None
+    idlest: tuple[float, Group] | None = None
     for group, activity in zip(step.activities.groups, step.activities.each):
         idle = parts_of(activity, step.trace.duration_ns)["idle"]
-        if _is_judged(step, group) and len(activity.busy) and (worst is None or idle > worst[0]):
-            worst = (idle, group)
-    if worst is None or worst[0] < IDLE_SHARE * step.whole_ns:
+        if _is_judged(step, group) and len(activity.busy) and (idlest is None or idle > idlest[0]):
+            idlest = (idle, group)
+    if idlest is None or idlest[0] < IDLE_SHARE * step.whole_ns:
         return None
-    idle, group = worst
+    idle, group = idlest
     gaps = next((gaps for gaps in step.gaps if gaps.group == group), None)
     beside = "" if gaps else runs_beside(step)
     whole = "the step" if step.has_steps else "this profile, which marks no steps"

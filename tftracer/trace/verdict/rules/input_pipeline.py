@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from tftracer.contract.trace import Sentence
-from tftracer.trace.analyses.tf_data_stages import PASSES_ON, Holding, Path, path_of
+from tftracer.trace.analyses.tf_data_stages import FORWARDING, AwaitedStage, Path, path_of
 from tftracer.trace.arrays.intervals import Cover
 from tftracer.trace.decode.profiler_names import STAGE
 from tftracer.trace.model import TraceContext
@@ -16,7 +16,7 @@ from tftracer.trace.verdict.rules.around_ops import FEED_BYTES, PYTHON_DTYPES
 from tftracer.trace.verdict.step import HELD_UP_NS, Step, evidence_of, mask, sentence
 
 INPUT_SHARE = 0.20  # minimal part of the step in which nothing but input ops runs
-#: Usual steps wait for input if they take this many times as long as this one, and this much longer.
+#: Usual steps wait for input if they take this many times as long as this step, and this many ns longer.
 AHEAD, AHEAD_NS = 2.0, 1_000_000
 AHEAD_STEPS = 10  # before this step the median is of the first steps, which are long for other reasons
 AHEAD_WAIT = 0.25  # a wait of at least this part of a usual step shows its reason
@@ -95,11 +95,11 @@ def input_pipeline(step: Step) -> Sentence | None:
             if (at_work | functions).length >= AT_WORK_SHARE * alone.length:
                 return _functions(step, alone, at_work, functions, numbers)
             return _no_thread(step, alone, at_work, numbers)
-        holding = step.stages.holding(at_work)
-        if holding is not None and holding.began_before and (reason := _not_usual(step, alone)):
+        awaited = step.stages.awaited_stage(at_work)
+        if awaited is not None and awaited.began_before and (reason := _not_usual(step, alone)):
             return _only_here(step, alone, reason, numbers)
-        if holding is not None:
-            return _stage(step, holding, alone, numbers)
+        if awaited is not None:
+            return _stage(step, awaited, alone, numbers)
     nodes = step.longest(selected)
     return sentence(
         "input_bound",
@@ -224,53 +224,53 @@ def _only_here(step: Step, alone: Cover, reason: str, numbers: dict[str, float])
     )
 
 
-def _stage(step: Step, holding: Holding, alone: Cover, numbers: dict[str, float]) -> Sentence:
+def _stage(step: Step, awaited: AwaitedStage, alone: Cover, numbers: dict[str, float]) -> Sentence:
     share = alone.length / step.whole_ns
     settings = _settings(step)
-    holding, elements = _that_gets_many(step, holding, alone)
-    ran = (holding.cover & alone).length
+    awaited, elements = _stage_with_many_elements(step, awaited, alone)
+    ran = (awaited.cover & alone).length
     python = step.cover(step.stages.ops & step.python_ops) & alone
     in_python = python.length >= STAGE_PYTHON_SHARE * alone.length
     functions = step.cover(step.stages.ops) & alone
     explanation = (
-        _began_before(holding, settings) if holding.began_before else _recorded(holding, settings.get(holding.path, {}), ran)
+        _began_before(awaited, settings) if awaited.began_before else _recorded(awaited, settings.get(awaited.path, {}), ran)
     )
     text = f"The step waits {duration(alone.length)} ({percent(share)}) for tf.data. {explanation}"
     if elements >= MANY_ELEMENTS:
-        verb = "gets" if step.stages.inputs(holding.path) else "gives"
+        verb = "gets" if step.stages.inputs(awaited.path) else "gives"
         text += f" It {verb} {elements:,} elements one by one in that time."
     if in_python:
         text += f" A Python function of tf.data runs for {duration(python.length)} of that time."
-    if holding.path[1:2] and not any(name == "Prefetch" for name in holding.path):
+    if awaited.path[1:2] and not any(name == "Prefetch" for name in awaited.path):
         text += " Nothing is prefetched."
     text += seen_before(step.context)
-    nodes = step.longest(mask(step.trace, step.stages.nodes[holding.path])) or step.longest(step.waits_for_input)
-    numbers |= {"stage_ns": float(ran)} if not holding.began_before else {}
+    nodes = step.longest(mask(step.trace, step.stages.nodes[awaited.path])) or step.longest(step.waits_for_input)
+    numbers |= {"stage_ns": float(ran)} if not awaited.began_before else {}
     return sentence(
         "input_bound",
         text,
-        step.context.input_advice or _advice(holding.path, elements, in_python, functions.length / max(alone.length, 1)),
+        step.context.input_advice or _advice(awaited.path, elements, in_python, functions.length / max(alone.length, 1)),
         share,
         {**numbers, **({"python_ns": float(python.length)} if in_python else {})},
         evidence_of(step, nodes, "budget"),
     )
 
 
-def _that_gets_many(step: Step, holding: Holding, alone: Cover) -> tuple[Holding, int]:
+def _stage_with_many_elements(step: Step, awaited: AwaitedStage, alone: Cover) -> tuple[AwaitedStage, int]:
     """Return (stage, number of elements that it gets during the wait; for a source, that it gives). Many elements delay the stage
-    that asks for them, not a stage that only passes them on."""
+    that asks for them, not a stage that only forwards them."""
     stages = step.stages
 
     def gets(path: Path) -> int:
         inputs = [stages.nodes[below] for below in stages.inputs(path)] or [stages.nodes[path]]
         return max((int(alone.contains(step.trace.start[rows]).sum()) for rows in inputs), default=0)
 
-    path = holding.path
-    while PASSES_ON.fullmatch(path[-1]) and len(path) > 1 and gets(path[:-1]) >= MANY_ELEMENTS:
+    path = awaited.path
+    while FORWARDING.fullmatch(path[-1]) and len(path) > 1 and gets(path[:-1]) >= MANY_ELEMENTS:
         path = path[:-1]
-    if path != holding.path and len(stages.nodes[path]):
-        holding = Holding(path, False, stages.cover(path), None)
-    return holding, gets(holding.path)
+    if path != awaited.path and len(stages.nodes[path]):
+        awaited = AwaitedStage(path, False, stages.cover(path), None)
+    return awaited, gets(awaited.path)
 
 
 def _settings(step: Step) -> dict[Path, dict[str, str]]:
@@ -278,12 +278,12 @@ def _settings(step: Step) -> dict[Path, dict[str, str]]:
     return {path_of(name): settings for name, settings in recorded.items()}
 
 
-def _recorded(holding: Holding, settings: dict[str, str], ran: int) -> str:
-    calls = _at_a_time(holding, settings)
-    return f"The stage that holds it up is {_place(holding.path)}, which runs for {duration(ran)} of that{calls}."
+def _recorded(awaited: AwaitedStage, settings: dict[str, str], ran: int) -> str:
+    calls = _at_a_time(awaited, settings)
+    return f"The stage that holds it up is {_described(awaited.path)}, which runs for {duration(ran)} of that{calls}."
 
 
-def _at_a_time(holding: Holding, settings: dict[str, str]) -> str:
+def _at_a_time(awaited: AwaitedStage, settings: dict[str, str]) -> str:
     """Say how many calls a stage runs at once, or how full its buffer is, if known."""
     parallelism, filled, size = (_count(settings, name) for name in ("parallelism", "buffered_elements", "buffer_size"))
     if parallelism is not None:
@@ -291,7 +291,7 @@ def _at_a_time(holding: Holding, settings: dict[str, str]) -> str:
         return f", {calls} at a time{' (set by TensorFlow)' if settings.get('autotune') == 'true' else ''}"
     if filled is not None and size is not None and filled + 1 < size:
         return f"; its buffer holds {filled:,} of {size:,} elements"
-    return ", one call at a time" if holding.path[-1] in ("Map", "Filter", "FlatMap", "Interleave") else ""
+    return ", one call at a time" if awaited.path[-1] in ("Map", "Filter", "FlatMap", "Interleave") else ""
 
 
 def _count(settings: dict[str, str], name: str) -> int | None:
@@ -300,23 +300,23 @@ def _count(settings: dict[str, str], name: str) -> int | None:
     return int(text) if re.fullmatch("[0-9]{1,18}", text) else None
 
 
-def _began_before(holding: Holding, settings: dict[Path, dict[str, str]]) -> str:
-    stage = holding.path[-1]
-    if PASSES_ON.fullmatch(stage):
-        source = re.fullmatch(r"inject/prefetch_(\w+?)(?:Dataset\w*)?/.*", settings.get(holding.path, {}).get("name", ""))
+def _began_before(awaited: AwaitedStage, settings: dict[Path, dict[str, str]]) -> str:
+    stage = awaited.path[-1]
+    if FORWARDING.fullmatch(stage):
+        source = re.fullmatch(r"inject/prefetch_(\w+?)(?:Dataset\w*)?/.*", settings.get(awaited.path, {}).get("name", ""))
         of = f", {source.group(1)}," if source else ""
         return (
-            f"{_place(holding.path)} has nothing ready: what it reads from{of} was at work before the trace began, so its time "
-            "is not recorded."
+            f"{_described(awaited.path)} has nothing ready: what it reads from{of} was at work before the trace began, so its "
+            "time is not recorded."
         )
-    inputs = f"; what it reads took {duration(holding.inputs_ns)}" if holding.inputs_ns is not None else ""
+    inputs = f"; what it reads took {duration(awaited.inputs_ns)}" if awaited.inputs_ns is not None else ""
     return (
-        f"The stage that holds it up is probably {_place(holding.path)}: it was at work before the trace began, so its own time "
-        f"is not recorded{inputs}."
+        f"The stage that holds it up is probably {_described(awaited.path)}: it was at work before the trace began, so its own "
+        f"time is not recorded{inputs}."
     )
 
 
-def _place(path: Path) -> str:
+def _described(path: Path) -> str:
     """Describe a stage and its place: ``Map (Root > Prefetch > Map)``."""
     return f"{path[-1]} ({' > '.join(path)})"
 

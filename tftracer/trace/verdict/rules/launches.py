@@ -67,7 +67,7 @@ def _starved(step: Step) -> Sentence | None:
     if share < LAUNCH_SHARE:
         return None
     order = np.argsort(-gaps.starved, kind="stable")
-    nodes = [int(node) for node in gaps.before[order[:MAX_EVIDENCE]]]
+    nodes = [int(node) for node in gaps.next_node[order[:MAX_EVIDENCE]]]
     longest = int(gaps.starved[order[0]])
     count = len(gaps.kernels)
     median = float(np.median((step.trace.end - step.trace.start)[gaps.kernels])) if count else 0.0

@@ -7,7 +7,7 @@ from tftracer.trace.verdict.op_time import OpTime
 from tftracer.trace.verdict.rules.tiny_ops import TINY_NS
 from tftracer.trace.verdict.step import Step
 
-LAYOUT_SHARE = 0.18  # minimal part of the op time, both without the longest execution
+LAYOUT_SHARE = 0.18  # minimal part of the op time (``OpTime.cautious_share``)
 LAYOUT_OPS = frozenset(
     ("Transpose", "ConjugateTranspose", "Cast", "Pad", "PadV2", "MirrorPad", "MirrorPadGrad", "ToTf", "InputConversion")
 )

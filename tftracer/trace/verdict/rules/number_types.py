@@ -11,7 +11,7 @@ from tftracer.trace.verdict.op_time import OpTime
 from tftracer.trace.verdict.step import Step
 
 FLOAT64_SHARE = 0.10  # minimal part of the op time
-#: Part of their time that float32 saves at best. Measured on CPUs: products 0.45 to 0.6, convolutions 0.75, tanh 0.8 and more.
+#: Part of the ops' time that float32 saves at best. Measured on CPUs: products 0.45 to 0.6, convolutions 0.75, tanh 0.8 and more.
 GAIN = 0.75
 MOSTLY = 0.5  # part of the time of several ops, for them to be said to compute in float64
 

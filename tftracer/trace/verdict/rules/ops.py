@@ -21,7 +21,7 @@ from tftracer.trace.verdict.step import HELD_UP_NS, Step, evidence_of, mask, sen
 from tftracer.trace.verdict.time_around_ops import HOST_OP_NS, SLOW_FACTOR
 
 ONE_OP_SHARE = 0.40  # minimal part of the step in which one op runs
-BESIDE_SHARE = 0.5  # of the time in which the op runs, for other ops beside it to be mentioned
+BESIDE_SHARE = 0.5  # minimal part of the time in which the op runs, for other ops beside it to be mentioned
 SWAP_SHARE = 0.10  # minimal part of the step that goes into swapping tensors or computing them again
 
 EACH_STEP = (
@@ -32,7 +32,7 @@ ON_GPU = (
     "See whether it has to be that large (shapes, precision, recomputation), and whether anything else could run in parallel "
     "with it."
 )
-SMALLER = "See whether it has to be that large (shapes, precision, recomputation), and the ops beside it, too."
+SMALLER = "See whether it and the ops that run beside it have to be that large (shapes, precision, recomputation)."
 TEXT_ADVICE = (
     "Do this work once, when the data is written, or in tf.data's map "
     "(num_parallel_calls, prefetch), beside the step, and give the step numbers (ids)."

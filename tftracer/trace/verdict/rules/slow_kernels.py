@@ -35,23 +35,23 @@ def slow_kernel(step: Step) -> Sentence | None:
     if float(share[slow].sum()) < SLOW_KERNEL_SHARE:
         return None
     selected: Bool = matrix & slow[time.work.name]
-    worst = int(np.argmax(np.where(slow, share, 0.0)))
-    nodes = time.longest(selected & (time.work.name == worst))
+    largest = int(np.argmax(np.where(slow, share, 0.0)))
+    nodes = time.longest(selected & (time.work.name == largest))
     several = f" {int(slow.sum()):,} such ops take {percent(float(share[slow].sum()))}." if slow.sum() > 1 else ""
     return sentence(
         "slow_kernel",
-        f"{step.describe(nodes[0])} takes {percent(float(share[worst]))} of the op time and computes {_rate(rate[worst])} at "
+        f"{step.describe(nodes[0])} takes {percent(float(share[largest]))} of the op time and computes {_rate(rate[largest])} at "
         f"its fastest in {len(times.work_ns):,} traces: {step.trace.names[best]} reaches {_rate(rate[best])}.{several}",
         "Its shape, type or layout may suit the kernel badly (few channels, a depthwise convolution, large filters): try another "
         "layout (data_format), another shape, or ops that do the same, such as separable or smaller filters.",
-        float(time.share_of_step(selected)) * (1 - rate[worst] / rate[best]),
-        {"rate_flops": float(rate[worst]), "best_flops": float(rate[best]), "traces": float(len(times.work_ns))},
+        float(time.share_of_step(selected)) * (1 - rate[largest] / rate[best]),
+        {"rate_flops": float(rate[largest]), "best_flops": float(rate[best]), "traces": float(len(times.work_ns))},
         {**evidence_of(step, nodes, "ops"), "op": step.op(nodes[0])},
     )
 
 
 def _rates(step: Step, time: OpTime, matrix: Bool, times: OpsOverTraces) -> tuple[Float64, Float64]:
-    """Return [names] FLOP/s at the shortest time, and the median share of the op time; 0 if the number of runs varies."""
+    """Return [names] FLOP/s at the shortest time, and the median share of the op time; 0 if its execution count varies."""
     assert step.arithmetic is not None
     names, work = len(step.trace.names), time.work
     flops = np.asarray(np.bincount(work.name[matrix], step.arithmetic.flops[work.node[matrix]], names), np.float64)

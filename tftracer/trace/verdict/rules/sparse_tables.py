@@ -42,15 +42,16 @@ def dense_update(step: Step) -> Sentence | None:
     selected, where = dense_ops(step, time)
     if time.least_share(selected) < DENSE_SHARE:
         return None
-    sparse_ones = "".join(f"{name}, " for name in ("SGD", "Adagrad") if name.lower() not in where.lower())  # this one does not
+    # Without the optimizer in use, which is not sparse here.
+    sparse_optimizers = "".join(f"{name}, " for name in ("SGD", "Adagrad") if name.lower() not in where.lower())
     share, nodes, spent = time.share(selected), time.longest(selected), float(time.work.self_ns[selected].sum())
     return sentence(
         "dense_update",
         f"{_what(where)} That takes {percent(share)} of the op time ({time.types(selected)}; {duration(spent)}); the longest is "
         f"{step.describe(nodes[0])}.",
-        f"Use an optimizer that leaves the other rows alone: {sparse_ones}or a lazy Adam (Adam decays the moments of all rows in "
-        "each step). See that the table's gradient stays sparse (tf.IndexedSlices): tf.convert_to_tensor, clipping it by value, "
-        "or a regularizer of the whole table makes it dense.",
+        f"Use an optimizer that leaves the other rows alone: {sparse_optimizers}or a lazy Adam (Adam decays the moments of all "
+        "rows in each step). See that the table's gradient stays sparse (tf.IndexedSlices): tf.convert_to_tensor, clipping it by "
+        "value, or a regularizer of the whole table makes it dense.",
         time.share_of_step(selected),
         {"dense_ns": spent, "executions": float(selected.sum())},
         {**evidence_of(step, nodes, "ops"), "op": time.op(selected)},
@@ -106,7 +107,7 @@ def dense_ops(step: Step, time: OpTime) -> tuple[Bool, str]:
 
 
 def _made_dense(time: OpTime, rows: Int64, scopes: list[str], kinds: list[str], looks_up: bool) -> list[int]:
-    """Return rows of the ops that turn the gradient of some rows into one of all rows, and of the op that applies it.
+    """Return rows of the ops that turn the gradient of some rows into a gradient of all rows, and of the op that applies it.
 
     Optimizers also add up rows that were looked up twice. Their scopes have a Unique or a scatter, and are left out.
     An AddN with another gradient makes the sum dense in any case. That is reported only if a regularizer gave the other addend:
@@ -173,10 +174,10 @@ class _Flow:
 
     def has_product(self, added: int) -> bool:
         """Tell whether an addend comes from a matrix product, or all known addends are segment sums."""
-        before = self._reachable(
+        addends = self._reachable(
             [added], self._graph.inputs_of, lambda row: self._is_long(row) and self._kind(row) != "UnsortedSegmentSum"
         ) - {added}
-        return not before or any(is_matrix_op(self._kind(row)) for row in before)
+        return not addends or any(is_matrix_op(self._kind(row)) for row in addends)
 
     def _reachable(self, rows: list[int], neighbours: Callable[[int], Int32], passes: Callable[[int], bool]) -> set[int]:
         """Return the rows and those reached from them through rows that pass."""

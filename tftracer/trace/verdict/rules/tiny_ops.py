@@ -14,17 +14,18 @@ from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.decode.profiler_names import TURN
 from tftracer.trace.model import NodeKind, Trace
 from tftracer.trace.units import counted, duration, percent
-from tftracer.trace.verdict.scopes import in_scope
+from tftracer.trace.verdict.scopes import scope_sentence
 from tftracer.trace.verdict.step import GAP_NS, Step, sentence
 
 TINY_NS = 20_000  # running an op costs the executor about as much as an op of this length
 TINY_COUNT = 1_000
-TINY_SHARE = 0.50  # of the step that goes into tiny ops and into the gaps between ops
-STRAY_NS = 1_000_000  # an op this long was interrupted if
-STRAY_SHARE = 0.005  # at most this share of its type is as long and the rest is tiny, or if its type does no work (Enter)
-ACCOUNTED_SHARE = 0.20  # of the step, or of the usual step if shorter, that must remain without interrupted ops
-ELEMENTWISE_SHARE = 0.50  # of the tiny ops, for XLA to be named
-FEEDS_SHARE = 0.20  # of the tiny ops, for feeds and fetches to be named
+TINY_SHARE = 0.50  # minimal part of the step that goes into tiny ops and into the gaps between ops
+#: An execution of STRAY_NS or longer was interrupted if its type does no work (Enter), or if its type has at most STRAY_SHARE as
+#: many such executions as tiny ones.
+STRAY_NS, STRAY_SHARE = 1_000_000, 0.005
+ACCOUNTED_SHARE = 0.20  # minimal part of the step (or of the usual step, if shorter) that remains without interrupted ops
+ELEMENTWISE_SHARE = 0.50  # minimal part of the tiny ops, for XLA to be named
+FEEDS_SHARE = 0.20  # minimal part of the tiny ops, for feeds and fetches to be named
 
 #: Ops for a fed value and for a fetched one.
 _ARG, _RETVAL = "_Arg", "_Retval"
@@ -70,7 +71,7 @@ def _recorded(step: Step) -> Sentence | None:
         "tiny_ops",
         f"{count:,} ops of {duration(mean)} on average, and the gaps between ops, take {duration(spent + between)} "
         f"({percent(of_whole)}) of the step; the most frequent is {trace.ops[commonest]} ({int(codes.max()):,} times).{besides}"
-        f"{in_scope(work, trace, is_tiny)}{_elementwise(step, tiny)}{tensors}",
+        f"{scope_sentence(work, trace, is_tiny)}{_elementwise(step, tiny)}{tensors}",
         FEWER_TENSORS * bool(tensors) + _fewer_ops(step),
         of_whole,
         {"ops": float(count), "mean_ns": mean, "ops_ns": spent, "between_ns": between, "left_out_ns": stray},
@@ -119,7 +120,7 @@ def _stray(trace: Trace, ops: Bool, tiny: Bool) -> Bool:
 
 
 def _left_out(step: Step) -> Sentence | None:
-    """Name tiny ops that a profile leaves out as cheap, by the executor's turns, in which they run and which it keeps."""
+    """Name tiny ops that a profile leaves out as cheap. It keeps the executor's turns, in which they run."""
     if step.host is None:
         return None
     turns = step.host.rows(_TURN)
