@@ -1,4 +1,4 @@
-"""``tftracer run --trace N --from STEP``: traces that are requested before the script starts, such as those for a gate in CI."""
+"""``tftracer run --trace N --from STEP``: requests traces without a user at the page, for example for a gate in CI."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ MAX_RUNS = 5
 class UnattendedTraces:
     """Requests traces of the main run when it reaches ``first_step``.
 
-    The main run is the one that took the most time of those with more than one step, so that initialization does not count. Steps
-    are checked five times a second on the session's thread, so the traced steps come at ``first_step`` or soon after. If another
-    run takes more time later, its next ``steps`` are traced, too.
+    The main run is the run with more than one step that took the most time so far; an initialization has only one step. The number
+    of steps is checked five times a second on the session's thread, so tracing begins at ``first_step`` or soon after. If another
+    run becomes the main run later, its next ``steps`` are traced, too.
     """
 
     def __init__(self, recorder: Recorder, steps: int, first_step: int) -> None:
@@ -45,5 +45,5 @@ class UnattendedTraces:
         if not runs:
             return f"no step was traced: no run came to step {self._first_step:,} while it was the one that took the most time"
         main = max(runs, key=total_s)
-        traced = sum(trace["asked_by"] == "user" for trace in main["traces"])
-        return "" if traced >= self._steps else f"{traced} of {self._steps:,} steps were traced: {main['title']!r} had no more"
+        traces = sum(trace["asked_by"] == "user" for trace in main["traces"])
+        return "" if traces >= self._steps else f"{traces} of {self._steps:,} steps were traced: {main['title']!r} had no more"

@@ -95,7 +95,7 @@ class SlowWatch:
         self._gc.install()
         self._host = HostSignals()
         self._lock_place.narrow()
-        self._traces.begin(self._steps)
+        self._traces.set_steps(self._steps)
         self._queue.slow_step_watch = self._steps
         self._thread = threading.Thread(target=self._run, name="tftracer-watch", daemon=True)
         self._thread.start()
