@@ -146,7 +146,7 @@ class Stall(NamedTuple):
 
 
 #: In place of a period's number of slow steps: it turned out to be a part of another period.
-TAKEN_IN = -1
+MERGED = -1
 
 
 class Period(NamedTuple):
@@ -155,7 +155,7 @@ class Period(NamedTuple):
     run: WatchedRun
     inside: bool
     steps: int  # every so many steps
-    occurrences: int  # slow steps that were its own; 0: it has ended; or TAKEN_IN
+    occurrences: int  # slow steps that were its own; 0: it has ended; or MERGED
     median_s: float  # how long they took
     cause: Cause  # of the last
     last_step: int

@@ -205,7 +205,7 @@ def caller_of_evaluation(stack: FoldedStack) -> FoldedStack | None:
 
 
 def below_loop(stack: FoldedStack, methods: Container[str]) -> FoldedStack:
-    """Remove the frames above the library's training loop: all samples have them, so they explain nothing.
+    """Remove the callers of the library's training loop from a stack: all samples have them, so they explain nothing.
 
     ``methods``: the methods of Keras that may run the loop.
     """

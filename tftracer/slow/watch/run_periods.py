@@ -10,7 +10,7 @@ from collections.abc import Hashable
 from tftracer.slow.cause.comb import Proven
 from tftracer.slow.cause.periods import Periods
 from tftracer.slow.record.sums_by_kind import APART, OF_CODE, OWNED
-from tftracer.slow.watch_results import EPOCH_TURN, TAKEN_IN, UNKNOWN, Cause, Period, SlowRecords, Stall, WatchedRun
+from tftracer.slow.watch_results import EPOCH_TURN, MERGED, UNKNOWN, Cause, Period, SlowRecords, Stall, WatchedRun
 
 #: Causes that are one kind for a whole run, at any line.
 OF_RUN = ("gc", "retrace", "tensorflow", "input", "checkpoint")
@@ -26,7 +26,7 @@ class RunPeriods:
         self._run = run
         self._periods = Periods()
         self._causes: dict[Hashable, tuple[Cause, bool]] = {}  # kind -> its newest cause, and whether inside the step
-        self._reported: dict[tuple[int, int], tuple[int, bool, Period]] = {}  # (first call, length) -> hits, stands, its record
+        self._reported: dict[tuple[int, int], tuple[int, bool, Period]] = {}  # (first call, length) -> hits, is_active, its record
         self._calls: dict[int, tuple[int, bool]] = {}  # slow call -> its number in the run, and whether inside the step
         self._ahead = 0  # calls that are steps of another signature
 
@@ -64,13 +64,13 @@ class RunPeriods:
     def _report(self, records: SlowRecords) -> None:
         proven = {(period.first, period.length): period for period in self._periods.periods()}
         for key, period in proven.items():
-            if self._reported.get(key, ())[:2] != (period.hits, period.stands):
-                self._reported[key] = period.hits, period.stands, self._record(period)
+            if self._reported.get(key, ())[:2] != (period.hits, period.is_active):
+                self._reported[key] = period.hits, period.is_active, self._record(period)
                 records.add(self._reported[key][2])
-        for key in self._periods.taken_in:
+        for key in self._periods.merged:
             if key in self._reported and key not in proven:
-                records.add(self._reported[key][2]._replace(occurrences=TAKEN_IN))
-        self._periods.taken_in.clear()
+                records.add(self._reported[key][2]._replace(occurrences=MERGED))
+        self._periods.merged.clear()
         self._reported = {key: self._reported[key] for key in proven}
         for call in list(self._calls)[:-MAX_STEPS]:
             if all(call != first for first, _ in proven):
@@ -89,7 +89,7 @@ class RunPeriods:
         cause, inside = self._causes.get(period.kind, (UNKNOWN, False))
         if period.kind is None:  # slow steps of several kinds: the newest of unknown cause may be of any period
             inside = self._are_inside(period)
-        hits = period.hits if period.stands else 0
+        hits = period.hits if period.is_active else 0
         last = self._number(period.last)
         return Period(
             run=self._run,
