@@ -142,7 +142,7 @@ def list_ended_sessions() -> int:
 
     spools = ended_spools()
     if not spools:
-        say("There are no sessions of ended jobs. Sessions that were written to a spool_dir of the script's choice are not listed.")
+        say("There are no sessions of ended jobs. Sessions in a folder that a script set as spool_dir are not listed.")
         return 0
     for spool in spools:
         say(line_of(spool))

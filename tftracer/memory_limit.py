@@ -84,7 +84,10 @@ def memory_errors(size: int) -> Iterator[None]:
 
 
 def _is_memory_error(problem: BaseException | None) -> bool:
-    """Return whether this error, or an error that caused it, says that memory ran out. C libraries have their own errors for this."""
+    """Return whether this error, or an error that caused it, says that memory ran out.
+
+    C libraries have their own errors for this.
+    """
     while problem is not None:
         is_from_library = type(problem).__module__.startswith(("zstandard", "google.protobuf"))
         if isinstance(problem, MemoryError) or (is_from_library and _ALLOCATION.search(str(problem))):

@@ -1,7 +1,7 @@
 """The part of ``tftracer run`` in the script's processes: when the script has imported TensorFlow, it starts the tracer.
 
-It does not import TensorFlow itself, because scripts set environment variables before the import, and many of their processes never
-import it.
+It does not import TensorFlow itself, because scripts set environment variables before the import, and many of their processes
+never import it.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ NO_STEPS = "tftracer: no session.run, no call of a compiled function and no opti
 class ScriptProcess:
     """One process of the script.
 
-    The script's first process starts its page when TensorFlow is imported, and at its end lists the sessions of all processes. Each
-    other process starts its page with its first step.
+    The script's first process starts its page when TensorFlow is imported, and at its end lists the sessions of all processes.
+    Each other process starts its page with its first step.
     """
 
     def __init__(self, options: dict[str, Any]) -> None:
@@ -143,7 +143,8 @@ class ScriptProcess:
                 server.join()
 
     def _saved(self, server: TracingServer) -> str:
-        """Save the session to the file that the user requested, and return its path; ``""`` if none was requested or saving fails."""
+        """Save the session to the file that the user requested, and return its path; ``""`` if none was requested or saving
+        fails."""
         from tftracer.session.process.launcher import detect_launcher, file_of_process
 
         if not self._options["output"]:
@@ -186,7 +187,10 @@ class ScriptProcess:
 
 
 def stderr_before_pytest() -> TextIO | None:
-    """Return the original stderr if pytest is starting, else None. Later pytest redirects it and shows only failed tests' output."""
+    """Return the original stderr if pytest is starting, else None.
+
+    Later pytest redirects it and shows only failed tests' output.
+    """
     words = getattr(sys, "orig_argv", [])[1:]  # from Python 3.10 on; sys.argv is not set yet
     if not any(Path(word).name in ("pytest", "py.test", "pytest.exe") for word in words[:4]):
         return None

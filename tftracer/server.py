@@ -52,7 +52,8 @@ class TracingServer:
             free one is taken; 0 takes any free port.
         server_ip: address to listen on (default: ``"127.0.0.1"``, this machine alone).
         keep_traces: maximum number of traces that are kept for each run of those by *Trace every step* or by the script itself
-            (default: 5): the newest and the slowest. Requested traces (*Trace*, :meth:`trace_next`) are all kept until they take 4 GiB of disk.
+    (default: 5): the newest and the slowest. Requested traces (*Trace*, :meth:`trace_next`) are all kept until they take 4 GiB of
+    disk.
         start_web_server_on_start: False to start it with :meth:`start_web_server` instead.
         token: the secret for the page; by default the environment variable ``TFTRACER_TOKEN``, or a new one.
         certfile, keyfile: a certificate and its key (PEM), to serve https.
@@ -184,7 +185,8 @@ class TracingServer:
     def callback(self) -> Any:
         """A Keras callback for ``fit(callbacks=[server.callback])``: it adds the epoch to traces.
 
-        Keras's steps are listed, timed and traced without it, too. It has no methods for batches, so it does not slow Keras 3 down.
+        Keras's steps are listed, timed and traced without it, too. It has no methods for batches, so it does not slow Keras 3
+        down.
 
         Raises:
             MissingTensorFlowError: TensorFlow cannot be imported.
@@ -338,7 +340,8 @@ class TracingServer:
 
     def close(self) -> None:
         """Stop the web server and end the recording. The session's file then holds everything that was recorded."""
-        stop_export = self._exporting.stop if self._exporting else lambda: None  # called after the recorder has written its last record
+        # Called after the recorder has written its last record.
+        stop_export = self._exporting.stop if self._exporting else lambda: None
         for close in (self._stop_waiting, self.job.stop, self.web.stop, self.recorder.close, stop_export, self.functions.stop):
             try:
                 close()

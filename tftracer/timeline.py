@@ -280,7 +280,8 @@ class Timeline:
         return self._answers
 
     def _ask_of_nodes(self, without_edges: bool) -> Answers:
-        """Like ``_ask``, but without the content of the graphs if possible: serializing them takes as long as serializing the nodes.
+        """Like ``_ask``, but without the content of the graphs if possible: serializing them takes as long as serializing the
+        nodes.
 
         ``without_edges``: whether the caller does not need the edges, either.
         """
@@ -306,7 +307,8 @@ _STATS, _COST, _GRAPHS = 1, 2, 3
 
 
 def _serialized(metadata: Any) -> bytes:
-    """Serialize like SerializeToString, but part by part: that takes half the time, because SerializeToString copies its buffer."""
+    """Serialize like SerializeToString, but part by part: that takes half the time, because SerializeToString copies its
+    buffer."""
     fields = {field.number: value for field, value in metadata.ListFields()}
     if not fields.keys() <= {_STATS, _COST, _GRAPHS} or _may_have_unknown_fields(metadata):
         return bytes(metadata.SerializeToString())
@@ -361,7 +363,8 @@ def _containing(table: StringTable, text: str) -> Mask:
 
 
 def _matches(table: StringTable, pattern: str) -> Mask:
-    """Return [entries] whether each contains ``pattern``; if none contains it, whether each matches it as a regular expression."""
+    """Return [entries] whether each contains ``pattern``; if none contains it, whether each matches it as a regular
+    expression."""
     as_text = _containing(table, pattern)
     if as_text.any():
         return as_text

@@ -16,9 +16,9 @@ MAX_RUNS = 5
 class UnattendedTraces:
     """Requests traces of the main run when it reaches ``first_step``.
 
-    The main run is the run with more than one step that took the most time so far; an initialization has only one step. The number
-    of steps is checked five times a second on the session's thread, so tracing begins at ``first_step`` or soon after. If another
-    run becomes the main run later, its next ``steps`` are traced, too.
+    The main run is the run with more than one step that took the most time so far; an initialization has only one step. The
+    number of steps is checked five times a second on the session's thread, so tracing begins at ``first_step`` or soon after. If
+    another run becomes the main run later, its next ``steps`` are traced, too.
     """
 
     def __init__(self, recorder: Recorder, steps: int, first_step: int) -> None:

@@ -30,9 +30,11 @@ def port(text: str) -> int:
 
 
 def add_page_options(syntax: Parser) -> None:
-    syntax.add_argument("--port", type=port, default=9999, help="port of the page; if it is in use, the next free port is taken (default: 9999)")
+    syntax.add_argument("--port", type=port, default=9999, help="port of the page, or the next free port (default: 9999)")
     syntax.add_argument("--ip", default="127.0.0.1", help="address to listen on (default: 127.0.0.1, this machine alone)")
-    syntax.add_argument("--token", help="the secret that the page asks for (default: a new one); better set TFTRACER_TOKEN in the environment")
+    syntax.add_argument(
+        "--token", help="the secret that the page asks for (default: a new one); better set TFTRACER_TOKEN in the environment"
+    )
     syntax.add_argument("--no-browser", action="store_true", help="print the page's URL and open no browser")
 
 

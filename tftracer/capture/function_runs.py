@@ -1,7 +1,7 @@
 """Calls of compiled functions as steps of runs: counted, timed, and profiled if requested.
 
-The training threads call only ``_families_of``, ``_family_of`` and ``_graph_adder``, and only while traces are requested. Calls are
-counted by ``StepQueue.count_steps``, mostly on the writer's thread.
+The training threads call only ``_families_of``, ``_family_of`` and ``_graph_adder``, and only while traces are requested. Calls
+are counted by ``StepQueue.count_steps``, mostly on the writer's thread.
 """
 
 from __future__ import annotations
@@ -72,7 +72,10 @@ class FunctionRuns:
         queue.live_functions = self.live_functions
 
     def watch(self) -> None:
-        """Watch calls of functions. Raises AttributeError or ImportError if this TensorFlow lacks a method that must be wrapped."""
+        """Watch calls of functions.
+
+        Raises AttributeError or ImportError if this TensorFlow lacks a method that must be wrapped.
+        """
         self.calls.watch()
         keras = KerasSteps(self.calls)
         keras.watch()
@@ -109,7 +112,8 @@ class FunctionRuns:
         return [key for reference in self._families.keyrefs() if (key := reference()) is not None and is_concrete(key)]
 
     def table_sizes(self) -> dict[str, int]:
-        """Return name -> size of each table that grows with the number of functions. (No table may grow with the number of calls.)"""
+        """Return name -> size of each table that grows with the number of functions. (No table may grow with the number of
+        calls.)"""
         return {
             "functions": len(self._families_of_function),
             "concrete functions": len(self._families),
@@ -152,7 +156,10 @@ class FunctionRuns:
         return family
 
     def _new_family(self, function: Any, key: Any, is_known: bool) -> RunFamily:
-        """Make the family of a function. ``is_known``: whether another Keras method has called the same ConcreteFunction before."""
+        """Make the family of a function.
+
+        ``is_known``: whether another Keras method has called the same ConcreteFunction before.
+        """
         identity = identify(function, key)
         name = identity.title.partition(" (")[0]
         label = f"{name} at {identity.definition}" if identity.definition else name
@@ -196,5 +203,8 @@ class FunctionRuns:
 
 
 def keras_step_title(function: Any) -> str:
-    """Return the title of a CompiledKerasStep; "" for other functions. Keras 2's ``fit`` and ``train_on_batch`` share functions."""
+    """Return the title of a CompiledKerasStep; "" for other functions.
+
+    Keras 2's ``fit`` and ``train_on_batch`` share functions.
+    """
     return str(function.__name__) if isinstance(function, CompiledKerasStep) else ""

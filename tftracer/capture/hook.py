@@ -2,8 +2,8 @@
 
 TensorFlow is imported when a hook is made. A step that is not traced costs two clock reads and an append. The rest of its cost
 depends on how many objects it reads: after a long step the caches hold TensorFlow's data, so each of the tracer's objects is
-fetched from memory. So an untraced step reads one flag (``TraceRequests.slow_path``) and the level of its RunOptions, stores what it
-needs as an attribute of its run context, and does not read its RunMetadata (3 to 10 µs after a long step). Exceptions of the
+fetched from memory. So an untraced step reads one flag (``TraceRequests.slow_path``) and the level of its RunOptions, stores what
+it needs as an attribute of its run context, and does not read its RunMetadata (3 to 10 µs after a long step). Exceptions of the
 tracer never leave this module: it switches itself off instead (``StepQueue.off``). Errors of the user's code, and
 KeyboardInterrupt, pass through it.
 """
@@ -106,8 +106,8 @@ class SessionCall:
 class StepRecorder:
     """The hook's methods without TensorFlow's base class, so that this module does not import TensorFlow.
 
-    ``__slots__`` keeps the attributes in the object itself. Reading attributes from a dict took a third of the hook's time after a
-    long step.
+    ``__slots__`` keeps the attributes in the object itself. Reading attributes from a dict took a third of the hook's time after
+    a long step.
     """
 
     __slots__ = ("_args", "_events", "_last_facts", "_mark", "_options", "_queue", "_requests", "_under_way")
@@ -329,7 +329,12 @@ def measure_cost(hook: StepRecorder) -> float | None:
     """
     v1 = tensorflow().compat.v1
     measured, queue = copy.copy(hook), StepQueue()
-    measured._queue, measured._requests, measured._events, measured._under_way = queue, queue.requests, queue.events, queue.under_way
+    measured._queue, measured._requests, measured._events, measured._under_way = (
+        queue,
+        queue.requests,
+        queue.events,
+        queue.under_way,
+    )
     timer, times = ColdTimer(), []
     for _ in range(15):
         context = v1.train.SessionRunContext(make_run_args(v1.train.SessionRunArgs, [None, None]), None)

@@ -57,7 +57,10 @@ class SessionCalls:
         self._known: weakref.WeakSet[Any] = weakref.WeakSet()  # sessions with the mark _SEEN
 
     def begin(self, session: Any, fetches: Any, feeds: Any, options: Any, metadata: Any) -> tuple[SessionCall | None, Values]:
-        """Return the call, and the RunOptions and RunMetadata to use for it. They request a trace if this step is to be traced."""
+        """Return the call, and the RunOptions and RunMetadata to use for it.
+
+        They request a trace if this step is to be traced.
+        """
         try:
             if _SEEN not in session.__dict__:
                 self._report_session(session)
@@ -103,7 +106,8 @@ class SessionCalls:
         self._recorder.session_opened(session, SessionFacts(None, True) if target else session_facts(session))
 
     def _fetches_of_caller(self, fetches: Any) -> Any:
-        """Return what the script fetches, without the fetches of MonitoredSession's hooks (monitored_session.py: ``'caller'``)."""
+        """Return what the script fetches, without the fetches of MonitoredSession's hooks (monitored_session.py:
+        ``'caller'``)."""
         if fetches.__class__ is not dict or "caller" not in fetches:
             return fetches
         added = [key for key in fetches if key.__class__ is not str]

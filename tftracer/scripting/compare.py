@@ -13,7 +13,7 @@ from typing import Protocol, get_args
 import numpy as np
 
 from tftracer.comparison.comparison import Comparison, compare
-from tftracer.comparison.measured import WARM_UP, Measured, Steps, block_values, step_values, usual_steps
+from tftracer.comparison.measured import WARM_UP, Measured, Steps, block_values, step_values, counted_steps
 from tftracer.contract.ledger import LedgerKind
 from tftracer.contract.session import Run
 from tftracer.contract.session import Session as Facts
@@ -130,7 +130,7 @@ def measure(session: Session, run: str, by: By = "name") -> Measured:
     table = session.steps(run).select("step", "count", "start_at", "mean_ns", "traced")
     single = table["count"] == 1
     steps = Steps(table["step"], table["start_at"].astype(np.int64), table["mean_ns"]).only(single)
-    usual = usual_steps(steps, steps.number[table["traced"][single]])
+    usual = counted_steps(steps, steps.number[table["traced"][single]])
     sketched = _sketched_values(session, run)
     traces = [_measure_trace(session, trace, by) for trace in _traces(session, run)]
     facts = session.facts

@@ -1,9 +1,9 @@
 """Steps of compiled functions: each call of a ``tf.function`` from Python is a step, also a call by one of Keras's loops.
 
 Two methods of TensorFlow are wrapped, and no object of the script: ``Function.__call__``, which nearly all calls of compiled
-functions use, and ``ConcreteFunction._call_flat``, which shows the signature. An untraced call costs two clock reads and an append.
-A call within another call (from a function whose graph is being built) is not a step. The wrappers run on the training threads: errors
-of the tracer never leave them, and they call the original method in any case.
+functions use, and ``ConcreteFunction._call_flat``, which shows the signature. An untraced call costs two clock reads and an
+append. A call within another call (from a function whose graph is being built) is not a step. The wrappers run on the training
+threads: errors of the tracer never leave them, and they call the original method in any case.
 """
 
 from __future__ import annotations
@@ -36,10 +36,16 @@ class Tracing(Protocol):
     """Decides which calls are traced, and traces them (functions/traces.py)."""
 
     def begin(self, function: Any, arguments: Any) -> Any:
-        """Begin the trace of a call. ``arguments``: its (args, kwargs). Return what ``end`` needs; None if the call is not traced."""
+        """Begin the trace of a call.
+
+        ``arguments``: its (args, kwargs). Return what ``end`` needs; None if the call is not traced.
+        """
 
     def end(self, begun: Any, concrete: Any, succeeded: bool, end_ns: int) -> Traced:
-        """End a trace. ``concrete``: the last ConcreteFunction that the call executed; ``succeeded``: whether it raised no error."""
+        """End a trace.
+
+        ``concrete``: the last ConcreteFunction that the call executed; ``succeeded``: whether it raised no error.
+        """
 
 
 class FunctionCalls:
@@ -53,7 +59,8 @@ class FunctionCalls:
         self.under_way = queue.under_way
         self._queue = queue
         self.threads = ThreadStates()
-        #: Takes a function and ``ThreadState.method``; returns the step of a call within that Keras method (keras_eager_steps.py).
+        #: Takes a function and ``ThreadState.method``; returns the step of a call within that Keras method
+        #: (keras_eager_steps.py).
         self.step_of_method: Callable[[Any, str], Any] = lambda function, method: function
         self._requests = queue.requests
         self._tracing = tracing
@@ -152,7 +159,10 @@ class FunctionCalls:
         return call_flat
 
     def step(self, function: Any, arguments: Any = None) -> Step:
-        """Return a Step for a call that may be traced or that Keras names, or for a NamedStep. ``_wrap_call`` times other calls."""
+        """Return a Step for a call that may be traced or that Keras names, or for a NamedStep.
+
+        ``_wrap_call`` times other calls.
+        """
         method = self.threads.state.method
         if method:
             function = self.run_safely(self.step_of_method, function, method) or function
@@ -224,10 +234,12 @@ class Step:
 
 
 def make_eager_check(context: Any) -> Callable[[], bool]:
-    """Return a function that returns whether the calling thread runs eagerly (True) or builds a graph. ``context``: TensorFlow's module.
+    """Return a function that returns whether the calling thread runs eagerly (True) or builds a graph.
 
-    The function reads TensorFlow's own flag, which takes a third of the time of ``executing_eagerly``. It does not create the context,
-    because the script may still want to configure it.
+    ``context``: TensorFlow's module.
+
+    The function reads TensorFlow's own flag, which takes a third of the time of ``executing_eagerly``. It does not create the
+    context, because the script may still want to configure it.
     """
 
     def is_eager() -> bool:

@@ -92,7 +92,8 @@ def _text(holder: Any, attribute: str) -> str:
 
 
 def _method(function: Any) -> str:
-    """Return "Model.__call__" for a method named ``__call__``, because the method's name does not tell the class; "" if unknown."""
+    """Return "Model.__call__" for a method named ``__call__``, because the method's name does not tell the class; "" if
+    unknown."""
     with contextlib.suppress(Exception):
         return ".".join(str(inspect.unwrap(_python_function(function)).__qualname__).rpartition("<locals>.")[2].split(".")[-2:])
     return ""

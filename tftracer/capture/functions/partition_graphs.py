@@ -203,8 +203,8 @@ class PartitionGraphs:
         stateful_op = first_stateful_op(function_library(concrete))
         if stateful_op:
             raise UnsupportedError(
-                f"{stateful_op} may keep a state of its own, such as a sequence of random numbers. It would begin again if TensorFlow "
-                "built the function's graph anew. Start the script with tftracer run: the graph then comes with the first call."
+                f"{stateful_op} may keep a state of its own, such as a sequence of random numbers. It would begin again if "
+                "TensorFlow built the function's graph again. Start the script with tftracer run: the first call then has the graph."
             )
         self._requested[number] = handle
         handle.graph_requested = True
@@ -268,7 +268,8 @@ def _is_tracing_summaries() -> bool:
 
 
 def _try_action(action: Callable[..., Any], *arguments: Any) -> Any:
-    """Return what ``action`` returns; None if it raises: then there is no graph, and the function is executed as without the tracer."""
+    """Return what ``action`` returns; None if it raises: then there is no graph, and the function is executed as without the
+    tracer."""
     try:
         return action(*arguments)
     except Exception:

@@ -85,9 +85,9 @@ class BegunTrace:
 class FunctionTraces:
     """Decides which calls of compiled functions are profiled, and profiles them.
 
-    ``families_of(function)`` returns the families of the function's runs so far. ``family_of(function, key)`` returns the family of
-    the run with this ``run_key``; None if no step of it was counted yet. ``graph_adder_of(key)`` returns a function that adds the
-    key's graph to a profile.
+    ``families_of(function)`` returns the families of the function's runs so far. ``family_of(function, key)`` returns the family
+    of the run with this ``run_key``; None if no step of it was counted yet. ``graph_adder_of(key)`` returns a function that adds
+    the key's graph to a profile.
     """
 
     def __init__(

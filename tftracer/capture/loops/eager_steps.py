@@ -1,9 +1,9 @@
 """Steps of eager loops: a step ends when an optimizer applies gradients outside of a compiled function.
 
-A step begins when the previous step on the thread, of any kind, ends. A loop is identified by the lines of the script that
-apply gradients in each turn of the loop: usually one line, two in a GAN. All lines of a loop are known when its first line is
-reached again, so no step is recorded before that. The wrapped methods are those of the optimizers of Keras 2 and 3 and of ``tf.compat.v1``. Code without an
-optimizer has no steps.
+A step begins when the previous step on the thread, of any kind, ends. A loop is identified by the lines of the script that apply
+gradients in each turn of the loop: usually one line, two in a GAN. All lines of a loop are known when its first line is reached
+again, so no step is recorded before that. The wrapped methods are those of the optimizers of Keras 2 and 3 and of
+``tf.compat.v1``. Code without an optimizer has no steps.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ class Place(NamedTuple):
     optimizer: str  # name of the optimizer's class
 
 
-#: The calls in one turn of a loop: the place of each call, and the id of its optimizer, because two loops may have the same lines.
+#: The calls in one turn of a loop: the place of each call, and the id of its optimizer, because two loops may have the same
+#: lines.
 Turn = tuple[tuple[Place, int], ...]
 
 
@@ -70,7 +71,8 @@ class _LoopState:
         self.turn: Turn = ()  # the calls of the current step that have ended
         self.ended_ns = 0  # when the last call in ``turn`` ended
         self.steps = 0
-        self.pace: dict[EagerLoop, tuple[int, int]] = {}  # loop -> (number of its last step on this thread, steps since the one before)
+        #: Loop -> (number of its last step on this thread, steps since the one before).
+        self.pace: dict[EagerLoop, tuple[int, int]] = {}
         self.tracing: tuple[EagerLoop, Any] | None = None  # (probable loop, trace) of the current step
         self.traced = threading.Event()  # set when the traced step has ended
 
@@ -215,7 +217,8 @@ class EagerSteps:
         self._calls.end_step(begun, None, False, perf_counter_ns())
 
     def _place(self, frame: FrameType, optimizer: Any) -> Place:
-        """Return the line of the script that applies gradients; the line that calls the optimizer if no frame of the script is found."""
+        """Return the line of the script that applies gradients; the line that calls the optimizer if no frame of the script is
+        found."""
         caller, above = frame, frame
         for _ in range(_MAX_FRAMES):
             if not self._is_library_code(above.f_code):

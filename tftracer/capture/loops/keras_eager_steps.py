@@ -5,8 +5,8 @@ strategy, even to the default strategy: ``Strategy.run(function, batch)``. That 
 ``evaluate``, ``predict`` or their ``..._on_batch`` is a step. Other calls are not steps, and neither are calls within a step,
 because a compiled ``fit`` also calls the method while its graph is built. Getting the batch is not part of the step.
 
-``train_on_batch``, ``test_on_batch`` *and* ``predict_on_batch`` call the functions of ``fit``, ``evaluate`` and ``predict``. These
-methods are wrapped, too: each stores its name in the thread's state, and the step within it takes its title from there.
+``train_on_batch``, ``test_on_batch`` *and* ``predict_on_batch`` call the functions of ``fit``, ``evaluate`` and ``predict``.
+These methods are wrapped, too: each stores its name in the thread's state, and the step within it takes its title from there.
 """
 
 from __future__ import annotations

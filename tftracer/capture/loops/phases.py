@@ -79,7 +79,10 @@ class Phases:
         self._wrappers: set[Any] = set()  # several modules may have the same class, which is wrapped once
 
     def watch(self) -> Callable[[], None]:
-        """Wrap the methods of each module once it is imported; return a function that cancels this. Missing methods are skipped."""
+        """Wrap the methods of each module once it is imported; return a function that cancels this.
+
+        Missing methods are skipped.
+        """
         waiting = [after_import(methods[0], partial(self._calls.run_safely, self._wrap, *methods)) for methods in _WRAPPED]
 
         def stop() -> None:

@@ -92,7 +92,8 @@ class StepQueue(OwnErrors):
         self.slow = SlowRecords()
         self.activities = Activities()  # the activities that the ledger adds up
         self.pipelines = Pipelines(self.activities)  # it gets no reference to the queue: its thread would keep the queue alive
-        #: Thread -> when its current step began (perf_counter nanoseconds); without a current step, minus the end of its last step.
+        #: Thread -> when its current step began (perf_counter nanoseconds); without a current step, minus the end of its last
+        #: step.
         self.under_way: dict[int, int] = {}
         self.last_function_ns = 0  # when the last counted step of a function ended (perf_counter); 0: no such step
         self.slow_step_watch: SlowSteps | None = None  # the watch over slow steps
@@ -256,9 +257,13 @@ class StepQueue(OwnErrors):
             self._request(family, family.steps + 1)
 
     def _claim(self, numbered: RunFamily | None, handles: list[RunHandle]) -> Claim | Missed | None:
-        """Claim a step. ``numbered``: the family whose requested step is about to begin, or None; ``handles``: the possible runs."""
+        """Claim a step.
+
+        ``numbered``: the family whose requested step is about to begin, or None; ``handles``: the possible runs.
+        """
         if numbered is None and not self.requests.has_any(handles):
-            is_expected = self.requests.is_expected(handles) and not self.backlog.is_full()  # an expected step does not wait for room
+            # An expected step does not wait for room.
+            is_expected = self.requests.is_expected(handles) and not self.backlog.is_full()
             return self.requests.claim(handles) if is_expected else None
         if not self.backlog.wait_for_room():
             return self.missed_mark(STORING, numbered)
@@ -286,7 +291,8 @@ class StepQueue(OwnErrors):
     def missed_mark(self, reason: str, numbered: RunFamily | None = None) -> Missed:
         """Return the mark of a step that should have been traced but was not.
 
-        If the next steps were requested, the request stays open. If a numbered step or all steps were, this trace is lost for good.
+        If the next steps were requested, the request stays open. If a numbered step or all steps were, this trace is lost for
+        good.
         """
         return Missed(reason, is_lost=numbered is not None or self.requests.trace_all)
 
@@ -304,7 +310,8 @@ class StepQueue(OwnErrors):
             return False
         self._cancel(family)
         self._request(family, step)
-        return not self._may_have_begun(family, step) or not self._cancel(family)  # the step may have begun before it was requested
+        # The step may have begun before it was requested.
+        return not self._may_have_begun(family, step) or not self._cancel(family)
 
     def cancel_steps(self) -> None:
         """Cancel all requests for numbered steps."""
@@ -331,7 +338,8 @@ class StepQueue(OwnErrors):
     def _cancel(self, family: RunFamily, step: int | None = None) -> bool:
         """Cancel the request for a numbered step of this family, and return whether there was one.
 
-        ``step``: cancel only a request for this number; None: for any number. If several threads cancel a request, only one of them gets True.
+        ``step``: cancel only a request for this number; None: for any number. If several threads cancel a request, only one of
+        them gets True.
         """
         with self._lock:
             was_requested = family.requested_step != 0 and step in (None, family.requested_step)

@@ -1,7 +1,7 @@
 """What identifies a run: the names of what it fetches, the names of what it feeds (not the fed values), and its RunOptions.
 
-``ObjectKeys`` is called for every step, ``describe`` only for a step with objects that are new to the registry. Both only read attributes
-of TensorFlow's objects, so this module does not need TensorFlow.
+``ObjectKeys`` is called for every step, ``describe`` only for a step with objects that are new to the registry. Both only read
+attributes of TensorFlow's objects, so this module does not need TensorFlow.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class RunIdentity:
 class ObjectKeys:
     """Makes a key from the ids of what is fetched and fed. The same objects give the same key, even in new containers.
 
-    When one of the objects (``leaves``) is deleted, a new object may get its id. So code that stores a key must then delete the key;
-    run_registry.py uses weak references for this.
+    When one of the objects (``leaves``) is deleted, a new object may get its id. So code that stores a key must then delete the
+    key; run_registry.py uses weak references for this.
     """
 
     def __init__(self) -> None:
@@ -111,7 +111,8 @@ def describe(fetches: Any, feed_dict: Any) -> RunIdentity:
 
 
 def _name(leaf: Any) -> str:
-    """Return ``loss:0`` for a tensor, ``train`` for an operation, for a composite tensor the name of the tensor with its values."""
+    """Return ``loss:0`` for a tensor, ``train`` for an operation, for a composite tensor the name of the tensor with its
+    values."""
     if isinstance(leaf, (str, bytes)):
         text = leaf if isinstance(leaf, str) else leaf.decode("utf-8", "replace")
         return text.lstrip("^")[:1000]

@@ -1,4 +1,7 @@
-"""Limits the traces that wait to be compressed and written. If there is no room, a step waits for a short time, then runs untraced."""
+"""Limits the traces that wait to be compressed and written.
+
+If there is no room, a step waits for a short time, then runs untraced.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,8 @@ from threading import Condition
 from tftracer.session.recorded_steps import Capture
 
 #: If fewer traces than FEW_TRACES wait, there is room while together they take less than MAX_BYTES_OF_FEW. If FEW_TRACES or more
-#: wait, there is room while together they take less than MAX_BYTES_OF_MANY. So small traces of consecutive steps are all kept, even if the thread that stores them gets no CPU for a while.
+#: wait, there is room while together they take less than MAX_BYTES_OF_MANY. So small traces of consecutive steps are all kept,
+#: even if the thread that stores them gets no CPU for a while.
 FEW_TRACES = 4
 MAX_BYTES_OF_MANY = 64 << 20
 MAX_BYTES_OF_FEW = 512 << 20

@@ -1,6 +1,7 @@
 """Describes what the script passes to a traced step: arrays and Python values that TensorFlow has to copy or convert.
 
-Runs on the training thread, only before traced steps. Reads only the type, shape, size and memory order (row by row or not) of a value.
+Runs on the training thread, only before traced steps. Reads only the type, shape, size and memory order (C order or not) of a
+value.
 """
 
 from __future__ import annotations
@@ -37,13 +38,18 @@ def describe_arguments(arguments: tuple[tuple[Any, ...], Mapping[str, Any]], sig
         named = [(f"argument {number}", value, spec) for number, (value, spec) in enumerate(zip(args, specs), 1)]
         named += [(name, value, None) for name, value in kwargs.items()]
         return _largest_values(
-            _describe(name, each, _dtype_of(spec)) for name, value, spec in named for each in _values_to_convert(value, _MAX_DEPTH)
+            _describe(name, each, _dtype_of(spec))
+            for name, value, spec in named
+            for each in _values_to_convert(value, _MAX_DEPTH)
         )
     return None
 
 
 def _describe_key(key: Any, value: Any) -> Iterator[FedValue]:
-    """Describe the value of one key. The value of a sparse or ragged tensor is a named tuple with an array for each of its tensors."""
+    """Describe the value of one key.
+
+    The value of a sparse or ragged tensor is a named tuple with an array for each of its tensors.
+    """
     name = str(getattr(key, "name", key))
     parts = getattr(value, "_fields", ())
     if parts:

@@ -43,8 +43,8 @@ MAX_WAITS = 10
 #: most), or after IDLE_S without a call: what it records takes memory. While it is collected, no other profile can begin, so
 #: the limit is CPU time: a process that gets little CPU time has longer profiles.
 MAX_SHARED_CPU_S, MAX_SHARED_S, IDLE_S = 2.0, 10.0, 1.0
-#: A call that joined a profile and takes more seconds than this loses its part, so that the parts of earlier calls are not delayed
-#: further.
+#: A call that joined a profile and takes more seconds than this loses its part, so that the parts of earlier calls are not
+#: delayed further.
 LONG_S = 10.0
 
 
@@ -66,7 +66,8 @@ class Profile:
         self.size = 0  # in bytes, when it is collected
         self._raw = b""
         self._cut_lock = threading.Lock()
-        self._steps: dict[int, bytes] | None = None  # call -> its part, until it is fetched; None: the profile was not cut into parts yet
+        #: Call -> its part, until it is fetched; None: the profile was not cut into parts yet.
+        self._steps: dict[int, bytes] | None = None
         self._marker: Any = None
 
     def start(self) -> None:
@@ -178,8 +179,8 @@ class Profiler:
     def wait(self, timeout_s: float) -> bool:
         """Wait until the tracer's last profile is collected, and return whether it is. The script's own profiles do not matter.
 
-        If the profile waits for further calls, close it first. Do not wait if a call is still being profiled: that call may itself
-        wait for this thread.
+        If the profile waits for further calls, close it first. Do not wait if a call is still being profiled: that call may
+        itself wait for this thread.
         """
         profile = self._current
         if profile is None or profile.is_collected():
@@ -212,7 +213,10 @@ class Profiler:
             return profile
 
     def resume(self) -> Profile | None:
-        """Let this thread's next call join the open profile. Return the profile; None if no profile waits for a call of this thread."""
+        """Let this thread's next call join the open profile.
+
+        Return the profile; None if no profile waits for a call of this thread.
+        """
         with self._lock:
             profile = self._current
             if profile is None or self.is_recording or profile.closing.is_set() or profile.thread != threading.get_ident():
@@ -265,8 +269,8 @@ class Profiler:
             profile.collect()
 
     def yield_to_script(self) -> None:
-        """End the tracer's profile before the script starts its own. Calls that have ended keep their parts; a running call loses its
-        part."""
+        """End the tracer's profile before the script starts its own. Calls that have ended keep their parts; a running call loses
+        its part."""
         with self._lock:
             profile = self._current
             if profile is None or profile.is_collected():

@@ -107,9 +107,7 @@ class _Ranked(NamedTuple):
             "last_step": kind["last_step"],
             "last_call": kind["last_call"],
             "last_text": texts.step_text(kind["last_step"], kind["last_call"]) if kind["last_step"] else "",
-            "periods": [
-                _in_words(each) for each in self.periods if each["next_step"] is not None or each["every"] not in active
-            ],
+            "periods": [_in_words(each) for each in self.periods if each["next_step"] is not None or each["every"] not in active],
             "ended": self.ended,
             "stalls": [stall["id"] for stall in costliest],
             "trace_id": self.newest_trace(traces),
@@ -181,7 +179,8 @@ def trace_of(stall: Stall, traces: Traces) -> int | None:
 
 
 def is_one_of(stall: Stall, period: Period) -> bool:
-    """Return whether a slow step belongs to a period: it comes at the steps of the period, and has the same kind if both kinds are known."""
+    """Return whether a slow step belongs to a period: it comes at the steps of the period, and has the same kind if both kinds
+    are known."""
     is_same = stall["where"] == period["where"] if stall["cause"] in APART else group_key(stall) == group_key(period)
     return is_same and may_be_of(stall, period)
 

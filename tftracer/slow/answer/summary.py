@@ -20,7 +20,8 @@ MAX_GROUPS = 8
 
 
 def slow_steps(run: Run, slow: StallList, gaps: GapProfile) -> dict[str, Any]:
-    """Return the number of a run's slow steps, their groups, periods, the longest slow steps, and the lines between steps, for JSON.
+    """Return the number of a run's slow steps, their groups, periods, the longest slow steps, and the lines between steps, for
+    JSON.
 
     ``slow``: the slow steps of all runs.
     """

@@ -49,7 +49,10 @@ def trace_text(trace_id: int, step: int | None, headline: str) -> str:
 
 
 def next_text(period: contract.Period) -> str:
-    """Return the expected next slow step of a period; "" if it has ended. The distances of a period count calls of all signatures."""
+    """Return the expected next slow step of a period; "" if it has ended.
+
+    The distances of a period count calls of all signatures.
+    """
     if period["next_step"] is None:
         return ""
     if period["last_call"] in (0, period["last_step"]):
@@ -89,7 +92,10 @@ def place_of(cause: Cause) -> str:
 
 
 def cause_text(stall: Stall) -> str:
-    """Return the cause of a slow step as a sentence without a full stop. Seconds in it are the length of the part that is the cause."""
+    """Return the cause of a slow step as a sentence without a full stop.
+
+    Seconds in it are the length of the part that is the cause.
+    """
     return _cause(stall) + (_elsewhere(stall) if stall.cause.kind in CODE_CAUSES else "")
 
 
@@ -101,7 +107,8 @@ def _elsewhere(stall: Stall) -> str:
     whole = sum(stack.seconds for stack in stall.stacks)
     here = frame.file, frame.function
     elsewhere = [stack for stack in stall.stacks if here not in ((each.file, each.function) for each in stack.frames)]
-    lines = code_lines([below_loop(stack, (FIT,)) for stack in elsewhere], whole)  # without the line that calls fit, which each sample has
+    # Without the line that calls fit, which each sample has.
+    lines = code_lines([below_loop(stack, (FIT,)) for stack in elsewhere], whole)
     if not lines or lines[0]["kind"] == "library" or lines[0]["share"] < max(ELSEWHERE, ELSEWHERE_S / whole):
         return ""
     return f"; {percent(lines[0]['share'])} of the time was at {line_text(lines[0])}"
@@ -233,8 +240,8 @@ def group_text(
     """Return "Every 97th step: waiting at load() (train.py:31)"; without a period "Waiting at load() (train.py:31)".
 
     ``every``: length of a period -> its rhythm. ``regular``: how many of the ``times`` slow steps were in the periods; None: not
-    known. ``placed``: how many have a known place; without a period, the text gives this number. ``is_exact``: whether ``regular``
-    is exact.
+    known. ``placed``: how many have a known place; without a period, the text gives this number. ``is_exact``: whether
+    ``regular`` is exact.
     """
     some = "" if every or placed == times else f", {placed:,} of {times:,} times"
     at = f"{some} at {place}" if place else ""

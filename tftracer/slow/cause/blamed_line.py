@@ -22,8 +22,8 @@ GENERATORS = "tensorflow/python/data/ops/from_generator_op.py"
 THREAD_MODULES = (f"{os.sep}threading.py", f"{os.sep}queue.py")
 #: The file of TensorFlow in which a loop waits for the next element of a dataset.
 ITERATORS = "tensorflow/python/data/ops/iterator_ops.py"
-#: Names of the tracer's wrapper functions (capture/loops): for phases (checkpoints, evaluations, TensorFlow's tracing of functions),
-#: and for waits for input.
+#: Names of the tracer's wrapper functions (capture/loops): for phases (checkpoints, evaluations, TensorFlow's tracing of
+#: functions), and for waits for input.
 PHASE, INPUT_WAIT = "phase", "next_element"
 #: Names of the frames of comprehensions and generator expressions.
 COMPREHENSIONS = ("<genexpr>", "<listcomp>", "<dictcomp>", "<setcomp>")
@@ -53,10 +53,11 @@ class Line(NamedTuple):
 
 
 def shared_line(stacks: Iterable[FoldedStack], allow_library: bool = False, least: float = HALF) -> Line:
-    """Return the innermost function in which at least the share ``least`` of the seconds was spent, at its line with the most seconds.
+    """Return the innermost function in which at least the share ``least`` of the seconds was spent, at its line with the most
+    seconds.
 
-    If the time is spread over three functions that one line calls, that line is the result. ``allow_library``: if the library that
-    runs the loop (``below_loop``) calls no line of the script, return a line of the library.
+    If the time is spread over three functions that one line calls, that line is the result. ``allow_library``: if the library
+    that runs the loop (``below_loop``) calls no line of the script, return a line of the library.
     """
     remaining = list(stacks)
     whole = sum(stack.seconds for stack in remaining)
@@ -156,8 +157,8 @@ def called_by_tensorflow(stack: FoldedStack) -> FoldedStack | None:
 def functions_called(stacks: Sequence[FoldedStack], too_long: float) -> list[FoldedStack]:
     """Return the stacks of Python functions that TensorFlow calls, on the busiest thread.
 
-    A generator of tf.data works ahead for later steps, so it is left out if other functions took half of ``too_long``, the seconds
-    of the excess.
+    A generator of tf.data works ahead for later steps, so it is left out if other functions took half of ``too_long``, the
+    seconds of the excess.
     """
     return functions_of_graphs(stacks, too_long) or functions_of_busiest_thread(stacks)
 
@@ -271,7 +272,10 @@ def _is_one_of(frame: Frame, places: Iterable[tuple[str, str]]) -> bool:
 
 
 def is_in_phase(stack: FoldedStack) -> bool:
-    """Return whether the stack is in a phase (such as a checkpoint) or a wait for input. The tracer's wrappers measure their times."""
+    """Return whether the stack is in a phase (such as a checkpoint) or a wait for input.
+
+    The tracer's wrappers measure their times.
+    """
     return any(_is_wrapper(frame, PHASE, INPUT_WAIT) for frame in stack.frames)
 
 
@@ -297,8 +301,8 @@ def waits_for_input(stacks: Iterable[FoldedStack]) -> float:
 def own_python(stacks: Iterable[FoldedStack]) -> tuple[FoldedStack, ...]:
     """Return the stacks in which the training thread ran Python code within a step. In all others, TensorFlow works.
 
-    Such code is an eager loop, a hook that is called before or after ``session.run``, with all that it calls, or the conversion of
-    the step's Python values.
+    Such code is an eager loop, a hook that is called before or after ``session.run``, with all that it calls, or the conversion
+    of the step's Python values.
     """
     return tuple(stack for stack in stacks if stack.frames and not called_by_tensorflow(stack) and _is_own(stack.frames))
 

@@ -1,4 +1,7 @@
-"""Finds the cause of a slow turn: the part of its time that exceeds its usual time most, and the line of code that took it. Pure."""
+"""Finds the cause of a slow turn: the part of its time that exceeds its usual time most, and the line of code that took it.
+
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -47,8 +50,8 @@ from tftracer.slow.watch.slow_turn import NO_LOOPS, SlowTurn, is_no_loop
 from tftracer.slow.watch_results import EPOCH_TURN, UNKNOWN, Cause, FoldedStack, Part
 from tftracer.trace.units import duration
 
-#: On a busy machine, a line counts as waiting only if it waited at least this many times as long as it ran. The wait is not measured:
-#: it is the time that the other measurements leave.
+#: On a busy machine, a line counts as waiting only if it waited at least this many times as long as it ran. The wait is not
+#: measured: it is the time that the other measurements leave.
 WAITED_MORE = 1.5
 #: If the code itself ran for at least this share of the excess, it counts as the cause of garbage collections in it: it made the
 #: garbage.
@@ -173,8 +176,8 @@ def _without_few_samples(span: Span, excess_s: float) -> Span:
 def _worked_more(parts: tuple[Part, ...]) -> bool:
     """Return whether the thread had far more work than usual, so that longer waits are a consequence.
 
-    On a busy machine, all work waits for a CPU most of the time, and for Python's lock if other threads always run Python. More work
-    then means longer waits. But a little more work does not explain long waits.
+    On a busy machine, all work waits for a CPU most of the time, and for Python's lock if other threads always run Python. More
+    work then means longer waits. But a little more work does not explain long waits.
     """
     waited_s = sum(excess(part) for part in parts if part.kind in ("no_cpu", "lock"))
     min_excess_s = max(MIN_CPU_S / 2, LITTLE * waited_s)
@@ -190,7 +193,10 @@ def _is_mostly_in_tensorflow(span: Span) -> bool:
 
 
 def _measured_cause(top: Part, span: Span, share: float) -> Cause:
-    """Return the cause for a measured part. If a hook or callback runs it (such as a checkpoint), the cause is the hook or callback."""
+    """Return the cause for a measured part.
+
+    If a hook or callback runs it (such as a checkpoint), the cause is the hook or callback.
+    """
     if top.kind in ("other_run", "checkpoint"):
         owned = owner_line(span.stacks, span.sampled_s, OWNS_RUN if top.kind == "other_run" else HALF)
         if owned is not None:
@@ -251,7 +257,8 @@ def _line_cause(parts: list[Part], span: Span, excess_s: float) -> Cause:
         return UNKNOWN
     kind = next((part.kind for part in parts if part.kind not in ("no_cpu", "lock", "gc")), "python")
     if kind == "wait" and not _waited(parts, excess_s):
-        ran = sum(excess(part) for part in parts if part.kind in ("python", "no_cpu"))  # no_cpu is in ``parts`` only if the thread had more work
+        # No_cpu is in ``parts`` only if the thread had more work.
+        ran = sum(excess(part) for part in parts if part.kind in ("python", "no_cpu"))
         kind = "python" if ran >= LITTLE * excess_s else "unknown"
     if kind == "wait" and may_have_waited_for_lock(span):
         kind = "unknown"

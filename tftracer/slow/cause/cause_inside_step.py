@@ -96,8 +96,8 @@ class _Work(NamedTuple):
 def _work(span: Span, observed: Observed, own: float) -> _Work | None:
     """Return what the process did during a span; None if Linux's counters are missing. ``own``: seconds of the span's excess.
 
-    On a busy machine, all work waits for a CPU most of the time. Then a step computed more if its extra CPU time, together with the
-    usual wait for this CPU time, explains half of ``own``.
+    On a busy machine, all work waits for a CPU most of the time. Then a step computed more if its extra CPU time, together with
+    the usual wait for this CPU time, explains half of ``own``.
     """
     if span.process_s is None or span.process_min_s is None or observed.usual_process is None:
         return None

@@ -1,5 +1,5 @@
-"""A comb: steps at equal distances (its teeth), at which the slow steps of a period are expected. A tooth with a slow step is a hit,
-a tooth without one is a miss. Pure."""
+"""A comb: steps at equal distances (its teeth), at which the slow steps of a period are expected. A tooth with a slow step is a
+hit, a tooth without one is a miss. Pure."""
 
 from __future__ import annotations
 
@@ -69,7 +69,8 @@ class Comb:
     recent: deque[bool] = field(default_factory=lambda: deque(maxlen=RECENT_TEETH))  # whether each of the newest teeth was hit
 
     def lengths_to(self, step: int) -> int:
-        """Return the number of lengths from the last hit to the tooth at a step. 0: this is the last hit; -1: there is no tooth."""
+        """Return the number of lengths from the last hit to the tooth at a step. 0: this is the last hit; -1: there is no
+        tooth."""
         lengths = round((step - self.last) / self.length)
         return lengths if lengths >= 0 and abs(step - self.last - lengths * self.length) <= self.tolerance else -1
 
@@ -84,7 +85,10 @@ class Comb:
         return is_tooth(step - self.last, self.length, self.tolerance + tolerance)
 
     def kind(self) -> Hashable:
-        """Return the kind of most hits; None if there is none. Then the hits may be chance, for example if many steps are slow."""
+        """Return the kind of most hits; None if there is none.
+
+        Then the hits may be chance, for example if many steps are slow.
+        """
         known = {kind: times for kind, times in self.kinds.items() if kind is not None}
         kind = max(known, key=lambda each: known[each], default=None)
         enough = max(sum(known.values()) / 2, OF_A_KIND * sum(self.kinds.values()), 1)
@@ -96,7 +100,10 @@ class Comb:
         return is_full and self.kind() is None and sum(self.recent) < MIN_HIT_SHARE * RECENT_TEETH
 
     def patience(self, misses: int) -> int:
-        """Return the number of misses in a row that ends the period. ``misses``: the current ones, which its usual rate leaves out."""
+        """Return the number of misses in a row that ends the period.
+
+        ``misses``: the current ones, which its usual rate leaves out.
+        """
         teeth = max(self.teeth - misses, self.hits)
         miss = (teeth - self.hits + 1) / (teeth + 2)
         return max(2, math.ceil(math.log(SURPRISE) / math.log(miss)))

@@ -96,7 +96,8 @@ def is_tracers(file: str) -> bool:
 
 
 def owner_of(file: str, line: int, name: str) -> str:
-    """Return the class of the hook or Keras callback that defines the method at a line; "" for other code and for the tracer's."""
+    """Return the class of the hook or Keras callback that defines the method at a line; "" for other code and for the
+    tracer's."""
     bases = HOOKS if name in HOOK_METHODS else CALLBACKS if name.startswith(CALLBACK_METHODS) else []
     for module, base in bases:
         root = getattr(sys.modules.get(module), base, None)

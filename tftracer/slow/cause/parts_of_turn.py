@@ -1,7 +1,7 @@
 """Splits the time of a slow turn into parts that add up to its length, each with its usual length.
 
-The times of the step, of other runs' steps and of TensorFlow's tracing are measured. The rest is Python between the steps. Linux's
-counters show how the training thread spent it. Pure functions.
+The times of the step, of other runs' steps and of TensorFlow's tracing are measured. The rest is Python between the steps.
+Linux's counters show how the training thread spent it. Pure functions.
 """
 
 from __future__ import annotations
@@ -193,7 +193,8 @@ def _between(observed: Observed, length: float, usual: float, input_s: float, us
     measured: list[tuple[str, float]] = [
         ("stopped", span.stopped_s or 0.0),
         ("gc", span.gc_s),
-        # A thread that waits for the lock wakes repeatedly, and then may wait for a CPU: this also counts as waiting for the lock.
+        # A thread that waits for the lock wakes repeatedly, and then may wait for a CPU: this also counts as waiting for the
+        # lock.
         ("lock", lock_s(span)),
         ("input", input_s - (0.0 if computed_more else min(input_s, max(0.0, input_s + queued_s - without_lock_s)))),
         ("python", (span.cpu_s - collecting_s) * scale),
@@ -244,14 +245,18 @@ def _holders(span: Span, whose: Literal["training", "tracer", "other"]) -> list[
 
 
 def functions_holding_lock(span: Span) -> list[FoldedStack]:
-    """Return the stacks of Python functions called by TensorFlow that held the lock; [] if they did not in most of the readings."""
+    """Return the stacks of Python functions called by TensorFlow that held the lock; [] if they did not in most of the
+    readings."""
     held = [FoldedStack("", holder.stack, 2, 1.0) for holder in other_holders(span)]
     called = [cut for stack in held if (cut := called_by_tensorflow(stack)) is not None]
     return called if len(called) > HALF * len(span.holders) else []
 
 
 def starved_s(span: Span) -> float:
-    """Return the seconds in which the tracer's threads held Python's lock. They hold it longer than microseconds only without a CPU."""
+    """Return the seconds in which the tracer's threads held Python's lock.
+
+    They hold it longer than microseconds only without a CPU.
+    """
     ours = len(_holders(span, "tracer"))
     waited_s = span.watch_delay_s if span.lock_wait_s is None else span.lock_wait_s
     return waited_s * ours / len(span.holders) if ours else 0.0

@@ -11,8 +11,8 @@ Work that comes every 400th step but is slow only half of the time makes combs o
 the teeth of a proven comb are examined, too: if a finer comb is slow there more often than by chance, it is the period.
 
 Slow steps of a proven period are not tried again. So several periods can be found, and a new period after a change. A period ends
-after more misses in a row than its past explains, and at least two. Teeth that are also teeth of another period do not count: when
-work that came every 105th step now comes every 70th, each 210th step is still slow.
+after more misses in a row than its past explains, and at least two. Teeth that are also teeth of another period do not count:
+when work that came every 105th step now comes every 70th, each 210th step is still slow.
 
 ``benchmarks/bench_periods.py`` measures false alarms, power and cost by simulation.
 """
@@ -54,8 +54,8 @@ MIN_HITS = 0.8
 MAX_RATE = 0.25
 #: Minimum share of a finer comb's teeth that must be slow, and how many of its newest teeth are examined.
 MIN_FINER_HITS, MAX_FINER_TEETH = 0.25, 256
-#: If a period had this many teeth before a finer period began, it has changed into the finer one. Otherwise it was always a part of
-#: the finer one.
+#: If a period had this many teeth before a finer period began, it has changed into the finer one. Otherwise it was always a part
+#: of the finer one.
 TEETH_ALONE = 5
 #: Maximum number of slow steps without a period that are kept, and of distances that are tried for a new slow step.
 REMEMBERED, TRIED = 512, 32
@@ -99,7 +99,9 @@ class Periods:
 
         ``step``: its number in its run. ``seconds``: its duration. ``kind``: its cause and place; None: not known.
         """
-        if step <= max(self._without_period[-1].step if self._without_period else 0, self._with_period[-1] if self._with_period else 0):
+        if step <= max(
+            self._without_period[-1].step if self._without_period else 0, self._with_period[-1] if self._with_period else 0
+        ):
             return
         self._steps_done = max(self._steps_done, step)
         if self._on_a_tooth(step, seconds, kind):
@@ -157,7 +159,10 @@ class Periods:
     # -------------------------------------------------------------------------------------------------- known periods
 
     def _on_a_tooth(self, step: int, seconds: float, kind: Hashable) -> bool:
-        """Count a slow step as a hit of active periods, and return whether it is one. Two hits in a row make an ended period active."""
+        """Count a slow step as a hit of active periods, and return whether it is one.
+
+        Two hits in a row make an ended period active.
+        """
         hit = [comb for comb in self._combs if comb.is_active and comb.lengths_to(step) >= 0 and comb.may_be_hit(seconds, kind)]
         for comb in hit:
             lengths = comb.lengths_to(step)
@@ -205,7 +210,8 @@ class Periods:
         self._forget()
 
     def _unite(self, comb: Comb) -> None:
-        """End or merge the combs of the same kind that are part of this comb, or that are part of a finer comb together with it."""
+        """End or merge the combs of the same kind that are part of this comb, or that are part of a finer comb together with
+        it."""
         is_whole = comb.hits >= MIN_HITS * comb.teeth
         for other in [each for each in self._combs if each is not comb and each.kind() == comb.kind()]:
             if is_whole and not other.is_active:
@@ -244,7 +250,8 @@ class Periods:
         return [steps for steps in series if len(steps) >= FEWEST_HITS]
 
     def _finer(self, trial: _Trial) -> _Trial | None:
-        """Return a comb of a fraction of the length if steps between the teeth are slow, too, else the comb; None if too few are slow."""
+        """Return a comb of a fraction of the length if steps between the teeth are slow, too, else the comb; None if too few are
+        slow."""
         if trial.slack:
             return trial
         known = Counter(slow.kind for slow in self._without_period if slow.kind is not None and slow.step in trial.steps)
@@ -318,13 +325,17 @@ def _follow(steps: Sequence[int], taken: Sequence[int], length: int, slack: int)
     del hits[count:]
     span = hits[0] - hits[-1]
     beside = bisect_right(steps, hits[0]) - bisect_left(steps, hits[-1]) - count
-    rate = min(1.0, (2 * slack + 1) * (beside + 1) / max(1, span - teeth))  # share of slow steps among the steps that are not teeth
+    # Share of slow steps among the steps that are not teeth.
+    rate = min(1.0, (2 * slack + 1) * (beside + 1) / max(1, span - teeth))
     # The newest step and the length were selected, so two of the hits are no evidence.
     return _Trial(_chance(count - 2, teeth - 2, rate), hits, teeth, round(span / index), slack)
 
 
 def _any_near(steps: Longs, at: Longs, slack: Longs) -> npt.NDArray[np.bool_]:
-    """Return for each position whether one of the sorted steps is within ``slack`` of it. The last step must be larger than any position."""
+    """Return for each position whether one of the sorted steps is within ``slack`` of it.
+
+    The last step must be larger than any position.
+    """
     near: npt.NDArray[np.bool_] = steps[np.searchsorted(steps, at - slack)] <= at + slack
     return near
 

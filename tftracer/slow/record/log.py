@@ -18,8 +18,8 @@ from tftracer.trace.model import SlowTime
 from tftracer.trace.units import counted
 
 #: Maximum number of slow steps that are kept for each run: the newest, the older ones that lost most time, and the newest older
-#: ones whose step was traced, because a trace shows the cause. Slow steps of cause "machine" (no CPU) are counted separately: on a
-#: busy machine they would replace all others.
+#: ones whose step was traced, because a trace shows the cause. Slow steps of cause "machine" (no CPU) are counted separately: on
+#: a busy machine they would replace all others.
 MAX_NEWEST, MAX_COSTLIEST, MAX_TRACED = 40, 260, 40
 #: Maximum number of slow steps that are kept, of all runs together.
 MAX_STALLS = 3000
@@ -82,7 +82,8 @@ FEW_SAMPLES = 20
 
 
 class Headline(NamedTuple):
-    """The text of a run's first group and the trace that explains it, with the number of steps and the traces of the run at that time."""
+    """The text of a run's first group and the trace that explains it, with the number of steps and the traces of the run at that
+    time."""
 
     text: str
     trace_id: int | None
@@ -164,7 +165,10 @@ class SlowLog:
         self.headlines.pop(run_id, None)
 
     def kinds_of(self, run_id: int) -> SlowKinds:
-        """Return the sums of a run's slow steps. While no slow step was dropped, they are computed with the periods that are known now."""
+        """Return the sums of a run's slow steps.
+
+        While no slow step was dropped, they are computed with the periods that are known now.
+        """
         if run_id not in self._sums_of:
             states = self.of_run(run_id)
             self._sums_of[run_id] = self._sums(run_id, states) if states and len(states) == self.count(run_id) else self.kinds
@@ -218,7 +222,8 @@ class SlowLog:
         periods = self.periods_of(period["run_id"])
         other_periods = [other for other in periods if key_of(other) != key_of(period)]
         counted = [state.message for state in self.of_run(period["run_id"])]
-        counted = [stall for stall in counted if of_known_period(stall, other_periods) is None]  # the slow steps that are counted with their own kind
+        # The slow steps that are counted with their own kind.
+        counted = [stall for stall in counted if of_known_period(stall, other_periods) is None]
         for stall in [stall for stall in counted if of_known_period(stall, periods) is period]:
             counted.remove(stall)
             self.kinds.move(stall, period, counted)
@@ -250,7 +255,8 @@ class SlowLog:
         return newest.message["started_at"] if newest else None
 
     def between_lines(self, run_id: int) -> str:
-        """Return the lines of the time between the run's steps in words, with the number of samples if it is low; "" if not known."""
+        """Return the lines of the time between the run's steps in words, with the number of samples if it is low; "" if not
+        known."""
         gaps = self.gaps.get(run_id)
         if not gaps or not gaps["lines"]:
             return ""

@@ -54,7 +54,9 @@ def group_key(entry: SlowKind | Stall | Period, collecting: str = "") -> KindKey
 
     ``collecting``: the function (without its line) whose garbage collections count as its own; "": none.
     """
-    if entry["cause"] in OF_PROCESS and not (entry["cause"] == "gc" and collecting and without_line(entry["place"]) == collecting):
+    if entry["cause"] in OF_PROCESS and not (
+        entry["cause"] == "gc" and collecting and without_line(entry["place"]) == collecting
+    ):
         return entry["run_id"], entry["cause"], ""  # with or without a known line
     if entry["cause"] in (*OF_CODE, "gc") and entry["place"]:
         return entry["run_id"], OF_CODE[0], without_line(entry["place"])
@@ -118,7 +120,10 @@ class SlowKinds:
         )
 
     def move(self, stall: Stall, period: Period, counted: Iterable[Stall]) -> None:
-        """Move a slow step from its own kind to the kind of a period. ``counted``: the slow steps that stay with their own kinds."""
+        """Move a slow step from its own kind to the kind of a period.
+
+        ``counted``: the slow steps that stay with their own kinds.
+        """
         key = kind_key(stall["run_id"], stall["cause"], stall["place"])
         kind = self._kinds.get(key)
         if kind is None or kind_key(stall["run_id"], period["cause"], period["place"]) == key:

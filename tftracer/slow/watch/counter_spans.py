@@ -73,7 +73,8 @@ class Times:
 
 
 def within(readings: Sequence[Reading], start_ns: int, end_ns: int) -> dict[str, float | None]:
-    """Return the values within a span, mostly in seconds; None if the readings do not separate them from the time around the span.
+    """Return the values within a span, mostly in seconds; None if the readings do not separate them from the time around the
+    span.
 
     ``cpu_s`` and ``queue_s`` are lower bounds if the nearest readings are far from the span; their sum may be larger by
     ``uncertain_s``.
@@ -135,7 +136,8 @@ def _waited(before: Reading, after: Reading) -> int:
     """Return the nanoseconds for which the thread waited for a CPU, as counted between two readings.
 
     A thread that slept at the first reading cannot have waited for longer than the time between the readings. But from Linux 6.12
-    on, when Linux moves a sleeping thread to another CPU, it counts the sleep as a wait. Then the real wait is unknown, but short.
+    on, when Linux moves a sleeping thread to another CPU, it counts the sleep as a wait. Then the real wait is unknown, but
+    short.
     """
     waited = after.queue_ns - before.queue_ns
     return 0 if before.state in ASLEEP and waited > after.at_ns - before.at_ns else waited

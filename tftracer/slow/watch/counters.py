@@ -24,19 +24,20 @@ from tftracer.slow.watch.system_calls import most_common, waits_for
 MAX_READINGS = 2400
 MAX_THREADS = 8
 READ_BYTES = 1024
-#: For the waits of all threads: time between two readings, time between two listings of the threads, maximum number of threads, and
-#: maximum number of waits that are kept.
+#: For the waits of all threads: time between two readings, time between two listings of the threads, maximum number of threads,
+#: and maximum number of waits that are kept.
 QUEUES_NS, LIST_NS, MAX_LISTED, MAX_WAITS = 200_000_000, 5_000_000_000, 200, 600
-#: Whether Linux counts sleeps of moved threads as waits for a CPU (``counter_spans._waited``). Then waits that are longer than the
-#: time between two readings are left out for threads whose state is not read.
+#: Whether Linux counts sleeps of moved threads as waits for a CPU (``counter_spans._waited``). Then waits that are longer than
+#: the time between two readings are left out for threads whose state is not read.
 COUNTS_SLEEP = tuple(map(int, re.findall(r"\d+", platform.release())[:2])) >= (6, 12)
 SECOND_NS, MINUTE_NS = 10**9, 60 * 10**9
 NS = 1e-9
 TICK_NS = 10**9 // os.sysconf("SC_CLK_TCK")  # the unit of the times in /proc/.../stat
-#: A thread that waits for Python's lock sleeps on an address at most this number of bytes after the address that stores the lock's
-#: holder (64 or 68 bytes in Python 3.9 to 3.13).
+#: A thread that waits for Python's lock sleeps on an address at most this number of bytes after the address that stores the
+#: lock's holder (64 or 68 bytes in Python 3.9 to 3.13).
 LOCK_BYTES = 256
-#: While a thread waits for the lock, it wakes 200 times a second to request the lock again. That takes less than this share of a CPU.
+#: While a thread waits for the lock, it wakes 200 times a second to request the lock again. That takes less than this share of a
+#: CPU.
 REQUESTING = 0.1
 
 
@@ -155,7 +156,8 @@ class Queues:
         self._read_ns = now_ns
 
     def within(self, start_ns: int, end_ns: int) -> float | None:
-        """Return the seconds for which all threads together waited within a span; None if there is no reading before or after it."""
+        """Return the seconds for which all threads together waited within a span; None if there is no reading before or after
+        it."""
         first_ns = self._short[0][0] if len(self._short) == MAX_WAITS else self._first_ns
         if not first_ns or start_ns < first_ns or end_ns > self._read_ns:
             return None

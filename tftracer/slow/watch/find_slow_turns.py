@@ -29,7 +29,7 @@ MAX_THREADS = 1000
 MAX_RUNS, MAX_OTHER_RUNS = 1000, 50
 #: Maximum number of waits for input, and of saves, that are kept for one turn.
 MAX_TIMED = 10_000
-#: The main run is replaced if it had no step for the longest of: SILENT_TURNS median turns, SILENT_LONGEST longest turns, SILENT_NS.
+#: The main run is replaced if it had no step for the longest of SILENT_TURNS medians, SILENT_LONGEST longest turns, SILENT_NS.
 SILENT_TURNS, SILENT_LONGEST, SILENT_NS = 20, 3, 5_000_000_000
 #: Maximum number of steps of a thread whose times are kept, for the profile of the time between them.
 SPANS = 20_000
@@ -37,8 +37,8 @@ SPANS = 20_000
 SLOW_STEPS = 15
 #: Uncertainty of a sample's time: a sample this near to a slow turn may belong to it.
 NEAR_NS = 100_000_000
-#: A run replaces the main run if it has steps in the share EACH_TURN of its turns, at most ABOUT_ONCE for each, takes LONGER times
-#: as long in total, and MIN_TURNS turns have passed. Otherwise the reading of the global step by hooks could remain the main run.
+#: A run replaces the main run if it has steps in the share EACH_TURN of its turns, at most ABOUT_ONCE for each, takes LONGER
+#: times as long, and MIN_TURNS turns have passed. Otherwise hooks that read the global step could be the main run.
 EACH_TURN, ABOUT_ONCE, LONGER, MIN_TURNS = 0.8, 1.2, 1.5, 10
 #: The slow steps of a function are listed with another of its signatures if that signature has this many times as many steps.
 MANY_MORE = 10
@@ -72,7 +72,7 @@ class RunState:
     traced_extra_sum_ns: int = 0
 
     def traced_extra(self, inside_ns: int, is_slow: bool) -> int:
-        """Return the ns that tracing added to an expected step; the usual duration if it is slow and no untraced slow step is known."""
+        """Return the ns that tracing added to an expected step; if slow steps have no known duration, the usual duration."""
         usual = 0 if self.inside.median_ns == NEVER else self.inside.median_ns
         if not is_slow:
             return max(0, inside_ns - usual)
@@ -133,8 +133,8 @@ class ThreadLoop:
     tracer_ns: int = 0  # time of the tracer since the main run's last step
     waits: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=MAX_TIMED))  # (start, end) of waits for input
     saves: deque[Save] = field(default_factory=lambda: deque(maxlen=MAX_TIMED))
-    #: (previous main run, other runs since its last step), if the main run was replaced because it had no step for long. It may go
-    #: on later: a long validation is a slow turn of the training.
+    #: (previous main run, other runs since its last step), if the main run was replaced because it had no step for long. It may
+    #: go on later: a long validation is a slow turn of the training.
     silent: tuple[LoopRun, OtherRuns] | None = None
     silent_tracer_ns: int = 0
     undecided: list[SlowTurn] = field(default_factory=list)  # turns that are slow only if the usual time has not changed
@@ -142,10 +142,7 @@ class ThreadLoop:
 
 
 class SlowSteps:
-    """Finds slow turns. ``step`` must be called for each counted step, in the order of its thread.
-
-    Methods may be called from any thread.
-    """
+    """Finds slow turns. ``step`` must be called for each counted step of a thread, in order. Methods: from any thread."""
 
     def __init__(self, factor: float) -> None:
         self.slow_turns: deque[SlowTurn] = deque(maxlen=MAX_SLOW_TURNS)
@@ -164,7 +161,7 @@ class SlowSteps:
         asked_by: str | None = None,
         tracer: tuple[int, int] = (0, 0),
     ) -> None:
-        """Count a step. ``asked_by``: who requested its trace; None: untraced. ``tracer``: ns of the tracer before and after the step."""
+        """Count a step. ``asked_by``: who requested its trace, if any. ``tracer``: ns of the tracer before and after the step."""
         with self._lock:
             loop = self._loop(thread)
             state = self._state(run)
@@ -209,10 +206,9 @@ class SlowSteps:
         return loop.sums if loop else NONE_YET
 
     def gaps(self, thread: int, since_ns: int, of_run: WatchedRun | None) -> list[tuple[int, int]]:
-        """Return (start, end) of the times between a thread's recent steps, in order, without those in or near slow turns.
+        """Return (start, end) of the times between a thread's recent steps, in order, except in or near slow turns.
 
-        ``of_run``: return only times between two steps of this run.
-        """
+        ``of_run``: return only times between two steps of this run."""
         loop = self._threads.get(thread)
         if loop is None:
             return []
@@ -229,7 +225,7 @@ class SlowSteps:
         return [span for span in usual if not is_within(span[0], near) and not is_within(span[1], near)]
 
     def overdue(self, now_ns: int) -> dict[int, int]:
-        """Return thread -> beginning of its current turn, for turns that already take too long, according to the counted steps."""
+        """Return thread -> beginning of its current turn, for turns that already take too long by the counted steps."""
         return {
             thread: main.last_end_ns
             for thread, loop in list(self._threads.items())
@@ -276,8 +272,8 @@ class SlowSteps:
         return of_loop
 
     def _choose_main(self, loop: ThreadLoop, stepped: LoopRun, now_ns: int) -> LoopRun | None:
-        """Return the main run of the thread's loop: the first run that repeats, until it has no more steps. Of runs that come equally
-        often, it is the run that takes more time.
+        """Return the main run of the thread's loop: the first run that repeats, until it has no more steps. Of runs that come
+        equally often, it is the run that takes more time.
 
         Runs that begin later are part of its turns: an evaluation may have more steps than the training.
         """

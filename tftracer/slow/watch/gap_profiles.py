@@ -17,11 +17,13 @@ from tftracer.slow.watch.stack_source import Answer, StackSource
 from tftracer.slow.watch.watched_threads import WatchedThreads
 from tftracer.slow.watch_results import FoldedStack, GapProfile, SlowRecords, WatchedRun
 
-#: A run is profiled without a request if at least this share of its time is between steps, after this number of steps and this time.
+#: A run is profiled without a request if at least this share of its time is between steps, after this number of steps and this
+#: time.
 SHARE, MIN_STEPS, MIN_NS = 0.2, 50, 2_000_000_000
 #: Length of a profile; of a run's first profile; and of a first profile that the end of the session cuts short, at least.
 LENGTH_NS, FIRST_NS, SHORTEST_NS = 20_000_000_000, 10_000_000_000, 3_000_000_000
-#: Time until a run's second profile, and the factor by which the time until the next one grows. Later profiles show later changes.
+#: Time until a run's second profile, and the factor by which the time until the next one grows. Later profiles show later
+#: changes.
 AGAIN_NS, LATER = 30_000_000_000, 2
 MAX_RUNS = 20
 
@@ -125,7 +127,8 @@ class GapProfiles:
         source.ask(self._number, profiled.thread, native or 0, spans, profile=True)
 
     def _run_to_profile(self, is_requested: bool, now_ns: int) -> WatchedRun | None:
-        """Return the run that the page requests, or the run with the most time between its steps; None if none is worth a profile."""
+        """Return the run that the page requests, or the run with the most time between its steps; None if none is worth a
+        profile."""
         requested = self._records.run_to_profile
         if is_requested and requested in self._steps.runs:
             return requested

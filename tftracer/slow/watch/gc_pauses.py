@@ -54,7 +54,8 @@ class GcPauses:
             iter(partial(tuple, phases.values()), None),
         )
         note = partial(next, map(operator.not_, map(self._noted.append, now)))
-        self._callbacks: list[Any] = [phases.__setitem__, partial(max, key=note)]  # ``max`` calls ``note`` for both of its arguments
+        #: ``max`` calls ``note`` for both of its arguments.
+        self._callbacks: list[Any] = [phases.__setitem__, partial(max, key=note)]
 
     def install(self) -> None:
         gc.callbacks.extend(self._callbacks)

@@ -1,8 +1,8 @@
 """Reads from the memory of another process which thread holds Python's lock.
 
-Python stores a pointer to the thread state of the lock's last holder and, directly after it, whether the lock is taken. The address
-differs between releases and is not documented. The training finds the address once, by comparing values (``LockPlace``). The
-process outside then reads it 10 to 20 times a second (``LockReader``). Tested with Python 3.9 to 3.13.
+Python stores a pointer to the thread state of the lock's last holder and, directly after it, whether the lock is taken. The
+address differs between releases and is not documented. The training finds the address once, by comparing values (``LockPlace``).
+The process outside then reads it 10 to 20 times a second (``LockReader``). Tested with Python 3.9 to 3.13.
 """
 
 from __future__ import annotations
@@ -33,11 +33,13 @@ class LockPlace:
     """Finds where this process stores the holder of its lock: the place that is right on both threads that call ``narrow``."""
 
     def __init__(self) -> None:
-        self._fits: set[tuple[int, int]] | None = None  # possible (address of the pointer to the holder, offset of the thread's id)
+        #: Possible (address of the pointer to the holder, offset of the thread's id).
+        self._fits: set[tuple[int, int]] | None = None
 
     @property
     def place(self) -> tuple[int, int] | None:
-        """(address of the pointer to the holder's thread state, offset of the thread's id in a thread state); None if not found."""
+        """(address of the pointer to the holder's thread state, offset of the thread's id in a thread state); None if not
+        found."""
         return next(iter(self._fits)) if self._fits and len(self._fits) == 1 else None
 
     def narrow(self) -> None:

@@ -1,4 +1,5 @@
-"""The training's side of the process that watches from outside (outside_process.py): starts it, writes the pulse, sends questions.
+"""The training's side of the process that watches from outside (outside_process.py): starts it, writes the pulse, sends
+questions.
 
 Only the watch's thread uses it. That thread starts the process, and when the thread ends, Linux ends the process.
 """

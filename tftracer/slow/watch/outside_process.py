@@ -7,9 +7,9 @@ counters of the training's threads and the holder of Python's lock. It watches t
 that the training's watch thread writes 20 times a second. While the pulse is late, threads probably wait for the
 lock.
 
-It keeps what it read in the last minutes. Each question is a line of JSON on standard input: a thread, spans of time, and the looks
-that the training took itself (stacks_from_inside.py). The answer is a line of JSON. Times are nanoseconds of CLOCK_MONOTONIC, which is
-also Python's perf_counter on Linux.
+It keeps what it read in the last minutes. Each question is a line of JSON on standard input: a thread, spans of time, and the
+looks that the training took itself (stacks_from_inside.py). The answer is a line of JSON. Times are nanoseconds of
+CLOCK_MONOTONIC, which is also Python's perf_counter on Linux.
 
 It imports only Python's standard library and modules of this folder, so that it starts fast and takes little memory.
 """
@@ -35,14 +35,14 @@ from tftracer.slow.watch.py_spy_windows import PR_SET_PDEATHSIG, Dump, Windows, 
 from tftracer.slow.watch.sample_clock import PULSE_BYTES, SampleClock, read_beats
 from tftracer.slow.watch.stack_samples import Look, Stack, current_stacks, shares, without_biased
 
-#: Time between two readings of the counters; half of it while the pulse is late. The counters are also read at each message of the
-#: training, which sends 20 messages a second while a turn takes too long.
+#: Time between two readings of the counters; half of it while the pulse is late. The counters are also read at each message of
+#: the training, which sends 20 messages a second while a turn takes too long.
 TICK_NS = 100_000_000
 #: The pulse is late if no beat came for this time. A beat is due every 50 ms.
 LATE_NS = 110_000_000
-#: While the pulse is late, py-spy reads all stacks at single moments (dumps). Minimum and average time between two dumps, number of
-#: dumps that may follow each other at the minimum time, maximum number that are kept, and maximum number for one delay. While Python's lock is free, the training
-#: reads stacks itself (stacks_from_inside.py), at a lower cost.
+#: While the pulse is late, py-spy reads all stacks at single moments (dumps). Minimum and average time between two dumps, number
+#: of dumps that may follow each other at the minimum time, maximum number that are kept, and maximum number for one delay. While
+#: Python's lock is free, the training reads stacks itself (stacks_from_inside.py), at a lower cost.
 DUMPS_APART_NS, APART_NS, BURST, MAX_DUMPS, MAX_LATE = 100_000_000, 8_000_000_000, 20, 64, 3
 #: The stack of the lock's holder is taken from a look that is at most this time away.
 NEAR_NS = 300_000_000
@@ -59,7 +59,8 @@ class Pulse:
 
     def __init__(self, memory: mmap.mmap, state: ThreadState, clock: SampleClock) -> None:
         self._clock = clock
-        self.late: deque[tuple[int, int, bool]] = deque(maxlen=2000)  # (from, until, whether the watch's thread surely waited for the lock)
+        #: (from, until, whether the watch's thread surely waited for the lock).
+        self.late: deque[tuple[int, int, bool]] = deque(maxlen=2000)
         self._memory = memory
         self._state = state
         self._beats = 0  # number of beats that were read
