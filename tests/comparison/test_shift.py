@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from tftracer.comparison.measured import BLOCK, Measured, Steps, block_values, step_values, counted_steps
+from tftracer.comparison.measured import BLOCK, Measured, Steps, block_values, counted_steps, step_values
 from tftracer.comparison.shift import ASSUMED_SPREAD, Shift, quantile, shift_of
 from tftracer.comparison.wording import outcome
 

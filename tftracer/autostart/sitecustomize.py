@@ -1,8 +1,8 @@
 """Python imports this file when it starts, in every process of the script: ``tftracer run`` puts the file's folder on PYTHONPATH.
 
-When the script has imported TensorFlow, this file starts the tracer. It also imports the other sitecustomize that it hides, if any.
-A child process may use another Python environment and any version of Python, even Python 2. This file must work in all of them, and
-it prints nothing in a process without tftracer.
+When the script has imported TensorFlow, this file starts the tracer. It also imports the other sitecustomize that it hides, if
+any. A child process may use another Python environment and any version of Python, even Python 2. This file must work in all of
+them, and it prints nothing in a process without tftracer.
 """
 
 import os

@@ -28,7 +28,7 @@ def parser() -> Parser:
         usage="tftracer compare [options] BEFORE... -- AFTER...",
         description="Compares sessions before and after a change: step times with a 95% interval, and the ops that differ "
         "by more than chance explains. Record several sessions a side, in turns: sessions of the same code also differ.",
-        epilog="exit codes: 0 all rules pass, 4 a rule fails, 5 no rule fails but one is inconclusive, 1 a file cannot be opened, "
+        epilog="exit codes: 0 all rules pass, 4 a rule fails, 5 one is inconclusive and none fails, 1 a file cannot be opened, "
         "2 wrong usage: an option, a rule, an op that no trace has, or the -- is missing; 130 ended by Ctrl-C",
     )
     syntax.add_argument("files", nargs="+", metavar="FILE", help="any file that tftracer opens, or the URL of a live page")

@@ -21,7 +21,9 @@ def parser() -> Parser:
         "60th step it saves a checkpoint, which takes long (examples/slow_checkpoints.py). TensorFlow is not needed.",
     )
     viewer.add_page_options(syntax)
-    syntax.add_argument("--save", metavar="FILE", help="write the session to this file instead of opening it, to try other commands on it")
+    syntax.add_argument(
+        "--save", metavar="FILE", help="write the session to this file instead of opening it, to try other commands on it"
+    )
     return syntax
 
 

@@ -79,7 +79,10 @@ def _read(file: str | int) -> str:
 
 
 def as_json(results: Sequence[Result]) -> str:
-    """Format results as JSON (RFC 8259). NaN and infinity become null; times, dates and UUIDs text as in SQL; bytes hexadecimal."""
+    """Format results as JSON (RFC 8259).
+
+    NaN and infinity become null; times, dates and UUIDs text as in SQL; bytes hexadecimal.
+    """
     lists = [[dict(zip(_distinct(result.columns), map(_json_value, row))) for row in result.rows] for result in results]
     return json.dumps(lists[0] if len(lists) == 1 else lists, indent=1, allow_nan=False)
 

@@ -33,7 +33,9 @@ def parser() -> Parser:
     syntax.add_argument(
         "--save", action="store_true", help="save the results: the Roofline tab of traces from this machine shows them"
     )
-    syntax.add_argument("--seconds", type=_seconds, default=1.0, metavar="S", help="duration of each measurement in seconds (default: 1)")
+    syntax.add_argument(
+        "--seconds", type=_seconds, default=1.0, metavar="S", help="duration of each measurement in seconds (default: 1)"
+    )
     syntax.add_argument("--json", action="store_true", help="print JSON, in FLOPs and bytes a second")
     return syntax
 

@@ -1,7 +1,7 @@
 """``tftracer run [options] script.py args...``: traces an unmodified script, and every process that it starts.
 
-The script is executed as by ``python script.py args...``: ``exec`` replaces this process, so arguments, exit code, traceback, signals,
-``__main__`` and working directory are the script's own. The command adds only a folder to PYTHONPATH (autostart/) and an
+The script is executed as by ``python script.py args...``: ``exec`` replaces this process, so arguments, exit code, traceback,
+signals, ``__main__`` and working directory are the script's own. The command adds only a folder to PYTHONPATH (autostart/) and an
 environment variable; child processes inherit both.
 """
 
@@ -50,13 +50,15 @@ def parser() -> Parser:
     syntax.add_argument("--trace", type=int, metavar="N", help="trace N steps of the run that takes the most time, unattended")
     first_step = f"with --trace: the first traced step (default: {FIRST_STEP})"
     syntax.add_argument("--from", dest="first_step", type=int, default=FIRST_STEP, metavar="STEP", help=first_step)
-    syntax.add_argument("--export-dir", help="export the session's tables to this folder (or URL, with fsspec) during the recording")
+    syntax.add_argument(
+        "--export-dir", help="export the session's tables to this folder (or URL, with fsspec) during the recording"
+    )
     syntax.add_argument("--output", help="save the session to this file when the script ends")
     syntax.add_argument(
         "--repeat",
         type=int,
         metavar="N",
-        help="run two scripts, '-- a.py args... -- b.py args...', N times each, in turns; then --output is the folder of their sessions",
+        help="run two scripts, '-- a.py args... -- b.py args...', N times each, in turns; --output is then a folder",
     )
     syntax.add_argument("--stay", action="store_true", help="keep the page after the end of the script, until Ctrl-C")
     return syntax
@@ -126,7 +128,8 @@ def _options_of_each_run(ours: list[str]) -> list[str]:
 
 
 def environment_of(options: argparse.Namespace, python_path: str) -> dict[str, str]:
-    """Return the script's environment: that of this process, with the autostart folder first on PYTHONPATH, and the options as JSON."""
+    """Return the script's environment: that of this process, with the autostart folder first on PYTHONPATH, and the options as
+    JSON."""
     server = {
         "server_port": options.port,
         "server_ip": options.ip,
@@ -194,7 +197,7 @@ def record_in_turns(
             command = [sys.executable, "-m", "tftracer", "run", *options, "--output", str(session), *script]
             code = subprocess.call(command)
             if code:
-                say(f"{' '.join(script)[:200]} ended with exit code {code} in turn {number}; the remaining sessions were not recorded.")
+                say(f"{' '.join(script)[:200]} ended with exit code {code} in turn {number}; the remaining ones did not start.")
                 return code
     say(f"{times} sessions of each script are in {folder}. To compare them:")
     say("  tftracer compare " + " -- ".join(f"{folder}/{side}-*.tftrace" for side in SIDES[: len(scripts)]))

@@ -154,7 +154,9 @@ def _of_ops(ops: OpChanges, differ: int) -> str:
         needed = f"It takes {MIN_SESSIONS} sessions a side, in turns, to rule out chance for ops"
         return f"{needed}; below are those whose medians differ most."
     floors = f"more than {duration(FLOOR_NS)} and {FLOOR_SHARE:.0%}"
-    return f"{differ} of {ops.compared} ops differ by more than chance explains, and by {floors}. {ops.smallest_difference}".rstrip()
+    return (
+        f"{differ} of {ops.compared} ops differ by more than chance explains, and by {floors}. {ops.smallest_difference}".rstrip()
+    )
 
 
 def _shift_table(shifts: Sequence[Shift]) -> str:

@@ -123,7 +123,7 @@ def _of_share(comparison: Comparison, rule: Rule) -> Outcome:
 def _of_growth(comparison: Comparison, rule: Rule) -> Outcome:
     rates = [each.growth_rate for each in comparison.b if each.growth_rate is not None]
     if len(rates) < len(comparison.b):
-        why = "For a session after the change, the memory growth is not known: it is shorter than a minute and a half, or was recorded by an older tftracer."
+        why = "For a session after the change, the memory growth is not known: the session is too short or too old."
         return Outcome(rule.text, "INCONCLUSIVE", why, lacks_data=True)
     least, most = (f"{rate * 60 / 1e6:.3g}" for rate in (min(rates), max(rates)))
     return _of_all(rule, rates, f"{least} MB/min" if least == most else f"{least} to {most} MB/min")

@@ -19,7 +19,8 @@ from tftracer.trace.arrays.types import Float64, Int64
 
 #: The share of steps that are left out as warming up.
 WARM_UP = 0.1
-#: Number of steps in a block. With one session per side, blocks replace sessions: neighbouring steps are correlated, blocks hardly.
+#: Number of steps in a block. With one session per side, blocks replace sessions: neighbouring steps are correlated, blocks
+#: hardly.
 BLOCK = 200
 
 
@@ -36,7 +37,10 @@ class Steps:
 
 
 def counted_steps(steps: Steps, traced: Int64) -> Steps:
-    """Return the steps that count: without the first 10%, traced steps and the step after each. ``traced``: numbers of traced steps."""
+    """Return the steps that count: without the first 10%, traced steps and the step after each.
+
+    ``traced``: numbers of traced steps.
+    """
     last = int(steps.number.max(initial=0))
     near_trace = is_in(steps.number, traced) | is_in(steps.number, traced + 1)
     return steps.only((steps.number > WARM_UP * last) & ~near_trace)
@@ -44,7 +48,10 @@ def counted_steps(steps: Steps, traced: Int64) -> Steps:
 
 @dataclass(frozen=True)
 class Measured:
-    """The values of one session. ``values``: ``step``, ``p99``, ``gap`` (ns), ``memory`` and ``bytes``, as far as they are known."""
+    """The values of one session.
+
+    ``values``: ``step``, ``p99``, ``gap`` (ns), ``memory`` and ``bytes``, as far as they are known.
+    """
 
     name: str
     steps: int  # number of counted steps

@@ -46,14 +46,14 @@ def run_ops(run: RunTraces, by: By) -> RunOps:
 def summary(read: int, older: int, unreadable: int, cut: int) -> str:
     """Return a text about the traces that the table is based on."""
     if older:
-        text = f"Of the run's {counted(read + older + unreadable, 'trace')} the newest {read:,} were read."
+        text = f"Of the run's {counted(read + older + unreadable, 'trace')} the newest {read:,} are read."
     else:
         text = f"From {counted(read, 'trace')} of the run."
     if unreadable:
         text += f" {counted(unreadable, 'trace')} cannot be read and {'is' if unreadable == 1 else 'are'} left out."
     if cut:
         text += (
-            f" {counted(cut, 'trace')} {'has' if cut == 1 else 'have'} more than {MAX_ROWS:,} rows; the smallest rows do not count."
+            f" {counted(cut, 'trace')} {'has' if cut == 1 else 'have'} more than {MAX_ROWS:,} rows; the smallest do not count."
         )
     if read < MIN_TRACES:
         text += f" So few traces can mislead: trace at least {MIN_TRACES} steps of the run."

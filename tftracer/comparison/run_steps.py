@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tftracer.comparison.measured import BLOCK, Steps, block_values, step_values, counted_steps
+from tftracer.comparison.measured import BLOCK, Steps, block_values, counted_steps, step_values
 from tftracer.comparison.shift import Shift, shift_of
 from tftracer.comparison.wording import ONE_SESSION, interval, outcome, title, value
 from tftracer.contract.session import StepTimes

@@ -1,10 +1,10 @@
 """Compares two traces with the help of the other traces of their runs, for the page.
 
-Two steps of the same code differ, too. So an op counts as changed only if the difference is larger than the floors, and
-the other traces of the runs show that it is not chance. One test covers all ops and the step (odd_ops.py). Traces of one run that were
-recorded one after the other count once, as their mean, because the machine's state affects all of them. With too few other traces,
-no change is claimed: two traces alone only show by how much these two steps differ. An op that is missing in a trace took no time
-in it; but if the trace's table was cut, the op's time is unknown.
+Two steps of the same code differ, too. So an op counts as changed only if the difference is larger than the floors, and the other
+traces of the runs show that it is not chance. One test covers all ops and the step (odd_ops.py). Traces of one run that were
+recorded one after the other count once, as their mean, because the machine's state affects all of them. With too few other
+traces, no change is claimed: two traces alone only show by how much these two steps differ. An op that is missing in a trace took
+no time in it; but if the trace's table was cut, the op's time is unknown.
 """
 
 from __future__ import annotations
@@ -166,13 +166,18 @@ def _times(keys: list[str], traces: Sequence[OpTotals]) -> Float64:
 
 CHANCE = "chance may explain it"
 NOT_IN_TURNS = (
-    "The two runs were not traced in turns: whatever the machine did meanwhile looks like a change, so no change is claimed. To find out, "
-    f"trace the runs in turns, {MIN_SESSIONS} times each, or compare sessions (tftracer compare)."
+    "The two runs were not traced in turns: whatever the machine did meanwhile looks like a change, so none is claimed. "
+    f"To find out, trace the runs in turns, {MIN_SESSIONS} times each, or compare sessions (tftracer compare)."
 )
 
 
 def summary(
-    rows: Sequence[ComparedOp], changed: AbstractSet[str], step_a_ns: float, step_b_ns: float, step_changed: bool, why_no_claim: str
+    rows: Sequence[ComparedOp],
+    changed: AbstractSet[str],
+    step_a_ns: float,
+    step_b_ns: float,
+    step_changed: bool,
+    why_no_claim: str,
 ) -> str:
     """Return sentences about the step's difference, the op with the largest difference, and whether they are significant.
 

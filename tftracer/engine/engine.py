@@ -48,7 +48,10 @@ class ThreadEngine(DecodedTraces):
         pass
 
     def decode(self, trace: TraceKey) -> None:
-        """Decode a trace before questions about it are asked. Raises nothing: if decoding fails, the questions raise the error."""
+        """Decode a trace before questions about it are asked.
+
+        Raises nothing: if decoding fails, the questions raise the error.
+        """
         with contextlib.suppress(Exception):
             self.use(trace, lambda answers: answers.trace)
 

@@ -179,7 +179,8 @@ def isolate() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGXCPU, signal.SIG_DFL)
     attempts: list[Callable[[], object]] = [
-        lambda: os.setpgid(0, 0),  # no new session, because schedulers that group processes by session would give it a separate share
+        #: No new session, because schedulers that group processes by session would give it a separate share.
+        lambda: os.setpgid(0, 0),
         lambda: Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii"),
         lambda: resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1])),
     ]

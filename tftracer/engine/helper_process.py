@@ -1,7 +1,7 @@
 """The training's side of the helper process: starts it on demand, asks it questions, and survives its failures.
 
-May be used from any thread except training threads, because a question blocks the caller. Only one question is asked at a time. If
-the helper fails, ``HelperError`` is raised, and training continues.
+May be used from any thread except training threads, because a question blocks the caller. Only one question is asked at a time.
+If the helper fails, ``HelperError`` is raised, and training continues.
 """
 
 from __future__ import annotations
@@ -32,16 +32,19 @@ from tftracer.storage.trace_payload import LoadPayload, Payload, TraceKey
 #: machine.
 TIMEOUT_S = 120.0
 TIMEOUT_S_PER_MB = 3.0
-#: The kernel ends the helper after this many times the maximum time for an answer, in CPU time. NumPy may use several CPUs at once.
+#: The kernel ends the helper after this many times the maximum time for an answer, in CPU time. NumPy may use several CPUs at
+#: once.
 CPU_FACTOR = 2.0
 #: The helper's nice value is higher than the training's by this: its priority is lower.
 NICE = 10
 START_S = 180.0  # maximum time to start: with 20 busy processes on the machine, the helper's imports took 70 s
 END_S = 5.0
 CLOSE_S = 1.0  # time that the helper gets to exit at the end of the session; it has nothing to save
-#: After ENDS unexpected exits within ENDS_S seconds, no helper is started until ENDS_S seconds have passed since the first of them.
+#: After ENDS unexpected exits within ENDS_S seconds, no helper is started until ENDS_S seconds have passed since the first of
+#: them.
 ENDS, ENDS_S = 3, 600.0
-#: Environment variables that the helper gets: what Python needs, and nothing for launchers, profilers, GPUs or preloaded libraries.
+#: Environment variables that the helper gets: what Python needs, and nothing for launchers, profilers, GPUs or preloaded
+#: libraries.
 PASSED_ON = {"PATH", "HOME", "USER", "LANG", "TMPDIR", "TZ", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "VIRTUAL_ENV"}
 PASSED_ON |= {
     memory_limit.VARIABLE,
@@ -133,7 +136,8 @@ class HelperProcess:
         except Exception as problem:
             started.put(problem)
             return
-        with contextlib.suppress(OSError):  # set before the helper's imports, which would slow the steps that are traced meanwhile
+        # Set before the helper's imports, which would slow the steps that are traced meanwhile.
+        with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, self.process.pid, min(19, os.getpriority(os.PRIO_PROCESS, 0) + NICE))
         started.put(None)
         self.process.wait()
@@ -248,7 +252,10 @@ class Helper:
             running.end(CLOSE_S)
 
     def interrupt(self) -> None:
-        """Kill the helper if a question is pending. The question then raises HelperError; the next question starts a new helper."""
+        """Kill the helper if a question is pending.
+
+        The question then raises HelperError; the next question starts a new helper.
+        """
         running = self._running
         if running is not None and self._turn.locked():
             running.kill()

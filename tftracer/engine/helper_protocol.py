@@ -19,7 +19,8 @@ MESSAGE, DATA = b"m", b"d"
 #: Maximum length of a frame; longer frames are rejected.
 MAX_BYTES = 16 << 30
 PASSED_BYTES = 1 << 16
-#: A training script may have restored the default action of SIGPIPE. Writing to a helper that has ended must not end the training.
+#: A training script may have restored the default action of SIGPIPE. Writing to a helper that has ended must not end the
+#: training.
 NO_SIGNAL = getattr(socket, "MSG_NOSIGNAL", 0)
 
 
@@ -32,7 +33,10 @@ def send(line: socket.socket, kind: bytes, payload: Any, deadline: float | None 
 
 
 def receive(line: socket.socket, deadline: float | None = None) -> tuple[bytes, Any]:
-    """Return (kind, payload) of the next frame. Raises EOFError if the connection is closed; MemoryError: the payload was skipped."""
+    """Return (kind, payload) of the next frame.
+
+    Raises EOFError if the connection is closed; MemoryError: the payload was skipped.
+    """
     kind, size = HEAD.unpack(_exactly(line, HEAD.size, deadline))
     if kind not in (MESSAGE, DATA) or size > MAX_BYTES:
         raise EOFError("invalid frame")

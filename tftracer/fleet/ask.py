@@ -119,8 +119,8 @@ def ask(folder: str, scheduler: str = "", limit: int = 10, chunk_rows: int = CHU
     """Answer the questions about an exported folder.
 
     ``scheduler``: the address of a Dask scheduler whose workers have the folder under the same path. If a worker is lost, other
-    workers repeat its part. Raises ``StorageError`` if the folder cannot be read or the scheduler cannot be reached, ``UnsupportedError``
-    if a package is missing.
+    workers repeat its part. Raises ``StorageError`` if the folder cannot be read or the scheduler cannot be reached,
+    ``UnsupportedError`` if a package is missing.
     """
     exported = partitions(Path(folder))
     pieces = chunks(exported.whole, chunk_rows)

@@ -19,7 +19,8 @@ from tftracer.trace.decode.node_kinds import NO_COLLECTIVE
 #: Ratio of a bucket's lower bound to the lower bound of the previous bucket.
 GROWTH = 1.02
 _TABLES = ("session", "runs", "steps", "traces", "slices")
-#: SQL for a node's first two scopes, or its only scope: ``model/dense_1`` for ``model/dense_1/MatMul`` and for all nodes below it.
+#: SQL for a node's first two scopes, or its only scope: ``model/dense_1`` for ``model/dense_1/MatMul`` and for all nodes below
+#: it.
 _LAYER = "array_to_string(string_split(name, '/')[:least(2, len(string_split(name, '/')) - 1)], '/')"
 _TRACE = "FROM slices s JOIN named t USING (job, rank, trace_id)"
 

@@ -1,7 +1,7 @@
 """Records and traces the steps of one cell, with the server of ``hook_inject`` if there is one, or else with a separate recorder.
 
-The separate recorder has no page and ends with the cell; then TensorFlow's methods are restored. Every step of the first seconds is
-traced. Later, steps are traced from time to time, because it is not known in advance which step is the last.
+The separate recorder has no page and ends with the cell; then TensorFlow's methods are restored. Every step of the first seconds
+is traced. Later, steps are traced from time to time, because it is not known in advance which step is the last.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ class Recorded:
     problems: list[str]
 
     def selected_trace(self, slowest: bool) -> SessionTrace | None:
-        """Return the trace to show: of the traced run that took the most time, the slowest or the last trace; None if there is none."""
+        """Return the trace to show: of the traced run that took the most time, the slowest or the last trace; None if there is
+        none."""
         traced = next((run.traces for run in self.runs if run.traces), [])
         if not traced or self.session is None:
             return None

@@ -71,7 +71,10 @@ class PartitionGraphs:
         return len(self._kept)
 
     def watch(self, wrap: Callable[[type, str, Callable[..., Any]], None], is_eager: Callable[[], bool]) -> None:
-        """Start collecting. ``wrap``: replaces a class's method by a wrapper. Never raises: if it fails, no graphs are collected."""
+        """Start collecting.
+
+        ``wrap``: replaces a class's method by a wrapper. Never raises: if it fails, no graphs are collected.
+        """
         with contextlib.suppress(Exception):
             self._is_eager, self._context = is_eager, importlib.import_module("tensorflow.python.eager.context")
             owner = self._context.Context
@@ -188,7 +191,9 @@ class PartitionGraphs:
     # --------------------------------------------------------------------------------------------- the tracer's threads
 
     def request(self, concrete: Any, handle: RunHandle) -> None:
-        """Collect the graph of a function that was called before, in its next call. ``handle.graph_requested`` is True until then.
+        """Collect the graph of a function that was called before, in its next call.
+
+        ``handle.graph_requested`` is True until then.
 
         Raises UnsupportedError if building the graph again could change the training, or would take too much memory.
         """
@@ -204,7 +209,7 @@ class PartitionGraphs:
         if stateful_op:
             raise UnsupportedError(
                 f"{stateful_op} may keep a state of its own, such as a sequence of random numbers. It would begin again if "
-                "TensorFlow built the function's graph again. Start the script with tftracer run: the first call then has the graph."
+                "TensorFlow built the function's graph again. Start the script with tftracer run: then the first call has it."
             )
         self._requested[number] = handle
         handle.graph_requested = True
