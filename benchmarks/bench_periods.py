@@ -131,12 +131,12 @@ PLANTED: dict[str, list[Planted]] = {
 
 
 def is_right(periods: list[Proven], planted: list[Planted]) -> bool:
-    """Each planted one was told, and stands at the end if it went on to there."""
+    """Each planted one was told, and is_active at the end if it went on to there."""
     return all(
         any(
             abs(period.length - each.length) <= each.jitter
             and period.kind == each.kind
-            and (period.stands or each.last < STEPS - 3 * each.length)
+            and (period.is_active or each.last < STEPS - 3 * each.length)
             for period in periods
         )
         for each in planted

@@ -261,7 +261,7 @@ def test_a_file_that_was_cut_says_what_is_missing(tmp_path: Path) -> None:
 def test_nothing_to_recover(tmp_path: Path) -> None:
     done = tftracer("--recover", home=tmp_path)
     assert done.returncode == 0
-    assert "No ended job" in done.stdout
+    assert "no sessions of ended jobs" in done.stdout
 
 
 def test_killed_jobs_are_listed_and_open(tmp_path: Path) -> None:

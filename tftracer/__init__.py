@@ -1,7 +1,7 @@
-"""tftracer: watch a TensorFlow graph-mode training live, and trace the next step op by op.
+"""tftracer: watch a TensorFlow training live, and trace the next step op by op.
 
-Importing it imports neither TensorFlow nor the server: each name except the errors is loaded at its first use. It imports no
-module of Python's standard library, because the command handles Ctrl-C only after this import.
+Importing this package imports neither TensorFlow nor the server: each name except the errors is loaded at its first use. It also
+imports no module of Python's standard library, because the command handles Ctrl-C only after this import.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ __all__ = [
 ]
 
 
-_HOMES = {
+_MODULES = {
     "TracingServer": "tftracer.server",
     "Timeline": "tftracer.timeline",
     "hook_inject": "tftracer.record_all_sessions",
@@ -69,14 +69,14 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib
 
-    value = getattr(importlib.import_module(_HOMES[name]), name)
+    value = getattr(importlib.import_module(_MODULES[name]), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+    return sorted({*globals(), *_MODULES})

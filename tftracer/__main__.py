@@ -11,7 +11,10 @@ except KeyboardInterrupt:
 
 
 def main() -> int:
-    """Run the command and return its exit code. During imports Ctrl-C ends the process at once: there is nothing to clean up."""
+    """Run the command and return its exit code.
+
+    While modules are imported, Ctrl-C ends the process: there is nothing to clean up.
+    """
     before = signal.getsignal(signal.SIGINT)
     if before is signal.default_int_handler:
         signal.signal(signal.SIGINT, lambda number, frame: os._exit(130))

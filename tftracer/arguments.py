@@ -12,7 +12,7 @@ from typing import Any, TypeVar, Union, cast
 from tftracer.errors import PatternError
 from tftracer.trace.arrays.linear_regex import Pattern
 
-#: A step is slow if it takes this many medians (and 20 ms more than one median).
+#: By default a step is slow if it takes more than this many medians (and more than 20 ms longer than the median).
 SLOW_FACTOR = 3.0
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -20,7 +20,7 @@ Path = Union[str, "os.PathLike[str]"]
 
 
 def number(name: str, value: Any, least: int, most: int) -> int:
-    """Check an integer (also NumPy's). Raises TypeError or ValueError if it is none, or out of range."""
+    """Return an integer (Python's or NumPy's) as an int. Raises TypeError for another type, ValueError if it is out of range."""
     try:
         if isinstance(value, bool):
             raise TypeError
@@ -39,7 +39,7 @@ def text(name: str, value: Any) -> str:
 
 
 def pattern(name: str, value: Any) -> str:
-    """Check a regular expression. Raises TypeError or ValueError if it is invalid, or uses unsupported syntax."""
+    """Check a regular expression. Raises TypeError if it is no string, ValueError if it is invalid or uses unsupported syntax."""
     try:
         Pattern(text(name, value))
     except PatternError as problem:
@@ -48,7 +48,7 @@ def pattern(name: str, value: Any) -> str:
 
 
 def slow_factor(name: str, value: Any) -> float | None:
-    """Return the factor: SLOW_FACTOR for True, None for False, or the given number above 1."""
+    """Return SLOW_FACTOR for True, None for False, or the given number. Raises ValueError if it is not from 1.5 to 1000."""
     if value is True or value is False:
         return SLOW_FACTOR if value else None
     try:
@@ -85,7 +85,8 @@ def also_named(**names: str) -> Callable[[F], F]:
 
 
 def ignore(owner: str, unknown: dict[str, Any]) -> None:
-    """Warn about arguments that ``owner`` does not have: tensorflow-tracer accepted any, so old scripts may pass some."""
+    """Warn about unknown keyword arguments of ``owner``. tensorflow-tracer accepted any argument, so old scripts may pass
+    such."""
     if unknown:
         names = ", ".join(sorted(unknown))
         warnings.warn(f"{owner} ignores arguments that it does not know: {names}", stacklevel=3)

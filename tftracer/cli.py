@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 FAILED, NO_PORT = 1, 3
 #: The subcommands: each is a module of ``commands``.
 COMMANDS = sorted(module.name for module in pkgutil.iter_modules(commands.__path__))
-#: Subcommands that run a script, or decode no files: the others limit the memory of their process.
+#: Subcommands whose process has no memory limit, because they execute a script or decode no files.
 UNLIMITED = ("run", "fleet", "roof")
 #: Subcommands that exit with 0 after Ctrl-C, like the viewer of a file.
 VIEWERS = ("demo",)
@@ -71,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         limit_memory()
     try:
         with memory_errors(0):
-            if word in COMMANDS and not Path(word).is_file():  # a file of that name is a session to open
+            if word in COMMANDS and not Path(word).is_file():  # if a file has the name of a command, it is opened
                 with contextlib.nullcontext() if word in VIEWERS else ended_by_interrupt():
                     return int(importlib.import_module(f"tftracer.commands.{word}").main(arguments[1:], say))
             if hint := misspelt(word):
@@ -86,13 +86,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def misspelt(word: str) -> str:
-    """Return a suggestion for a misspelt command; "" if the word may be a file."""
+    """Return a suggestion (" Did you mean ...?") if the word seems to be a misspelt command, else ""."""
     may_be_file = word.startswith("-") or Path(word).suffix or Path(word).exists()
     return "" if may_be_file else suggestion(word, COMMANDS)
 
 
 def say(text: str, *, is_safe: bool = False) -> None:
-    """Write an answer to stdout (terminal.Say). If the reader has gone (``... | head``), work and exit code do not change."""
+    """Write an answer to stdout (terminal.Say). If nobody reads stdout any more (``... | head``), go on without an error."""
     try:
         sys.stdout.write(f"{text if is_safe else printable(text)}\n")
         sys.stdout.flush()
@@ -142,7 +142,7 @@ def list_ended_sessions() -> int:
 
     spools = ended_spools()
     if not spools:
-        say("No ended job has left a session. Sessions written to a spool_dir of their own are listed nowhere.")
+        say("There are no sessions of ended jobs. Sessions in a folder that a script set as spool_dir are not listed.")
         return 0
     for spool in spools:
         say(line_of(spool))

@@ -1,7 +1,7 @@
-"""Every error that tftracer raises on purpose. Each message says what was wrong, with what, and what to do.
+"""The errors that tftracer raises on purpose. Each message says what is wrong, and what to do.
 
-All are also in ``tftracer``: ``tftracer.StorageError``. Each is a subclass of one of Python's errors, so that ``except OSError``
-catches a file that cannot be read. Code of the package that catches Python's errors must let these pass first.
+All are also in ``tftracer``: ``tftracer.StorageError``. Each is also a subclass of one of Python's errors: ``except OSError``
+catches a StorageError, for example. So code of this package that catches Python's errors must re-raise a TracerError first.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class TruncatedError(FormatError):
 
 
 class StorageError(TracerError, OSError):
-    """A file could not be written or read: no rights, no space, in use."""
+    """A file could not be written or read, for example for lack of rights or space."""
 
 
 class PortError(TracerError, OSError):

@@ -1,6 +1,6 @@
-"""Limits the memory of tftracer's own processes: a small hostile file may need any amount to decode.
+"""Limits the memory of tftracer's own processes, because decoding a small hostile file may take any amount of memory.
 
-Only for processes in which nothing but tftracer runs; a script that calls tftracer is not limited.
+Only processes in which nothing but tftracer runs are limited, not a script that calls tftracer.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def limit_memory() -> None:
 
     Also return freed large arrays to the system at once: glibc would keep some 60 MB after decoding a large trace.
     """
-    with contextlib.suppress(OSError, AttributeError):  # another C library
+    with contextlib.suppress(OSError, AttributeError):  # the C library is not glibc
         ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, LARGE)
     allowed = allowed_bytes()
     if allowed is None:
@@ -73,7 +73,7 @@ def without_limit() -> Iterator[None]:
 
 @contextlib.contextmanager
 def memory_errors(size: int) -> Iterator[None]:
-    """Raise HelperError if memory runs out in the block, and free the block's memory. ``size``: bytes of the trace."""
+    """Raise HelperError if memory runs out in the block, and free the block's variables. ``size``: see ``no_memory``."""
     try:
         yield
     except Exception as problem:
@@ -84,21 +84,24 @@ def memory_errors(size: int) -> Iterator[None]:
 
 
 def _is_memory_error(problem: BaseException | None) -> bool:
-    """Return whether memory ran out. C libraries have their own errors for this, which readers turn into format errors."""
+    """Return whether this error, or an error that caused it, says that memory ran out.
+
+    C libraries have their own errors for this.
+    """
     while problem is not None:
-        of_library = type(problem).__module__.startswith(("zstandard", "google.protobuf"))
-        if isinstance(problem, MemoryError) or (of_library and _ALLOCATION.search(str(problem))):
+        is_from_library = type(problem).__module__.startswith(("zstandard", "google.protobuf"))
+        if isinstance(problem, MemoryError) or (is_from_library and _ALLOCATION.search(str(problem))):
             return True
         problem = problem.__cause__ or problem.__context__
     return False
 
 
 def no_memory(size: int) -> HelperError:
-    """Return the error for users. ``size``: bytes of the trace, 0 for several traces."""
+    """Return the error to show to users. ``size``: bytes of the trace; 0: not one trace."""
     what = f"This trace of {size / 1e6:,.1f} MB needs" if size else "This needs"
     allowed = allowed_bytes()
     if allowed is None or not _is_limited():
-        return HelperError(f"{what} more memory than there is. Open it on a machine with more.")
+        return HelperError(f"{what} more memory than there is. Open it on a machine with more memory.")
     more = (
         f"If you trust where it comes from, allow more: {VARIABLE}={2 * allowed / 1e9:g} in the environment, or {VARIABLE}=off."
     )
@@ -113,6 +116,7 @@ def _is_limited() -> bool:
 
 
 def _of_machine() -> int:
+    """Return the bytes of the machine's memory; 0 if unknown."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (ValueError, OSError, AttributeError):
@@ -120,6 +124,7 @@ def _of_machine() -> int:
 
 
 def _of_container(path: str) -> int:
+    """Return the memory limit of the container in bytes; 0 if there is none."""
     with contextlib.suppress(OSError, ValueError):
         return int(Path(path).read_text(encoding="ascii"))
     return 0

@@ -1,4 +1,4 @@
-"""hook_inject: record every session of a script that passes no hook. TensorFlow is imported when it is called."""
+"""hook_inject: records every session of a script that passes no hook. Calling it imports TensorFlow."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from tftracer.server import TracingServer
 
 _lock = threading.Lock()
-#: The attribute of TensorFlow's session class that holds the server, so that two copies of this module find the same one.
+#: The attribute of TensorFlow's session class that holds the server, so that two copies of this module find the same server.
 _SERVER = "_tftracer_server"
 
 
@@ -38,7 +38,7 @@ def hook_inject(**options: Any) -> TracingServer:
 
 
 def injected_server() -> TracingServer | None:
-    """Return the server that ``hook_inject`` or ``tftracer run`` has created in this process, None if there is none."""
+    """Return the server that ``hook_inject`` or ``tftracer run`` has created in this process; None if there is none."""
     from tftracer.capture import session_wrappers
 
     server: TracingServer | None = getattr(session_wrappers.session_class(), _SERVER, None)
@@ -46,7 +46,7 @@ def injected_server() -> TracingServer | None:
 
 
 def leave_to_parent(server: TracingServer) -> None:
-    """In a forked child: give up the parent's server. Nothing is recorded until ``hook_inject`` is called again."""
+    """In a forked child: stop using the parent's server. Nothing is recorded until ``hook_inject`` is called again."""
     from tftracer.capture import session_wrappers
 
     server.functions.stop()

@@ -13,9 +13,9 @@ from tftracer.slow.watch.watch import SlowWatch
 
 
 class Recorder(LiveSession):
-    """A live session with all its parts. It starts and writes nothing until ``start``. Options as for LiveSession.
+    """A live session with all its parts. Nothing is started or written before ``start``. Other options: see LiveSession.
 
-    slow_factor: a step is slow from this many medians on; None: no watch over slow steps.
+    ``slow_factor``: a step is slow if it takes more than this many medians; None: no watch over slow steps.
     """
 
     def __init__(

@@ -1,6 +1,7 @@
-"""The part of ``tftracer run`` in the script's processes: it waits until the script imports TensorFlow, then watches it.
+"""The part of ``tftracer run`` in the script's processes: when the script has imported TensorFlow, it starts the tracer.
 
-Not earlier, because scripts set environment variables before they import TensorFlow, and many of their processes never import it.
+It does not import TensorFlow itself, because scripts set environment variables before the import, and many of their processes
+never import it.
 """
 
 from __future__ import annotations
@@ -28,16 +29,16 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("tftracer")
 
-#: The environment variable with the options for the script's processes: JSON of TracingServer's options and those of the command.
+#: The environment variable with the options for the script's processes: JSON with TracingServer's and the command's options.
 VARIABLE = "TFTRACER_RUN"
-#: How long the end of the script waits until everything is written and analyzed.
+#: Maximum number of seconds that the end of the script waits until everything is written and analyzed.
 FLUSH_S = 60.0
 #: Maximum number of other processes' sessions that are listed at the end.
 MAX_NAMED = 20
 
 
 def watch_for_tensorflow() -> None:
-    """Start tracing as soon as this process has imported TensorFlow. Does nothing without ``tftracer run``."""
+    """Start the tracer as soon as this process has imported TensorFlow. Does nothing if ``tftracer run`` did not start it."""
     text = os.environ.get(VARIABLE)
     if text:
         ScriptProcess(json.loads(text)).watch()
@@ -49,8 +50,8 @@ NO_STEPS = "tftracer: no session.run, no call of a compiled function and no opti
 class ScriptProcess:
     """One process of the script.
 
-    The first process starts its page at once, and lists all sessions at its end. The others start their pages with their first
-    step.
+    The script's first process starts its page when TensorFlow is imported, and at its end lists the sessions of all processes.
+    Each other process starts its page with its first step.
     """
 
     def __init__(self, options: dict[str, Any]) -> None:
@@ -83,7 +84,7 @@ class ScriptProcess:
         atexit.register(self._end, server)
 
     def _forked(self) -> None:
-        """In a forked child: give up the parent's recording. The child is watched from its first computation on."""
+        """In a forked child: stop using the parent's server. The tracer starts anew before the child's first computation."""
         self._is_first = False
         server, self._server = self._server, None
         if server is None:
@@ -98,7 +99,7 @@ class ScriptProcess:
     # ---------------------------------------------------------------------------------------------------- other processes
 
     def _at_first_step(self, server: TracingServer) -> None:
-        """Start the page with the first step, so that data loaders and similar processes get no page."""
+        """Start the page at the first step, so that processes without steps, such as data loaders, have no page."""
 
         def listen(message: LiveMessage) -> None:
             if message["type"] == "run":
@@ -114,7 +115,7 @@ class ScriptProcess:
     def _end(self, server: TracingServer) -> None:
         """Log where the session is; with ``--stay`` keep the page until Ctrl-C."""
         if server is not self._server:
-            return  # registered by the process that this one was forked from
+            return  # the parent process registered this call before the fork
         self._ending = True
         if not self._is_first:
             return
@@ -123,7 +124,7 @@ class ScriptProcess:
 
         def write() -> None:
             nonlocal saved
-            server.recorder.flush_to_file(FLUSH_S)  # saving and stopping wait for a moment for the analysis
+            server.recorder.flush_to_file(FLUSH_S)  # saving and stopping wait only shortly for the analysis
             saved = self._saved(server)
 
         at_end(write)
@@ -142,7 +143,8 @@ class ScriptProcess:
                 server.join()
 
     def _saved(self, server: TracingServer) -> str:
-        """Return the file that was requested, ``""`` if there is none."""
+        """Save the session to the file that the user requested, and return its path; ``""`` if none was requested or saving
+        fails."""
         from tftracer.session.process.launcher import detect_launcher, file_of_process
 
         if not self._options["output"]:
@@ -160,7 +162,7 @@ class ScriptProcess:
 
     def _list_other_sessions(self) -> None:
         if not self._is_first:
-            return  # forked
+            return  # a forked child
         others = self._others()
         run_sessions.delete(self._options["sessions"])
         if self._server is None and sys.modules.keys() & {"jax", "keras"}:
@@ -175,7 +177,7 @@ class ScriptProcess:
             log.warning("tftracer:   and %d more (tftracer --recover lists them)", len(others) - MAX_NAMED)
 
     def _explain_no_session(self) -> None:
-        """Explain that TensorFlow was not imported, except for scripts that do not train at all."""
+        """Log that the script trains without TensorFlow. Logs nothing for a script that does not train at all."""
         from tftracer.session.writer.no_steps import no_steps
 
         log_to_stderr("", self._stderr)
@@ -185,11 +187,14 @@ class ScriptProcess:
 
 
 def stderr_before_pytest() -> TextIO | None:
-    """Return the stderr from before pytest redirected it, which shows output only of failed tests. None: this is not pytest."""
+    """Return the original stderr if pytest is starting, else None.
+
+    Later pytest redirects it and shows only failed tests' output.
+    """
     words = getattr(sys, "orig_argv", [])[1:]  # from Python 3.10 on; sys.argv is not set yet
     if not any(Path(word).name in ("pytest", "py.test", "pytest.exe") for word in words[:4]):
         return None
-    with contextlib.suppress(OSError):  # closed
+    with contextlib.suppress(OSError):  # stderr is closed
         return os.fdopen(os.dup(2), "w", encoding="utf-8", errors="replace")
     return None
 
@@ -205,7 +210,7 @@ def process_name() -> str:
 
 
 def end_with_multiprocessing(server: TracingServer) -> None:
-    """Register the end with multiprocessing, too: processes that it forks do not call atexit's functions."""
+    """Close the server when multiprocessing ends this process: processes that it forks do not call atexit's functions."""
     util = sys.modules.get("multiprocessing.util")
     if util is None:
         return
@@ -220,7 +225,7 @@ def end_with_multiprocessing(server: TracingServer) -> None:
 def log_to_stderr(process: str, stream: TextIO | None) -> None:
     """Log tftracer's messages to stderr, independently of the script's logging and streams.
 
-    ``process``: named in the messages. ``stream``: instead of Python's stderr.
+    ``process``: name of the process for the messages. ``stream``: where to write; None: Python's stderr.
     """
     log.handlers[:] = [handler for handler in log.handlers if not isinstance(handler, _Stderr)]
     log.addHandler(_Stderr(process, stream))

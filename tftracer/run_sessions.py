@@ -1,8 +1,8 @@
 """The list of sessions that the processes of one ``tftracer run`` record: each process adds its own, the first reads them all.
 
 The list is a file with one JSON object per line, in a separate folder. Each line is written by one system call, so lines of
-different processes never mix. The first process deletes the folder when it ends; after that anybody may create a folder of that
-name.
+different processes never mix. The first process deletes the folder when it ends. After that another user may create a folder of
+that name, so ``add`` and ``read`` check the owner.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class ProcessSession(NamedTuple):
 
 
 def new_list() -> str:
-    """Create an empty list and return its path; ``""`` if it cannot be created: the sessions are then not listed at the end."""
+    """Create an empty list and return its path; ``""`` if that fails: then the sessions are not listed at the end."""
     import tempfile  # a slow import, not needed for adding to a list
 
     try:
@@ -38,7 +38,7 @@ def new_list() -> str:
 
 
 def add(path: str, session: ProcessSession) -> None:
-    """Add a session. Does nothing if the list is gone, because the first process has ended."""
+    """Add a session. Does nothing if the list was deleted, because the first process has ended."""
     with contextlib.suppress(OSError):
         if not is_own_folder(Path(path).parent):
             return

@@ -1,7 +1,7 @@
 """TracingServer, the public class: connects the recorder, the hook, the web server and the job.
 
-May be used from any thread. Only misuse (an argument of the wrong type) raises. All other errors are logged and shown on the
-page, and training goes on.
+May be used from any thread. Only wrong arguments and calls (see Raises) raise an error. All other errors are logged and shown on
+the page, and training goes on.
 """
 
 from __future__ import annotations
@@ -51,8 +51,9 @@ class TracingServer:
         server_port: TCP port (default: 9999, plus the local rank in a job of several processes). If it is in use, the next
             free one is taken; 0 takes any free port.
         server_ip: address to listen on (default: ``"127.0.0.1"``, this machine alone).
-        keep_traces: how many traces by *Trace every step* or by the script itself are kept for each run (default: 5): the newest
-            and the slowest. Requested traces (*Trace*, :meth:`trace_next`) are all kept until they take 4 GiB of disk.
+        keep_traces: maximum number of traces that are kept for each run of those by *Trace every step* or by the script itself
+    (default: 5): the newest and the slowest. Requested traces (*Trace*, :meth:`trace_next`) are all kept until they take 4 GiB of
+    disk.
         start_web_server_on_start: False to start it with :meth:`start_web_server` instead.
         token: the secret for the page; by default the environment variable ``TFTRACER_TOKEN``, or a new one.
         certfile, keyfile: a certificate and its key (PEM), to serve https.
@@ -65,8 +66,7 @@ class TracingServer:
             is slow if it, or the time before it, takes more than 3 medians and more than 20 ms longer than the median. A number
             from 1.5 to 1000 replaces the 3; False turns the watch off.
         export_dir: folder (or URL, with fsspec) to which a separate process exports the session's tables during the recording,
-        one
-            partition for each process of a job. Needs ``tftracer[tables]`` (see docs/tables.rst).
+            one partition for each process of a job. Needs ``tftracer[tables]`` (see docs/tables.rst).
 
     Other keyword arguments are ignored with a warning, as tensorflow-tracer ignored them.
 
@@ -183,9 +183,10 @@ class TracingServer:
 
     @property
     def callback(self) -> Any:
-        """A Keras callback for ``fit(callbacks=[server.callback])``, which adds the epoch to traces.
+        """A Keras callback for ``fit(callbacks=[server.callback])``: it adds the epoch to traces.
 
-        Keras's steps are listed, timed and traced without it, too. It has no methods for batches, so Keras 3 runs as without it.
+        Keras's steps are listed, timed and traced without it, too. It has no methods for batches, so it does not slow Keras 3
+        down.
 
         Raises:
             MissingTensorFlowError: TensorFlow cannot be imported.
@@ -252,7 +253,7 @@ class TracingServer:
         for run in self.recorder.runs():
             if run["title"] == title:
                 return run["id"]
-        raise UnknownError(f"There is no run {title!r} yet; the page shows the titles of those that ran.")
+        raise UnknownError(f"There is no run {title!r} yet; the page shows the titles of all runs.")
 
     # ----------------------------------------------------------------------------------------------------- the web server
 
@@ -338,8 +339,9 @@ class TracingServer:
         return self.recorder.load(os.fspath(path))
 
     def close(self) -> None:
-        """Stop the web server and end the recording. Everything recorded is already in the session's file."""
-        stop_export = self._exporting.stop if self._exporting else lambda: None  # after the session's last record
+        """Stop the web server and end the recording. The session's file then holds everything that was recorded."""
+        # Called after the recorder has written its last record.
+        stop_export = self._exporting.stop if self._exporting else lambda: None
         for close in (self._stop_waiting, self.job.stop, self.web.stop, self.recorder.close, stop_export, self.functions.stop):
             try:
                 close()
@@ -365,6 +367,6 @@ def end(reference: weakref.ref[TracingServer]) -> None:
 
 
 def in_notebook() -> bool:
-    """Return whether log messages are saved in a notebook, which others may see."""
+    """Return whether this is a notebook, which saves log messages where others may see them."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return hasattr(shell, "kernel")

@@ -19,7 +19,8 @@ from tftracer.terminal import RED, coloured, printable
 USAGE = 2
 #: Exit code of a program that was ended by Ctrl-C: 128 + SIGINT.
 INTERRUPTED = 130
-#: Seconds after Ctrl-C until the process is forced to end: DuckDB's statements and waiting threads do not notice Ctrl-C.
+#: Seconds after Ctrl-C until the process is forced to end, because DuckDB's statements and waiting threads do not react to
+#: Ctrl-C.
 GRACE_S = 0.5
 
 
@@ -30,7 +31,10 @@ def suggestion(word: str, known: Sequence[str]) -> str:
 
 
 class Parser(argparse.ArgumentParser):
-    """Suggests a correction for a misspelt option. Accepts no abbreviations: a later version may have a similar option."""
+    """Suggests a correction for a misspelt option.
+
+    Accepts no abbreviated options, because a later version may have a similar option.
+    """
 
     def __init__(self, prog: str, description: str, usage: str | None = None, epilog: str | None = None) -> None:
         super().__init__(prog, usage, description, epilog, allow_abbrev=False)

@@ -13,16 +13,16 @@ from types import TracebackType
 from typing import IO, Protocol
 
 RED, GREEN, YELLOW = "31", "32", "33"
-#: Shorter work shows no progress.
+#: Work that takes fewer seconds shows no progress.
 SILENT_S = 1.0
-TICK_S = 0.5
+TICK_S = 0.5  # time between two updates of the line
 CLEAR_LINE = "\r\x1b[K"
 #: Control characters except tab and line feed, characters for the text's direction, other line ends, lone surrogates.
 _STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class Say(Protocol):
-    """Writes an answer. ``is_safe``: without escaping, because the caller has done it or no terminal reads it."""
+    """Writes an answer. ``is_safe``: do not escape the text, because the caller has done so or no terminal shows it."""
 
     def __call__(self, text: str, *, is_safe: bool = False) -> None: ...
 
@@ -49,7 +49,7 @@ def coloured(text: str, colour: str, stream: IO[str]) -> str:
 
 
 class Progress:
-    """``with Progress("Reading 12 files") as progress:`` shows the text and the elapsed time on stderr, if that is a terminal.
+    """``with Progress("Reading 12 files") as progress:`` shows the text and the elapsed time on stderr if it is a terminal.
 
     ``progress.text`` may be changed from any thread. The line is removed at the end.
     """

@@ -4,8 +4,9 @@
         session.run(train_op, **timeline.kwargs)
     timeline.visualize("step.html")
 
-The class of tensorflow-tracer and of tfvis, with their semantics; all times are seconds. TensorFlow is imported only by the
-``with`` statement: a timeline that was loaded from a file does not need it. Use it only on the thread that created it.
+It has the methods of the class of this name in tensorflow-tracer and in tfvis, with the same results; all times are seconds. Only
+the ``with`` statement imports TensorFlow: a timeline that was loaded from a file does not need it. Use a timeline only on the
+thread that created it.
 """
 
 from __future__ import annotations
@@ -141,24 +142,24 @@ class Timeline:
         return _extent(*self._times(device_search_pattern, exclude_pattern, communication=True))
 
     def _times(self, device: str | None, exclude: str | None, communication: bool = False) -> tuple[Int64, Int64]:
-        """Return starts and ends in whole microseconds, like the original: TensorFlow truncates its nanoseconds."""
+        """Return starts and ends in whole microseconds, rounded down, as tensorflow-tracer does."""
         trace = self._ask().trace
-        chosen = trace.start != UNKNOWN_TIME
+        selected = trace.start != UNKNOWN_TIME
         if device is not None:
-            chosen &= _found(StringTable.of([d.name for d in trace.devices]), device)[trace.device]
+            selected &= _matches(StringTable.of([d.name for d in trace.devices]), device)[trace.device]
         if exclude is not None:
-            chosen &= ~_found(trace.labels, exclude)[trace.label]
+            selected &= ~_matches(trace.labels, exclude)[trace.label]
         if communication:
-            chosen &= self._communicates(trace)
-        start, end = trace.start[chosen], trace.end[chosen]
+            selected &= self._communicates(trace)
+        start, end = trace.start[selected], trace.end[selected]
         return (start + trace.origin_ns) // 1000, (end + trace.origin_ns) // 1000
 
     def _communicates(self, trace: Trace) -> Mask:
-        named = np.array([name == (self._comm_op_name or RECEIVE) for name in trace.names], np.bool_)[trace.name]
-        reduced = _containing(trace.labels, ALLREDUCE)[trace.label]
+        is_named = np.array([name == (self._comm_op_name or RECEIVE) for name in trace.names], np.bool_)[trace.name]
+        is_allreduce = _containing(trace.labels, ALLREDUCE)[trace.label]
         if self._horovod is None:
-            return named | reduced
-        return reduced if self._horovod else named
+            return is_named | is_allreduce
+        return is_allreduce if self._horovod else is_named
 
     # --------------------------------------------------------------------------------------------------------- exports
 
@@ -169,7 +170,7 @@ class Timeline:
             output_file: the file to write. An older file is replaced when the page is complete.
             device_pattern: a regular expression; devices that do not match are hidden (and the page says so).
         """
-        answers = self._ask() if not device_pattern else self._fresh(device_pattern)
+        answers = self._ask() if not device_pattern else self._answers_of_devices(device_pattern)
         record = one_trace.record_of(answers)
         page = "".join(html.page_of(answers, record, one_trace.session_of(record)))
         if output_file is None:
@@ -200,7 +201,7 @@ class Timeline:
 
     @arguments.also_named(pickle_file_name="path")
     def to_pickle(self, path: Path) -> None:
-        """Write the RunMetadata as a pickle, like the original, which can load it; ``load`` can, too."""
+        """Write the RunMetadata as a pickle that tensorflow-tracer can load; ``load`` and ``from_pickle`` can, too."""
         _write(path, legacy_pickles.pickled(self._raw()))
 
     @classmethod
@@ -208,7 +209,7 @@ class Timeline:
     def from_pickle(cls, path: Path, **kwargs: Any) -> Timeline:
         """Read a RunMetadata's pickle without executing anything in it; ``kwargs`` as for the class.
 
-        Raises ``UnsafePickleError`` if it names any other class than RunMetadata.
+        Raises ``UnsafePickleError`` if the pickle names any other class than RunMetadata.
         """
         return cls._imported(open_any.open_pickle(path), path, kwargs)
 
@@ -279,9 +280,10 @@ class Timeline:
         return self._answers
 
     def _ask_of_nodes(self, without_edges: bool) -> Answers:
-        """As ``_ask``, for questions that need no content of the graphs, which take as long to serialize as the nodes.
+        """Like ``_ask``, but without the content of the graphs if possible: serializing them takes as long as serializing the
+        nodes.
 
-        ``without_edges``: whether the questions do not need the edges, either.
+        ``without_edges``: whether the caller does not need the edges, either.
         """
         metadata = self._run_metadata
         if self._answers is not None or metadata is None or isinstance(metadata, bytes):
@@ -292,7 +294,7 @@ class Timeline:
         answers = Answers(_without_graphs(metadata), self._context)
         return answers if without_edges or chrome.labels_hold_all_edges(answers.trace) else self._ask()
 
-    def _fresh(self, device_pattern: str) -> Answers:
+    def _answers_of_devices(self, device_pattern: str) -> Answers:
         try:
             Pattern(device_pattern)
         except PatternError as error:
@@ -305,7 +307,8 @@ _STATS, _COST, _GRAPHS = 1, 2, 3
 
 
 def _serialized(metadata: Any) -> bytes:
-    """Serialize like SerializeToString, but part by part, which takes half the time: its buffer grows by doubling."""
+    """Serialize like SerializeToString, but part by part: that takes half the time, because SerializeToString copies its
+    buffer."""
     fields = {field.number: value for field, value in metadata.ListFields()}
     if not fields.keys() <= {_STATS, _COST, _GRAPHS} or _may_have_unknown_fields(metadata):
         return bytes(metadata.SerializeToString())
@@ -359,8 +362,9 @@ def _containing(table: StringTable, text: str) -> Mask:
     return np.array([text in entry for entry in table], np.bool_)
 
 
-def _found(table: StringTable, pattern: str) -> Mask:
-    """Search plain text first, like the originals; if it is found nowhere, use it as a regular expression."""
+def _matches(table: StringTable, pattern: str) -> Mask:
+    """Return [entries] whether each contains ``pattern``; if none contains it, whether each matches it as a regular
+    expression."""
     as_text = _containing(table, pattern)
     if as_text.any():
         return as_text

@@ -1,4 +1,4 @@
-"""``tftracer run --trace N --from STEP``: traces that are requested before the script starts, such as those for a gate in CI."""
+"""``tftracer run --trace N --from STEP``: requests traces without a user at the page, for example for a gate in CI."""
 
 from __future__ import annotations
 

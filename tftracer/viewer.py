@@ -30,9 +30,11 @@ def port(text: str) -> int:
 
 
 def add_page_options(syntax: Parser) -> None:
-    syntax.add_argument("--port", type=port, default=9999, help="port of the page; the next free one if it is in use (9999)")
-    syntax.add_argument("--ip", default="127.0.0.1", help="address to listen on (127.0.0.1: this machine alone)")
-    syntax.add_argument("--token", help="what the page asks for; better in the environment, as TFTRACER_TOKEN (a new one)")
+    syntax.add_argument("--port", type=port, default=9999, help="port of the page, or the next free port (default: 9999)")
+    syntax.add_argument("--ip", default="127.0.0.1", help="address to listen on (default: 127.0.0.1, this machine alone)")
+    syntax.add_argument(
+        "--token", help="the secret that the page asks for (default: a new one); better set TFTRACER_TOKEN in the environment"
+    )
     syntax.add_argument("--no-browser", action="store_true", help="print the page's URL and open no browser")
 
 
@@ -60,7 +62,7 @@ def serve(source: SavedSession, path: str, options: argparse.Namespace) -> int:
 
 
 def wants_browser(options: argparse.Namespace) -> bool:
-    """Return whether to open a browser: only if the caller would see it."""
+    """Return whether to open a browser: only if the user would see it."""
     if options.no_browser or "SSH_CONNECTION" in os.environ:
         return False
     return sys.platform in {"darwin", "win32"} or any(name in os.environ for name in ("DISPLAY", "WAYLAND_DISPLAY"))

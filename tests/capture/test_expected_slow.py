@@ -29,7 +29,7 @@ def test_only_the_expected_step_of_the_run_is_claimed(tmp_path: Path) -> None:
     with recording(tmp_path) as recorder:
         queue, requests = recorder.queue, recorder.queue.requests
         steps(recorder, 3)
-        run = queue.runs.site([TRAIN, LOSS], [X]).plain
+        run = queue.runs.family([TRAIN, LOSS], [X]).plain
         requests.expect(run, range(5, 6))
         assert requests.slow_path
         assert queue.claim([LOSS], [X], None) is None  # another run
@@ -44,7 +44,7 @@ def test_only_the_expected_step_of_the_run_is_claimed(tmp_path: Path) -> None:
 def test_a_step_that_has_passed_is_not_waited_for(tmp_path: Path) -> None:
     with recording(tmp_path) as recorder:
         steps(recorder, 9)
-        run = recorder.queue.runs.site([TRAIN, LOSS], [X]).plain
+        run = recorder.queue.runs.family([TRAIN, LOSS], [X]).plain
         recorder.queue.requests.expect(run, range(5, 7))
         assert recorder.queue.claim([TRAIN, LOSS], [X], None) is None and not recorder.queue.requests.slow_path
 
@@ -55,7 +55,7 @@ def test_nobody_waits_for_the_disk_to_trace_an_expected_step(tmp_path: Path, mon
         steps(recorder, 3)
         waiting = [captured(recorder, b"x") for _ in range(trace_backlog.FEW_TRACES)]
         recorder.queue.backlog.wait_s = 3600
-        run = recorder.queue.runs.site([TRAIN, LOSS], [X]).plain
+        run = recorder.queue.runs.family([TRAIN, LOSS], [X]).plain
         recorder.queue.requests.expect(run, range(4, 5))
         assert recorder.queue.claim([TRAIN, LOSS], [X], None) is None
         for capture in waiting:
@@ -76,7 +76,7 @@ def training(steps: int, traced: int = 0, extra_ms: int = 0, milliseconds: int =
 
 def expecting(requests: TraceRequests, slow: SlowSteps, clock: Callable[[], int] = perf_counter_ns) -> ExpectedTraces:
     traces = ExpectedTraces(requests, lambda: None, clock)
-    traces.begin(slow)
+    traces.set_steps(slow)
     return traces
 
 

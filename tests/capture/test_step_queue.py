@@ -109,11 +109,11 @@ def test_options_without_end_are_bounded(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(run_registry, "MAX_RUNS", 10)
     monkeypatch.setattr(run_identity, "options_text", lambda options: f"timeout_in_ms: {options}")
     with recording(tmp_path) as recorder:
-        site = recorder.queue.runs.site([LOSS], None)
+        family = recorder.queue.runs.family([LOSS], None)
         for number in range(50):
             recorder.queue.events.append(([LOSS], None, Options(number), number, number + 1, 1, None))
         recorder.flush()
-        assert len(site.handles()) == 10 and len(recorder.runs()) == 10
+        assert len(family.handles()) == 10 and len(recorder.runs()) == 10
         assert recorder.runs()[-1]["steps"] == 41
 
 

@@ -204,7 +204,9 @@ def test_a_comparison_says_from_which_difference_on_it_tells_one() -> None:
     assert many.ops.told_from is not None and many.ops.told_from < 0.1
     assert [each.key for each in many.ops.changes if each.separated] == ["op9"]
     share = f"{few.ops.told_from:.0%}"
-    assert f"Of op9, which takes most time, these sessions tell a difference of {share} or more from chance." in _unwrapped(few)
+    assert f"Of op9, which takes most time, these sessions separate a difference of {share} or more from chance." in _unwrapped(
+        few
+    )
     assert "To detect smaller ones" in _unwrapped(few) and "smaller ones" not in _unwrapped(many)
 
 

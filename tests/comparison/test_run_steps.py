@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tftracer.comparison.comparison import compare
-from tftracer.comparison.measured import Measured, Steps, block_values, step_values, usual_steps
+from tftracer.comparison.measured import Measured, Steps, block_values, counted_steps, step_values
 from tftracer.comparison.run_steps import step_times_in_words
 from tftracer.comparison.wording import ONE_SESSION, interval
 from tftracer.contract.session import StepTimes
@@ -34,7 +34,7 @@ def noisy(seed: int, usual: float) -> list[float]:
 def measured(seconds: list[float]) -> Measured:
     number = np.arange(1, len(seconds) + 1)
     duration = np.rint(np.array(seconds, np.float32).astype(np.float64) * 1e9).astype(np.int64)
-    usual = usual_steps(Steps(number, number * 10**9, duration), np.zeros(0, np.int64))
+    usual = counted_steps(Steps(number, number * 10**9, duration), np.zeros(0, np.int64))
     return Measured("", len(usual.number), step_values(usual), block_values(usual))
 
 

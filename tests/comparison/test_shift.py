@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from tftracer.comparison.measured import BLOCK, Measured, Steps, block_values, step_values, usual_steps
+from tftracer.comparison.measured import BLOCK, Measured, Steps, block_values, counted_steps, step_values
 from tftracer.comparison.shift import ASSUMED_SPREAD, Shift, quantile, shift_of
 from tftracer.comparison.wording import outcome
 
@@ -56,7 +56,7 @@ def draw(rng: np.random.Generator, sessions: int, longer: float, steps: int = 10
             noise[step] += 0.8 * noise[step - 1]
         duration = 2.8e6 * longer * math.exp(rng.normal(0, 0.03)) * np.exp(noise) * (1 + 3 * (rng.random(steps) < 0.02))
         every = Steps(np.arange(1, steps + 1), np.cumsum(duration).astype(np.int64), duration.astype(np.int64))
-        usual = usual_steps(every, np.zeros(0, np.int64))
+        usual = counted_steps(every, np.zeros(0, np.int64))
         made.append(Measured("", len(usual.number), step_values(usual), block_values(usual)))
     return made
 
@@ -128,10 +128,10 @@ def test_how_many_sessions_would_decide() -> None:
 def test_what_is_left_out_of_the_steps() -> None:
     number = np.arange(1, 101)
     steps = Steps(number, number * 1000, np.full(100, 100))
-    usual = usual_steps(steps, np.array([50, 60]))
+    usual = counted_steps(steps, np.array([50, 60]))
     assert usual.number.tolist() == [n for n in range(11, 101) if n not in (50, 51, 60, 61)]
     assert step_values(usual) == {"step": 100, "p99": 100, "gap": 900}
-    assert step_values(usual_steps(steps, number)) == {}
+    assert step_values(counted_steps(steps, number)) == {}
 
 
 def test_blocks_are_of_so_many_steps() -> None:

@@ -104,7 +104,7 @@ def test_equal_traces_are_called_changed_in_one_of_twenty_at_most(busy: bool) ->
 
     claims = (
         [odd_ops.odd(times(number)).any() for _ in range(400)],
-        [odd_ops.changed(times(10), 5).shown.any() for _ in range(400)],
+        [odd_ops.changed(times(10), 5).is_changed.any() for _ in range(400)],
     )
     assert all(np.mean(each) <= 0.07 for each in claims)  # 5%, and what 400 draws scatter
 

@@ -152,7 +152,12 @@ def test_partitions_that_cannot_be_trusted_are_left_out_and_named(folder: Path, 
     (manifests / "rank=0004/manifest.json").unlink()  # an export that was killed
     fleet = ask(str(copy))
     assert fleet.partitions == sum(JOBS.values()) - 4
-    for rank, why in (("0004", "did not end"), ("0000", "cannot be read"), ("0001", "files of others"), ("0003", "version 99")):
+    for rank, why in (
+        ("0004", "did not finish"),
+        ("0000", "cannot be read"),
+        ("0001", "files of other partitions"),
+        ("0003", "version 99"),
+    ):
         assert any(rank in text and why in text for text in fleet.left_out)
         assert rank in as_text(fleet)
 

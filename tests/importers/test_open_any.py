@@ -409,7 +409,7 @@ def test_a_file_with_several_timelines_opens_as_several_traces() -> None:
     cut = open_bytes((one + one[: one.index('], "otherData')]).encode())
     assert len(cut.runs[0].traces) == 2 and "ends early" in cut.cut
     other = open_bytes((one + one + '{"loss": 0.5}').encode())
-    assert len(other.runs[0].traces) == 2 and other.cut == "What follows trace 2 in the file is no trace: it was left out."
+    assert len(other.runs[0].traces) == 2 and other.cut == "The content after trace 2 in the file is no trace: it was left out."
 
 
 def test_a_file_with_several_run_metadata_as_json_opens_as_several_traces() -> None:

@@ -18,7 +18,7 @@ from tftracer.slow.cause.cause import (
     NO_COUNTERS,
     NO_QUEUES,
     NO_STACK,
-    NOT_TOLD_APART,
+    PARTLY_NO_CPU,
     SHORT,
     Explained,
     explain,
@@ -484,7 +484,7 @@ def test_a_step_that_may_have_waited_for_a_cpu_is_not_said_to_wait_in_tensorflow
     found = explained(0.005, 0.5, within=unknown)
     assert (found.cause.kind, found.doubt) == ("unknown", NO_QUEUES)
     partly = explained(0.005, 0.5, within=dataclasses.replace(unknown, process_queue_s=0.15))
-    assert (partly.cause.kind, partly.doubt) == ("unknown", NOT_TOLD_APART)
+    assert (partly.cause.kind, partly.doubt) == ("unknown", PARTLY_NO_CPU)
 
 
 def test_cpu_time_that_may_be_of_the_steps_before_and_after_is_no_work_of_a_slow_step() -> None:

@@ -115,9 +115,9 @@ for holder, name, function in targets:
         assert tf.function(lambda x: x - 1.0)(tf.constant(3.0)) == 2.0, name  # a first call
         for _ in range(2):
             queue.requests.trace_all = queue.requests.slow_path = True
-            for site in queue.runs.sites():
+            for family in queue.runs.families():
                 try:
-                    watching.request_graph(site.plain)
+                    watching.request_graph(family.plain)
                 except Exception:
                     pass  # what fails there is told to the page
             assert step(tf.constant(3.0)) == 6.0, name
@@ -145,8 +145,8 @@ for holder, name, function in targets:
     assert_the_profiler_is_free(name)
 assert len(kinds) == 2 and type(step).__call__ is original
 model.fit(data, verbose=0)
-missing = {"begin", "end", "claim_sites", "finish", "start", "collect", "abandon", "identify", "count_steps"} - called
-missing |= {"_find_or_add_site", "_begin", "_export", "_end", "_keep", "_step_of_model", "keras_step_title"} - called
+missing = {"begin", "end", "claim_families", "finish", "start", "collect", "abandon", "identify", "count_steps"} - called
+missing |= {"_find_or_add_family", "_begin", "_export", "_end", "_keep", "_step_of_model", "keras_step_title"} - called
 missing |= {"request_graph", "request", "_force_rebuild", "_remove_request", "first_stateful_op"} - called
 assert not missing, missing
 assert len(called) > 35, called

@@ -408,7 +408,7 @@ for _ in range(3):
 let_it_be_collected()
 assert recorder.flush()
 (problem,) = recorder.session()["problems"]
-why = "because TensorFlow's profiler was still collecting the step before: 'step', steps 7-8."
+why = "because TensorFlow's profiler was still collecting the profile of the previous step: 'step', steps 7-8."
 assert problem["message"] == "2 traces are missing, " + why, problem
 recorder.set_trace_all(False)
 assert runs()["step"] == (8, [2, 5, 6]), runs()

@@ -1,8 +1,8 @@
-"""Python imports this file at its start in every process of the script: ``tftracer run`` puts its folder on PYTHONPATH.
+"""Python imports this file when it starts, in every process of the script: ``tftracer run`` puts the file's folder on PYTHONPATH.
 
-It waits for the script to import TensorFlow, then watches what the script runs. It also imports the sitecustomize that it hides.
-A child process may run any Python, from another environment and of any version, even Python 2. This file must work in all of
-them, and prints nothing in one that cannot be traced.
+When the script has imported TensorFlow, this file starts the tracer. It also imports the other sitecustomize that it hides, if
+any. A child process may use another Python environment and any version of Python, even Python 2. This file must work in all of
+them, and it prints nothing in a process without tftracer.
 """
 
 import os

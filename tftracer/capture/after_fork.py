@@ -14,7 +14,10 @@ log = logging.getLogger("tftracer")
 
 
 def at_first_use(then: Callable[[], None]) -> None:
-    """Call ``then`` once before the first call of a compiled function or of a session. Raises on an unknown TensorFlow."""
+    """Call ``then`` once, before the first call of a compiled function or of a session.
+
+    Raises AttributeError or ImportError if this TensorFlow has other classes.
+    """
     calls = [(function_module().Function, "__call__"), (concrete_function_module().ConcreteFunction, "_call_flat")]
     calls += [(session_class(), "run"), (session_class(), "make_callable")]
     originals = [(owner, name, vars(owner)[name]) for owner, name in calls if name in vars(owner)]

@@ -1,4 +1,4 @@
-"""Calls a function as soon as the script has imported a module. Used for TensorFlow, which the tracer does not import itself."""
+"""Calls a function as soon as the script has imported a module, such as TensorFlow. The tracer does not import it itself."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ log = logging.getLogger("tftracer")
 
 
 def after_import(name: str, then: Callable[[], None]) -> Callable[[], None]:
-    """Call ``then`` once the module is imported, or now if it already is. Return a function that cancels this."""
+    """Call ``then`` when the module has been imported; at once if it already was. Return a function that cancels this."""
     if name in sys.modules:
         then()
         return lambda: None
-    # One finder for all callbacks of a module: several finders would call each other, 2 ** n times.
+    # One finder serves all callbacks of a module, because n finders would call each other 2 ** n times.
     finder = next((other for other in sys.meta_path if isinstance(other, _AfterImport) and other.name == name), None)
     if finder is None:
         finder = _AfterImport(name)
@@ -31,7 +31,7 @@ def after_import(name: str, then: Callable[[], None]) -> Callable[[], None]:
 
 
 class _AfterImport(importlib.abc.MetaPathFinder):
-    """Calls its callbacks once when a module has been imported, by whichever loader."""
+    """Calls its callbacks once, when a module has been imported by any loader."""
 
     def __init__(self, name: str) -> None:
         self.name = name

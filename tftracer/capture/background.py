@@ -1,4 +1,4 @@
-"""A thread that runs jobs for training threads. Giving it a job never blocks.
+"""A thread that runs jobs for training threads. Submitting a job does not block if the thread is running.
 
 ``Thread.start`` blocks until the new thread gets a CPU, which took up to 0.3 s on a busy machine. So the thread is started before
 there are steps.
@@ -15,12 +15,15 @@ from threading import Thread
 log = logging.getLogger("tftracer")
 
 Job = Callable[[], object]
-#: ``stop`` waits this long for the thread to end.
+#: Maximum number of seconds that ``stop`` waits for the thread to end.
 END_S = 1.0
 
 
 class Background:
-    """Runs jobs one after another, even if one fails. Deleting it ends its thread. Methods may be called from any thread."""
+    """Runs jobs one after another. A job that raises does not stop the next one. When the object is deleted, its thread ends.
+
+    Methods may be called from any thread.
+    """
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -35,7 +38,7 @@ class Background:
             self._thread.start()
 
     def stop(self) -> None:
-        """Let the thread finish its jobs and end; wait at most ``END_S`` for that."""
+        """Let the thread finish its jobs and end; wait for it at most ``END_S`` seconds."""
         if self._thread is not None and self._thread.is_alive():
             self._jobs.put(None)
             self._thread.join(END_S)

@@ -1,4 +1,4 @@
-"""Measures what watching compiled functions costs. The page shows it."""
+"""Measures how much time the tracer adds to a call of a compiled function. The page shows it."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ def measure_call_cost() -> float | None:
     """
     queue, timer = StepQueue(), ColdTimer()
     call = wrapped_noop(queue)
-    call(None)  # the first call on a thread does more
+    call(None)  # not measured: the first call on a thread takes longer
     seconds = median(timer.measure_ns(call, None) for _ in range(_CALLS)) * 1e-9
     return seconds if len(queue.events) == _CALLS + 1 else None
 
 
 def wrapped_noop(queue: StepQueue) -> Callable[[Any], None]:
-    """Return a function that does nothing, inside the wrappers of both of TensorFlow's methods."""
+    """Return a function that does nothing, wrapped like both of TensorFlow's methods (functions/calls.py)."""
     calls, concrete = FunctionRuns(queue).calls, KnownFunction()
-    calls.graphs.called_functions[id(concrete)] = weakref.ref(concrete)  # not its first call
+    calls.graphs.called_functions[id(concrete)] = weakref.ref(concrete)  # so that no call counts as the function's first call
     context = SimpleNamespace(_context=SimpleNamespace(_thread_local_data=SimpleNamespace(is_eager=True)))
     call_flat = calls._wrap_call_flat(lambda concrete, inputs, captured: None, must_not_be_called, must_not_be_called)
     return calls._wrap_call(lambda function: call_flat(concrete, (), ()), make_eager_check(context))
 
 
 class KnownFunction:
-    """Stands for a ConcreteFunction."""
+    """Stands in for a ConcreteFunction that was called before."""
 
 
 def must_not_be_called(*arguments: Any) -> None:

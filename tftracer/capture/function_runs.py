@@ -1,7 +1,7 @@
 """Calls of compiled functions as steps of runs: counted, timed, and profiled if requested.
 
-The training threads call only ``_sites_of``, ``_site_of`` and ``_graph_adder``, and only while traces are requested. Calls are
-counted by ``StepQueue.count_steps``, mostly on the writer's thread.
+The training threads call only ``_families_of``, ``_family_of`` and ``_graph_adder``, and only while traces are requested. Calls
+are counted by ``StepQueue.count_steps``, mostly on the writer's thread.
 """
 
 from __future__ import annotations
@@ -23,18 +23,19 @@ from tftracer.capture.loops.input_waits import InputWaits
 from tftracer.capture.loops.keras_eager_steps import CompiledKerasStep, KerasSteps
 from tftracer.capture.loops.phases import Phases
 from tftracer.capture.steps.queue import StepQueue
-from tftracer.capture.steps.run_registry import CallSite
+from tftracer.capture.steps.run_registry import RunFamily
 from tftracer.capture.traces import profiler
 from tftracer.errors import UnsupportedError
 from tftracer.session.recorded_steps import RunHandle
 from tftracer.trace.decode.xplane_reader import DEFINITIONS_PLANE, PARTITIONS_PLANE, with_plane
 
-#: A function is retraced too often if it has MANY_SIGNATURES signatures, and fewer than CALLS_EACH calls for each.
+#: TensorFlow traces a function too often if the function has MANY_SIGNATURES signatures, and on average fewer than CALLS_EACH
+#: calls for each.
 CALLS_EACH = 5
 
 
 def graph_adder(concrete: Any, graphs: PartitionGraphs) -> Callable[[bytes], bytes]:
-    """Return a function that adds the graphs that a step ran to the bytes of its profile.
+    """Return a function that adds the graphs that a step executed to the bytes of the step's profile.
 
     It adds the partition graphs if they were collected, else the definitions of the step's functions.
     """
@@ -56,22 +57,25 @@ class FunctionRuns:
 
     def __init__(self, queue: StepQueue) -> None:
         self._queue = queue
-        self.traces = FunctionTraces(queue, self._sites_of, self._site_of, self._graph_adder)
+        self.traces = FunctionTraces(queue, self._families_of, self._family_of, self._graph_adder)
         self.calls = FunctionCalls(queue, self.traces)
-        #: ConcreteFunction -> its runs, by the title of the Keras step that called it (``keras_step_title``).
-        self._sites: weakref.WeakKeyDictionary[Any, dict[str, CallSite]] = weakref.WeakKeyDictionary()
-        self._sites_of_function: weakref.WeakKeyDictionary[Any, list[CallSite]] = weakref.WeakKeyDictionary()
-        self._sites_of_identity: dict[FunctionIdentity, list[tuple[weakref.ref[Any], CallSite]]] = {}
+        #: Function or ConcreteFunction -> title of the Keras step that called it (``keras_step_title``) -> the family of its run.
+        self._families: weakref.WeakKeyDictionary[Any, dict[str, RunFamily]] = weakref.WeakKeyDictionary()
+        self._families_of_function: weakref.WeakKeyDictionary[Any, list[RunFamily]] = weakref.WeakKeyDictionary()
+        self._families_of_identity: dict[FunctionIdentity, list[tuple[weakref.ref[Any], RunFamily]]] = {}
         self._named_steps: dict[str, NamedStep] = {}
         self._counts: Counter[str] = Counter()  # calls by the function's label, "train_step at train.py:12"
-        self._signatures: dict[str, tuple[int, list[Signature]]] = {}  # label -> number of signatures, those kept
+        self._signatures: dict[str, tuple[int, list[Signature]]] = {}  # label -> (number of signatures, the kept signatures)
         self._undo: list[Callable[[], None]] = []
         queue.count_call = self._count_call
         queue.request_graph = self.request_graph
         queue.live_functions = self.live_functions
 
     def watch(self) -> None:
-        """Watch calls of functions. Raises if this TensorFlow lacks one of the wrapped methods: then nothing is watched."""
+        """Watch calls of functions.
+
+        Raises AttributeError or ImportError if this TensorFlow lacks a method that must be wrapped.
+        """
         self.calls.watch()
         keras = KerasSteps(self.calls)
         keras.watch()
@@ -97,23 +101,24 @@ class FunctionRuns:
     def request_graph(self, handle: RunHandle) -> None:
         """Collect the optimized graph of a run's function in its next call. Raises UnsupportedError if it cannot be collected."""
         concrete_function = concrete_function_module().ConcreteFunction
-        alike = [key for key, runs in list(self._sites.items()) for site in runs.values() if site.plain is handle]
-        functions = [key for key in alike if isinstance(key, concrete_function)]
+        keys = [key for key, families in list(self._families.items()) for family in families.values() if family.plain is handle]
+        functions = [key for key in keys if isinstance(key, concrete_function)]
         if not functions:
             raise UnsupportedError("Only compiled functions (tf.function) have a graph that can be collected.")
         self.calls.graphs.request(functions[-1], handle)
 
     def live_functions(self) -> list[Any]:
-        """Return the ConcreteFunctions that were called and are alive. From any thread."""
-        return [key for reference in self._sites.keyrefs() if (key := reference()) is not None and is_concrete(key)]
+        """Return the ConcreteFunctions that were called and still exist. May be called from any thread."""
+        return [key for reference in self._families.keyrefs() if (key := reference()) is not None and is_concrete(key)]
 
     def table_sizes(self) -> dict[str, int]:
-        """Return the size of each table that grows with the number of functions. (No table may grow with the number of calls.)"""
+        """Return name -> size of each table that grows with the number of functions. (No table may grow with the number of
+        calls.)"""
         return {
-            "functions": len(self._sites_of_function),
-            "concrete functions": len(self._sites),
-            "runs": len(self._queue.runs.sites()),
-            "runs by identity": sum(map(len, self._sites_of_identity.values())),
+            "functions": len(self._families_of_function),
+            "concrete functions": len(self._families),
+            "runs": len(self._queue.runs.families()),
+            "runs by identity": sum(map(len, self._families_of_identity.values())),
             "places": len(self._signatures),
             "called functions": len(self.calls.graphs.called_functions),
             "partition graphs": len(self.calls.graphs),
@@ -121,65 +126,68 @@ class FunctionRuns:
 
     # ---------------------------------------------------------------------------------------------- training threads
 
-    def _sites_of(self, function: Any) -> list[CallSite]:
-        return list(self._sites_of_function.get(function, ()))
+    def _families_of(self, function: Any) -> list[RunFamily]:
+        return list(self._families_of_function.get(function, ()))
 
-    def _site_of(self, function: Any, called: Any) -> CallSite | None:
-        return self._sites.get(called, {}).get(keras_step_title(function))
+    def _family_of(self, function: Any, called: Any) -> RunFamily | None:
+        return self._families.get(called, {}).get(keras_step_title(function))
 
     def _graph_adder(self, concrete: Any) -> Callable[[bytes], bytes]:
         return graph_adder(concrete, self.calls.graphs)
 
-    # ----------------------------------------------------------------------------------- where the steps are counted
+    # ------------------------------------------------------------------------ on the thread that counts the steps
 
-    def _count_call(self, function: Any, concrete: Any) -> CallSite:
-        site = self._find_or_add_site(function, function if concrete is None else concrete)
-        self._counts.update(site.identity.fetches)
-        return site
+    def _count_call(self, function: Any, concrete: Any) -> RunFamily:
+        family = self._find_or_add_family(function, function if concrete is None else concrete)
+        self._counts.update(family.identity.fetches)
+        return family
 
-    def _find_or_add_site(self, function: Any, key: Any) -> CallSite:
-        runs = self._sites.setdefault(key, {})
-        site = runs.get(keras_step_title(function))
-        if site is None:
+    def _find_or_add_family(self, function: Any, key: Any) -> RunFamily:
+        families_of_key = self._families.setdefault(key, {})
+        family = families_of_key.get(keras_step_title(function))
+        if family is None:
             self.calls.graphs.store_collected()  # the graph of a new function was just collected
-            site = runs[keras_step_title(function)] = self._new_site(function, key, bool(runs))
+            family = families_of_key[keras_step_title(function)] = self._new_family(function, key, bool(families_of_key))
             if is_concrete(key):
-                site.plain.graph_on_request = not self.calls.graphs.has(key)
-            sites = self._sites_of_function.setdefault(function, [])
-            if site not in sites[-1:]:
-                sites.append(site)
-        return site
+                family.plain.graph_on_request = not self.calls.graphs.has(key)
+            families = self._families_of_function.setdefault(function, [])
+            if family not in families[-1:]:
+                families.append(family)
+        return family
 
-    def _new_site(self, function: Any, key: Any, is_known: bool) -> CallSite:
-        """``is_known``: the function was traced before, by another Keras method."""
+    def _new_family(self, function: Any, key: Any, is_known: bool) -> RunFamily:
+        """Make the family of a function.
+
+        ``is_known``: whether another Keras method has called the same ConcreteFunction before.
+        """
         identity = identify(function, key)
         name = identity.title.partition(" (")[0]
         label = f"{name} at {identity.definition}" if identity.definition else name
         changed = "" if is_known else self._difference(label, key)
-        return self._site_of_deleted(key, identity) or self._add_site(key, identity, label, changed)
+        return self._family_of_deleted(key, identity) or self._add_family(key, identity, label, changed)
 
-    def _site_of_deleted(self, key: Any, identity: FunctionIdentity) -> CallSite | None:
-        """Return the site of a deleted function with the same identity, now used for the new function; None if there is none."""
-        alike = self._sites_of_identity.get(identity, [])
-        for position, (called, site) in enumerate(alike):
+    def _family_of_deleted(self, key: Any, identity: FunctionIdentity) -> RunFamily | None:
+        """Give a new function the family of a deleted function with the same identity, and return it; None if there is none."""
+        same_identity = self._families_of_identity.get(identity, [])
+        for position, (called, family) in enumerate(same_identity):
             if called() is None:
-                alike[position] = (weakref.ref(key), site)
-                return site
+                same_identity[position] = (weakref.ref(key), family)
+                return family
         return None
 
-    def _add_site(self, key: Any, identity: FunctionIdentity, label: str, changed: str) -> CallSite:
-        site = self._queue.runs.add(identity.title, (label,), identity.arguments, identity.origin)
-        if site.plain.fetches == (label,):  # not the overflow run, which stands for all runs beyond the limit
-            site.plain.changed = changed
-            site.plain.has_python = not is_concrete(key)
-            site.plain.tracings = self._signatures[label][0] if label in self._signatures else 0
-            self._sites_of_identity.setdefault(identity, []).append((weakref.ref(key), site))
-        return site
+    def _add_family(self, key: Any, identity: FunctionIdentity, label: str, changed: str) -> RunFamily:
+        family = self._queue.runs.add_function(identity.title, (label,), identity.arguments, identity.origin)
+        if family.plain.fetches == (label,):  # not the overflow run, which stands for all runs beyond the limit
+            family.plain.changed = changed
+            family.plain.has_python = not is_concrete(key)
+            family.plain.tracings = self._signatures[label][0] if label in self._signatures else 0
+            self._families_of_identity.setdefault(identity, []).append((weakref.ref(key), family))
+        return family
 
     def _difference(self, label: str, key: Any) -> str:
-        """Return how a function's new signature differs from earlier ones; "" for its first.
+        """Return how a function's new signature differs from its earlier signatures; "" for its first signature.
 
-        Also reports the most common mistake: a function that is traced again for each new shape or Python value.
+        Also reports the most common mistake: TensorFlow traces a function again for each new shape or Python value.
         """
         count, known = self._signatures.get(label, (0, []))
         signature = signature_of(key)
@@ -195,5 +203,8 @@ class FunctionRuns:
 
 
 def keras_step_title(function: Any) -> str:
-    """Return the title of a Keras step; "" for other functions. Keras 2's ``fit`` and ``train_on_batch`` share functions."""
+    """Return the title of a CompiledKerasStep; "" for other functions.
+
+    Keras 2's ``fit`` and ``train_on_batch`` share functions.
+    """
     return str(function.__name__) if isinstance(function, CompiledKerasStep) else ""

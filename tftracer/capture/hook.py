@@ -1,9 +1,9 @@
-"""TracingHook: the SessionRunHook that times every step and traces those requested. Runs on the training threads.
+"""TracingHook: the SessionRunHook that times every step and traces the requested steps. Runs on the training threads.
 
 TensorFlow is imported when a hook is made. A step that is not traced costs two clock reads and an append. The rest of its cost
-depends on how many objects it touches: after a long step the caches hold TensorFlow's data, so each of our objects is fetched
-from memory. So an untraced step reads one flag (``TraceRequests.slow_path``) and the level of its RunOptions, stores what it
-needs as an attribute of its run context, and does not read its RunMetadata (3 to 10 µs after a long step). Exceptions of the
+depends on how many objects it reads: after a long step the caches hold TensorFlow's data, so each of the tracer's objects is
+fetched from memory. So an untraced step reads one flag (``TraceRequests.slow_path``) and the level of its RunOptions, stores what
+it needs as an attribute of its run context, and does not read its RunMetadata (3 to 10 µs after a long step). Exceptions of the
 tracer never leave this module: it switches itself off instead (``StepQueue.off``). Errors of the user's code, and
 KeyboardInterrupt, pass through it.
 """
@@ -40,7 +40,7 @@ class Recorder(Protocol):
     def set_tensorflow(self, version: str, hook_cost_s: float | None) -> None: ...
 
 
-#: The mark of a step that is recorded with its trace: another hook of the same session does not record it again.
+#: The mark of a step that was recorded with its trace, so that another hook of the same session does not record it again.
 RECORDED = object()
 
 
@@ -49,7 +49,7 @@ class TracedStep:
 
     def __init__(self, claim: Claim, options: Any) -> None:
         self.claim = claim
-        self.before_ns = 0  # what tracing took before the step, with waiting until other traces were stored
+        self.before_ns = 0  # ns that the tracer took before the step, including the wait until other traces were stored
         self.cpu: CpuReading | None = None  # read before the step
         self.fed: list[FedValue] | None = None
         self.began_at: float | None = None
@@ -57,7 +57,7 @@ class TracedStep:
         self._before = (options.trace_level, options.output_partition_graphs) if options is not None else None
 
     def restore_options(self) -> None:
-        """Undo what TensorFlow merged into the script's RunOptions. The script may pass them to a step that is not traced."""
+        """Undo what TensorFlow merged into the script's RunOptions, because the script may use them for an untraced step."""
         if self._before is not None:
             self._options.trace_level, self._options.output_partition_graphs = self._before
 
@@ -89,7 +89,8 @@ def restore_request(queue: StepQueue, step: TracedStep) -> None:
 def make_run_args(kind: Any, fetches: Any, feeds: Any = None, options: Any = None) -> Any:
     """Make a SessionRunArgs, a named tuple, without its constructor.
 
-    TensorFlow 2.15 deprecates that constructor and warns once: the warning would name our line and hide the script's.
+    TensorFlow 2.15 deprecates that constructor and warns once: the warning would name a line of the tracer, and a later warning
+    for the script's own line would not appear.
     """
     return tuple.__new__(kind, (fetches, feeds, options))
 
@@ -103,10 +104,10 @@ class SessionCall:
 
 
 class StepRecorder:
-    """The hook's methods without its base class, so that this module does not import TensorFlow.
+    """The hook's methods without TensorFlow's base class, so that this module does not import TensorFlow.
 
-    ``__slots__`` keeps the attributes in the object itself. Reading them from a dict took a third of the hook's time after a long
-    step.
+    ``__slots__`` keeps the attributes in the object itself. Reading attributes from a dict took a third of the hook's time after
+    a long step.
     """
 
     __slots__ = ("_args", "_events", "_last_facts", "_mark", "_options", "_queue", "_requests", "_under_way")
@@ -172,7 +173,7 @@ class StepRecorder:
             fetches, feeds, start = run_context._tftracer
             self._events.append((fetches, feeds, options, start, end, thread, None))
         except Exception as error:
-            if hasattr(run_context, "_tftracer"):  # else the step's beginning was not recorded
+            if hasattr(run_context, "_tftracer"):  # the step's beginning was recorded
                 self._switch_off("after_run", error)
 
     def end(self, session: Any) -> None:
@@ -193,7 +194,7 @@ class StepRecorder:
         self._last_facts = self._queue.facts = facts
 
     def step_failed(self) -> None:
-        """Record that the step of this thread is over, because it raised."""
+        """Record that this thread's step has ended because it raised an error."""
         self._under_way[get_ident()] = -perf_counter_ns()
 
     def record_untraced_step(self, fetches: Any, feeds: Any, options: Any, start_ns: int) -> None:
@@ -207,7 +208,7 @@ class StepRecorder:
     # -------------------------------------------------------------------------------------------------- traced steps
 
     def _trace_args(self, run_context: Any) -> Any:
-        """Return the SessionRunArgs that request a trace from TensorFlow; None if this step is not to be traced."""
+        """Return SessionRunArgs that request a trace from TensorFlow; None if this step is not to be traced."""
         if self._queue.off or self._mark in run_context.__dict__:
             return None
         start, queue, args = perf_counter_ns(), self._queue, run_context._original_args
@@ -226,7 +227,7 @@ class StepRecorder:
         step.before_ns = perf_counter_ns() - start
         if isinstance(step, Missed):
             return None
-        # TensorFlow does not call after_run for a step that fails, but its context is deleted.
+        # If a step fails, TensorFlow does not call after_run, but it deletes the step's run context.
         weakref.finalize(run_context, restore_request, queue, step).atexit = False
         return make_run_args(self._args, None, None, self._trace_options())
 
@@ -238,7 +239,7 @@ class StepRecorder:
         return self._options(trace_level=level, output_partition_graphs=True)
 
     def slow_after_run(self, run_context: Any, options: Any, metadata: Any, end: int) -> None:
-        """Do the rest of ``after_run`` for a step that may have been traced, if the queue is full, or if the tracer is off."""
+        """Do the rest of ``after_run`` if the step may have been traced, the queue is full, or the tracer is off."""
         marks = run_context.__dict__
         mark, start_of_step = marks.get(self._mark), marks.get("_tftracer")
         if self._queue.off or start_of_step is None or mark is RECORDED:
@@ -254,7 +255,7 @@ class StepRecorder:
         self._queue.add((fetches, feeds, options, start, end, get_ident(), trace))
 
     def _capture(self, step: TracedStep | None, options: Any, metadata: Any) -> Capture | Missed:
-        """Return the trace of a step, or Missed. ``step``: its mark if we traced it; None if the script did."""
+        """Return the trace of a step, or Missed. ``step``: its mark if the tracer requested the trace; None if the script did."""
         queue = self._queue
         if step is None:
             has_room = queue.backlog.wait_for_room()
@@ -276,7 +277,7 @@ class StepRecorder:
 
 
 class CopyingRecorder(StepRecorder):
-    """For a TensorFlow that keeps a step's arguments under another name than versions 2.12 to 2.21 do."""
+    """For a TensorFlow that stores a step's arguments under another name than ``_original_args`` (versions 2.12 to 2.21)."""
 
     __slots__ = ()
 
@@ -287,14 +288,14 @@ class CopyingRecorder(StepRecorder):
 
 
 class PeekedCall(NamedTuple):
-    """What is known about a call although TensorFlow does not show it to hooks."""
+    """Facts about a call that TensorFlow does not pass to hooks."""
 
-    options: Any = None  # the call's RunOptions, with what earlier hooks added; None: not known
-    has_debug_hook: bool = False  # the session has a tfdbg hook, which may add watches after our hook was called
+    options: Any = None  # the call's RunOptions, with the changes by earlier hooks; None: not known
+    has_debug_hook: bool = False  # whether the session has a tfdbg hook, which may add watches after this hook was called
 
 
 def peek_call(run_context: Any) -> PeekedCall:
-    """Return facts about the call under way, from MonitoredSession's frames; the defaults if these frames look different."""
+    """Return facts about the call under way, from MonitoredSession's frames; the defaults if the frames are not as expected."""
     if isinstance(run_context, SessionCall):
         return PeekedCall(run_context.options)
     frame = sys._getframe(1)
@@ -316,24 +317,29 @@ def session_facts(session: Any) -> SessionFacts:
     try:
         gpus = sum(device.device_type == "GPU" for device in session.list_devices())
     except Exception:
-        gpus = None  # a session that cannot list its devices, such as one in a test
+        gpus = None  # the session cannot list its devices, such as a stand-in in a test
     return SessionFacts(gpus, distributed)
 
 
 def measure_cost(hook: StepRecorder) -> float | None:
     """Measure the seconds that the hook adds to an untraced step that takes some milliseconds.
 
-    The CPU's caches are filled with other data before each call, as TensorFlow does. After shorter steps the hook takes a
-    fraction of this time.
+    Before each call the CPU's caches are filled with other data, as a step of TensorFlow does. After shorter steps the hook takes
+    less time.
     """
     v1 = tensorflow().compat.v1
-    tried, queue = copy.copy(hook), StepQueue()
-    tried._queue, tried._requests, tried._events, tried._under_way = queue, queue.requests, queue.events, queue.under_way
+    measured, queue = copy.copy(hook), StepQueue()
+    measured._queue, measured._requests, measured._events, measured._under_way = (
+        queue,
+        queue.requests,
+        queue.events,
+        queue.under_way,
+    )
     timer, times = ColdTimer(), []
     for _ in range(15):
         context = v1.train.SessionRunContext(make_run_args(v1.train.SessionRunArgs, [None, None]), None)
         values = v1.train.SessionRunValues(None, v1.RunOptions(), v1.RunMetadata())
-        times.append(timer.measure_ns(tried.before_run, context) + timer.measure_ns(tried.after_run, context, values))
+        times.append(timer.measure_ns(measured.before_run, context) + timer.measure_ns(measured.after_run, context, values))
     return None if queue.off else median(times) * 1e-9
 
 
@@ -348,17 +354,17 @@ def tensorflow() -> Any:
 
 
 def make_hook(recorder: Recorder) -> Any:
-    """Make the hook for ``hooks=``. It does nothing if all sessions are recorded already (hook_inject)."""
+    """Make the hook for ``hooks=``. If all sessions are recorded already (hook_inject), the hook does nothing."""
     if recorder.queue.sees_all_sessions:
         return tensorflow().compat.v1.train.SessionRunHook()
     return sys.modules[__name__].TracingHook(recorder)
 
 
 def hook_class() -> type:
-    """Make the class TracingHook. It is made only when needed, because its base class is TensorFlow's."""
+    """Make the class TracingHook. It is made only when it is needed, because its base class is a class of TensorFlow."""
     train = tensorflow().compat.v1.train
-    seen = vars(train.SessionRunContext(make_run_args(train.SessionRunArgs, None), None))
-    base, recorder = train.SessionRunHook, StepRecorder if "_original_args" in seen else CopyingRecorder
+    attributes = vars(train.SessionRunContext(make_run_args(train.SessionRunArgs, None), None))
+    base, recorder = train.SessionRunHook, StepRecorder if "_original_args" in attributes else CopyingRecorder
 
     class TracingHook(recorder, base):  # type: ignore[misc, valid-type]
         """Give it to ``hooks=`` of an Estimator or a MonitoredSession; one hook serves any number of sessions."""

@@ -1,4 +1,4 @@
-"""Measures how long one of the tracer's functions takes just after a long step, whose data has filled the caches."""
+"""Measures how long one of the tracer's functions takes when the CPU's caches hold other data, as they do after a long step."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Callable
 from time import perf_counter_ns
 from typing import Any
 
-#: Reading this many bytes empties a core's own caches, but not those that all cores share.
+#: Reading this many bytes replaces the content of a core's own caches, but not of the cache that all cores share.
 _CACHE_BYTES = 2 << 20
 
 
 class ColdTimer:
-    """Fills the caches with other data before each call, as TensorFlow does. For the tracer's estimate of its own cost."""
+    """Measures calls. Before each call it fills the caches with other data, as a step of TensorFlow does."""
 
     def __init__(self) -> None:
         self._filler = b"x" * _CACHE_BYTES

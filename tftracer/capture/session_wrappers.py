@@ -3,8 +3,9 @@
 ``install`` wraps the methods of TensorFlow's session class. Each wrapper records the call around the original method. Errors in
 the tracer never reach the script, and the original method runs in any case.
 
-MonitoredSession, Supervisor, slim, Estimators and Keras in graph mode all call one of these methods. A MonitoredSession adds what
-its hooks fetch; these fetches do not identify the call. ``make_callable`` with a feed list calls ``run``.
+MonitoredSession, Supervisor, slim, Estimators and Keras in graph mode all call one of these methods. A MonitoredSession adds the
+fetches of its hooks to each call; these added fetches do not count for the identity of the run. A callable that was made with a
+feed list calls ``run``.
 """
 
 from __future__ import annotations
@@ -21,14 +22,15 @@ from tftracer.capture.steps.run_identity import PARTIAL_RUN
 from tftracer.capture.tracebacks import hide_in_tracebacks, remove_our_frames
 from tftracer.session.recorded_steps import SessionFacts
 
-#: Set on sessions that the recorder knows.
+#: Attribute that is set on sessions which the recorder knows.
 _SEEN = "_tftracer_seen"
-#: Set on a callable of ``_make_callable_from_options``: its options, fetches and feeds; a second callable for traced steps.
+#: Attributes that are set on a callable of ``_make_callable_from_options``: its (options, fetches, feeds, RunOptions); a second
+#: callable for traced steps.
 _OPTIONS, _TRACING = "_tftracer_options", "_tftracer_tracing"
 
 
 class Values(NamedTuple):
-    """What the session was called with, in the form of SessionRunValues."""
+    """The RunOptions and RunMetadata of a call, in the form of SessionRunValues. ``results`` is always None."""
 
     results: Any
     options: Any
@@ -36,7 +38,7 @@ class Values(NamedTuple):
 
 
 class Installed(NamedTuple):
-    """``missing``: methods that this TensorFlow does not have; their calls are not recorded. ``undo`` ends the recording."""
+    """``missing``: names of methods that this TensorFlow lacks; their calls are not recorded. ``undo``: ends the recording."""
 
     missing: list[str]
     undo: Callable[[], None]
@@ -55,7 +57,10 @@ class SessionCalls:
         self._known: weakref.WeakSet[Any] = weakref.WeakSet()  # sessions with the mark _SEEN
 
     def begin(self, session: Any, fetches: Any, feeds: Any, options: Any, metadata: Any) -> tuple[SessionCall | None, Values]:
-        """Return the call, and the RunOptions and RunMetadata to use for it: those of a trace if this step is to be traced."""
+        """Return the call, and the RunOptions and RunMetadata to use for it.
+
+        They request a trace if this step is to be traced.
+        """
         try:
             if _SEEN not in session.__dict__:
                 self._report_session(session)
@@ -71,7 +76,7 @@ class SessionCalls:
             return
         with contextlib.suppress(Exception):
             self._recorder.after_run(call, values)
-            if session.__dict__.get(_SEEN) is not True:  # a cluster's session: after its first call it knows its devices
+            if session.__dict__.get(_SEEN) is not True:  # a cluster's session knows its devices after its first call
                 setattr(session, _SEEN, True)
                 self._recorder.session_facts_changed(session_facts(session))
 
@@ -81,11 +86,12 @@ class SessionCalls:
             self._recorder.step_failed()
 
     def partial_run(self, fetches: Any, feeds: Any, start_ns: int) -> None:
+        """Record a call of ``partial_run``."""
         with contextlib.suppress(Exception):
             self._recorder.record_untraced_step(fetches, feeds, PARTIAL_RUN, start_ns)
 
     def forget(self) -> None:
-        """Remove the marks, so that these sessions are new to another recorder."""
+        """Remove the marks from the sessions, so that another recorder treats them as new."""
         for session in list(self._known):
             session.__dict__.pop(_SEEN, None)
 
@@ -100,15 +106,16 @@ class SessionCalls:
         self._recorder.session_opened(session, SessionFacts(None, True) if target else session_facts(session))
 
     def _fetches_of_caller(self, fetches: Any) -> Any:
-        """Return what the script fetches, without what MonitoredSession's hooks add (monitored_session.py: ``'caller'``)."""
+        """Return what the script fetches, without the fetches of MonitoredSession's hooks (monitored_session.py:
+        ``'caller'``)."""
         if fetches.__class__ is not dict or "caller" not in fetches:
             return fetches
         added = [key for key in fetches if key.__class__ is not str]
-        monitored = len(added) == len(fetches) - 1 and all(isinstance(key, self._hook) for key in added)
-        return fetches["caller"] if monitored else fetches
+        is_monitored = len(added) == len(fetches) - 1 and all(isinstance(key, self._hook) for key in added)
+        return fetches["caller"] if is_monitored else fetches
 
     def _with_tracing(self, values: Values, tracing: Any) -> Values:
-        """Return a copy of the script's RunOptions with tracing added. The script's own are not changed."""
+        """Return a copy of the script's RunOptions with tracing added. The script's own RunOptions are not changed."""
         options = self._options()
         if values.options is not None:
             options.CopyFrom(values.options)
@@ -147,7 +154,7 @@ def _method(owner: Any, name: str) -> Any:
 
 
 def _uninstall(calls: SessionCalls, wrapped: list[tuple[Any, str, Any, Any]]) -> None:
-    """Restore the methods. Wrappers that other code has wrapped stay; when the recorder is closed, they only pass calls on."""
+    """Restore the methods. A wrapper that other code has wrapped stays; after the recorder is closed, it only passes calls on."""
     for owner, name, wrapper, original in wrapped:
         if vars(owner).get(name) is wrapper:
             setattr(owner, name, original)
@@ -186,10 +193,10 @@ def _wrap_make_callable(original: Callable[..., Any], calls: SessionCalls) -> Ca
         except BaseException as error:
             remove_our_frames(error)
             raise
-        if feed_list is not None:  # it calls ``run``
+        if feed_list is not None:  # this callable calls ``run``, which is wrapped
             return made
         plain = None if accept_options else made
-        with_options: list[Any] = [made] if accept_options else []  # one that takes options; added when it is needed
+        with_options: list[Any] = [made] if accept_options else []  # a callable that takes options; made when it is needed
 
         @hide_in_tracebacks
         def recorded(options: Any = None, run_metadata: Any = None) -> Any:
@@ -250,7 +257,7 @@ def _wrap_callable_init(original: Callable[..., None], _: SessionCalls) -> Calla
 def _wrap_callable_call(original: Callable[..., Any], calls: SessionCalls) -> Callable[..., Any]:
     """Wrap ``_Callable.__call__``, through which Keras runs its steps in graph mode.
 
-    A callable's options are fixed, so a traced step uses a second callable.
+    The options of a callable cannot be changed, so a traced step uses a second callable.
     """
 
     @functools.wraps(original)
@@ -280,15 +287,15 @@ def _wrap_callable_call(original: Callable[..., Any], calls: SessionCalls) -> Ca
 
 
 def _tracing_callable(callable_: Any, callable_options: Any, options: Any) -> Any:
-    """Return a copy of the callable with the RunOptions of a trace, kept as long as the callable; None if that fails."""
-    twin = callable_.__dict__.get(_TRACING)
+    """Return a copy of the callable with these RunOptions, which request a trace; None if copying fails. The copy is reused."""
+    tracing = callable_.__dict__.get(_TRACING)
     try:
-        if twin is None:
-            traced = type(callable_options)()
-            traced.CopyFrom(callable_options)
-            traced.run_options.CopyFrom(options)
-            twin = type(callable_)(callable_._session, traced)
-            setattr(callable_, _TRACING, twin)
-        return twin
+        if tracing is None:
+            tracing_options = type(callable_options)()
+            tracing_options.CopyFrom(callable_options)
+            tracing_options.run_options.CopyFrom(options)
+            tracing = type(callable_)(callable_._session, tracing_options)
+            setattr(callable_, _TRACING, tracing)
+        return tracing
     except Exception:
         return None

@@ -1,4 +1,4 @@
-"""Keeps our wrappers of TensorFlow's methods out of the tracebacks and texts of errors that pass through them."""
+"""Hides the tracer's wrappers of TensorFlow's methods in the tracebacks and texts of errors that pass through them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Wrapper = TypeVar("Wrapper", bound=Callable[..., Any])
 
 
 def hide_in_tracebacks(wrapper: Wrapper) -> Wrapper:
-    """Decorate a wrapper so that TensorFlow treats it as one of its own functions.
+    """Give a wrapper the file name of a file of TensorFlow, so that TensorFlow treats it as one of its own functions.
 
-    TensorFlow and Keras leave their own files out of tracebacks, and out of the places that they name in the text of an error.
+    TensorFlow and Keras leave their own files out of tracebacks, and do not name their own lines in the text of an error.
     """
     folder = Path(getattr(sys.modules.get("tensorflow"), "__file__", None) or "tensorflow").parent
     code: Any = getattr(wrapper, "__code__")  # noqa: B009 (mypy does not know of it)
@@ -24,9 +24,9 @@ def hide_in_tracebacks(wrapper: Wrapper) -> Wrapper:
 
 
 def remove_our_frames(error: BaseException) -> None:
-    """Remove our frames from the beginning of an error's traceback. Wrappers call it before their ``raise``.
+    """Remove the wrappers' frames from the beginning of an error's traceback. Wrappers call it before their ``raise``.
 
-    Up to Python 3.10, ``raise`` puts the wrapper's frame back.
+    Up to Python 3.10, the ``raise`` adds the wrapper's frame again.
     """
     traceback = error.__traceback__
     while traceback is not None and traceback.tb_frame.f_code.co_filename.endswith(WRAPPERS):

@@ -1,6 +1,6 @@
 """The subcommands of ``tftracer``: each is a module with ``SUMMARY``, ``parser()`` and ``main(arguments, say)``.
 
-``cli.py`` finds them here by name; a subcommand imports what it needs when it runs.
+``cli.py`` finds the modules here by name. A subcommand imports what it needs only when it is called.
 """
 
 from __future__ import annotations

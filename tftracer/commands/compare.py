@@ -26,21 +26,21 @@ def parser() -> Parser:
     syntax = Parser(
         "tftracer compare",
         usage="tftracer compare [options] BEFORE... -- AFTER...",
-        description="Compares sessions before and after a change: step times with a 95% interval, and the ops that differ in "
-        "all sessions. Record several sessions a side, in turns: sessions of the same code differ, too.",
-        epilog="exit codes: 0 all rules pass, 4 one fails, 5 none fails and one is inconclusive, 1 a file cannot be opened, "
+        description="Compares sessions before and after a change: step times with a 95% interval, and the ops that differ "
+        "by more than chance explains. Record several sessions a side, in turns: sessions of the same code also differ.",
+        epilog="exit codes: 0 all rules pass, 4 a rule fails, 5 one is inconclusive and none fails, 1 a file cannot be opened, "
         "2 wrong usage: an option, a rule, an op that no trace has, or the -- is missing; 130 ended by Ctrl-C",
     )
     syntax.add_argument("files", nargs="+", metavar="FILE", help="any file that tftracer opens, or the URL of a live page")
-    syntax.add_argument("--run", help="title of the run to compare (the one that took the most time)")
-    syntax.add_argument("--by", choices=["name", "type", "scope"], default="name", help="how ops are grouped (name)")
+    syntax.add_argument("--run", help="title of the run to compare (default: the run that took the most time)")
+    syntax.add_argument("--by", choices=["name", "type", "scope"], default="name", help="how ops are grouped (default: name)")
     syntax.add_argument(
         "--fail-if", action="append", default=[], metavar="RULE", help=f"{HELP.replace('%', '%%')}; may be given several times"
     )
     syntax.add_argument(
         "--allow-undecided",
         action="store_true",
-        help="exit with 0 if rules are undecided only because of chance; with 5 if a rule lacks data (traces, steps)",
+        help="exit with 0 if rules are inconclusive only because of chance; with 5 if a rule lacks data (traces, steps)",
     )
     syntax.add_argument("--json", action="store_true", help="print JSON")
     syntax.add_argument("--junit", metavar="FILE", help="write the rules' outcomes as JUnit XML")
@@ -76,7 +76,7 @@ def _with_colours(answer: str) -> str:
 
 
 def _sides(arguments: list[str]) -> tuple[list[str], list[str]]:
-    """Split the arguments into those before and after ``--``."""
+    """Split the arguments into those before ``--`` and those after it. Raises UsageError if one side is missing."""
     if "--" not in arguments:
         if {"-h", "--help"} & set(arguments):
             return arguments, []

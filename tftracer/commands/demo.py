@@ -1,4 +1,4 @@
-"""``tftracer demo``: opens a small session that is included in tftracer, of a real training with slow steps and traces."""
+"""``tftracer demo``: opens a small session that is included in tftracer: a real training with slow steps and traces."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tftracer import viewer
 from tftracer.errors import StorageError
 from tftracer.subcommand_parser import Parser
 
-SUMMARY = "opens a sample session, of a training with slow steps"
+SUMMARY = "opens a sample session of a training with slow steps"
 SAMPLE = Path(__file__).parents[1] / "samples" / "training.tftrace"
 
 
@@ -18,10 +18,12 @@ def parser() -> Parser:
     syntax = Parser(
         "tftracer demo",
         description="Opens a session of a small convolutional network in the browser: 900 steps, four of them traced. On every "
-        "60th step it saves a checkpoint, and takes long for it (examples/slow_checkpoints.py). TensorFlow is not needed.",
+        "60th step it saves a checkpoint, which takes long (examples/slow_checkpoints.py). TensorFlow is not needed.",
     )
     viewer.add_page_options(syntax)
-    syntax.add_argument("--save", metavar="FILE", help="write the session to this file instead, to try other commands on it")
+    syntax.add_argument(
+        "--save", metavar="FILE", help="write the session to this file instead of opening it, to try other commands on it"
+    )
     return syntax
 
 

@@ -21,7 +21,7 @@ def parser() -> Parser:
         "--parquet", required=True, metavar="DIR", help="a folder, or a URL such as s3://bucket/folder (needs fsspec)"
     )
     syntax.add_argument(
-        "--job", help="the files are the processes of one job of this name: align their clocks (default: one job per file)"
+        "--job", help="name of the job whose processes recorded the files: their clocks are aligned (default: each file is a job)"
     )
     return syntax
 

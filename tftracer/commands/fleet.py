@@ -9,19 +9,21 @@ from collections.abc import Callable, Sequence
 from tftracer.subcommand_parser import Parser
 from tftracer.terminal import Progress
 
-SUMMARY = "answers about exported sessions of many ranks and jobs"
+SUMMARY = "compares exported sessions of many ranks and jobs"
 
 
 def parser() -> Parser:
     syntax = Parser(
         "tftracer fleet",
-        description="Answers over all jobs of a folder that tftracer export --parquet wrote: the slowest ranks, op statistics, "
+        description="Answers questions about all jobs in a folder that tftracer export wrote: slowest ranks, op statistics, "
         "collectives whose ranks arrive far apart, layers that became slower. Needs DuckDB: pip install tftracer[tables]; for "
         "--scheduler: tftracer[fleet].",
     )
-    syntax.add_argument("folder", metavar="DIR", help="what tftracer export --parquet wrote")
-    syntax.add_argument("--scheduler", default="", metavar="tcp://HOST:PORT", help="a Dask scheduler whose workers see DIR, too")
-    syntax.add_argument("--top", type=int, default=10, metavar="N", help="rows of each answer (10)")
+    syntax.add_argument("folder", metavar="DIR", help="folder that tftracer export --parquet wrote")
+    syntax.add_argument(
+        "--scheduler", default="", metavar="tcp://HOST:PORT", help="a Dask scheduler whose workers have DIR under the same path"
+    )
+    syntax.add_argument("--top", type=int, default=10, metavar="N", help="rows of each answer (default: 10)")
     syntax.add_argument("--json", action="store_true", help="print JSON, times in ns")
     return syntax
 

@@ -36,16 +36,16 @@ def parser() -> Parser:
     syntax.add_argument(
         "files", nargs="+", metavar="FILE", help="any file that tftracer opens, a live page's URL, or an exported folder"
     )
-    syntax.add_argument("-f", "--file", metavar="SQL_FILE", help="a file with the SQL, which is then not an argument")
+    syntax.add_argument("-f", "--file", metavar="SQL_FILE", help="a file with the SQL; then the SQL is not an argument")
     syntax.add_argument(
         "--external",
         action="store_true",
         help="the SQL may use other files, the network and DuckDB's extensions, and write files",
     )
-    syntax.add_argument("--job", help="the files are the processes of one job of this name: align their clocks")
+    syntax.add_argument("--job", help="name of the job whose processes recorded the files: their clocks are aligned")
     shown = syntax.add_mutually_exclusive_group()
-    shown.add_argument("--json", action="store_true", help="a JSON list of rows; of several answers, a list of such lists")
-    shown.add_argument("--csv", action="store_true", help="CSV with a line of names")
+    shown.add_argument("--json", action="store_true", help="print a JSON list of rows; for several answers, a list of such lists")
+    shown.add_argument("--csv", action="store_true", help="print CSV with a line of column names")
     return syntax
 
 
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str], say: Say) -> int:
     if options.json:
         say(as_json(results))
     else:
-        is_file = options.csv and not sys.stdout.isatty()  # CSV for a program has unchanged values
+        is_file = options.csv and not sys.stdout.isatty()  # CSV for a program is not escaped
         say("\n\n".join(map(as_csv if options.csv else as_text, results)), is_safe=is_file)
     return 0
 
@@ -79,13 +79,16 @@ def _read(file: str | int) -> str:
 
 
 def as_json(results: Sequence[Result]) -> str:
-    """Format results as RFC 8259: NaN and infinity are null; times, dates and UUIDs are text as in SQL, bytes hexadecimal."""
+    """Format results as JSON (RFC 8259).
+
+    NaN and infinity become null; times, dates and UUIDs text as in SQL; bytes hexadecimal.
+    """
     lists = [[dict(zip(_distinct(result.columns), map(_json_value, row))) for row in result.rows] for result in results]
     return json.dumps(lists[0] if len(lists) == 1 else lists, indent=1, allow_nan=False)
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
-    """Make names distinct: ``SELECT a, a`` gives ``a`` and ``a_1``."""
+    """Make column names distinct: ``SELECT a, a`` gives ``a`` and ``a_1``."""
     distinct: list[str] = []
     for name in names:
         free = (
@@ -113,13 +116,13 @@ def as_csv(result: Result) -> str:
     text = io.StringIO()
     writer, quoting = (csv.writer(text, lineterminator="\n", quoting=kind) for kind in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL))
     for row in (result.columns, *result.rows):
-        ends_lines = any("\r" in value for value in row if isinstance(value, str))  # Python up to 3.12 does not quote these
+        ends_lines = any("\r" in value for value in row if isinstance(value, str))  # Python up to 3.12 does not quote such values
         (quoting if ends_lines else writer).writerow(row)
     return text.getvalue().rstrip("\n")
 
 
 def as_text(result: Result) -> str:
-    """Format a table, numbers to the right; "-" for unknown values."""
+    """Format a table. Columns of numbers are aligned to the right; unknown values are "-"."""
     rows = [[_cell(value) for value in row] for row in result.rows]
     numeric = [all(isinstance(row[i], (int, float, type(None))) for row in result.rows) for i in range(len(result.columns))]
     widths = [max(map(len, column)) for column in zip(result.columns, *rows)]

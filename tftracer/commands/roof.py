@@ -1,4 +1,4 @@
-"""``tftracer roof``: measures this machine's matrix products and memory, and keeps the figures for the roofline."""
+"""``tftracer roof``: measures this machine's matrix products and memory, and can save the results for the roofline."""
 
 from __future__ import annotations
 
@@ -27,13 +27,15 @@ SUMMARY = "measures this machine for the roofline"
 def parser() -> Parser:
     syntax = Parser(
         "tftracer roof",
-        description="Measures this machine: matrix products by type of number, with NumPy and with TensorFlow where it is "
-        "installed, and the bandwidth of memory. Takes some seconds of full load; refuses while a training is recorded here.",
+        description="Measures this machine: matrix products by type of number, with NumPy and, if installed, with TensorFlow, "
+        "and the bandwidth of memory. Takes some seconds of full load; refuses while a training is recorded on this machine.",
     )
     syntax.add_argument(
-        "--save", action="store_true", help="keep the figures: the Roofline tab of this machine's traces shows them"
+        "--save", action="store_true", help="save the results: the Roofline tab of traces from this machine shows them"
     )
-    syntax.add_argument("--seconds", type=_seconds, default=1.0, metavar="S", help="for each figure (1)")
+    syntax.add_argument(
+        "--seconds", type=_seconds, default=1.0, metavar="S", help="duration of each measurement in seconds (default: 1)"
+    )
     syntax.add_argument("--json", action="store_true", help="print JSON, in FLOPs and bytes a second")
     return syntax
 
@@ -52,7 +54,7 @@ def main(arguments: Sequence[str], say: Callable[[str], None]) -> int:
 
 
 def _tell(text: str) -> None:
-    """Write to stderr: a program may read the answer on stdout."""
+    """Write to stderr, because a program may read the answer on stdout."""
     sys.stderr.write(f"{text}\n")
 
 

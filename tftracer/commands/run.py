@@ -1,7 +1,7 @@
 """``tftracer run [options] script.py args...``: traces an unmodified script, and every process that it starts.
 
-The script runs as with ``python script.py args...``: ``exec`` replaces this process, so arguments, exit code, traceback, signals,
-``__main__`` and working directory are the script's own. The command adds only a folder to PYTHONPATH (autostart/) and an
+The script is executed as by ``python script.py args...``: ``exec`` replaces this process, so arguments, exit code, traceback,
+signals, ``__main__`` and working directory are the script's own. The command adds only a folder to PYTHONPATH (autostart/) and an
 environment variable; child processes inherit both.
 """
 
@@ -20,45 +20,47 @@ from tftracer.run_in_script import VARIABLE
 from tftracer.subcommand_parser import Parser
 
 AUTOSTART = Path(__file__).parents[1] / "autostart"
-#: The first step that --trace traces; the steps before it warm up.
+#: The default first step that --trace traces; earlier steps warm up.
 FIRST_STEP = 20
 MAX_TRACES = 10_000
 #: Options of ``tftracer run`` that take no value.
 FLAGS = ("-h", "--help", "--stay")
 
-SUMMARY = "runs and traces a script, without a change to it"
+SUMMARY = "runs and traces a script without changing it"
 
 
 def parser() -> Parser:
     syntax = Parser(
         "tftracer run",
         usage="tftracer run [options] [options of Python] (script.py | folder | -m module | -c code | -) [args...]",
-        description="Runs a script under tracing, without a change to it: sessions, compiled functions and Keras, in every "
+        description="Runs a script and traces it without changing it: sessions, compiled functions and Keras, in every "
         "process that it starts. The page's URL is printed as soon as the script has imported TensorFlow.",
-        epilog="What follows these options goes to Python as it is.",
+        epilog="All arguments after these options are passed to Python unchanged.",
     )
-    syntax.add_argument("--port", type=int, default=9999, help="port of the page; the next free one if it is in use (9999)")
-    syntax.add_argument("--ip", default="127.0.0.1", help="address to listen on (127.0.0.1: this machine alone)")
-    syntax.add_argument("--keep-traces", type=int, default=5, help="traces that are kept for each run (5)")
+    syntax.add_argument("--port", type=int, default=9999, help="port of the page, or the next free port (default: 9999)")
+    syntax.add_argument("--ip", default="127.0.0.1", help="address to listen on (default: 127.0.0.1, this machine alone)")
+    syntax.add_argument("--keep-traces", type=int, default=5, help="number of traces that are kept for each run (default: 5)")
     syntax.add_argument(
         "--trace-slow",
         type=_slow_factor,
         default=True,
         metavar="FACTOR",
-        help="a step is slow if it takes more than FACTOR times the median, and 20 ms more than it (3); 'off' does not watch",
+        help="a step is slow if it takes more than FACTOR times the median (default: 3), and over 20 ms more; 'off': no watch",
     )
     syntax.add_argument("--trace", type=int, metavar="N", help="trace N steps of the run that takes the most time, unattended")
-    first_step = f"with --trace: from this step on ({FIRST_STEP})"
+    first_step = f"with --trace: the first traced step (default: {FIRST_STEP})"
     syntax.add_argument("--from", dest="first_step", type=int, default=FIRST_STEP, metavar="STEP", help=first_step)
-    syntax.add_argument("--export-dir", help="write the session's tables to this folder (or URL, with fsspec) meanwhile")
+    syntax.add_argument(
+        "--export-dir", help="export the session's tables to this folder (or URL, with fsspec) during the recording"
+    )
     syntax.add_argument("--output", help="save the session to this file when the script ends")
     syntax.add_argument(
         "--repeat",
         type=int,
         metavar="N",
-        help="run two scripts, '-- a.py args... -- b.py args...', N times each in turns; --output: the folder of their sessions",
+        help="run two scripts, '-- a.py args... -- b.py args...', N times each, in turns; --output is then a folder",
     )
-    syntax.add_argument("--stay", action="store_true", help="keep the page when the script has ended, until Ctrl-C")
+    syntax.add_argument("--stay", action="store_true", help="keep the page after the end of the script, until Ctrl-C")
     return syntax
 
 
@@ -80,10 +82,10 @@ def main(arguments: Sequence[str], say: Callable[[str], None]) -> int:
 
 
 def split(arguments: list[str], known: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Split the arguments into (our options, Python's arguments). By hand: argparse would drop a ``--`` of the script.
+    """Split the arguments into (our options, Python's arguments). Not with argparse, which would drop a ``--`` of the script.
 
-    Our options are the first arguments that begin with two dashes. An unknown option is taken to have no value, so that the
-    parser's error names it and not the argument after it.
+    Our options are the first arguments that begin with two dashes. An unknown option counts as an option without a value, so that
+    the parser's error names the option and not the argument after it.
     """
     end = 0
     while end < len(arguments) and (arguments[end].startswith("--") or arguments[end] in FLAGS):
@@ -94,7 +96,7 @@ def split(arguments: list[str], known: Sequence[str]) -> tuple[list[str], list[s
 
 
 def checked(syntax: Parser, ours: list[str], script: list[str]) -> argparse.Namespace:
-    """Parse the options. Wrong ones exit with 2 here: after ``exec`` the script could only run without tracing."""
+    """Parse the options. If one is wrong, exit with 2 now: after ``exec`` the script could only run without tracing."""
     options = syntax.parse_args(ours)
     if not script:
         syntax.error("give the script to run, or -m and a module")
@@ -114,7 +116,7 @@ def checked(syntax: Parser, ours: list[str], script: list[str]) -> argparse.Name
 
 
 def _options_of_each_run(ours: list[str]) -> list[str]:
-    """Return the options for each run of ``--repeat``, without those of the repetition. The port is any free one."""
+    """Return the options for each execution of ``--repeat``: without --repeat and --output, and with any free port."""
     kept, skip = ["--port", "0"], False
     for argument in ours:
         name, has_value, _ = argument.partition("=")
@@ -126,7 +128,8 @@ def _options_of_each_run(ours: list[str]) -> list[str]:
 
 
 def environment_of(options: argparse.Namespace, python_path: str) -> dict[str, str]:
-    """Return the script's environment: this one, with the autostart folder first on PYTHONPATH, and the options as JSON."""
+    """Return the script's environment: that of this process, with the autostart folder first on PYTHONPATH, and the options as
+    JSON."""
     server = {
         "server_port": options.port,
         "server_ip": options.ip,
@@ -149,13 +152,13 @@ def environment_of(options: argparse.Namespace, python_path: str) -> dict[str, s
 
 
 def _absolute(place: str | None) -> str | None:
-    """Make a path absolute, because the script may change its working directory. A URL stays as it is."""
+    """Make a path absolute, because the script may change its working directory. A URL is returned unchanged."""
     return place and (place if "://" in place else str(Path(place).absolute()))
 
 
 def _slow_factor(text: str) -> float | bool:
     """Parse the value of ``--trace-slow``."""
-    from tftracer.arguments import slow_factor  # imports NumPy, which is slow
+    from tftracer.arguments import slow_factor  # imported here because it imports NumPy, which is slow
 
     if text == "off":
         return False
@@ -183,9 +186,9 @@ def scripts_of(arguments: Sequence[str]) -> list[list[str]]:
 def record_in_turns(
     scripts: Sequence[Sequence[str]], times: int, folder: Path, options: Sequence[str], say: Callable[[str], None]
 ) -> int:
-    """Run the scripts in the order a, b, a, b, ... and return the exit code of the first that fails, else 0.
+    """Run the scripts in the order a, b, a, b, ... and stop at the first that fails. Return its exit code, or 0.
 
-    ``options``: those of ``tftracer run``, used for every run.
+    ``options``: options of ``tftracer run`` for every execution.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for number in range(1, times + 1):
@@ -194,8 +197,8 @@ def record_in_turns(
             command = [sys.executable, "-m", "tftracer", "run", *options, "--output", str(session), *script]
             code = subprocess.call(command)
             if code:
-                say(f"{' '.join(script)[:200]} ended with {code} in its turn {number}; the others were not recorded.")
+                say(f"{' '.join(script)[:200]} ended with exit code {code} in turn {number}; the remaining ones did not start.")
                 return code
-    say(f"{times} sessions of each are in {folder}. To compare them:")
+    say(f"{times} sessions of each script are in {folder}. To compare them:")
     say("  tftracer compare " + " -- ".join(f"{folder}/{side}-*.tftrace" for side in SIDES[: len(scripts)]))
     return 0

@@ -1,4 +1,4 @@
-"""Compares two groups of sessions: values of their steps, ops, findings, and other differences."""
+"""Compares two groups of sessions: values of their steps, their ops and findings, and other differences."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SHOWN_OPS = 5
 class Comparison:
     """The result.
 
-    ``shifts``: by metric, without metrics that only one side has. ``warnings``: limits of the comparison, in words.
+    ``shifts``: metric -> shift, without metrics that only one side has. ``warnings``: limits of the comparison, in words.
     """
 
     run: str
@@ -31,13 +31,13 @@ class Comparison:
     b: list[Measured]
     shifts: dict[str, Shift]
     ops: OpChanges
-    new_findings: list[str]  # codes of findings that only traces of b have
+    new_findings: list[str]  # codes of the findings that only traces of b have
     warnings: list[str]
 
     def op_type(self, name: str) -> Shift | None:
         """Return the shift of an op type's time per step (``MatMul`` includes ``_MklMatMul``); None if no trace of a side has it.
 
-        Either the medians or the shortest times are compared, those that scatter less; the interval accounts for this selection.
+        Of the medians and the shortest times, the values that scatter less are compared; the interval accounts for this choice.
         """
         by_shortest = (False, True) if _has_shortest([*self.a, *self.b]) else (False,)
         shifts = [shift for each in by_shortest if (shift := self._op_shift(name, each, len(by_shortest))) is not None]
@@ -77,12 +77,12 @@ def _shift(metric: str, a: Sequence[Measured], b: Sequence[Measured]) -> Shift |
 
 
 def _has_shortest(sessions: Sequence[Measured]) -> bool:
-    """Return whether all traced sessions have equally many traces: with more of them, the shortest times get shorter."""
+    """Return whether all traced sessions have equally many traces. (With more traces, the shortest times get shorter.)"""
     return len({each.traces for each in sessions if each.traces}) == 1
 
 
 def _started(a: Sequence[Measured], b: Sequence[Measured]) -> tuple[list[float], list[float]] | None:
-    """Return when the sessions of both sides began; None if not known for all."""
+    """Return when the sessions of both sides began (epoch seconds); None if that is not known for all sessions."""
     started = [[each.started_at for each in side if each.started_at] for side in (a, b)]
     return (started[0], started[1]) if (len(started[0]), len(started[1])) == (len(a), len(b)) else None
 
@@ -96,7 +96,7 @@ def _warnings(a: Sequence[Measured], b: Sequence[Measured]) -> Iterator[str]:
     if len(a) == len(b) == 1:
         yield ONE_SESSION
     elif min(len(a), len(b)) < MIN_SESSIONS:
-        yield f"With fewer than {MIN_SESSIONS} sessions a side, ops cannot be told from chance."
+        yield f"With fewer than {MIN_SESSIONS} sessions a side, differences of ops cannot be separated from chance."
     started = _started(a, b)
     if min(len(a), len(b)) > 1 and started is not None and (row := in_a_row(*started)) >= MAX_MEAN_IN_A_ROW:
         yield NOT_IN_TURNS.format(row)
@@ -154,7 +154,9 @@ def _of_ops(ops: OpChanges, differ: int) -> str:
         needed = f"It takes {MIN_SESSIONS} sessions a side, in turns, to rule out chance for ops"
         return f"{needed}; below are those whose medians differ most."
     floors = f"more than {duration(FLOOR_NS)} and {FLOOR_SHARE:.0%}"
-    return f"{differ} of {ops.compared} ops differ by more than chance explains, and by {floors}. {ops.told_from_words}".rstrip()
+    return (
+        f"{differ} of {ops.compared} ops differ by more than chance explains, and by {floors}. {ops.smallest_difference}".rstrip()
+    )
 
 
 def _shift_table(shifts: Sequence[Shift]) -> str:

@@ -1,5 +1,5 @@
 """Rules that a change must not break, such as ``step > 5%``: it must not make the step more than 5% longer. The outcome is PASS,
-FAIL, or INCONCLUSIVE. For INCONCLUSIVE, it says how many sessions would decide."""
+FAIL, or INCONCLUSIVE; in the last case the text says how many sessions would decide it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ RECORD = "Record traces of each session: tftracer run --trace 5 --from 100 ..."
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule. ``threshold``: a share, 0.05 for 5%; for findings their number; for memory growth bytes per second."""
+    """A rule. ``threshold``: a share, such as 0.05 for 5%; for findings, their number; for memory growth, bytes per second."""
 
     text: str
     metric: str
@@ -49,11 +49,11 @@ class Outcome:
     rule: str
     state: State
     why: str
-    lacks_data: bool = False  # inconclusive, and more sessions like these would not decide it
+    lacks_data: bool = False  # whether it is inconclusive for lack of data: more sessions like these would not decide it
 
 
 def parse_rule(text: str) -> Rule:
-    """Parse a rule. Raises UsageError, which explains the syntax."""
+    """Parse a rule. Raises UsageError with an explanation of the syntax."""
     rule = _RULE.fullmatch(text.strip())
     if rule is not None and rule["growth"]:
         return Rule(text.strip(), _GROWTH, "", float(rule["rate"]) * 1e6 / 60)
@@ -123,7 +123,7 @@ def _of_share(comparison: Comparison, rule: Rule) -> Outcome:
 def _of_growth(comparison: Comparison, rule: Rule) -> Outcome:
     rates = [each.growth_rate for each in comparison.b if each.growth_rate is not None]
     if len(rates) < len(comparison.b):
-        why = "A session after the change does not know whether its memory grows: it is shorter than a minute and a half, or old."
+        why = "For a session after the change, the memory growth is not known: the session is too short or too old."
         return Outcome(rule.text, "INCONCLUSIVE", why, lacks_data=True)
     least, most = (f"{rate * 60 / 1e6:.3g}" for rate in (min(rates), max(rates)))
     return _of_all(rule, rates, f"{least} MB/min" if least == most else f"{least} to {most} MB/min")
@@ -141,7 +141,7 @@ def _advice(shift: Shift, threshold: float) -> str:
     if shift.basis == "assumed":
         return f"One session a side decides nothing; {sessions or 'many'} a side might, if sessions differ by {shift.spread:.0%}."
     if sessions is None:
-        return "It is so close to the limit that more sessions hardly decide it."
+        return "It is so close to the limit that more sessions would hardly decide it."
     if sessions <= min(shift.sessions_a, shift.sessions_b):
         sessions = min(shift.sessions_a, shift.sessions_b) + 1
     return f"About {sessions} sessions a side would decide it."
@@ -152,5 +152,5 @@ def _unknown(rule: Rule) -> str:
         return f"A side has no trace with an op of type {rule.op}. {RECORD}"
     if rule.metric in METRICS[:3]:
         return "A side has no steps that count."
-    lacking = " Those of compiled functions on a CPU hold no memory." if rule.metric == "memory" else ""
+    lacking = " Traces of compiled functions on a CPU do not record memory." if rule.metric == "memory" else ""
     return f"A side has no trace that records it.{lacking} {RECORD}"

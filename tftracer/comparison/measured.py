@@ -2,7 +2,7 @@
 
 Steps next to each other are correlated, and two sessions of the same code differ by more than the scatter of their steps
 explains. So a session counts once, by the 25th percentile of its steps: other load on the machine affects it least. The first
-10% of the steps, traced steps and those after them are left out.
+10% of the steps, traced steps and the step after each traced step do not count.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from tftracer.trace.arrays.types import Float64, Int64
 
 #: The share of steps that are left out as warming up.
 WARM_UP = 0.1
-#: Steps in a block. With one session per side, blocks replace sessions: steps in a row are correlated, means of blocks hardly.
+#: Number of steps in a block. With one session per side, blocks replace sessions: neighbouring steps are correlated, blocks
+#: hardly.
 BLOCK = 200
 
 
@@ -35,8 +36,11 @@ class Steps:
         return Steps(self.number[selected], self.start_ns[selected], self.duration_ns[selected])
 
 
-def usual_steps(steps: Steps, traced: Int64) -> Steps:
-    """Leave out the first 10%, traced steps and those after them. ``traced``: their numbers."""
+def counted_steps(steps: Steps, traced: Int64) -> Steps:
+    """Return the steps that count: without the first 10%, traced steps and the step after each.
+
+    ``traced``: numbers of traced steps.
+    """
     last = int(steps.number.max(initial=0))
     near_trace = is_in(steps.number, traced) | is_in(steps.number, traced + 1)
     return steps.only((steps.number > WARM_UP * last) & ~near_trace)
@@ -44,18 +48,21 @@ def usual_steps(steps: Steps, traced: Int64) -> Steps:
 
 @dataclass(frozen=True)
 class Measured:
-    """The values of one session. ``values``: ``step``, ``p99``, ``gap`` (ns), ``memory`` and ``bytes``, as far as known."""
+    """The values of one session.
+
+    ``values``: ``step``, ``p99``, ``gap`` (ns), ``memory`` and ``bytes``, as far as they are known.
+    """
 
     name: str
-    steps: int  # number of usual steps
+    steps: int  # number of counted steps
     values: Mapping[str, float]
     blocks: Mapping[str, Float64] = field(default_factory=dict)  # the values of each block of steps
     ops: Mapping[str, float] = field(default_factory=dict)  # ns per step: median over the traces
     shortest_ops: Mapping[str, float] = field(default_factory=dict)  # ns per step: shortest over the traces
-    op_types: Mapping[str, float] = field(default_factory=dict)  # median and shortest by op type
-    shortest_op_types: Mapping[str, float] = field(default_factory=dict)
+    op_types: Mapping[str, float] = field(default_factory=dict)  # op type -> ns per step: median over the traces
+    shortest_op_types: Mapping[str, float] = field(default_factory=dict)  # op type -> ns per step: shortest over the traces
     findings: frozenset[str] = frozenset()  # codes
-    traces: int = 0
+    traces: int = 0  # number of readable traces
     rounding: Mapping[str, float] = field(default_factory=dict)  # possible relative error of a value
     started_at: float | None = None  # epoch seconds
     shares: Mapping[str, float] = field(default_factory=dict)  # part of the ledger -> share of the wall time; {}: not known
@@ -69,27 +76,27 @@ class Measured:
         return sum(times) if times else None
 
 
-def step_values(usual: Steps) -> dict[str, float]:
-    """Return values in nanoseconds; empty without usual steps."""
-    if not len(usual.number):
+def step_values(steps: Steps) -> dict[str, float]:
+    """Return ``step``, ``p99`` and ``gap`` in nanoseconds; {} if there are no counted steps."""
+    if not len(steps.number):
         return {}
     values = {
-        "step": float(np.percentile(usual.duration_ns, 25)),
-        "p99": float(np.percentile(usual.duration_ns, 99)),
+        "step": float(np.percentile(steps.duration_ns, 25)),
+        "p99": float(np.percentile(steps.duration_ns, 99)),
     }
-    gaps = gaps_between(usual)
+    gaps = gaps_between(steps)
     return {**values, "gap": float(np.median(gaps))} if len(gaps) else values
 
 
-def gaps_between(usual: Steps) -> Int64:
-    """Return the times from the end of a step to the start of the next one, where both are known."""
-    follows = np.diff(usual.number) == 1
-    gaps = usual.start_ns[1:] - usual.start_ns[:-1] - usual.duration_ns[:-1]
+def gaps_between(steps: Steps) -> Int64:
+    """Return the times from the end of a step to the start of the next step, where both steps are known."""
+    follows = np.diff(steps.number) == 1
+    gaps = steps.start_ns[1:] - steps.start_ns[:-1] - steps.duration_ns[:-1]
     return np.asarray(np.maximum(gaps[follows], 0))
 
 
-def block_values(usual: Steps) -> dict[str, Float64]:
-    """Return [blocks] of each value."""
-    starts = range(0, len(usual.number) - BLOCK + 1, BLOCK)
-    blocks = [step_values(usual.only(slice(start, start + BLOCK))) for start in starts]
+def block_values(steps: Steps) -> dict[str, Float64]:
+    """Return value -> [blocks] its number in each block of steps."""
+    starts = range(0, len(steps.number) - BLOCK + 1, BLOCK)
+    blocks = [step_values(steps.only(slice(start, start + BLOCK))) for start in starts]
     return {name: np.array([block[name] for block in blocks if name in block]) for name in ("step", "p99", "gap")}

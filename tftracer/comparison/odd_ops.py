@@ -1,18 +1,22 @@
-"""Finds the ops that differ between traces by more than chance. One test is for all ops: many tests would give many false alarms.
+"""Finds the ops that differ between traces by more than chance.
 
-The step itself is one of the rows. A row's differences are measured in a *unit* of the row: its scatter, but at least the floors
-above which a difference matters.
+One test covers all ops, because many tests would give many false alarms.
 
-- Traces of one run: one of two traces is *odd* if a row deviates from the median of all traces by more than any row of any other
-  trace. If nothing differs, each of n traces is equally likely to be the farthest, so it is one of the two in 2 of n cases, which
-  is 5% with ``MIN_OTHERS`` others. With fewer, no trace is called odd: on a busy machine an op of 60 us takes 20 ms in one of
-  fifty traces, and no margin separates that from a change.
+The step itself is one of the rows. The differences of a row are measured in the row's *unit*: its scatter, but at least the
+floors above which a difference matters.
+
+- Traces of one run: one of two traces is *odd* in a row if it deviates there from the median of all traces by more than any other
+  trace does in any row. If nothing differs, each of n traces is equally likely to deviate most. So this is one of the two traces
+  with a probability of 2 / n, which is 5% if there are ``MIN_OTHERS`` other traces. With fewer, no trace is called odd: on a busy
+  machine an op of 60 us takes 20 ms in one of fifty traces, and no margin separates that from a change.
 - Traces of two runs: a permutation test. The traces are divided into two groups of the same sizes in all other ways, or in many.
-  A row has *changed* if its means differ by more than those of any row in 97% of these divisions. This is valid for any number of
+A row has *changed* if the means of its two groups differ by more than the means of any row in 97% of these divisions. This is
+valid for any number of
   rows and any distribution, as long as traces of equal runs are exchangeable. In each division, rows whose means differ by less
-  than the floors do not count, so that unimportant rows do not reduce the power. Each row is tested twice: with its times as they
-  are, and with the times corrected for the machine's speed in each trace, which is the median of all long rows relative to their
-  usual times. Without the correction, a varying speed would hide the change of a single op. If most rows differ, this median
+  than the floors do not count, so that unimportant rows do not reduce the power. Each row is tested twice: with its times, and
+  with its times corrected for the machine's speed in each trace. This speed is the median, over all long rows, of a row's time
+relative to its median time. Without the correction, a varying speed would hide the change of a single op. If most rows differ,
+this median
   differs, too: then only the uncorrected times count.
 """
 
@@ -29,13 +33,13 @@ from tftracer.trace.arrays.types import Bool, Float64
 
 #: The probability of calling one of two equal traces odd.
 FALSE_CLAIMS = 0.05
-#: With at least this many other traces, the probability is not higher than that.
+#: With at least this many other traces, the probability is at most FALSE_CLAIMS.
 MIN_OTHERS = round(2 / FALSE_CLAIMS) - 2
-#: The share of divisions that may differ as much as the real groups. Traces that follow each other are not quite independent: of
-#: 120 equal pairs of runs, traced in turns on a busy machine, 9 were called different with 5% and 6 with 3%. Four traces per side
-#: are enough.
-DEALS_SHARE = 0.03
-MAX_DEALS = 1_000
+#: Maximum share of the divisions whose groups may differ as much as the real groups. Traces that follow each other are not quite
+#: independent: of 120 equal pairs of runs, traced in turns on a busy machine, 9 were called different with 5%, and 6 with 3%.
+#: Four traces per side are enough.
+DIVISIONS_SHARE = 0.03
+MAX_DIVISIONS = 1_000  # if there are more divisions, this many are selected at random
 #: Rows that take at least LONG_NS show the machine's speed, if there are MIN_LONG of them: a few rows may all have changed.
 LONG_NS, MIN_LONG = 50_000, 5
 #: Factor from the median absolute deviation to the standard deviation of normal values.
@@ -54,41 +58,41 @@ def odd(times: Float64) -> Bool:
 
 
 class Changed(NamedTuple):
-    """The result per row. ``shown``: whether it has changed. ``least_ns``: the smallest difference of means that would be shown.
+    """The result for each row. ``least_ns``: the smallest difference of means that would count as a change.
 
     ``least_ns`` is infinite if there are too few traces, or if the row has NaN.
     """
 
-    shown: Bool
+    is_changed: Bool
     least_ns: Float64
 
 
 def changed(times: Float64, first: int) -> Changed:
     """Test whether the rows' means differ between the ``first`` traces and the others.
 
-    ``times``: [rows, traces] ns; rows with NaN are never shown as changed.
+    ``times``: [rows, traces] ns; rows with NaN never count as changed.
     """
     known = ~np.isnan(times).any(axis=1)
     result = Changed(np.zeros(len(times), bool), np.full(len(times), np.inf))
     rows, count = times[known], times.shape[1]
     if not len(rows) or count - first < 2 or first < 2:
         return result
-    deals = _deals(count, first)
-    if 2 / math.comb(count, first) > DEALS_SHARE:
+    divisions = _divisions(count, first)
+    if 2 / math.comb(count, first) > DIVISIONS_SHARE:
         return result
     slowness = _slowness(rows)
-    is_as_fast = _apart(slowness[None], deals)[0] <= FLOOR_SHARE
-    (distance, unit), (at_one_speed, other_unit) = _distance(rows, deals), _distance(rows / np.exp(slowness), deals)
+    is_as_fast = _apart(slowness[None], divisions)[0] <= FLOOR_SHARE
+    (distance, unit), (at_one_speed, other_unit) = _distance(rows, divisions), _distance(rows / np.exp(slowness), divisions)
     distances = np.concatenate([distance, at_one_speed * is_as_fast])
-    limit = np.sort(distances.max(axis=0))[math.ceil((1 - DEALS_SHARE) * len(deals)) - 1]
-    result.shown[known] = ((distances[:, 0] > limit) & (distances[:, 0] > 0)).reshape(2, -1).any(axis=0)
+    limit = np.sort(distances.max(axis=0))[math.ceil((1 - DIVISIONS_SHARE) * len(divisions)) - 1]
+    result.is_changed[known] = ((distances[:, 0] > limit) & (distances[:, 0] > 0)).reshape(2, -1).any(axis=0)
     least = limit * (np.minimum(unit, other_unit) if is_as_fast[0] else unit)
     result.least_ns[known] = np.maximum(least, _floor(np.median(rows, axis=1)))
     return result
 
 
 def _slowness(rows: Float64) -> Float64:
-    """Return [traces] the machine's slowness as a logarithm: the median of long rows' times relative to their usual times."""
+    """Return [traces] the machine's slowness as a logarithm: the median of long rows' times relative to their median times."""
     long = rows[np.median(rows, axis=1) >= LONG_NS]
     if len(long) < MIN_LONG:
         return np.zeros(rows.shape[1])
@@ -96,35 +100,36 @@ def _slowness(rows: Float64) -> Float64:
     return np.asarray(np.median(logs - np.median(logs, axis=1)[:, None], axis=0))
 
 
-def _deals(count: int, first: int) -> Bool:
-    """Return [deals, traces] whether a trace is in the first group. The first deal (division) is the real one."""
+def _divisions(count: int, first: int) -> Bool:
+    """Return [divisions, traces] whether a trace is in the first group. The first division is that into the real groups."""
     real = np.arange(count) < first
-    if math.comb(count, first) <= MAX_DEALS:
-        members = list(itertools.combinations(range(count), first))  # the first is the real one
-        deals = np.zeros((len(members), count), bool)
-        deals[np.repeat(np.arange(len(members)), first), np.array(members).ravel()] = True
-        return deals
+    if math.comb(count, first) <= MAX_DIVISIONS:
+        members = list(itertools.combinations(range(count), first))  # the first combination is that of the real groups
+        divisions = np.zeros((len(members), count), bool)
+        divisions[np.repeat(np.arange(len(members)), first), np.array(members).ravel()] = True
+        return divisions
     random = np.random.default_rng(0)  # reproducible
-    return np.array([real, *(real[random.permutation(count)] for _ in range(MAX_DEALS - 1))])
+    return np.array([real, *(real[random.permutation(count)] for _ in range(MAX_DIVISIONS - 1))])
 
 
-def _distance(rows: Float64, deals: Bool) -> tuple[Float64, Float64]:
-    """Return ([rows, deals] distance of the groups' means in units, 0 if it does not matter; [rows] unit in the first deal)."""
-    first, second = deals.sum(axis=1), (~deals).sum(axis=1)
-    in_first = deals.T.astype(np.float64)
+def _distance(rows: Float64, divisions: Bool) -> tuple[Float64, Float64]:
+    """Return ([rows, divisions] distance of the groups' means in units, 0 if it does not matter; [rows] unit in the first
+    division)."""
+    first, second = divisions.sum(axis=1), (~divisions).sum(axis=1)
+    in_first = divisions.T.astype(np.float64)
     total, squares = rows.sum(axis=1)[:, None], (rows**2).sum(axis=1)[:, None]
     sum_first = rows @ in_first
     mean_first, mean_second = sum_first / first, (total - sum_first) / second
-    within = np.maximum(squares - first * mean_first**2 - second * mean_second**2, 0.0) / (len(deals[0]) - 2)
+    within = np.maximum(squares - first * mean_first**2 - second * mean_second**2, 0.0) / (len(divisions[0]) - 2)
     unit = np.sqrt(within) + _floor(np.median(rows, axis=1)[:, None])
     apart = np.abs(mean_second - mean_first)
     matters = apart > np.maximum(FLOOR_NS, FLOOR_SHARE * np.maximum(mean_first, mean_second))
     return np.where(matters, apart / unit, 0.0), unit[:, 0]
 
 
-def _apart(rows: Float64, deals: Bool) -> Float64:
-    """Return [rows, deals] the distance of the groups' means."""
-    in_first, in_second = deals.T.astype(np.float64), (~deals).T.astype(np.float64)
+def _apart(rows: Float64, divisions: Bool) -> Float64:
+    """Return [rows, divisions] the distance of the groups' means."""
+    in_first, in_second = divisions.T.astype(np.float64), (~divisions).T.astype(np.float64)
     return np.asarray(np.abs(rows @ (in_first / in_first.sum(axis=0)) - rows @ (in_second / in_second.sum(axis=0))))
 
 

@@ -1,6 +1,6 @@
 """Takes the order in which sessions were recorded into account.
 
-Sessions of one side that follow each other are not independent: the machine's state at that time affects all of them.
+Consecutive sessions of one side are not independent: the state of the machine at that time affects all of them.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from tftracer.trace.arrays.types import Float64
 
 #: Sessions count as recorded in turns if on average fewer than this many of one side follow each other.
 MAX_MEAN_IN_A_ROW = 1.5
-#: If neighbours differed only by drift, a certain variance would follow. They also differ by chance, so only this share of it is
-#: added, times the mean number of sessions in a row. Found by simulation (tests/comparison/test_order.py).
+#: From the differences of consecutive sessions of a side, the variance by drift is estimated. These sessions also differ by
+#: chance, so only this share of the variance is added, times the mean number of sessions in a row. The share was found by
+#: simulation (tests/comparison/test_order.py).
 DRIFT_SHARE = 0.04
 
 
@@ -36,9 +37,9 @@ def drift_variance(a: Float64, b: Float64, started_a: Sequence[float], started_b
 
 
 def mean_of_each_turn(times: Float64, started_a: Sequence[float], started_b: Sequence[float]) -> tuple[Float64, int]:
-    """Average the columns of one side that follow each other. Return ([rows, turns] means, A's turns first; number of A's turns).
+    """Average consecutive columns of one side (a turn). Return ([rows, turns] means, A's turns first; number of A's turns).
 
-    ``times``: [rows, columns], first the columns that began at ``started_a``, then those that began at ``started_b``.
+    ``times``: [rows, columns]: first the columns that began at ``started_a``, then the columns that began at ``started_b``.
     """
     of_a = np.arange(times.shape[1]) < len(started_a)
     order = np.argsort([*started_a, *started_b], kind="stable")

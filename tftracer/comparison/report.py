@@ -26,7 +26,7 @@ def as_text(comparison: Comparison, outcomes: Sequence[Outcome] = ()) -> str:
 
 
 def as_json(comparison: Comparison, outcomes: Sequence[Outcome] = ()) -> dict[str, Any]:
-    """Return plain values. Times in ns, shifts and intervals as shares."""
+    """Return JSON values. Times are in ns, shifts and intervals are shares."""
     ops = asdict(comparison.ops)
     ops["changes"] = [{**asdict(change), "delta_ns": change.delta_ns} for change in comparison.ops.changes]
     return {
@@ -50,7 +50,7 @@ def _lines(comparison: Comparison, outcomes: Sequence[Outcome]) -> Iterator[str]
     yield f"{comparison.run[:100]}: {counted(len(comparison.a), 'session')} before, {counted(len(comparison.b), 'session')} after"
     yield ""
     if not comparison.shifts:
-        yield "Neither steps nor traces can be compared: a side has none that count."
+        yield "Steps and traces cannot be compared: one side has no steps that count, and no traces."
     yield from (_shift_line(shift) for shift in comparison.shifts.values() if shift.a or shift.b)
     yield from _op_lines(comparison)
     if comparison.new_findings:
@@ -75,21 +75,21 @@ def _op_lines(comparison: Comparison) -> Iterator[str]:
         yield "Ops are not compared: a side has no trace of this run."
         return
     floors = f"more than {duration(FLOOR_NS)} and {FLOOR_SHARE:.0%}"
-    separated = [change for change in ops.changes if change.separated]
+    listed = [change for change in ops.changes if change.separated]
     if ops.enough_sessions:
         yield ""
-        end = ":" if separated else "."
-        yield f"{len(separated)} of {ops.compared} ops differ by more than chance explains, and by {floors}{end}"
+        end = ":" if listed else "."
+        yield f"{len(listed)} of {ops.compared} ops differ by more than chance explains, and by {floors}{end}"
     else:
         yield ""
         yield f"Ops whose medians differ by {floors}; it takes {MIN_SESSIONS} sessions a side, in turns, to rule out chance:"
-        separated = ops.changes
-    yield from map(_op_line, separated[:_SHOWN_OPS])
-    if not separated and not ops.enough_sessions:
+        listed = ops.changes
+    yield from map(_op_line, listed[:_SHOWN_OPS])
+    if not listed and not ops.enough_sessions:
         yield "  none"
-    if len(separated) > _SHOWN_OPS:
-        yield f"  and {len(separated) - _SHOWN_OPS:,} more"
-    yield from textwrap.wrap(ops.told_from_words, 110)
+    if len(listed) > _SHOWN_OPS:
+        yield f"  and {len(listed) - _SHOWN_OPS:,} more"
+    yield from textwrap.wrap(ops.smallest_difference, 110)
     for side, times in (("before", ops.only_a), ("after", ops.only_b)):
         if times:
             more = f", and {len(times) - 5:,} more" if len(times) > 5 else ""
@@ -103,7 +103,7 @@ def _op_line(change: OpChange) -> str:
 
 
 def as_junit(outcomes: Sequence[Outcome]) -> str:
-    """Return JUnit XML, which CI systems show as tests: a failed rule is a failure, an inconclusive one an error."""
+    """Return JUnit XML, which CI systems show as tests: a failed rule is a failure, an inconclusive rule an error."""
     counts = {state: str(sum(each.state == state for each in outcomes)) for state in ("FAIL", "INCONCLUSIVE")}
     attributes = {"name": "tftracer compare", "tests": str(len(outcomes))}
     suite = ElementTree.Element("testsuite", {**attributes, "failures": counts["FAIL"], "errors": counts["INCONCLUSIVE"]})

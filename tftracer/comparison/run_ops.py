@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 class RunTraces(NamedTuple):
-    """The traces of a run. ``traces``: (id, step, encoded ``Answers.op_totals``) of each that was read, oldest first."""
+    """The traces of a run. ``traces``: (id, step, encoded ``Answers.op_totals``) of each trace that was read, oldest first."""
 
     traces: Sequence[tuple[int, int | None, bytes]]
-    older: int = 0  # traces that were not read
-    unreadable: int = 0
+    older: int = 0  # number of older traces that were not read
+    unreadable: int = 0  # number of traces that cannot be read
 
 
 def run_ops(run: RunTraces, by: By) -> RunOps:

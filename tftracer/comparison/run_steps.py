@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tftracer.comparison.measured import BLOCK, Steps, block_values, step_values, usual_steps
+from tftracer.comparison.measured import BLOCK, Steps, block_values, counted_steps, step_values
 from tftracer.comparison.shift import Shift, shift_of
 from tftracer.comparison.wording import ONE_SESSION, interval, outcome, title, value
 from tftracer.contract.session import StepTimes
@@ -12,8 +12,8 @@ from tftracer.trace.arrays.columns import array
 
 
 def step_times_in_words(a: StepTimes, b: StepTimes) -> str:
-    """Return one or more sentences; "" if a run has no usual steps (measured.py)."""
-    before, after = _usual(a), _usual(b)
+    """Return one or more sentences; "" if a run has no counted steps (measured.py)."""
+    before, after = _counted(a), _counted(b)
     shift = _shift(before, after)
     if shift is None:
         return ""
@@ -29,9 +29,9 @@ def _shift(before: Steps, after: Steps) -> Shift | None:
     return shift_of("step", values[0], values[1], (block_values(before)["step"], block_values(after)["step"]))
 
 
-def _usual(times: StepTimes) -> Steps:
-    """Return the usual steps, without entries that stand for several steps."""
+def _counted(times: StepTimes) -> Steps:
+    """Return the counted steps, without entries that stand for several steps."""
     single = array(times["count"]) == 1
     number, start_at, mean_s = (array(times[name])[single] for name in ("step", "start_at", "mean_s"))
     nanoseconds = (np.rint(each.astype(np.float64) * 1e9).astype(np.int64) for each in (start_at, mean_s))
-    return usual_steps(Steps(number.astype(np.int64), *nanoseconds), array(times["traced"]).astype(np.int64))
+    return counted_steps(Steps(number.astype(np.int64), *nanoseconds), array(times["traced"]).astype(np.int64))

@@ -1,12 +1,12 @@
 """Finds ops that differ between two groups of sessions by more than chance and by enough to matter.
 
-An op's value in a session is the median of its times in the traces, or the shortest of them: traces follow each other, so a busy
-moment makes most of a session's times long, and the shortest least. Of the two, the one that scatters less between the sessions
-of a side is used and shown; the shortest only if all sessions have equally many traces. An op is *separated* if the means of the
-groups differ by more than those of any op in 97% of the other divisions of the sessions into two groups (odd_ops.py; medians and
-shortest times are one test), and if their medians differ, in the same direction, by more than the floors of
-trace/analyses/compare_ops.py. If sessions are equal, one comparison in twenty still separates an op. Sessions of one side
-that were recorded one after the other count once, as their mean.
+An op's value in a session is the median of its times in the traces, or the shortest of them: traces follow each other, so if the
+machine was busy for a moment, most times of a session are longer, but the shortest hardly. Of the two values, the one that
+scatters less between the sessions of a side is used and shown; the shortest only if all sessions have equally many traces. An op
+is *separated* if the means of the groups differ by more than the means of any op in 97% of the other divisions of the sessions
+into two groups (odd_ops.py; one test covers medians and shortest times), and if their medians differ, in the same direction, by
+more than the floors of trace/analyses/compare_ops.py. If sessions are equal, one comparison in twenty still separates an op.
+Sessions of one side that were recorded one after the other count once, as their mean.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from tftracer.trace.analyses.compare_ops import matters
 from tftracer.trace.arrays.types import Bool, Float64, Int64
 from tftracer.trace.units import percent
 
-#: More traces are recommended unless smaller differences than this would be shown.
+#: If only differences above this share would be separated, the text recommends more traces.
 ENOUGH = 0.1
-TELL_SMALLER = (
+DETECT_SMALLER = (
     "To detect smaller ones, record more sessions, more traces in each (tftracer run --trace 25), or ops that share no threads "
     "(TF_NUM_INTRAOP_THREADS=1)."
 )
-#: With fewer sessions per side, chance separates too many ops.
+#: With fewer sessions per side, too many ops would be separated by chance.
 MIN_SESSIONS = 4
 
 
@@ -58,13 +58,13 @@ class OpChange:
 
 @dataclass(frozen=True)
 class OpChanges:
-    """``changes``: the ops above the floors, separated ones first.
+    """The compared ops. ``changes``: the ops that differ by more than the floors, separated ops first.
 
     ``enough_sessions``: whether separations are meaningful: the groups are large enough and were recorded in turns.
-    ``longest``: the op that takes most time; ``told_from``: the smallest relative difference at which it would be separated.
+    ``longest``: the op that takes most time. ``told_from``: the smallest relative difference at which it would be separated.
     """
 
-    compared: int
+    compared: int  # number of ops that both sides have
     changes: list[OpChange]
     only_a: dict[str, float]  # ops that no session of b has -> ns, longest first
     only_b: dict[str, float]
@@ -73,13 +73,14 @@ class OpChanges:
     told_from: float | None = None  # None: no difference would be separated
 
     @property
-    def told_from_words(self) -> str:
-        """Return the smallest difference that these sessions could show, in words; "" if they could show none."""
+    def smallest_difference(self) -> str:
+        """The smallest difference of the longest op that these sessions show, in words; "" if they can show none."""
         if self.told_from is None:
             return ""
         share = percent(self.told_from)
-        more = "" if self.told_from <= ENOUGH else f" {TELL_SMALLER}"
-        return f"Of {self.longest}, which takes most time, these sessions tell a difference of {share} or more from chance.{more}"
+        more = "" if self.told_from <= ENOUGH else f" {DETECT_SMALLER}"
+        shown = f"these sessions separate a difference of {share} or more from chance"
+        return f"Of {self.longest}, which takes most time, {shown}.{more}"
 
 
 def op_changes(
@@ -90,8 +91,8 @@ def op_changes(
 ) -> OpChanges:
     """Compare the ops. ``a``, ``b``: for each session with traces, op -> ns; a missing op took no time.
 
-    ``started``: when these sessions began, if known for all. ``shortest``: for each of them, op -> shortest ns over its traces;
-    empty if sessions have different numbers of traces.
+    ``started``: when these sessions began, if known for all. ``shortest``: for each of these sessions, op -> shortest ns over its
+    traces; empty if the sessions have different numbers of traces.
     """
     in_a, in_b = set().union(*a), set().union(*b)
     shared = sorted(in_a & in_b)
@@ -99,10 +100,10 @@ def op_changes(
     which = _scatters_less(tables, len(a))
     separated, least_ns, enough_sessions = _separated(tables, which, len(a), started)
     times = tables[which, np.arange(len(shared))]
-    usual = np.median(times, axis=1) if times.size else np.zeros(0)
-    longest = int(usual.argmax()) if len(usual) else None
+    medians = np.median(times, axis=1) if times.size else np.zeros(0)
+    longest = int(medians.argmax()) if len(medians) else None
     told_from = (
-        None if longest is None or not np.isfinite(least_ns[longest]) else float(least_ns[longest] / max(usual[longest], 1.0))
+        None if longest is None or not np.isfinite(least_ns[longest]) else float(least_ns[longest] / max(medians[longest], 1.0))
     )
     changes = [
         OpChange(key, median(row[: len(a)]), median(row[len(a) :]), bool(is_separated), bool(of_shortest))
@@ -134,9 +135,9 @@ def _scatters_less(tables: Float64, in_a: int) -> Int64:
 def _separated(
     tables: Float64, which: Int64, in_a: int, started: tuple[Sequence[float], Sequence[float]] | None
 ) -> tuple[Bool, Float64, bool]:
-    """Return ([ops] whether each is separated, [ops] the smallest difference that would be, whether there are enough sessions).
+    """Return ([ops] whether each is separated, [ops] the smallest ns that would be separated, whether there are enough sessions).
 
-    ``tables``: [tables, ops, sessions], all in one test. ``which``: [ops] the table that counts for each.
+    ``tables``: [tables, ops, sessions] times, all in one test. ``which``: [ops] index of the table that counts for the op.
     """
     (number, ops, count), each = tables.shape, np.arange(tables.shape[1])
     times = tables.reshape(number * ops, count)

@@ -3,7 +3,8 @@
 Welch's interval on the logarithms of the sessions' values: groups may differ in spread and size. A side with one session uses the
 other side's spread. With one session per side, the spread within the sessions (between blocks of steps) is added to
 ``ASSUMED_SPREAD``, an assumption about sessions of the same code. This assumption is also used if a side has fewer than
-``MIN_SESSIONS`` sessions and each side's values are equal. If all values of both sides are equal, there is no difference.
+``MIN_SESSIONS`` sessions and the values within each side are equal. If all values of both sides are equal, there is no
+difference.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ from tftracer.comparison.order import drift_variance
 from tftracer.trace.arrays.types import Float64
 
 CONFIDENCE = 0.95
-#: Five values are compared at once (comparison.py). With this confidence of each, all five hold together with 95% (Bonferroni).
+#: Five values are compared at once (comparison.py). If each interval has this confidence, all five together have 95%
+#: (Bonferroni).
 OF_ALL = 1 - (1 - CONFIDENCE) / 5
 #: Standard deviation between sessions of the same code, as a share: 5% on steps of 2.8 ms on a shared machine.
 ASSUMED_SPREAD = 0.05
-#: Equal values of fewer sessions per side do not show that there is no spread.
+#: If fewer sessions per side have equal values, this does not show that there is no spread.
 MIN_SESSIONS = 4
-#: Nobody records more sessions than this.
+#: Maximum number of sessions per side that is recommended.
 MAX_SESSIONS = 1000
 
 Basis = Literal["sessions", "assumed"]
@@ -35,7 +37,8 @@ Basis = Literal["sessions", "assumed"]
 class Shift:
     """The difference of a value.
 
-    ``a``, ``b``: geometric means. ``shift``, ``low``, ``high``: of b relative to a; 0.05: 5% more.
+    ``a``, ``b``: geometric means. ``shift``, ``low``, ``high``: the difference of b relative to a, and its interval; 0.05: 5%
+    more.
     """
 
     metric: str
@@ -47,11 +50,12 @@ class Shift:
     spread: float  # standard deviation of the logarithms between sessions
     sessions_a: int
     sessions_b: int
-    basis: Basis  # what the spread is based on; "assumed" with few sessions
-    differs: bool = False  # significant even though five values are compared; False with an assumed spread
+    basis: Basis  # whether the spread was measured between sessions, or is assumed because there are few
+    differs: bool = False  # whether it is significant although five values are compared; False with an assumed spread
 
     def sessions_to_decide(self, threshold: float) -> int | None:
-        """Return how many sessions per side would probably exclude ``threshold`` from the interval; None if too many."""
+        """Return how many sessions per side would probably exclude ``threshold`` from the interval; None if more than
+        MAX_SESSIONS."""
         distance = abs(math.log1p(self.shift) - math.log1p(threshold))
         too_few, enough = 1, MAX_SESSIONS
         if _half_width(self.spread, enough) >= distance:
@@ -75,10 +79,13 @@ def shift_of(
     started: tuple[Sequence[float], Sequence[float]] | None = None,
     selected_from: int = 1,
 ) -> Shift | None:
-    """Compute a shift; None if a side has no value above 0. ``blocks``: blocks of the sessions, if there is one per side.
+    """Compute a shift; None if a side has no values, or a value of 0.
 
-    ``started``: when the sessions began, if known for all. ``selected_from``: the caller selects one of so many shifts.
-    ``rounding``: the possible relative error of the values, in the same direction for all of a side; it widens the interval.
+    ``blocks``: values of blocks of steps, for one session a side.
+
+    ``started``: when the sessions began, if known for all. ``selected_from``: from how many shifts the caller selects one.
+    ``rounding``: the possible relative error of the values, in the same direction for all values of a side; it widens the
+    interval.
     """
     if a and b and len({*a, *b}) == 1 and not rounding:
         return Shift(metric, a[0], b[0], 0.0, 0.0, 0.0, 0.0, len(a), len(b), "sessions")

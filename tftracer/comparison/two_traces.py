@@ -1,10 +1,10 @@
 """Compares two traces with the help of the other traces of their runs, for the page.
 
-Two steps of the same code differ, too. So an op counts as changed only if the runs' other traces show that the difference is not
-chance, in one test for all ops and the step (odd_ops.py), and if it is larger than the floors. Traces of one run that were
-recorded one after the other count once, as their mean, because the machine's state affects all of them. With too few other traces
-no change is claimed: two traces alone only show by how much these two steps differ. An op that is missing in a trace took no time
-in it; but if the trace's table was cut, the op's time is unknown.
+Two steps of the same code differ, too. So an op counts as changed only if the difference is larger than the floors, and the other
+traces of the runs show that it is not chance. One test covers all ops and the step (odd_ops.py). Traces of one run that were
+recorded one after the other count once, as their mean, because the machine's state affects all of them. With too few other
+traces, no change is claimed: two traces alone only show by how much these two steps differ. An op that is missing in a trace took
+no time in it; but if the trace's table was cut, the op's time is unknown.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ class OtherTotals(NamedTuple):
     a: Sequence[bytes] = ()
     b: Sequence[bytes] = ()  # empty if both traces are of one run
     same_run: bool = True
-    older: int = 0  # traces that are not used
-    unreadable: int = 0
-    step_times: str = ""
-    #: When the traces of each side were recorded, in epoch seconds, the compared one first; empty if not known: then no traces
+    older: int = 0  # number of traces that are not used
+    unreadable: int = 0  # number of traces that cannot be read
+    step_times: str = ""  # sentences about the step times of the two runs
+    #: When the traces of each side were recorded, in epoch seconds, first the compared trace; empty if not known: then no traces
     #: are averaged.
     started_a: Sequence[float] = ()
     started_b: Sequence[float] = ()
 
 
 class Result(NamedTuple):
-    """The result for one op or the step. ``shown``: whether the traces show that the difference is not chance."""
+    """The result for one op or the step. ``is_changed``: whether the traces show that the difference is not chance."""
 
-    shown: bool
+    is_changed: bool
     statistic: str
 
 
@@ -74,12 +74,12 @@ def compare(a: Answers, b: Answers, others: OtherTotals, by: By = "type") -> Com
     for row in rows:
         judged = results.ops[row["key"]]
         row["statistic"] = judged.statistic
-        if judged.shown and row["status"] in ("same", "unknown"):
+        if judged.is_changed and row["status"] in ("same", "unknown"):
             row["status"] = "changed"
     rows.sort(key=lambda row: (-abs(row["delta_ns"]), row["key"]))
     budget_a, budget_b = a.budget(), b.budget()
     step_a, step_b = budget_a["step_ns"], budget_b["step_ns"]
-    shown = {key for key, judged in results.ops.items() if judged.shown}
+    changed = {key for key, judged in results.ops.items() if judged.is_changed}
     return {
         "by": by,
         "rows": rows[:MAX_ROWS],
@@ -88,7 +88,7 @@ def compare(a: Answers, b: Answers, others: OtherTotals, by: By = "type") -> Com
         "step_b_ns": step_b,
         "budget_a": budget_a["whole"],
         "budget_b": budget_b["whole"],
-        "summary": summary(rows, shown, step_a, step_b, results.step.shown, results.why_no_claim),
+        "summary": summary(rows, changed, step_a, step_b, results.step.is_changed, results.why_no_claim),
         "traces": used_traces(len(others.a), len(others.b), others.same_run, others.older, others.unreadable),
         "step_times": others.step_times,
     }
@@ -111,7 +111,7 @@ def _of_two_runs(
         few = f"{len(a)} and {len(b)}"
         why_no_claim = too_few_traces(MIN_SESSIONS, "of each run", few)
         return _results(keys, [Result(False, f"too few traces: {few}")] * len(times), why_no_claim)
-    differs_by = times[:, len(a)] - times[:, 0]  # of the two traces
+    differs_by = times[:, len(a)] - times[:, 0]  # difference of the two compared traces
     if (len(started_a), len(started_b)) == (len(a), len(b)):
         times, first = mean_of_each_turn(times, started_a, started_b)
         if min(first, len(times[0]) - first) < MIN_SESSIONS:
@@ -119,18 +119,18 @@ def _of_two_runs(
     differs, least = odd_ops.changed(times, first)
     before, after = (np.median(side, axis=1).tolist() for side in (times[:, :first], times[:, first:]))
     rows = zip(differs.tolist(), least.tolist(), differs_by.tolist(), before, after)
-    return _results(keys, [_changed(*row, traces) for row in rows], "")
+    return _results(keys, [_result(*row, traces) for row in rows], "")
 
 
-def _changed(is_shown: bool, least: float, differs_by: float, before: float, after: float, traces: str) -> Result:
+def _result(is_changed: bool, least: float, differs_by: float, before: float, after: float, traces: str) -> Result:
     """Return the result of one op.
 
-    ``least``: the smallest difference that would be shown. ``differs_by``: the difference of the two traces. ``before``,
+    ``least``: the smallest difference that would count as a change. ``differs_by``: the difference of the two traces. ``before``,
     ``after``: the medians over all traces of their runs.
     """
     if math.isnan(before) or math.isnan(after):
         return Result(False, "a trace has too many ops")
-    if not is_shown:
+    if not is_changed:
         is_small = not matters(before, after) and not matters(before, before + differs_by)
         chance = f"chance may explain it, as any below {percent(least / before)}" if before > 0 and least < math.inf else CHANCE
         return Result(False, "too small to matter" if is_small else chance)
@@ -166,35 +166,40 @@ def _times(keys: list[str], traces: Sequence[OpTotals]) -> Float64:
 
 CHANCE = "chance may explain it"
 NOT_IN_TURNS = (
-    "The two runs were not traced in turns: whatever the machine did meanwhile looks like a change, so none is claimed. To tell, "
-    f"trace them in turns, {MIN_SESSIONS} times each, or compare sessions (tftracer compare)."
+    "The two runs were not traced in turns: whatever the machine did meanwhile looks like a change, so none is claimed. "
+    f"To find out, trace the runs in turns, {MIN_SESSIONS} times each, or compare sessions (tftracer compare)."
 )
 
 
 def summary(
-    rows: Sequence[ComparedOp], shown: AbstractSet[str], step_a_ns: float, step_b_ns: float, step_shown: bool, why_no_claim: str
+    rows: Sequence[ComparedOp],
+    changed: AbstractSet[str],
+    step_a_ns: float,
+    step_b_ns: float,
+    step_changed: bool,
+    why_no_claim: str,
 ) -> str:
     """Return sentences about the step's difference, the op with the largest difference, and whether they are significant.
 
-    ``rows``: largest difference first. ``shown``: keys of the ops that changed significantly. ``step_shown``: whether the step
-    did. ``why_no_claim``: why no change can be claimed, or "".
+    ``rows``: largest difference first. ``changed``: keys of the ops that changed significantly. ``step_changed``: whether the
+    step did. ``why_no_claim``: why no change can be claimed, or "".
     """
     delta = step_b_ns - step_a_ns
     if matters(step_a_ns, step_b_ns):
         word = "longer" if delta > 0 else "shorter"
         both = f"{duration(step_a_ns)} to {duration(step_b_ns)}, from first op to last"
         text = f"The second step is {duration(abs(delta))} {word} ({both})"
-        known = "" if why_no_claim else ", more than chance explains" if step_shown else ", which chance may explain"
+        known = "" if why_no_claim else ", more than chance explains" if step_changed else ", which chance may explain"
         text += f"{known}."
     else:
         text = f"The two steps take about as long: {duration(step_a_ns)} and {duration(step_b_ns)}."
     differing = [row for row in rows if matters(row["total_a_ns"], row["total_b_ns"])]
     if differing:
-        text += f" The largest difference of an op: {_op_change(differing[0], differing[0]['key'] in shown)}"
-        certain = next((row for row in differing if row["key"] in shown), None)
+        text += f" The largest difference of an op: {_op_change(differing[0], differing[0]['key'] in changed)}"
+        certain = next((row for row in differing if row["key"] in changed), None)
         if certain is not None and certain is not differing[0]:
             text += f" The largest that chance does not explain: {_op_change(certain, True)}"
-    elif step_shown and matters(step_a_ns, step_b_ns):
+    elif step_changed and matters(step_a_ns, step_b_ns):
         text += " No op differs that much: look at waiting and gaps in the budget."
     return f"{text} {why_no_claim}".rstrip()
 
@@ -204,7 +209,7 @@ def too_few_traces(least: int, of: str, number: str) -> str:
 
 
 def place_among(two: Sequence[float], others: Sequence[float]) -> str:
-    """Return a text about the rank of the two traces' times among those of the others; NaN: not known."""
+    """Return a text about the rank of the two traces' times among the times of all traces; NaN: not known."""
     if not others:
         return "no other trace"
     known = [time for time in (*two, *others) if not math.isnan(time)]
@@ -213,13 +218,13 @@ def place_among(two: Sequence[float], others: Sequence[float]) -> str:
     return " and ".join(f"the {word} of {len(known)} traces is {name}'s" for name, word in ends) or "within the run's own spread"
 
 
-def _op_change(row: ComparedOp, is_shown: bool) -> str:
+def _op_change(row: ComparedOp, is_changed: bool) -> str:
     """Return a text without the share of the step's change: an op's time is a sum of executions that may overlap."""
     counts = dict.fromkeys((row["count_a"], row["count_b"]))
     executions = " and ".join(f"{count:,}" for count in counts if count)
     summed = f" over its {executions} executions, which may run at the same time" if max(counts) > 1 else ""
     sign = "+" if row["delta_ns"] > 0 else "-"
-    known = ", more than chance explains" if is_shown and "chance" not in row["statistic"] else ""
+    known = ", more than chance explains" if is_changed and "chance" not in row["statistic"] else ""
     only = {"appeared": ", only in the second", "vanished": ", only in the first"}.get(row["status"], "")
     return f"{row['key']}, {sign}{duration(abs(row['delta_ns']))}{summed}{only} ({row['statistic']}{known})."
 

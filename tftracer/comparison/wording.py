@@ -1,4 +1,4 @@
-"""Wording of the differences between two groups of sessions, for terminals and notebooks."""
+"""Words for the differences between two groups of sessions, for terminals and notebooks."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from tftracer.contract import layers, roofline, trace
 
-#: by: how ops are grouped; of: "time" or "memory"; index: a node's number; depth: number of edges from that node;
+#: by: how ops are grouped; of: "time" or "memory"; index: number of a node; depth: maximum number of edges from that node;
 #: with_slack: whether to add a column with each node's slack, for clients that accept msgpack.
 Parameter = Literal["by", "of", "index", "depth", "with_slack"]
 
@@ -17,14 +17,15 @@ GROUPINGS = ("type", "name", "scope")
 ROOFLINE_GROUPINGS = ("name", "type")
 MEASURES = ("time", "memory")
 
-#: With fewer traces no op's usual time or rate is stated.
+#: With fewer traces, no usual time or rate of an op is given.
 MIN_TRACES = 4
 
 
 class OtherTracesNeeded(NamedTuple):
-    """The other traces that an analysis needs: ``min_traces`` to ``max_traces`` of the run, of each the answer of a method."""
+    """The other traces that an analysis needs: the answers of a method for ``min_traces`` to ``max_traces`` other traces of the
+    run."""
 
-    method: str  # of ``Answers``
+    method: str  # a method of ``Answers``
     arguments: Mapping[str, Any]
     min_traces: int
     max_traces: int
@@ -33,15 +34,15 @@ class OtherTracesNeeded(NamedTuple):
 class Analysis(NamedTuple):
     """A method of ``trace.answers.Answers``, and the path of its answer."""
 
-    name: str  # of the method
-    path: str  # under /api/traces/ID/; {index} stands for a node's number
-    message: type  # of the answer
+    name: str  # name of the method
+    path: str  # path under /api/traces/ID/; {index} stands for a node's number
+    message: type  # type of the answer
     parameters: tuple[Parameter, ...] = ()
-    packed: bool = False  # has columns: always sent as msgpack
-    of_job: bool = False  # also available for a job's merged trace, under /api/job/traces/ID/
+    packed: bool = False  # whether it has columns: then it is always sent as msgpack
+    of_job: bool = False  # whether it is also available for a job's merged trace, under /api/job/traces/ID/
     groupings: tuple[str, ...] = GROUPINGS  # the values of ``by``
-    needs_watch: bool = False  # uses results of the watch over slow steps, which may arrive after the trace
-    others: OtherTracesNeeded | None = None  # given to the method as its argument ``others``
+    needs_watch: bool = False  # whether it uses results of the watch over slow steps, which may arrive after the trace
+    others: OtherTracesNeeded | None = None  # what it needs from other traces: the method's argument ``others``
     standalone_rows: int = 0  # number of rows in a standalone page (the method's argument ``most``); 0: all
 
     def choices(self) -> Iterator[dict[str, str]]:

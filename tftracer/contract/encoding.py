@@ -1,7 +1,7 @@
 """Encodes answers as JSON or msgpack, compressed or not, in pieces.
 
-A piece is small, so that no call holds the GIL for long: ``json.dumps`` of 10,000 rows takes 40 ms, in which a training thread
-would wait. Runs on worker threads.
+A piece is small, so that no call holds the GIL for long: ``json.dumps`` of 10,000 rows takes 40 ms, and a training thread would
+wait for it. Runs on worker threads.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any
 import msgpack
 import zstandard
 
-ROWS = 200  # of a list, in one piece
-WRITE_BYTES = 1 << 18  # one write to the socket
+ROWS = 200  # maximum number of rows of a list in one piece
+WRITE_BYTES = 1 << 18  # size of one write to the socket
 #: Smaller bodies are not compressed: through a tunnel of 10 MB/s they take at most 6 ms.
 COMPRESS_FROM = 1 << 16
 
@@ -63,7 +63,7 @@ def is_column(value: Any) -> bool:
 
 
 def json_pieces(message: Any) -> Iterator[bytes]:
-    """Yield JSON. Columns, which only msgpack has, are null."""
+    """Yield JSON. Columns are null, because only msgpack can carry them."""
     if not isinstance(message, Mapping):
         yield dumps(message).encode()
         return
@@ -131,7 +131,8 @@ def accepted_encoding(accept: str) -> str:
 
 
 def compressed(chunks: Iterable[bytes], encoding: str) -> Iterator[bytes]:
-    """Compress, releasing the GIL. Level 1: for a trace of 96,108 nodes higher levels save little and take much longer."""
+    """Compress without holding the GIL. Level 1, because higher levels save little and take much longer (trace of 96,108
+    nodes)."""
     if encoding == "zstd":
         compressor: Any = zstandard.ZstdCompressor(level=1).compressobj()
     else:
@@ -142,7 +143,10 @@ def compressed(chunks: Iterable[bytes], encoding: str) -> Iterator[bytes]:
 
 
 def encode(message: Any, packed: bool, encoding: str) -> Body:
-    """Encode a message. packed: msgpack, else JSON. encoding: that the client accepts; used if the body is large enough."""
+    """Encode a message.
+
+    ``packed``: as msgpack, else JSON. ``encoding``: one that the client accepts; used if the body is large enough.
+    """
     chunks = tuple(joined(msgpack_pieces(message) if packed else json_pieces(message)))
     if sum(map(len, chunks)) < COMPRESS_FROM:
         encoding = ""

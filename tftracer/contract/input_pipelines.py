@@ -1,4 +1,4 @@
-"""What limits the ``tf.data`` pipelines of a process, as TensorFlow's own model of each iterator tells."""
+"""What limits the ``tf.data`` pipelines of a process, according to TensorFlow's own model of each iterator."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from typing import Literal, TypedDict
 
 
 class PipelineStage(TypedDict):
-    """A stage of a pipeline, under its name in TensorFlow after optimization. Elements are its own: of a batch, batches."""
+    """A stage of a pipeline after TensorFlow's optimization. Its elements are what it produces: for batch, batches."""
 
     depth: int  # in the tree, whose root is the last stage
     name: str
-    function: str  # that it calls, as in the script; "" if not known
-    place: str  # "train.py:12"
-    elements: int  # that it has produced
-    element_s: float | None  # its own processing time for one; not what it takes to call a function
-    rate: float | None  # elements a second
-    busy: float | None  # threads that work for it, on average
-    parallelism: int | None  # calls at once
+    function: str  # the function that it calls, as in the script; "" if not known
+    place: str  # place of the function, such as "train.py:12"
+    elements: int  # number of elements that it has produced
+    element_s: float | None  # its own processing time for one element; not what it takes to call a function
+    rate: float | None  # elements per second
+    busy: float | None  # mean number of threads that work for it
+    parallelism: int | None  # number of parallel calls
     parallelism_max: int | None
-    is_tuned: bool  # AUTOTUNE chooses the parallelism, or the size of the buffer
-    buffered: float | None  # elements in its buffer, on average; None: it has no buffer
+    is_tuned: bool  # whether AUTOTUNE chooses the parallelism, or the size of the buffer
+    buffered: float | None  # mean number of elements in its buffer; None: it has no buffer
     buffer_size: int | None
-    capacity: float | None  # elements a second of the whole pipeline that this stage alone could do; None: not timed
+    capacity: float | None  # elements per second of the whole pipeline if only this stage limited it; None: not measured
     is_limiting: bool
 
 
@@ -34,16 +34,16 @@ class PipelineMoment(TypedDict):
 
 class InputPipeline(TypedDict):
     title: str  # "TFRecord → map(decode) → batch"
-    at: float | None  # of the last look in which anything was done
-    is_open: bool  # its iterator exists
+    at: float | None  # time of the last look in which it had produced elements
+    is_open: bool  # whether its iterator still exists
     elements: int
-    unit: Literal["batches", "elements"]  # what an element of the pipeline is, as far as its stages tell
-    rate: float | None  # elements a second that the training takes
+    unit: Literal["batches", "elements"]  # what an element of the pipeline is, as far as its stages show
+    rate: float | None  # elements per second that the training takes
     wait: float | None  # share of the time in which the training waits for the next element
-    side: Literal["input", "training", "unknown"]  # the slower one
+    side: Literal["input", "training", "unknown"]  # the slower side
     text: str
     advice: str
-    predicted_rate: float | None  # elements a second, at most, with what is advised
+    predicted_rate: float | None  # maximum elements per second if the advice is followed
     stages: list[PipelineStage]
     history: list[PipelineMoment]
 
@@ -52,4 +52,4 @@ class InputPipelines(TypedDict):
     """GET /api/input-pipelines. The newest first."""
 
     pipelines: list[InputPipeline]
-    text: str  # why iterators were not looked into, and what is known of them; "" if there are none
+    text: str  # why some iterators were not examined, and what is known of them; "" if all were

@@ -18,15 +18,16 @@ class Process(TypedDict):
     place: LauncherInfo
     clock: str  # the same for processes that use one machine's clock; "": not known
     state: Literal["alive", "ended", "lost"]
-    url: str  # of its own page, reachable through the hub: "/job/processes/ID/"
+    url: str  # URL of its own page, through the hub: "/job/processes/ID/"
     steps: int
-    steps_per_s: float | None  # None: not known yet, or it has ended
+    steps_per_s: float | None  # None: not known yet, or the process has ended
     mean_s: float | None
-    between_steps_s: float | None  # median time between two steps; of several runs the mean, weighted by steps; None: not known
+    #: Median time between two steps; for several runs the mean of the medians, weighted by steps; None: not known.
+    between_steps_s: float | None
     last_seen_at: float
     traces: int
     slow_steps: int | None  # number of slow steps; None: not known
-    slow_text: str  # the most important sentence about them; "" if there are none
+    slow_text: str  # the most important sentence about the slow steps; "" if there are none
     time_s: dict[LedgerKind, float]  # parts of its wall time, which add up to it; empty: not known
     problem: str
 
@@ -36,7 +37,7 @@ class JobTrace(TypedDict):
 
     id: int
     title: str
-    step: int | None  # the same on all; None: each process has its own, or none is chosen yet
+    step: int | None  # the step on all processes; None: each process has a different step, or the step is not chosen yet
     steps: dict[str, int]  # process id -> number of the step that it was asked to trace
     run_title: str
     asked_at: float
@@ -57,18 +58,18 @@ class Job(TypedDict):
 class JobChanges(TypedDict):
     """Changes since the last message about the job; an entry replaces the one with the same id."""
 
-    processes: list[Process]  # known ones
-    traces: list[JobTrace]  # known ones, then new ones
+    processes: list[Process]  # changed processes
+    traces: list[JobTrace]  # changed traces, then new traces
 
 
 class JobTraceRequest(TypedDict, total=False):
-    processes: list[str]  # default: all alive
+    processes: list[str]  # default: all processes that are alive
     run_title: str  # default: each process's busiest run
 
 
 class ClockOffset(TypedDict):
     process: str
-    offset_ns: float | None  # None, like the next two: the offset from the first process's clock is not known
+    offset_ns: float | None  # None, as also the next two: the offset from the first process's clock is not known
     drift_ppm: float | None
     uncertainty_ns: float | None
     matches: int
@@ -79,15 +80,15 @@ class CollectiveRow(TypedDict):
     op: str
     bytes: float | None  # size of its result on one rank; None: not known
     last: str  # the process that arrived last
-    spread_ns: float  # first to last arrival
-    waited_ns: dict[str, float]
+    spread_ns: float  # time from the first to the last arrival
+    waited_ns: dict[str, float]  # process -> how long it waited for the last
 
 
 class Straggler(TypedDict):
     process: str
-    waited_for_ns: float  # mean time for which the others waited for it
-    waiting_ns: float  # time for which it waited for others
-    slower_by_ns: float  # without collectives: by how much its step is longer than the others' median
+    waited_for_ns: float  # mean time for which the other processes waited for it
+    waiting_ns: float  # time for which it waited for other processes
+    slower_by_ns: float  # if there are no collectives: by how much its step is longer than the median of the others
     cause: Literal["compute", "input", "communication", "none", "uncertain"]
     text: str
     compute_ns: float
@@ -105,7 +106,7 @@ class JobAnalysis(TypedDict):
     clocks: list[ClockOffset]
     collectives: list[CollectiveRow]
     stragglers: list[Straggler]
-    usual_suspects: list[Straggler]  # over all of the job's traces
+    usual_suspects: list[Straggler]  # stragglers over all of the job's traces
     links: list[Link]
     tensors: list[JobTensor]  # the longest 5,000
     sentences: list[Sentence]

@@ -14,8 +14,7 @@ class Layer(TypedDict):
 
     parent: int  # position of its parent in ``layers``, -1: none
     name: str  # the last part of the scope
-    # input: the input pipeline; none: other ops in no layer, by op type or optimizer; others: scopes without an entry of their
-    # own
+    # input: the input pipeline; none: other ops in no layer, by op type or optimizer; others: scopes without a separate entry
     kind: Literal["layer", "input", "none", "others"]
     folded: int  # kind "others": number of scopes
     own: list[float]  # for each of ``phases``, without its child layers: ns, or bytes
@@ -30,7 +29,7 @@ class Layers(TypedDict):
     layers: list[Layer]  # parents before their children; siblings by size, the largest first
     total: float  # ns in which the devices were busy, or bytes
     in_no_layer: float  # total of the ops in no layer, without the input pipeline
-    folded: int  # scopes that have no entry of their own
+    folded: int  # number of scopes that have no separate entry
     allocator: str  # for memory: the allocator whose peak this is
     device: str
     at_ns: float  # for memory: time of the peak

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict
 
-#: In the page's order. start: before the first step. building: tracing of functions, and the extra time of first calls.
-#: input: the training waited for the next element of a dataset. slow: the extra time of slow steps. python: between
-#: steps. suspended: the process was stopped or the machine asleep. tracer: tftracer itself. end: after the last step.
-#: A moment in which several things happen counts as one of them by the order in docs/ledger.rst.
+#: In the page's order. start: before the first step. building: TensorFlow's tracing of functions, and the extra time of first
+#: calls. input: the training waited for the next element of a dataset. slow: the extra time of slow steps. python: between steps.
+#: suspended: the process was stopped or the machine asleep. tracer: tftracer itself. end: after the last step. A moment in which
+#: several things happen counts as one of them by the order in docs/ledger.rst.
 LedgerKind = Literal[
     "start", "building", "input", "steps", "slow", "python", "evaluation", "checkpoints", "suspended", "tracer", "end", "unknown"
 ]
@@ -18,7 +18,7 @@ class LedgerItem(TypedDict):
 
     name: str
     duration_s: float
-    times: int | None  # steps, calls; None: not counted
+    times: int | None  # number of steps or calls; None: not counted
     run_id: int | None  # its run; None: it belongs to no single run
 
 
@@ -26,15 +26,15 @@ class LedgerPart(TypedDict):
     kind: LedgerKind
     name: str
     duration_s: float
-    permille: int  # of the wall time; those of all parts add up to exactly 1000
+    permille: int  # thousandths of the wall time; all parts add up to exactly 1000
     items: list[LedgerItem]  # the longest first; they add up to the part, or to less
     text: str  # what is not known about it; "" if nothing
 
 
 class Ledger(TypedDict):
-    """GET /api/ledger. Without parts where nothing is known: ``text`` says why."""
+    """GET /api/ledger. If nothing is known, ``parts`` is empty and ``text`` says why."""
 
-    started_at: float | None  # start of the process, or of the recording where that is not known
+    started_at: float | None  # start of the process, or of the recording if that is not known
     until: float | None
     duration_s: float
     parts: list[LedgerPart]  # only parts with time, in the order of LedgerKind

@@ -48,7 +48,7 @@ class JobUpdate(TypedDict):
 
 
 class JobChangesUpdate(TypedDict):
-    """Sent instead of the whole job if no process came, went or changed its name."""
+    """Sent instead of the whole job if no process was added, removed or renamed."""
 
     type: Literal["job_changes"]
     payload: JobChanges

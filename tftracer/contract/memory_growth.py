@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict
 
-#: What explains a growth of the memory: there are more and more of these things. garbage: objects that are not freed because
+#: What explains a growth of the memory: the number of these things grows. garbage: objects that are not freed because
 #: Python's garbage collection is off. containers: named lists, dicts, strings, arrays. searching: the search for the cause still
-#: runs. unknown: none of the others explains the growth.
+#: runs. unknown: nothing that was counted explains the growth.
 MemoryKind = Literal[
     "functions",
     "sessions",
@@ -27,7 +27,7 @@ class MemoryThing(TypedDict):
 
     kind: MemoryKind
     name: str  # the type's name, functions' names, or a description
-    grown: int | None  # increase over the time in which they were counted
+    grown: int | None  # increase of the number during the time in which the things were counted
     rate: float | None  # increase per second
     bytes_rate: float | None  # bytes per second; None: not measured
     place: str  # "train.py:12"; "" if not known
@@ -39,20 +39,20 @@ class MemoryGrowth(TypedDict):
     start_bytes: int
     end_bytes: int
     bytes_rate: float  # bytes per second
-    is_growing: bool  # at the end of the record
+    is_growing: bool  # whether the memory still grew at the end of the record
     kind: MemoryKind
     text: str
     advice: str
-    doubts: list[str]  # reasons for doubt, and what the search cost
-    things: list[MemoryThing]  # the one that explains the growth comes first
+    doubts: list[str]  # reasons for doubt, and the time that the search took
+    things: list[MemoryThing]  # first the thing that explains the growth
 
 
 class ProcessMemory(TypedDict):
     """GET /api/memory-growth. The process's own memory, without files that are mapped into it."""
 
     at: list[float]  # epoch seconds
-    low: list[int]  # bytes, from each of these moments to the next one
-    high: list[int]
+    low: list[int]  # lowest bytes from each of these moments to the next one
+    high: list[int]  # highest bytes from each of these moments to the next one
     growths: list[MemoryGrowth]  # the newest first
     growth_rate: float | None  # bytes per second at the end; 0: no growth is proven; None: too little data
     text: str  # what could not be measured; "" if nothing is missing

@@ -6,7 +6,7 @@ from typing import Literal, TypedDict
 
 
 class ReadTrace(TypedDict):
-    """A trace that the ops were read from. ``step_ns``: from its step's first op to its last."""
+    """A trace that the ops were read from. ``step_ns``: from the step's first op to its last op."""
 
     id: int
     step: int | None
@@ -16,12 +16,12 @@ class ReadTrace(TypedDict):
 class RunOp(TypedDict):
     """An op type, node or scope over several traces. Its time in a trace is the sum of its executions there.
 
-    Means and the like are over the traces that it ran in.
+    Means and other statistics are over the traces in which it was executed.
     """
 
     key: str
     op: str
-    traces: int  # number of traces in which it ran
+    traces: int  # number of traces in which it was executed
     count: float  # mean executions per trace
     mean_ns: float
     median_ns: float
@@ -31,9 +31,9 @@ class RunOp(TypedDict):
     flops: float | None  # mean nominal FLOPs of matrix ops; None if not known for all executions
     best_flop_rate: float | None  # FLOP/s: the highest of all traces
     median_flop_rate: float | None
-    share: float  # of the total op time of all traces
+    share: float  # share of the total op time of all traces
     total_ns: list[float | None]  # in each trace; None if it is not among the trace's ops
-    node: list[int]  # the longest execution in each trace, or -1
+    node: list[int]  # node of the longest execution in each trace, or -1
 
 
 class RunOps(TypedDict):
@@ -41,4 +41,4 @@ class RunOps(TypedDict):
     traces: list[ReadTrace]  # the oldest first
     rows: list[RunOp]  # the largest share first, at most 10,000
     left_out: int
-    summary: str  # which of the run's traces were read, and what of them is missing
+    summary: str  # which of the run's traces were read, and which data is missing

@@ -18,7 +18,7 @@ class Roof(TypedDict):
     dtype: str  # type of the numbers, such as "float32"; "" for memory
     unit: str  # the part of the device that computes: "tensor cores"; "" for the ordinary cores
     rate: float  # floating-point operations per second; for memory, bytes per second
-    node: int  # the execution that reached it; -1 if that is not in this trace
+    node: int  # the execution that reached the rate; -1 if it is not in this trace
 
 
 class RoofWords(TypedDict):
@@ -37,19 +37,19 @@ class RooflineRow(TypedDict):
     dtype: str  # type of the ops' results, such as "float32"
     count: int  # executions with known operations and bytes
     total_ns: float
-    flops: float  # floating-point operations; 0 for other than matrix ops
+    flops: float  # floating-point operations; 0 for ops that are not matrix ops
     bytes: float  # compulsory traffic
     flops_per_s: float
     bytes_per_s: float
     intensity: float | None  # flops per byte; None without traffic
-    of_roof: float | None  # rate as a share of what the roof allows at this intensity; None without a roof
+    of_roof: float | None  # rate as a share of the rate that the roof allows at this intensity; None without a roof
     judged_by: RoofSource | None  # source of that roof
     node: int  # the longest execution
 
 
 class Roofline(TypedDict):
     by: Literal["name", "type"]
-    rows: list[RooflineRow]  # by total, descending, at most 3,000
+    rows: list[RooflineRow]  # by total time, descending, at most 3,000
     left_out: int
     left_out_ns: float
     roofs: list[Roof]

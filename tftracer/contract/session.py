@@ -8,17 +8,18 @@ from tftracer.contract.basics import Column, Finding
 from tftracer.contract.machine import GpuDevice, MeasuredRoof
 from tftracer.contract.stalls import SlowSteps
 
-#: Why a step was traced: on the page or by trace_next; by global tracing; the script's own RunOptions; expected to be slow.
+#: Why a step was traced. user: on request (page, trace_next). global: all steps are traced. script: the script's own RunOptions
+#: requested it. slow: it was expected to be slow.
 AskedBy = Literal["user", "global", "script", "slow"]
 
 
 class LauncherInfo(TypedDict):
-    """What the launcher says of a process of a job (None: not known)."""
+    """What the launcher says about a process of a job (None: not known)."""
 
     rank: int | None
     size: int | None
     local_rank: int | None
-    role: str  # "worker", "ps", "chief", "" where nothing tells
+    role: str  # "worker", "ps", "chief"; "" if not known
     task: int | None
     launcher: str  # "horovod", "openmpi", "mpich", "pmix", "slurm", "tf_config", ""
 
@@ -37,65 +38,65 @@ class Session(TypedDict):
     pid: int
     rank: int | None
     place: LauncherInfo
-    tensorflow: str  # version, "" where not known
+    tensorflow: str  # version; "" if not known
     tftracer: str
     python: str
     command: str  # the script's command line
-    processor: str  # the CPU's model, "" where not known
+    processor: str  # the CPU's model; "" if not known
     gpus: int | None
-    gpu_devices: list[GpuDevice]  # by their numbers; empty where not known
-    measured_roof: MeasuredRoof | None  # of this machine, as `tftracer roof --save` found it
+    gpu_devices: list[GpuDevice]  # by their numbers; empty if not known
+    measured_roof: MeasuredRoof | None  # rates of this machine that `tftracer roof --save` has measured
     started_at: float
     ended_at: float | None
-    no_steps: str  # why there is no run yet, and what to do; "": there are runs, or nothing is known of it
-    active: bool  # a hooked session is open, or a compiled function ran in the last seconds
+    no_steps: str  # why there is no run yet, and what to do; "": there are runs, or the reason is not known
+    active: bool  # whether a session with the hook is open, or a compiled function was called in the last seconds
     trace_all: bool
-    live: bool  # False: reopened from a file
+    live: bool  # False: opened from a file
     file: str  # the spool or the file; "" if in memory only
     steps_lost: int  # steps that were not counted because the queue was full
-    slow_watch: Literal["", "on", "off"]  # whether slow steps are looked for; "": a file did not tell
-    hook_cost_s: float | None  # what the tracer adds to a session's untraced step that leaves it cold caches
-    call_cost_s: float | None  # the same of a call of a compiled function
+    slow_watch: Literal["", "on", "off"]  # whether slow steps are looked for; "": not known, for some files
+    hook_cost_s: float | None  # seconds that the tracer adds to an untraced step of a session, with cold caches
+    call_cost_s: float | None  # the same for a call of a compiled function
     problems: list[Problem]
-    cut: str  # of a file that ends early: how, in words; "" where it was closed
-    damage: str  # of a file: the records that are damaged or were skipped, in words; "" where there are none
+    cut: str  # how the file ends early, in words; "" if it is complete
+    damage: str  # which records of the file are damaged or were skipped, in words; "" if none
 
 
 class Bookmark(TypedDict):
     """A moment or a range of a trace's time that a user named."""
 
     name: str
-    start_ns: float  # since the step's first start
+    start_ns: float  # since the start of the step's first op
     end_ns: float | None  # None: a moment
 
 
 class TraceRecord(TypedDict):
-    """One trace in the lists: what is known of it without opening it.
+    """One trace in the lists: what is known about it without opening it.
 
-    ``state``: a trace that has just come is "pending" until it is analyzed, and is sent again then; a "broken" one cannot be
-    read. ``nodes``, ``devices``, ``findings`` and ``headline`` of a pending trace are not known.
+    ``state``: a new trace is "pending" until it is analyzed; then it is sent again. A "broken" trace cannot be read. ``nodes``,
+    ``devices``, ``findings`` and ``headline`` of a pending trace are not known.
     """
 
     id: int
     run_id: int
-    step: int | None  # the run's step number, from 1; None: a file did not tell
+    step: int | None  # the run's step number, from 1; None: not known, for some files
     started_at: float
-    duration_s: float | None  # wall time of the traced session.run; None: a file did not tell
-    median_s: float | None  # the run's median untraced step when it was traced
+    duration_s: float | None  # wall time of the traced session.run or call; None: not known, for some files
+    median_s: float | None  # median of the run's untraced steps when this step was traced
     nodes: int | None
-    bytes: int  # serialized RunMetadata
-    stored_bytes: int  # as kept on disk
+    bytes: int  # size of the serialized RunMetadata or XSpace
+    stored_bytes: int  # size on disk
     devices: list[str]
     asked_by: AskedBy
     findings: list[Finding]
-    headline: str  # the verdict's first sentence, behind how many ops were recorded if not all; "" if not computed
+    headline: str  # the verdict's first sentence, after the share of recorded ops if not all were; "" if not computed
     note: str
     bookmarks: list[Bookmark]
     state: Literal["pending", "ready", "broken"]
 
 
 class RunStatistics(TypedDict):
-    """A run's step times in seconds, traced steps left out unless there are no others. None: not known."""
+    """A run's step times in seconds, without traced steps if there are others. None: not known."""
 
     steps: int
     mean_s: float | None
@@ -109,20 +110,20 @@ class RunStatistics(TypedDict):
     last_run_at: float | None
     between_steps_s: float | None  # median time outside session.run between two steps
     traced_overhead_s: float | None  # median of (traced step - median untraced step)
-    recent_s: list[float]  # the last 60 step times, oldest first: the sparkline
+    recent_s: list[float]  # the last 60 step times, oldest first, for the sparkline
 
 
 class RunWithoutTraces(RunStatistics):
-    """What a live message says of a run: its traces have messages of their own."""
+    """A run in a live message. Its traces are sent in separate messages."""
 
     id: int
-    origin: str  # "": this process ran it; else the file from which it was loaded into the session
+    origin: str  # "": a run of this process; else the file from which it was loaded into the session
     title: str
     fetches: list[str]
     feeds: list[str]
     options: str
-    definition: str  # of a compiled function: "train.py:12", "Keras, 8 batches a step"; "" of a session.run
-    graph_on_request: bool  # of a compiled function: the graph that ran is not known, and can be requested with a trace
+    definition: str  # for a compiled function: "train.py:12", "Keras, 8 batches a step"; "" for a session.run
+    graph_on_request: bool  # whether the graph that a compiled function executes is not known, but can be requested with a trace
     pending_traces: int
     slow_steps: SlowSteps
 
@@ -160,7 +161,7 @@ class DownloadLink(TypedDict):
 
 
 class Loaded(TypedDict):
-    """Answer to POST /api/session/file: what the file held was added to the session."""
+    """Answer to POST /api/session/file: the content of the file was added to the session."""
 
     ok: Literal[True]
     runs: int

@@ -1,10 +1,10 @@
-"""Slow steps caught as they happened, the time between steps by file and line, and what the machine did meanwhile."""
+"""Slow steps, the time between steps by file and line, and what the machine did meanwhile."""
 
 from __future__ import annotations
 
 from typing import Literal, TypedDict
 
-#: What made a step, or the time before it, long (docs/slow_steps.rst). "unknown": nothing that was measured tells.
+#: What made a step, or the time before it, long (docs/slow_steps.rst). "unknown": no measurement shows the cause.
 StallCause = Literal[
     "gc",
     "machine",
@@ -23,15 +23,15 @@ StallCause = Literal[
     "stopped",
     "unknown",
 ]
-#: Whose threads had no CPU, where that is the cause. "own": the thread that ran the step. "any": threads of the process, as those
-#: that run TensorFlow's ops. "": another cause, or not known.
+#: Which threads had no CPU, if that is the cause. "own": the thread of the step. "any": threads of the process, such as those
+#: that execute TensorFlow's ops. "": another cause, or not known.
 WithoutCpu = Literal["", "own", "any"]
-#: What a part of a slow turn's time is. The parts of a turn add up to its length.
-#: tensorflow: inside the step. py_function: inside the step, in Python that TensorFlow called. other_run: steps of other runs.
-#: input: it waited for the next element of a dataset. checkpoint: a checkpoint was saved or restored.
-#: retrace: a call whose function was traced anew. python: the training thread ran Python. no_cpu: it could have run and had no
-#: CPU. lock: it waited for Python's lock. gc: garbage collection. wait: it slept, or waited for a lock, a queue, the network.
-#: disk: it waited for a disk. stopped: the process was stopped. unknown: not measured.
+#: What a part of a slow turn's time is. The parts of a turn add up to its length. tensorflow: inside the step. py_function:
+#: inside the step, in Python that TensorFlow called. other_run: steps of other runs. input: the thread waited for the next
+#: element of a dataset. checkpoint: a checkpoint was saved or restored. retrace: a call in which TensorFlow traced its function
+#: again. python: the training thread ran Python code. no_cpu: the thread was ready to run but had no CPU. lock: it waited for
+#: Python's lock. gc: garbage collection. wait: it slept, or waited for a lock, a queue or the network. disk: it waited for a
+#: disk. stopped: the process was stopped. unknown: not measured.
 PartKind = Literal[
     "tensorflow",
     "py_function",
@@ -51,23 +51,24 @@ PartKind = Literal[
 #: Whose code a line is. "hook": a method of another SessionRunHook or of a Keras callback.
 CodeKind = Literal["script", "library", "hook", "thread"]
 MarkKind = Literal["gc", "checkpoint", "host"]
-#: Of a slow step: in session.run or the compiled function, or between it and the step before.
+#: Where a slow step's time was: inside session.run or the compiled function, or between the previous step and this one.
 Place = Literal["inside", "between"]
-#: Of a gap profile. "none": never sampled.
+#: The state of a gap profile. "none": never sampled.
 GapState = Literal["none", "sampling", "ready"]
 
 
 class CodeLine(TypedDict):
-    """A line of Python code and its share of the time: the script's nearest line, with what it called folded into it."""
+    """A line of Python code and its share of the time: the innermost line of the script, including the functions that it
+    called."""
 
     file: str
     line: int
     function: str
     kind: CodeKind
     owner: str  # the class of the hook or callback: "CheckpointSaverHook"; "" for other code
-    calls: str  # what ran below it most of the time: "sort (numpy/_core/fromnumeric.py)"; "" if nothing was seen below it
-    share: float  # 0..1
-    doubtful: float  # 0; in files of older versions 0..share: sampled late, so that another line may be meant
+    calls: str  # the function that it called for most of the time: "sort (numpy/_core/fromnumeric.py)"; "" if it called none
+    share: float  # from 0 to 1
+    doubtful: float  # 0; in files of older versions up to ``share``: sampled late, so the time may belong to another line
 
 
 class StallPart(TypedDict):
@@ -75,8 +76,8 @@ class StallPart(TypedDict):
 
     kind: PartKind
     duration_s: float
-    usual_s: float | None  # in a usual turn; None: not known
-    what: str  # "evaluate: convnet, 100 steps", "thread serializer, in dumps() (encoder.py:200)"; "" where nothing is known
+    usual_s: float | None  # its usual length; None: not known
+    what: str  # "evaluate: convnet, 100 steps", "thread serializer, in dumps() (encoder.py:200)"; "" if nothing is known
 
 
 class Stall(TypedDict):
@@ -84,7 +85,7 @@ class Stall(TypedDict):
 
     id: int
     run_id: int
-    step: int | None  # the slow step, or the one that the gap came before; None: not known
+    step: int | None  # the slow step, or the step after the slow gap; None: not known
     call: int  # its number among the calls of all signatures of its function; 0: not known
     step_text: str  # "step 97", "step 26 (call 2,211 of all signatures)", "a step"
     where: Place
@@ -93,16 +94,16 @@ class Stall(TypedDict):
     expected_s: float | None  # the median of the run when it happened
     cause: StallCause
     without_cpu: WithoutCpu  # "" in files of older versions
-    place: str  # whose line it was: "CheckpointSaverHook (basic_session_run_hooks.py:620)"; "" where no line is known
+    place: str  # the code that took the time: "CheckpointSaverHook (basic_session_run_hooks.py:620)"; "" if not known
     text: str  # the cause in words
-    evidence: list[str]  # what was measured, a sentence each
-    uncertainty: str  # what the measurement cannot tell; "" if nothing
-    lines: list[CodeLine]  # of the training's thread, by share
-    other_lines: list[CodeLine]  # of other threads
+    evidence: list[str]  # sentences about the measurements
+    uncertainty: str  # why the cause is uncertain; "" if it is not
+    lines: list[CodeLine]  # lines of the training's thread, by share
+    other_lines: list[CodeLine]  # lines of other threads
     parts: list[StallPart]  # the longest excess first; [] in files of older versions
     samples: int
-    trace_id: int | None  # the trace of that very step, if there is one
-    every: int | None  # it comes again after so many steps; None: no period was found
+    trace_id: int | None  # the trace of this step, if there is one
+    every: int | None  # length of its period in steps; None: no period was found
 
 
 class StackFrame(TypedDict):
@@ -111,18 +112,18 @@ class StackFrame(TypedDict):
     function: str  # or the thread's name
     kind: CodeKind
     owner: str
-    source: str  # the line's text; "" unless the process that ran it answers, and the file has not changed since it started
+    source: str  # the line's text; "" unless the page is live and the file has not changed since the session began
 
 
 class StallStacks(TypedDict):
-    """The samples of a slow step as a tree; a thread is a root. Node i was the innermost one for ``seconds[i]``."""
+    """The samples of a slow step as a tree; a root is a thread. Node i was the innermost frame for ``seconds[i]``."""
 
     frames: list[StackFrame]
     parent: list[int]  # index of an earlier node; -1: a root
-    frame: list[int]  # into frames
+    frame: list[int]  # index into ``frames``
     seconds: list[float]
     samples: list[int]
-    samples_left_out: int  # their stacks found no room
+    samples_left_out: int  # number of samples for which the tree had no room
 
 
 class StallDetail(TypedDict):
@@ -136,25 +137,25 @@ class Period(TypedDict):
     """Slow steps of a run that come again after the same number of steps."""
 
     run_id: int
-    every: int  # steps
+    every: int  # the distance in steps
     where: Place
-    place: str  # as of a slow step
-    tolerance: int  # steps by which a distance may differ
-    times: int  # how many were caught
-    duration_s: float  # median
+    place: str  # as in Stall
+    tolerance: int  # number of steps by which a distance may differ
+    times: int  # number of slow steps
+    duration_s: float  # their median duration
     cause: StallCause
     first_step: int  # 0: not known
     last_step: int
-    last_call: int  # as of a slow step; 0: not known
-    next_step: int | None  # expected to be slow; None: it ended
+    last_call: int  # call of the last slow step, as in Stall; 0: not known
+    next_step: int | None  # the next step that is expected to be slow; None: the period has ended
     text: str  # "Every 97th step: 310 ms before the step, CheckpointSaverHook (basic_session_run_hooks.py:620)"
 
 
 class GroupPeriod(Period):
-    """A period as the page lists it: its steps in words, by their calls where other signatures have steps, too."""
+    """A period as the page lists it, with its steps in words: with their calls if other signatures have steps, too."""
 
     last_text: str  # "step 291", "step 26 (call 2,211 of all signatures)"
-    next_text: str  # "step 388", "call 2,261 of all signatures"; "" if it ended
+    next_text: str  # "step 388", "call 2,261 of all signatures"; "" if the period has ended
 
 
 class Mark(TypedDict):
@@ -163,46 +164,46 @@ class Mark(TypedDict):
     kind: MarkKind
     at: float
     duration_s: float | None
-    step: int | None  # of the run that is shown: the step it lies in or before
+    step: int | None  # step of the shown run: the step in which or before which it happened
     text: str
 
 
 class StepChange(TypedDict):
     """The usual step time changed for good."""
 
-    step: int  # the first of the new regime
-    before_s: float  # medians
-    after_s: float
+    step: int  # the first step after the change
+    before_s: float  # median before
+    after_s: float  # median after
 
 
 class Drift(TypedDict):
-    """The usual step time changes little by little."""
+    """The usual step time changes slowly."""
 
     first_step: int
     last_step: int
-    first_s: float  # medians at both ends
-    last_s: float
+    first_s: float  # median at the beginning
+    last_s: float  # median at the end
 
 
 class SlowKind(TypedDict):
-    """All slow steps of a run with the same cause at the same place, those included that are no longer kept."""
+    """All slow steps of a run with the same cause at the same place, including those that were dropped."""
 
     run_id: int
     cause: StallCause
-    place: str  # as of a slow step; of the newest
+    place: str  # as in Stall; that of the newest
     where: Place
-    times: int
-    duration_s: float  # of all of them
-    lost_s: float  # of that: what was more than usual then
+    times: int  # number of slow steps
+    duration_s: float  # sum of their durations
+    lost_s: float  # sum of the times beyond the usual
     longest_s: float
     first_step: int | None
     last_step: int | None
-    last_call: int | None  # the highest, as of a slow step
-    last_at: float  # when the newest began
+    last_call: int | None  # the highest call, as in Stall
+    last_at: float  # when the newest slow step began
 
 
 class SlowGroup(TypedDict):
-    """A kind of slow steps, or those of one period whose cause is not known, as the page lists it."""
+    """A group of slow steps as the page lists it: of one kind, or of one period whose cause is not known."""
 
     run_id: int
     cause: StallCause
@@ -212,12 +213,12 @@ class SlowGroup(TypedDict):
     lost_s: float
     longest_s: float
     last_step: int | None
-    last_call: int | None  # as of a kind
-    last_text: str  # "step 291", as of a slow step; "" if not known
-    periods: list[GroupPeriod]  # that they come in, the most frequent first; [] if none is proven
-    ended: bool  # all of its periods ended; without one: it has not come for long
-    stalls: list[int]  # ids of those that are kept, those that cost most first
-    trace_id: int | None  # of the newest one that was traced, where no line tells what the steps did inside
+    last_call: int | None  # as in SlowKind
+    last_text: str  # "step 291", as Stall.step_text; "" if not known
+    periods: list[GroupPeriod]  # its periods, the most frequent first; [] if none is proven
+    ended: bool  # whether all its periods have ended; without a period: whether no slow step came for long
+    stalls: list[int]  # ids of its slow steps that are kept, those that lost the most time first
+    trace_id: int | None  # its newest trace, if a trace explains more than the text
     text: str  # "Every 97th step: waiting at load() (train.py:31)"
 
 
@@ -225,9 +226,9 @@ class RunStalls(TypedDict):
     """What was slow in a run (GET /api/runs/ID/stalls)."""
 
     run_id: int
-    stalls: list[Stall]  # oldest first; those that cost most and the newest
-    count: int  # of all that were caught
-    groups: list[SlowGroup]  # what costs most first; then what has ended, what is not known, and what the machine did
+    stalls: list[Stall]  # the slow steps that lost the most time and the newest; oldest first
+    count: int  # number of all slow steps
+    groups: list[SlowGroup]  # by lost time; last the groups that have ended, of unknown cause, and of the machine
     periods: list[Period]
     marks: list[Mark]
     changes: list[StepChange]
@@ -240,21 +241,21 @@ class RunStalls(TypedDict):
 class StallList(TypedDict):
     """The slow steps of all runs (GET /api/stalls)."""
 
-    stalls: list[Stall]  # those that cost most and the newest, oldest first
+    stalls: list[Stall]  # the slow steps that lost the most time and the newest; oldest first
     count: int
-    groups: list[SlowGroup]  # of all runs, as of one
+    groups: list[SlowGroup]  # the groups of all runs, run by run
     periods: list[Period]  # the longest first
 
 
 class SlowSteps(TypedDict):
-    """What a run's record says of its slow steps."""
+    """A summary of a run's slow steps, in the run's record."""
 
     count: int
     longest_s: float | None
-    lost_s: float  # what they took more than usual, in all
+    lost_s: float  # sum of the times beyond the usual
     last_at: float | None
-    text: str  # of the group that costs most; "" without any
-    trace_id: int | None  # the newest trace of one of that group; null where a trace would tell no more than the text
+    text: str  # text of the first group; "" if there is none
+    trace_id: int | None  # the newest trace of that group; None if a trace would explain no more than the text
     gaps_at: float | None  # when the time between its steps was sampled
 
 
@@ -263,15 +264,15 @@ class GapProfile(TypedDict):
 
     run_id: int
     state: GapState
-    sampled_at: float | None  # when it began
+    sampled_at: float | None  # when the sampling began
     duration_s: float | None
-    steps: int  # that ended in this time
-    samples: int  # between steps
-    late: int  # 0; in files of older versions: of these, taken more than 1 ms late
-    share: float | None  # of the time that passed between steps: by clock, not sampled
-    gc_share: float | None  # of the time between steps: garbage collection, by clock, not sampled
-    lines: list[CodeLine]  # by share of the time between steps, but for what made steps slow
-    #: The same by share of what is left without checkpoints, evaluations, tracing of functions and waits for input.
+    steps: int  # number of steps that ended in this time
+    samples: int  # number of samples between steps
+    late: int  # 0; in files of older versions: number of samples that were taken more than 1 ms late
+    share: float | None  # share of the time that was between steps (measured, not sampled)
+    gc_share: float | None  # share of garbage collections in the time between steps (measured, not sampled)
+    lines: list[CodeLine]  # by share of the time between steps, without slow turns
+    #: The same lines, without checkpoints, evaluations, TensorFlow's tracing of functions and waits for input.
     python_lines: list[CodeLine]
     other_lines: list[CodeLine]  # []; in files of older versions: Python functions that TensorFlow called on other threads
-    text: str  # what it says in a sentence, or why there is none
+    text: str  # the result as a sentence, or why there is no profile

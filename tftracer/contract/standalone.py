@@ -26,12 +26,12 @@ class Records(TypedDict):
 class Links(TypedDict):
     """A list of NodeRefs for each record."""
 
-    offsets: Column  # [records + 1] into node
-    node: Column  # -1 - i: the op named not_run[i], which did not run
+    offsets: Column  # [records + 1] into ``node``
+    node: Column  # -1 - i: the op named not_run[i], which was not executed
 
 
 class NodeTable(TypedDict):
-    """The NodeDetail of every node (client/nodes.ts builds one on request), and the graph's edges."""
+    """The data of every node (client/nodes.ts builds a NodeDetail from it on request), and the graph's edges."""
 
     nodes: int
     fields: Records
@@ -44,7 +44,7 @@ class NodeTable(TypedDict):
 
 
 class Embedded(TypedDict):
-    """The data of a standalone HTML page (msgpack, deflated, base64): answers by the paths that the live page requests."""
+    """The data of a standalone HTML page (msgpack, deflated, base64): the answers that the live page requests, by their paths."""
 
     session: SessionMessage
     trace: TraceRecord

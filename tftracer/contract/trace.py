@@ -32,14 +32,14 @@ class Timeline(TypedDict):
 
     trace_id: int
     title: str
-    nodes: int  # in the trace; slices may be fewer (nodes without a valid time)
+    nodes: int  # number of nodes in the trace; there may be fewer slices, because nodes without a valid time have none
     origin_ns: str  # epoch ns of time 0, decimal (too long for a double)
     duration_ns: float
     lanes: list[Lane]
     row_offsets: Column  # u4 [rows + 1]
     start: Column  # f8 [slices]
     duration: Column  # f8 or u4 [slices]
-    delay: Column  # f4 [slices], scheduled to start; -1 unknown
+    delay: Column  # f4 [slices], time from scheduled to start; -1: unknown
     node: Column  # u4 [slices], index of the node in the trace
     name: Column  # u4 [slices], into names
     op: Column  # u2 or u4 [slices], into ops
@@ -69,14 +69,14 @@ class Sentence(TypedDict):
     code: str  # "input_bound", "communication_bound", "one_op", ..., "balanced": docs/analyses.rst lists them
     text: str  # what limits the step
     advice: str  # what to try next
-    share: float  # of the step, 0..1: the rank
+    share: float  # share of the step, from 0 to 1; sentences are ranked by it
     numbers: dict[str, float]
     evidence: Evidence
 
 
 class Verdict(TypedDict):
     sentences: list[Sentence]  # most important first; one "balanced" sentence if nothing stands out
-    step_ns: float  # from the first op to the last
+    step_ns: float  # from the first op to the last op
     whole_ns: float  # the base of the shares: duration of the step's call without tracing
     findings: list[Finding]
 
@@ -84,21 +84,21 @@ class Verdict(TypedDict):
 class OpRow(TypedDict):
     key: str  # op type, node name or scope
     op: str  # op type ("" for a scope)
-    device: str  # "": several, or not given
+    device: str  # "": several devices, or not known
     count: int  # executions; a launch with its kernels is one
     total_ns: float
     self_ns: float
     mean_ns: float
     max_ns: float
-    share: float  # of the sum of all counted work
-    host_ns: float  # on the host: CPU ops, launches
-    device_ns: float  # kernels on a GPU, joined by name
-    delay_ns: float | None  # sum of scheduled to start; None if no scheduling time is known
-    node: int  # the longest execution
+    share: float  # share of the sum of all counted work
+    host_ns: float  # time on the host: CPU ops, launches
+    device_ns: float  # time of kernels on a GPU, joined by name
+    delay_ns: float | None  # sum of the times from scheduled to start; None if no scheduling time is known
+    node: int  # node of the longest execution
 
 
 class ComputingOpRow(OpRow):
-    """With FLOPs and bytes (docs/analyses.rst): sums over the executions for which they are known, None if for none."""
+    """An OpRow with FLOPs and bytes (docs/analyses.rst): sums over the executions for which they are known; None if none is."""
 
     flops: float | None  # nominal floating-point operations of matrix ops
     flops_unknown: int  # executions with unknown FLOPs
@@ -108,7 +108,7 @@ class ComputingOpRow(OpRow):
 
 class OpStatistics(TypedDict):
     by: Literal["type", "name", "scope"]
-    rows: list[ComputingOpRow]  # by total, descending, at most 10,000
+    rows: list[ComputingOpRow]  # by total time, descending, at most 10,000
     left_out: int
     total_ns: float
     findings: list[Finding]
@@ -124,7 +124,7 @@ class DeviceBudget(TypedDict):
 
     device: str
     title: str
-    parts_ns: dict[str, float | None]  # BudgetPart -> ns; scheduling: None where no scheduling time is known
+    parts_ns: dict[str, float | None]  # BudgetPart -> ns; scheduling: None if no scheduling time is known
     busy_ns: float
 
 
@@ -143,9 +143,9 @@ class PathStep(TypedDict):
     start_ns: float
     end_ns: float
     wait_ns: float  # gap before it on the path
-    # What the step waited for before this: an input (``op``, ``transfer``: from another device), the op that ran before it on its
-    # thread, a kernel's launch, the kernel before it on its stream; ``time``: no dependency is known, the predecessor is the op
-    # that ended last before this one was scheduled; ``start``: nothing had ended yet.
+    # What this execution waited for. ``op``: an input; ``transfer``: an input from another device; ``thread``: the previous op on
+    # its thread; ``launch``: a kernel's launch; ``stream``: the previous kernel on its stream; ``time``: no dependency is known,
+    # so the predecessor is the op that ended last before this one was scheduled; ``start``: no op had ended yet.
     reason: Literal["op", "transfer", "thread", "launch", "stream", "time", "start"]
 
 
@@ -153,10 +153,10 @@ class CriticalPath(TypedDict):
     steps: list[PathStep]  # in time order, at most 20,000
     left_out: int
     length_ns: float
-    busy_ns: float  # in ops, the rest is gaps
+    busy_ns: float  # time in ops; the rest are gaps
     by_op: list[OpRow]
     edges: Literal["partition_graph", "function_graph", "labels", "none"]
-    slack_ns: Column | None  # f4 [nodes], by how much later each op could end, -1: not known; only in msgpack, None in JSON
+    slack_ns: Column | None  # f4 [nodes], by how much later each op could end; -1: not known; None in JSON
     findings: list[Finding]
 
 
@@ -172,7 +172,7 @@ class MemoryCurve(TypedDict):
 class Tensor(TypedDict):
     node: int  # -1: not known
     name: str
-    output: int  # slot, -1: not known, as for a profile's allocations
+    output: int  # output slot; -1: not known, for example for a profile's allocations
     op: str
     device: str
     allocator: str
@@ -181,7 +181,7 @@ class Tensor(TypedDict):
     dtype: str
     alloc_ns: float
     free_ns: float
-    last_consumer: int  # node, -1: none known
+    last_consumer: int  # node that used it last; -1: not known
 
 
 class Memory(TypedDict):
@@ -197,13 +197,14 @@ CounterUnit = Literal["ops", "bytes", "share"]
 
 
 class Counter(TypedDict):
-    """A step function on the timeline's axis: value[i] from point i to the next, the last one to the end of the step."""
+    """A step function on the timeline's axis: value[i] is valid from point i to the next point, the last value to the end of the
+    step."""
 
     key: str  # "running", "ready", "in-flight", "gpu-0", "memory-0": always the same
     title: str
     unit: CounterUnit
-    note: str  # what it does not include; "": nothing
-    gap_ns: Column  # u4 or f8 [points], distance from the point before; of the first one from 0
+    note: str  # what it does not include; "" if it includes everything
+    gap_ns: Column  # u4 or f8 [points], time since the previous point; of the first point since 0
     value: Column  # u1, u2, u4 or f8 [points]
 
 
@@ -226,7 +227,7 @@ class Link(TypedDict):
     bytes: float
     wire_ns: float  # union of the transfers
     waited_ns: float  # part of wire_ns in which the receiving process computed nothing
-    mean_bandwidth: float  # bytes a second
+    mean_bandwidth: float  # bytes per second
     longest: int  # node
 
 
@@ -330,7 +331,7 @@ class NodeDetail(TypedDict):
     op_end_ns: float | None
     scheduled_ns: float | None
     delay_ns: float | None
-    share_of_type: float  # of its op type's total
+    share_of_type: float  # share of the total time of its op type
     share_of_step: float
     critical: bool
     slack_ns: float | None
@@ -342,13 +343,13 @@ class NodeDetail(TypedDict):
     persistent_bytes: float
     bytes_moved: float
     flops: float | None  # nominal floating-point operations of a matrix op; None: not known; 0 for other ops
-    traffic_bytes: float | None  # that it has to read and write at least; None: not known
-    source: str  # of a transfer
+    traffic_bytes: float | None  # minimum number of bytes that it has to read and write; None: not known
+    source: str  # source device of a transfer
     destination: str
     related: list[NodeRef]  # the launch of a kernel, the kernels of a launch, the other end of a transfer
     launched_ns: float | None  # when the host launched a kernel or copy; None: not known
-    facts: list[Fact]  # of a profile: further recorded details, e.g. a kernel's grid, block and registers
-    hlo: str  # an op of XLA as XLA prints it; "" if the profile does not have it
+    facts: list[Fact]  # further details from a profile, such as a kernel's grid, block and registers
+    hlo: str  # the text of an XLA op; "" if the profile does not have it
 
 
 class Neighbourhood(TypedDict):
@@ -363,9 +364,9 @@ OpStatus = Literal["changed", "same", "unknown", "appeared", "vanished"]
 
 
 class ComparedOp(TypedDict):
-    """An op type, name or scope in two traces; a side on which it does not run has count 0.
+    """An op type, name or scope in two traces; if a trace does not have it, its count there is 0.
 
-    ``changed``: the runs' other traces show that it changed. ``unknown``: the two traces differ, but it may be chance.
+    ``changed``: the other traces of the runs show that it changed. ``unknown``: the two traces differ, but it may be chance.
     """
 
     key: str
@@ -379,7 +380,7 @@ class ComparedOp(TypedDict):
     delta_ns: float  # b - a
     share_a: float
     share_b: float
-    node_a: int  # the longest execution, -1 if it does not run
+    node_a: int  # node of the longest execution; -1 if there is none
     node_b: int
 
 
@@ -387,12 +388,12 @@ class Comparison(TypedDict):
     """A comparison of two traces (GET /api/compare?a=ID&b=ID&by=type)."""
 
     by: Literal["type", "name", "scope"]
-    rows: list[ComparedOp]  # those that the runs' traces show first, by the size of the change, descending
+    rows: list[ComparedOp]  # by the size of the difference, descending
     left_out: int
     step_a_ns: float
     step_b_ns: float
     budget_a: DeviceBudget
     budget_b: DeviceBudget
-    summary: str  # what changed, or why nothing is claimed
-    traces: str  # how many traces of the runs the ops are compared with
-    step_times: str  # the shift of the runs' recorded steps, with its interval; "" for one run, or without steps
+    summary: str  # what changed, or why no change is claimed
+    traces: str  # how many traces of the runs the comparison is based on
+    step_times: str  # the difference of the runs' step times, with its interval; "" for one run, or without steps

@@ -13,7 +13,7 @@ from tftracer.contract.analyses import ANALYSES
 
 HEADER = """// Generated from tftracer/contract/ by `make frontend-types`. Do not edit.
 """
-#: In the order of messages.ts. Modules that only have messages of analyses come after these without an entry.
+#: The contract's modules in the order of messages.ts. Modules that only have messages of analyses follow without an entry here.
 MODULES = [
     "basics",
     "stalls",

@@ -1,1 +1,1 @@
-"""Shows objects in a notebook: pieces of HTML, and pages in frames. Does not depend on sessions or IPython."""
+"""Shows objects in a notebook: pieces of HTML, and pages in frames. Depends on neither sessions nor IPython."""

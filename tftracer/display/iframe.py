@@ -1,7 +1,7 @@
 """Shows a whole HTML page in a notebook, in a frame that is isolated from it.
 
-A small page is inside the notebook. A larger one would make the notebook slow to open and to save: it is written to a file in the
-notebook's folder (the kernel's working folder), which the frame loads.
+A small page is stored in the notebook. A larger page would make the notebook slow to open and to save, so it is written to a file
+in the notebook's folder (the kernel's working folder), and the frame loads the file.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from tftracer.display import markup
 from tftracer.errors import StorageError
 from tftracer.storage.save import write_whole
 
-#: Larger pages get a file of their own.
+#: Maximum bytes of a page that is stored in the notebook.
 MAX_INLINE = 1_000_000
-#: Pixels.
+#: Default, minimum and maximum height of a frame, in pixels.
 HEIGHT, MIN_HEIGHT, MAX_HEIGHT = 640, 100, 10_000
-#: The page's own scripts run, and its downloads work. It is of no origin: it reaches neither the notebook nor its server.
+#: The page may run its own scripts and download files. It has no origin, so it can access neither the notebook nor its server.
 SANDBOX = "allow-scripts allow-downloads"
 _STYLE = "width: 100%; border: 1px solid rgba(128, 128, 128, 0.35); border-radius: 4px; background: transparent"
 
 
 @dataclass(frozen=True)
 class Frame:
-    """A page, which is shown if it is the value of a notebook's cell. ``file``: of the page, "" if it is in the notebook."""
+    """A page. A notebook shows it if it is the value of a cell. ``file``: the page's file; "" if it is in the notebook."""
 
     title: str
     html: str
@@ -41,7 +41,7 @@ class Frame:
 
 
 def framed(page: str, title: str, height: int = HEIGHT) -> Frame:
-    """Put a page into a frame. ``page``: a whole HTML page. ``title``: of the frame, and for its file's name."""
+    """Put a page into a frame. ``page``: a whole HTML page. ``title``: the frame's title, and a part of the file's name."""
     content = page.encode("utf-8")
     if len(content) <= MAX_INLINE:
         return Frame(title, _frame(f'srcdoc="{html.escape(page)}"', title, height))

@@ -1,4 +1,4 @@
-"""Escapes line breaks in text for a terminal: a name from a hostile file could otherwise print lines of its own."""
+"""Escapes line breaks in text for a terminal: otherwise a name from a hostile file could add lines to the output."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Pieces of HTML for notebooks: escaped, without scripts and style sheets, in the colours of the notebook's theme.
 
-Texts come from files, so nothing of them is taken for HTML, for mathematics (``$...$``) or for control characters.
+Texts come from files, so they are escaped: no part of them acts as HTML, mathematics (``$...$``) or control characters.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from tftracer.errors import TracerError
 
-#: Longer texts are shortened: names of ops can have any length.
+#: Maximum length of a text; longer texts are shortened, because names of ops can have any length.
 MAX_CHARACTERS = 300
 _EDGE = "1px solid rgba(128, 128, 128, 0.35)"
 _BLOCK = "font-family: system-ui, sans-serif; font-size: 13px; line-height: 1.5; color: inherit; overflow-x: auto"
@@ -19,10 +19,10 @@ _CELL = (
 )
 
 
-def text(value: object, most: int = MAX_CHARACTERS) -> str:
+def text(value: object, limit: int = MAX_CHARACTERS) -> str:
     """Return any text as HTML: shortened, and without invisible characters (such as those that reverse the text)."""
     shown = str(value)
-    shown = shown if len(shown) <= most else shown[: most - 1] + "…"
+    shown = shown if len(shown) <= limit else shown[: limit - 1] + "…"
     return html.escape("".join(character if character.isprintable() else "�" for character in shown))
 
 
@@ -63,7 +63,7 @@ def _row(tag: str, cells: Sequence[str], aligned: Sequence[str]) -> str:
 
 
 def shown(what: str, render: Callable[[], str]) -> str:
-    """Return the result of ``render``, or the reason if it fails: otherwise a notebook would print a traceback."""
+    """Return the result of ``render``; if it raises, a text with the error, because a notebook would print a traceback."""
     try:
         return render()
     except Exception as error:

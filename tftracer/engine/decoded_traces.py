@@ -1,4 +1,4 @@
-"""A cache of decoded traces, and the questions that can be asked about them. Used by the helper process and by threads alike.
+"""A cache of decoded traces, and the questions that can be asked about them. Used in the helper process and on threads.
 
 Thread-safe.
 """
@@ -32,26 +32,26 @@ V = TypeVar("V")
 DECODED_BYTES = 512 << 20
 DECODED_TRACES = 4
 
-#: The methods of ``Answers`` that a question may name: the analyses, and what they need of other traces.
+#: The methods of ``Answers`` that a question may name: the analyses, and the methods whose answers they need from other traces.
 QUESTIONS = {analysis.name for analysis in ANALYSES} | {needed.method for needed in OTHER_TRACES_NEEDED.values()}
 
-#: Keys of questions are kept with their answers; longer ones are hashed.
+#: Maximum length of a question's key, because keys are stored with answers; longer keys are hashed.
 LONG_KEY = 10_000
 
 
-#: The encoded answers of other traces of the run, by the analysis that needs them.
+#: Analysis -> the encoded answers that it needs from other traces of the run.
 EncodedOtherAnswers = Mapping[str, Sequence[bytes]]
 
 
 class Question(NamedTuple):
-    """A method of ``Answers`` and its arguments. ``others``: the encoded answers of other traces."""
+    """A method of ``Answers`` and its arguments. The argument ``others`` holds encoded answers about other traces."""
 
     name: str
     arguments: Mapping[str, Any] = {}
 
     @property
     def key(self) -> str:
-        """Identifies the question: the same for the same arguments."""
+        """The key of the question: equal for equal arguments."""
         key = f"{self.name} {dict(self.arguments)}"
         return key if len(key) < LONG_KEY else f"{self.name} {hashlib.sha256(key.encode()).hexdigest()}"
 
@@ -63,14 +63,14 @@ class AnswerFormat(NamedTuple):
 
 class EncodedAnswer(NamedTuple):
     body: Body
-    headline: str = ""  # of a verdict
+    headline: str = ""  # a verdict's first sentence
 
 
 Load = Callable[[TraceKey], Union[Payload, Loadable]]
 
 
 class DecodedTraces:
-    """``load`` returns a trace that is not in the cache."""
+    """The cache. ``load`` returns the payload of a trace that is not in the cache."""
 
     def __init__(self, load: Load) -> None:
         self._load = load
@@ -78,9 +78,9 @@ class DecodedTraces:
         self._lock = threading.Lock()
 
     def use(self, trace: TraceKey, function: Callable[[Answers], V]) -> V:
-        """Call ``function`` with the decoded trace; cache it if that succeeds.
+        """Call ``function`` with the decoded trace. If it does not raise, cache the trace.
 
-        HelperError: memory ran out; all that is cached has been freed.
+        Raises HelperError if memory ran out; then the cache was emptied.
         """
         from tftracer.trace.answers import Answers
 
@@ -108,7 +108,7 @@ class DecodedTraces:
             self._decoded.clear()
 
     def ask(self, trace: TraceKey, question: Question, answer_format: AnswerFormat) -> EncodedAnswer:
-        """Raises what ``Answers`` raises; UnknownError for an unknown question."""
+        """Return the encoded answer. Raises what ``Answers`` raises, and UnknownError for an unknown question."""
         from tftracer.trace.verdict.verdict import headline
 
         if question.name not in QUESTIONS:
@@ -124,7 +124,7 @@ class DecodedTraces:
         return self.use(trace, answer)
 
     def compare(self, first: TraceKey, second: TraceKey, by: str, others: OtherTotals, answer_format: AnswerFormat) -> Body:
-        """Compare two traces. ``others``: the results of the other traces of their runs."""
+        """Compare two traces. ``others``: the op totals of the other traces of their runs."""
         from tftracer.comparison.two_traces import compare
 
         a, b = [self.use(trace, lambda answers: answers) for trace in (first, second)]
@@ -132,7 +132,7 @@ class DecodedTraces:
             return encode(compare(a, b, others, cast("By", by)), *answer_format)
 
     def run_ops(self, run: RunTraces, by: str, answer_format: AnswerFormat) -> Body:
-        """Return the table of ops over the traces of a run, from the totals of each."""
+        """Return the table of ops over the traces of a run, from the op totals of each."""
         from tftracer.comparison.run_ops import run_ops
 
         return encode(run_ops(run, cast("By", by)), *answer_format)

@@ -3,7 +3,7 @@
 A thread that decodes competes with the training for the GIL: next to a busy Python loop, decoding 2^20 nodes takes ten times as
 long, and every step of the training is delayed. A helper process avoids both.
 
-Both engines can be used from any thread, and block the caller.
+Both engines may be used from any thread, and block the caller.
 """
 
 from __future__ import annotations
@@ -42,13 +42,16 @@ class Engine(Protocol):
 
 
 class ThreadEngine(DecodedTraces):
-    """Answers on the calling thread: for the viewer, and if no process can be started."""
+    """Answers on the calling thread. Used by the viewer, and if no helper process can be started."""
 
     def start_in_background(self) -> None:
         pass
 
     def decode(self, trace: TraceKey) -> None:
-        """Decode a trace for later questions, which raise the errors of a trace that cannot be decoded."""
+        """Decode a trace before questions about it are asked.
+
+        Raises nothing: if decoding fails, the questions raise the error.
+        """
         with contextlib.suppress(Exception):
             self.use(trace, lambda answers: answers.trace)
 
@@ -109,7 +112,7 @@ class HelperEngine:
         self.helper.start_in_background()
 
     def clear(self) -> None:
-        self.threads.clear()  # the helper frees its own
+        self.threads.clear()  # the helper process frees its own traces
 
     def interrupt(self) -> None:
         """End the helper's current question with HelperError."""
@@ -125,4 +128,4 @@ class HelperEngine:
 
 
 def ignore(data: bytes) -> None:
-    """Ignore data: a trace's contents are only in the message."""
+    """Ignore data: the fields of a trace's record are in the message."""

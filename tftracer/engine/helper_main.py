@@ -35,9 +35,9 @@ from tftracer.memory_limit import limit_memory, memory_errors
 from tftracer.storage.trace_payload import Payload, TraceKey
 from tftracer.trace.model import TraceContext
 
-IDLE_S = 120.0  # without a question: decoded traces are freed
-END_S = 600.0  # without a question: the process exits; the next question starts a new one
-POLL_S = 2.0  # between checks of the parent process
+IDLE_S = 120.0  # after this time without a question, decoded traces are freed
+END_S = 600.0  # after this time without a question, the process exits; the next question starts a new process
+POLL_S = 2.0  # time between two checks of the parent process
 START_CPU_S = 60.0
 PR_SET_PDEATHSIG = 1  # <sys/prctl.h>
 Request = tuple[dict[str, Any], "list[bytearray | None]"]
@@ -67,14 +67,14 @@ class Worker:
         self._received: dict[TraceKey, Payload] = {}
         self._library = DecodedTraces(self._load)
         self._requests: queue.SimpleQueue[Request] = queue.SimpleQueue()
-        self._last = time.monotonic()  # an answer
+        self._last = time.monotonic()  # time of the last answer
 
     def listen(self) -> None:
         threading.Thread(target=self._read, daemon=True).start()
 
     def run(self) -> None:
         """Answer requests until none has come for END_S."""
-        importlib.import_module("tftracer.trace.answers")  # before the first question, not during it
+        importlib.import_module("tftracer.trace.answers")  # imported now, so that the first question does not wait for it
         limit_memory()
         send(self._line, MESSAGE, {"hello": os.getpid()})
         while True:
@@ -90,7 +90,7 @@ class Worker:
             del request
 
     def _read(self) -> None:
-        """Runs on its own thread, so that a closed connection ends the process during an analysis too."""
+        """Receive requests. Runs on a separate thread, so that a closed connection ends the process even during an analysis."""
         with contextlib.suppress(BaseException):
             while True:
                 _, message = receive(self._line)
@@ -98,7 +98,7 @@ class Worker:
         os._exit(0)
 
     def _payload(self) -> bytearray | None:
-        """None: there is no memory for it."""
+        """Return the next payload; None if there is not enough memory for it."""
         try:
             payload: bytearray = receive(self._line)[1]
             return payload
@@ -175,11 +175,12 @@ class Worker:
 
 
 def isolate() -> None:
-    """Ignore Ctrl-C, be the first process killed when memory runs out, write no core files."""
+    """Make this process ignore Ctrl-C, be killed first when memory runs out, and write no core files."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGXCPU, signal.SIG_DFL)
     attempts: list[Callable[[], object]] = [
-        lambda: os.setpgid(0, 0),  # not a new session: schedulers that group by session would give it a weight of its own
+        #: No new session, because schedulers that group processes by session would give it a separate share.
+        lambda: os.setpgid(0, 0),
         lambda: Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii"),
         lambda: resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1])),
     ]
@@ -189,16 +190,16 @@ def isolate() -> None:
 
 
 def exit_with_parent(parent: int) -> None:
-    """Exit when the training process does, whatever this process is doing.
+    """Exit when the training process exits, whatever this process is doing.
 
     On Linux the kernel kills this process when the thread that started it ends (HelperProcess). Elsewhere a thread polls the
-    parent's process id; while C code holds the interpreter's lock it cannot run, and ``limit_cpu`` is the bound. A closed
-    connection is no reliable sign: a forked child of the training may hold a copy of the socket.
+    parent's process id; while C code holds the interpreter's lock, the thread cannot run; then ``limit_cpu`` ends the process. A
+    closed connection is no reliable sign: a forked child of the training may hold a copy of the socket.
     """
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it exited before prctl was called
+    if os.getppid() != parent:  # the parent exited before prctl was called
         os._exit(0)
     threading.Thread(target=_poll_parent, args=(parent,), daemon=True).start()
 
@@ -210,7 +211,7 @@ def _poll_parent(parent: int) -> None:
 
 
 def limit_cpu(seconds: float) -> None:
-    """Let the kernel end this process (SIGXCPU) once it has used this much more processor time."""
+    """Let the kernel end this process (SIGXCPU) after it has used this many more seconds of CPU time."""
     hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
     used = resource.getrusage(resource.RUSAGE_SELF)
     limit = math.ceil(used.ru_utime + used.ru_stime + max(seconds, 1.0))

@@ -1,7 +1,7 @@
 """The training's side of the helper process: starts it on demand, asks it questions, and survives its failures.
 
-Can be used from any thread except training threads, because a question blocks. Questions are asked one at a time. If the helper
-fails, this side raises ``HelperError``, and training continues.
+May be used from any thread except training threads, because a question blocks the caller. Only one question is asked at a time.
+If the helper fails, ``HelperError`` is raised, and training continues.
 """
 
 from __future__ import annotations
@@ -28,19 +28,23 @@ from tftracer.engine.helper_protocol import DATA, MESSAGE, receive, send
 from tftracer.errors import HelperError, TracerError
 from tftracer.storage.trace_payload import LoadPayload, Payload, TraceKey
 
-#: How long an answer may take. Generous, because the helper has a low priority on a busy machine.
+#: Maximum seconds for an answer, and in addition for each MB of the traces. Long, because the helper has a low priority on a busy
+#: machine.
 TIMEOUT_S = 120.0
 TIMEOUT_S_PER_MB = 3.0
-#: Bound on the helper's processor time, enforced by the kernel. NumPy may use several processors at once.
+#: The kernel ends the helper after this many times the maximum time for an answer, in CPU time. NumPy may use several CPUs at
+#: once.
 CPU_FACTOR = 2.0
-#: How much its priority is lower than the training's.
+#: The helper's nice value is higher than the training's by this: its priority is lower.
 NICE = 10
-START_S = 180.0  # on a machine with 20 busy processes its imports took 70 s
+START_S = 180.0  # maximum time to start: with 20 busy processes on the machine, the helper's imports took 70 s
 END_S = 5.0
-CLOSE_S = 1.0  # at the end of the session; the helper has nothing to save
-#: After ENDS unexpected exits within ENDS_S, no helper is started until that time is over.
+CLOSE_S = 1.0  # time that the helper gets to exit at the end of the session; it has nothing to save
+#: After ENDS unexpected exits within ENDS_S seconds, no helper is started until ENDS_S seconds have passed since the first of
+#: them.
 ENDS, ENDS_S = 3, 600.0
-#: Environment variables that are passed on: what Python needs; nothing of launchers, profilers, GPUs or preloaded libraries.
+#: Environment variables that the helper gets: what Python needs, and nothing for launchers, profilers, GPUs or preloaded
+#: libraries.
 PASSED_ON = {"PATH", "HOME", "USER", "LANG", "TMPDIR", "TZ", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "VIRTUAL_ENV"}
 PASSED_ON |= {
     memory_limit.VARIABLE,
@@ -62,11 +66,14 @@ class Unusable(Exception):
 
 class Reply(NamedTuple):
     message: dict[str, Any]
-    problem: Exception | None  # raised by the consumer of its data
+    problem: Exception | None  # an error that the consumer of the data raised
 
 
 def environment(*more: str) -> dict[str, str]:
-    """With import paths that find the same tftracer and libraries as in this process; ``more``: packages beside its own."""
+    """Return the helper's environment variables. It imports the same tftracer and libraries as this process.
+
+    ``more``: names of further packages that it must be able to import.
+    """
     variables = {name: value for name, value in os.environ.items() if name in PASSED_ON or name.startswith("LC_")}
     paths = [package_folder(name) for name in ("tftracer", "numpy", "msgpack", "zstandard", "google.protobuf", *more)]
     paths += variables.get("PYTHONPATH", "").split(os.pathsep)
@@ -76,14 +83,14 @@ def environment(*more: str) -> dict[str, str]:
 
 
 def package_folder(package: str) -> str:
-    """The directory that a package is imported from."""
+    """Return the folder that contains a package; "" if the package is not installed."""
     spec = importlib.util.find_spec(package)
     places = list(spec.submodule_search_locations or []) if spec else []
     return str(Path(places[0]).absolute().parents[package.count(".")]) if places else ""
 
 
 def interpreter() -> str:
-    """The Python executable. Raises Unusable if this process is not a plain Python interpreter."""
+    """Return the path of the Python executable. Raises Unusable if this process is not a plain Python interpreter."""
     name = Path(sys.executable or "").name.lower()
     if not ("python" in name or "pypy" in name) or getattr(sys, "frozen", False):
         raise Unusable(f"sys.executable is {sys.executable!r}")
@@ -98,7 +105,7 @@ class HelperProcess:
     process: subprocess.Popen[bytes]
 
     def __init__(self) -> None:
-        """Raises OSError or RuntimeError if it cannot be started."""
+        """Start the process. Raises OSError, RuntimeError or Unusable if it cannot be started."""
         command = [interpreter(), "-m", "tftracer.engine.helper_main", str(os.getpid())]
         self.line, theirs = socket.socketpair()
         self.ended = threading.Event()
@@ -117,8 +124,9 @@ class HelperProcess:
             os.register_at_fork(after_in_child=close_in_child(weakref.ref(self.line)))
 
     def _live(self, command: list[str], theirs: socket.socket, started: queue.SimpleQueue[Exception | None]) -> None:
-        """Runs on its own thread as long as the process lives: with PR_SET_PDEATHSIG (helper_main.exit_with_parent) the kernel
-        kills the process when the thread that started it ends. It also reaps the process.
+        """Start the process and wait until it ends. Runs on a separate thread, which must live as long as the process.
+
+        With PR_SET_PDEATHSIG (helper_main.exit_with_parent), the kernel kills the process when the thread that started it ends.
         """
         null = subprocess.DEVNULL
         try:
@@ -128,23 +136,27 @@ class HelperProcess:
         except Exception as problem:
             started.put(problem)
             return
-        with contextlib.suppress(OSError):  # before its imports, which would slow the steps that are traced meanwhile
+        # Set before the helper's imports, which would slow the steps that are traced meanwhile.
+        with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, self.process.pid, min(19, os.getpriority(os.PRIO_PROCESS, 0) + NICE))
         started.put(None)
         self.process.wait()
         self.ended.set()
 
     def wait_until_ready(self) -> None:
-        """Raises EOFError or TimeoutError if it does not answer."""
+        """Wait until the process has started. Raises EOFError or TimeoutError if it does not answer."""
         receive(self.line, time.monotonic() + START_S)
 
     def kill(self) -> None:
-        """A pending question ends with EOFError."""
+        """Kill the process. A pending question then raises EOFError."""
         with contextlib.suppress(OSError):
             self.process.kill()
 
     def exchange(self, message: Mapping[str, Any], payloads: Sequence[bytes], consume: Consumer, deadline: float) -> Reply:
-        """The reply; its data goes to ``consume``. EOFError, OSError: the helper is gone; socket.timeout: it takes too long."""
+        """Send a request, pass the reply's data to ``consume``, and return the reply.
+
+        Raises EOFError or OSError if the helper has ended, socket.timeout after ``deadline``.
+        """
         send(self.line, MESSAGE, message, deadline)
         for payload in payloads:
             send(self.line, DATA, payload, deadline)
@@ -160,11 +172,11 @@ class HelperProcess:
                 problem = error
 
     def exited_by_itself(self) -> bool:
-        """Return whether it exited because it was idle, just when a question came."""
+        """Return whether the helper exited because it was idle, just when a question came."""
         return self.ended.wait(END_S) and self.process.returncode == 0
 
     def end(self, timeout_s: float = END_S) -> int | None:
-        """Close the connection, which ends it; otherwise kill it. Returns its exit code."""
+        """Close the connection, which ends the process; kill it if it does not end in time. Return its exit code."""
         self.line.close()
         if not (timeout_s and self.ended.wait(timeout_s)):
             self.kill()
@@ -173,7 +185,7 @@ class HelperProcess:
 
 
 def close_in_child(reference: weakref.ref[socket.socket]) -> Callable[[], None]:
-    """Return a function that closes the connection in a forked child, which must not keep it open after its parent exits."""
+    """Return a function that closes the connection in a forked child: the child must not keep it open when its parent exits."""
 
     def close() -> None:
         line = reference()
@@ -191,15 +203,15 @@ class Helper:
         self._load = load
         self._turn = threading.Lock()
         self._running: HelperProcess | None = None
-        #: Why no helper can be used here; empty as long as none is known to fail.
+        #: Why no helper can be used here; "" if helpers can be used, or if that is not known yet.
         self.unusable = "TFTRACER_HELPER switches it off" if os.environ.get("TFTRACER_HELPER", "").lower() in OFF else ""
-        self._has_started = False  # once one has started, threads are not used any more
+        self._has_started = False  # after a helper has started, questions are never answered on threads
         self._ends: deque[float] = deque(maxlen=ENDS)
 
     # ------------------------------------------------------------------------------------------------------- starting, ending
 
     def is_usable(self) -> bool:
-        """Whether helpers can be started here. The first call starts one to find out."""
+        """Return whether helpers can be started here. The first call starts one to find out."""
         if not (self._has_started or self.unusable):
             with self._turn:
                 self._try_start()
@@ -210,7 +222,7 @@ class Helper:
             return
         try:
             self._start()
-        except socket.timeout:  # a busy machine: the next question tries again
+        except socket.timeout:  # the machine is busy: the next question tries again
             pass
         except Exception as problem:  # fork forbidden, no new threads at interpreter exit, ...
             self.unusable = str(problem) or type(problem).__name__
@@ -221,9 +233,9 @@ class Helper:
         return running.process.pid if running is not None and not running.ended.is_set() else None
 
     def start_in_background(self) -> None:
-        """Start it in the background. Does not block, never raises."""
+        """Start the helper in the background. Does not block, never raises."""
         if self.pid is None and not self.unusable:
-            with contextlib.suppress(RuntimeError):  # no thread can be started: the first question starts it
+            with contextlib.suppress(RuntimeError):  # no thread can be started: the first question starts the helper
                 threading.Thread(target=self._start_quietly, name="tftracer-helper-start", daemon=True).start()
 
     def _start_quietly(self) -> None:
@@ -233,14 +245,17 @@ class Helper:
                     self._current()
 
     def close(self) -> None:
-        """End it, even during an answer. Later questions are answered on the calling thread."""
+        """End the helper, even during an answer. Later questions are answered on the calling thread."""
         self.unusable = self.unusable or "the session is closed"
         running = self._running
         if running is not None:
             running.end(CLOSE_S)
 
     def interrupt(self) -> None:
-        """Kill it if a question is pending: that question ends with HelperError, the next one starts a new helper."""
+        """Kill the helper if a question is pending.
+
+        The question then raises HelperError; the next question starts a new helper.
+        """
         running = self._running
         if running is not None and self._turn.locked():
             running.kill()
@@ -253,7 +268,7 @@ class Helper:
             self._discard()
             raise
         self._has_started = True
-        if self.unusable:  # closed in the meantime
+        if self.unusable:  # ``close`` was called meanwhile
             self._discard()
         return running
 
@@ -275,12 +290,12 @@ class Helper:
     # --------------------------------------------------------------------------------------------------------- questions
 
     def ask(self, do: str, traces: Sequence[TraceKey], arguments: Sequence[Any], consume: Consumer) -> dict[str, Any]:
-        """The reply; its data goes to ``consume``.
+        """Ask a question, pass the reply's data to ``consume``, and return the reply.
 
         Raises what the question raises, what ``consume`` raises, and HelperError if the helper did not answer.
         """
         size = sum(trace.bytes for trace in traces)
-        message = {"do": do, "arguments": arguments, "cpu_s": CPU_FACTOR * self._longest_s(size)}
+        message = {"do": do, "arguments": arguments, "cpu_s": CPU_FACTOR * self._time_limit_s(size)}
         with self._turn:
             reply, problem = self._exchange(message, [], consume, size)
             if reply.get("missing"):
@@ -291,7 +306,7 @@ class Helper:
             raise problem
         return checked(reply)
 
-    def _longest_s(self, size: int) -> float:
+    def _time_limit_s(self, size: int) -> float:
         return self.timeout_s + TIMEOUT_S_PER_MB * size / 1e6
 
     def _exchange(self, message: dict[str, Any], attached: list[tuple[TraceKey, Payload]], consume: Consumer, size: int) -> Reply:
@@ -302,14 +317,14 @@ class Helper:
         request = {**message, "traces": heads}
         payloads = [p.data for _, p in attached]
         running = self._current()
-        deadline = time.monotonic() + self._longest_s(size)
+        deadline = time.monotonic() + self._time_limit_s(size)
         try:
             try:
                 return running.exchange(request, payloads, consume, deadline)
             except (EOFError, ConnectionError) as problem:
                 if not (isinstance(problem, BrokenPipeError) or running.exited_by_itself()):
                     raise
-                self._discard()  # it exited before it read the question
+                self._discard()  # the helper exited before it read the question
             return self._current().exchange(request, payloads, consume, deadline)
         except (EOFError, OSError) as problem:
             raise self._failure(problem, size) from problem
@@ -332,7 +347,7 @@ class Helper:
 
 
 def exit_text(code: int | None) -> str:
-    """How a process ended, for messages."""
+    """Return how a process ended, for messages."""
     if code == -signal.SIGKILL:
         return "was killed (SIGKILL: most likely, memory ran out)"
     if code is not None and code < 0:
@@ -345,7 +360,7 @@ class Failure(Exception):
 
 
 def checked(reply: dict[str, Any]) -> dict[str, Any]:
-    """The reply; raises the error that it reports."""
+    """Return the reply. Raises the error that it reports, if any."""
     name = reply.get("error")
     if name is None:
         return reply

@@ -16,15 +16,16 @@ import msgpack
 
 HEAD = struct.Struct(">cQ")
 MESSAGE, DATA = b"m", b"d"
-#: Frames that claim to be longer are rejected.
+#: Maximum length of a frame; longer frames are rejected.
 MAX_BYTES = 16 << 30
 PASSED_BYTES = 1 << 16
-#: A training script may have restored the default action of SIGPIPE; writing to a dead helper must not end it.
+#: A training script may have restored the default action of SIGPIPE. Writing to a helper that has ended must not end the
+#: training.
 NO_SIGNAL = getattr(socket, "MSG_NOSIGNAL", 0)
 
 
 def send(line: socket.socket, kind: bytes, payload: Any, deadline: float | None = None) -> None:
-    """Send a frame. ``deadline``: on the monotonic clock; raises TimeoutError after it."""
+    """Send a frame. ``deadline``: a time of the monotonic clock, after which TimeoutError is raised."""
     data = msgpack.packb(payload, use_bin_type=True) if kind == MESSAGE else payload
     for part in (HEAD.pack(kind, len(data)), data):
         _set_timeout(line, deadline)
@@ -32,7 +33,10 @@ def send(line: socket.socket, kind: bytes, payload: Any, deadline: float | None 
 
 
 def receive(line: socket.socket, deadline: float | None = None) -> tuple[bytes, Any]:
-    """Return kind and payload of the next frame. EOFError: the connection is closed. MemoryError: the payload was skipped."""
+    """Return (kind, payload) of the next frame.
+
+    Raises EOFError if the connection is closed; MemoryError: the payload was skipped.
+    """
     kind, size = HEAD.unpack(_exactly(line, HEAD.size, deadline))
     if kind not in (MESSAGE, DATA) or size > MAX_BYTES:
         raise EOFError("invalid frame")
@@ -44,19 +48,19 @@ def _exactly(line: socket.socket, size: int, deadline: float | None) -> bytearra
     try:
         data = bytearray(size)
     except MemoryError:
-        _pass_over(line, size, deadline)
+        _skip(line, size, deadline)
         raise
     view = memoryview(data)
     while len(view):
         _set_timeout(line, deadline)
-        got = line.recv_into(view)
-        if not got:
+        received = line.recv_into(view)
+        if not received:
             raise EOFError("the connection is closed")
-        view = view[got:]
+        view = view[received:]
     return data
 
 
-def _pass_over(line: socket.socket, size: int, deadline: float | None) -> None:
+def _skip(line: socket.socket, size: int, deadline: float | None) -> None:
     """Skip a payload, so that the next frame can be read."""
     while size:
         size -= len(_exactly(line, min(size, PASSED_BYTES), deadline))

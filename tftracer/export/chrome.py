@@ -1,8 +1,8 @@
 """Writes Chrome's trace event JSON, for chrome://tracing and Perfetto.
 
 Each device is a process, each row of a lane a thread. Times are microseconds with three decimals, relative to the start of the
-first slice, which is ``otherData.origin_ns``: as microseconds since the epoch, doubles would be 256 ns apart. Numbers of
-processes and flows are derived from the file's identity, so that the events of several ranks' files can be joined in one list.
+first slice, which is ``otherData.origin_ns``. (As microseconds since the epoch, doubles would be 256 ns apart.) The numbers of
+processes and flows depend on the content of the file, so that the events of several ranks' files can be joined in one list.
 Flows follow the data edges of the graph; counters are the allocators' live bytes. docs/exports.rst lists the differences from
 TensorFlow's own Timeline.
 
@@ -31,7 +31,7 @@ from tftracer.trace.model import DeviceKind, Trace
 from tftracer.trace.timeline_lanes import Layout
 from tftracer.version import __version__
 
-_BATCH = 400  # events, in about 1 ms
+_BATCH = 400  # number of events that are formatted at a time, in about 1 ms
 _KERNELS = (DeviceKind.STREAM, DeviceKind.MEMCPY, DeviceKind.REPEAT)
 _THOUSANDTHS = [f".{number:03d}" for number in range(1000)]
 _KINDS: tuple[LaneKind, ...] = get_args(LaneKind)
@@ -80,8 +80,8 @@ def tracks_of(trace: Trace, layout: Layout) -> Tracks:
 class _File:
     """The common values of all traces of one file."""
 
-    origin_ns: int  # time 0
-    identity: str  # different for each set of traces
+    origin_ns: int  # epoch nanoseconds of time 0
+    identity: str  # a hash that differs between sets of traces
 
     @classmethod
     def of(cls, traces: list[Trace]) -> _File:
@@ -99,14 +99,20 @@ def process_id(device: str, identity: str) -> int:
 def write_chrome_trace(
     answers: Answers, file: IO[bytes], *, show_dataflow: bool = True, show_memory: bool = False, title: str = ""
 ) -> None:
-    """Write one trace as a JSON object. ``title``: a prefix for the names of its processes (default: the rank, if known)."""
+    """Write one trace as a JSON object.
+
+    ``title``: prefix for the names of the trace's processes (default: the rank, if known).
+    """
     write_chrome_traces([(title, answers)], file, show_dataflow=show_dataflow, show_memory=show_memory)
 
 
 def write_chrome_traces(
     traces: list[tuple[str, Answers]], file: IO[bytes], *, show_dataflow: bool = True, show_memory: bool = False
 ) -> None:
-    """Write several traces, of a session or of a job's processes, as one JSON object: (title, answers) of each."""
+    """Write several traces, of a session or of a job's processes, as one JSON object.
+
+    ``traces``: (title, answers) of each trace.
+    """
     for part in chrome_traces(traces, show_dataflow=show_dataflow, show_memory=show_memory):
         file.write(part.encode("utf-8", "replace"))
 
@@ -138,7 +144,7 @@ def _meta(name: str, pid: int, tid: int, args: dict[str, object]) -> str:
 
 
 class _Trace:
-    """Writes one of the file's traces. ``flows``: the id of the next flow; Perfetto accepts only numbers."""
+    """Writes one trace of the file. ``flows``: the number of the next flow; Perfetto accepts only numbers."""
 
     def __init__(self, answers: Answers, of_file: _File, title: str, flows: int) -> None:
         self._answers = answers
@@ -157,7 +163,10 @@ class _Trace:
             yield from self._counters()
 
     def _metadata(self) -> Iterator[str]:
-        """Yield titles, which are short: if a name begins with a slash, Perfetto only shows the part after the last slash."""
+        """Yield the names of processes and threads.
+
+        Devices have short titles: of a name with slashes, Perfetto shows only the last part.
+        """
         titles = {device.name: device.title for device in self._answers.trace.devices}
         for order, device in enumerate(self._tracks.devices):
             pid = process_id(device, self._identity)
@@ -269,9 +278,9 @@ def data_edges(answers: Answers) -> tuple[Int64, Int64]:
 
 
 def labels_hold_all_edges(trace: Trace) -> bool:
-    """Return whether the ops' labels have all data edges, as in a step on one device without loops, where each name runs once.
+    """Return whether the ops' labels have all data edges: in a step on one device without loops, each name is executed once.
 
-    Reading them takes a tenth of the time of reading the partition graph.
+    Reading the labels takes a tenth of the time of reading the partition graph.
     """
     merges = {"Merge", "RefMerge", "_XlaMerge"}
     single = len(trace.devices) <= 1 and len(trace.names) >= trace.n and len(trace.labels) >= trace.n

@@ -1,4 +1,4 @@
-"""Writes one trace as one HTML file: the same viewer as the page, with its answers inside.
+"""Writes one trace as one HTML file: the same viewer as the page, with the answers inside the file.
 
 Script, style and data are in the file; a content security policy forbids any request. The script and the data are deflated and
 base64-encoded, so that nothing of a trace is ever parsed as HTML or as script.
@@ -27,7 +27,8 @@ from tftracer.errors import StorageError
 from tftracer.export.node_table import node_table
 from tftracer.trace.answers import Answers
 
-#: zlib's level. For 8,009 nodes level 1 writes 5% more in two thirds of the time, level 6 5% less in more than twice the time.
+#: zlib's level. For 8,009 nodes, level 1 writes 5% more in two thirds of the time, and level 6 writes 5% less in more than twice
+#: the time.
 _LEVEL = 3
 
 _REST_OF_POLICY = "style-src 'unsafe-inline'; img-src data: blob:; font-src data:"
@@ -42,7 +43,7 @@ const e=document.createElement("script");e.textContent=await new Response(s).tex
 
 @functools.lru_cache(maxsize=1)
 def page_script() -> tuple[str, str]:
-    """Return the script, deflated and base64-encoded, and its hash for the content security policy; both come from the build."""
+    """Return the script, deflated and base64-encoded, and its hash for the content security policy. The build makes both."""
     digest, deflated = _asset("standalone.script").splitlines()
     return deflated, digest
 
@@ -53,7 +54,7 @@ def _page_style() -> str:
 
 
 def inside_style_element(css: str) -> str:
-    """Escape CSS for a style element, in which only its end tag is special."""
+    """Escape CSS for a style element: only the element's end tag must not occur in it."""
     return re.sub(r"</(?=style)", r"<\\/", css, flags=re.IGNORECASE)
 
 
@@ -69,7 +70,7 @@ def _asset(name: str) -> str:
 def write_html(
     answers: Answers, record: TraceRecord, file: IO[bytes], session: SessionMessage, others: OtherAnswers = NO_OTHER_ANSWERS
 ) -> None:
-    """Write the page. ``record`` and ``session``: of the trace. ``others``: the answers of the run's other traces."""
+    """Write the page. ``record``, ``session``: those of the trace. ``others``: the answers of the run's other traces."""
     for part in page_of(answers, record, session, others):
         file.write(part.encode("utf-8"))
 
@@ -114,11 +115,12 @@ def _parts(answers: Answers, record: TraceRecord, session: SessionMessage, other
 
 
 def _answers(answers: Answers, record: TraceRecord, others: OtherAnswers) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield each analysis with the path that the live page requests; those of one node are in the node table.
+    """Yield (path that the live page requests, answer) of each analysis, except analyses of one node, which are in the node
+    table.
 
-    Long tables are limited to their first rows: all rows of 8,009 nodes would be most of the page's size.
+    Long tables are limited to their first rows: for 8,009 nodes, all rows would be most of the page's size.
     """
-    answers.on_critical_path()  # so that the timeline marks it
+    answers.on_critical_path()  # computed first, so that the timeline marks it
     for analysis in ANALYSES:
         if "index" in analysis.parameters:
             continue

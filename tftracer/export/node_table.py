@@ -1,7 +1,4 @@
-"""The NodeDetail of every node as columns, for the standalone page:
-
-as ``node_details.node_detail``, without an object per node.
-"""
+"""The data of ``node_details.node_detail`` for all nodes, as columns without an object per node, for the standalone page."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ from tftracer.trace.decode.labels import label_inputs, parse_input, parse_label,
 from tftracer.trace.decode.resources import Outputs, dtype_name
 from tftracer.trace.model import UNKNOWN_TIME, NodeKind, Trace
 
-_NULL = -(1 << 31)  # in a column of i4
+_NULL = -(1 << 31)  # stands for null in a column of i4
 
 
 def node_table(answers: Answers) -> NodeTable:
@@ -167,7 +164,9 @@ def _links(answers: Answers) -> tuple[dict[str, Links], list[str]]:
 
 
 def _first_links(owner: npt.NDArray[Any], node: npt.NDArray[Any], n: int) -> Links:
-    """As in ``node_details``: the distinct ones of the first 2 * MAX_LINKS, at most MAX_LINKS. ``owner`` is sorted."""
+    """Return the links of each owner as in ``node_details``: distinct, of the first 2 * MAX_LINKS, at most MAX_LINKS.
+
+    ``owner`` must be sorted."""
     owner, node = owner.astype(np.int64), node.astype(np.int64)
     near = _place_in_run(owner) < 2 * MAX_LINKS
     owner, node = owner[near], node[near]
@@ -186,7 +185,7 @@ def _place_in_run(owner: Int64) -> Int64:
 
 
 def _not_run(answers: Answers) -> tuple[Int64, Int64, list[str]]:
-    """Return (node, link, names) of the inputs in the labels of nodes without edges."""
+    """Return (node, link, names) of the inputs that labels of nodes without edges name. A link is -1 - its position in names."""
     trace = answers.trace
     offsets = answers.graph.by_consumer[1]
     written = label_inputs(trace.labels, answers.parentheses)

@@ -1,4 +1,4 @@
-"""Tables as Parquet files, written by DuckDB from NumPy columns: no other library is needed."""
+"""Writes tables as Parquet files with DuckDB, from NumPy columns. No other library is needed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ _SQL_TYPES = {"int": "BIGINT", "float": "DOUBLE", "bool": "BOOLEAN", "text": "VA
 
 
 def connect() -> DuckDBPyConnection:
-    """Open a database in memory that loads nothing from the network. Raises UnsupportedError, which says what to install."""
+    """Open a database in memory that loads nothing from the network.
+
+    Raises UnsupportedError, with what to install, if DuckDB is missing.
+    """
     try:
         import duckdb
     except ImportError:
@@ -50,7 +53,7 @@ def _cast(field: Field) -> str:
 
 
 def plain(columns: dict[str, Array]) -> dict[str, Array]:
-    """Return the columns in a form that DuckDB reads: releases before 2.0 ignore the masks of our class."""
+    """Return the columns in a form that DuckDB reads: releases before 2.0 ignore the masks of ``MaskedColumn``."""
     return {name: column.view(np.ma.MaskedArray) if np.ma.isMaskedArray(column) else column for name, column in columns.items()}
 
 

@@ -1,1 +1,2 @@
-"""``tftracer fleet``: questions over the exported partitions of many ranks and jobs, on one machine or on a Dask cluster."""
+"""``tftracer fleet``: answers questions about the exported partitions of many ranks and jobs, on one machine or on a Dask
+cluster."""

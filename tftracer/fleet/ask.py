@@ -1,4 +1,4 @@
-"""Queries on a fleet, in DuckDB in this process, or by Dask's workers, each with DuckDB on its own partitions."""
+"""Answers questions about a fleet with DuckDB: in this process, or on Dask's workers, each on its own partitions."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tftracer.fleet.partial import GROWTH, Partial, Partials, partials_of
 from tftracer.scripting.find_partitions import Partition, chunks, partitions
 from tftracer.trace.analyses.compare_ops import FLOOR_NS
 
-#: Rows of one piece of work, which takes about 100 MB.
+#: Number of rows that are read at a time; they take about 100 MB.
 CHUNK_ROWS = 400_000
 CONNECT_S = 30
 
 
 #: Question -> SQL over the merged tables.
 QUESTIONS = {
-    # A rank's own time of a step is its length without exposed communication: this is what the others wait for.
+    # A rank's own time of a step is the step's length without exposed communication: the other ranks wait for it.
     "ranks": """WITH usual AS (SELECT job, run, step, median(own_ns) AS usual_ns FROM traced GROUP BY ALL HAVING count(*) > 1),
         own AS (SELECT job, rank, count(*) AS traced_steps, median(own_ns / usual_ns) AS ratio, avg(own_ns) AS own_ns
             FROM traced JOIN usual USING (job, run, step) WHERE usual_ns > 0 GROUP BY ALL),
@@ -52,21 +52,21 @@ QUESTIONS = {
         FROM clocks GROUP BY job ORDER BY job""",
 }
 PERCENTILES = (0.5, 0.99)
-MIN_SHARE = 0.1  # by which a layer has to grow to be listed
+MIN_SHARE = 0.1  # minimum growth of a listed layer, as a share of its later time
 
 
 @dataclass(frozen=True)
 class Fleet:
     """The rows of each question as dicts, worst first. Times in ns."""
 
-    ranks: list[dict[str, Any]]  # slowest first, by the median ratio of their own time to the median rank's
+    ranks: list[dict[str, Any]]  # the slowest first, by the median ratio of a rank's own time to that of the median rank
     ops: list[dict[str, Any]]
     collectives: list[dict[str, Any]]
     layers: list[dict[str, Any]]
-    clocks: list[dict[str, Any]]  # per job, the agreement of its ranks' clocks
+    clocks: list[dict[str, Any]]  # for each job, how well the clocks of its ranks agree
     partitions: int
     jobs: int
-    left_out: list[str]
+    left_out: list[str]  # partitions that were not used, and why
 
 
 def merged(partials: Iterable[Partial], partitions: int, left_out: Sequence[str], limit: int = 10) -> Fleet:
@@ -110,7 +110,7 @@ def _ops(connection: Any, limit: int) -> list[dict[str, Any]]:
 
 
 def percentile(buckets: Any, counts: Any, share: float) -> float:
-    """Return a percentile of a sketch: the middle of the bucket in which the share is reached. ``buckets``: in order."""
+    """Return a percentile of a sketch: the middle of the bucket in which the share is reached. ``buckets`` must be sorted."""
     reached = np.searchsorted(np.cumsum(counts), share * counts.sum())
     return float(GROWTH ** (buckets[min(int(reached), len(buckets) - 1)] + 0.5))
 
@@ -118,9 +118,9 @@ def percentile(buckets: Any, counts: Any, share: float) -> float:
 def ask(folder: str, scheduler: str = "", limit: int = 10, chunk_rows: int = CHUNK_ROWS) -> Fleet:
     """Answer the questions about an exported folder.
 
-    ``scheduler``: the address of a Dask scheduler whose workers see the folder under the same path. If a worker is lost, others
-    repeat its part. Raises ``StorageError`` if the folder cannot be read or the scheduler cannot be reached, ``UnsupportedError``
-    if a package is missing.
+    ``scheduler``: the address of a Dask scheduler whose workers have the folder under the same path. If a worker is lost, other
+    workers repeat its part. Raises ``StorageError`` if the folder cannot be read or the scheduler cannot be reached,
+    ``UnsupportedError`` if a package is missing.
     """
     exported = partitions(Path(folder))
     pieces = chunks(exported.whole, chunk_rows)
@@ -156,5 +156,5 @@ def _gathered(client: Any, futures: Sequence[Any]) -> list[Partials]:
         raise
     except Exception as error:
         raise StorageError(
-            f"The workers did not answer: {error}. Each needs tftracer[fleet] and the folder under the same path."
+            f"The workers did not answer: {error}. Each worker needs tftracer[fleet] and the folder under the same path."
         ) from error

@@ -1,7 +1,7 @@
 """Partial results, computed from some of the partitions and small enough to send: sums, extremes, sketches of durations.
 
 Each of these tables can be merged with those of other partitions without loss. Durations are counted in buckets that grow by
-``GROWTH``, from which percentiles come out within 1%.
+``GROWTH``, so percentiles computed from them have an error of at most 1%.
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ from tftracer.export.tables.table import Array
 from tftracer.scripting.find_partitions import Partition, read_parquet
 from tftracer.trace.decode.node_kinds import NO_COLLECTIVE
 
-#: Ratio of a bucket's lower bound to that of the bucket before.
+#: Ratio of a bucket's lower bound to the lower bound of the previous bucket.
 GROWTH = 1.02
 _TABLES = ("session", "runs", "steps", "traces", "slices")
-#: SQL for a node's first two scopes at most: ``model/dense_1`` for ``model/dense_1/MatMul`` and for all nodes below it.
+#: SQL for a node's first two scopes, or its only scope: ``model/dense_1`` for ``model/dense_1/MatMul`` and for all nodes below
+#: it.
 _LAYER = "array_to_string(string_split(name, '/')[:least(2, len(string_split(name, '/')) - 1)], '/')"
 _TRACE = "FROM slices s JOIN named t USING (job, rank, trace_id)"
 
-#: Table -> SQL. ``named``: the traces with the titles of their runs, which are the same on all ranks.
+#: Table -> SQL. The view ``named`` has the traces with the titles of their runs; a run has the same title on all ranks.
 QUERIES = {
     "clocks": """SELECT job, count(*) AS ranks, count(clock_error_ns) AS known, max(clock_error_ns) AS error_ns
         FROM session GROUP BY job""",
@@ -59,7 +60,7 @@ class Partials:
 
 
 def partials_of(chunk: Sequence[Partition], threads: int | None = None) -> Partials:
-    """Compute the partial results of a chunk, on a worker. ``threads``: of DuckDB, by default one per core.
+    """Compute the partial results of a chunk, on a worker. ``threads``: number of DuckDB's threads, by default one per core.
 
     If a file cannot be read, its partition is found by bisecting the chunk, and left out.
     """

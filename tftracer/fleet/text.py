@@ -44,7 +44,7 @@ def _lines(fleet: Fleet) -> Iterator[str]:
         "no trace",
     )
     yield ""
-    yield "Collectives, by the time from the first rank's arrival to the last one's:"
+    yield "Collectives, by the time from the first rank's arrival to the last rank's arrival:"
     yield from _table(
         ("collective", "job", "spread", "last most often", "times"),
         [
@@ -84,7 +84,7 @@ def _clocks(fleet: Fleet) -> Iterator[str]:
         yield f"  Clocks agree within {duration(max(errors))}."
     if unknown:
         listed = ", ".join(unknown[:5]) + (", ..." if len(unknown) > 5 else "")
-        yield f"  How well the ranks' clocks agree is not known of {listed}: arrivals there may be off by that."
+        yield f"  How well the ranks' clocks agree is not known for {listed}: the arrival times there are uncertain."
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], empty: str) -> Iterator[str]:
@@ -100,5 +100,5 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], empty: str) -> I
 
 
 def _cell(text: str) -> str:
-    """Escape a name, so that it cannot send commands to the terminal."""
+    """Escape a name, so that it cannot control the terminal."""
     return "".join(character if character.isprintable() else "�" for character in text)[:_WIDTH]

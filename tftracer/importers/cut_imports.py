@@ -1,4 +1,4 @@
-"""Recognizes files that were cut short, for example by an interrupted copy, among other unreadable files."""
+"""Recognizes unreadable files that were cut short, for example by an interrupted copy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tftracer.trace.decode import wire
 if TYPE_CHECKING:
     from google.protobuf import text_format
 
-#: The rest of a text that was cut, after the position of the parser's error: part of one word, or a string that does not end.
+#: What may follow the position of the parser's error in a text that was cut: a part of one word, or a string that does not end.
 _UNFINISHED = re.compile(r"\s*(?:\S*|[\"'][^\n]*)\s*")
 
 
@@ -30,12 +30,12 @@ def check_end(data: bytes, kind: str) -> None:
 
 
 def is_cut_json(error: json.JSONDecodeError) -> bool:
-    """Return whether the text was valid up to its end."""
+    """Return whether the JSON text was valid up to its end."""
     return error.pos >= len(error.doc.rstrip()) - 1 or error.msg.startswith("Unterminated")
 
 
 def is_cut_text(error: text_format.ParseError, text: str) -> bool:
-    """Return the same for protobuf's text format. The error has its line and column."""
+    """Return whether a text in protobuf's text format was valid up to its end."""
     line, column = error.GetLine(), error.GetColumn()
     if line is None or column is None or text.count("{") < text.count("}"):
         return False

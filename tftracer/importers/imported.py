@@ -15,18 +15,18 @@ from tftracer.contract.basics import Finding
 class ImportedTrace:
     """One traced step."""
 
-    raw: bytes  # serialized RunMetadata
+    raw: bytes  # serialized RunMetadata or XSpace
     title: str = ""
     step: int = 0  # the run's step number, from 1; 0: not known
     started_at: float | None = None  # epoch seconds
     duration_s: float | None = None  # wall time of the session.run
     findings: list[Finding] = field(default_factory=list)
-    is_whole_file: bool = False  # ``raw`` is the file's unchanged content
+    is_whole_file: bool = False  # whether ``raw`` is the unchanged content of the file
 
 
 @dataclass
 class ImportedRun:
-    """One session.run call site; a file with a single trace has one run."""
+    """One run; a file with a single trace has one."""
 
     title: str
     fetches: list[str] = field(default_factory=list)
@@ -45,5 +45,5 @@ class Imported:
 
     kind: str  # "tensorflow-tracer session", "RunMetadata", "Chrome timeline", ...: for people
     runs: list[ImportedRun] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)  # of the file as a whole
+    findings: list[Finding] = field(default_factory=list)  # findings about the file as a whole
     cut: str = ""  # how the file ends early, in words; "" if it is complete

@@ -17,12 +17,13 @@ _MAX_NAMES = 1000
 
 
 def looks_like_pickle(head: bytes) -> bool:
-    """Protocols 2 and later begin with PROTO, older ones with the name of a class."""
+    """Return whether the file may be a pickle: protocols from 2 on begin with PROTO, older protocols with the name of a class."""
     return (head[:1] == b"\x80" and len(head) > 1 and head[1] <= 5) or head.startswith((b"ctensorflow.", b"ccopy", b"ctftracer."))
 
 
 def read(data: bytes) -> Imported:
-    """Read a session of tensorflow-tracer, or RunMetadata as its ``Timeline`` and tfvis's pickled it, one or a list.
+    """Read a session of tensorflow-tracer, or a RunMetadata or a list of them, as pickled by the ``Timeline`` of
+    tensorflow-tracer or tfvis.
 
     Raises UnsafePickleError if the pickle names any other class, FormatError if it is damaged.
     """
@@ -34,11 +35,11 @@ def read(data: bytes) -> Imported:
         return _list_of(value)
     if isinstance(value, Stub) and value.path == SOURCE and isinstance(value.state, dict):
         return Imported("tensorflow-tracer session", _merged(_Session(value.state).runs()))
-    raise FormatError("the pickle holds neither a tensorflow-tracer session nor a RunMetadata, nor a list of those")
+    raise FormatError("the pickle holds neither a tensorflow-tracer session nor a RunMetadata, nor a list of RunMetadata")
 
 
 def _list_of(values: Sequence[Any]) -> Imported:
-    """Read RunMetadata that a script collected, one per step. Several references to the same one count once."""
+    """Read RunMetadata that a script collected, one per step. Several references to the same RunMetadata count once."""
     if len(values) > _MAX_TRACES:
         raise FormatError(f"the pickle holds more than {_MAX_TRACES} traces")
     distinct = {id(value): value for value in values}
@@ -49,7 +50,7 @@ def _list_of(values: Sequence[Any]) -> Imported:
 def pickled(raw: bytes) -> bytes:
     """Pickle a serialized RunMetadata as TensorFlow would (protocol 4). Needs no TensorFlow.
 
-    ``pickle.load`` opens it where TensorFlow is installed; so do the original tensorflow-tracer and ``read``.
+    ``pickle.load`` can read it if TensorFlow is installed; the original tensorflow-tracer and ``read`` can, too.
     """
     name = RUN_METADATA.rpartition(".")
     parts = [b"\x80\x04"]
@@ -86,7 +87,7 @@ def _index(value: Any) -> int:
 
 
 class _Session:
-    """A pickled TracingSource. Values may be shared through the memo; each is converted once."""
+    """A pickled TracingSource. Values may occur several times (pickle's memo); each is converted once."""
 
     def __init__(self, state: dict[Any, Any]) -> None:
         self._state = state
@@ -116,7 +117,7 @@ class _Session:
         )
 
     def _traces(self, records: list[Any], metadata: list[Any]) -> list[ImportedTrace]:
-        """Return the traces; the original replaced dropped traces by None."""
+        """Return the traces. (tensorflow-tracer replaced dropped traces by None.)"""
         self._traces_seen += len(metadata)
         if self._traces_seen > _MAX_TRACES:
             raise FormatError(f"the session claims more than {_MAX_TRACES} traces")
@@ -176,7 +177,7 @@ def epoch_seconds(value: Any) -> float | None:
 
 
 def _merged(runs: list[ImportedRun]) -> list[ImportedRun]:
-    """Merge runs with the same fetches, feed names and options. The original made a new run for each set of feed values."""
+    """Merge runs with the same fetches, feed names and options. tensorflow-tracer made a new run for each set of fed values."""
     merged: dict[tuple[str, ...], ImportedRun] = {}
     for run in runs:
         key = (*run.fetches, "|", *run.feeds, "|", run.options)

@@ -1,8 +1,8 @@
 """Opens the files of other tools: RunMetadata and StepStats, Timeline JSON, tfevents files, old pickles; also ``.gz``.
 
 A file's format is recognized by its first bytes, not by its name. All files are untrusted: sizes are checked before anything is
-allocated, nothing is executed, and the time is proportional to the file's size. Memory is at most forty times the file for JSON
-and text, three times for binary formats, and the file at most ``MAX_BYTES``.
+allocated, nothing is executed, and the time is proportional to the file's size. The memory is at most forty times the
+file for JSON and text, and three times the file for binary formats. A file may have at most ``MAX_BYTES``.
 
 ``session/files/imported.py`` builds a session from the result (see ``imported.py``).
 """
@@ -19,20 +19,20 @@ from tftracer.importers.imported import Imported
 from tftracer.storage.plain_files import read_plain
 from tftracer.trace.decode import protobuf_kinds
 
-#: Larger than any file of one step, and any session that fitted into memory to be pickled.
+#: Maximum size of a file: larger than any file of one step, and than any session that fitted into memory to be pickled.
 MAX_BYTES = 4 << 30
-#: Text is parsed into objects, which take many times its size.
+#: Maximum size of a text, because it is parsed into objects that take many times its size.
 MAX_TEXT = 1 << 30
-#: A gzip file may inflate to 64 MB, or to 200 times its size: a RunMetadata is compressed to a thirtieth at best.
+#: A gzip file may inflate to 64 MB, or to 200 times its size: a RunMetadata compresses to a thirtieth at best.
 FREE_INFLATE = 64 << 20
 MAX_RATIO = 200
 
 _CHUNK = 1 << 20
-#: First bytes of files of other tools that people have next to their traces.
+#: First bytes of other files that users often have near their traces.
 _MAGIC = {
-    b"\x89HDF\r\n\x1a\n": "an HDF5 file (Keras keeps weights in those)",
-    b"PK\x03\x04": "a zip archive (.keras and .npz files are those)",
-    b"SQLite format 3\0": "an SQLite database (Nsight Systems writes those)",
+    b"\x89HDF\r\n\x1a\n": "an HDF5 file (Keras keeps weights in such files)",
+    b"PK\x03\x04": "a zip archive (.keras and .npz files are such archives)",
+    b"SQLite format 3\0": "an SQLite database (Nsight Systems writes such files)",
     b"PAR1": "a Parquet table",
     b"model_checkpoint_path:": "the list of a folder's checkpoints",
 }
@@ -77,12 +77,12 @@ def _host(file: Path, title: str) -> Imported:
 
 
 def open_pickle(path: str | os.PathLike[str]) -> Imported:
-    """As ``open_any``, for a file that must be a pickle."""
+    """Like ``open_any``, for a file that must be a pickle."""
     return legacy_pickles.read(_unpacked(_content(path)))
 
 
 def open_bytes(data: bytes, name: str = "the file") -> Imported:
-    """As ``open_any``, for bytes in memory; ``name`` is for messages."""
+    """Like ``open_any``, for bytes in memory. ``name``: the name of the file in error messages."""
     data = _unpacked(data)
     if not data:
         raise FormatError(f"{name!r} is empty: there is nothing to open")
@@ -109,7 +109,7 @@ def open_bytes(data: bytes, name: str = "the file") -> Imported:
 
 
 def _what_it_is(data: bytes) -> str:
-    """Return what a recognized file without a trace is."""
+    """Return a text about a file that is recognized but has no trace; "" if it is not recognized."""
     if data.endswith(_TABLE_END):
         return ": it is the index of a checkpoint, which holds no trace of a step"
     for magic, kind in _MAGIC.items():

@@ -26,12 +26,12 @@ def newest_profile(folder: Path) -> list[Path]:
 
 
 def host_of(file: Path) -> str:
-    """Return the host that a profile's file is named after."""
+    """Return the name of the host, which is in the name of a profile's file."""
     return file.name.removesuffix(".xplane.pb")
 
 
 def read(raw: bytes, host: str = "") -> Imported:
-    """Read the steps of one profile, each as a trace. ``host``: prefix of the titles if a profile has several hosts.
+    """Read the steps of one profile, each as a trace. ``host``: prefix of the titles, used if a profile has several hosts.
 
     Raises FormatError for invalid bytes, TruncatedError if the end is missing.
     """
@@ -40,6 +40,6 @@ def read(raw: bytes, host: str = "") -> Imported:
     for step, part in steps(raw):
         title = f"{host}: {step.title}" if host else step.title
         run = runs.setdefault(title, ImportedRun(title))
-        run.steps += step.line >= 0  # without marks, the number of steps is not known
+        run.steps += step.line >= 0  # -1: without step marks, the number of steps is not known
         run.traces.append(ImportedTrace(part, title, step.number, None, step.duration_s))
     return Imported("profile", list(runs.values()))

@@ -1,4 +1,5 @@
-"""Reads RunMetadata and StepStats in the forms in which users save them: serialized, protobuf text, or JSON; one or a list."""
+"""Reads RunMetadata and StepStats in the forms in which users save them: serialized, as protobuf text, or as JSON (one or a
+list)."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from tftracer.importers.imported import Imported, ImportedRun, ImportedTrace
 from tftracer.trace.decode import protobuf_kinds, wire
 from tftracer.trace.decode.descriptors import message_class
 
-_HEAD = 4096  # characters by which the kind is recognized
+_HEAD = 4096  # number of characters in which the kind is looked for
 MAX_FIELDS = 100_000
 _MAX_TRACES = 100_000
 _FIELDS = frozenset({1, 2, 3, 4, 5})  # step_stats, cost_graph, partition_graphs, function_graphs, session_metadata
@@ -39,7 +40,7 @@ def of(kind: str, traces: list[bytes]) -> Imported:
 def from_binary(data: bytes) -> Imported | None:
     """Read serialized bytes; None if they are neither a RunMetadata nor a StepStats.
 
-    Raises ``TruncatedError`` if they are cut.
+    Raises ``TruncatedError`` if they are cut short.
     """
     kind = protobuf_kinds.kind_of(data)
     if kind == protobuf_kinds.STEP_STATS:

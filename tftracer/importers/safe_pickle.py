@@ -1,10 +1,10 @@
 """Reads the pickles of tensorflow-tracer and tfvis without executing anything in them, because files are untrusted.
 
-``pickle.loads`` executes what the file says, and CPython's C reader allocates whatever a file asks for. ``PickleReader`` is the
-standard library's reader in Python, with the opcodes that such files have and no others. It imports nothing and calls nothing: a
-class becomes a ``Name``, an instance a ``Stub`` with the class's name, the arguments and the state. It accepts five classes, and
-the three names with which old pickle protocols write a plain object and a byte string.
-Time is linear in the size of the file. Memory is at most 1 GB plus four times the file.
+``pickle.loads`` executes calls that a file contains, and CPython's C reader allocates as much memory as a file requests.
+``PickleReader`` is the standard library's reader in Python, with only the opcodes that such files have. It imports nothing and
+calls nothing: a class becomes a ``Name``, an instance a ``Stub`` with the class's name, the arguments and the state. It accepts
+five classes, and the three names with which old pickle protocols write a plain object and a byte string. The time is linear in
+the size of the file. The memory is at most 1 GB plus four times the file.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _OBJECT = "builtins.object"
 _ENCODE = "_codecs.encode"
 _PYTHON_2 = {"copy_reg._reconstructor": _RECONSTRUCTOR, "__builtin__.object": _OBJECT}
 
-_MAX_MARKS = 100  # nested opcodes '('; a session nests six
-_MAX_OPCODES = 10_000_000  # of at most 100 bytes each in memory; a session has about 60 a run
+_MAX_MARKS = 100  # maximum depth of nested opcodes '('; a session has six
+_MAX_OPCODES = 10_000_000  # maximum number of opcodes, each of at most 100 bytes in memory; a session has about 60 for each run
 MAX_KEY = 1 << 31  # a session has no larger integers as keys; a hostile file could make those collide
 
-#: Longest lines, by opcode: byte strings and texts of protocol 0, names, floats. Others are numbers: at most 20 digits, since the
-#: time to read one grows with the square of its length.
+#: Opcode -> maximum length of its line: byte strings and texts of protocol 0, names, floats. Other lines are numbers of at most
+#: 20 digits, because the time to read a number grows with the square of its length.
 _LINES = {b"S": 1 << 31, b"V": 1 << 31, b"c": 1000, b"F": 100}
 _NUMBER = 22
 
@@ -45,7 +45,7 @@ _OPCODES = b"\x80\x95(012N\x88\x89ILJKM\x8a\x8bFGSTUBC\x8eVX\x8c\x8d)]}tld\x85\x
 
 
 class Name:
-    """A class, by name alone."""
+    """A class, of which only the name is known."""
 
     __slots__ = ("path",)
 
@@ -62,7 +62,7 @@ class Stub:
         self.path = path
         self.args = args
         self.state: Any = None
-        self.items: dict[Any, Any] = {}  # of an OrderedDict
+        self.items: dict[Any, Any] = {}  # the items of an OrderedDict
 
 
 class _File:
@@ -112,7 +112,10 @@ class PickleReader(pickle._Unpickler):
         super().__init__(self._data, encoding="bytes")
 
     def load(self) -> Any:
-        """The pickled value. Raises UnsafePickleError for any other class, FormatError if it is not such a pickle."""
+        """Return the pickled value.
+
+        Raises UnsafePickleError if it names another class, FormatError if it is not such a pickle.
+        """
         try:
             return super().load()
         except FormatError:
@@ -133,8 +136,8 @@ class PickleReader(pickle._Unpickler):
         path = _PYTHON_2.get(path, path)
         if path not in KNOWN_CLASSES and path not in (_RECONSTRUCTOR, _OBJECT, _ENCODE):
             raise UnsafePickleError(
-                f"refused: the pickle names {path[:200]!r}, which no tensorflow-tracer or tfvis file has a reason to name. "
-                "Nothing in it was executed. Do not open it with anything else either"
+                f"refused: the pickle names {path[:200]!r}, which no file of tensorflow-tracer or tfvis needs. "
+                "Nothing in it was executed. Do not open it with any other program either"
             )
         return Name(path)
 

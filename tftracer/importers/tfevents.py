@@ -1,7 +1,7 @@
 """Reads RunMetadata from TensorBoard's event files, where ``FileWriter.add_run_metadata`` and ``ProfilerHook`` write it.
 
 A file is a sequence of TFRecords (length, its checksum, payload, the payload's checksum), each an ``Event``; events without
-RunMetadata are skipped. A file that ends within a record, as that of a running job may, is read up to this record.
+RunMetadata are skipped. If a file ends within a record, for example that of a running job, it is read up to this record.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ def looks_like_events(head: bytes, size: int) -> bool:
 
 
 def read(data: bytes) -> Imported:
-    """Read all RunMetadata:
+    """Read all RunMetadata. Each tag (without its step number) is a run.
 
-    one run per tag (without its step number). Raises FormatError if there is none, or if one is damaged.
+    Raises FormatError if the file has no RunMetadata, or a damaged one.
     """
     runs: dict[str, ImportedRun] = {}
     findings: list[Finding] = []
@@ -53,13 +53,13 @@ def read(data: bytes) -> Imported:
         tag, trace = event
         if traces > _MAX_TRACES:
             raise FormatError(f"more than {_MAX_TRACES} traces in one event file")
-        runs.setdefault(_call_site(tag), ImportedRun(_call_site(tag))).traces.append(trace)
+        runs.setdefault(_run_of_tag(tag), ImportedRun(_run_of_tag(tag))).traces.append(trace)
     if not runs and findings:
         raise TruncatedError(f"the event file is cut short, after {records} records without a RunMetadata: copy it again")
     if not runs:
         raise FormatError(
             f"this event file holds no RunMetadata in its {records} records. FileWriter.add_run_metadata and ProfilerHook "
-            "(with an output that TensorBoard reads) put some in; summaries alone cannot be shown"
+            "(with an output that TensorBoard reads) write RunMetadata; files with only summaries cannot be shown"
         )
     for run in runs.values():
         starts = [trace.started_at for trace in run.traces if trace.started_at is not None]
@@ -113,7 +113,7 @@ def _fields(data: bytes, start: int, end: int) -> Iterator[Field]:
         raise FormatError(f"the event file is broken: {error}") from error
 
 
-def _call_site(tag: str) -> str:
+def _run_of_tag(tag: str) -> str:
     """Return the run of a tag: ProfilerHook's tags ``step_123`` are steps of one run."""
     return "Run metadata" if tag.startswith("step") and tag.strip("step_ -").isdigit() else tag or "Run metadata"
 
@@ -134,7 +134,7 @@ def masked_crc(data: bytes) -> int:
 
 
 def crc32c(data: bytes) -> int:
-    """Compute CRC-32C (Castagnoli). Long data is cut into lanes that advance together, then the lanes are joined: 100 MB/s."""
+    """Compute CRC-32C (Castagnoli). Long data is cut into lanes that are computed together and then joined: 100 MB/s."""
     if len(data) < 4096:
         return _advance(0xFFFFFFFF, data) ^ 0xFFFFFFFF
     lanes = min(len(data) // 64, 4096)

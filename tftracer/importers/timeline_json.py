@@ -51,7 +51,7 @@ def read(text: str) -> Imported:
         except FormatError:
             if not traces:
                 raise
-            damage = f"What follows trace {len(traces)} in the file is no trace: it was left out."
+            damage = f"The content after trace {len(traces)} in the file is no trace: it was left out."
             break
         if slices.by_process:
             traces.append(ImportedTrace(_run_metadata(slices), findings=_findings(slices, bool(damage))))
@@ -74,7 +74,7 @@ class _Cut(Exception):
 
 
 def _whole(text: str) -> int:
-    if len(text) > 20:  # the time for longer ones grows with the square of their length
+    if len(text) > 20:  # the time to convert a number grows with the square of its length
         raise FormatError("the JSON holds a number of more than 20 digits")
     return int(text)
 
@@ -103,9 +103,9 @@ def _skip(text: str, at: int) -> int:
 
 
 class _Events:
-    """Iterates over the events of the document at ``at``, with only one of them in memory.
+    """Iterates over the events of the document at ``at``, with only one event in memory at a time.
 
-    At the end, ``at`` is the end of the document. Fields before the list of events go to ``about``.
+    At the end, ``at`` is the end of the document. The fields before the list of events are stored in ``about``.
     """
 
     def __init__(self, text: str, at: int, about: dict[str, Any]) -> None:
@@ -117,7 +117,7 @@ class _Events:
         at = _skip(text, at + 1)
         for _ in range(_MAX_EVENTS):
             if text[at : at + 1] == "]":
-                self.at = _skip(text, _behind_object(text, at + 1) if in_object else at + 1)
+                self.at = _skip(text, _end_of_object(text, at + 1) if in_object else at + 1)
                 return
             if at >= len(text):
                 raise _Cut
@@ -127,7 +127,7 @@ class _Events:
         raise FormatError(f"the JSON holds more than {_MAX_EVENTS} events")
 
 
-def _behind_object(text: str, at: int) -> int:
+def _end_of_object(text: str, at: int) -> int:
     """Return the end of the object whose list of events ends at ``at``; the end of the text if the object is incomplete."""
     at = _skip(text, at)
     while text[at : at + 1] == '"':
@@ -193,7 +193,7 @@ class _Slices:
 
     @property
     def origin_ns(self) -> int:
-        """Return the time that the times of our own export are relative to; 0 for other files."""
+        """The time to which the times in a file of our own export are relative; 0 for other files."""
         other = self.about.get("otherData")
         origin = _string(other.get("origin_ns")) if isinstance(other, dict) else ""
         return int(origin) if origin.isascii() and origin.isdigit() and len(origin) < 20 and int(origin) <= LATEST_NS else 0
@@ -277,7 +277,7 @@ def _findings(slices: _Slices, cut: bool) -> list[Finding]:
             "code": "timeline_json",
             "severity": "info",
             "message": "This trace was a Timeline JSON, which has no scheduling times, no memory, no graph and no cost: "
-            "those answers are empty, and dependencies come from the names of the ops' inputs.",
+            "the answers that need them are empty, and dependencies come from the names of the ops' inputs.",
             "remedy": "Keep the RunMetadata itself (Timeline.save, or a .tftrace session) to see them.",
         }
     ]

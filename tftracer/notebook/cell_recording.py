@@ -1,7 +1,7 @@
-"""Records and traces the steps of one cell, with the server of ``hook_inject`` if it runs, or else with a separate recorder.
+"""Records and traces the steps of one cell, with the server of ``hook_inject`` if there is one, or else with a separate recorder.
 
-The separate recorder serves no page and ends with the cell; then TensorFlow's functions are as before. Every step of the first
-seconds is traced, later ones from time to time, because it is not known in advance which step is the last one.
+The separate recorder has no page and ends with the cell; then TensorFlow's methods are restored. Every step of the first seconds
+is traced. Later, steps are traced from time to time, because it is not known in advance which step is the last.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 #: Seconds in which every step is traced.
 ALL_S = 10.0
-#: After that a step is traced whenever the cell has run longer by this share, but at least this many seconds after the last.
+#: After that, the time until the next traced step is this share of the cell's time so far, but at least this many seconds.
 LATER_SHARE, LATER_S = 0.1, 0.05
 FLUSH_S = 60.0
 
 
 @dataclass(frozen=True)
 class CellRun:
-    """A run's steps in the cell. ``traces``: their traces, oldest first."""
+    """A run with its steps in the cell. ``steps``: their number. ``traces``: their traces, oldest first."""
 
     run: Run
     steps: int
@@ -39,7 +39,7 @@ class CellRun:
 
     @property
     def seconds(self) -> float:
-        """Return the approximate total time of its steps."""
+        """The approximate total time of its steps."""
         lengths = sorted(trace["duration_s"] or 0.0 for trace in self.traces)
         usual = self.run["mean_s"] or (lengths[len(lengths) // 2] if lengths else 0.0)
         return self.steps * usual
@@ -47,14 +47,15 @@ class CellRun:
 
 @dataclass(frozen=True)
 class Recorded:
-    """The result. ``runs``: those with steps in the cell, most time first. ``problems``: why steps have no trace."""
+    """The result. ``runs``: runs with steps in the cell, most time first. ``problems``: why traces are missing."""
 
     session: Session | None
     runs: list[CellRun]
     problems: list[str]
 
     def selected_trace(self, slowest: bool) -> SessionTrace | None:
-        """Return the trace to show, of the run with traces that took the most time: its slowest, or its last one."""
+        """Return the trace to show: of the traced run that took the most time, the slowest or the last trace; None if there is
+        none."""
         traced = next((run.traces for run in self.runs if run.traces), [])
         if not traced or self.session is None:
             return None
@@ -63,7 +64,7 @@ class Recorded:
 
 
 class CellRecording:
-    """A recording that begins when it is created or, if TensorFlow is not imported yet, with its import. Never raises."""
+    """A recording. It begins when the object is created or, if TensorFlow is not imported yet, with its import. Never raises."""
 
     def __init__(self, all_s: float = ALL_S) -> None:
         self._all_s = all_s
@@ -139,7 +140,7 @@ class CellRecording:
         recorder.request_traces(None, 0)
         recorder.set_trace_all(False)
         if not recorder.flush(FLUSH_S):
-            self._problems.append(f"Writing the traces takes longer than {FLUSH_S:.0f} s: the last ones are missing.")
+            self._problems.append(f"Writing the traces takes longer than {FLUSH_S:.0f} s: the last traces are missing.")
         self._problems += [problem["message"] for problem in recorder.session()["problems"]]
         session = self._opened(recorder)
         runs = [self._of_cell(run) for run in session.run_messages()]
@@ -147,7 +148,7 @@ class CellRecording:
         return Recorded(session, used, self._problems)
 
     def _opened(self, recorder: Recorder) -> Session:
-        """Open the session in its current state. It stays open when its file is deleted with the folder."""
+        """Open the session in its current state. It stays open although its file is deleted with the folder."""
         from tftracer.scripting.session import open as open_session
 
         with tempfile.TemporaryDirectory(prefix="tftracer-") as folder:

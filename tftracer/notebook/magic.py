@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 NO_STEP = (
     "No TensorFlow step ran in this cell: no session.run, no call of a tf.function, no batch of a Keras model. Eager code has no "
-    "steps: put what a step does into a tf.function."
+    "steps: put the code of a step into a tf.function."
 )
 _SHOWN_RUNS = 8
 
@@ -38,7 +38,7 @@ def parser() -> argparse.ArgumentParser:
     syntax = _Parser(prog="%%trace", add_help=False, description="Trace a step of this cell.")
     syntax.add_argument("name", nargs="?", default="", help="a variable for the trace")
     syntax.add_argument("--slowest", action="store_true", help="show the slowest traced step, not the last one")
-    syntax.add_argument("--height", type=int, default=HEIGHT, help="of the viewer, in pixels")
+    syntax.add_argument("--height", type=int, default=HEIGHT, help="height of the viewer, in pixels")
     return syntax
 
 
@@ -51,11 +51,11 @@ class TraceMagic:
     def trace(self, line: str, cell: str) -> None:
         """%%trace [NAME] [--slowest] [--height PIXELS]
 
-        Runs the cell and shows the trace of its last step, of the run (a session.run, a compiled function) that took the most
-        time. NAME: a variable that gets the trace. --slowest: the slowest traced step instead. Every step of the cell's first
-        10 seconds is traced, which makes them longer; later ones now and then.
+        Runs the cell and shows the trace of the last step of the run (a session.run, a compiled function) that took the most
+        time. NAME: a variable that gets the trace. --slowest: show the slowest traced step instead. Every step of the cell's
+        first 10 seconds is traced, which makes them longer; later steps only from time to time.
         """
-        __tracebackhide__ = True  # in the tracebacks that IPython prints
+        __tracebackhide__ = True  # hides this frame in the tracebacks that IPython prints
         options = parser().parse_args(line.split())
         recording = CellRecording()
         try:
@@ -102,10 +102,10 @@ def _runs(runs: Sequence[CellRun]) -> str:
 def run_cell_code(shell: Any, cell: str) -> None:
     """Run a cell. Raises what its code raises.
 
-    ``shell.run_cell`` would print an error and continue, but the cell, and *Run all*, must stop. The code gets a file name that
+    ``shell.run_cell`` would print an error and continue, but the cell and *Run all* must stop. The code gets a file name that
     ``inspect`` knows, because AutoGraph reads the source of functions that are defined in the cell.
     """
-    __tracebackhide__ = True  # in the tracebacks that IPython prints
+    __tracebackhide__ = True  # hides this frame in the tracebacks that IPython prints
     code = "\n" + shell.transform_cell(cell)  # keeps the line numbers of the cell, whose first line is the magic
     name = shell.compile.cache(code, len(shell.user_ns.get("In", ())) - 1)  # the number of the current cell
     body = shell.transform_ast(shell.compile.ast_parse(code, filename=name)).body

@@ -1,1 +1,1 @@
-"""Sessions for scripts: ``tftracer.open``, exported tables, SQL, comparisons."""
+"""What scripts use to read sessions: ``tftracer.open``, exported tables, SQL, comparisons."""

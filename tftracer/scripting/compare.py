@@ -13,7 +13,7 @@ from typing import Protocol, get_args
 import numpy as np
 
 from tftracer.comparison.comparison import Comparison, compare
-from tftracer.comparison.measured import WARM_UP, Measured, Steps, block_values, step_values, usual_steps
+from tftracer.comparison.measured import WARM_UP, Measured, Steps, block_values, counted_steps, step_values
 from tftracer.contract.ledger import LedgerKind
 from tftracer.contract.session import Run
 from tftracer.contract.session import Session as Facts
@@ -24,12 +24,12 @@ from tftracer.session.steps.percentile_sketch import ERROR, SketchedSteps
 from tftracer.session.steps.statistics import total_s
 from tftracer.trace.analyses.ops import By
 
-MIN_SHARE = 0.5  # of the time of a session's longest run that a shared run must have to represent the session
+MIN_SHARE = 0.5  # a shared run represents a session if it has at least this share of the time of the session's longest run
 _TURN = re.compile(r"\[\d+\]")
 
 
 class Session(Protocol):
-    """The methods of a session that are used here (session.py)."""
+    """The methods of a session (session.py) that are used here."""
 
     name: str
 
@@ -57,10 +57,10 @@ class Session(Protocol):
 def compare_sessions(before: Sequence[Session], after: Sequence[Session], run: str | None = None, by: By = "name") -> Comparison:
     """Compare sessions before and after a change.
 
-    ``run``: the title of the run to compare; by default the one that took most time of those that all sessions have. If there is
-    none, or it took less than half of the time of each side's longest run, these two are compared instead, with a warning. Raises
-    ``UnknownError`` if the sessions do not have the run, or no run in common and several longest runs on one side; ``UsageError``
-    if a session is given twice.
+    ``run``: the title of the run to compare; by default the run that took the most time of those that all sessions have. If there
+    is none, or if in each session it took less than half of the time of the longest run, the longest runs of the two sides are
+    compared instead, with a warning. Raises ``UnknownError`` if not all sessions have the run, or if they have no run in common
+    and the sessions of a side have different longest runs; ``UsageError`` if a session is given twice.
     """
     _check_distinct([*before, *after])
     titles = _runs_to_compare(before, after, run)
@@ -68,7 +68,7 @@ def compare_sessions(before: Sequence[Session], after: Sequence[Session], run: s
     if titles[0] == titles[1]:
         return compare(titles[0], *sides)
     warning = (
-        f"The runs differ: {titles[0][:80]!r} before, {titles[1][:80]!r} after. Each took the most time of its side; no run that "
+        f"The runs differ: {titles[0][:80]!r} before, {titles[1][:80]!r} after. Each took the most time on its side; no run that "
         "all sessions have took half as much."
     )
     comparison = compare(f"{titles[0]} before, {titles[1]} after", *sides)
@@ -94,7 +94,7 @@ def _measured(session: Session, run: str, by: By) -> Measured:
 
 
 def _runs_to_compare(before: Sequence[Session], after: Sequence[Session], wanted: str | None) -> tuple[str, str]:
-    """Return the titles of the runs of both sides."""
+    """Return the titles of the runs to compare: (before, after)."""
     sessions = [*before, *after]
     titles = [[run["title"] for run in _busiest_first(session)] for session in sessions]
     shared = [title for title in titles[0] if all(title in others for others in titles)]
@@ -130,16 +130,16 @@ def measure(session: Session, run: str, by: By = "name") -> Measured:
     table = session.steps(run).select("step", "count", "start_at", "mean_ns", "traced")
     single = table["count"] == 1
     steps = Steps(table["step"], table["start_at"].astype(np.int64), table["mean_ns"]).only(single)
-    usual = usual_steps(steps, steps.number[table["traced"][single]])
+    counted = counted_steps(steps, steps.number[table["traced"][single]])
     sketched = _sketched_values(session, run)
     traces = [_measure_trace(session, trace, by) for trace in _traces(session, run)]
     facts = session.facts
     return Measured(
         name=session.name,
-        steps=len(usual.number),
-        values={**step_values(usual), **sketched, **_trace_values(traces)},
+        steps=len(counted.number),
+        values={**step_values(counted), **sketched, **_trace_values(traces)},
         rounding=dict.fromkeys(sketched, ERROR),
-        blocks=block_values(usual),
+        blocks=block_values(counted),
         ops=_medians([trace.ops for trace in traces]),
         shortest_ops=_shortest([trace.ops for trace in traces]),
         op_types=_medians([trace.op_types for trace in traces]),
@@ -160,7 +160,8 @@ def _shares(session: Session) -> dict[str, float]:
 
 
 def _sketched_values(session: Session, run: str) -> dict[str, float]:
-    """Return the p99 of all steps if the session has more steps than it stores individually, and sketches of them."""
+    """Return the p99 of all steps, from sketches; {} if the session stores all its steps one by one, or has no complete
+    sketches."""
     sketched, last = session.sketched_steps(run)
     if last <= RECENT or sketched.first_step > 1:
         return {}
@@ -197,7 +198,10 @@ def _traces(session: Session, run: str) -> list[int]:
 
 
 def _totals(session: Session, trace: int, by: By) -> dict[str, int]:
-    """Return op -> ns. The number that a tf.data stage has for each repetition is removed, because it differs in each trace."""
+    """Return op -> ns.
+
+    The names of tf.data stages have a number for each repetition; it is removed, because it differs between traces.
+    """
     ops = session.ops(by, trace).select("key", "total_ns")
     totals: Counter[str] = Counter()
     for key, total in zip(ops["key"].tolist(), ops["total_ns"].tolist()):

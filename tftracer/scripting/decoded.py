@@ -1,4 +1,4 @@
-"""The traces of a session that a script has asked about, decoded; the latest ones are kept, up to a number of nodes."""
+"""The decoded traces of a session that a script has read. The last used traces are cached, up to a total number of nodes."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from tftracer.memory_limit import memory_errors
 from tftracer.session.files.saved import SavedSession
 from tftracer.trace.answers import Answers
 
-#: About 300 bytes each, with what analyses keep.
+#: Maximum number of nodes in all cached traces; a node takes about 300 bytes, with the results of analyses.
 KEPT_NODES = 1 << 21
 KEPT_TRACES = 10_000
 
 
 class DecodedTraces:
-    """Thread-safe."""
+    """A cache of decoded traces. Thread-safe."""
 
     def __init__(self, source: SavedSession) -> None:
         self._source = source
@@ -23,13 +23,16 @@ class DecodedTraces:
         self._lock = threading.Lock()
 
     def answers(self, trace_id: int) -> Answers:
-        """Return a trace's answers. Raises FormatError or TruncatedError for invalid bytes, HelperError if memory runs out."""
+        """Return the ``Answers`` of a trace.
+
+        Raises FormatError or TruncatedError for invalid bytes, HelperError if memory runs out.
+        """
         with self._lock:
             answers = self._kept.get(trace_id)
         if answers is None:
             with memory_errors(self._source.trace_record(trace_id)["bytes"]):
                 answers = Answers(self._source.trace_bytes(trace_id), self._source.trace_context(trace_id), trace_id=trace_id)
-                nodes = answers.trace.n  # decoded here, so that errors are raised here
+                nodes = answers.trace.n  # this decodes the trace, so that errors are raised here
             with self._lock:
                 self._kept.put(trace_id, answers, nodes)
         return answers

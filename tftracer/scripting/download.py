@@ -1,4 +1,4 @@
-"""A live session by its URL: copied to a temporary file, which is opened like any other."""
+"""Opens a live session by its URL: copies it to a temporary file, which is opened like any other file."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from urllib.parse import parse_qs, urlsplit, urlunsplit
 from tftracer.errors import StorageError
 
 _CHUNK = 1 << 20
-#: A view within the page (frontend/src/router.ts): a link to one is a link to its session.
+#: The path of a view within the page (frontend/src/router.ts). It is removed, so that a view's URL also opens the session.
 _VIEW = re.compile(r"/(runs/\d+(/ops)?|traces/\d+|compare|job(/traces/\d+)?)$")
-#: Maximum silence of the server: a hub fetches its processes' traces before it answers.
+#: Maximum time in which the server sends nothing: a hub fetches its processes' traces before it answers.
 _SILENCE_S = 120.0
 
 
@@ -37,7 +37,7 @@ def is_url(name: str) -> bool:
 
 @contextmanager
 def downloaded(url: str, token: str | None, certificate: str | None) -> Iterator[Downloaded]:
-    """Yield the file, which is deleted when the block ends; open handles stay readable. Raises ``StorageError``."""
+    """Yield the file, which is deleted when the block ends; handles that are open stay readable. Raises ``StorageError``."""
     page = _Page.of(url, token, certificate)
     with tempfile.NamedTemporaryFile(prefix="tftracer-", suffix=".tftrace") as file:
         page.copy("api/job/file" if page.is_hub() else "api/session/file", file)
@@ -54,7 +54,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 @dataclass(frozen=True)
 class _Page:
-    address: str  # ends in a slash, without the token
+    address: str  # the URL without the token; ends in a slash
     token: str
     opener: urllib.request.OpenerDirector
 
@@ -90,7 +90,9 @@ class _Page:
                 while chunk := answer.read(_CHUNK):
                     file.write(chunk)
             except (OSError, http.client.HTTPException) as error:
-                raise StorageError(f"{self.address}: the session was not sent to its end ({error}). Open it again.") from error
+                raise StorageError(
+                    f"{self.address}: the connection broke before the whole session was sent ({error}). Open it again."
+                ) from error
 
     @contextmanager
     def _ask(self, path: str) -> Iterator[Any]:

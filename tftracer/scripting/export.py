@@ -20,8 +20,8 @@ _SUFFIXES = (".tftrace", ".gz", ".pb", ".xplane", ".pbtxt", ".json", ".pickle")
 def export(files: Sequence[str], place: str, job: str | None = None) -> list[dict[str, Any]]:
     """Export files (or URLs) to the folder ``place``; return the manifests of the partitions.
 
-    ``job``: name of the job whose processes recorded the files; their clocks are aligned. Without it each file is a separate job,
-    named after the job in the file, or else after the file. Raises what opening and writing raise.
+    ``job``: name of the job whose processes recorded the files; their clocks are aligned. If None, each file is a separate job,
+    named after the job in the file, or else after the file. Raises the errors of opening and writing.
     """
     connection, target = parquet.connect(), folder(place)
     try:
@@ -32,7 +32,7 @@ def export(files: Sequence[str], place: str, job: str | None = None) -> list[dic
 
 
 def each_session(files: Sequence[str], job: str | None = None) -> Iterator[tuple[str, Session]]:
-    """Yield (job's name, session) of every process in the files. A session is closed before the next one is yielded."""
+    """Yield (job's name, session) of every process in the files. A session is closed before the next session is yielded."""
     if job is not None:
         for session in one_job([open_session(file) for file in files]):
             with session:

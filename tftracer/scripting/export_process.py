@@ -1,4 +1,4 @@
-"""The process that exports a session while it is recorded (live_export.py), as the training's process sees it."""
+"""The training's side of the process that exports a session while it is recorded (live_export.py)."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from tftracer.contract.session import LauncherInfo, Session
 from tftracer.engine.helper_process import Unusable, environment, interpreter
 from tftracer.errors import UnsupportedError
 
-#: Between two looks at the session.
+#: Seconds between two looks at the session.
 ROUND_S = 20.0
-#: How long the script's end waits for the last files. After that, or if they cannot be written, the process continues to try.
+#: Maximum seconds that the end of the script waits for the last files. After that, the process continues to write them.
 END_S = 20.0
 
 
 class ExportProcess:
-    """The process. ``report`` is called on a separate thread with each problem, and with "" when there is none any more."""
+    """The process. ``report`` is called on a separate thread with each problem, and with "" when the problem is solved."""
 
     def __init__(self, session: Session, job: str, place: str, report: Callable[[str], None], round_s: float = ROUND_S) -> None:
-        """Start it. Raises ``UnsupportedError`` with reason and remedy if it cannot run here."""
+        """Start the process. Raises ``UnsupportedError`` with reason and remedy if it cannot work here."""
         if importlib.util.find_spec("duckdb") is None:
             raise UnsupportedError("export_dir needs DuckDB, which is not installed here: pip install tftracer[tables].")
         if not session["file"]:
@@ -68,16 +68,16 @@ class ExportProcess:
         self._ending = True
         with contextlib.suppress(OSError), self._process.stdin or contextlib.nullcontext() as line:
             if line is not None:
-                line.write(b"\n")  # closing is not enough: a forked child of the training may have the pipe open
+                line.write(b"\n")  # closing the pipe is not enough: a forked child of the training may have it open
         self._over.wait(END_S)
 
 
 def partition_rank(place: LauncherInfo) -> int:
-    """Return the process's rank; parameter servers come after the workers, evaluators after those."""
+    """Return the process's rank. Without a rank, parameter servers get numbers after the workers, and evaluators after these."""
     if place["rank"] is not None:
         return place["rank"]
-    behind = 5000 if place["role"] == "evaluator" else 0
-    return (place["size"] or 0) + behind + (place["task"] or 0)
+    offset = 5000 if place["role"] == "evaluator" else 0
+    return (place["size"] or 0) + offset + (place["task"] or 0)
 
 
 def _credentials() -> dict[str, str]:

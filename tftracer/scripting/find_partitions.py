@@ -46,7 +46,7 @@ def partitions(folder: Path) -> Partitions:
             left_out.append(f"{where}: {error}")
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             left_out.append(f"{where}: its manifest cannot be read ({type(error).__name__}).")
-    left_out += [f"{where}: it has no manifest, its export did not end." for where in sorted(_unfinished(folder))]
+    left_out += [f"{where}: it has no manifest: its export did not finish." for where in sorted(_unfinished(folder))]
     if not whole:
         why = f" {left_out[0]}" if left_out else " Make one: tftracer export FILE... --parquet DIR."
         raise StorageError(f"{folder} holds no exported session.{why}")
@@ -67,7 +67,7 @@ def _partition(folder: Path, where: str, manifest: dict[str, Any]) -> Partition:
     for table, parts in manifest["tables"].items():
         for part in parts:
             if not is_part(str(part["path"]), where):
-                raise UnsupportedError("its manifest names files of others.")
+                raise UnsupportedError("its manifest names files of other partitions.")
             _check(folder / part["path"], part)
             files.setdefault(table, []).append(str(folder / part["path"]))
             rows += int(part["rows"])
@@ -81,7 +81,7 @@ def _check(file: Path, part: dict[str, object]) -> None:
     except FileNotFoundError:
         raise UnsupportedError(f"its file {name} is missing.") from None
     if size != part.get("bytes", size):
-        raise UnsupportedError(f"its file {name} has {size:,} bytes, and {part['bytes']:,} were written.")
+        raise UnsupportedError(f"its file {name} has {size:,} bytes, but {part['bytes']:,} were written.")
 
 
 def read_parquet(files: Sequence[str]) -> str:
@@ -92,7 +92,7 @@ def read_parquet(files: Sequence[str]) -> str:
 
 
 def chunks(whole: Sequence[Partition], rows: int) -> list[list[Partition]]:
-    """Split the partitions into groups of neighbours with about ``rows`` rows at most."""
+    """Split the partitions, in order, into groups of about ``rows`` rows."""
     groups: list[list[Partition]] = []
     filled = rows
     for each in whole:

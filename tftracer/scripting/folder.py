@@ -26,16 +26,17 @@ _WHOSE = (Field("job", "text", "the session's file, or its job"), Field("rank", 
 
 
 def open(path: str | os.PathLike[str], token: str | None = None, certificate: str | None = None) -> Session:
-    """Open a session: any file that ``tftracer FILE`` opens, or the URL of a live page, also of one of its views.
+    """Open a session: any file that ``tftracer FILE`` opens, or the URL of a live page or of one of its views.
 
-    A live session is copied in its current state. It needs the token: in the URL (``?token=``), as ``token``, or in the
+    A live session is copied in its current state. It needs the page's token: in the URL (``?token=``), as ``token``, or in the
     environment as TFTRACER_TOKEN. ``certificate``: a file with the server's certificate, if the system does not trust its issuer.
-    The page of a job's hub gives the whole job.
+    The URL of a job's hub opens the whole job.
 
-    A folder of ``.tftrace`` files gives all their rows in each table, and the sessions as ``processes``; a folder that ``tftracer
-    export`` wrote gives its tables (this needs DuckDB). Both have the additional columns ``job`` and ``rank``, as in SQL.
+    From a folder of ``.tftrace`` files, each table has the rows of all files, and ``processes`` are the sessions. From a folder
+    that ``tftracer export`` wrote, the tables are read with DuckDB. In both cases, tables have the additional columns ``job`` and
+    ``rank``, as in SQL.
 
-    Raises ``StorageError`` if it cannot be read or reached, ``FormatError`` if it has no data that tftracer can open.
+    Raises ``StorageError`` if ``path`` cannot be read or reached, ``FormatError`` if it has no data that tftracer can open.
     """
     name = os.fspath(path)
     folder = Path(name).expanduser()
@@ -88,7 +89,7 @@ class SessionFolder(_Tables):
             )
 
     def trace(self, number: int | None = None) -> Any:
-        raise UnsupportedError(f"{self.name} holds several sessions: ask one of them, .processes[0].trace().")
+        raise UnsupportedError(f"{self.name} holds several sessions: use one of them, such as .processes[0].trace().")
 
     def close(self) -> None:
         for _, session in self._files:
@@ -101,11 +102,13 @@ class ExportedFolder(_Tables):
     def __init__(self, name: str, folder: Path) -> None:
         super().__init__(name)
         self._folder = folder
-        parquet.connect().close()  # UnsupportedError says what to install
+        parquet.connect().close()  # raises UnsupportedError with what to install
 
     def _parts(self, name: str, trace: int | None, run: int | str | None, by: By) -> Iterator[Part]:
         if name == "ops_over_traces" or (name == "ops" and by != "name"):
-            raise UnsupportedError("Exported tables hold ops by node name: ops('name'). Open the session's file for others.")
+            raise UnsupportedError(
+                "Exported tables hold ops by node name: ops('name'). For other groupings, open the session's file."
+            )
         wanted = "true" if trace is None else f"trace_id = {int(trace)}"
         if isinstance(run, str):
             runs = f"SELECT (job, rank, run_id) FROM {self._read('runs')} WHERE title = {parquet.quoted(run)}"
@@ -116,14 +119,14 @@ class ExportedFolder(_Tables):
         listed = ", ".join(f'"{field.name}"' for field in fields)
         connection = parquet.connect()
         try:
-            found = connection.execute(f"SELECT {listed} FROM {self._read(name)} WHERE {wanted}").fetchnumpy()
+            result = connection.execute(f"SELECT {listed} FROM {self._read(name)} WHERE {wanted}").fetchnumpy()
         except Exception as error:
             raise FormatError(f"{self.name}: its table {name} cannot be read ({error}).") from error
         finally:
             connection.close()
         columns = {
             name: np.ma.filled(column, np.datetime64("NaT")) if column.dtype.kind == "M" else column
-            for name, column in found.items()
+            for name, column in result.items()
         }
         yield Part(len(columns["rank"]), {name: lambda column=column: column for name, column in columns.items()})  # type: ignore[misc]
 

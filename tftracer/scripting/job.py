@@ -1,4 +1,4 @@
-"""Combines several processes' sessions into one job. Their clocks are estimated once, when times are first needed."""
+"""Combines several processes' sessions into one job. The clocks are estimated once, when times are first needed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tftracer.trace.model import Trace
 
 @dataclass(frozen=True)
 class JobClocks:
-    """The clocks of a job's processes, by the processes' titles."""
+    """The clocks of a job's processes. ``clocks``: title of a process -> its clock."""
 
     clocks: Mapping[str, Clock]
 
@@ -46,7 +46,10 @@ class JobClocks:
 
 
 def job_clocks(steps: Iterable[Sequence[ProcessTrace]], shared: Mapping[str, str]) -> JobClocks:
-    """Estimate the clocks. ``steps``: the traces of each step, read one step at a time. ``shared``: title -> machine's clock."""
+    """Estimate the clocks.
+
+    ``steps``: the traces of each step, read one step at a time. ``shared``: title of a process -> its machine's clock.
+    """
     titles: dict[str, int] = {}
     seen: list[Observation] = []
     for sources in steps:
@@ -84,13 +87,13 @@ class Job:
             try:
                 raw, context = process.session.trace_bytes(trace_id), process.session.trace_context(trace_id)
                 yield ProcessTrace(str(position), process.title, formats.decode(raw, context.communication_ops))
-            except TracerError:  # damaged: its record says so
+            except TracerError:  # the trace is damaged; its record says so
                 continue
 
 
 @dataclass(frozen=True)
 class Place:
-    """A session's place in its job. ``rank``: used in the names of its files; the process's own rank if known."""
+    """A session's place in its job. ``rank``: its number in the names of files: the process's own rank if known."""
 
     job: Job
     title: str
@@ -98,7 +101,10 @@ class Place:
 
 
 def places(job: Job) -> list[Place]:
-    """Return the places of all processes. Those without a rank of their own get the numbers after the last rank."""
+    """Return the places of all processes.
+
+    Processes without a rank, or with another process's rank, get numbers after the last rank.
+    """
     taken: set[int] = set()
     numbers: list[int | None] = []
     for process in job.processes:
@@ -114,7 +120,8 @@ def places(job: Job) -> list[Place]:
 def job_of(sessions: Sequence[SavedSession]) -> Job:
     """Combine sessions, one per process, into a job.
 
-    Traces with the same run and step number belong to one step; so do files with one trace each whose step number is unknown.
+    Traces with the same run title and step number belong to one step. In files with only one trace, its step number may be
+    unknown.
     """
     titles = [_title(session, number) for number, session in enumerate(sessions)]
     repeated = {title for title in titles if titles.count(title) > 1}

@@ -1,8 +1,9 @@
-"""One process's partition of an exported folder, written while it records: the program that ``export_dir`` starts.
+"""The program that ``export_dir`` starts: it writes a process's partition of an exported folder while the process records.
 
-It reads the file that the session is written to, so that the training does nothing for it. It outlives a training that is killed:
-then it writes what is left, and ends. Traces come as new parts; the other tables are replaced as they grow. Every file appears
-whole. The clocks of a job's processes are not aligned: for that, export the saved sessions.
+It reads the file that the session is written to, so it takes no time of the training. If the training is killed, the program
+writes the remaining rows and ends. New traces are written to new files; the files of other tables are replaced when the tables
+grow. A file appears only when it is complete. The clocks of a job's processes are not aligned: for that, export the saved
+sessions.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 _NICE = 10
-#: How often the last round is tried: what it does not write comes in no later one.
+#: How often the last round is tried, because no later round follows.
 _LAST_ROUNDS = 15
 
 
@@ -42,11 +43,14 @@ class LivePartition:
         self._job, self._rank = job, rank
         self._where = partition_name(job, rank)
         self._parts: dict[str, list[dict[str, Any]]] = {name: [] for name in TABLES}
-        self._exported: set[int] = set()  # traces
-        self._seen = (0, 0, False)  # size and time of the session's file when it was last read, and whether the session had ended
+        self._exported: set[int] = set()  # ids of exported traces
+        self._seen = (0, 0, False)  # size and time of the session's file at the last round, and whether the session had ended
 
     def write(self, ended: bool = False) -> bool:
-        """Write new rows; return False if there are none. ``ended``: unanalyzed traces will not be analyzed any more."""
+        """Write new rows; return False if there are none.
+
+        ``ended``: whether the session has ended, so that no more traces are analyzed.
+        """
         try:
             status = self._spool.stat()
         except FileNotFoundError:  # nothing was recorded
@@ -77,14 +81,14 @@ class LivePartition:
 
     @staticmethod
     def _is_whole(session: Session, trace: int, ended: bool) -> bool:
-        """Return whether a trace can be read and has been analyzed, which a live session does soon."""
+        """Return whether a trace can be read and was analyzed. A live session analyzes its traces soon."""
         if session.source.trace_record(trace)["state"] == "pending" and not ended:
             return False
         return bool(session.table("traces", trace)["state"][0] == "ready")
 
 
 def _wait(parent: int, seconds: float) -> bool:
-    """Wait; return whether the session has ended: its process says so, or is gone."""
+    """Wait. Return whether the session has ended: its process has written to stdin, or has ended."""
     waited = 0.0
     while waited < seconds:
         if select.select([0], [], [], min(1.0, seconds))[0] or os.getppid() != parent:

@@ -1,4 +1,4 @@
-"""Shows a session in a notebook."""
+"""The HTML that a notebook shows for a session."""
 
 from __future__ import annotations
 

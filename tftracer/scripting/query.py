@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-#: Statements that find damaged Parquet files: the first reads what DuckDB reads before it answers, the second the whole file.
+#: Statements that find damaged Parquet files: the first reads only the metadata that DuckDB needs before it answers, the second
+#: the whole file.
 _AT_FIRST = "DESCRIBE SELECT * FROM {}"
 _ALL = "SELECT max(hash(COLUMNS(*))) FROM {}"
 
@@ -47,7 +48,7 @@ def answers(files: Sequence[str], sql: str, job: str | None = None, external: bo
 
     Each table has the additional columns ``job`` and ``rank``. ``files``: sessions, or one exported folder. ``external``: the
     statements may read and write other files, use the network and load DuckDB's extensions. Raises FormatError with DuckDB's
-    message for a statement that is invalid or not allowed; later ones are not run.
+    message for a statement that is invalid or not allowed; later statements are not executed.
     """
     wanted = [table for table in TABLES if re.search(rf"\b{table}\b", sql, re.IGNORECASE)]
     if len(files) != 1 or not (Path(files[0]) / MANIFESTS).is_dir():
@@ -65,7 +66,7 @@ class _UnansweredError(FormatError):
 
 def _lock(connection: DuckDBPyConnection) -> None:
     """Restrict the connection permanently to the files of an exported folder's tables."""
-    connection.execute("SET python_enable_replacements = false")  # names of variables as tables
+    connection.execute("SET python_enable_replacements = false")  # no Python variables as tables
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
 
@@ -85,7 +86,7 @@ def _answers(make_tables: Callable[[DuckDBPyConnection], None], sql: str, extern
 def _answers_of(connection: DuckDBPyConnection, sql: str, external: bool) -> list[Result]:
     import duckdb
 
-    misread = (duckdb.ParserException, duckdb.SyntaxException, duckdb.BinderException, duckdb.CatalogException)
+    invalid = (duckdb.ParserException, duckdb.SyntaxException, duckdb.BinderException, duckdb.CatalogException)
 
     writing = (
         () if external else (duckdb.StatementType.COPY, duckdb.StatementType.EXPORT)
@@ -98,15 +99,15 @@ def _answers_of(connection: DuckDBPyConnection, sql: str, external: bool) -> lis
                 raise duckdb.PermissionException(f"{kind.name} writes files.")
             results.append(_answer(connection, text, kind == duckdb.StatementType.SELECT))
     except duckdb.PermissionException as error:
-        raise FormatError(f"{error}\nA query reaches its own tables alone. Allow more: --external.") from error
+        raise FormatError(f"{error}\nA query may use only the tables of the sessions. To allow more: --external.") from error
     except duckdb.Error as error:
-        kind_of_error = FormatError if isinstance(error, misread) else _UnansweredError
+        kind_of_error = FormatError if isinstance(error, invalid) else _UnansweredError
         raise kind_of_error(f"{error}\nThe tables: {', '.join(TABLES)}. docs/tables lists their columns.") from error
     return [result for result in results if result is not None]
 
 
 def _answer(connection: DuckDBPyConnection, statement: str, is_select: bool) -> Result | None:
-    """Run a statement; return None if it returns no rows."""
+    """Execute a statement and return its rows; None if it returns no rows."""
     if re.match(r"\s*(explain|describe|summarize|show|call|pragma)\b", statement, re.IGNORECASE):
         pass  # some releases of DuckDB count these as SELECT
     elif is_select:
@@ -130,7 +131,7 @@ def _with_zones_as_text(connection: DuckDBPyConnection, statement: str) -> str:
 
 
 def _view_folder(connection: DuckDBPyConnection, folder: Path, tables: Sequence[str], reading: str) -> None:
-    """Create views of the complete and readable partitions; log the names of the others."""
+    """Create views of the complete and readable partitions; log the problems of the others."""
     exported = partitions(folder)
     whole, damaged = _readable(connection, exported.whole, tables, reading)
     for text in exported.left_out + damaged:
@@ -147,7 +148,7 @@ def _view_folder(connection: DuckDBPyConnection, folder: Path, tables: Sequence[
 def _readable(
     connection: DuckDBPyConnection, whole: Sequence[Partition], tables: Sequence[str], reading: str
 ) -> tuple[Sequence[Partition], list[str]]:
-    """Return (the partitions whose files ``reading`` can read, the problems of the others)."""
+    """Return (the partitions whose files the statement ``reading`` can read, the problems of the other partitions)."""
     import duckdb
 
     def check(some: Sequence[Partition]) -> str:
@@ -166,7 +167,7 @@ def _readable(
 
 
 def _load(connection: DuckDBPyConnection, files: Sequence[str], tables: Sequence[str], job: str | None) -> None:
-    """Load the tables that the statement names into memory."""
+    """Load the tables of the sessions into memory."""
     of_traces, others = ([table for table in tables if (table in OF_TRACES) == wanted] for wanted in (True, False))
     for table in tables:
         empty = {field.name: joined(field, []) for field in TABLES[table]}
@@ -177,11 +178,11 @@ def _load(connection: DuckDBPyConnection, files: Sequence[str], tables: Sequence
                 _insert(connection, table, columns, f"INSERT INTO {table}", name, session.rank)
         for table, columns in session.trace_rows(*of_traces) if of_traces else ():
             _insert(connection, table, columns, f"INSERT INTO {table}", name, session.rank)
-        _tell_of_damage(name, session, of_traces)
+        _log_damage(name, session, of_traces)
 
 
-def _tell_of_damage(name: str, session: Session, of_traces: Sequence[str]) -> None:
-    """Log traces that turned out to be damaged when their rows were read: they have no rows."""
+def _log_damage(name: str, session: Session, of_traces: Sequence[str]) -> None:
+    """Log how many traces are damaged. Such traces have no rows."""
     traces = (trace for run in session.source.runs() for trace in run["traces"])
     broken = sum(trace["state"] == "broken" for trace in traces)
     if broken and of_traces:

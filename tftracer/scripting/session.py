@@ -1,4 +1,4 @@
-"""``tftracer.open``: a session that scripts can ask. Needs no TensorFlow."""
+"""``Session``: the data of a session for scripts, opened by ``tftracer.open``. Needs no TensorFlow."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 
 
 def open(path: str | os.PathLike[str], token: str | None = None, certificate: str | None = None) -> Session:
-    """Open one session from a file or a URL. :func:`tftracer.scripting.folder.open` also opens folders, and lists the errors."""
+    """Open one session from a file or a URL. :func:`tftracer.scripting.folder.open` also opens folders, and documents the
+    errors."""
     name = os.fspath(path)
     if not is_url(name):
         return _opened(os.path.expanduser(name), name)  # noqa: PTH111 (Path drops the slashes of other names)
@@ -60,8 +61,8 @@ def _opened(path: str, name: str) -> Session:
 class Session:
     """Everything that one process recorded, as tables of NumPy columns (``tftracer.Table``). Created by ``tftracer.open``.
 
-    Traces are decoded when one of their tables is read, and the latest are cached: ``forget_traces`` frees them, ``close`` also
-    closes the file. A session is a context manager.
+    Traces are decoded when one of their tables is read, and the last used traces are cached. ``forget_traces`` frees them;
+    ``close`` also closes the file. A session is a context manager.
     """
 
     #: The job's name, "" if there is none.
@@ -74,13 +75,13 @@ class Session:
         self._processes: tuple[Session, ...] = ()
         self._decoded = DecodedTraces(source)
         self._others = OtherTraces(source, self._decoded.answers)
-        self._checked: set[int] = set()  # traces
+        self._checked: set[int] = set()  # ids of traces whose payloads were checked
         self._lock = threading.Lock()
 
     @property
     def processes(self) -> tuple[Session, ...]:
         """The sessions of all processes of a job, on one clock; only this session if there is no job."""
-        return self._processes or (self,)  # a session that referred to itself would stay in memory until a garbage collection
+        return self._processes or (self,)  # not stored: a reference to itself would keep the session until a garbage collection
 
     # --------------------------------------------------------------------------------------------------- what it holds
 
@@ -91,7 +92,7 @@ class Session:
 
     @property
     def title(self) -> str:
-        """The process's name in its job, such as ``rank 0``, or else by its launcher or process id."""
+        """The process's name in its job, such as ``rank 0``; without a job, a name from its launcher or process id."""
         if self.place is not None:
             return self.place.title
         facts = self.facts
@@ -120,8 +121,8 @@ class Session:
     def steps(self, run: int | str | None = None) -> Table:
         """Return the step times of one run, by its number or title, or of all runs.
 
-        The newest 4,096 steps of a run have one row each. An older row stands for ``count`` steps: weight means by it, and take
-        the longest step from ``max_ns``. ``run()`` has statistics of all steps.
+        The newest 4,096 steps of a run have one row each. An older row stands for ``count`` steps: weight means by ``count``, and
+        take the longest step from ``max_ns``. ``run()`` has statistics of all steps.
         """
         return self._table("steps", run=run)
 
@@ -158,7 +159,7 @@ class Session:
         return self._table("sentences", trace)
 
     def stalls(self) -> Table:
-        """Return steps, and times between steps, that took far longer than usual: the longest and the newest of each run."""
+        """Return steps, and times between steps, that took far longer than usual: of each run the costliest and the newest."""
         return self._table("stalls")
 
     def ledger(self) -> Table:
@@ -171,7 +172,7 @@ class Session:
 
     @property
     def growth_rate(self) -> float | None:
-        """The growth of the process's memory at the end, in bytes per second; 0: no growth is proven, None: not known."""
+        """The growth of the process's memory at the end, in bytes per second; 0: no growth is proven; None: not known."""
         return self.source.memory_growth()["growth_rate"]
 
     def memory_growth(self) -> Table:
@@ -187,7 +188,7 @@ class Session:
         return self.source.runs()
 
     def sketched_steps(self, run: int | str) -> tuple[SketchedSteps, int]:
-        """Return (percentiles of all untraced steps of a run, within 1%; the number of its last step)."""
+        """Return (sketches with the percentiles of all untraced steps of a run, within 1%; the number of its last step)."""
         history = self.source.history(self._run(run)["id"])
         return history.sketched, history.last_step
 
@@ -202,7 +203,10 @@ class Session:
         return self._table(name, trace)
 
     def _table(self, name: str, trace: int | None = None, run: int | str | None = None, by: By = "name") -> Table:
-        """Return a table, of one trace or run if given. ``by``: grouping of ops. Raises UnknownError if there is no such one."""
+        """Return a table; only rows of one trace or run, if given.
+
+        ``by``: grouping of ops. Raises UnknownError for unknown numbers.
+        """
         check_grouping(by)
         if trace is not None:
             self.source.trace_record(trace)
@@ -223,15 +227,15 @@ class Session:
     def compare(self, *after: Session, before: Sequence[Session] = (), run: str | None = None) -> Comparison:
         """Compare this session, and ``before``, with the sessions ``after`` a change: step times with a 95% interval, and ops.
 
-        ``run``: the title of the run to compare; by default the one that took the most time of those that all sessions have.
-        Several sessions per side are needed to separate differences from chance: with one, the comparison states its assumption.
+        ``run``: the title of the run to compare; by default the run that took the most time of those that all sessions have.
+        Several sessions per side are needed to separate differences from chance. With one, the comparison names its assumption.
         """
         return compare_sessions([self, *before], after, run)
 
     # ------------------------------------------------------------------------------------------------------- notebooks
 
     def trace(self, number: int | None = None) -> SessionTrace:
-        """Return one trace by its number (``trace_id``), by default the newest readable one. A notebook shows its verdict.
+        """Return one trace by its number (``trace_id``), by default the newest readable trace. A notebook shows its verdict.
 
         Raises ``UnknownError`` if there is no such trace, or no trace at all.
         """
@@ -310,7 +314,7 @@ class Session:
         return (part for part in parts if part is not None)
 
     def _part_of(self, record: TraceRecord) -> TracePart | None:
-        """Return a trace's tables; None if it turns out to be unreadable: then it is marked, with the reason in its findings."""
+        """Return a trace's tables; None if it cannot be read: then its record is marked, with the reason in its findings."""
         align = self.place.job.clocks().aligner(self.place.title) if self.place else None
         try:
             return TracePart(record, self._decoded.answers(record["id"]), align, partial(self._others.of, record["id"]))
@@ -323,7 +327,7 @@ class Session:
         return [OpTotals(**part.answers.op_totals(by, with_flops=True)) for part in self._parts_of(records)]
 
     def _records(self, trace: int | None = None) -> list[TraceRecord]:
-        """Return the records of all traces, or of one; traces that the file has no analysis of are analyzed first."""
+        """Return the records of all traces, or of one trace. Traces whose analysis is not in the file are analyzed first."""
         numbers = self.trace_ids() if trace is None else [trace]
         with self._lock:
             unchecked = [number for number in numbers if number not in self._checked]

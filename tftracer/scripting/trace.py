@@ -57,8 +57,8 @@ class SessionTrace:
     def view(self, height: int = HEIGHT) -> Frame:
         """Show the whole viewer in a frame of the notebook. ``height``: in pixels.
 
-        A small page is stored in the notebook, a page above 1 MB in the kernel's working folder; the frame then says so. The
-        frame's scripts can access neither the notebook nor the network.
+        A small page is stored in the notebook. A page above 1 MB is stored in the kernel's working folder, with a note below the
+        frame. The frame's scripts can access neither the notebook nor the network.
         """
         try:
             page = "".join(self._page())
@@ -67,7 +67,10 @@ class SessionTrace:
         return framed(page, self.title, height)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the whole viewer as one HTML file, which needs no network. ``StorageError``: the file cannot be written."""
+        """Write the whole viewer as one HTML file, which needs no network.
+
+        Raises ``StorageError`` if the file cannot be written.
+        """
         write_whole(os.fspath(path), (part.encode() for part in self._page()))
 
     def _page(self) -> Iterable[str]:

@@ -26,7 +26,7 @@ from tftracer.version import __version__
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-#: A file is written when at least so many rows are gathered; a trace is never split.
+#: A file is written when at least this many rows are gathered. The rows of a trace are never split.
 PART_ROWS = 1 << 20
 MANIFESTS = "manifests"
 
@@ -58,7 +58,7 @@ class PartWriter:
             self.flush()
 
     def flush(self) -> None:
-        """Write the gathered rows. A table without rows gets a file, too, so that readers find its columns."""
+        """Write the gathered rows. A table without rows also gets a file, so that readers find its columns."""
         if not self.rows and (self.written or self.first_part):
             return
         columns = {each.name: joined(each, [part[each.name] for part in self.waiting]) for each in TABLES[self.table]}
@@ -110,7 +110,9 @@ def manifest_path(where: str) -> str:
 
 
 def older_parts(folder: Folder, session_id: str, where: str) -> list[str]:
-    """Remove the old manifest, and return the old partition's files. An incomplete partition must have no manifest."""
+    """Remove the old manifest, and return the old partition's files. (While a partition is incomplete, it must have no manifest.)
+
+    Raises StorageError if the old partition holds another session."""
     content = folder.read(manifest_path(where))
     if content is None:
         return []
@@ -121,7 +123,7 @@ def older_parts(folder: Folder, session_id: str, where: str) -> list[str]:
     except (ValueError, KeyError, TypeError, AttributeError):
         paths, other = [], ""
     if other and other != session_id:
-        raise StorageError(f"{where} is there and holds another session. Choose another name: --job NAME, or TFTRACER_JOB.")
+        raise StorageError(f"{where} exists and holds another session. Choose another name: --job NAME, or TFTRACER_JOB.")
     folder.remove(manifest_path(where))
     return [path for path in paths if is_part(path, where)]
 

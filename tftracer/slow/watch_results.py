@@ -1,6 +1,6 @@
-"""What the watch over slow steps hands to the session: plain tuples, in a bounded store that the writer's thread empties.
+"""The results of the watch over slow steps: plain tuples, in a bounded store that the writer's thread empties.
 
-Times are perf_counter nanoseconds, as in ``recorded_steps.CountedStep``; spans are seconds. None is unknown, never 0.
+Times are perf_counter nanoseconds, as in ``recorded_steps.CountedStep``; durations are seconds. None means unknown, never 0.
 """
 
 from __future__ import annotations
@@ -11,26 +11,26 @@ from typing import NamedTuple, Protocol, Union
 
 from tftracer.contract.stalls import PartKind, StallCause
 
-#: Maximum number of records that wait for the writer, which takes them five times a second; more push out the oldest.
+#: Maximum number of records that wait for the writer, which takes them five times a second. Then the oldest are dropped.
 MAX_RECORDS = 4096
 
 
-#: Why a function was traced although no argument changed.
+#: Why TensorFlow traced a function although no argument changed.
 FIRST_CALL = "it was called for the first time"
-#: The name of a cause without a line of the script: what ``fit`` does between two epochs.
+#: The name of the cause if ``fit`` itself took the time between two epochs, without a line of the script.
 EPOCH_TURN = "the turn of an epoch"
 
 
 class WatchedRun(Protocol):
-    """A run, as far as slow steps are concerned. Compared by identity."""
+    """The attributes of a run that the watch over slow steps uses. Runs are compared by identity."""
 
     title: str
-    run_id: int  # 0: the session has not numbered it yet
-    steps: int  # that have been counted
+    run_id: int  # 0: the session has not given it a number yet
+    steps: int  # number of counted steps
     fetches: tuple[str, ...]  # the same for all signatures of a function
-    changed: str  # of a compiled function: how its signature differs from the one that was traced before
-    tracings: int  # of a compiled function: how often it was traced so far, all signatures together
-    has_python: bool  # its steps also run the script's Python, as those of an eager loop do
+    changed: str  # of a compiled function: how its signature differs from the function's earlier signatures
+    tracings: int  # of a compiled function: how often TensorFlow has traced it so far, all signatures together
+    has_python: bool  # whether its steps also execute Python code of the script, as in an eager loop
 
 
 class Frame(NamedTuple):
@@ -49,28 +49,28 @@ class Frame(NamedTuple):
 class FoldedStack(NamedTuple):
     """Equal stacks of one thread, counted."""
 
-    thread: str  # its name: "MainThread"
+    thread: str  # the thread's name, such as "MainThread"
     frames: tuple[Frame, ...]  # the outermost first; at most 64, the outer ones are left out
     samples: int
-    seconds: float  # that the samples represent
+    seconds: float  # the time that the samples represent
 
 
 class HostChange(NamedTuple):
     """What Linux counted in a span of time (/proc, with its pressure files). None: not known on this system."""
 
     seconds: float
-    on_cpu_s: float | None  # of the training thread: it ran
-    run_queue_s: float | None  # of the training thread: it could have run and had no CPU
-    process_cpu_s: float | None  # of all threads of this process, on all CPUs
-    machine_cpu_s: float | None  # of all processes, on all CPUs; in a container, of the machine
-    cpus: int | None  # that the machine has
-    steal_s: float | None  # summed over the CPUs: taken by the hypervisor
-    cpu_pressure_s: float | None  # some process waited for a CPU
-    io_pressure_s: float | None  # some process waited for a disk
-    memory_pressure_s: float | None  # some process waited for memory to be freed
-    major_faults: int | None  # of the training thread: pages that came from a disk
-    read_bytes: int | None  # from disks, by this process
-    written_bytes: int | None  # to disks, by this process
+    on_cpu_s: float | None  # time for which the training thread ran
+    run_queue_s: float | None  # time for which the training thread was ready to run but had no CPU
+    process_cpu_s: float | None  # CPU time of all threads of this process
+    machine_cpu_s: float | None  # CPU time of all processes of the machine, also outside of a container
+    cpus: int | None  # number of CPUs of the machine
+    steal_s: float | None  # time that the hypervisor took, summed over the CPUs
+    cpu_pressure_s: float | None  # time for which at least one process waited for a CPU
+    io_pressure_s: float | None  # time for which at least one process waited for a disk
+    memory_pressure_s: float | None  # time for which at least one process waited for memory to be freed
+    major_faults: int | None  # number of the training thread's pages that came from a disk
+    read_bytes: int | None  # bytes that this process read from disks
+    written_bytes: int | None  # bytes that this process wrote to disks
 
     @property
     def others_share(self) -> float | None:
@@ -91,14 +91,14 @@ class Cause(NamedTuple):
     disk            its thread waited for a disk in half of the samples
     hook            half of the samples are in a method of another hook; ``name`` is its class
     callback        the same for a Keras callback
-    py_function     a Python function that TensorFlow calls, on whatever thread; ``frame`` is its line
+    py_function     a Python function that TensorFlow calls, on any thread; ``frame`` is its line
     wait            half of the samples without CPU at ``frame``: a sleep, a lock, the network
     python          half of the samples at ``frame``, and the thread ran
     lock            another thread held Python's lock; ``name`` is that thread and its line
     retrace         the function was traced again; ``name`` says why
     other_run       steps of another run passed; ``name`` is its title and their number
-    input           the thread waited for the next element of a dataset, by clock
-    checkpoint      a checkpoint was saved or restored, by clock; ``name`` is the method: "Saver.save"
+    input           the thread waited for the next element of a dataset (measured)
+    checkpoint      a checkpoint was saved or restored (measured); ``name`` is the method: "Saver.save"
     tensorflow      the step itself took longer
     stopped         the process did not run
     unknown         none of these; ``frame`` may still be where most samples were
@@ -108,7 +108,7 @@ class Cause(NamedTuple):
     kind: StallCause
     name: str  # the class of a hook or a callback; ``EPOCH_TURN``; else ""
     frame: Frame | None  # the user's innermost line with the most samples; a library's if no line is the user's
-    share: float | None  # of the slow step: the part that the evidence covers, from 0 to 1
+    share: float | None  # share of the excess that the evidence covers, from 0 to 1; None: not known
 
 
 UNKNOWN = Cause("unknown", "", None, None)
@@ -119,70 +119,71 @@ class Part(NamedTuple):
 
     kind: PartKind
     seconds: float
-    usual_s: float | None  # in a usual turn; None: not known
-    what: str  # "evaluate: convnet, 100 steps", "thread serializer"; "" where nothing is known
+    usual_s: float | None  # its usual length; None: not known
+    what: str  # "evaluate: convnet, 100 steps", "thread serializer"; "" if nothing is known
 
 
 class Stall(NamedTuple):
-    """A step, or the time before it, that took more than 3 times the median and 20 ms more than it."""
+    """A step, or the time before it, in a turn that took more than 3 times the median, and over 20 ms more than the median."""
 
     run: WatchedRun
-    step: int  # its number in its run, from 1, as the session counts; between steps: the one that came after
+    step: int  # number of the step in its run, from 1; for a time between steps, of the step after it
     call: int  # its number among the calls of all signatures of its function; for a session's run the same as ``step``
-    inside: bool  # the step itself was slow; False: the time before it, since the previous step on its thread
+    inside: bool  # True: the step itself was slow; False: the time before it, since the previous step on its thread
     thread: str
-    start_ns: int  # of the slow step, or of the slow time before it
+    start_ns: int  # start of the slow step, or of the slow time before it
     end_ns: int
-    expected_s: float  # the median
+    expected_s: float  # the usual time: the median
     cause: Cause
-    stacks: tuple[FoldedStack, ...]  # of the training thread, the most seconds first; () where it was too short or stacks are off
-    other_stacks: tuple[FoldedStack, ...]  # of other Python threads, when they ran the user's Python code
-    gc_s: float  # of garbage collections meanwhile; inside a step: on any thread; between steps: on its own
-    host: HostChange | None  # over the sampled part
-    is_traced: bool  # there is a trace of this step
+    #: Of the training thread, the most seconds first; () if it was too short, or if stacks are off.
+    stacks: tuple[FoldedStack, ...]
+    other_stacks: tuple[FoldedStack, ...]  # of other Python threads, as far as they ran the user's Python code
+    gc_s: float  # time of garbage collections meanwhile; inside a step: on any thread; between steps: on its own thread
+    host: HostChange | None  # what Linux counted over the turn and shortly around it
+    is_traced: bool  # whether there is a trace of this step
     parts: tuple[Part, ...] = ()  # the longest excess first
-    doubt: str = ""  # why no stack, or no cause, is known; "" if nothing
-    thread_id: int = 0  # Python's number of the thread; 0: not known
+    doubt: str = ""  # why the cause, or its line, is not known; "" if both are known
+    thread_id: int = 0  # the thread's ident; 0: not known
 
 
-#: In place of a period's number of slow steps: it turned out to be a part of another period.
-TAKEN_IN = -1
+#: Replaces the number of a period's slow steps if the period turned out to be a part of another period.
+MERGED = -1
 
 
 class Period(NamedTuple):
-    """Slow steps of one run that come at equal distances. A newer one replaces that of the same run, first step and distance."""
+    """Slow steps of one run at equal distances. A newer record replaces the one with the same run, first step and distance."""
 
     run: WatchedRun
     inside: bool
-    steps: int  # every so many steps
-    occurrences: int  # slow steps that were its own; 0: it has ended; or TAKEN_IN
-    median_s: float  # how long they took
-    cause: Cause  # of the last
+    steps: int  # the distance, in steps
+    occurrences: int  # number of its slow steps; 0: the period has ended; or MERGED
+    median_s: float  # median duration of its slow steps
+    cause: Cause  # cause of its last slow step
     last_step: int
-    last_call: int  # among the calls of all signatures: distances are counted in these calls
-    next_step: int  # that is expected to be slow
+    last_call: int  # its last slow call, among the calls of all signatures: distances are counted in these calls
+    next_step: int  # the next step that is expected to be slow
     first_step: int = 0  # 0: not known
-    tolerance: int = 0  # steps by which a distance may differ
+    tolerance: int = 0  # number of steps by which a distance may differ
 
 
 class GapProfile(NamedTuple):
-    """The time between steps on one thread, sampled for 20 s, a run's first time for 10 s.
+    """A profile of the time between steps on one thread, over 20 s (a run's first profile: 10 s).
 
-    Take the shares inside and between steps from ``inside_s`` and ``between_s`` (clocks) and the garbage collection from ``gc_s``
-    (exact): samples show only lines, and only those of times that were not slow. Shares of lines are those of ``seconds`` among
-    all ``stacks``; garbage collection has no stack of its own and falls on the lines that were running.
+    ``inside_s``, ``between_s`` and ``gc_s`` are measured. The samples only show at which lines the time was spent, and not in
+    slow turns. The share of a line is its share of the ``seconds`` of all ``stacks``. Garbage collections have no separate
+    stacks: their time counts for the lines that were running.
     """
 
-    run: WatchedRun  # of most of the steps on this thread meanwhile
+    run: WatchedRun  # the run whose time between steps was sampled
     thread: str
     start_ns: int
     end_ns: int
-    steps: int  # that ended in this time
+    steps: int  # number of steps that ended in this time
     inside_s: float
     between_s: float
-    gc_s: float | None  # garbage collections between steps on this thread; None: not known for a part of these times
+    gc_s: float | None  # time of garbage collections between steps on this thread; None: not known
     stacks: tuple[FoldedStack, ...]  # of this thread between its steps, the most seconds first
-    samples: int  # between steps
+    samples: int  # number of samples between steps
 
 
 class GcPause(NamedTuple):
@@ -194,9 +195,9 @@ class GcPause(NamedTuple):
 
 
 class HostSample(NamedTuple):
-    """The host over the last second or so, while steps run."""
+    """What Linux counted in the last second or so, while steps run."""
 
-    at_ns: int  # its end
+    at_ns: int  # end of the second
     change: HostChange
 
 
@@ -204,12 +205,12 @@ SlowRecord = Union[Stall, Period, GapProfile, GcPause, HostSample]
 
 
 class SlowRecords:
-    """Passes records from the watch's thread to the writer's. Methods may be called from any thread."""
+    """Passes records from the watch's thread to the writer's thread. Methods may be called from any thread."""
 
     def __init__(self) -> None:
-        self.lost = 0  # records that were pushed out
-        self.profile_requested = threading.Event()  # set: sample the time between the next steps (the page's button)
-        self.run_to_profile: WatchedRun | None = None  # None: the one with the most time between its steps
+        self.lost = 0  # number of records that were dropped
+        self.profile_requested = threading.Event()  # set to profile the time between the next steps (the page's button)
+        self.run_to_profile: WatchedRun | None = None  # the run to profile; None: the run with the most time between its steps
         self.run_profiled: WatchedRun | None = None  # the run that is being sampled
         self._records: deque[SlowRecord] = deque()
 

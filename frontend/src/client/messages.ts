@@ -43,7 +43,7 @@ export type Place = "inside" | "between";
 
 export type GapState = "none" | "sampling" | "ready";
 
-/** A line of Python code and its share of the time: the script's nearest line, with what it called folded into it. */
+/** A line of Python code and its share of the time: the innermost line of the script, including the functions that it called. */
 export interface CodeLine {
   file: string;
   line: number;
@@ -97,7 +97,7 @@ export interface StackFrame {
   source: string;
 }
 
-/** The samples of a slow step as a tree; a thread is a root. Node i was the innermost one for ``seconds[i]``. */
+/** The samples of a slow step as a tree; a root is a thread. Node i was the innermost frame for ``seconds[i]``. */
 export interface StallStacks {
   frames: StackFrame[];
   parent: number[];
@@ -130,7 +130,7 @@ export interface Period {
   text: string;
 }
 
-/** A period as the page lists it: its steps in words, by their calls where other signatures have steps, too. */
+/** A period as the page lists it, with its steps in words: with their calls if other signatures have steps, too. */
 export interface GroupPeriod {
   run_id: number;
   every: number;
@@ -165,7 +165,7 @@ export interface StepChange {
   after_s: number;
 }
 
-/** The usual step time changes little by little. */
+/** The usual step time changes slowly. */
 export interface Drift {
   first_step: number;
   last_step: number;
@@ -173,7 +173,7 @@ export interface Drift {
   last_s: number;
 }
 
-/** All slow steps of a run with the same cause at the same place, those included that are no longer kept. */
+/** All slow steps of a run with the same cause at the same place, including those that were dropped. */
 export interface SlowKind {
   run_id: number;
   cause: "gc" | "machine" | "disk" | "hook" | "callback" | "py_function" | "wait" | "python" | "lock" | "retrace" | "other_run" | "input" | "checkpoint" | "tensorflow" | "stopped" | "unknown";
@@ -189,7 +189,7 @@ export interface SlowKind {
   last_at: number;
 }
 
-/** A kind of slow steps, or those of one period whose cause is not known, as the page lists it. */
+/** A group of slow steps as the page lists it: of one kind, or of one period whose cause is not known. */
 export interface SlowGroup {
   run_id: number;
   cause: "gc" | "machine" | "disk" | "hook" | "callback" | "py_function" | "wait" | "python" | "lock" | "retrace" | "other_run" | "input" | "checkpoint" | "tensorflow" | "stopped" | "unknown";
@@ -231,7 +231,7 @@ export interface StallList {
   periods: Period[];
 }
 
-/** What a run's record says of its slow steps. */
+/** A summary of a run's slow steps, in the run's record. */
 export interface SlowSteps {
   count: number;
   longest_s: number | null;
@@ -290,7 +290,7 @@ export interface MeasuredRoof {
 
 export type AskedBy = "user" | "global" | "script" | "slow";
 
-/** What the launcher says of a process of a job (None: not known). */
+/** What the launcher says about a process of a job (None: not known). */
 export interface LauncherInfo {
   rank: number | null;
   size: number | null;
@@ -344,7 +344,7 @@ export interface Bookmark {
   end_ns: number | null;
 }
 
-/** One trace in the lists: what is known of it without opening it. ``state``: a trace that has just come is "pending" until it is analyzed, and is sent again then; a "broken" one cannot be read. ``nodes``, ``devices``, ``findings`` and ``headline`` of a pending trace are not known. */
+/** One trace in the lists: what is known about it without opening it. ``state``: a new trace is "pending" until it is analyzed; then it is sent again. A "broken" trace cannot be read. ``nodes``, ``devices``, ``findings`` and ``headline`` of a pending trace are not known. */
 export interface TraceRecord {
   id: number;
   run_id: number;
@@ -364,7 +364,7 @@ export interface TraceRecord {
   state: "pending" | "ready" | "broken";
 }
 
-/** A run's step times in seconds, traced steps left out unless there are no others. None: not known. */
+/** A run's step times in seconds, without traced steps if there are others. None: not known. */
 export interface RunStatistics {
   steps: number;
   mean_s: number | null;
@@ -381,7 +381,7 @@ export interface RunStatistics {
   recent_s: number[];
 }
 
-/** What a live message says of a run: its traces have messages of their own. */
+/** A run in a live message. Its traces are sent in separate messages. */
 export interface RunWithoutTraces {
   steps: number;
   mean_s: number | null;
@@ -461,7 +461,7 @@ export interface DownloadLink {
   path: string;
 }
 
-/** Answer to POST /api/session/file: what the file held was added to the session. */
+/** Answer to POST /api/session/file: the content of the file was added to the session. */
 export interface Loaded {
   ok: true;
   runs: number;
@@ -489,7 +489,7 @@ export interface LedgerPart {
   text: string;
 }
 
-/** GET /api/ledger. Without parts where nothing is known: ``text`` says why. */
+/** GET /api/ledger. If nothing is known, ``parts`` is empty and ``text`` says why. */
 export interface Ledger {
   started_at: number | null;
   until: number | null;
@@ -501,7 +501,7 @@ export interface Ledger {
   doubts: string[];
 }
 
-/** A stage of a pipeline, under its name in TensorFlow after optimization. Elements are its own: of a batch, batches. */
+/** A stage of a pipeline after TensorFlow's optimization. Its elements are what it produces: for batch, batches. */
 export interface PipelineStage {
   depth: number;
   name: string;
@@ -674,7 +674,7 @@ export interface OpRow {
   node: number;
 }
 
-/** With FLOPs and bytes (docs/analyses.rst): sums over the executions for which they are known, None if for none. */
+/** An OpRow with FLOPs and bytes (docs/analyses.rst): sums over the executions for which they are known; None if none is. */
 export interface ComputingOpRow {
   key: string;
   op: string;
@@ -777,7 +777,7 @@ export interface Memory {
 
 export type CounterUnit = "ops" | "bytes" | "share";
 
-/** A step function on the timeline's axis: value[i] from point i to the next, the last one to the end of the step. */
+/** A step function on the timeline's axis: value[i] is valid from point i to the next point, the last value to the end of the step. */
 export interface Counter {
   key: string;
   title: string;
@@ -937,7 +937,7 @@ export interface Neighbourhood {
 
 export type OpStatus = "changed" | "same" | "unknown" | "appeared" | "vanished";
 
-/** An op type, name or scope in two traces; a side on which it does not run has count 0. ``changed``: the runs' other traces show that it changed. ``unknown``: the two traces differ, but it may be chance. */
+/** An op type, name or scope in two traces; if a trace does not have it, its count there is 0. ``changed``: the other traces of the runs show that it changed. ``unknown``: the two traces differ, but it may be chance. */
 export interface ComparedOp {
   key: string;
   op: string;
@@ -1045,14 +1045,14 @@ export interface Roofline {
   findings: Finding[];
 }
 
-/** A trace that the ops were read from. ``step_ns``: from its step's first op to its last. */
+/** A trace that the ops were read from. ``step_ns``: from the step's first op to its last op. */
 export interface ReadTrace {
   id: number;
   step: number | null;
   step_ns: number;
 }
 
-/** An op type, node or scope over several traces. Its time in a trace is the sum of its executions there. Means and the like are over the traces that it ran in. */
+/** An op type, node or scope over several traces. Its time in a trace is the sum of its executions there. Means and other statistics are over the traces in which it was executed. */
 export interface RunOp {
   key: string;
   op: string;
@@ -1224,7 +1224,7 @@ export interface JobUpdate {
   payload: Job;
 }
 
-/** Sent instead of the whole job if no process came, went or changed its name. */
+/** Sent instead of the whole job if no process was added, removed or renamed. */
 export interface JobChangesUpdate {
   type: "job_changes";
   payload: JobChanges;
@@ -1256,7 +1256,7 @@ export interface Links {
   node: Column;
 }
 
-/** The NodeDetail of every node (client/nodes.ts builds one on request), and the graph's edges. */
+/** The data of every node (client/nodes.ts builds a NodeDetail from it on request), and the graph's edges. */
 export interface NodeTable {
   nodes: number;
   fields: Records;
@@ -1268,7 +1268,7 @@ export interface NodeTable {
   input: Column;
 }
 
-/** The data of a standalone HTML page (msgpack, deflated, base64): answers by the paths that the live page requests. */
+/** The data of a standalone HTML page (msgpack, deflated, base64): the answers that the live page requests, by their paths. */
 export interface Embedded {
   session: SessionMessage;
   trace: TraceRecord;

@@ -48,7 +48,7 @@ def test_a_period_is_proven_where_catches_are_missing_and_other_steps_are_slow()
     missing = {291, 970, 1067}
     planted = [(step, 0.4, LOAD) for step in range(97, 4000, 97) if step not in missing]
     period = only(fed([*planted, *scattered(0.01, 4000, seed=1)]))
-    assert (period.length, period.first, period.last, period.kind, period.stands) == (97, 97, 3977, LOAD, True)
+    assert (period.length, period.first, period.last, period.kind, period.is_active) == (97, 97, 3977, LOAD, True)
     assert abs(period.median_s - 0.4) < 0.01
 
 
@@ -64,40 +64,40 @@ def test_two_periods_at_once_are_both_told() -> None:
     slow = dict.fromkeys(range(40, 2000, 40), LOAD)
     slow.update(dict.fromkeys(range(64, 2000, 64), SAVE))
     told = fed((step, 0.4, kind) for step, kind in slow.items()).periods()
-    assert {(period.length, period.stands) for period in told} == {(40, True), (64, True)}
+    assert {(period.length, period.is_active) for period in told} == {(40, True), (64, True)}
 
 
 def test_a_period_that_changes_ends_and_the_new_one_is_told() -> None:
     old, new = periods_of([*range(50, 2001, 50), *range(2080, 4001, 80)]).periods()
-    assert (old.length, old.last, old.stands, old.next_step) == (50, 2000, False, None)
-    assert (new.length, new.first, new.stands, new.next_step) == (80, 2080, True, 4080)
+    assert (old.length, old.last, old.is_active, old.next_step) == (50, 2000, False, None)
+    assert (new.length, new.first, new.is_active, new.next_step) == (80, 2080, True, 4080)
 
 
 def test_a_period_ends_though_a_new_one_of_the_same_kind_has_some_of_its_steps() -> None:
     old, new = periods_of([*range(105, 1400, 105), *range(1400, 3001, 70)]).periods()
-    assert (old.length, old.stands, new.length, new.stands) == (105, False, 70, True)
+    assert (old.length, old.is_active, new.length, new.is_active) == (105, False, 70, True)
     late = {1541, 1611, 1751}  # the new one is not proven before every 210th step was slow twice
     old, new = periods_of({*range(106, 1367, 105), *range(1401, 3001, 70)} - late).periods()
-    assert (old.length, old.stands, old.last, new.length, new.stands) == (105, False, 1471, 70, True)
+    assert (old.length, old.is_active, old.last, new.length, new.is_active) == (105, False, 1471, 70, True)
     old, new = periods_of([*range(60, 1141, 60), *range(1200, 2401, 100)]).periods()
-    assert (old.length, old.stands, new.length, new.stands) == (60, False, 100, True)
+    assert (old.length, old.is_active, new.length, new.is_active) == (60, False, 100, True)
     old, new = periods_of([*range(60, 601, 60), *range(620, 1201, 20)]).periods()
-    assert (old.length, old.stands, new.length, new.stands) == (60, False, 20, True)
+    assert (old.length, old.is_active, new.length, new.is_active) == (60, False, 20, True)
 
 
 def test_a_period_ends_though_the_new_one_shares_every_other_of_its_steps() -> None:
     before, after = range(105, 1401, 105), range(1470, 2400, 70)
     old, new = fed([(step, 0.4, LOAD) for step in (*before, *after)]).periods()
-    assert (old.length, old.last, old.stands) == (105, 1470, False)  # 1470 is a tooth of both
-    assert (new.length, new.stands) == (70, True)
+    assert (old.length, old.last, old.is_active) == (105, 1470, False)  # 1470 is a tooth of both
+    assert (new.length, new.is_active) == (70, True)
 
 
 def test_slow_steps_of_the_new_period_do_not_count_for_the_one_that_ended() -> None:
     """Every 120th until 4,441, then every 75th: each 600th step is a tooth of both."""
     missing = {601, 1201, 1921, 2281, 2401, 3001, 3121}
     first, second = periods_of({*range(121, 4442, 120), *range(4516, 8000, 75)} - missing).periods()
-    assert (first.length, first.first, first.last, first.hits, first.stands) == (120, 121, 4441, 37 - len(missing), False)
-    assert (second.length, second.stands) == (75, True)
+    assert (first.length, first.first, first.last, first.hits, first.is_active) == (120, 121, 4441, 37 - len(missing), False)
+    assert (second.length, second.is_active) == (75, True)
 
 
 def test_steps_beside_those_of_a_period_have_no_period_of_their_own() -> None:
@@ -127,7 +127,7 @@ def test_steps_that_are_one_off_are_of_the_period() -> None:
     planted = [step + chance.choice([-1, 0, 1]) for step in range(97, 3000, 97)]
     periods = periods_of(planted)
     period = only(periods)
-    assert (period.length, period.stands) == (97, True) and period.hits >= len(planted) - 1
+    assert (period.length, period.is_active) == (97, True) and period.hits >= len(planted) - 1
     ((first, last),) = periods.expected()
     assert first <= 31 * 97 <= last and last - first <= 4
 
@@ -138,7 +138,7 @@ def test_what_comes_by_the_clock_is_told_within_two_percent() -> None:
         step += round(1000 * chance.uniform(0.99, 1.01))
         slow.append(step)
     period = only(periods_of(slow))
-    assert abs(period.length - 1000) <= 20 and period.stands
+    assert abs(period.length - 1000) <= 20 and period.is_active
 
 
 def test_one_slow_step_at_another_distance_changes_nothing() -> None:
@@ -151,15 +151,15 @@ def test_one_slow_step_at_another_distance_changes_nothing() -> None:
 
 def test_another_cause_or_length_ends_no_period() -> None:
     slow = [(step, 0.4 if step < 500 else 2.0, SAVE if step < 500 else None) for step in range(50, 1001, 50)]
-    assert (only(fed(slow)).last, only(fed(slow)).stands) == (1000, True)
+    assert (only(fed(slow)).last, only(fed(slow)).is_active) == (1000, True)
 
 
 def test_it_ends_only_when_steps_passed_that_should_have_been_slow() -> None:
     periods = periods_of(range(50, 2001, 50))
     periods.passed(2099)
-    assert only(periods).stands and periods.expected() == [(2100, 2100)]
+    assert only(periods).is_active and periods.expected() == [(2100, 2100)]
     periods.passed(2150)
-    assert not only(periods).stands and only(periods).next_step is None and not periods.expected()
+    assert not only(periods).is_active and only(periods).next_step is None and not periods.expected()
 
 
 def test_a_period_that_ended_stands_again_when_it_comes_again() -> None:
@@ -174,7 +174,7 @@ def test_a_period_without_a_common_cause_ends_where_its_hits_are_no_more_than_ch
     periods = fed([*burst, *noise])
     periods.passed(40_000)
     assert [period.length for period in fed(burst).periods()] == [100]
-    assert not [period for period in periods.periods() if period.stands]
+    assert not [period for period in periods.periods() if period.is_active]
 
 
 @pytest.mark.parametrize(("seed", "share"), [(seed, share) for seed in range(6) for share in (0.55, 0.75)])
@@ -189,7 +189,7 @@ def test_what_is_slow_at_some_of_its_teeth_has_its_own_period_and_not_some_multi
 
 def test_what_comes_twice_in_an_epoch_has_the_epochs_length() -> None:
     slow = [epoch * 100 + batch for epoch in range(60) for batch in (39, 79)]
-    assert {period.length for period in periods_of(slow, kind=SAVE).periods() if period.stands} == {100}
+    assert {period.length for period in periods_of(slow, kind=SAVE).periods() if period.is_active} == {100}
 
 
 def test_slow_steps_at_random_prove_nothing() -> None:

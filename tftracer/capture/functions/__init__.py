@@ -1,1 +1,1 @@
-"""Compiled functions: their calls, names, signatures, definitions, graphs and traces. On the training's threads."""
+"""Compiled functions: their calls, names, signatures, definitions, graphs and traces. Runs on the training's threads."""

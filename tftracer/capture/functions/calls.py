@@ -1,9 +1,9 @@
-"""Steps of compiled functions: each call of a ``tf.function`` from Python is one, also those by Keras's loops.
+"""Steps of compiled functions: each call of a ``tf.function`` from Python is a step, also a call by one of Keras's loops.
 
-Two methods of TensorFlow are wrapped, none of the script's objects: ``Function.__call__``, which nearly all compiled code goes
-through, and ``ConcreteFunction._call_flat``, which shows the signature. An untraced call costs two clock reads and an append.
-Calls within a call (from a function whose graph is being built) are not steps. The wrappers run on the training threads: errors
-of the tracer never leave them, and they call the original method in any case.
+Two methods of TensorFlow are wrapped, and no object of the script: ``Function.__call__``, which nearly all calls of compiled
+functions use, and ``ConcreteFunction._call_flat``, which shows the signature. An untraced call costs two clock reads and an
+append. A call within another call (from a function whose graph is being built) is not a step. The wrappers run on the training
+threads: errors of the tracer never leave them, and they call the original method in any case.
 """
 
 from __future__ import annotations
@@ -36,29 +36,36 @@ class Tracing(Protocol):
     """Decides which calls are traced, and traces them (functions/traces.py)."""
 
     def begin(self, function: Any, arguments: Any) -> Any:
-        """Begin the trace of a call with these (args, kwargs). Return what ``end`` needs; None if the call is not traced."""
+        """Begin the trace of a call.
 
-    def end(self, begun: Any, concrete: Any, done: bool, end_ns: int) -> Traced:
-        """End a trace. ``concrete``: the last ConcreteFunction that the call executed; ``done``: the call raised no error."""
+        ``arguments``: its (args, kwargs). Return what ``end`` needs; None if the call is not traced.
+        """
+
+    def end(self, begun: Any, concrete: Any, succeeded: bool, end_ns: int) -> Traced:
+        """End a trace.
+
+        ``concrete``: the last ConcreteFunction that the call executed; ``succeeded``: whether it raised no error.
+        """
 
 
 class FunctionCalls:
     """Watches the compiled functions of this process, and puts finished calls into the queue as FunctionEvents.
 
     The function of an event is a tf.function, a ConcreteFunction that was called directly, a NamedStep or a Keras step
-    (keras_eager_steps.py). Its ConcreteFunction is the one that was executed; None if the function ran eagerly.
+    (keras_eager_steps.py). The ConcreteFunction of an event is the one that was executed; None if the function ran eagerly.
     """
 
     def __init__(self, queue: StepQueue, tracing: Tracing) -> None:
         self.under_way = queue.under_way
         self._queue = queue
         self.threads = ThreadStates()
-        #: (function, ``ThreadState.method``) -> the step of a call within that Keras method (keras_eager_steps.py).
+        #: Takes a function and ``ThreadState.method``; returns the step of a call within that Keras method
+        #: (keras_eager_steps.py).
         self.step_of_method: Callable[[Any, str], Any] = lambda function, method: function
         self._requests = queue.requests
         self._tracing = tracing
         self.graphs = PartitionGraphs(lambda: queue.requests.off)
-        self.is_eager: Callable[[], bool] = lambda: False  # whether the calling thread runs eagerly, not building a graph
+        self.is_eager: Callable[[], bool] = lambda: False  # whether the calling thread runs eagerly (True) or builds a graph
         self._undo: list[Callable[[], None]] = []
 
     def watch(self) -> None:
@@ -127,7 +134,10 @@ class FunctionCalls:
     def _wrap_call_flat(
         self, original: Callable[..., Any], first: Callable[..., Any], direct: Callable[..., Any]
     ) -> Callable[..., Any]:
-        """``first`` runs a ConcreteFunction's first call; ``direct`` one that the script calls itself, without a tf.function."""
+        """Wrap ``_call_flat``.
+
+        ``first`` makes the first call of a ConcreteFunction; ``direct`` makes a call by the script itself, without a tf.function.
+        """
         threads, called = self.threads, self.graphs.called_functions
 
         @hide_in_tracebacks
@@ -149,7 +159,10 @@ class FunctionCalls:
         return call_flat
 
     def step(self, function: Any, arguments: Any = None) -> Step:
-        """Return a Step for what may be traced, is named by Keras, or has no compiled function. ``_wrap_call`` times the rest."""
+        """Return a Step for a call that may be traced or that Keras names, or for a NamedStep.
+
+        ``_wrap_call`` times other calls.
+        """
         method = self.threads.state.method
         if method:
             function = self.run_safely(self.step_of_method, function, method) or function
@@ -172,15 +185,15 @@ class FunctionCalls:
         return bool(self.threads.state.start_ns) or self._requests.off
 
     def begin_step(self, function: Any, arguments: Any = None) -> tuple[ThreadState | None, Any]:
-        """Return (the thread's state, its begun trace or None); (None, None) within a step and while the tracer is off."""
+        """Return (the thread's state, the begun trace or None); (None, None) within another step and while the tracer is off."""
         if self.is_within_step_or_off():
             return None, None
         state = self.threads.state
         begun = self.run_safely(self._tracing.begin, function, arguments) if self._requests.slow_path else None
         return state, begun
 
-    def end_step(self, begun: Any, concrete: Any, done: bool, end_ns: int) -> Traced:
-        return self.run_safely(self._tracing.end, begun, concrete, done, end_ns) if begun is not None else None
+    def end_step(self, begun: Any, concrete: Any, succeeded: bool, end_ns: int) -> Traced:
+        return self.run_safely(self._tracing.end, begun, concrete, succeeded, end_ns) if begun is not None else None
 
     def record(self, function: Any, concrete: Any, start_ns: int, end_ns: int, thread: int, traced: Traced) -> None:
         self.run_safely(self._queue.add, (function, concrete, start_ns, end_ns, thread, traced))
@@ -199,7 +212,7 @@ class Step:
         self._calls = calls
         self._function = function
         self._arguments = arguments  # (args, kwargs) of a function's call
-        self._state: ThreadState | None = None  # set while this is a step
+        self._state: ThreadState | None = None  # None before the block, and if the block is not a step
         self._begun: Any = None
 
     def __enter__(self) -> None:
@@ -211,20 +224,22 @@ class Step:
         end, state = perf_counter_ns(), self._state
         if state is None:
             return
-        start, concrete, done, self._state = state.start_ns, state.concrete, kind is None, None
+        start, concrete, succeeded, self._state = state.start_ns, state.concrete, kind is None, None
         self._calls.under_way[state.thread] = -end
         state.start_ns, state.concrete = 0, None
-        traced = self._calls.end_step(self._begun, concrete, done, end)
-        if done:
+        traced = self._calls.end_step(self._begun, concrete, succeeded, end)
+        if succeeded:
             signature = None if isinstance(self._function, NamedStep) else concrete
             self._calls.record(self._function, signature, start, end, state.thread, traced)
 
 
 def make_eager_check(context: Any) -> Callable[[], bool]:
-    """Return a function that tells whether the calling thread runs eagerly, or builds a graph. ``context``: TensorFlow's module.
+    """Return a function that returns whether the calling thread runs eagerly (True) or builds a graph.
 
-    The function reads TensorFlow's own flag, in a third of the time of ``executing_eagerly``. It does not create the context,
-    because the script may still want to configure it.
+    ``context``: TensorFlow's module.
+
+    The function reads TensorFlow's own flag, which takes a third of the time of ``executing_eagerly``. It does not create the
+    context, because the script may still want to configure it.
     """
 
     def is_eager() -> bool:
@@ -237,14 +252,14 @@ def make_eager_check(context: Any) -> Callable[[], bool]:
 
 
 class ThreadState:
-    """What the wrappers know of one thread, such as its step under way. Every step reads it, and slots are fast to read."""
+    """What the wrappers know about one thread, such as its current step. Slots, because every step reads the attributes."""
 
     __slots__ = ("concrete", "method", "start_ns", "thread")
 
     def __init__(self) -> None:
         self.thread = threading.get_ident()
-        self.start_ns = 0  # perf_counter; 0: none is under way
-        self.concrete: Any = None  # the ConcreteFunction that the call has reached
+        self.start_ns = 0  # when the current step began (perf_counter); 0: there is none
+        self.concrete: Any = None  # the last ConcreteFunction that the current call has executed
         self.method = ""  # the Keras method that names the steps, such as "train_on_batch"; "": the function names them
 
 

@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 from tftracer.capture.functions.signatures import leaves, tensor_text
 from tftracer.slow.cause.frame_names import is_library
 
-#: Methods of Keras 2 that make step functions, and methods that Keras 3 wraps in step functions -> the loop that runs these.
+#: Keras 2's methods that make step functions -> the loop that calls these functions.
 _LOOP_OF_MAKER = {"make_train_function": "fit", "make_test_function": "evaluate", "make_predict_function": "predict"}
+#: Methods of a model that Keras 3 calls in its step functions -> the loop that calls these functions.
 _LOOP_OF_STEP = {"train_step": "fit", "test_step": "evaluate", "predict_step": "predict"}
 #: TensorFlow's name for the functions of a SavedModel, and the prefix of its signatures' names.
 RESTORED, SIGNATURE = "restored_function_body", "signature_wrapper_"
@@ -31,8 +32,8 @@ class FunctionIdentity(NamedTuple):
     title: str  # "fit: convnet", "train_step (32,28,28,1)"
     definition: str  # "train.py:12"
     arguments: tuple[str, ...]  # "x: float32[32,28,28,1]"
-    origin: str  # its definition, or what made the function: "Keras, 8 batches a step"
-    variables: str = ""  # a digest of its variables' types and shapes: models with the same name may differ
+    origin: str  # for the page: the definition, or what made the function, such as "Keras, 8 batches a step"
+    variables: str = ""  # digest of the variables' types and shapes, because different models may have the same name
 
 
 def identify(function: Any, concrete: Any) -> FunctionIdentity:
@@ -77,7 +78,7 @@ def plain_name(name: str) -> str:
 
 
 def saved_model_functions(function: Any) -> list[Any]:
-    """Return the ConcreteFunctions of a function from a SavedModel, which have its real name; [] for other functions."""
+    """Return the ConcreteFunctions of a function from a SavedModel, whose names contain its real name; [] for other functions."""
     with contextlib.suppress(Exception):
         return list(function.concrete_functions)
     return []
@@ -91,7 +92,8 @@ def _text(holder: Any, attribute: str) -> str:
 
 
 def _method(function: Any) -> str:
-    """Return "Model.__call__" for a method named ``__call__``, because its name does not tell the class; else ""."""
+    """Return "Model.__call__" for a method named ``__call__``, because the method's name does not tell the class; "" if
+    unknown."""
     with contextlib.suppress(Exception):
         return ".".join(str(inspect.unwrap(_python_function(function)).__qualname__).rpartition("<locals>.")[2].split(".")[-2:])
     return ""
@@ -120,7 +122,7 @@ def _keras_origin(loop: str, model: Any) -> str:
 
 def _origin(function: Any) -> str:
     with contextlib.suppress(Exception):
-        return str(function.origin)  # of a named step
+        return str(function.origin)  # NamedStep and CompiledKerasStep have it
     return "SavedModel" if _text(function, "__name__") == RESTORED else "tf.function"
 
 
@@ -154,21 +156,22 @@ def _inner_functions(python_function: Any, depth: int) -> Iterator[Any]:
 
 
 def _definition(python_function: Any) -> str:
-    with contextlib.suppress(ValueError):  # a function that wraps itself
+    """Return "train.py:12"; "" for code of an installed package, such as Keras, and if unknown."""
+    with contextlib.suppress(ValueError):  # raised for a function that wraps itself
         python_function = inspect.unwrap(python_function)
     code = getattr(python_function, "__code__", None)
     if code is None:
         return ""
     if is_library(code.co_filename):
-        return ""  # Keras's own functions
+        return ""
     path = Path(code.co_filename)
-    with contextlib.suppress(ValueError, OSError):
+    with contextlib.suppress(ValueError, OSError):  # not below the current folder
         path = path.relative_to(Path.cwd())
     return f"{path}:{code.co_firstlineno}"
 
 
 def _arguments(concrete: Any) -> Iterator[str]:
-    """Yield the tensors that a signature takes, by name, type and shape. Captured tensors are not listed."""
+    """Yield the name, type and shape of each tensor argument, such as "x: float32[32,28,28,1]". Captured tensors are left out."""
     with contextlib.suppress(Exception):
         positional, named = concrete.structured_input_signature
         for _, name, spec in [*leaves("", positional), *leaves("", named)]:

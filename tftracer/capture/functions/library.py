@@ -1,5 +1,5 @@
-"""Finds TensorFlow's modules for compiled functions, whose names differ between versions. Reads a function's definition in the
-form in which TensorFlow runs it, with those of the functions that it calls.
+"""Finds TensorFlow's modules for compiled functions; their names differ between versions. Reads the definition of a function, as
+TensorFlow executes it, and the definitions of all functions that it calls.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from typing import Any
 
 from tftracer.trace.decode.descriptors import message_class
 
-MAX_FUNCTIONS = 1000  # maximum number of definitions in a trace
-#: Stateful ops without a resource input whose kernels keep nothing between two steps.
+MAX_FUNCTIONS = 1000  # maximum number of function definitions in a trace
+#: Op types that TensorFlow marks as stateful and that have no resource input, but whose kernels keep no state between steps.
 _OPS_WITHOUT_STATE = {"Assert", "Case", "EagerPyFunc", "If", "Placeholder", "Print", "PrintV2", "PyFunc", "Timestamp"}
 _OPS_WITHOUT_STATE |= {"StatefulPartitionedCall", "VarHandleOp", "While"}
 
@@ -19,12 +19,12 @@ _PACKAGE = "tensorflow.python.eager.polymorphic_function"
 
 
 def function_module() -> Any:
-    """Return the module of ``Function``, the class of what ``tf.function`` returns."""
+    """Return the module of ``Function``, the class of the objects that ``tf.function`` returns."""
     return importlib.import_module(f"{_PACKAGE}.polymorphic_function")
 
 
 def concrete_function_module() -> Any:
-    """Return the module of ``ConcreteFunction``. Raises ImportError if this TensorFlow has it elsewhere."""
+    """Return the module of ``ConcreteFunction``. Raises ImportError if this TensorFlow has it in another place."""
     try:
         return importlib.import_module(f"{_PACKAGE}.concrete_function")
     except ImportError:
@@ -42,34 +42,34 @@ def name_of(concrete: Any) -> str:
 
 
 def function_library(concrete: Any) -> Any:
-    """Return the FunctionDefLibrary of a ConcreteFunction, which comes first, and the functions that it calls."""
+    """Return a FunctionDefLibrary with a ConcreteFunction's definition first, then those of the functions that it calls."""
     context = importlib.import_module("tensorflow.python.eager.context").context()
     root = name_of(concrete)
-    library, left, seen = message_class("FunctionDefLibrary")(), [root], {root}
-    while left and len(seen) < MAX_FUNCTIONS:
+    library, remaining, seen = message_class("FunctionDefLibrary")(), [root], {root}
+    while remaining and len(seen) < MAX_FUNCTIONS:
         definition = library.function.add()
-        definition.ParseFromString(context.get_function_def(left.pop()).SerializeToString())
+        definition.ParseFromString(context.get_function_def(remaining.pop()).SerializeToString())
         for node in definition.node_def:
             for value in node.attr.values():
                 called = value.func.name if value.HasField("func") else ""
                 if called and called not in seen and context.has_function(called):
                     seen.add(called)
-                    left.append(called)
+                    remaining.append(called)
     return library
 
 
 def constant_bytes(graph: Any) -> int:
-    """Return the size of the constants in a function's graph, including those of all functions that it calls."""
+    """Return the bytes of the constants in a function's graph and in the graphs of the functions that it calls."""
     functions = getattr(graph, "_functions", {}).values()
     graphs = [graph, *(inner for function in functions if (inner := getattr(function, "graph", None)) is not None)]
-    tensors = [op.outputs[0] for one in graphs for op in one.get_operations() if op.type == "Const"]
+    tensors = [op.outputs[0] for each in graphs for op in each.get_operations() if op.type == "Const"]
     return sum((tensor.shape.num_elements() or 0) * tensor.dtype.size for tensor in tensors)
 
 
 def first_stateful_op(library: Any) -> str:
-    """Return the first op whose kernel may keep state between steps, as "name (Type)", or "". A new kernel would lose that state.
+    """Return the first op whose kernel may keep state between steps, as "name (Type)"; "" if there is none.
 
-    Ops with a resource input keep their state in the resource.
+    A new kernel would lose that state. Ops with a resource input keep their state in the resource, so they do not count.
     """
     registry: Any = importlib.import_module("tensorflow.python.framework.op_def_registry")
     resource = importlib.import_module("tensorflow").resource.as_datatype_enum

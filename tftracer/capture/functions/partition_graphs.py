@@ -1,11 +1,11 @@
 """Collects the graphs that compiled functions execute. TensorFlow optimizes, places and partitions a function in its first call,
-and hands out the partition graphs only while graph collection is on. So it is switched on for that call only.
+and hands out the partition graphs only while graph collection is on. So collection is switched on for the first call only.
 
-A first call builds such a graph, which takes from 5 ms to seconds; collecting it adds a few percent to that. All later calls
-cost one look-up in a dict. While the script itself collects graphs (``tf.summary.trace_on``), none is collected here.
+Building the graphs in the first call takes from 5 ms to seconds; collecting them adds a few percent. Each later call costs one
+look-up in a dict. While the script itself collects graphs (``tf.summary.trace_on``), the tracer collects none.
 
-The user may request the graph of a function that was called before: one call of it gets options that differ from the usual ones
-only in a name, so TensorFlow builds the graph again. Later calls have the usual options and graph.
+The user may request the graph of a function that was called before. Then its next call gets options that differ only in a name
+from those of other calls, so TensorFlow builds the graph again. Later calls have the original options and graph.
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ from tftracer.session.recorded_steps import RunHandle
 
 #: Maximum size of the constants in a collected graph, because TensorFlow copies them several times.
 MAX_CONSTANTS = 16 << 20
-#: Maximum number of graphs that wait for the writer, of graphs that are kept, and of their compressed bytes. Of further
+#: Maximum number of collected graphs that wait to be stored, of graphs that are kept, and of their compressed bytes. For further
 #: functions only the definitions are known.
 MAX_WAITING, MAX_KEPT, MAX_KEPT_BYTES = 50, 1000, 64 << 20
-#: A collected graph is that of a function if it has this share of the function's ops: other threads' graphs are collected, too.
+#: A collected graph counts as the graph of a function if it has at least this share of the function's ops. TensorFlow also
+#: collects the graphs of functions on other threads.
 SHARE = 0.9
 #: Methods of TensorFlow's context -> whether the script collects graphs from then on.
 _SWITCHES = {
@@ -50,10 +51,10 @@ class _CollectedGraph(NamedTuple):
 
 
 class PartitionGraphs:
-    """The graphs of functions whose first call came after ``watch``. ``is_off``: whether the tracer is off."""
+    """The graphs of functions whose first call came after ``watch``. ``is_off`` returns whether the tracer is off."""
 
     def __init__(self, is_off: Callable[[], bool]) -> None:
-        self.called_functions: dict[int, weakref.ref[Any]] = {}  # id -> a ConcreteFunction that was called
+        self.called_functions: dict[int, weakref.ref[Any]] = {}  # id of a ConcreteFunction that was called -> the function
         self._is_off = is_off
         self._is_eager: Callable[[], bool] = lambda: False
         self._context: Any = None  # TensorFlow's module
@@ -70,7 +71,10 @@ class PartitionGraphs:
         return len(self._kept)
 
     def watch(self, wrap: Callable[[type, str, Callable[..., Any]], None], is_eager: Callable[[], bool]) -> None:
-        """Start collecting. ``wrap``: replaces a class's method by a wrapper. Never raises: if it fails there are no graphs."""
+        """Start collecting.
+
+        ``wrap``: replaces a class's method by a wrapper. Never raises: if it fails, no graphs are collected.
+        """
         with contextlib.suppress(Exception):
             self._is_eager, self._context = is_eager, importlib.import_module("tensorflow.python.eager.context")
             owner = self._context.Context
@@ -123,7 +127,7 @@ class PartitionGraphs:
         return begins
 
     def _begin_collecting(self, concrete: Any, handle: RunHandle | None) -> bool:
-        if handle is not None and not handle.graph_requested:  # the user cancelled it
+        if handle is not None and not handle.graph_requested:  # the user cancelled the request
             return False
         if self._script_collects or len(self._waiting) >= MAX_WAITING or len(self._kept) >= MAX_KEPT:
             return False
@@ -139,7 +143,8 @@ class PartitionGraphs:
     def _force_rebuild(self, concrete: Any) -> Any:
         """Make TensorFlow build the graphs of this thread's calls again, until ``_restore_options``.
 
-        Return the options that it restores, or None if this function's graph was not requested: then nothing changes.
+        Return the original options for ``_restore_options``. If this function's graph was not requested, change nothing and
+        return None.
         """
         if id(concrete) not in self._requested:
             return None
@@ -157,7 +162,7 @@ class PartitionGraphs:
             context.function_call_options = options
 
     def _export(self) -> Any:
-        """Return the RunMetadata that TensorFlow collected; None if the script has begun to collect."""
+        """Return the RunMetadata that TensorFlow collected; None if the script itself collects graphs by now."""
         return None if self._script_collects else self._context.context().export_run_metadata()
 
     def _end(self, concrete: Any, metadata: Any) -> None:
@@ -171,7 +176,7 @@ class PartitionGraphs:
             self._waiting.append(_CollectedGraph(weakref.ref(concrete), metadata, handle))
 
     def _remove_request(self, number: int) -> RunHandle | None:
-        """Remove the request for this function's graph and return its run, None if there was none."""
+        """Remove the request for this function's graph and return the requested run; None if there was no request."""
         handle = self._requested.pop(number, None)
         if handle is not None:
             handle.graph_requested = False
@@ -186,23 +191,25 @@ class PartitionGraphs:
     # --------------------------------------------------------------------------------------------- the tracer's threads
 
     def request(self, concrete: Any, handle: RunHandle) -> None:
-        """Collect a called function's graph again, in its next call. ``handle.graph_requested`` is True up to that call.
+        """Collect the graph of a function that was called before, in its next call.
 
-        Raises UnsupportedError if that could change the training, or would take too much memory.
+        ``handle.graph_requested`` is True until then.
+
+        Raises UnsupportedError if building the graph again could change the training, or would take too much memory.
         """
         self.store_collected()
         number = id(concrete)
         if number in self._kept or number not in self.called_functions:
-            return  # the graph is kept already, or the next call is the first one
+            return  # the graph is kept already, or the next call is the function's first call
         if constant_bytes(concrete.graph) > MAX_CONSTANTS:
             raise UnsupportedError(
                 f"The graph of this function has constants of more than {MAX_CONSTANTS >> 20} MB; it is not copied."
             )
-        keeper = first_stateful_op(function_library(concrete))
-        if keeper:
+        stateful_op = first_stateful_op(function_library(concrete))
+        if stateful_op:
             raise UnsupportedError(
-                f"{keeper} may keep a state of its own, such as a sequence of random numbers. It would begin again if TensorFlow "
-                "built the function's graph anew. Start the script with tftracer run: the graph then comes with the first call."
+                f"{stateful_op} may keep a state of its own, such as a sequence of random numbers. It would begin again if "
+                "TensorFlow built the function's graph again. Start the script with tftracer run: then the first call has it."
             )
         self._requested[number] = handle
         handle.graph_requested = True
@@ -213,9 +220,9 @@ class PartitionGraphs:
         return id(concrete) in self._kept
 
     def store_collected(self) -> None:
-        """Take each function's partition graphs from what was collected, and keep them compressed."""
+        """Find each function's partition graphs in the collected RunMetadata, and keep them compressed."""
         while self._waiting:
-            with self._storing, contextlib.suppress(Exception):  # IndexError: another thread was first
+            with self._storing, contextlib.suppress(Exception):  # IndexError: another thread took the last one
                 collected = self._waiting.popleft()
                 concrete = collected.function()
                 if concrete is not None:
@@ -242,10 +249,10 @@ class PartitionGraphs:
 
 
 def _graphs_of(concrete: Any, metadata: Any) -> list[Any]:
-    """Return the partition graphs of a function, from those of all functions that were instantiated meanwhile.
+    """Return the partition graphs of a function. ``metadata`` also has those of other functions that were instantiated meanwhile.
 
     If an eager op ends on another thread meanwhile, TensorFlow splits the function's data into two entries: the first has the
-    graph before optimization, a later one only the partition graphs.
+    graph before optimization, a later entry has only the partition graphs.
     """
     names = {op.name for op in concrete.graph.get_operations() if op.type != "Placeholder"}
     is_found = False
@@ -266,7 +273,8 @@ def _is_tracing_summaries() -> bool:
 
 
 def _try_action(action: Callable[..., Any], *arguments: Any) -> Any:
-    """Return what ``action`` returns; None if it fails: then there is no graph, and the function runs as usual."""
+    """Return what ``action`` returns; None if it raises: then there is no graph, and the function is executed as without the
+    tracer."""
     try:
         return action(*arguments)
     except Exception:

@@ -9,13 +9,13 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-#: "x" -> "float32[32,8]", "rate" -> "0.1".
+#: Argument -> its text: "x" -> "float32[32,8]", "rate" -> "0.1".
 Signature = dict[str, str]
 
-#: Maximum number of arguments that a sentence names, and of characters of a Python value.
+#: Maximum number of differences that a text names, and of characters of a Python value in it.
 MAX_DIFFERENCES, MAX_VALUE = 3, 40
-MAX_SIGNATURES = 16  # kept of the functions with one name and definition, to compare new ones with
-#: Types of Python values that are shown, and so compared, by their ``repr``.
+MAX_SIGNATURES = 16  # maximum number of signatures kept for each function name and definition, to compare new signatures with
+#: Python types whose values are shown, and compared, as their ``repr``.
 VALUE_TYPES = (bool, int, float, complex, str, bytes, type(None))
 SAME_ARGUMENTS = "its arguments are as before: the script made the function again, or something else that it depends on changed"
 
@@ -28,7 +28,7 @@ class _ObjectText(str):
     @classmethod
     def of(cls, reference: Any) -> _ObjectText:
         value = reference._ref()
-        text = cls("an object" if value is None else f"an object of {type(value).__name__}")  # None: it was deleted
+        text = cls("an object" if value is None else f"an object of {type(value).__name__}")  # None: the object was deleted
         text.reference = reference
         return text
 
@@ -53,7 +53,7 @@ def signature_of(concrete: Any) -> Signature:
 
 
 def _unpack(kind: Any) -> Any:
-    """Return TensorFlow's type of an argument, with container types turned into containers of types."""
+    """Turn TensorFlow's type of a container into a Python dict or list of its elements' types; return other types unchanged."""
     inner = getattr(kind, "components", getattr(kind, "mapping", None))
     if isinstance(inner, dict):
         return {key: _unpack(each) for key, each in inner.items()}
@@ -61,18 +61,18 @@ def _unpack(kind: Any) -> Any:
 
 
 def signatures_to_keep(known: Sequence[Signature], new: Signature) -> list[Signature]:
-    """Return the signatures to compare later ones with, oldest first: a function's first ones, and the newest."""
+    """Return the signatures to compare later signatures with, oldest first: half are the function's first, half its newest."""
     return [*known[: MAX_SIGNATURES // 2], *[*known[MAX_SIGNATURES // 2 :], new][-(MAX_SIGNATURES // 2) :]]
 
 
 def difference(known: Sequence[Signature], new: Signature) -> str:
-    """Return how a signature differs from the most similar one of ``known`` (of several, the newest); "" if there is none.
+    """Return how ``new`` differs from the most similar signature in ``known``; "" if ``known`` is empty.
 
-    ``known``: oldest first.
+    ``known``: oldest first; of equally similar signatures the newest counts.
     """
     if not known:
         return ""
-    nearest = min(reversed(known), key=lambda one: len(_changes(one, new)))
+    nearest = min(reversed(known), key=lambda signature: len(_changes(signature, new)))
     changes = _changes(nearest, new)
     more = f"; more differences: {len(changes) - MAX_DIFFERENCES}" if len(changes) > MAX_DIFFERENCES else ""
     return ", ".join(changes[:MAX_DIFFERENCES]) + more if changes else SAME_ARGUMENTS
@@ -120,7 +120,7 @@ def leaves(path: str, value: Any, key: str = "") -> Iterator[tuple[str, str, Any
 
 
 def _texts(path: str, value: Any) -> Iterator[tuple[str, str]]:
-    """Yield the path and text of each value of an argument. For an iterator, which Keras 2 passes, its elements are described."""
+    """Yield the path and text of each value of an argument. For an iterator, which Keras 2 passes, describe its elements."""
     for inner, _, leaf in leaves(path, value):
         element = getattr(leaf, "element_spec", None)
         if element is None:

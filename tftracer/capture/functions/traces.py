@@ -1,4 +1,4 @@
-"""Traces of compiled functions: which calls are profiled, and what becomes of a profile. Runs on the training threads.
+"""Traces (profiles) of compiled functions: which calls are profiled, and how a profile is stored. Runs on the training threads.
 
 A process has one profiler, and another thread needs a few to some hundred milliseconds to collect a profile. So consecutive steps
 that are to be traced share a profile, as long as it stays small. The next step waits a short time for the collection; if that
@@ -16,7 +16,7 @@ from typing import Any
 
 from tftracer.capture.functions.calls import NamedStep
 from tftracer.capture.steps.queue import StepQueue
-from tftracer.capture.steps.run_registry import CallSite
+from tftracer.capture.steps.run_registry import RunFamily
 from tftracer.capture.traces.cpu_use import cpu_use, read_after, read_before
 from tftracer.capture.traces.fed_values import describe_arguments
 from tftracer.capture.traces.profiler import Profile, Profiler
@@ -28,17 +28,17 @@ from tftracer.trace.model import FedValue
 COLLECT_S = 60.0
 #: A step waits this long for the previous profile to be collected; after that it runs untraced.
 WAIT_S = 0.08
-COLLECTING = "TensorFlow's profiler was still collecting the step before"
-#: Maximum size of the steps in one profile, estimated from earlier steps.
+COLLECTING = "TensorFlow's profiler was still collecting the profile of the previous step"
+#: Maximum size of a profile that several steps share, in bytes, estimated from earlier steps.
 MAX_SHARED_BYTES = 64 << 20
-#: From this many signatures on, each new one is a sign that the function is traced again and again.
+#: If a function has this many signatures, a further signature shows that TensorFlow traces (builds) the function again and again.
 MANY_SIGNATURES = 4
-#: The problem of requests that wait for the script's own profiler.
+#: Code of the problem that requests wait because the script itself uses the profiler.
 BUSY = "profiler_busy"
 
 
 class ProfiledStep(Capture):
-    """A step's profile on its way to the disk. Another thread collects it; the thread that stores it waits for that."""
+    """A step's profile that is to be stored. One thread collects the profile; the thread that stores it waits until then."""
 
     def __init__(
         self, begun: BegunTrace, facts: SessionFacts, add_graph: Callable[[bytes], bytes], note_size: Callable[[int], None]
@@ -51,11 +51,11 @@ class ProfiledStep(Capture):
 
     @property
     def size(self) -> int:
-        """0 while the profile is being collected; then the step's share of it."""
+        """Bytes of the step's share of the profile; 0 while the profile is being collected."""
         return self._profile.size // max(self._profile.wanted_calls, 1)
 
     def read(self) -> bytes:
-        """Return the step's XSpace with its graph; ``b""`` if there is none."""
+        """Return the serialized XSpace of the step, with its graph; ``b""`` if there is no profile."""
         raw = self._profile.step(self._number, COLLECT_S)
         self._note_size(len(raw))
         return self._add_graph(raw) if raw else b""
@@ -66,44 +66,48 @@ class ProfiledStep(Capture):
 
 
 class BegunTrace:
-    """A call that is being profiled."""
+    """The trace of a call that is being profiled."""
 
     def __init__(self, function: Any, claim: Claim, profile: Profile) -> None:
         self.function = function
         self.claim = claim
         self.profile = profile
         self.number = profile.begin_step()
-        self.before_ns = 0  # time in ``begin``: waiting for the previous profile, or for room in the backlog
+        self.before_ns = 0  # ns spent in ``FunctionTraces.begin``, mostly waiting for the previous profile or for the backlog
         self.cpu = read_before()
         self.fed: list[FedValue] | None = None
 
     def run_key(self, concrete: Any) -> Any:
-        """Return the key of this step's run."""
+        """Return what identifies this step's run: the ConcreteFunction; the function for a NamedStep, or if there is none."""
         return self.function if concrete is None or isinstance(self.function, NamedStep) else concrete
 
 
 class FunctionTraces:
-    """``sites_of``: returns the call sites of a function so far; ``site_of``: that of a function and the ConcreteFunction that it
-    executed, None if that is new; ``graph_adder_of``: a function that adds a ConcreteFunction's graph to a profile."""
+    """Decides which calls of compiled functions are profiled, and profiles them.
+
+    ``families_of(function)`` returns the families of the function's runs so far. ``family_of(function, key)`` returns the family
+    of the run with this ``run_key``; None if no step of it was counted yet. ``graph_adder_of(key)`` returns a function that adds
+    the key's graph to a profile.
+    """
 
     def __init__(
         self,
         queue: StepQueue,
-        sites_of: Callable[[Any], list[CallSite]],
-        site_of: Callable[[Any, Any], CallSite | None],
+        families_of: Callable[[Any], list[RunFamily]],
+        family_of: Callable[[Any, Any], RunFamily | None],
         graph_adder_of: Callable[[Any], Callable[[bytes], bytes]],
     ) -> None:
         self.profiler = Profiler()
         self.wait_s = WAIT_S
-        self.note = ""  # for the traces of steps that end from now on
+        self.note = ""  # a text for the traces of all steps that end from now on
         self._queue = queue
-        self._sites_of = sites_of
-        self._site_of = site_of
+        self._families_of = families_of
+        self._family_of = family_of
         self._graph_adder_of = graph_adder_of
-        self._sizes: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()  # bytes of each function's last profile
+        self._sizes: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()  # function -> bytes of its last profile
 
     def begin(self, function: Any, arguments: Any = None) -> BegunTrace | Missed | None:
-        """Begin a trace. None: the step is not to be traced; Missed: it cannot be, because of earlier traces."""
+        """Begin a trace. Return None if the step is not to be traced, Missed if it cannot be traced because of earlier traces."""
         start = perf_counter_ns()
         begun = self._begin(function)
         if isinstance(begun, BegunTrace) and arguments is not None:
@@ -114,18 +118,18 @@ class FunctionTraces:
 
     def _begin(self, function: Any) -> BegunTrace | Missed | None:
         queue = self._queue
-        sites = self._sites_of(function)
-        is_requested = queue.is_requested(sites)
-        if not is_requested and not queue.is_expected(sites):
+        families = self._families_of(function)
+        is_requested = queue.is_requested(families)
+        if not is_requested and not queue.is_expected(families):
             return None
-        if any(site.plain.graph_requested for site in sites):
+        if any(family.plain.graph_requested for family in families):
             return None  # this call also builds the requested graph, which takes time: the next call is traced
         if self.profiler.is_recording and not queue.requests.trace_all:
             return None  # a step of another thread is being profiled; a later step will be traced
         profile = self.profiler.resume() if is_requested else None
         if profile is None and not self.profiler.wait(self.wait_s if is_requested else 0.0):
-            return queue.missed_mark(COLLECTING, queue.next_requested_site(sites)) if is_requested else None
-        claim = queue.claim_sites(sites)
+            return queue.missed_mark(COLLECTING, queue.next_requested_family(families)) if is_requested else None
+        claim = queue.claim_families(families)
         if claim is None or isinstance(claim, Missed):
             if profile is not None:
                 self.profiler.undo_resume(profile)
@@ -141,26 +145,26 @@ class FunctionTraces:
         self._queue.other_problems[BUSY] = f"Steps that are to be traced wait: {why}."
         self._queue.restore_request(claim)
 
-    def end(self, begun: BegunTrace | Missed, concrete: Any, done: bool, end_ns: int) -> Traced:
+    def end(self, begun: BegunTrace | Missed, concrete: Any, succeeded: bool, end_ns: int) -> Traced:
         if isinstance(begun, Missed):
             return begun
         cpu = read_after()
-        capture = self._end(begun, concrete, done)
+        capture = self._end(begun, concrete, succeeded)
         if capture is not None:
             capture.note, capture.fed = self.note, begun.fed
             capture.read_cpu_use = partial(cpu_use, begun.cpu, cpu)
             capture.before_ns, capture.after_ns = begun.before_ns, perf_counter_ns() - end_ns
         return capture
 
-    def _end(self, begun: BegunTrace, concrete: Any, done: bool) -> Capture | None:
+    def _end(self, begun: BegunTrace, concrete: Any, succeeded: bool) -> Capture | None:
         claim, profile, queue = begun.claim, begun.profile, self._queue
-        site = self._site_of(begun.function, begun.run_key(concrete))
-        matches_request = claim.handle is None or (site is not None and site.plain is claim.handle)
-        if site is None and len(self._sites_of(begun.function)) >= MANY_SIGNATURES:
+        family = self._family_of(begun.function, begun.run_key(concrete))
+        matches_request = claim.handle is None or (family is not None and family.plain is claim.handle)
+        if family is None and len(self._families_of(begun.function)) >= MANY_SIGNATURES:
             matches_request = True  # nearly every call is a new run: the requested run may never come again
-        if not (done and matches_request):  # it failed, or has another signature than the requested run
+        if not (succeeded and matches_request):  # the step failed, or its signature is not that of the requested run
             queue.restore_request(claim)
-            why = "the step failed" if not done else "the step belonged to another run"
+            why = "the step failed" if not succeeded else "the step belonged to another run"
             self.profiler.abandon(profile, why, self._next_step_joins(begun))
             return None
         if not self.profiler.finish(profile, self._next_step_joins(begun)):
@@ -176,7 +180,7 @@ class FunctionTraces:
         """Return whether another step is to be traced and fits into the profile."""
         profile, size = begun.profile, self._sizes.get(begun.function, 0)
         fits = profile.used_share() * (1 + 1 / profile.begun_calls) < 1 and size * (profile.begun_calls + 1) <= MAX_SHARED_BYTES
-        return fits and self._queue.requests.has_any([site.plain for site in self._sites_of(begun.function)])
+        return fits and self._queue.requests.has_any([family.plain for family in self._families_of(begun.function)])
 
     def _note_size(self, function: Any, size: int) -> None:
         if function is not None:

@@ -1,1 +1,4 @@
-"""Loops that do not call a session: eager loops, Keras's, and the time in which they wait for data. On the training's threads."""
+"""Loops that do not call a session: eager loops and Keras's loops, and how long they wait for data.
+
+Runs on the training's threads.
+"""

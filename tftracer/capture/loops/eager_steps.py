@@ -1,9 +1,9 @@
 """Steps of eager loops: a step ends when an optimizer applies gradients outside of a compiled function.
 
-A step begins when the previous step on the thread, of any kind, ends. A loop is identified by the lines that apply gradients in
-each of its turns: usually one line, two in a GAN. All of a loop's lines are known once the first one is reached again, so no step
-is recorded earlier. The wrapped methods are those of the optimizers of Keras 2 and 3 and of ``tf.compat.v1``. Code without an
-optimizer has no steps.
+A step begins when the previous step on the thread, of any kind, ends. A loop is identified by the lines of the script that apply
+gradients in each turn of the loop: usually one line, two in a GAN. All lines of a loop are known when its first line is reached
+again, so no step is recorded before that. The wrapped methods are those of the optimizers of Keras 2 and 3 and of
+``tf.compat.v1``. Code without an optimizer has no steps.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tftracer.capture.functions.calls import FunctionCalls, NamedStep
 from tftracer.capture.tracebacks import hide_in_tracebacks, remove_our_frames
 from tftracer.slow.cause.frame_names import is_library
 
-#: The optimizer method that every way of applying gradients calls: (module, class, method).
+#: The methods of optimizers that every way of applying gradients calls: (module, class, method).
 _OWNERS = [
     ("keras.src.optimizers.base_optimizer", "BaseOptimizer", "apply"),  # Keras 3
     *[
@@ -33,7 +33,7 @@ _OWNERS = [
     ],
     ("tensorflow.python.training.optimizer", "Optimizer", "apply_gradients"),
 ]
-_MAX_FRAMES = 12  # from an optimizer to the script's code
+_MAX_FRAMES = 12  # maximum number of frames between an optimizer and the script's code
 MAX_LOOPS, MAX_CODES = 1000, 4096
 #: A trace is given up if its step takes longer than LIMIT_S seconds and LIMIT_TIMES the previous step: the loop has ended.
 LIMIT_S, LIMIT_TIMES = 10.0, 10
@@ -44,10 +44,11 @@ class Place(NamedTuple):
 
     file: str
     line: int
-    optimizer: str  # its class
+    optimizer: str  # name of the optimizer's class
 
 
-#: The calls in one turn of a loop: each call's place and the id of its optimizer, because two loops may share their lines.
+#: The calls in one turn of a loop: the place of each call, and the id of its optimizer, because two loops may have the same
+#: lines.
 Turn = tuple[tuple[Place, int], ...]
 
 
@@ -66,12 +67,13 @@ class _LoopState:
 
     def __init__(self, began_ns: int) -> None:
         self.is_applying = False
-        self.began_ns = began_ns  # when the step under way began
-        self.turn: Turn = ()  # the calls of that step that have ended
-        self.ended_ns = 0  # when the last of these calls ended
+        self.began_ns = began_ns  # when the current step began
+        self.turn: Turn = ()  # the calls of the current step that have ended
+        self.ended_ns = 0  # when the last call in ``turn`` ended
         self.steps = 0
-        self.pace: dict[EagerLoop, tuple[int, int]] = {}  # (number of its last step, distance between its last two)
-        self.tracing: tuple[EagerLoop, Any] | None = None  # (probable loop, trace) of the step under way
+        #: Loop -> (number of its last step on this thread, steps since the one before).
+        self.pace: dict[EagerLoop, tuple[int, int]] = {}
+        self.tracing: tuple[EagerLoop, Any] | None = None  # (probable loop, trace) of the current step
         self.traced = threading.Event()  # set when the traced step has ended
 
 
@@ -79,7 +81,7 @@ class EagerSteps:
     """Records the steps of eager loops. Runs on the training threads; another thread gives up traces of loops that have ended."""
 
     def __init__(self, calls: FunctionCalls) -> None:
-        """``calls.watch()`` must have been called before."""
+        """Requires that ``calls.watch()`` was called before."""
         self._calls = calls
         self._began_ns = perf_counter_ns()
         self._local = threading.local()
@@ -118,7 +120,7 @@ class EagerSteps:
         @hide_in_tracebacks
         def apply(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
             state = None if calls.is_within_step_or_off() or not is_eager() else calls.run_safely(loop_state)
-            if state is not None and state.is_applying:  # one optimizer calls another
+            if state is not None and state.is_applying:  # this call comes from another optimizer
                 state = None
             try:
                 if state is None:
@@ -169,7 +171,7 @@ class EagerSteps:
     def _end_step(self, state: _LoopState, loop: EagerLoop, end_ns: int) -> int:
         """Record the end of the step and return when it began."""
         thread = threading.get_ident()
-        # ``under_way`` is minus the end of the thread's last step. If that was a compiled function's, this step begins there.
+        # ``under_way`` is minus the end of the thread's last step. If a compiled function was that step, this step begins there.
         last_ns = -self._calls.under_way.get(thread, 0)
         start_ns = last_ns if state.began_ns < last_ns <= end_ns else state.began_ns
         traced = self._end_trace(state, loop, end_ns)
@@ -182,14 +184,14 @@ class EagerSteps:
         return start_ns
 
     def _trace_next(self, state: _LoopState, last_s: float) -> None:
-        """Trace the step that has just begun, if a trace is requested. ``last_s``: the length of the previous step.
+        """Trace the step that has just begun, if a trace is requested. ``last_s``: how long the previous step took.
 
         Several loops may alternate on a thread, such as two updates of a critic for each update of its generator. So the next
-        step of each loop is expected at that loop's own pace.
+        step of a loop is expected after as many steps of the thread as the last time.
         """
         due = [loop for loop, (number, pace) in state.pace.items() if number + pace == state.steps + 1]
-        begun_of = ((loop, self._calls.begin_step(loop)[1]) for loop in due)
-        loop, begun = next((each for each in begun_of if each[1] is not None), (None, None))
+        traces = ((loop, self._calls.begin_step(loop)[1]) for loop in due)
+        loop, begun = next((each for each in traces if each[1] is not None), (None, None))
         if loop is None:
             return
         state.tracing, state.traced = (loop, begun), threading.Event()
@@ -215,7 +217,8 @@ class EagerSteps:
         self._calls.end_step(begun, None, False, perf_counter_ns())
 
     def _place(self, frame: FrameType, optimizer: Any) -> Place:
-        """Return the line of the script that applies gradients; the line that calls the optimizer if the script has none."""
+        """Return the line of the script that applies gradients; the line that calls the optimizer if no frame of the script is
+        found."""
         caller, above = frame, frame
         for _ in range(_MAX_FRAMES):
             if not self._is_library_code(above.f_code):

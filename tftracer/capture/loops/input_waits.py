@@ -1,8 +1,8 @@
 """Measures how long a loop waits for the next element of a ``tf.data`` dataset between its steps: ``for batch in dataset``.
 
 Two methods of TensorFlow's ``OwnedIterator`` are wrapped: ``_next_internal``, for loops and ``next(iterator)``, and
-``get_next_as_optional``, for distribution strategies. An element that is fetched in a step is part of the step, and shows in its
-trace. The watch over input pipelines is told of each new iterator. Runs on the training threads.
+``get_next_as_optional``, for distribution strategies. If an element is fetched within a step, the wait is part of the step
+and visible in its trace. Each new iterator is reported to the watch over input pipelines. Runs on the training threads.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from tftracer.capture.tracebacks import hide_in_tracebacks, remove_our_frames
 
 _MODULE, _CLASS = "tensorflow.python.data.ops.iterator_ops", "OwnedIterator"
 _METHODS = ("_next_internal", "get_next_as_optional")
-_MAKER, _SESSIONS_CLASS = "_create_iterator", "Iterator"
+_CREATE_METHOD = "_create_iterator"
+_SESSION_ITERATOR_CLASS = "Iterator"  # the iterators of sessions, in graph mode
 
 
 class InputWaits:
@@ -40,29 +41,30 @@ class InputWaits:
             if isinstance(owner, type) and hasattr(owner, method):
                 self._calls.wrap(owner, method, self.wrap_next(getattr(owner, method)))
         pipelines = self._queue.pipelines
-        if isinstance(owner, type) and hasattr(owner, _MAKER):
-            self._calls.wrap(owner, _MAKER, self._wrap_maker(getattr(owner, _MAKER), pipelines.add))
-        sessions = getattr(sys.modules[_MODULE], _SESSIONS_CLASS, None)
-        if isinstance(sessions, type) and "__init__" in vars(sessions):
-            wrapper = self._wrap_maker(vars(sessions)["__init__"], lambda iterator: pipelines.add_unseen("session"))
-            self._calls.wrap(sessions, "__init__", wrapper)
+        if isinstance(owner, type) and hasattr(owner, _CREATE_METHOD):
+            self._calls.wrap(owner, _CREATE_METHOD, self._wrap_creation(getattr(owner, _CREATE_METHOD), pipelines.add))
+        session_iterator = getattr(sys.modules[_MODULE], _SESSION_ITERATOR_CLASS, None)
+        if isinstance(session_iterator, type) and "__init__" in vars(session_iterator):
+            init = vars(session_iterator)["__init__"]
+            wrapper = self._wrap_creation(init, lambda iterator: pipelines.add_unseen("session"))
+            self._calls.wrap(session_iterator, "__init__", wrapper)
 
-    def _wrap_maker(self, original: Callable[..., Any], report: Callable[[Any], None]) -> Callable[..., Any]:
-        """Wrap ``original``, which makes an iterator, to call ``report`` with the iterator."""
+    def _wrap_creation(self, original: Callable[..., Any], report: Callable[[Any], None]) -> Callable[..., Any]:
+        """Wrap ``original``, a method that creates an iterator. The wrapper then calls ``report`` with the iterator."""
         calls = self._calls
 
         @hide_in_tracebacks
-        def make(iterator: Any, *args: Any, **kwargs: Any) -> Any:
+        def create(iterator: Any, *args: Any, **kwargs: Any) -> Any:
             try:
-                made = original(iterator, *args, **kwargs)
+                result = original(iterator, *args, **kwargs)
             except BaseException as error:
                 remove_our_frames(error)
                 raise
             if not calls.is_off():
                 calls.run_safely(report, iterator)
-            return made
+            return result
 
-        return make
+        return create
 
     def wrap_next(self, original: Callable[..., Any]) -> Callable[..., Any]:
         threads, events, now, calls = self._calls.threads, self._queue.events, perf_counter_ns, self._calls
@@ -79,8 +81,9 @@ class InputWaits:
                 raise
             finally:
                 waiting[state.thread] = 0
-                within = bool(state.start_ns)  # a wait in server.step() counts; while a graph is built there is none
-                if not calls.is_off() and len(events) < MAX_EVENTS and (not within or calls.is_eager()):
-                    events.append((INPUT_WAIT, within, start, now(), state.thread, None))
+                is_in_step = bool(state.start_ns)
+                # Within a step, only eager code (server.step) waits: while a compiled function's graph is built, nothing does.
+                if not calls.is_off() and len(events) < MAX_EVENTS and (not is_in_step or calls.is_eager()):
+                    events.append((INPUT_WAIT, is_in_step, start, now(), state.thread, None))
 
         return next_element

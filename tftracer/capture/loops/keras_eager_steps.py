@@ -1,12 +1,12 @@
-"""Keras steps that are not calls of a compiled function, and names of steps. For compiled ``fit`` see functions/calls.py.
+"""Records Keras steps that do not call a compiled function, and names steps. For a compiled ``fit`` see functions/calls.py.
 
 *Models that run eagerly* (``run_eagerly=True``) call no compiled function. Keras 2 and 3 pass each step to the distribution
-strategy, even to the default one: ``Strategy.run(function, batch)``. That method is wrapped. A call from a model's ``fit``,
-``evaluate``, ``predict`` or their ``..._on_batch`` is a step. Other calls are not steps. Calls within a step are not, because a
-compiled ``fit`` calls it, too, while its graph is built. Getting the batch is not part of the step.
+strategy, even to the default strategy: ``Strategy.run(function, batch)``. That method is wrapped. A call from a model's ``fit``,
+``evaluate``, ``predict`` or their ``..._on_batch`` is a step. Other calls are not steps, and neither are calls within a step,
+because a compiled ``fit`` also calls the method while its graph is built. Getting the batch is not part of the step.
 
-``train_on_batch``, ``test_on_batch`` *and* ``predict_on_batch`` call the functions of ``fit``, ``evaluate`` and ``predict``. They
-are wrapped, too: each stores its name in the thread's state, and the step within it takes its title from that.
+``train_on_batch``, ``test_on_batch`` *and* ``predict_on_batch`` call the functions of ``fit``, ``evaluate`` and ``predict``.
+These methods are wrapped, too: each stores its name in the thread's state, and the step within it takes its title from there.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tftracer.capture.functions.identity import keras_loop_and_model, keras_titl
 from tftracer.capture.hook import tensorflow
 from tftracer.capture.tracebacks import hide_in_tracebacks, remove_our_frames
 
-#: Module -> the class with the methods of ``_METHODS``: Keras 3, Keras 2, the Keras of TensorFlow 2.12, tf_keras.
+#: Module -> the class in it that has the methods of ``_METHODS``: Keras 3, Keras 2, the Keras of TensorFlow 2.12, tf_keras.
 _OWNERS = {
     "keras.src.backend.tensorflow.trainer": "TensorFlowTrainer",
     "keras.src.engine.training": "Model",
@@ -36,8 +36,8 @@ _OWNERS = {
 _METHODS = {"train_on_batch": "fit", "test_on_batch": "evaluate", "predict_on_batch": "predict"}
 
 
-def make_callback(tell: Callable[[str], None]) -> Any:
-    """Make a Keras callback, for the Keras of this TensorFlow. ``tell`` is called with "epoch 3", and with "" at the end."""
+def make_callback(set_note: Callable[[str], None]) -> Any:
+    """Make a callback for this TensorFlow's Keras. It calls ``set_note`` with "epoch 3" (for example), and with "" at the end."""
 
     class TracingCallback(tensorflow().keras.callbacks.Callback):  # type: ignore[misc]
         """Pass it to ``fit(callbacks=[...])``."""
@@ -46,11 +46,11 @@ def make_callback(tell: Callable[[str], None]) -> Any:
 
         def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
             with contextlib.suppress(Exception):
-                tell(f"epoch {epoch + 1}")
+                set_note(f"epoch {epoch + 1}")
 
         def on_train_end(self, logs: Any = None) -> None:
             with contextlib.suppress(Exception):
-                tell("")
+                set_note("")
 
     return TracingCallback()
 
@@ -62,7 +62,7 @@ class KerasStep(NamedStep):
 
 
 class CompiledKerasStep:
-    """The compiled steps of a model's ``train_on_batch`` (or one of the other two). Each signature is a run of its own."""
+    """The compiled steps of a model's ``train_on_batch``, ``test_on_batch`` or ``predict_on_batch``. Each signature is a run."""
 
     origin = "Keras"
 
@@ -75,9 +75,9 @@ class KerasSteps:
 
     def __init__(self, calls: FunctionCalls) -> None:
         self._calls = calls
-        #: The steps of each model.
+        #: Model -> (class, loop or method) -> the model's step of that kind.
         self._steps: weakref.WeakKeyDictionary[Any, dict[tuple[type[Any], str], Any]] = weakref.WeakKeyDictionary()
-        #: (loop, weak reference to the model) of each function that was called within one of ``_METHODS``.
+        #: Function that was called within one of ``_METHODS`` -> (loop, weak reference to the model).
         self._functions: weakref.WeakKeyDictionary[Any, tuple[str, Callable[[], Any]]] = weakref.WeakKeyDictionary()
         self._waiting: list[Callable[[], None]] = []  # each cancels the wrapping of a Keras that is not imported yet
 
@@ -155,7 +155,7 @@ class KerasSteps:
         return function if model is None or _METHODS[method] != loop else self._step_of_model(model, CompiledKerasStep, method)
 
     def _step_of_model(self, model: Any, kind: type[Any], name: str) -> Any:
-        """Return the model's step of this name, always the same object."""
+        """Return the model's step of this kind and name; it is always the same object."""
         steps = self._steps.setdefault(model, {})
         if (kind, name) not in steps:
             steps[kind, name] = kind(keras_title(name, model))

@@ -1,7 +1,8 @@
-"""Times what a training does besides its steps: checkpoints, summaries, evaluations, the tracing of functions. For each, some
-methods of TensorFlow or Keras are wrapped. The ledger shows the times. They are rare, and usual steps do not call the wrappers.
+"""Times what a training does besides its steps: checkpoints, summaries, evaluations, and TensorFlow's tracing of
+functions. Some methods of TensorFlow and Keras are wrapped for this. The ledger shows the times. Phases are rare, and most steps
+call no wrapper.
 
-Runs on the training threads. A phase within one of the same kind is part of it.
+Runs on the training threads. A phase within a phase of the same kind is not counted separately.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _LIBRARY = ("save_model", "load_model", "save_weights_only", "load_weights_only"
 _CHECKPOINT = ("on_epoch_end", "_save_model")
 _EVALUATE = ("evaluate", "predict")
 #: Module, class in it ("": none), methods, kind in the ledger. For Keras 3, Keras 2, the Keras of TensorFlow 2.12, and tf_keras.
-_PLACES: list[tuple[str, str, tuple[str, ...], int]] = [
+_WRAPPED: list[tuple[str, str, tuple[str, ...], int]] = [
     ("tensorflow.python.framework.func_graph", "", ("func_graph_from_py_func",), BUILDING),
     ("tensorflow.python.training.saver", "Saver", ("save", "restore"), CHECKPOINTS),
     ("tensorflow.python.training.basic_session_run_hooks", "CheckpointSaverHook", ("_save",), CHECKPOINTS),
@@ -47,9 +48,9 @@ _PLACES: list[tuple[str, str, tuple[str, ...], int]] = [
     ("keras.src.backend.tensorflow.trainer", "TensorFlowTrainer", _EVALUATE, EVALUATION),
     ("keras.src.callbacks.model_checkpoint", "ModelCheckpoint", _CHECKPOINT, CHECKPOINTS),
     *(
-        place
+        methods
         for package in ("keras.src", "keras", "tf_keras.src")
-        for place in (
+        for methods in (
             (f"{package}.engine.training", "Model", _MODEL, CHECKPOINTS),
             (f"{package}.engine.training", "Model", _EVALUATE, EVALUATION),
             (f"{package}.callbacks", "ModelCheckpoint", _CHECKPOINT, CHECKPOINTS),
@@ -58,7 +59,8 @@ _PLACES: list[tuple[str, str, tuple[str, ...], int]] = [
 ]
 
 
-#: For methods that yield (Estimator.predict): a value in less time than this was ready, such as a row of a batch. Not counted.
+#: Minimum duration of a phase of a method that yields (Estimator.predict). A value that comes faster was ready before, such as a
+#: row of a batch.
 MIN_NS = 50_000
 
 
@@ -71,14 +73,17 @@ class BegunPhase(NamedTuple):
 
 class Phases:
     def __init__(self, calls: FunctionCalls, queue: StepQueue) -> None:
-        """``calls.watch()`` must have been called before."""
+        """Requires that ``calls.watch()`` was called before."""
         self._calls = calls
         self._queue = queue
         self._wrappers: set[Any] = set()  # several modules may have the same class, which is wrapped once
 
     def watch(self) -> Callable[[], None]:
-        """Wrap the methods of each module once it is imported; return a function that cancels this. Missing ones are skipped."""
-        waiting = [after_import(place[0], partial(self._calls.run_safely, self._wrap, *place)) for place in _PLACES]
+        """Wrap the methods of each module once it is imported; return a function that cancels this.
+
+        Missing methods are skipped.
+        """
+        waiting = [after_import(methods[0], partial(self._calls.run_safely, self._wrap, *methods)) for methods in _WRAPPED]
 
         def stop() -> None:
             for cancel in waiting:

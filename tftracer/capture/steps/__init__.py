@@ -1,1 +1,1 @@
-"""Finished steps: the run that each belongs to, and the queue to the writer. On the training's threads."""
+"""Finished steps: the run that each step belongs to, and the queue to the writer. Runs on the training's threads."""

@@ -1,7 +1,7 @@
-"""StepQueue: takes the finished steps from the training threads (bounded), and knows which steps are to be traced.
+"""StepQueue: takes the finished steps from the training threads (at most MAX_EVENTS), and knows which steps are to be traced.
 
 Nothing here writes a file, imports TensorFlow, or waits for a lock that another thread holds for long. A step that is to be
-traced may wait until others are stored, for a bounded time (traces/backlog.py).
+traced may wait until other traces are stored, for a limited time (traces/backlog.py).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Optional, Union
 
 from tftracer.capture.own_errors import OwnErrors
 from tftracer.capture.steps.run_identity import DEBUG_WATCHES, REFUSALS
-from tftracer.capture.steps.run_registry import CallSite, RunRegistry
+from tftracer.capture.steps.run_registry import RunFamily, RunRegistry
 from tftracer.capture.steps.thread_time import ThreadTimes
 from tftracer.capture.traces.backlog import TraceBacklog
 from tftracer.capture.traces.requests import Claim, TraceRequests
@@ -29,32 +29,34 @@ from tftracer.session.recorded_steps import Capture, CountedStep, Missed, RunHan
 from tftracer.slow.watch.find_slow_turns import SlowSteps
 from tftracer.slow.watch_results import SlowRecords
 
-#: Maximum number of steps that wait for the writer; more are counted as lost. A step takes some 130 bytes.
+#: Maximum number of steps that wait for the writer; further steps are counted as lost. A step takes some 130 bytes.
 MAX_EVENTS = 1 << 16
 #: Maximum number of steps counted at a time under the lock, because a training thread may wait for it.
 COUNTED_AT_ONCE = 200
 #: Why a step that should have been traced was not.
 STORING = "traces came faster than they could be compressed and written to disk"
-#: A script that calls functions counts as training for this long after its last step.
+#: A script that calls compiled functions counts as training until this many nanoseconds after its last step.
 ACTIVE_NS = 10 * 10**9
 
 _numbers = itertools.count()
 
 
 def level_of(options: Any) -> tuple[str, bool]:
-    """Return the trace level's name in RunOptions, and whether they request partition graphs; ``("", False)`` for None."""
+    """Return the name of the trace level in RunOptions, and whether partition graphs are requested; ``("", False)`` for None."""
     if options is None:
         return "", False
     return options.TraceLevel.Name(options.trace_level), bool(options.output_partition_graphs)
 
 
-#: Replaces the function in events that are not steps: the thread waited for the next element of a dataset (input_waits.py).
+#: Stands in place of the function in an event that is not a step: the thread waited for an element of a dataset (input_waits.py).
 INPUT_WAIT = object()
-#: The same for a phase (phases.py): a checkpoint, an evaluation, the tracing of a function.
+#: Stands in place of the function in the event of a phase (phases.py): a checkpoint, an evaluation, TensorFlow's tracing of a
+#: function.
 PHASE = object()
 
-#: A finished step: what ran, start, end (perf_counter nanoseconds), thread, its trace. What ran: fetches, feed keys and
-#: RunOptions of a session, or a function and its ConcreteFunction. Both are in one queue, so a thread's steps stay in order.
+#: A finished step: what was executed, start, end (perf_counter nanoseconds), thread, its trace. What was executed: fetches, feed
+#: keys and RunOptions of a session, or a function and its ConcreteFunction. Both kinds are in one queue, so a thread's steps stay
+#: in order.
 #: The writer finds out which run the step belongs to: on the training thread it took 3 µs, because just after a step the caches
 #: hold other data.
 SessionEvent = tuple[Any, Optional[tuple[Any, ...]], Any, int, int, int, Traced]
@@ -76,27 +78,28 @@ class StepQueue(OwnErrors):
         self.requests = TraceRequests()
         self.requests.count_steps = self.count_steps
         self.backlog = TraceBacklog()
-        self.facts = SessionFacts()  # of the session that was opened last
-        self.failed_claims: deque[Claim] = deque()  # of steps that were being traced and failed
+        self.facts = SessionFacts()  # facts about the session that was opened last
+        self.failed_claims: deque[Claim] = deque()  # claims of steps that failed while they were traced
         self.open_sessions: list[weakref.ref[Any]] = []
         self.arrived = threading.Event()  # set to wake the writer at once
-        self.sees_all_sessions = False  # hook_inject has wrapped TensorFlow's session class: hooks have nothing to add
-        #: Counts a call of a function: (function, ConcreteFunction) -> its call site.
-        self.count_call: Callable[[Any, Any], CallSite] = refuse_call
+        self.sees_all_sessions = False  # hook_inject has wrapped TensorFlow's session class: hooks record nothing
+        #: Counts a call of a function: (function, ConcreteFunction) -> the family of its run.
+        self.count_call: Callable[[Any, Any], RunFamily] = refuse_call
         #: Collects the optimized graph of a run's function in its next call; raises UnsupportedError if it cannot be collected.
         self.request_graph: Callable[[RunHandle], None] = refuse_graph
-        #: Returns the ConcreteFunctions that were called and are alive.
+        #: Returns the ConcreteFunctions that were called and still exist.
         self.live_functions: Callable[[], list[Any]] = list
         self.slow = SlowRecords()
         self.activities = Activities()  # the activities that the ledger adds up
-        self.pipelines = Pipelines(self.activities)  # without the queue: its thread would keep the queue alive
-        #: Thread -> when its step began (perf_counter nanoseconds), or, negative, when its last one ended.
+        self.pipelines = Pipelines(self.activities)  # it gets no reference to the queue: its thread would keep the queue alive
+        #: Thread -> when its current step began (perf_counter nanoseconds); without a current step, minus the end of its last
+        #: step.
         self.under_way: dict[int, int] = {}
-        self.last_function_ns = 0  # end of the last counted step of a function
+        self.last_function_ns = 0  # when the last counted step of a function ended (perf_counter); 0: no such step
         self.slow_step_watch: SlowSteps | None = None  # the watch over slow steps
         self.other_problems: dict[str, str] = {}  # code -> message for the page
         self._refused: set[str] = set()  # why requested steps cannot be traced: keys of REFUSALS
-        self._last_steps: deque[tuple[int, CallSite]] = deque(maxlen=16)  # one step may come from two hooks
+        self._last_steps: deque[tuple[int, RunFamily]] = deque(maxlen=16)  # one step may come from two hooks
         self._times = ThreadTimes()
         self._counting = threading.Lock()
         self._lock = threading.Lock()
@@ -116,7 +119,7 @@ class StepQueue(OwnErrors):
         self.arrived.set()
 
     def problems(self) -> dict[str, str]:
-        """Return code -> message: why steps that should have been traced were not."""
+        """Return code -> message for the page. The messages say why steps were not traced, and name other problems."""
         refused = {reason.replace(" ", "_"): REFUSALS[reason] for reason in list(self._refused)}
         return {**refused, **self.other_problems}
 
@@ -132,7 +135,7 @@ class StepQueue(OwnErrors):
             self.arrived.set()
 
     def count_steps(self) -> None:
-        """Count the steps in the queue, in order: find out which run each belongs to."""
+        """Count the steps in the queue, in order, and find the run of each step."""
         while self.events:
             with self._counting:
                 for _ in range(min(len(self.events), COUNTED_AT_ONCE)):
@@ -149,7 +152,7 @@ class StepQueue(OwnErrors):
             ended.append((INPUT, NEXT_ELEMENT, start, end, thread))
             self.activities.waited_ns += end - start
             self.activities.waits += 1
-            if not event[1]:  # not within a step
+            if not event[1]:  # the wait was not within a step
                 self._times.add_input_wait(thread, start, end)
             self._tell_watch(lambda watch: watch.waited_for_input(thread, start, end))
             return
@@ -166,7 +169,7 @@ class StepQueue(OwnErrors):
             self.add_counted((run, start, end, *outside, trace), thread)
             ended.append((rank_of_step(run), run, start, end, thread))
             if trace is not None:
-                before, after = tracer_ns(trace)  # the tracer's part of the thread's time
+                before, after = tracer_ns(trace)  # ns that the tracer took on this thread before and after the step
                 ended.append((TRACER, "recording traces", start - before, start, thread))
                 ended.append((TRACER, "recording traces", end, end + after, thread))
 
@@ -174,23 +177,23 @@ class StepQueue(OwnErrors):
         self, fetches: Any, feeds: Any, options: Any, start: int, end: int, thread: int, trace: Traced
     ) -> RunHandle | None:
         """Count a step of a session and return its run; None if another hook of the same session has recorded it."""
-        site = self.runs.site(fetches, feeds)
-        if (start, site) in self._last_steps:
+        family = self.runs.family(fetches, feeds)
+        if (start, family) in self._last_steps:
             if isinstance(trace, Capture):
                 self.backlog.remove(trace)
             return None
-        self._last_steps.append((start, site))
-        run = self.runs.run(site, options)
-        site.steps += 1
-        site.has_debug_watches = run.refusal == REFUSALS[DEBUG_WATCHES]
+        self._last_steps.append((start, family))
+        run = self.runs.run(family, options)
+        family.steps += 1
+        family.has_debug_watches = run.refusal == REFUSALS[DEBUG_WATCHES]
         return run
 
     def _run_of_call(self, function: Any, concrete: Any, start: int, end: int, thread: int, trace: Traced) -> RunHandle:
         """Count a call of a function and return its run."""
-        site = self.count_call(function, concrete)
-        site.steps += 1
+        family = self.count_call(function, concrete)
+        family.steps += 1
         self.last_function_ns = end
-        return site.plain
+        return family.plain
 
     def add_counted(self, step: CountedStep, thread: int) -> None:
         if len(self.counted) >= MAX_EVENTS:
@@ -214,49 +217,53 @@ class StepQueue(OwnErrors):
     def finished_steps(self) -> dict[str, int]:
         """Return run title -> number of finished steps."""
         self.count_steps()
-        return {site.plain.title: site.steps for site in self.runs.sites()}
+        return {family.plain.title: family.steps for family in self.runs.families()}
 
     # ------------------------------------------------------------------------------------------------- traces
 
     def claim(self, fetches: Any, feeds: Any, options: Any) -> Claim | Missed | None:
         """Return a claim if the step about to begin is to be traced; Missed if too many traces wait to be stored. May wait.
 
-        ``options``: the call's RunOptions; None if not known. Then all runs that differ only in options are meant.
+        ``options``: the call's RunOptions. None if not known: then a request for any run of the family counts.
         """
-        site = self.runs.site(fetches, feeds)
-        if site.has_debug_watches:
+        family = self.runs.family(fetches, feeds)
+        if family.has_debug_watches:
             self.record_refusal(DEBUG_WATCHES)
             return None
-        return self._claim(self.next_requested_site([site]), self._handles(site, options))
+        return self._claim(self.next_requested_family([family]), self._handles(family, options))
 
-    def next_requested_site(self, sites: list[CallSite]) -> CallSite | None:
-        """Return the site whose requested step is about to begin; None if there is none."""
-        return next((site for site in sites if site.requested_step and self._is_next(site)), None)
+    def next_requested_family(self, families: list[RunFamily]) -> RunFamily | None:
+        """Return the family whose requested step is about to begin; None if there is none."""
+        return next((family for family in families if family.requested_step and self._is_next(family)), None)
 
-    def claim_sites(self, sites: list[CallSite]) -> Claim | Missed | None:
-        """Claim a step of one of these sites, as ``claim`` does. Its site is known only after it has run."""
-        return self._claim(self.next_requested_site(sites), [site.plain for site in sites])
+    def claim_families(self, families: list[RunFamily]) -> Claim | Missed | None:
+        """Claim a step of one of these families, as ``claim`` does. The family of a step is known only after the step."""
+        return self._claim(self.next_requested_family(families), [family.plain for family in families])
 
-    def is_expected(self, sites: list[CallSite]) -> bool:
-        """Return whether a step of one of these sites may be slow; ``claim_sites`` decides."""
-        return self.requests.is_expected([site.plain for site in sites])
+    def is_expected(self, families: list[RunFamily]) -> bool:
+        """Return whether a step of one of these families is expected to be slow; ``claim_families`` decides which step."""
+        return self.requests.is_expected([family.plain for family in families])
 
-    def is_requested(self, sites: list[CallSite]) -> bool:
-        """Return whether a step of one of these sites may have to be traced; ``claim_sites`` decides."""
-        return self.requests.has_any([site.plain for site in sites]) or any(site.requested_step for site in sites)
+    def is_requested(self, families: list[RunFamily]) -> bool:
+        """Return whether a trace of one of these families is requested; ``claim_families`` decides which step is traced."""
+        return self.requests.has_any([family.plain for family in families]) or any(family.requested_step for family in families)
 
     def restore_request(self, claim: Claim) -> None:
         """Restore the request of a claimed step that was not traced. A request for one numbered step moves to the next step."""
         self.requests.restore(claim)
-        site = self.runs.find(claim.handle.title) if claim.is_numbered and claim.handle else None
-        if site is not None and not site.requested_step:
+        family = self.runs.find(claim.handle.title) if claim.is_numbered and claim.handle else None
+        if family is not None and not family.requested_step:
             self.count_steps()
-            self._request(site, site.steps + 1)
+            self._request(family, family.steps + 1)
 
-    def _claim(self, numbered: CallSite | None, handles: list[RunHandle]) -> Claim | Missed | None:
-        """``numbered``: the site whose step of the requested number is about to begin."""
+    def _claim(self, numbered: RunFamily | None, handles: list[RunHandle]) -> Claim | Missed | None:
+        """Claim a step.
+
+        ``numbered``: the family whose requested step is about to begin, or None; ``handles``: the possible runs.
+        """
         if numbered is None and not self.requests.has_any(handles):
-            is_expected = self.requests.is_expected(handles) and not self.backlog.is_full()  # such a step does not wait for room
+            # An expected step does not wait for room.
+            is_expected = self.requests.is_expected(handles) and not self.backlog.is_full()
             return self.requests.claim(handles) if is_expected else None
         if not self.backlog.wait_for_room():
             return self.missed_mark(STORING, numbered)
@@ -269,7 +276,7 @@ class StepQueue(OwnErrors):
         return self.backlog.add(Capture(metadata.SerializeToString(), asked_by, *level_of(options), facts))
 
     def release(self, capture: Capture) -> None:
-        """Remove a trace from the backlog: it was stored, or cannot be."""
+        """Remove a trace from the backlog, because it was stored or cannot be stored."""
         self.backlog.remove(capture)
 
     def record_refusal(self, reason: str) -> None:
@@ -281,60 +288,63 @@ class StepQueue(OwnErrors):
         while self.failed_claims:
             self.requests.restore(self.failed_claims.popleft())
 
-    def missed_mark(self, reason: str, numbered: CallSite | None = None) -> Missed:
-        """Return the mark of a step that should have been traced and was not.
+    def missed_mark(self, reason: str, numbered: RunFamily | None = None) -> Missed:
+        """Return the mark of a step that should have been traced but was not.
 
-        A request for the next steps stays open; otherwise (a numbered step, or all steps) the trace is lost for good.
+        If the next steps were requested, the request stays open. If a numbered step or all steps were, this trace is lost for
+        good.
         """
         return Missed(reason, is_lost=numbered is not None or self.requests.trace_all)
 
-    def _handles(self, site: CallSite, options: Any) -> list[RunHandle]:
-        """Return the runs that the step about to begin may belong to. Several, because a later hook may add to its options."""
-        run = None if options is None else self.runs.run(site, options)
-        return [run] if run and run.run_id else site.handles()
+    def _handles(self, family: RunFamily, options: Any) -> list[RunHandle]:
+        """Return the runs that the step about to begin may belong to: several if a later hook may still change its options."""
+        run = None if options is None else self.runs.run(family, options)
+        return [run] if run and run.run_id else family.handles()
 
     # --------------------------------------------------------------------------------- one numbered step, for a job
 
     def request_step(self, title: str, step: int) -> bool:
-        """Trace just this step of a run. Return False if it is too late for that, or there is no such run."""
-        site = self.runs.find(title)
-        if site is None or self._may_have_begun(site, step):
+        """Trace only the step with this number. Return False if it may have begun already, or if there is no such run."""
+        family = self.runs.find(title)
+        if family is None or self._may_have_begun(family, step):
             return False
-        self._cancel(site)
-        self._request(site, step)
-        return not self._may_have_begun(site, step) or not self._cancel(site)  # False: it may have begun unclaimed
+        self._cancel(family)
+        self._request(family, step)
+        # The step may have begun before it was requested.
+        return not self._may_have_begun(family, step) or not self._cancel(family)
 
     def cancel_steps(self) -> None:
         """Cancel all requests for numbered steps."""
-        for site in self.runs.sites():
-            self._cancel(site)
+        for family in self.runs.families():
+            self._cancel(family)
 
-    def _request(self, site: CallSite, step: int) -> None:
-        site.requested_step = step
+    def _request(self, family: RunFamily, step: int) -> None:
+        family.requested_step = step
         self.requests.count_numbered(1)
 
-    def _is_next(self, site: CallSite) -> bool:
+    def _is_next(self, family: RunFamily) -> bool:
         """Return whether the step about to begin is the requested one. Cancel a request for an earlier step."""
         self.count_steps()
-        requested, following = site.requested_step, site.steps + 1
+        requested, following = family.requested_step, family.steps + 1
         if requested < following:
-            self._cancel(site, requested)
+            self._cancel(family, requested)
         return requested == following
 
-    def _may_have_begun(self, site: CallSite, step: int) -> bool:
+    def _may_have_begun(self, family: RunFamily, step: int) -> bool:
         """Return whether this step may have begun: the step after the last finished one may be under way."""
         self.count_steps()
-        return site.steps + 1 >= step
+        return family.steps + 1 >= step
 
-    def _cancel(self, site: CallSite, step: int | None = None) -> bool:
-        """Cancel the request for a step of this site (``step``: only if it is this one), and return whether there was one.
+    def _cancel(self, family: RunFamily, step: int | None = None) -> bool:
+        """Cancel the request for a numbered step of this family, and return whether there was one.
 
-        If several threads cancel it, only one gets True.
+        ``step``: cancel only a request for this number; None: for any number. If several threads cancel a request, only one of
+        them gets True.
         """
         with self._lock:
-            was_requested = site.requested_step != 0 and step in (None, site.requested_step)
+            was_requested = family.requested_step != 0 and step in (None, family.requested_step)
             if was_requested:
-                site.requested_step = 0
+                family.requested_step = 0
         if was_requested:
             self.requests.count_numbered(-1)
         return was_requested
@@ -348,7 +358,7 @@ class StepQueue(OwnErrors):
 
     def active(self) -> bool:
         """Return whether a session is open (neither closed nor deleted), or a function runs or has just run."""
-        for ref in list(self.open_sessions):  # one by one, because others may be opened meanwhile
+        for ref in list(self.open_sessions):  # the list is not replaced, because other threads may add sessions to it meanwhile
             if not is_open(ref()):
                 with contextlib.suppress(ValueError):  # another thread has removed it
                     self.open_sessions.remove(ref)
@@ -361,7 +371,7 @@ class StepQueue(OwnErrors):
         return recent or any(time_ns > 0 for time_ns in list(self.under_way.values()))
 
 
-def refuse_call(function: Any, concrete: Any) -> CallSite:
+def refuse_call(function: Any, concrete: Any) -> RunFamily:
     raise LookupError("a call of a function in a queue that has none")
 
 

@@ -1,7 +1,7 @@
-"""What identifies a run: the names of what it fetches, the names of what it feeds (not the values), and its options.
+"""What identifies a run: the names of what it fetches, the names of what it feeds (not the fed values), and its RunOptions.
 
-``ObjectKeys`` is called for every step, ``describe`` for a step with objects that were not seen before. Both only read attributes
-of TensorFlow's objects, so this module does not need TensorFlow.
+``ObjectKeys`` is called for every step, ``describe`` only for a step with objects that are new to the registry. Both only read
+attributes of TensorFlow's objects, so this module does not need TensorFlow.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-#: A title names only the first tensors, as many as fit into this many characters.
+#: A title names the first tensors, as many as fit into this many characters.
 TITLE_LENGTH = 80
-#: A run that fetches more tensors is identified by the first ones.
+#: A run is identified by at most this many fetches and feeds: the first ones.
 MAX_NAMES = 1000
 #: Maximum depth of nested fetches. (TensorFlow refuses containers that hold themselves.)
 MAX_DEPTH = 20
@@ -20,13 +20,13 @@ MAX_DEPTH = 20
 
 #: Replaces the RunOptions of a step of ``session.partial_run``, which takes no RunOptions.
 PARTIAL_RUN = "partial_run"
-#: Replaces tfdbg's watches in a run's options, because they name a new folder at each step.
+#: Replaces tfdbg's watches in the text of a run's options, because the watches name a new folder at each step.
 DEBUG_WATCHES = "tfdbg watches"
-#: Beginning of a run's options -> why such a run is not traced.
+#: Beginning of the text of a run's options -> why a run with these options is not traced.
 REFUSALS = {
     PARTIAL_RUN: "TensorFlow cannot trace session.partial_run: such steps are timed only.",
     DEBUG_WATCHES: (
-        "Steps that tfdbg watches are not traced, because TensorFlow can abort when it does both. "
+        "Steps that tfdbg watches are not traced, because TensorFlow can abort when a step is both watched and traced. "
         "Trace them without tfdbg's hook or wrapper."
     ),
 }
@@ -41,7 +41,7 @@ class RunIdentity:
 
     @property
     def key(self) -> Hashable:
-        """Equal for the same computation, whichever containers the script fetches it in."""
+        """The key of the computation. It does not depend on the containers in which the script passes the fetches."""
         return frozenset(self.fetches), frozenset(self.feeds)
 
     def title(self, options: str = "") -> str:
@@ -54,11 +54,12 @@ class RunIdentity:
 class ObjectKeys:
     """Makes a key from the ids of what is fetched and fed. The same objects give the same key, even in new containers.
 
-    Code that keeps a key must drop it when one of its objects (``leaves``) is deleted: run_registry.py uses weak references.
+    When one of the objects (``leaves``) is deleted, a new object may get its id. So code that stores a key must then delete the
+    key; run_registry.py uses weak references for this.
     """
 
     def __init__(self) -> None:
-        self._leaf_types: set[type] = set()  # classes that are not containers, to avoid the slow isinstance
+        self._leaf_types: set[type] = set()  # classes that are known not to be containers: isinstance is slow
 
     def __call__(self, fetches: Any, feed_dict: Any) -> Hashable:
         leaf_types, kind = self._leaf_types, fetches.__class__
@@ -103,14 +104,15 @@ def _flatten(fetch: Any, depth: int) -> Iterator[Any]:
 
 
 def describe(fetches: Any, feed_dict: Any) -> RunIdentity:
-    """Return the names of the objects. Takes some 10 µs."""
+    """Return the identity of the run that fetches and feeds these objects. Takes some 10 µs."""
     fetched = dict.fromkeys(_name(leaf) for _, leaf in zip(range(MAX_NAMES), _flatten(fetches, 0)))
     fed = dict.fromkeys(_name(leaf) for key in list(feed_dict or ())[:MAX_NAMES] for leaf in _flatten(key, 0))
     return RunIdentity(tuple(fetched), tuple(fed))
 
 
 def _name(leaf: Any) -> str:
-    """Return ``loss:0`` for a tensor, ``train`` for an operation, the name of its values for a composite tensor."""
+    """Return ``loss:0`` for a tensor, ``train`` for an operation, for a composite tensor the name of the tensor with its
+    values."""
     if isinstance(leaf, (str, bytes)):
         text = leaf if isinstance(leaf, str) else leaf.decode("utf-8", "replace")
         return text.lstrip("^")[:1000]
@@ -141,10 +143,10 @@ def shorten(name: str) -> str:
 
 
 def options_text(options: Any) -> str:
-    """Return RunOptions as one line; ``""`` if they set nothing else than tracing does.
+    """Return RunOptions as one line; ``""`` if they set nothing besides the options for tracing.
 
     ``trace_level`` and ``output_partition_graphs`` are left out: a traced step belongs to the same run as the steps around it.
-    A string (``PARTIAL_RUN``) is returned as it is.
+    A string (``PARTIAL_RUN``) is returned unchanged.
     """
     if isinstance(options, str):
         return options
@@ -158,7 +160,7 @@ def options_text(options: Any) -> str:
     if watched:
         rest.ClearField("debug_options")
     for field, value in rest.ListFields():
-        if hasattr(value, "ByteSize") and not value.ByteSize():  # TensorFlow leaves empty messages when it merges options
+        if hasattr(value, "ByteSize") and not value.ByteSize():  # when TensorFlow merges options, it leaves empty messages
             rest.ClearField(field.name)
     text = " ".join(str(rest).split())[:1000]
     return f"{DEBUG_WATCHES} {text}".strip() if watched else text

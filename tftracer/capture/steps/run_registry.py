@@ -19,20 +19,20 @@ from tftracer.session.recorded_steps import RunHandle
 
 #: Maximum number of separate runs. All later ones share one, "everything after the first ... runs".
 MAX_RUNS = 2000
-#: Maximum number of cached combinations of fetched and fed objects: for these no names are read.
+#: Maximum number of combinations of fetched and fed objects whose run is found by the objects' ids, without reading names.
 MAX_CACHED = 4096
 
 
 @dataclass(eq=False)
-class CallSite:
-    """The runs that differ only in their RunOptions, wherever the script calls them. A compiled function has only ``plain``."""
+class RunFamily:
+    """Runs that differ only in their RunOptions, wherever the script calls them. A compiled function has only ``plain``."""
 
     identity: RunIdentity
-    plain: RunHandle  # the run without options, which is nearly always used
-    steps: int = 0  # finished and counted steps; all ranks of a synchronous training have the same number
-    has_debug_watches: bool = False  # tfdbg watched its last step
-    requested_step: int = 0  # the step to be traced for the job's page, 0: none
-    variants: dict[str, RunHandle] = field(default_factory=dict)  # by the options' text
+    plain: RunHandle  # the run without RunOptions; nearly all steps belong to it
+    steps: int = 0  # number of finished and counted steps; in a synchronous training it is the same on all ranks
+    has_debug_watches: bool = False  # whether tfdbg watched the last step
+    requested_step: int = 0  # number of the step that the job's page wants traced; 0: none
+    variants: dict[str, RunHandle] = field(default_factory=dict)  # text of the RunOptions -> the run with them
 
     def handles(self) -> list[RunHandle]:
         return [self.plain, *self.variants.values()]
@@ -41,66 +41,70 @@ class CallSite:
 class RunRegistry:
     def __init__(self) -> None:
         self._object_key = run_identity.ObjectKeys()
-        self._cache: dict[Hashable, CallSite] = {}  # by the ids of what is fetched and fed, while these objects live
+        self._cache: dict[Hashable, RunFamily] = {}  # key: the ids of what is fetched and fed, while these objects live
         self._cached_objects: dict[Hashable, list[weakref.ref[Any]]] = {}
-        self._sites: dict[Hashable, CallSite] = {}
+        self._families: dict[Hashable, RunFamily] = {}
         self._runs = 0
         self._titles: Counter[str] = Counter()
         self._lock = threading.Lock()
 
-    def site(self, fetches: Any, feeds: Any) -> CallSite:
+    def family(self, fetches: Any, feeds: Any) -> RunFamily:
         key = self._object_key(fetches, feeds)
-        site = self._cache.get(key)
-        return self._add(key, fetches, feeds) if site is None else site
+        family = self._cache.get(key)
+        return self._find_or_add(key, fetches, feeds) if family is None else family
 
-    def sites(self) -> list[CallSite]:
+    def families(self) -> list[RunFamily]:
         with self._lock:
-            return list(self._sites.values())
+            return list(self._families.values())
 
-    def find(self, title: str) -> CallSite | None:
-        return next((site for site in self.sites() if site.plain.title == title), None)
+    def find(self, title: str) -> RunFamily | None:
+        return next((family for family in self.families() if family.plain.title == title), None)
 
-    def run(self, site: CallSite, options: Any) -> RunHandle:
-        """Return the run of ``site`` with these RunOptions (or the string in their place). None and empty ones are the same."""
+    def run(self, family: RunFamily, options: Any) -> RunHandle:
+        """Return the run of ``family`` with these options; the plain run if they are None or empty.
+
+        ``options``: RunOptions, or the string that replaces them (``PARTIAL_RUN``).
+        """
         if options is None or not (isinstance(options, str) or options.ByteSize()):
-            return site.plain
+            return family.plain
         text = run_identity.options_text(options)
         if not text:
-            return site.plain
-        handle = site.variants.get(text)
+            return family.plain
+        handle = family.variants.get(text)
         if handle is None:
             with self._lock:
-                handle = site.variants.get(text) or self._new_variant(site, text)
+                handle = family.variants.get(text) or self._new_variant(family, text)
         return handle
 
-    def add(self, title: str, fetches: tuple[str, ...], feeds: tuple[str, ...], definition: str) -> CallSite:
-        """Add a run of a compiled function."""
+    def add_function(self, title: str, fetches: tuple[str, ...], feeds: tuple[str, ...], definition: str) -> RunFamily:
+        """Add a compiled function and return its family, which has one run."""
         with self._lock:
             if self._runs >= MAX_RUNS:
-                return self._overflow_site()
-            site = CallSite(RunIdentity(fetches, feeds), self._new_handle(title, fetches, feeds, ""))
-            site.plain.definition = definition
-            self._sites["function", self._runs] = site
-            return site
+                return self._overflow_family()
+            family = RunFamily(RunIdentity(fetches, feeds), self._new_handle(title, fetches, feeds, ""))
+            family.plain.definition = definition
+            self._families["function", self._runs] = family
+            return family
 
-    def _add(self, key: Hashable, fetches: Any, feeds: Any) -> CallSite:
+    def _find_or_add(self, key: Hashable, fetches: Any, feeds: Any) -> RunFamily:
+        """Find the family by the names of the tensors, or make it, and store it under ``key``."""
         identity = run_identity.describe(fetches, feeds)
         with self._lock:
-            site = self._sites.get(identity.key) or self._new_site(identity)
-        self._remember(key, site, run_identity.leaves(fetches, feeds))
-        return site
+            family = self._families.get(identity.key) or self._new_family(identity)
+        self._remember(key, family, run_identity.leaves(fetches, feeds))
+        return family
 
-    def _new_site(self, identity: RunIdentity) -> CallSite:
-        """Make a call site. Called under the lock, like the methods below, which make at most MAX_RUNS runs."""
+    def _new_family(self, identity: RunIdentity) -> RunFamily:
+        """Make a family. This and the methods below are called under the lock. They make at most MAX_RUNS runs."""
         if self._runs >= MAX_RUNS:
-            return self._overflow_site()
-        site = self._sites[identity.key] = CallSite(identity, self._new_run(identity, ""))
-        return site
+            return self._overflow_family()
+        family = self._families[identity.key] = RunFamily(identity, self._new_run(identity, ""))
+        return family
 
-    def _new_variant(self, site: CallSite, options: str) -> RunHandle:
+    def _new_variant(self, family: RunFamily, options: str) -> RunHandle:
         if self._runs >= MAX_RUNS:
-            return self._overflow_site().plain
-        handle = site.variants[options] = self._new_run(site.identity, options)
+            return self._overflow_family().plain
+        handle = family.variants[options] = self._new_run(family.identity, options)
         handle.refusal = run_identity.refusal_of(options)
         return handle
 
@@ -109,29 +113,29 @@ class RunRegistry:
 
     def _new_handle(self, title: str, fetches: tuple[str, ...], feeds: tuple[str, ...], options: str) -> RunHandle:
         self._runs += 1
-        self._titles[title] += 1  # titles must differ, because runs are requested by title
+        self._titles[title] += 1  # each title must be unique, because traces of a run are requested by its title
         if self._titles[title] > 1:
             title += f" ({self._titles[title]})"
         return RunHandle(title, fetches, feeds, options)
 
-    def _overflow_site(self) -> CallSite:
-        rest = self._sites.get("rest")
+    def _overflow_family(self) -> RunFamily:
+        rest = self._families.get("rest")
         if rest is None:
-            rest = CallSite(RunIdentity((), ()), RunHandle(f"everything after the first {MAX_RUNS} runs", (), (), ""))
-            self._sites["rest"] = rest
+            rest = RunFamily(RunIdentity((), ()), RunHandle(f"everything after the first {MAX_RUNS} runs", (), (), ""))
+            self._families["rest"] = rest
         return rest
 
-    def _remember(self, key: Hashable, site: CallSite, objects: list[Any]) -> None:
+    def _remember(self, key: Hashable, family: RunFamily, objects: list[Any]) -> None:
         if len(self._cache) >= MAX_CACHED:
             self._cache.clear()
             self._cached_objects.clear()
 
-        def drop(_: Any) -> None:  # a new object may get the same id
+        def drop(_: Any) -> None:  # called when an object is deleted: a new object may get its id
             self._cache.pop(key, None)
             self._cached_objects.pop(key, None)
 
         try:
             self._cached_objects[key] = [weakref.ref(leaf, drop) for leaf in objects]
         except TypeError:
-            return  # an object that cannot have weak references: it is looked up by its name at each step
-        self._cache[key] = site
+            return  # an object cannot have weak references: its run is looked up by name at each step
+        self._cache[key] = family

@@ -1,4 +1,4 @@
-"""How long a training thread was in neither a step nor the tracer, and how much of that it waited for input."""
+"""Measures how long a training thread was in neither a step nor the tracer, and how long it waited for input in that time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MAX_THREADS = 1000
 
 
 class TimeBetweenSteps(NamedTuple):
-    """How the thread spent the time since the run's previous step, in ns; None if that step ran on another thread."""
+    """How the thread spent the time since the run's previous step, in ns; None if the previous step was on another thread."""
 
     outside_ns: int | None  # in neither a step nor the tracer
     input_ns: int | None  # the part of outside_ns in which the thread waited for the next element of a dataset
@@ -22,18 +22,18 @@ class TimeBetweenSteps(NamedTuple):
 class ThreadTime:
     """The time of one thread, up to its last counted step."""
 
-    last_end_ns: int
-    outside_ns: int = 0  # in neither a step nor the tracer, since its first step
-    input_ns: int = 0  # the part of outside_ns in which it waited for the next element of a dataset
+    last_end_ns: int  # when its last step, and the tracer's work after it, ended (perf_counter)
+    outside_ns: int = 0  # time in neither a step nor the tracer, since the thread's first step
+    input_ns: int = 0  # the part of outside_ns in which the thread waited for the next element of a dataset
 
     def count_step(self, run: RunHandle, thread: int, start_ns: int, end_ns: int, trace: Traced) -> TimeBetweenSteps:
-        """Count a step of this thread, and return the time since the run's previous one."""
+        """Count a step of this thread, and return the time since the run's previous step."""
         before, after = tracer_ns(trace)
         self.outside_ns += max(0, start_ns - before - self.last_end_ns)
         self.last_end_ns = end_ns + after
-        since = run.last_thread == thread, self.outside_ns - run.outside_ns, self.input_ns - run.input_ns
+        is_same_thread = run.last_thread == thread
+        outside_ns, input_ns = self.outside_ns - run.outside_ns, self.input_ns - run.input_ns
         run.last_thread, run.outside_ns, run.input_ns = thread, self.outside_ns, self.input_ns
-        is_same_thread, outside_ns, input_ns = since
         return TimeBetweenSteps(outside_ns, min(input_ns, outside_ns)) if is_same_thread else TimeBetweenSteps(None, None)
 
     def add_input_wait(self, start_ns: int, end_ns: int) -> None:
@@ -43,7 +43,7 @@ class ThreadTime:
 
 
 class ThreadTimes:
-    """The times of all training threads. Used by one thread at a time."""
+    """The times of all training threads. Only one thread at a time may call its methods."""
 
     def __init__(self) -> None:
         self._times: dict[int, ThreadTime] = {}
@@ -57,6 +57,6 @@ class ThreadTimes:
         return self._times[thread].count_step(run, thread, start_ns, end_ns, trace)
 
     def add_input_wait(self, thread: int, start_ns: int, end_ns: int) -> None:
-        """See ``ThreadTime.add_input_wait``. Ignored before the thread's first step."""
+        """See ``ThreadTime.add_input_wait``. A wait before the thread's first step is ignored."""
         if thread in self._times:
             self._times[thread].add_input_wait(start_ns, end_ns)

@@ -1,1 +1,1 @@
-"""Traced steps: which ones are requested, and what is recorded with them. On the training's threads."""
+"""Traced steps: which steps are requested, and what is recorded with them. Runs on the training's threads."""

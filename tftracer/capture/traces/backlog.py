@@ -1,4 +1,7 @@
-"""Limits the traces that wait to be compressed and written: steps wait for room, or run untraced."""
+"""Limits the traces that wait to be compressed and written.
+
+If there is no room, a step waits for a short time, then runs untraced.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,15 @@ from threading import Condition
 
 from tftracer.session.recorded_steps import Capture
 
-#: While fewer traces than this wait, there is room if together they take less than MAX_BYTES_OF_FEW;
-#: while more wait, if together they take less than MAX_BYTES_OF_MANY.
-#: So small traces of consecutive steps are all kept, even if the thread that stores them gets no CPU for a while.
+#: If fewer traces than FEW_TRACES wait, there is room while together they take less than MAX_BYTES_OF_FEW. If FEW_TRACES or more
+#: wait, there is room while together they take less than MAX_BYTES_OF_MANY. So small traces of consecutive steps are all kept,
+#: even if the thread that stores them gets no CPU for a while.
 FEW_TRACES = 4
 MAX_BYTES_OF_MANY = 64 << 20
 MAX_BYTES_OF_FEW = 512 << 20
-MAX_WAITING = 1000  # however small they are
-#: A step that is to be traced waits at most this long for room. After a wait without success, later steps do not wait until
-#: a trace has left the backlog. Such steps run untraced, and the page names them.
+MAX_WAITING = 1000  # maximum number of waiting traces, however small they are
+#: A step that is to be traced waits at most this long for room. If it waited in vain, later steps do not wait at all
+#: until a trace has left the backlog. Steps without room run untraced, and the page names them.
 WAIT_S = 0.05
 
 
@@ -24,11 +27,11 @@ class TraceBacklog:
     def __init__(self) -> None:
         self.wait_s = WAIT_S
         self._traces: set[Capture] = set()
-        self._timed_out = False  # the last wait had no success: until a trace is removed, steps do not wait at all
+        self._timed_out = False  # whether the last wait was in vain: until a trace is removed, steps do not wait
         self._room = Condition()
 
     def add(self, capture: Capture) -> Capture:
-        """Add a trace, which counts until ``remove``."""
+        """Add a trace, which counts until it is removed."""
         with self._room:
             self._traces.add(capture)
         return capture
@@ -40,7 +43,7 @@ class TraceBacklog:
             self._room.notify_all()
 
     def wait_for_room(self) -> bool:
-        """Return whether another trace may be taken; wait at most ``wait_s`` for room. Called on the training threads."""
+        """Return whether there is room for another trace; wait at most ``wait_s`` for room. Called on the training threads."""
         with self._room:
             if not self._is_full():
                 return True

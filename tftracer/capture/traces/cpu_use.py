@@ -1,10 +1,11 @@
-"""Measures a traced step's CPU time, that of its busiest thread, and how long threads were ready to run but had no CPU.
+"""Measures the CPU time of a traced step and of its busiest thread, and how long threads were ready to run but had no CPU.
 
-``job_cpu_s`` is the CPU time of this process and of those that it started, with the tracer's work (it may still be storing the
-previous trace, in a separate process). It is left out when one of these processes ended meanwhile.
+``job_cpu_s`` is the CPU time of this process and of the processes that it started. It includes the tracer's work: a separate
+process may still be storing the previous trace. If one of these processes ended meanwhile, ``job_cpu_s`` is left out.
 
-Read on the training thread, just before and just after a traced step; other steps cost nothing. The threads' times come from
-Linux (``/proc/self/task/ID/schedstat``, some 10 µs a thread). If they cannot be read, or not fast enough, they are unknown.
+The counters are read on the training thread, just before and just after a traced step; other steps cost nothing. The threads'
+times come from Linux (``/proc/self/task/ID/schedstat``, some 10 µs a thread). If reading them fails or takes too long, they are
+unknown.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from tftracer.ledger.thread_cpu import OWN_PREFIX
 from tftracer.slow.watch.host_signals import parse_schedstat
 from tftracer.trace.model import CpuUse
 
-#: A reading that takes longer is given up: a process may have thousands of threads, and other threads may take the GIL meanwhile.
+#: The threads' counters are given up if reading them takes longer: a process may have thousands of threads, and other threads may
+#: take the GIL meanwhile.
 MAX_NS = 30_000_000
 
 
@@ -51,15 +53,16 @@ def cpu_use(before: CpuReading, after: CpuReading) -> CpuUse:
         use["cpus"] = cpus
     if before.threads is not None and after.threads is not None:
         own = {str(thread.native_id) for thread in threading.enumerate() if thread.name.startswith(OWN_PREFIX)}
+        #: Thread -> (counters after the step, counters before the step).
         counters = {name: (now, before.threads.get(name, (0, 0))) for name, now in after.threads.items()}
-        script = [both for name, both in counters.items() if name not in own]
-        busiest_s = use["busiest_thread_s"] = max((now[0] - then[0] for now, then in script), default=0) * 1e-9
+        script_counters = [pair for name, pair in counters.items() if name not in own]
+        busiest_s = use["busiest_thread_s"] = max((now[0] - then[0] for now, then in script_counters), default=0) * 1e-9
         own_s = sum(now[0] - then[0] for name, (now, then) in counters.items() if name in own) * 1e-9
-        # The threads' counters cover slightly more time than the process's, so own_s may be too large: the busiest thread's time
-        # is the lower limit.
+        # The threads' counters cover slightly more time than the process's counter, so own_s may be too large. So cpu_s is at
+        # least the time of the busiest thread.
         use["cpu_s"] = max(use["cpu_s"] - own_s, min(use["cpu_s"], busiest_s))
         # Linux may count a thread's sleep as a wait (slow/watch/counter_spans.py): a wait longer than the step is left out.
-        waited = (max(0, now[1] - then[1]) for now, then in script)
+        waited = (max(0, now[1] - then[1]) for now, then in script_counters)
         use["run_queue_s"] = sum(ns for ns in waited if ns <= after.at_ns - before.at_ns) * 1e-9
     if before.children is not None and after.children is not None and before.children.keys() <= after.children.keys():
         of_children = sum(now - before.children.get(name, 0) for name, now in after.children.items())
@@ -89,7 +92,7 @@ def _thread_times(process: str, until: int) -> dict[str, tuple[int, int]] | None
 
 
 def _child_times(proc: str, threads: list[str], until: int) -> dict[str, int] | None:
-    """Return the CPU time of each child process; None if Linux does not list them. Those that end meanwhile are left out."""
+    """Return the CPU time of each child process; None if Linux does not list them. Processes that end meanwhile are left out."""
     children: dict[str, int] = {}
     try:
         for name in {name for thread in threads for name in _child_ids(f"{proc}/self/task/{thread}")}:
@@ -108,7 +111,7 @@ def _child_ids(thread: str) -> list[str]:
     except FileNotFoundError:
         if Path(thread).exists():
             raise
-        return []  # it has ended
+        return []  # the thread has ended
 
 
 def _read(path: str) -> bytes:
@@ -121,7 +124,7 @@ def _read(path: str) -> bytes:
 
 
 def usable_cpus(cgroup: str = "/sys/fs/cgroup") -> float | None:
-    """Return how many CPUs this process may use: those it is allowed to run on, or a container's limit if that is lower."""
+    """Return the number of CPUs that this process may use: of its CPU affinity, or the container's limit if that is lower."""
     try:
         allowed: float | None = len(os.sched_getaffinity(0))
     except (AttributeError, OSError):

@@ -1,4 +1,4 @@
-"""Requests traces of steps that are expected to be slow, just before they begin, for at most 1% of extra time.
+"""Requests traces of steps that are expected to be slow, shortly before they begin. The traces may add 1% to the training's time.
 
 Runs on the watch's thread. The training threads find out which step is next (TraceRequests.claim).
 """
@@ -18,15 +18,17 @@ from tftracer.slow.watch.find_slow_turns import RunState, SlowSteps
 from tftracer.slow.watch.slower_than_usual import NEVER
 from tftracer.slow.watch_results import WatchedRun
 
-#: Extra time that these traces may take, as a share of the training's time.
+#: Maximum time that all these traces may add, as a share of the training's time.
 EXTRA = 0.01
-#: Steps are counted exactly from NEAR_NS before an expected step, and its trace is requested REQUEST_NS before it. Not earlier:
-#: while a trace is requested, each step is numbered as it begins, which takes some microseconds (NUMBERING_NS is assumed).
+#: From NEAR_NS before an expected step, the number of finished steps is read exactly; REQUEST_NS before the step, its trace is
+#: requested. Not earlier, because while a trace is requested, the tracer finds the number of each step when it begins: that takes
+#: some microseconds (NUMBERING_NS is assumed).
 NEAR_NS, REQUEST_NS = 400_000_000, 100_000_000
 NUMBERING_NS = 15_000
-#: A request is cancelled this long after its steps were due, if they have not come: the run may have ended.
+#: A request is cancelled if this long after the expected time its steps have not begun: the run may have ended.
 PATIENCE_NS = 5_000_000_000
-#: Limits for each run: traces of slow steps (more would show the same), and requests (not every expected step is slow).
+#: Maximum number, for each run, of traces of slow steps (further ones would show the same), and of requests (not every expected
+#: step is slow).
 MAX_TRACES, MAX_REQUESTS = 5, 10
 
 
@@ -39,22 +41,23 @@ class Expected(NamedTuple):
 
 
 class ExpectedTraces:
-    """Requests and cancels the traces. ``begin`` must be called first."""
+    """Requests and cancels the traces. ``set_steps`` must be called first."""
 
     def __init__(
         self, requests: TraceRequests, count_steps: Callable[[], None], clock_ns: Callable[[], int] = perf_counter_ns
     ) -> None:
         self._requests = requests
         self._clock_ns = clock_ns
-        self._requested: dict[RunHandle, tuple[range, int]] = {}  # run -> its requested steps, when to cancel
+        self._requested: dict[RunHandle, tuple[range, int]] = {}  # run -> (its requested steps, when to cancel)
         self._steps = SlowSteps(1.0)
         self._count_steps = count_steps
-        self._last_requested: dict[RunHandle, int] = {}  # run -> step
+        self._last_requested: dict[RunHandle, int] = {}  # run -> last requested step
         self._requests_of: Counter[RunHandle] = Counter()
-        self._caught: dict[WatchedRun, int] = {}
+        self._caught: dict[WatchedRun, int] = {}  # run -> number of its slow steps that were traced
         self._numbering_ns = 0
 
-    def begin(self, steps: SlowSteps) -> None:
+    def set_steps(self, steps: SlowSteps) -> None:
+        """Set the object that holds the step times of all runs."""
         self._steps = steps
 
     def caught(self, run: WatchedRun) -> None:
@@ -101,20 +104,23 @@ class ExpectedTraces:
         if self._requests_of[steps.run] >= MAX_REQUESTS:
             return False
         extra = state.traced_extra_ns
-        # As long as no trace was measured, each is expected to take as long as the step.
+        # Until the extra time of a trace was measured, a trace is assumed to add as much time as the step takes.
         each = median(extra) if extra else (0 if state.inside.median_ns == NEVER else state.inside.median_ns)
-        runs = list(self._steps.runs.values())  # other threads add to it
+        runs = list(self._steps.runs.values())  # a copy, because other threads add runs
         so_far = sum(run.traced_extra_sum_ns for run in runs) + self._numbering_ns
         whole = sum(run.sums.inside_ns + run.sums.between_ns for run in runs)
         return so_far + each * (steps.last - steps.first + 1) <= EXTRA * whole
 
 
 def _is_near(steps: Expected, state: RunState, within_ns: int) -> bool:
-    """Return whether the first expected step begins within ``within_ns``, or is the next step, which may begin at any time."""
+    """Return whether the first expected step begins within ``within_ns``, or at most one step comes before it.
+
+    The step before it may be the current one, so the expected step may begin at any time.
+    """
     before = steps.first - 1 - steps.run.steps
     return before <= 1 or before * _usual_ns(state) <= within_ns
 
 
 def _usual_ns(state: RunState) -> int:
-    """Return the usual time from the beginning of one step to that of the next; 0 if unknown."""
+    """Return the usual time from the beginning of one step to the beginning of the next step; 0 if unknown."""
     return 0 if state.turns.median_ns == NEVER else state.turns.median_ns

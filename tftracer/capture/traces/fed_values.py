@@ -1,6 +1,7 @@
 """Describes what the script passes to a traced step: arrays and Python values that TensorFlow has to copy or convert.
 
-Runs on the training thread, only before traced steps. Reads only the type, shape, size and order of a value.
+Runs on the training thread, only before traced steps. Reads only the type, shape, size and memory order (C order or not) of a
+value.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ from typing import Any
 
 from tftracer.trace.model import FedCopy, FedValue
 
-#: Only so many values are kept: the largest ones.
+#: Maximum number of values in a description: the largest values.
 MAX_VALUES = 200
-_MAX_DEPTH = 4  # nested tuples, lists and dicts that are searched
-_MAX_ARRAYS = 10_000  # in a list whose bytes are added up
+_MAX_DEPTH = 4  # maximum depth of nested tuples, lists and dicts that are searched
+_MAX_ARRAYS = 10_000  # maximum length of a list of arrays whose bytes are added up
 
 
 def describe_fed_values(feeds: Any) -> list[FedValue] | None:
-    """Describe the values of a ``feed_dict``; None for arguments of a ``make_callable``, which have no names."""
+    """Describe the values of a ``feed_dict``; None for the arguments of a callable (``make_callable``), which have no names."""
     if feeds is not None and not isinstance(feeds, Mapping):
         return None
     with contextlib.suppress(Exception):  # an error here must not stop the step
@@ -37,13 +38,18 @@ def describe_arguments(arguments: tuple[tuple[Any, ...], Mapping[str, Any]], sig
         named = [(f"argument {number}", value, spec) for number, (value, spec) in enumerate(zip(args, specs), 1)]
         named += [(name, value, None) for name, value in kwargs.items()]
         return _largest_values(
-            _describe(name, one, _dtype_of(spec)) for name, value, spec in named for one in _values_to_convert(value, _MAX_DEPTH)
+            _describe(name, each, _dtype_of(spec))
+            for name, value, spec in named
+            for each in _values_to_convert(value, _MAX_DEPTH)
         )
     return None
 
 
 def _describe_key(key: Any, value: Any) -> Iterator[FedValue]:
-    """Describe the value of one key. A sparse or ragged tensor is fed with a named tuple: an array for each of its tensors."""
+    """Describe the value of one key.
+
+    The value of a sparse or ragged tensor is a named tuple with an array for each of its tensors.
+    """
     name = str(getattr(key, "name", key))
     parts = getattr(value, "_fields", ())
     if parts:
@@ -80,15 +86,15 @@ def _describe(name: str, value: Any, tensor_dtype: str = "") -> FedValue:
         return {"name": name, "dtype": dtype, "shape": shape, "bytes": size, "tensor_dtype": tensor_dtype, "copied": copied}
 
     dtype, shape = getattr(value, "dtype", None), [int(size) for size in getattr(value, "shape", None) or ()]
-    kind = getattr(dtype, "kind", "")  # only NumPy's types have it
+    kind = getattr(dtype, "kind", "")  # only NumPy's types have a kind
     if kind == "O" and tensor_dtype not in ("", "string"):
         return fed_value("object", shape)
     if kind in ("U", "S", "O"):
         return fed_value("string", shape)
     if kind:
         flags = getattr(value, "flags", None)
-        is_in_order = flags is None or flags["C_CONTIGUOUS"]
-        return fed_value(str(dtype), shape, getattr(value, "nbytes", None), "" if is_in_order else "order")
+        is_c_contiguous = flags is None or flags["C_CONTIGUOUS"]
+        return fed_value(str(dtype), shape, getattr(value, "nbytes", None), "" if is_c_contiguous else "order")
     if isinstance(value, (str, bytes)):
         return fed_value("string", [])
     if isinstance(value, (list, tuple)):
@@ -113,6 +119,7 @@ def _shape_of(value: Any) -> tuple[list[int], Any]:
 
 
 def _values_to_convert(value: Any, depth: int) -> Iterator[Any]:
+    """Yield the NumPy arrays and the lists of Python values in an argument; search containers up to ``depth`` levels."""
     if getattr(getattr(value, "dtype", None), "kind", ""):
         yield value
     elif depth and isinstance(value, Mapping):

@@ -2,8 +2,8 @@
 
 A process has one profiler. The script's own use of it always wins: ours does not start while the script's runs, and ends before
 the script's starts. Starting and ending a profile takes 0.1 to 0.5 ms on the training thread. Collecting it takes up to some
-hundred milliseconds, on a separate thread that releases the GIL. Calls in a row share a profile, because each would cost this
-time, and calls during the collection could not be profiled.
+hundred milliseconds, on a separate thread that releases the GIL. Calls in a row share a profile: a profile for each call would
+cost this time for each, and calls during the collection could not be profiled.
 """
 
 from __future__ import annotations
@@ -31,32 +31,33 @@ class Level(int):
         raise TypeError("a level has no truth value")
 
 
-#: Level 3: all ops. At level 2 TensorFlow leaves out those that it considers cheap.
+#: Level 3: all ops. At level 2 TensorFlow leaves out ops that it considers cheap.
 OPTIONS = {"host_tracer_level": Level(3), "python_tracer_level": Level(0), "device_tracer_level": Level(1)}
 #: The script's own profiler waits this long for ours to end.
 YIELD_S = 5.0
 #: How long the end of the script waits for a profile that is still being collected: TensorFlow's collection may never end.
 END_S = 5.0
-#: How many steps may wait, each for a short time, for one profile to be collected. Later steps do not wait for it.
+#: Maximum number of steps that wait, each for a short time, until one profile is collected. Later steps do not wait for it.
 MAX_WAITS = 10
 #: A profile that several calls share ends after MAX_SHARED_CPU_S seconds of the process's CPU time (MAX_SHARED_S seconds at
-#: most), or after IDLE_S without a call: what it records takes memory. While it is collected no other can begin, so the limit is
-#: CPU time: a process that gets little of it has longer profiles.
+#: most), or after IDLE_S without a call: what it records takes memory. While it is collected, no other profile can begin, so
+#: the limit is CPU time: a process that gets little CPU time has longer profiles.
 MAX_SHARED_CPU_S, MAX_SHARED_S, IDLE_S = 2.0, 10.0, 1.0
-#: A call that joined a profile and takes this many seconds loses its part: the earlier calls have waited long enough for theirs.
+#: A call that joined a profile and takes more seconds than this loses its part, so that the parts of earlier calls are not
+#: delayed further.
 LONG_S = 10.0
 
 
 class Profile:
-    """One profile of ours, from its start to its bytes. Its calls are numbered from 0."""
+    """One profile by the tracer, from its start until its bytes are collected. Its calls are numbered from 0."""
 
     def __init__(self, thread: int) -> None:
         self.thread = thread  # the thread that makes the calls
         self.begun_calls = 0  # number of calls that have begun
         self.wanted_calls = 0  # number of calls whose part of the profile is wanted
-        self.closing = threading.Event()  # set when no further call joins it
+        self.closing = threading.Event()  # set when no further call may join the profile
         self.problem = ""  # why there is no profile
-        self.failed_waits = 0
+        self.failed_waits = 0  # number of steps that waited for the collection in vain
         self.started_at = self.idle_since = perf_counter()
         self._cpu_at_start = process_time()
         self._session: Any = None
@@ -65,7 +66,8 @@ class Profile:
         self.size = 0  # in bytes, when it is collected
         self._raw = b""
         self._cut_lock = threading.Lock()
-        self._steps: dict[int, bytes] | None = None  # parts not fetched yet; None: the profile was not cut into parts yet
+        #: Call -> its part, until it is fetched; None: the profile was not cut into parts yet.
+        self._steps: dict[int, bytes] | None = None
         self._marker: Any = None
 
     def start(self) -> None:
@@ -74,13 +76,13 @@ class Profile:
         self._session = new_session()
         try:
             self._session.start(self._folder, OPTIONS)
-        except (TypeError, ValueError):  # bindings that refuse such a level
+        except (TypeError, ValueError):  # these bindings refuse a Level
             self._session = new_session()
             self._session.start(self._folder, {name: int(level) for name, level in OPTIONS.items()})
 
     def begin_step(self) -> int:
         """Mark the beginning of a call, and return its number."""
-        with contextlib.suppress(Exception):  # without a marker the step is found by the function that it calls
+        with contextlib.suppress(Exception):  # without a marker, the step is found by the function that it calls
             self._marker = importlib.import_module("tensorflow.python.profiler.trace").Trace(STEP_MARKER)
             self._marker.__enter__()
         self.begun_calls += 1
@@ -95,7 +97,7 @@ class Profile:
                 marker.__exit__(None, None, None)
 
     def closes_at(self) -> float:
-        """Return when the profile closes if no further call joins it (perf_counter)."""
+        """Return when the profile closes if no further call joins it, in seconds (perf_counter)."""
         return min(self.started_at + MAX_SHARED_S, self.idle_since + IDLE_S)
 
     def used_share(self) -> float:
@@ -129,9 +131,9 @@ class Profile:
                 gfile.rmtree(self._folder)
 
     def step(self, number: int, timeout_s: float) -> bytes:
-        """Return the serialized XSpace of one call, only once; ``b""`` if there is none (``problem`` says why).
+        """Return the serialized XSpace of one call; ``b""`` if there is none (``problem`` says why), or if it was fetched before.
 
-        Waits while further calls join the profile, which is bounded, and for ``timeout_s`` until it is collected.
+        Waits while further calls may join the profile (a limited time), then at most ``timeout_s`` until it is collected.
         """
         self.closing.wait(MAX_SHARED_S + LONG_S + timeout_s)
         self._wait(timeout_s)
@@ -170,15 +172,15 @@ class Profiler:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._current: Profile | None = None
-        self.is_recording = False  # from the start to the end of a call that is profiled
-        self.last_refusal = ""
+        self.is_recording = False  # whether a call is being profiled
+        self.last_refusal = ""  # why ``begin`` returned None the last time
         self.background = Background("tftracer-profile")
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait until our last profile is collected, and return whether it is. The script's own profiles do not matter.
+        """Wait until the tracer's last profile is collected, and return whether it is. The script's own profiles do not matter.
 
-        Closes a profile that waits for further calls, and waits until it is collected. It never waits for a profile whose call is
-        still running: that call may itself wait for this thread.
+        If the profile waits for further calls, close it first. Do not wait if a call is still being profiled: that call may
+        itself wait for this thread.
         """
         profile = self._current
         if profile is None or profile.is_collected():
@@ -193,16 +195,16 @@ class Profiler:
         return False
 
     def begin(self) -> Profile | None:
-        """Start a profile. Return None if one is under way already, ours or the script's; ``last_refusal`` says which."""
+        """Start a profile. Return None if the profiler is in use or fails; ``last_refusal`` says why."""
         with self._lock:
             if self._current is not None and not self._current.is_collected():
-                self.last_refusal = "the profile before is still being collected"
+                self.last_refusal = "the previous profile is still being collected"
                 return None
             self._current = None
             profile = Profile(threading.get_ident())
             try:
                 profile.start()
-            except Exception as error:  # AlreadyExistsError: of the script, of TensorBoard's callback, of a profiler server
+            except Exception as error:  # AlreadyExistsError: the script, TensorBoard's callback or a profiler server is profiling
                 is_in_use = type(error).__name__ == "AlreadyExistsError"
                 why = "the script, or another tool, is profiling this process" if is_in_use else "TensorFlow's profiler failed"
                 self.last_refusal = f"{why} ({error})"
@@ -211,7 +213,10 @@ class Profiler:
             return profile
 
     def resume(self) -> Profile | None:
-        """Return the profile that waits for a further call of this thread; None if there is none."""
+        """Let this thread's next call join the open profile.
+
+        Return the profile; None if no profile waits for a call of this thread.
+        """
         with self._lock:
             profile = self._current
             if profile is None or self.is_recording or profile.closing.is_set() or profile.thread != threading.get_ident():
@@ -225,8 +230,10 @@ class Profiler:
             self.is_recording = False
 
     def finish(self, profile: Profile, next_joins: bool = False) -> bool:
-        """End a call whose part is wanted; return False if the profile was closed meanwhile. ``next_joins``: the next call may
-        use the same profile."""
+        """End a call whose part of the profile is wanted. Return False if the profile was closed meanwhile.
+
+        ``next_joins``: whether the next call may use the same profile.
+        """
         with self._lock:
             is_first, profile.wanted_calls = not profile.wanted_calls, profile.wanted_calls + 1
         return self._end(profile, next_joins, (lambda: self._collect(profile)) if is_first else None)
@@ -262,7 +269,8 @@ class Profiler:
             profile.collect()
 
     def yield_to_script(self) -> None:
-        """End our profile before the script starts its own. Ended calls keep their part of it; a running call loses its part."""
+        """End the tracer's profile before the script starts its own. Calls that have ended keep their parts; a running call loses
+        its part."""
         with self._lock:
             profile = self._current
             if profile is None or profile.is_collected():
@@ -275,6 +283,7 @@ class Profiler:
 
 
 def bindings() -> Any:
+    """Return TensorFlow's module with ``ProfilerSession``; its name differs between versions."""
     bindings = importlib.import_module("tensorflow.python.profiler.internal._pywrap_profiler")
     if hasattr(bindings, "ProfilerSession"):
         return bindings
@@ -282,7 +291,7 @@ def bindings() -> Any:
 
 
 class YieldingBindings:
-    """Replaces the module of bindings with which ``profiler_v2`` starts sessions: ends our profile first."""
+    """Replaces the module from which ``profiler_v2`` takes ``ProfilerSession``. Ends the tracer's profile whenever it is read."""
 
     def __init__(self, bindings: Any) -> None:
         self._bindings = bindings
@@ -297,7 +306,7 @@ class YieldingBindings:
 
 
 def install(profiler: Profiler) -> Callable[[], None]:
-    """Make our profiler end when the script starts its own (``tf.profiler.experimental.start``, TensorBoard's callback).
+    """End the tracer's profile when the script starts its own (``tf.profiler.experimental.start``, TensorBoard's callback).
 
     Return a function that undoes this.
     """

@@ -1,4 +1,4 @@
-"""Which steps are to be traced: requested by the server's thread, claimed by the training threads."""
+"""Holds which steps are to be traced. The server's thread requests traces; the training threads claim them for their steps."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ class Claim:
 
     handle: RunHandle | None  # None: a step of any run was requested
     asked_by: AskedBy
-    is_done: bool = False  # traced, or its request was restored
-    is_numbered: bool = False  # one numbered step was requested
+    is_done: bool = False  # whether the step was traced, or its request was restored
+    is_numbered: bool = False  # whether the request names the number of the step
 
 
 class TraceRequests:
     """The open requests for traces, and the claims of steps that are being traced. Methods may be called from any thread.
 
     ``slow_path`` is True while traces are requested or under way, and when the tracer is off. Every step reads it twice, without
-    a lock. ``__slots__`` keeps the value in the object's own memory: an untraced step reads little else.
+    a lock. ``__slots__`` keeps the value in the object's own memory, because an untraced step reads little other memory.
     """
 
     __slots__ = (
@@ -48,10 +48,10 @@ class TraceRequests:
         self.off = False
         self.trace_all = False
         self.any_run_steps = 0
-        self._claimed = 0  # claims that are not done
-        self._numbered = 0  # number of call sites with a request for one numbered step
+        self._claimed = 0  # number of claims that are not done
+        self._numbered = 0  # number of run families with a request for a numbered step
         self._requested: set[RunHandle] = set()
-        self._expected: dict[RunHandle, range] = {}  # steps that are expected to be slow
+        self._expected: dict[RunHandle, range] = {}  # run -> numbers of the steps that are expected to be slow
         self.count_steps: Callable[[], None] = lambda: None  # counts the steps that have ended
         self._lock = threading.Lock()
 
@@ -71,7 +71,7 @@ class TraceRequests:
             self._update()
 
     def count_numbered(self, change: int) -> None:
-        """Add ``change`` (1 or -1) to the number of call sites that have a request for one numbered step."""
+        """Add ``change`` (1 or -1) to the number of run families that have a request for a numbered step."""
         with self._lock:
             self._numbered += change
             self._update()
@@ -98,12 +98,12 @@ class TraceRequests:
         return self.trace_all or self.any_run_steps > 0 or any(handle.requested > 0 for handle in handles)
 
     def claim(self, handles: list[RunHandle]) -> Claim | None:
-        """Claim the step that is about to begin, of one of ``handles`` (runs that differ only in their options).
+        """Claim the step that is about to begin. It belongs to one of the runs ``handles``.
 
-        Return None if it is not to be traced.
+        Return None if the step is not to be traced.
         """
         if self.is_expected(handles):
-            self.count_steps()  # so that the step's number is known
+            self.count_steps()  # so that the number of finished steps is exact
         with self._lock:
             claim = self._next_claim(handles)
             self._claimed += claim is not None
@@ -136,7 +136,7 @@ class TraceRequests:
             self._update()
 
     def switch_off(self) -> None:
-        """Switch tracing off for good. Takes no lock, because the code that failed may still hold it."""
+        """Switch tracing off for good. Takes no lock, because the code that failed may still hold the lock."""
         self.off = self.slow_path = True
 
     def _next_claim(self, handles: list[RunHandle]) -> Claim | None:

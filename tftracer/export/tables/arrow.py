@@ -1,7 +1,7 @@
 """Exports columns as an Arrow stream in a PyCapsule (Arrow's C data interface), for polars, pyarrow, pandas and DuckDB.
 
-One batch holds all rows. Numbers are shared with NumPy, not copied; texts are ``large_utf8``. The reader calls ``release``, from
-any thread, when it does not need a structure any more; until then ``_kept`` holds the objects that the structure points to.
+One batch holds all rows. Numbers are shared with NumPy, not copied; texts are ``large_utf8``. When the reader no longer needs
+a structure, it calls ``release``, from any thread. Until then, ``_kept`` holds the objects that the structure points to.
 """
 
 from __future__ import annotations
@@ -61,7 +61,10 @@ _numbers = itertools.count(1)
 
 
 def _keep(structure: Any, *pointed_to: Any) -> None:
-    """Keep objects until the structure is released. The reader may move it, so a number in it identifies them."""
+    """Keep objects until the structure is released.
+
+    The reader may move the structure, so a number in it identifies the objects.
+    """
     structure.private_data = next(_numbers)
     _kept[structure.private_data] = structure, pointed_to
 
@@ -73,12 +76,12 @@ def _for_ever(callback: Any) -> Any:
 
 
 def _releaser(kind: Any) -> Any:
-    kept = _kept  # names of this module may be gone at Python's exit
+    kept = _kept  # a local name, because this module's names may not exist at Python's exit
 
     def release(address: int) -> None:
         structure = kind.from_address(address)
         for child in _children(structure):
-            if child.release:  # else the reader has taken it
+            if child.release:  # otherwise the reader has taken the child
                 release(addressof(child))
         structure.release = None
         kept.pop(structure.private_data, None)
@@ -100,7 +103,7 @@ def _destroyer() -> Any:
 
     def destroy(capsule: int) -> None:
         address = pointer(capsule, name)
-        if stream.from_address(address).release:  # no one has read it
+        if stream.from_address(address).release:  # nobody has read the stream
             release(address)
 
     return _for_ever(CFUNCTYPE(None, c_void_p)(destroy))

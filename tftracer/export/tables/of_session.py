@@ -22,7 +22,7 @@ _UNKNOWN: dict[str, Any] = {"int": None, "text": "", "time": np.datetime64("NaT"
 
 
 def rows_part(table: str, rows: Sequence[Mapping[str, Any]]) -> Part:
-    """Build a part from ``rows``: column -> value; a column ``..._ns`` may also be given as seconds ``..._s``."""
+    """Build a part from ``rows``: column -> value; the values of a column ``..._ns`` may also be given as seconds ``..._s``."""
 
     def column(field: Field) -> Values:
         if rows and field.name not in rows[0]:
@@ -48,7 +48,7 @@ def runs_part(runs: Sequence[Run]) -> Part:
 
 
 def steps_part(run_id: int, entries: Array, traced: Sequence[int]) -> Part:
-    """``entries``: as in session/steps/history.py. ``traced``: numbers of traced steps."""
+    """Build the rows of one run. ``entries``: as in session/steps/history.py. ``traced``: numbers of traced steps."""
     step, count, start_at, *times = entries.T
     columns: Columns = {
         "run_id": lambda: np.full(len(entries), run_id),
@@ -116,7 +116,7 @@ def findings_part(record: TraceRecord) -> Part:
 
 
 def ops_over_traces_part(run_id: int, traces: Sequence[OpTotals]) -> Part:
-    """Build the rows of one run. ``traces``: those that can be read."""
+    """Build the rows of one run. ``traces``: the op totals of its readable traces."""
     ops = over_traces(traces)
     rows, columns = len(ops.keys), ops.columns()
     for name in ("best", "median"):

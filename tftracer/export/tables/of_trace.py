@@ -1,6 +1,6 @@
-"""The rows of one trace in the tables of slices, ops, tensors, transfers and sentences: as on the page, but without its limits.
+"""The rows of one trace in the tables of slices, ops, tensors, transfers and sentences: as on the page, but all rows.
 
-Columns without a Python object per node, computed from the trace's ``Answers``.
+The columns are computed from the trace's ``Answers``, without a Python object per node.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tftracer.trace.arrays.columns import Coded, Columns, Values
 from tftracer.trace.arrays.types import Float64, Int64
 from tftracer.trace.model import UNKNOWN_TIME, NodeKind, Trace
 
-_ALL = 1 << 62  # rows
+_ALL = 1 << 62  # a limit on rows that no table reaches
 _KINDS = [kind.name.lower() for kind in NodeKind]
 
 
@@ -47,8 +47,8 @@ def no_others(analysis: str) -> Sequence[Mapping[str, Any]]:
 class TracePart:
     """One trace and its rows in each table.
 
-    ``align``: None to use the trace's own clock. ``others``: the answers of the run's other traces that an analysis takes
-    (contract/analyses.py).
+    ``align``: converts times to the job's clock; None: the trace's own clock. ``others``: returns the answers of the run's other
+    traces that an analysis needs (contract/analyses.py).
     """
 
     record: TraceRecord
@@ -188,7 +188,7 @@ def trace_columns(record: TraceRecord, rows: int) -> Columns:
 
 
 def _named(table: ops.OpTable) -> Values:
-    """Return the keys; an empty one as on the page."""
+    """Return the keys. An empty key gets the same name as on the page."""
     if not table.unnamed:
         return Coded(table.key, table.keys)
     texts = Coded(table.key, table.keys).decoded()

@@ -1,4 +1,4 @@
-"""The tables and their columns: names, types and units. Scripts and files depend on them, so names are kept once released.
+"""The tables and their columns: names, types and units. Scripts and files depend on them, so released names do not change.
 
 ``_ns`` are nanoseconds, ``_at`` is a moment in UTC (``datetime64[ns]``, without a time zone), ``_bytes`` are bytes. Unknown
 values are masked in NumPy and NULL in Parquet, never 0.
@@ -19,7 +19,7 @@ Type = Literal["int", "float", "bool", "text", "time"]
 
 @dataclass(frozen=True)
 class Field:
-    """A column. ``unknown``: some values may not be known. ``counts``: the things that a row stands for several of."""
+    """A column. ``unknown``: whether values may be unknown. ``counts``: set if a row stands for several things: what they are."""
 
     name: str
     type: Type
@@ -52,14 +52,16 @@ SESSION = (
     Field("command", "text", "the script's command line"),
     _maybe("gpus", "int", "GPUs that TensorFlow saw"),
     _maybe("started_at", "time", "when recording began"),
-    _maybe("ended_at", "time", "when it ended"),
+    _maybe("ended_at", "time", "when recording ended"),
     Field("steps_lost", "int", "steps that were not counted because the queue was full"),
     Field("cut", "text", "how the file ends early, in words"),
-    Field("damage", "text", "what of the file is damaged, in words"),
+    Field("damage", "text", "which parts of the file are damaged, in words"),
     _maybe(
-        "clock_offset_ns", "int", "how far this process's clock was ahead of the job's first process's; it is taken off all times"
+        "clock_offset_ns",
+        "int",
+        "how far this clock was ahead of the clock of the job's first process; it is subtracted from all times",
     ),
-    _maybe("clock_error_ns", "int", "twice the standard error of that"),
+    _maybe("clock_error_ns", "int", "twice the standard error of clock_offset_ns"),
 )
 RUNS = (
     Field("run_id", "int", "the run's number in its session"),
@@ -67,7 +69,7 @@ RUNS = (
     Field("origin", "text", "the file that it was loaded from, empty for the session's own"),
     Field("fetches", "text", "names of what it fetches, separated by commas"),
     Field("feeds", "text", "names of what it is fed, separated by commas"),
-    _maybe("steps", "int", "how often it ran"),
+    _maybe("steps", "int", "number of its steps"),
     Field("traces", "int", "how many of its steps have a trace"),
     *(
         _maybe(f"{name}_ns", "int", f"{about} step time, without traced steps{', right to 1%' if name[0] == 'p' else ''}")
@@ -76,8 +78,8 @@ RUNS = (
             ("p50", "median"),
             ("p95", "95th percentile of the"),
             ("p99", "99th percentile of the"),
-            ("min", "least"),
-            ("max", "largest"),
+            ("min", "shortest"),
+            ("max", "longest"),
         )
     ),
     _maybe("between_steps_ns", "int", "median time between two steps, outside session.run"),
@@ -87,11 +89,11 @@ RUNS = (
 STEPS = (
     Field("run_id", "int", "the number of its run"),
     Field("step", "int", "number of the first step of the row, from 1"),
-    Field("count", "int", "steps that the row stands for: 1, or more for older steps", counts="step"),
+    Field("count", "int", "number of steps that the row stands for: 1, or more for older steps", counts="step"),
     Field("start_at", "time", "start of the first step"),
     Field("mean_ns", "int", "mean time of these steps"),
-    Field("min_ns", "int", "the least of them"),
-    Field("max_ns", "int", "the largest of them"),
+    Field("min_ns", "int", "the shortest of these steps"),
+    Field("max_ns", "int", "the longest of these steps"),
     Field("traced", "bool", "whether one of the steps was traced, which makes it longer"),
 )
 TRACES = (
@@ -99,15 +101,15 @@ TRACES = (
     _maybe("start_at", "time", "start of the step"),
     _maybe("origin_at", "time", "time 0 of the trace's slices, tensors and transfers"),
     _maybe("duration_ns", "int", "wall time of the traced session.run or call"),
-    _maybe("median_ns", "int", "median of the run's steps without a trace, when this one was traced"),
+    _maybe("median_ns", "int", "median of the run's untraced steps when this step was traced"),
     _maybe("nodes", "int", "executions of ops and kernels"),
-    Field("bytes", "int", "the trace as TensorFlow gave it"),
+    Field("bytes", "int", "size of the trace as TensorFlow returned it"),
     Field("devices", "text", "names, separated by commas"),
-    Field("asked_by", "text", "user, global or script"),
+    Field("asked_by", "text", "user, global, script or slow"),
     Field("state", "text", "ready, or broken for a trace that cannot be read"),
     Field("source", "text", "run_metadata or xspace"),
     Field("headline", "text", "the first sentence of the verdict"),
-    Field("note", "text", "the user's"),
+    Field("note", "text", "the user's note"),
     _maybe("length_ns", "int", "from the first op's start to the last op's end"),
     *(
         _maybe(f"{part}_ns", "int", f"part of the budget: {part.replace('_', ' ')}")
@@ -138,16 +140,16 @@ SLICES = (
     ),
     _maybe("start_ns", "int", "start, since the trace's origin"),
     _maybe("dur_ns", "int", "length"),
-    Field("self_ns", "float", "length, shared with what ran on the device at the same time"),
+    Field("self_ns", "float", "length; moments in which several ops ran on the device are shared among them"),
     _maybe("delay_ns", "int", "from scheduled to start"),
     _maybe("thread", "int", "thread number, where TensorFlow records one"),
-    Field("bytes_moved", "int", "of a transfer or copy, 0 for others"),
+    Field("bytes_moved", "int", "bytes of a transfer or copy, 0 for others"),
     _maybe("flops", "float", "floating-point operations of a matrix op, nominal; 0 for others"),
     _maybe("traffic_bytes", "float", "bytes that it has to read and write at least"),
     Field(
         "counted",
         "bool",
-        "whether it counts in the statistics: not if another slice says the same, without a time, or outside the step",
+        "whether it counts in the statistics: not if another slice stands for the same work, without a time, or outside the step",
     ),
     Field("critical", "bool", "whether it is on the critical path"),
 )
@@ -160,14 +162,14 @@ OPS = (
     Field("total_ns", "int", "sum of their lengths"),
     Field("self_ns", "float", "the same, each moment shared among the ops that ran on the device"),
     Field("max_ns", "int", "the longest"),
-    Field("host_ns", "int", "of the total, on the host"),
-    Field("device_ns", "int", "of the total, on a GPU's streams"),
+    Field("host_ns", "int", "part of the total on the host"),
+    Field("device_ns", "int", "part of the total on a GPU's streams"),
     _maybe("delay_ns", "int", "sum of the scheduling delays"),
     Field("longest_node", "int", "number of the longest execution"),
     _maybe("flops", "float", "floating-point operations of its matrix ops, nominal, as far as they are known"),
-    Field("flops_unknown", "int", "executions of which they are not known"),
+    Field("flops_unknown", "int", "executions whose operations are not known"),
     _maybe("traffic_bytes", "float", "bytes that its ops have to read and write at least, as far as they are known"),
-    Field("traffic_unknown", "int", "executions of which they are not known"),
+    Field("traffic_unknown", "int", "executions whose bytes are not known"),
 )
 _OVER = "in the traces that it ran in"
 OPS_OVER_TRACES = (
@@ -191,7 +193,7 @@ TENSORS = (
     *_TRACE,
     _maybe("node", "int", "number of the execution that made it"),
     Field("name", "text", "the node's name"),
-    _maybe("output", "int", "output slot; not known of what a profile's allocators recorded"),
+    _maybe("output", "int", "output slot; not known for allocations in a profile"),
     Field("op", "text", "op type"),
     Field("device", "text", "as TensorFlow names it"),
     Field("allocator", "text", "the allocator's name"),
@@ -217,79 +219,79 @@ FINDINGS = (
     *_TRACE,
     Field("code", "text", "what the trace lacks"),
     Field("severity", "text", "info, warning or error"),
-    Field("message", "text", "the same for people"),
+    Field("message", "text", "the code as a sentence"),
     Field("remedy", "text", "what to do"),
 )
 SENTENCES = (
     *_TRACE,
-    Field("place", "int", "in the verdict, from 1"),
-    Field("code", "text", "what the sentence says"),
-    Field("text", "text", "the same for people"),
+    Field("place", "int", "position in the verdict, from 1"),
+    Field("code", "text", "code of the sentence"),
+    Field("text", "text", "the sentence"),
     Field("advice", "text", "what to try"),
-    Field("share", "float", "of the step, 0 to 1"),
+    Field("share", "float", "share of the step, 0 to 1"),
 )
 STALLS = (
     Field("stall_id", "int", "the slow step's number in its session"),
     Field("run_id", "int", "the number of its run"),
-    _maybe("step", "int", "the slow step, or the one that the time passed before"),
-    Field("inside", "bool", "whether the time passed inside the step; else between it and the step before"),
+    _maybe("step", "int", "the slow step, or the step after the slow time"),
+    Field("inside", "bool", "whether the time passed inside the step; else between the previous step and this one"),
     Field("start_at", "time", "when it began"),
     Field("duration_ns", "int", "how long it took"),
-    _maybe("expected_ns", "int", "the run's median then"),
+    _maybe("expected_ns", "int", "the run's median at that time"),
     Field("cause", "text", ", ".join(get_args(StallCause))),
-    Field("code", "text", "whose line it was; empty where no line is known"),
+    Field("code", "text", "the code that took the time; empty if not known"),
     Field("text", "text", "the cause in words"),
-    Field("uncertainty", "text", "what is doubtful about the measurement"),
+    Field("uncertainty", "text", "why the cause is uncertain"),
     Field("samples", "int", "samples of the stack"),
-    _maybe("trace_id", "int", "the trace of that very step"),
+    _maybe("trace_id", "int", "the trace of this step"),
     _maybe("every", "int", "steps between slow steps that come regularly"),
 )
 LEDGER = (
     Field(
         "kind", "text", "start, building, input, steps, slow, python, evaluation, checkpoints, suspended, tracer, end or unknown"
     ),
-    Field("name", "text", "the same for people"),
-    Field("duration_ns", "int", "so much of the process's wall time; the rows of a session add up to all of it"),
-    Field("permille", "int", "of the wall time; the rows of a session add up to 1000"),
-    Field("items", "text", "what it is made of: the longest first, each with its time"),
+    Field("name", "text", "the kind in words"),
+    Field("duration_ns", "int", "part of the process's wall time; the rows of a session add up to all of it"),
+    Field("permille", "int", "thousandths of the wall time; the rows of a session add up to 1000"),
+    Field("items", "text", "its items, the longest first, each with its time"),
 )
 INPUT_STAGES = (
     Field("pipeline", "text", "a tf.data pipeline, from its source to its last stage"),
     Field("unit", "text", "what the training takes from the pipeline: batches, or elements"),
     _maybe("pipeline_rate", "float", "elements a second that the training takes from it"),
     _maybe("wait", "float", "share of the time in which the training waits for it, 0 to 1"),
-    _maybe("predicted_rate", "float", "elements a second, at most, with what is advised about the limiting stage"),
-    Field("depth", "int", "of the stage in the tree, whose root is the last stage"),
-    Field("name", "text", "of the stage, as TensorFlow optimized it"),
-    Field("function", "text", "that the stage calls; empty if not known"),
+    _maybe("predicted_rate", "float", "maximum elements a second if the advice about the limiting stage is followed"),
+    Field("depth", "int", "depth of the stage in the tree, whose root is the last stage"),
+    Field("name", "text", "name of the stage after TensorFlow's optimization"),
+    Field("function", "text", "function that the stage calls; empty if not known"),
     Field("place", "text", "file and line of the function"),
-    Field("elements", "int", "that the stage has produced"),
-    _maybe("element_ns", "int", "its own processing time for one"),
+    Field("elements", "int", "number of elements that the stage has produced"),
+    _maybe("element_ns", "int", "its own processing time for one element"),
     _maybe("rate", "float", "its elements a second"),
     _maybe("busy", "float", "threads that work for it, on average"),
     _maybe("parallelism", "int", "calls at once"),
     _maybe("parallelism_max", "int", "calls at once at most"),
     _maybe("buffered", "float", "elements in its buffer, on average"),
     _maybe("buffer_size", "int", "the size of its buffer"),
-    _maybe("capacity", "float", "elements a second of the pipeline that this stage alone could do"),
-    Field("is_limiting", "bool", "whether it limits the pipeline; no stage of a pipeline if that is not known"),
+    _maybe("capacity", "float", "elements a second of the pipeline if only this stage limited it"),
+    Field("is_limiting", "bool", "whether it limits the pipeline; False for all stages if that is not known"),
 )
 MEMORY_GROWTH = (
     Field("since", "time", "when the growth began"),
     Field("until", "time", "until when it is known"),
-    Field("growing", "bool", "whether it went on then"),
-    Field("start_bytes", "int", "what the process held at first"),
-    Field("end_bytes", "int", "and at last"),
-    Field("bytes_per_s", "float", "bytes that it grew a second"),
+    Field("growing", "bool", "whether the memory still grew then"),
+    Field("start_bytes", "int", "memory of the process at the beginning"),
+    Field("end_bytes", "int", "memory of the process at the end"),
+    Field("bytes_per_s", "float", "growth in bytes a second"),
     Field(
         "kind",
         "text",
         "functions, sessions, ops, iterators, variables, tensors, objects, garbage, searching or unknown",
     ),
-    Field("name", "text", "of the type of which there were ever more, or of the functions; empty if not known"),
+    Field("name", "text", "name of the type or of the functions whose number grew; empty if not known"),
     Field("place", "text", "file and line that made them; empty if not known"),
-    _maybe("grown", "int", "how many more there were when they were counted, within some 20 s"),
-    Field("text", "text", "the same for people"),
+    _maybe("grown", "int", "by how much their number grew while they were counted, for some 20 s"),
+    Field("text", "text", "the growth and its cause in words"),
     Field("advice", "text", "what to try"),
 )
 

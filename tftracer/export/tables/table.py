@@ -22,19 +22,19 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Part:
-    """Some rows of a table, for example a trace's or a run's. A column is computed when it is called."""
+    """Some rows of a table, for example of one trace or run. ``columns``: name -> function that computes the column."""
 
     rows: int
     columns: Mapping[str, Callable[[], Values]]
 
 
-#: In a notebook.
+#: Number of rows that a notebook shows.
 _SHOWN_ROWS = 10
 _DTYPES: dict[str, Any] = {"int": np.int64, "float": np.float64, "bool": np.bool_, "text": object, "time": "datetime64[ns]"}
 
 
 class Table:
-    """Named NumPy columns of equal length; ``name in table`` tells whether there is such a column.
+    """Named NumPy columns of equal length; ``name in table`` returns whether the table has this column.
 
     ``table["start_ns"]`` is a column: int64, float64, bool, ``datetime64[ns]`` (UTC), or an object array of ``str``. A column
     with unknown values is a masked array (times: NaT). Columns are computed when they are read; ``select`` reads several at once,
@@ -43,7 +43,7 @@ class Table:
     ``table[0]`` is a row, a dict of Python values with None for unknown values; iterating over the table yields such rows.
     ``table[10:20]``, and ``table[mask or positions]``, is a table of these rows.
 
-    polars, pyarrow, DuckDB and pandas 3 read a table as it is: ``polars.DataFrame(table)``, ``pyarrow.table(table)``.
+    polars, pyarrow, DuckDB and pandas 3 can read a table directly: ``polars.DataFrame(table)``, ``pyarrow.table(table)``.
     """
 
     def __init__(self, name: str, parts: Callable[[], Iterator[Part]], fields: Sequence[Field] = ()) -> None:
@@ -100,7 +100,7 @@ class Table:
         return (dict(zip(columns, row)) for row in zip(*columns.values()))
 
     def select(self, *columns: str) -> dict[str, Array]:
-        """Return some columns by name; all of them without names."""
+        """Return the columns with these names; without names, all columns."""
         wanted = columns or self.columns
         for name in wanted:
             if name not in self._fields:
@@ -218,10 +218,10 @@ def moments(seconds: Sequence[float | None] | Array) -> Array:
     return np.where(is_valid, (micro * 1000).astype("datetime64[ns]"), np.datetime64("NaT", "ns"))
 
 
-#: Functions of NumPy that ignore the mask. They get only the known values of a column.
+#: Functions of NumPy that ignore masks. They get only the known values of a column.
 _MASK_BLIND = frozenset({"histogram", "histogram_bin_edges", "median", "nanmedian", "nanpercentile", "nanquantile", "percentile",
                          "quantile", "unique"})  # fmt: skip
-#: Functions that drop the mask. numpy.ma has functions of the same names that keep it.
+#: Functions of NumPy that drop masks. The functions of these names in numpy.ma keep them.
 _MASK_LOSING = frozenset({"append", "average", "concatenate", "corrcoef", "cov", "hstack", "vstack", "where"})
 
 
@@ -241,7 +241,10 @@ class MaskedColumn(np.ma.MaskedArray):
 
 
 def masked_column(values: npt.NDArray[Any], unknown: Any = None) -> MaskedColumn:
-    """``values``: integers or floats, masked or not. ``unknown``: [n] bool; by default the mask of ``values``."""
+    """Make a MaskedColumn.
+
+    ``values``: integers or floats, masked or not. ``unknown``: [n] bool; default: the mask of ``values``.
+    """
     mask = np.ma.getmaskarray(values) if unknown is None else np.asarray(unknown, bool)
     under = np.nan if values.dtype.kind == "f" else np.iinfo(values.dtype).min
     return MaskedColumn(np.where(mask, under, np.ma.getdata(values)).astype(values.dtype), mask)

@@ -1,1 +1,1 @@
-"""Answers about slow steps: ranking, texts, flame graphs."""
+"""Answers questions about slow steps: their ranking, texts and flame graphs."""

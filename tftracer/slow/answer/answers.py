@@ -1,4 +1,4 @@
-"""Answers questions about slow steps from a log. Call these under the lock of the log's owner."""
+"""Answers questions about slow steps from a log. Call the functions under the lock of the log's owner."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ def all_stalls(log: SlowLog, traces: Mapping[int, Traces], steps_of: Callable[[i
 
 
 def gaps(log: SlowLog, run_id: int, sampling: bool) -> contract.GapProfile:
+    """Return the profile of the time between a run's steps. ``sampling``: whether the time is being sampled now."""
     profile = log.gaps.get(run_id)
     if sampling:
         return {**(profile or no_gaps(run_id, "sampling", "")), "state": "sampling"}

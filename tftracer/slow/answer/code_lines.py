@@ -1,4 +1,4 @@
-"""Converts sampled stacks to lines with their shares, and to a tree for a flame graph. Pure."""
+"""Converts sampled stacks to lines of code with their shares of the time, and to a tree for a flame graph. Pure."""
 
 from __future__ import annotations
 
@@ -8,54 +8,54 @@ from pathlib import PurePosixPath
 from tftracer.contract.stalls import CodeKind, CodeLine, StackFrame, StallStacks
 from tftracer.slow.watch_results import FoldedStack, Frame
 
-#: Maximum number of lines in a list, and of nodes in a tree. Samples without room in the tree are only counted.
+#: Maximum number of lines in a list, and of nodes in a tree. Samples for which the tree has no room are only counted.
 MAX_LINES, MAX_NODES = 30, 4000
-#: Folders that precede a library's own path.
+#: Folders of installed packages; the path after them is shown.
 _ROOTS = ("/site-packages/", "/dist-packages/")
 
 
 def code_lines(stacks: Sequence[FoldedStack], whole_s: float | None = None) -> list[CodeLine]:
     """Return the innermost line of the script in each stack, by descending share of ``whole_s`` seconds.
 
-    All lines of a hook or callback count as one. ``whole_s``: by default the sum of the stacks.
+    All lines of one hook or callback are one entry. ``whole_s``: by default the sum of the stacks.
     """
     whole = whole_s or sum(stack.seconds for stack in stacks)
     groups: dict[tuple[str, str, int], list[tuple[FoldedStack, int]]] = {}
     for stack in stacks:
         if stack.frames:
-            at = _nearest(stack.frames)
+            at = _script_frame(stack.frames)
             groups.setdefault(_key(stack.frames[at]), []).append((stack, at))
     lines = [_line(group, whole) for group in groups.values() if whole > 0]
     return sorted(lines, key=lambda line: -line["share"])[:MAX_LINES]
 
 
-def _nearest(frames: tuple[Frame, ...]) -> int:
+def _script_frame(frames: tuple[Frame, ...]) -> int:
     """Return the position of the innermost frame of the script, a hook or a callback; of the innermost frame if there is none."""
-    own = [position for position, frame in enumerate(frames) if frame.owner or not frame.is_library]
-    return own[-1] if own else len(frames) - 1
+    of_script = [position for position, frame in enumerate(frames) if frame.owner or not frame.is_library]
+    return of_script[-1] if of_script else len(frames) - 1
 
 
 def _key(frame: Frame) -> tuple[str, str, int]:
-    """Return the key of a line in the list: all lines of a hook's or callback's class have the same."""
+    """Return the key of a line in the list: all lines of the class of a hook or callback have the same key."""
     return (frame.owner, "", 0) if frame.owner else ("", frame.file, frame.line)
 
 
 def _line(group: list[tuple[FoldedStack, int]], whole_s: float) -> CodeLine:
-    seconds, below, places = 0.0, dict[str, float](), dict[Frame, float]()
+    seconds, seconds_of_called, seconds_of_frame = 0.0, dict[str, float](), dict[Frame, float]()
     for stack, at in group:
         seconds += stack.seconds
         frame, innermost = stack.frames[at], stack.frames[-1]
-        places[frame] = places.get(frame, 0.0) + stack.seconds
+        seconds_of_frame[frame] = seconds_of_frame.get(frame, 0.0) + stack.seconds
         called = called_text(innermost) if at < len(stack.frames) - 1 else ""
-        below[called] = below.get(called, 0.0) + stack.seconds
-    frame = max(places, key=lambda each: places[each])
+        seconds_of_called[called] = seconds_of_called.get(called, 0.0) + stack.seconds
+    frame = max(seconds_of_frame, key=lambda each: seconds_of_frame[each])
     return {
         "file": frame.file,
         "line": frame.line,
         "function": frame.function,
         "kind": kind_of(frame),
         "owner": frame.owner,
-        "calls": max(below, key=lambda each: below[each]),
+        "calls": max(seconds_of_called, key=lambda each: seconds_of_called[each]),
         "share": min(seconds / whole_s, 1.0),
         "doubtful": 0.0,
     }
@@ -89,7 +89,7 @@ class _Tree:
         self._nodes: dict[tuple[int, int], int] = {}
 
     def add(self, stack: FoldedStack) -> None:
-        """Add a stack. Without room for it, its samples count as left out."""
+        """Add a stack. If the tree has no room for it, its samples are counted as left out."""
         if len(self.stacks["parent"]) + len(stack.frames) + 1 > MAX_NODES:
             self.stacks["samples_left_out"] += stack.samples
             return

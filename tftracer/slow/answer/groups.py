@@ -1,4 +1,4 @@
-"""Groups a run's slow steps, by their cost over the whole run. Pure."""
+"""Groups a run's slow steps by cause and place, and sorts the groups by the time lost in the whole run. Pure."""
 
 from __future__ import annotations
 
@@ -21,25 +21,27 @@ from tftracer.slow.record.sums_by_kind import (
     without_line,
 )
 
-#: Lines of a function, or places in several, that a group names.
+#: Maximum number of lines of one function, or of places in several functions, that a group names.
 MAX_PLACES = 3
-#: A group names a place if at least this share of its slow steps has a known one.
+#: A group names a place if at least this share of its slow steps has a known place.
 MIN_PLACED = 0.5
-#: A further cause of the same code is named if it has at least this share of the cost.
+#: A further cause of slow steps in the same code is named if at least this share of the lost time has this cause.
 MIN_COST_SHARE = 0.2
 #: A period of unknown cause is listed if at least this share of its slow steps has no known cause.
 MIN_UNKNOWN_SHARE = 0.5
-#: Slow steps of unknown cause within this many steps after those of a known one are a consequence of these: caches are cold.
+#: Slow steps of unknown cause that come within this many steps after slow steps of known cause count as their consequence: caches
+#: are cold.
 SOON = 3
 #: Causes that a trace does not explain further.
 NO_TRACE_NEEDED: tuple[StallCause, ...] = ("machine", "gc", "lock", "stopped")
-#: Slow steps without a period have ended when none came for this number of mean distances, and for this share of the run.
+#: Slow steps without a period count as ended if none came for this multiple of their mean distance, and for this share of the
+#: run's steps.
 DISTANCES, LONG = 10, 0.5
 
-#: A headline is computed anew when the run has this many times as many steps: slow steps may have ended.
+#: A headline is computed again when the number of the run's steps has grown by this factor: slow steps may have ended meanwhile.
 STALE = 1.05
 
-#: Step -> id of its trace, of one run.
+#: Step of a run -> id of its trace.
 Traces = Mapping[int, int]
 NO_TRACES: Traces = {}
 
@@ -49,8 +51,8 @@ class _Ranked(NamedTuple):
     causes: list[StallCause]  # the costliest first
     periods: list[Period]  # of the kind; a period of unknown cause has a separate group
     ended: bool
-    stalls: list[Stall]  # its slow steps, except those that were dropped for others
-    placed: int  # how many of its slow steps have a known place
+    stalls: list[Stall]  # its slow steps, except those that were dropped to make room for others
+    placed: int  # number of its slow steps with a known place
 
     @property
     def rank(self) -> tuple[bool, bool, bool, float]:
@@ -77,9 +79,9 @@ class _Ranked(NamedTuple):
 
     @property
     def _regular(self) -> int | None:
-        """How many of its slow steps come at the steps of a period; None if that is 0, or not known.
+        """The number of its slow steps that come at the steps of a period; None if there is none, or if the number is not known.
 
-        Where some were dropped, the periods' own counts tell about how many: some of these may have other causes.
+        If slow steps were dropped, the number is estimated from the periods' own counts; some of these may have other causes.
         """
         if not self._has_all:
             counted = sum(period["times"] for period in self.periods)
@@ -87,9 +89,9 @@ class _Ranked(NamedTuple):
         return sum(any(may_be_of(stall, period) for period in self.periods) for stall in self.stalls) or None
 
     def group(self, traces: Traces) -> SlowGroup:
-        kind, is_part = self.kind, bool(self.periods) and self.kind["cause"] in APART  # of the slow steps of unknown cause
+        kind, is_part = self.kind, bool(self.periods) and self.kind["cause"] in APART  # a part of the slow steps of unknown cause
         costliest = sorted(self.stalls, key=lambda stall: (-lost_s(stall), stall["id"]))
-        goes_on = {period["every"] for period in self.periods if period["next_step"] is not None}  # perhaps shifted
+        active = {period["every"] for period in self.periods if period["next_step"] is not None}  # lengths of active periods
         return {
             "run_id": kind["run_id"],
             "cause": kind["cause"],
@@ -105,9 +107,7 @@ class _Ranked(NamedTuple):
             "last_step": kind["last_step"],
             "last_call": kind["last_call"],
             "last_text": texts.step_text(kind["last_step"], kind["last_call"]) if kind["last_step"] else "",
-            "periods": [
-                _in_words(each) for each in self.periods if each["next_step"] is not None or each["every"] not in goes_on
-            ],
+            "periods": [_in_words(each) for each in self.periods if each["next_step"] is not None or each["every"] not in active],
             "ended": self.ended,
             "stalls": [stall["id"] for stall in costliest],
             "trace_id": self.newest_trace(traces),
@@ -134,7 +134,7 @@ def _in_words(period: Period) -> GroupPeriod:
 
 
 def groups(log: SlowLog, run_id: int, steps: int, traces: Traces = NO_TRACES) -> list[SlowGroup]:
-    """Return the groups of a run: the costliest first, then those that have ended, of unknown cause, and of the machine.
+    """Return the groups of a run, the costliest first; groups that have ended, of unknown cause or of the machine come last.
 
     ``steps``: the number of the run's steps.
     """
@@ -142,7 +142,7 @@ def groups(log: SlowLog, run_id: int, steps: int, traces: Traces = NO_TRACES) ->
 
 
 def _by_group(log: SlowLog, run_id: int, periods: Sequence[Period], collecting: str) -> dict[KindKey, list[Stall]]:
-    """Return the slow steps of each group, except those that were dropped for others."""
+    """Return the slow steps of each group, except those that were dropped to make room for others."""
     by_group: dict[KindKey, list[Stall]] = {}
     for stall in (state.message for state in log.of_run(run_id)):
         by_group.setdefault(group_key(of_known_period(stall, periods) or stall, collecting), []).append(stall)
@@ -160,9 +160,9 @@ def _lost(of_run: Sequence[SlowGroup]) -> float:
 
 
 def headline(log: SlowLog, run_id: int, steps: int, traces: Traces) -> tuple[str, int | None]:
-    """Return the text of the first group, or "", and the newest trace that explains more.
+    """Return the text of the first group, or "", and the newest trace that explains more, or None.
 
-    It is asked for five times a second, so it is computed only if the slow steps, the traces or the number of steps changed.
+    It is requested five times a second, so it is computed only if the slow steps, the traces or the number of steps changed.
     """
     known = log.headlines.get(run_id)
     if known is not None and steps <= STALE * known.steps and traces == known.traces:
@@ -179,7 +179,8 @@ def trace_of(stall: Stall, traces: Traces) -> int | None:
 
 
 def is_one_of(stall: Stall, period: Period) -> bool:
-    """Return whether a slow step belongs to a period: it comes at its steps, and has the same kind if both are known."""
+    """Return whether a slow step belongs to a period: it comes at the steps of the period, and has the same kind if both kinds
+    are known."""
     is_same = stall["where"] == period["where"] if stall["cause"] in APART else group_key(stall) == group_key(period)
     return is_same and may_be_of(stall, period)
 
@@ -206,7 +207,7 @@ def _ranked(log: SlowLog, run_id: int, steps: int) -> Iterator[_Ranked]:
             continue
         for period in periods:
             if period["next_step"] is None or any(_follows(period, each) for each in all_periods):
-                continue  # it may have been chance, or it is a consequence of a known cause
+                continue  # it has ended and may have been chance, or it is a consequence of a known cause
             at_its_steps = [stall for stall in own if may_be_of(stall, period)]
             listed = [stall for group in by_group.values() for stall in group if may_be_of(stall, period)]
             if listed and sum(stall["cause"] in APART for stall in listed) < MIN_UNKNOWN_SHARE * len(listed):
@@ -227,14 +228,14 @@ def _ranked(log: SlowLog, run_id: int, steps: int) -> Iterator[_Ranked]:
 
 
 def _are_at_same_steps(one: Period, other: Period) -> bool:
-    """Return whether two periods of one length have the same steps. True if one has ended: it continued at other steps."""
+    """Return whether two periods of one length have the same steps. If one has ended, assume that it continues as the other."""
     off = (one["last_call"] - other["last_call"]) % one["every"]
-    both_stand = one["next_step"] is not None and other["next_step"] is not None
-    return not both_stand or min(off, one["every"] - off) <= one["tolerance"] + other["tolerance"]
+    are_both_active = one["next_step"] is not None and other["next_step"] is not None
+    return not are_both_active or min(off, one["every"] - off) <= one["tolerance"] + other["tolerance"]
 
 
 def _share(period: Period) -> float:
-    """Return the share of a period's steps that were slow, 0..1; 1 if not known."""
+    """Return the share of a period's expected steps that were slow, from 0 to 1; 1 if not known."""
     teeth = 1 + (period["last_step"] - period["first_step"]) // period["every"] if period["first_step"] else 1
     return min(1.0, (period["times"] or teeth) / max(1, teeth))
 
@@ -266,7 +267,7 @@ def _together(one: SlowKind, other: SlowKind) -> SlowKind:
 def _common_place(alike: Sequence[SlowKind]) -> str:
     """Return the common place with its lines, the costliest first; "" if there are too many places.
 
-    A step without a known line may be at one of these lines. For a lock, the place is the thread that held it, without lines.
+    A slow step without a known line may have been at one of these lines. For a lock, the place is the thread that held it.
     """
     places = list(dict.fromkeys(kind["place"] for kind in alike if kind["place"]))
     if len(places) > 1 and alike[0]["cause"] == "lock":
@@ -278,14 +279,14 @@ def _common_place(alike: Sequence[SlowKind]) -> str:
         lines = [place.partition(":")[2].rstrip(")") for place in places]
         listed = ", ".join(filter(None, lines[:MAX_PLACES])) + " and others" * (len(lines) > MAX_PLACES)
         return f"{without_line(places[0])[:-1]}:{listed})" if len(lines) > 1 else places[0]
-    has_cause_there = alike[0]["cause"] != "gc"  # a collection runs wherever objects are made
-    return " and ".join(places) if has_cause_there and len(places) <= MAX_PLACES else ""
+    is_cause_there = alike[0]["cause"] != "gc"  # a collection may begin wherever objects are made
+    return " and ".join(places) if is_cause_there and len(places) <= MAX_PLACES else ""
 
 
 def _of_period(kind: SlowKind, period: Period, times: int) -> SlowKind:
     """Return the sums of a period of unknown cause, estimated from its median and the usual time of its kind.
 
-    ``times``: how many of its slow steps do not belong to known kinds.
+    ``times``: number of its slow steps that belong to no known kind.
     """
     usual = (kind["duration_s"] - kind["lost_s"]) / max(kind["times"], 1)
     times = min(times, kind["times"])
@@ -303,7 +304,7 @@ def _of_period(kind: SlowKind, period: Period, times: int) -> SlowKind:
 
 
 def _follows(period: Period, known: Period) -> bool:
-    """Return whether the slow steps of a period come soon after those of one with a known cause."""
+    """Return whether ``known`` has a known cause and the slow steps of ``period`` come soon after its slow steps."""
     after = (period["last_call"] - known["last_call"]) % known["every"]
     return known["cause"] not in APART and period["every"] == known["every"] and after <= SOON + known["tolerance"]
 

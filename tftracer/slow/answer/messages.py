@@ -11,11 +11,12 @@ from tftracer.slow.cause.blamed_line import is_in_phase
 from tftracer.slow.watch_results import GapProfile, GcPause, HostChange, HostSample, Period, Stall
 from tftracer.trace.units import duration, percent
 
-#: Shorter garbage collections have no mark in the history.
+#: Minimum seconds of a garbage collection that has a mark in the history.
 MIN_GC_S = 0.005
-#: Trouble of the host has a mark if it lasts for at least this share of a second.
+#: Minimum shares of a second in which the host delayed the training, for a mark: the thread had no CPU; processes waited; the
+#: hypervisor took CPU time.
 STARVED_SHARE, PRESSURE_SHARE, STEAL_SHARE = 0.2, 0.3, 0.1
-FAULTS_PER_S = 200
+FAULTS_PER_S = 200  # minimum number of pages that were read from a disk in a second, for a mark
 #: The first words of the mark for a second in which the training's thread waited for a CPU.
 STARVED = "The training's thread had no CPU"
 #: A part of the names of hooks and callbacks that write checkpoints.
@@ -29,7 +30,7 @@ class SlowMark(NamedTuple):
     at: float
     duration_s: float | None
     text: str
-    share: float | None = None  # share of the time in which the trouble lasted; None: not known
+    share: float | None = None  # share of the time in which the host delayed the training; None: not known
 
     @property
     def sentence(self) -> str:
@@ -149,7 +150,7 @@ def gc_mark(pause: GcPause, offset: float) -> SlowMark | None:
 def checkpoint_mark(stall: contract.Stall) -> SlowMark | None:
     """Return the mark of a slow step that saved or restored a checkpoint, judging by its cause or the name of a hook or callback.
 
-    The name may be only in ``place``: the list of lines may have the script's lines that the hook called instead.
+    The name may be only in ``place``: the list of lines may have lines of the script that the hook called.
     """
     owners = [stall["place"].partition(" (")[0], *(line["owner"] for line in stall["lines"])]
     owner = CHECKPOINT if stall["cause"] == "checkpoint" else next((owner for owner in owners if CHECKPOINT in owner), "")
@@ -159,15 +160,15 @@ def checkpoint_mark(stall: contract.Stall) -> SlowMark | None:
 
 
 def host_mark(sample: HostSample, offset: float) -> SlowMark | None:
-    """Return the mark of a second in which the machine delayed the training; None for any other."""
-    trouble, share = host_trouble(sample.change)
-    if not trouble:
+    """Return the mark of a second in which the machine delayed the training; None for other seconds."""
+    text, share = host_trouble(sample.change)
+    if not text:
         return None
-    return SlowMark("host", sample.at_ns / 1e9 + offset - sample.change.seconds, sample.change.seconds, trouble, share)
+    return SlowMark("host", sample.at_ns / 1e9 + offset - sample.change.seconds, sample.change.seconds, text, share)
 
 
 def host_trouble(change: HostChange) -> tuple[str, float | None]:
-    """Return the machine's trouble in words, or "", and its share of the time, or None. The training thread's comes first."""
+    """Return how the machine delayed the training, in words, or "", and for which share of the time; None if not known."""
     whole = max(change.seconds, 1e-9)
     for seconds, min_share, words in (
         (change.run_queue_s, STARVED_SHARE, STARVED),

@@ -1,7 +1,8 @@
 """Reads the source text of the lines in a stack, only for the owner of a live session.
 
-The text is read when somebody opens the stack, from the files that this process itself ran: never from a path in a loaded
-session, and never written to its file. A file that has changed since the session began has no text: its lines may have moved.
+The text is read when somebody opens the stack, and only from files that this process executes: never from a path in a loaded
+session. It is not written to the session's file. A file that was changed after the session began has no text, because its lines
+may have moved.
 """
 
 from __future__ import annotations
@@ -10,12 +11,12 @@ from pathlib import Path
 
 from tftracer.contract.stalls import StallStacks
 
-MAX_BYTES = 2 << 20  # of a file
-MAX_TEXT = 300  # of a line
+MAX_BYTES = 2 << 20  # maximum size of a file
+MAX_TEXT = 300  # maximum number of characters of a line
 
 
 def with_sources(stacks: StallStacks, since: float) -> StallStacks:
-    """Add the source text to each frame. ``since``: epoch seconds; files written later have no text."""
+    """Add the source text to each frame. ``since``: epoch seconds; files that were changed later have no text."""
     files: dict[str, list[str]] = {}
     for frame in stacks["frames"]:
         path = frame["file"]

@@ -13,16 +13,17 @@ from tftracer.slow.record.log import by_cost
 from tftracer.trace.summary import WIDTH, shortened
 from tftracer.trace.units import counted, duration, percent
 
-#: The longest slow steps in the text, and in the JSON.
+#: Maximum number of the longest slow steps in the text, and in the JSON.
 MAX_STALLS, MAX_JSON_STALLS = 5, 100
-#: Groups in the text.
+#: Maximum number of groups in the text.
 MAX_GROUPS = 8
 
 
 def slow_steps(run: Run, slow: StallList, gaps: GapProfile) -> dict[str, Any]:
-    """Return the number of a run's slow steps, their groups, periods, the longest ones, and the lines between steps, for JSON.
+    """Return the number of a run's slow steps, their groups, periods, the longest slow steps, and the lines between steps, for
+    JSON.
 
-    ``slow``: of all runs.
+    ``slow``: the slow steps of all runs.
     """
     stalls = [stall for stall in slow["stalls"] if stall["run_id"] == run["id"]]
     return {
@@ -35,7 +36,7 @@ def slow_steps(run: Run, slow: StallList, gaps: GapProfile) -> dict[str, Any]:
 
 
 def render(run: dict[str, Any], recomputed: Mapping[int, str]) -> str:
-    """Return the text of a run with its ``slow_steps``; "" without any. ``recomputed``: trace -> its current headline."""
+    """Return the text of a run with its ``slow_steps``; "" if it has none. ``recomputed``: trace -> its current headline."""
     slow = run["slow_steps"]
     if not slow["count"] and not slow["between_steps"]:
         return ""
@@ -71,7 +72,7 @@ def _lines(slow: dict[str, Any], headlines: Mapping[int, tuple[int | None, str]]
 
 
 def _without_cause(rest: list[SlowGroup]) -> str:
-    """Say how much of it had no CPU, and of how much the cause is not known; "" if nothing."""
+    """Return how many slow steps of these groups had no CPU, and how many have no known cause; "" if none."""
     parts = []
     for cause, words in (("machine", "had no CPU"), ("unknown", "are of unknown cause")):
         times, lost = _sums(group for group in rest if group["cause"] == cause)
@@ -80,7 +81,7 @@ def _without_cause(rest: list[SlowGroup]) -> str:
 
 
 def _sums(groups: Iterable[SlowGroup]) -> tuple[int, str]:
-    """Return the number of slow steps in these groups, and how much longer than usual they were in all, in words."""
+    """Return the number of slow steps in these groups, and the time that they took longer than usual, in words."""
     sums = [(group["times"], group["lost_s"]) for group in groups]
     return sum(times for times, _ in sums), duration(sum(lost for _, lost in sums) * 1e9)
 
@@ -89,9 +90,9 @@ def _group(group: SlowGroup) -> str:
     times = counted(group["times"], "slow step")
     lost = f"{duration(group['lost_s'] * 1e9)} longer than usual in all, the longest {duration(group['longest_s'] * 1e9)}"
     last = f", last at {group['last_text']}" if group["last_text"] else ""
-    stand = [period for period in group["periods"] if period["next_step"] is not None]
-    over = [period for period in group["periods"] if stand and period["next_step"] is None]
-    until = "".join(f" Every {ordinal(each['every'])} step until {each['last_text']}." for each in over)
+    active = [period for period in group["periods"] if period["next_step"] is not None]
+    ended_periods = [period for period in group["periods"] if active and period["next_step"] is None]
+    until = "".join(f" Every {ordinal(each['every'])} step until {each['last_text']}." for each in ended_periods)
     ended = ""
     if group["ended"] and group["times"] > 1:
         ended = " It has ended." if group["periods"] else " None was found in this run since."

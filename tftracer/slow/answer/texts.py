@@ -14,30 +14,30 @@ from tftracer.slow.record.sums_by_kind import OF_CODE, OWNED
 from tftracer.slow.watch_results import EPOCH_TURN, FIRST_CALL, Cause, HostChange, Period, Stall
 from tftracer.trace.units import byte_size, duration, percent
 
-#: Evidence is mentioned from this share of the measured time, and from this number of bytes on.
+#: Evidence is mentioned if it makes up at least this share of the measured time, or this number of bytes.
 MIN_SHARE = 0.05
 MIN_BYTES = 1 << 20
-#: Bytes are counted once a second. They belong to a slow step if it took this share of that second.
-OF_IT = 0.75
-#: A part is the cause from this share of the excess on.
+#: Bytes are counted once a second. They count as the slow step's if it took at least this share of that second.
+MOST_OF_SECOND = 0.75
+#: The length of a part is given if it is at least this share of the excess.
 HALF = 0.5
-#: Slow steps are called regular if this share of them is in periods.
+#: Slow steps are called regular if at least this share of them is in periods.
 MOSTLY = 0.8
-#: Other code is mentioned if it took this share of a slow step, and this many seconds: a single sample proves nothing.
+#: Other code is mentioned if it took at least this share of a slow step, and this many seconds: a single sample proves nothing.
 ELSEWHERE, ELSEWHERE_S = 0.4, 0.5
-#: Causes that are code: all time of the thread there counts, whether it ran or waited.
-OWN = (*OF_CODE, *OWNED)
+#: Causes that are code of the script, a hook or a callback: all time at this code counts, whether the thread ran or waited.
+CODE_CAUSES = (*OF_CODE, *OWNED)
 NOWHERE = ", at an unknown line"
 
 
 def ordinal(number: int) -> str:
-    """Format 1st, 2nd, 3rd, 11th, 97th."""
+    """Return "1st", "2nd", "3rd", "11th", "97th"."""
     last = 0 if number % 100 in (11, 12, 13) else number % 10
     return f"{number:,}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(last, 'th') }"
 
 
 def step_text(step: int | None, call: int | None) -> str:
-    """Return "step 97"; if other signatures of its function have steps, too, "step 26 (call 2,211 of all signatures)"."""
+    """Return "step 97", or "step 26 (call 2,211 of all signatures)" if its function has steps with other signatures, too."""
     if step is None:
         return "a step"
     return f"step {step:,}" + (f" (call {call:,} of all signatures)" if call and call != step else "")
@@ -49,7 +49,10 @@ def trace_text(trace_id: int, step: int | None, headline: str) -> str:
 
 
 def next_text(period: contract.Period) -> str:
-    """Return where a period's next slow step is expected; its distances count calls of all signatures."""
+    """Return the expected next slow step of a period; "" if it has ended.
+
+    The distances of a period count calls of all signatures.
+    """
     if period["next_step"] is None:
         return ""
     if period["last_call"] in (0, period["last_step"]):
@@ -89,8 +92,11 @@ def place_of(cause: Cause) -> str:
 
 
 def cause_text(stall: Stall) -> str:
-    """Return the cause of a slow step as a sentence without a full stop. Seconds are those of the part that is the cause."""
-    return _cause(stall) + (_elsewhere(stall) if stall.cause.kind in OWN else "")
+    """Return the cause of a slow step as a sentence without a full stop.
+
+    Seconds in it are the length of the part that is the cause.
+    """
+    return _cause(stall) + (_elsewhere(stall) if stall.cause.kind in CODE_CAUSES else "")
 
 
 def _elsewhere(stall: Stall) -> str:
@@ -101,7 +107,8 @@ def _elsewhere(stall: Stall) -> str:
     whole = sum(stack.seconds for stack in stall.stacks)
     here = frame.file, frame.function
     elsewhere = [stack for stack in stall.stacks if here not in ((each.file, each.function) for each in stack.frames)]
-    lines = code_lines([below_loop(stack, (FIT,)) for stack in elsewhere], whole)  # each sample has the line that calls fit
+    # Without the line that calls fit, which each sample has.
+    lines = code_lines([below_loop(stack, (FIT,)) for stack in elsewhere], whole)
     if not lines or lines[0]["kind"] == "library" or lines[0]["share"] < max(ELSEWHERE, ELSEWHERE_S / whole):
         return ""
     return f"; {percent(lines[0]['share'])} of the time was at {line_text(lines[0])}"
@@ -154,7 +161,7 @@ def _seconds(stall: Stall) -> float | None:
 
 
 def without_cpu(stall: Stall) -> WithoutCpu:
-    """Return whose threads had no CPU, if that is the cause: "own" for the step's thread if that was measured, else "any"."""
+    """Return which threads had no CPU: "own" for the step's thread (measured), "any" for others; "" if that is not the cause."""
     if stall.cause.kind != "machine":
         return ""
     is_any = not _seconds(stall) and any(part.kind == "tensorflow" for part in stall.parts)
@@ -167,14 +174,15 @@ def _no_cpu_for_tensorflow(stall: Stall) -> str:
 
 
 def _what(stall: Stall, kind: str) -> str:
-    """Return what was measured of the parts of one kind besides their length; "" if nothing was."""
+    """Return what else was measured about the parts of one kind, besides their length; "" if nothing."""
     return next((part.what for part in stall.parts if part.kind == kind and part.what), "")
 
 
 def _retraced(stall: Stall, at: str) -> str:
-    """Describe the retracing of the step's own function, or of another that was called before it: then its name comes first.
+    """Describe the retracing of the step's own function, or of a function that was called before the step.
 
-    The step's own function is named without its arguments, because the new signature has other ones.
+    The text begins with the function's name. The step's own function is named without arguments, because the new signature has
+    others.
     """
     title, colon, change = stall.cause.name.rpartition(": ")  # a title may have a colon
     who, what = (title, change) if colon and not stall.inside else (stall.run.title.partition(" (")[0], stall.cause.name)
@@ -199,7 +207,7 @@ def _line_of(cause: Cause) -> str:
 
 
 def _below(stall: Stall) -> str:
-    """Return the code that ran most of the time below the cause's line: ", in sort (numpy/_core/fromnumeric.py)"."""
+    """Return the function that the cause's line called for most of the time: ", in sort (numpy/_core/fromnumeric.py)"."""
     frame = stall.cause.frame
     lines = code_lines(stall.stacks) if frame else []
     called = next((line["calls"] for line in lines if frame and (line["file"], line["line"]) == (frame.file, frame.line)), "")
@@ -209,8 +217,8 @@ def _below(stall: Stall) -> str:
 class Rhythm(NamedTuple):
     """The periods of one length in a group."""
 
-    in_each: int  # slow steps in each length
-    share: float  # the share of its steps that were slow, 0..1
+    in_each: int  # number of slow steps in each length
+    share: float  # share of the expected steps that were slow, from 0 to 1
 
     def text(self, length: int) -> str:
         """Return "every 97th step (60% of them)", "twice in every 50 steps"."""
@@ -231,9 +239,9 @@ def group_text(
 ) -> str:
     """Return "Every 97th step: waiting at load() (train.py:31)"; without a period "Waiting at load() (train.py:31)".
 
-    ``every``: by the length of a period. ``regular``: how many of the ``times`` were in the periods; None: not known.
-    ``placed``: how many of them have a known place. Without a period, the others may have been anywhere. ``is_exact``: whether
-    ``regular`` is.
+    ``every``: length of a period -> its rhythm. ``regular``: how many of the ``times`` slow steps were in the periods; None: not
+    known. ``placed``: how many have a known place; without a period, the text gives this number. ``is_exact``: whether
+    ``regular`` is exact.
     """
     some = "" if every or placed == times else f", {placed:,} of {times:,} times"
     at = f"{some} at {place}" if place else ""
@@ -276,15 +284,15 @@ def group_text(
 
 
 def evidence(stall: Stall) -> list[str]:
-    """Return the measurements, a sentence each, without those that the parts of the step's time show."""
+    """Return sentences about the measurements, except those that the parts of the step's time already show."""
     sentences = list(_host_evidence(stall.host, bool(stall.parts))) if stall.host else []
     if stall.host and _is_of(stall, stall.host):
         sentences += _disk_evidence(stall.host)
     if stall.gc_s >= 0.001 and not stall.parts:
         sentences.insert(0, f"Garbage collections on its thread took {duration(stall.gc_s * 1e9)}.")
     if stall.cause.share is not None and stall.cause.kind != "unknown":
-        who = "The Python code of its thread" if stall.cause.kind in OWN else "The cause"
-        without_s = sum(part.seconds for part in stall.parts if part.kind == "no_cpu") if stall.cause.kind in OWN else 0.0
+        who = "The Python code of its thread" if stall.cause.kind in CODE_CAUSES else "The cause"
+        without_s = sum(part.seconds for part in stall.parts if part.kind == "no_cpu") if stall.cause.kind in CODE_CAUSES else 0.0
         if without_s >= MIN_SHARE * (stall.end_ns - stall.start_ns) * 1e-9:
             who += f", including {duration(without_s * 1e9)} without a CPU,"
         sentences.insert(0, f"{who} explains {percent(stall.cause.share)} of the time beyond the usual.")
@@ -292,7 +300,7 @@ def evidence(stall: Stall) -> list[str]:
 
 
 def _host_evidence(host: HostChange, has_parts: bool) -> Iterator[str]:
-    """Yield the host's part of the evidence. ``has_parts``: the parts show what the thread did."""
+    """Yield sentences about the host. ``has_parts``: whether the parts of the step's time show what the thread did."""
     whole = max(host.seconds, 1e-9)
     if host.on_cpu_s is not None and not has_parts:
         yield f"Its thread ran for {percent(min(host.on_cpu_s / whole, 1.0))} of the time that was measured."
@@ -315,7 +323,7 @@ def _host_evidence(host: HostChange, has_parts: bool) -> Iterator[str]:
 
 def _is_of(stall: Stall, host: HostChange) -> bool:
     """Return whether the counts of one second belong to the slow step, not to the time before or after it."""
-    return (stall.end_ns - stall.start_ns) * 1e-9 >= OF_IT * host.seconds
+    return (stall.end_ns - stall.start_ns) * 1e-9 >= MOST_OF_SECOND * host.seconds
 
 
 def _disk_evidence(host: HostChange) -> Iterator[str]:

@@ -1,1 +1,1 @@
-"""What made a step slow, from samples, clocks and the machine's counters. Pure: no clocks, no threads."""
+"""Finds what made a step slow, from samples, times and the machine's counters. Pure: reads no clock, starts no thread."""

@@ -1,4 +1,4 @@
-"""Find the line of code that sampled stacks spent their time at. Pure functions."""
+"""Finds the line of code at which the time was spent, from sampled stacks. Pure functions."""
 
 from __future__ import annotations
 
@@ -12,33 +12,35 @@ from tftracer.slow.cause.frame_names import WRAPPERS, is_callback, is_standard_l
 from tftracer.slow.watch.stack_samples import PYTHON_FUNCTIONS
 from tftracer.slow.watch_results import FoldedStack, Frame
 
-#: A line is named when it, with what it calls, takes this share of the time.
+#: A line is named if it takes at least this share of the time, including what it calls.
 HALF = 0.5
-#: The file where each call of a compiled function (tf.function) arrives in TensorFlow.
+#: The file of TensorFlow that each call of a compiled function (tf.function) goes through.
 COMPILED_FUNCTIONS = "tensorflow/python/eager/polymorphic_function/polymorphic_function.py"
+#: The file of TensorFlow that calls a script's Python generators (``Dataset.from_generator``).
 GENERATORS = "tensorflow/python/data/ops/from_generator_op.py"
-#: Python's modules in which a thread waits for others.
-OF_THREADS = (f"{os.sep}threading.py", f"{os.sep}queue.py")
-#: A loop waits for the next element of a dataset in this file.
+#: Python's modules in which a thread waits for other threads.
+THREAD_MODULES = (f"{os.sep}threading.py", f"{os.sep}queue.py")
+#: The file of TensorFlow in which a loop waits for the next element of a dataset.
 ITERATORS = "tensorflow/python/data/ops/iterator_ops.py"
-#: Functions of the tracer's wrappers (capture/loops): one for checkpoints, evaluations and the tracing of functions, one for
-#: waits for input.
+#: Names of the tracer's wrapper functions (capture/loops): for phases (checkpoints, evaluations, TensorFlow's tracing of
+#: functions), and for waits for input.
 PHASE, INPUT_WAIT = "phase", "next_element"
-#: Parts of a function that have a frame of their own.
+#: Names of the frames of comprehensions and generator expressions.
 COMPREHENSIONS = ("<genexpr>", "<listcomp>", "<dictcomp>", "<setcomp>")
 LAMBDA = "<lambda>"
 #: Keras's methods that use a model without training it.
 EVALUATIONS = ("evaluate", "predict")
 FIT = "fit"
-#: The function that runs the loop of Estimator's ``train`` once the model is built.
+#: The file and the function that run the loop of Estimator's ``train`` after the model was built.
 ESTIMATORS, ESTIMATOR_LOOP = "estimator/estimator.py", "_train_with_estimator_spec"
 #: Functions that Keras's ``fit`` calls only between two epochs: to replace the iterator and reset the metrics.
 EPOCH_TURNS = ("enumerate_epochs", "enumerate_epoch", "_enumerate_iterator", "reset_metrics", "_get_metrics_result_or_logs")
+#: Parts of the paths of TensorFlow's, Keras's and the tracer's files.
 TENSORFLOW = ("/tensorflow/", "/keras/", "/tf_keras/", "/tftracer/")
-#: The innermost frames of a step that runs: (file, function).
+#: The innermost frames while a step is executed: (file, function).
 SESSION_STEP = ("tensorflow/python/client/session.py", "_call_tf_sessionrun")
 EAGER_STEP = ("tensorflow/python/eager/execute.py", "quick_execute")  # a compiled function, or a single op
-#: The innermost frames where TensorFlow makes arrays or tensors of the Python values that a step is given: (file, function).
+#: The innermost frames while TensorFlow converts Python values of a step to arrays or tensors: (file, function).
 CONVERSIONS = (
     ("tensorflow/python/client/session.py", "_run"),
     ("tensorflow/python/framework/constant_op.py", "convert_to_eager_tensor"),
@@ -46,32 +48,34 @@ CONVERSIONS = (
 
 
 class Line(NamedTuple):
-    frame: Frame | None  # the innermost line of the user's, else the deepest frame that most stacks share
-    share: float  # of the seconds
+    frame: Frame | None  # the innermost line of the user's code, else the innermost frame that most stacks share
+    share: float  # its share of the seconds
 
 
 def shared_line(stacks: Iterable[FoldedStack], allow_library: bool = False, least: float = HALF) -> Line:
-    """Return the deepest function that at least the share ``least`` of the seconds is in, at the line with the most of them.
+    """Return the innermost function in which at least the share ``least`` of the seconds was spent, at its line with the most
+    seconds.
 
-    If the time is spread over three helpers that one line calls, that line is the result. ``allow_library``: name a line of the
-    library that runs the loop (``below_loop``) where no line of the script is called by it.
+    If the time is spread over three functions that one line calls, that line is the result. ``allow_library``: if the library
+    that runs the loop (``below_loop``) calls no line of the script, return a line of the library.
     """
-    inner = list(stacks)
-    whole = sum(stack.seconds for stack in inner)
+    remaining = list(stacks)
+    whole = sum(stack.seconds for stack in remaining)
     shared: list[Frame] = []
     share = 0.0
     while whole > 0:
         functions: Counter[tuple[str, str]] = Counter()
-        for stack in inner:
+        for stack in remaining:
             if len(stack.frames) > len(shared):
                 functions[_function(stack.frames[len(shared)])] += stack.seconds  # type: ignore[assignment]
         function, seconds = functions.most_common(1)[0] if functions else (None, 0.0)
         if seconds < least * whole:
             break
-        inner = [stack for stack in inner if len(stack.frames) > len(shared) and _function(stack.frames[len(shared)]) == function]
+        depth = len(shared)
+        remaining = [stack for stack in remaining if len(stack.frames) > depth and _function(stack.frames[depth]) == function]
         lines: Counter[Frame] = Counter()
-        for stack in inner:
-            lines[stack.frames[len(shared)]] += stack.seconds  # type: ignore[assignment]
+        for stack in remaining:
+            lines[stack.frames[depth]] += stack.seconds  # type: ignore[assignment]
         shared.append(lines.most_common(1)[0][0])
         share = seconds / whole
     if not shared:
@@ -84,8 +88,10 @@ def shared_line(stacks: Iterable[FoldedStack], allow_library: bool = False, leas
 
 
 def _in_its_function(frames: list[Frame]) -> Frame:
-    """Return the innermost frame. A comprehension's gets the name of the function around it, and so does that of a lambda which
-    a function of its file calls, perhaps through C code (``sorted``)."""
+    """Return the innermost frame. The frame of a comprehension gets the name of the function that contains it.
+
+    The frame of a lambda gets the name of its caller if that is in the same file, perhaps through C code (``sorted``).
+    """
     line = frames[-1]
     if line.function == LAMBDA:
         caller = frames[-2] if len(frames) > 1 else line
@@ -105,11 +111,11 @@ class Owner(NamedTuple):
 
     kind: Literal["hook", "callback"]
     name: str  # its class
-    frame: Frame  # the line of the user's in it with the most time, else its method
+    frame: Frame  # the line of the user's code in it with the most time, else its method
 
 
 def owner_line(stacks: Iterable[FoldedStack], whole_s: float, min_share: float = HALF) -> Owner | None:
-    """Return the hook or callback whose methods take at least ``min_share`` of ``whole_s``; None if there is none."""
+    """Return the hook or callback whose methods take at least ``min_share`` of ``whole_s`` seconds; None if there is none."""
     seconds: Counter[str] = Counter()
     of_owner: dict[str, list[FoldedStack]] = {}
     for stack in stacks:
@@ -136,7 +142,7 @@ def _first_owned(stack: FoldedStack) -> int:
 def called_by_tensorflow(stack: FoldedStack) -> FoldedStack | None:
     """Return the part of a stack below TensorFlow's call of a Python function; None if there is none.
 
-    A generator that was seen only once does not count: it works ahead for later steps.
+    A generator in a single sample does not count: it works ahead for later steps.
     """
     if stack.samples == 1 and is_generator(stack):
         return None
@@ -149,19 +155,22 @@ def called_by_tensorflow(stack: FoldedStack) -> FoldedStack | None:
 
 
 def functions_called(stacks: Sequence[FoldedStack], too_long: float) -> list[FoldedStack]:
-    """Return what Python functions that TensorFlow calls did, on the busiest thread. A generator of tf.data works ahead for later
-    steps: it is not named where another function ran for as long as the step was late."""
+    """Return the stacks of Python functions that TensorFlow calls, on the busiest thread.
+
+    A generator of tf.data works ahead for later steps, so it is left out if other functions took half of ``too_long``, the
+    seconds of the excess.
+    """
     return functions_of_graphs(stacks, too_long) or functions_of_busiest_thread(stacks)
 
 
 def functions_of_graphs(stacks: Sequence[FoldedStack], too_long: float) -> list[FoldedStack]:
-    """Return the same without generators; [] if it took less than half of the excess."""
+    """Like ``functions_called``, but never with generators; [] if the functions took less than half of ``too_long`` seconds."""
     called = functions_of_busiest_thread(stack for stack in stacks if not is_generator(stack))
     return called if 2 * sum(stack.seconds for stack in called) >= too_long else []
 
 
 def functions_of_busiest_thread(stacks: Iterable[FoldedStack]) -> list[FoldedStack]:
-    """Return what Python functions that TensorFlow calls did, on the thread that spent most time in them."""
+    """Return the stacks of Python functions that TensorFlow calls, on the thread that spent most time in them."""
     called = [cut for stack in stacks if (cut := called_by_tensorflow(stack)) is not None]
     seconds: dict[str, float] = {}
     for stack in called:
@@ -171,7 +180,7 @@ def functions_of_busiest_thread(stacks: Iterable[FoldedStack]) -> list[FoldedSta
 
 
 def caller_of_function(stack: FoldedStack) -> FoldedStack | None:
-    """Cut a stack where it calls the outermost compiled function; None if it calls none."""
+    """Return the part of a stack that calls the outermost compiled function; None if it calls none."""
     for position, frame in enumerate(stack.frames):
         if frame.file.endswith(COMPILED_FUNCTIONS):
             return stack._replace(frames=stack.frames[:position]) if position else None
@@ -179,17 +188,17 @@ def caller_of_function(stack: FoldedStack) -> FoldedStack | None:
 
 
 def caller_of_phase(stack: FoldedStack) -> FoldedStack | None:
-    """Cut a stack where it calls the outermost checkpoint or evaluation; None if it calls none."""
+    """Return the part of a stack that calls the outermost phase, such as a checkpoint or evaluation; None if it calls none."""
     at = next((position for position, frame in enumerate(stack.frames) if _is_wrapper(frame, PHASE)), 0)
     return stack._replace(frames=stack.frames[:at]) if at else None
 
 
 def caller_of_evaluation(stack: FoldedStack) -> FoldedStack | None:
-    """Cut a stack where it calls Keras's ``evaluate`` or ``predict``; None if it calls neither."""
+    """Return the part of a stack that calls Keras's ``evaluate`` or ``predict``; None if it calls neither."""
     for position, frame in enumerate(stack.frames):
         if frame.function in EVALUATIONS and _is_of_keras(frame):
             return stack._replace(frames=stack.frames[:position])
-        # While ``evaluate`` frees its objects, its frame is gone. ``fit`` calls no other timed function than evaluations.
+        # While ``evaluate`` frees its objects, the stack has no frame of it. ``fit`` itself calls no other phases.
         before = stack.frames[position - 1] if position else None
         if _is_wrapper(frame, PHASE) and before and before.function == FIT and _is_of_keras(before):
             return stack._replace(frames=stack.frames[:position])
@@ -197,7 +206,7 @@ def caller_of_evaluation(stack: FoldedStack) -> FoldedStack | None:
 
 
 def below_loop(stack: FoldedStack, methods: Container[str]) -> FoldedStack:
-    """Remove the frames that call the library's training loop: all samples have them, so they explain nothing.
+    """Remove the callers of the library's training loop from a stack: all samples have them, so they explain nothing.
 
     ``methods``: the methods of Keras that may run the loop.
     """
@@ -206,7 +215,7 @@ def below_loop(stack: FoldedStack, methods: Container[str]) -> FoldedStack:
 
 
 def is_loops_own(stack: FoldedStack) -> bool:
-    """Whether a stack that begins at a library's training loop has no line of the script in it."""
+    """Return whether a stack begins at a library's training loop and has no line of the script."""
     is_loop = bool(stack.frames) and _runs_loop(stack.frames[0], (FIT, *EVALUATIONS))
     return is_loop and all(frame.is_library for frame in stack.frames)
 
@@ -223,7 +232,7 @@ def is_epoch_turn(stack: FoldedStack) -> bool:
 
 
 def is_in_fit_itself(stack: FoldedStack) -> bool:
-    """Whether Keras's ``fit`` is the innermost frame, as while it frees objects."""
+    """Return whether Keras's ``fit`` is the innermost frame, for example while it frees objects."""
     return bool(stack.frames) and stack.frames[-1].function == FIT and _is_of_keras(stack.frames[-1])
 
 
@@ -232,28 +241,28 @@ def _is_of_keras(frame: Frame) -> bool:
 
 
 def without_tracer(stacks: Iterable[FoldedStack]) -> tuple[FoldedStack, ...]:
-    """Remove the stacks of the tracer's own work."""
+    """Return the stacks without those of the tracer's own code."""
     return tuple(stack for stack in stacks if not _is_in_tracer(stack.frames))
 
 
 def _is_in_tracer(frames: tuple[Frame, ...]) -> bool:
-    """Whether the innermost frame that is not of Python's library is the tracer's."""
+    """Return whether the innermost frame outside Python's own library is code of the tracer."""
     return is_tracers(next((frame.file for frame in reversed(frames) if not is_standard_library(frame.file)), ""))
 
 
 def without_steps(stacks: Iterable[FoldedStack]) -> tuple[FoldedStack, ...]:
-    """Remove the stacks of steps: of a time in which no step ran, they are samples with wrong times."""
+    """Return the stacks without those of steps. In a time without steps, such stacks are samples with wrong times."""
     return tuple(stack for stack in stacks if not (is_in_step(stack) and not _is_in_op(stack)))
 
 
 def _is_in_op(stack: FoldedStack) -> bool:
-    """Whether an eager op runs at the end of the stack, and no session or compiled function."""
+    """Return whether the innermost frame executes an eager op, and no session or compiled function."""
     is_function = any(frame.file.endswith(COMPILED_FUNCTIONS) for frame in stack.frames)
     return not is_function and _is_one_of(stack.frames[-1], (EAGER_STEP,))
 
 
 def is_in_step(stack: FoldedStack) -> bool:
-    """Whether TensorFlow runs a step at the end of the stack."""
+    """Return whether TensorFlow executes a step in the innermost frame."""
     innermost = stack.frames[-1] if stack.frames else None
     return innermost is not None and _is_one_of(innermost, (SESSION_STEP, EAGER_STEP))
 
@@ -263,7 +272,10 @@ def _is_one_of(frame: Frame, places: Iterable[tuple[str, str]]) -> bool:
 
 
 def is_in_phase(stack: FoldedStack) -> bool:
-    """Whether the stack is in a checkpoint, an evaluation, a function's tracing or a wait for input: clocks measure these."""
+    """Return whether the stack is in a phase (such as a checkpoint) or a wait for input.
+
+    The tracer's wrappers measure their times.
+    """
     return any(_is_wrapper(frame, PHASE, INPUT_WAIT) for frame in stack.frames)
 
 
@@ -272,13 +284,13 @@ def _is_wrapper(frame: Frame, *functions: str) -> bool:
 
 
 def is_generator(stack: FoldedStack) -> bool:
-    """Whether the stack is in a Python generator that tf.data calls."""
+    """Return whether the stack is in a Python generator that tf.data calls."""
     return any(frame.file.endswith(GENERATORS) for frame in stack.frames)
 
 
 def waits_for_thread(stacks: Iterable[FoldedStack]) -> float:
-    """Seconds in which a thread waited for another one of the process, at a queue, an event, a lock of ``threading``."""
-    return sum(stack.seconds for stack in stacks if stack.frames and stack.frames[-1].file.endswith(OF_THREADS))
+    """Return the seconds in which a thread waited for another thread, at a queue, an event or a lock of ``threading``."""
+    return sum(stack.seconds for stack in stacks if stack.frames and stack.frames[-1].file.endswith(THREAD_MODULES))
 
 
 def waits_for_input(stacks: Iterable[FoldedStack]) -> float:
@@ -287,10 +299,10 @@ def waits_for_input(stacks: Iterable[FoldedStack]) -> float:
 
 
 def own_python(stacks: Iterable[FoldedStack]) -> tuple[FoldedStack, ...]:
-    """Return the stacks in which the training thread ran Python within a step; in the others TensorFlow works.
+    """Return the stacks in which the training thread ran Python code within a step. In all others, TensorFlow works.
 
-    This is the code of an eager loop, a hook called before or after ``session.run`` with all that it calls, or the conversion of
-    Python values that the step is given.
+    Such code is an eager loop, a hook that is called before or after ``session.run``, with all that it calls, or the conversion
+    of the step's Python values.
     """
     return tuple(stack for stack in stacks if stack.frames and not called_by_tensorflow(stack) and _is_own(stack.frames))
 
@@ -305,5 +317,5 @@ def _is_of_tensorflow(frame: Frame) -> bool:
 
 
 def has_users_code(stacks: Iterable[FoldedStack]) -> bool:
-    """Whether any stack has the user's code. A prompt or notebook that waits for input has none."""
+    """Return whether any stack has code of the user. A prompt or notebook that waits for input has none."""
     return any(not frame.is_library for stack in stacks for frame in stack.frames)

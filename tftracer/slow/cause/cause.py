@@ -1,4 +1,7 @@
-"""Find the cause of a slow turn: the part of its time that exceeds the usual most, and the line of code that took it. Pure."""
+"""Finds the cause of a slow turn: the part of its time that exceeds its usual time most, and the line of code that took it.
+
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -48,20 +51,21 @@ from tftracer.slow.watch.slow_turn import NO_LOOPS, SlowTurn, is_no_loop
 from tftracer.slow.watch_results import EPOCH_TURN, UNKNOWN, Cause, FoldedStack, Frame, Part
 from tftracer.trace.units import duration
 
-#: On a busy machine a line mostly waited only if it waited for this multiple of the time in which it ran: the wait is what the
-#: other measurements leave.
+#: On a busy machine, a line counts as waiting only if it waited at least this many times as long as it ran. The wait is not
+#: measured: it is the time that the other measurements leave.
 WAITED_MORE = 1.5
-#: Where the code itself ran for this share of the excess, it is the cause of the collections in it: it made the garbage.
+#: If the code itself ran for at least this share of the excess, it counts as the cause of garbage collections in it: it made the
+#: garbage.
 MADE_GARBAGE = 0.2
-#: A hook that runs another run is in nearly all of its samples. py-spy may misread a few.
+#: A hook is the cause of another run's steps if it is in at least this share of their samples. py-spy may misread a few samples.
 OWNS_RUN = 0.75
 #: A line with this share of the samples counts as having all of them: a few samples may be from outside the turn.
 SURE = 0.9
-#: During a wait this long in ``fit`` itself, not in what it calls, ``fit`` frees the iterator of the previous epoch.
+#: If ``fit`` itself, not what it calls, waits for at least this many seconds, it frees the iterator of the previous epoch.
 FREES_S = 0.5
-#: Kinds of parts that are measured by clocks: they need no line of code.
+#: Kinds of parts that are measured: they need no line of code.
 MEASURED_KINDS = ("retrace", "lock", "stopped", "checkpoint")
-#: Classes whose saves are timed, and the cause that each is.
+#: Class whose saves are timed -> the kind of cause that it is.
 SAVERS: dict[str, StallCause] = {"CheckpointSaverHook": "hook", "ModelCheckpoint": "callback"}
 #: Kinds of parts between steps that are explained by a line of code.
 KINDS_WITH_LINE = {"python", "wait", "disk", "unknown", "gc"}
@@ -69,7 +73,7 @@ SHORT_S, SHORT = 0.1, "No stack was read in this time: it was over within a tent
 NO_STACK = "No stack was read in this time: it passed between two readings, or they could not be read."
 NO_COUNTERS = "Linux's counters of its thread were not read close enough to tell whether it ran there, waited, or had no CPU."
 NO_QUEUES = "No counters of TensorFlow's threads were read close enough to tell whether they computed, waited, or had no CPU."
-NOT_TOLD_APART = "It passed inside TensorFlow. Its threads had no CPU for a part of it; whether they waited, too, is not known."
+PARTLY_NO_CPU = "It passed inside TensorFlow. Its threads had no CPU for a part of it; whether they also waited is not known."
 COLLECTED_SOMEWHERE = "The line that made the collected objects is not known."
 MAY_HAVE_LACKED_CPU = (
     "It passed inside TensorFlow while other processes used nearly all CPUs: whether its threads waited for a CPU or for "
@@ -83,7 +87,7 @@ TOO_FEW = "Its stacks were read in too small a part of the time to tell the line
 class Explained(NamedTuple):
     parts: tuple[Part, ...]
     cause: Cause
-    doubt: str  # why the cause, or its line, is not known; "" if both are
+    doubt: str  # why the cause, or its line, is not known; "" if both are known
 
 
 def explain(turn: SlowTurn, observed: Observed) -> Explained:
@@ -93,7 +97,7 @@ def explain(turn: SlowTurn, observed: Observed) -> Explained:
     parts = parts_of(turn, observed)
     excess_s = max(1e-9, (turn.length_ns - turn.usual_ns) * 1e-9)
     cause = _cause(parts, observed, excess_s, turn.is_inside)
-    if cause.kind == "tensorflow" and turn.run.has_python:  # an eager loop: the script's lines call one op after the other
+    if cause.kind == "tensorflow" and turn.run.has_python:  # in an eager loop, lines of the script call single ops
         line = shared_line(_without_few_samples(observed.inside, excess_s).stacks).frame
         cause = cause._replace(frame=None if line is None or line.is_library else line)
     return Explained(parts, cause, _why_unknown(cause, parts, observed, turn))
@@ -106,13 +110,13 @@ def _below_loop(span: Span, methods: tuple[str, ...]) -> Span:
 def _methods(turn: SlowTurn) -> tuple[str, ...]:
     """Return Keras's methods that may run this loop.
 
-    () where the script runs the loop and trains another model with ``fit`` in it: the line that calls ``fit`` is of interest.
+    () if the script itself runs the loop and trains another model with ``fit`` in it: then the line that calls ``fit`` matters.
     """
     method = turn.run.title.partition(":")[0]
     if is_no_loop(turn.run):
         return FIT, method
-    is_scripts = method != FIT and any(other.title.partition(":")[0] == FIT for other in turn.other_runs)
-    return () if is_scripts else (FIT,)
+    is_loop_of_script = method != FIT and any(other.title.partition(":")[0] == FIT for other in turn.other_runs)
+    return () if is_loop_of_script else (FIT,)
 
 
 def _cause(parts: tuple[Part, ...], observed: Observed, excess_s: float, is_inside: bool) -> Cause:
@@ -123,7 +127,7 @@ def _cause(parts: tuple[Part, ...], observed: Observed, excess_s: float, is_insi
     kind = max(sums, key=lambda each: sums[each])
     top = by_kind[kind][0]
     if kind in ("wait", "unknown", "no_cpu") and sums.get("stopped", 0.0) >= SOME * excess_s:
-        # It may have been stopped for longer than was seen.
+        # The process may have been stopped for longer than the readings show.
         return Cause("stopped", "", None, min(1.0, sums["stopped"] / excess_s))
     kinds_with_line, measured_kinds = set(KINDS_WITH_LINE), set(MEASURED_KINDS)
     worked_more = _worked_more(parts) and not (is_inside and _is_mostly_in_tensorflow(observed.inside))
@@ -137,7 +141,7 @@ def _cause(parts: tuple[Part, ...], observed: Observed, excess_s: float, is_insi
     if not (top.kind in measured_kinds and share >= HALF):
         evaluation = next((part for part in parts if part.kind == "other_run" and part.what.startswith(NO_LOOPS)), None)
         evaluated_s = sum(stack.seconds for stack in observed.between.stacks if caller_of_evaluation(stack) is not None)
-        if evaluation and evaluated_s >= HALF * excess_s:  # all time in it counts: it also prepares its data
+        if evaluation and evaluated_s >= HALF * excess_s:  # all time in the evaluation counts: it also prepares data
             besides_s = evaluated_s - evaluation.seconds
             if besides_s >= HALF * excess_s:
                 evaluation = evaluation._replace(what=f"{evaluation.what}; {duration(besides_s * 1e9)} more in the same call")
@@ -147,7 +151,7 @@ def _cause(parts: tuple[Part, ...], observed: Observed, excess_s: float, is_insi
     if top.kind in {*measured_kinds, "other_run"} and share >= HALF:
         held = shared_line(functions_holding_lock(observed.between)).frame if top.kind == "lock" else None
         if held and waits_for_input(observed.between.stacks) >= HALF * observed.between.sampled_s > 0:
-            return Cause("py_function", "", held, share)  # it made the element that the loop waited for
+            return Cause("py_function", "", held, share)  # this function made the element that the loop waited for
         called = functions_of_graphs(observed.between.all_stacks, excess_s) if top.kind == "other_run" else []
         if called and owner_line(observed.between.stacks, observed.between.sampled_s) is None:
             return Cause("py_function", "", shared_line(called).frame, share)
@@ -178,16 +182,15 @@ def _collecting_line(observed: Observed, excess_s: float) -> Frame | None:
 
 
 def _without_few_samples(span: Span, excess_s: float) -> Span:
-    """Drop the stacks if they cover too little time to name a line."""
+    """Return the span without its stacks if they cover too little time to name a line."""
     return span if has_enough_samples(span, excess_s) else replace(span, stacks=())
 
 
 def _worked_more(parts: tuple[Part, ...]) -> bool:
-    """Whether the thread had far more to do than usual.
+    """Return whether the thread had far more work than usual, so that longer waits are a consequence.
 
-    On a busy machine each piece of work waits for a CPU most of the time. Where other threads always run Python, it also waits
-    for Python's lock. Then more work is what differs from other turns, and the longer waits are its consequence. Little work
-    makes no long waits.
+    On a busy machine, all work waits for a CPU most of the time, and for Python's lock if other threads always run Python. More
+    work then means longer waits. But a little more work does not explain long waits.
     """
     waited_s = sum(excess(part) for part in parts if part.kind in ("no_cpu", "lock"))
     min_excess_s = max(MIN_CPU_S / 2, LITTLE * waited_s)
@@ -198,12 +201,15 @@ def _worked_more(parts: tuple[Part, ...]) -> bool:
 
 
 def _is_mostly_in_tensorflow(span: Span) -> bool:
-    """Whether most samples of a step show TensorFlow's work in it, not the script's code: what it ran is TensorFlow's."""
+    """Return whether most samples of a step show TensorFlow's work, not code of the script."""
     return sum(stack.seconds for stack in own_python(span.stacks)) < HALF * span.sampled_s
 
 
 def _measured_cause(top: Part, span: Span, share: float) -> Cause:
-    """Return the cause for a part that clocks measured. A hook or callback that runs it (as a checkpoint) is the better name."""
+    """Return the cause for a measured part.
+
+    If a hook or callback runs it (such as a checkpoint), the cause is the hook or callback.
+    """
     if top.kind in ("other_run", "checkpoint"):
         owned = owner_line(span.stacks, span.sampled_s, OWNS_RUN if top.kind == "other_run" else HALF)
         if owned is not None:
@@ -223,12 +229,12 @@ def _measured_cause(top: Part, span: Span, share: float) -> Cause:
 
 
 def _checkpoint_callers(stacks: tuple[FoldedStack, ...]) -> list[FoldedStack]:
-    """Cut the stacks where the script calls the save or restore."""
+    """Return the parts of the stacks that call the save or restore."""
     return [caller for stack in stacks if (caller := caller_of_phase(stack)) is not None]
 
 
 def _input_cause(observed: Observed, share: float, is_inside: bool) -> Cause:
-    """Return the cause of a wait for the next element: the Python function that makes it, or the line that takes it."""
+    """Return the cause of a wait for the next element: the Python function that makes the element, or the line that takes it."""
     span = observed.inside if is_inside else observed.between
     called = functions_called(span.all_stacks, span.length_s)
     if sum(stack.seconds for stack in called) >= HALF * span.length_s:
@@ -237,19 +243,19 @@ def _input_cause(observed: Observed, share: float, is_inside: bool) -> Cause:
 
 
 def _other_run_callers(stacks: tuple[FoldedStack, ...]) -> list[FoldedStack]:
-    """Cut the stacks where an evaluation is called, if there is one."""
+    """Return the parts of the stacks that call an evaluation; if there is none, the stacks."""
     return [caller for stack in stacks if (caller := caller_of_evaluation(stack)) is not None] or list(stacks)
 
 
 def _span_with_python(observed: Observed, excess_s: float) -> Span:
-    """Return the part in which the Python code ran that took too long: the step, if half of the excess is there."""
+    """Return the span whose Python code took too long: the step if its code took half of the excess, else the time before it."""
     own = own_python(observed.inside.stacks)
     inside = replace(observed.inside, stacks=own)
     return inside if inside.sampled_s >= HALF * excess_s else observed.between
 
 
 def _span_of_code(observed: Observed, excess_s: float, waited_s: float) -> Span:
-    """Return the part with the Python code, without waits for the dataset. ``waited_s``: these waits, by clock."""
+    """Return the span with the Python code, without waits for a dataset. ``waited_s``: measured seconds of these waits."""
     span = _span_with_python(observed, excess_s)
     if waited_s < LITTLE * excess_s:
         return _without_few_samples(span, excess_s)
@@ -258,13 +264,14 @@ def _span_of_code(observed: Observed, excess_s: float, waited_s: float) -> Span:
 
 
 def _line_cause(parts: list[Part], span: Span, excess_s: float) -> Cause:
-    """Return the cause for Python code between steps: what it mostly did, and the line with half of the excess."""
+    """Return the cause for Python code between steps: what it mostly did, and the line with half of the samples."""
     sums = sum(map(excess, parts))
     if not parts or sums < HALF * excess_s:
         return UNKNOWN
     kind = next((part.kind for part in parts if part.kind not in ("no_cpu", "lock", "gc")), "python")
     if kind == "wait" and not _waited(parts, excess_s):
-        ran = sum(excess(part) for part in parts if part.kind in ("python", "no_cpu"))  # no_cpu: only if it had more to do
+        # No_cpu is in ``parts`` only if the thread had more work.
+        ran = sum(excess(part) for part in parts if part.kind in ("python", "no_cpu"))
         kind = "python" if ran >= LITTLE * excess_s else "unknown"
     if kind == "wait" and may_have_waited_for_lock(span):
         kind = "unknown"
@@ -289,7 +296,7 @@ def _line_cause(parts: list[Part], span: Span, excess_s: float) -> Cause:
 def _min_share(parts: list[Part], kind: str) -> float:
     """Return the share of the samples that a line needs so that most of its time was surely of this kind.
 
-    A turn may run at one line and wait at another: a line with half of the samples may then be either.
+    A turn may run at one line and wait at another. Then a line with half of the samples may be either of them.
     """
     seconds: dict[str, float] = {part.kind: max(0.0, excess(part)) for part in parts if part.kind in ("python", "wait", "disk")}
     share = seconds.get(kind, 0.0) / max(sum(seconds.values()), 1e-9)
@@ -297,9 +304,9 @@ def _min_share(parts: list[Part], kind: str) -> float:
 
 
 def _waited(parts: list[Part], excess_s: float) -> bool:
-    """Whether the code mostly waited, not counting its time without a CPU.
+    """Return whether the code mostly waited, not counting its time without a CPU.
 
-    Threads without a CPU make each other wait. Code that ran whenever it had a CPU did not wait for anything else.
+    Threads without a CPU make other threads wait. Code that ran whenever it had a CPU waited for nothing else.
     """
     seconds = {part.kind: excess(part) for part in parts}
     waited, ran, no_cpu = (seconds.get(kind, 0.0) for kind in ("wait", "python", "no_cpu"))
@@ -346,7 +353,7 @@ def _why_unknown(cause: Cause, parts: tuple[Part, ...], observed: Observed, turn
     if turn.is_inside and own >= HALF * excess_s and may_have_lacked_cpu(observed, own):
         return MAY_HAVE_LACKED_CPU
     if turn.is_inside and span.process_queue_s is not None and own >= HALF * excess_s:
-        return NOT_TOLD_APART if lacked_cpu(span.process_queue_s, no_cpu, own) else NO_QUEUES
+        return PARTLY_NO_CPU if lacked_cpu(span.process_queue_s, no_cpu, own) else NO_QUEUES
     if turn.is_inside and (span.process_s is None or span.process_queue_s is None):
         return NO_QUEUES
     if parts and cause.kind == "unknown":

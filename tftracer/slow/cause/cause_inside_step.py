@@ -1,4 +1,4 @@
-"""Find the cause of what took longer inside a step: a Python function, TensorFlow's work, or a lack of CPUs. Pure."""
+"""Finds why the inside of a step took longer: a Python function, TensorFlow's work, or a lack of CPUs. Pure."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from tftracer.slow.watch_results import UNKNOWN, Cause, Part
 
 #: A cause explains at least this share of the excess.
 HALF = 0.5
-#: Shares of a time. A step that used only LITTLE of a CPU waited.
+#: Shares of a time. A step that used at most LITTLE of a CPU waited.
 LITTLE, SOME, NEARLY = 0.1, 0.25, 0.9
-#: Linux counts a wait for a CPU only when it ends: on a busy machine the counters may lack waits during an excess this short.
+#: If the excess is shorter, the counters of a busy machine may lack waits for a CPU: Linux counts a wait only when it ends.
 SHORT_WAIT_S = 0.2
-#: Less CPU time of the process, in seconds, is too little to draw a conclusion from.
+#: Minimum CPU time of the process, in seconds, from which a conclusion is drawn.
 MIN_CPU_S = 0.02
 
 
@@ -38,7 +38,7 @@ def step_cause(parts: tuple[Part, ...], observed: Observed, excess_s: float) -> 
     functions = sum(part.seconds for part in parts if part.kind == "py_function")
     if functions >= HALF * excess_s:
         if held_s(span) >= HALF * excess_s and other_holders(span) and not functions_holding_lock(span):
-            return Cause("lock", holder_text(span), None, min(1.0, held_s(span) / excess_s))  # the function waited for it
+            return Cause("lock", holder_text(span), None, min(1.0, held_s(span) / excess_s))  # the function waited for the lock
         return Cause("py_function", "", shared_line(called).frame, min(1.0, functions / excess_s))
     no_cpu = sum(part.seconds for part in parts if part.kind == "no_cpu")
     own = no_cpu + sum(excess(part) for part in parts if part.kind == "tensorflow")
@@ -48,7 +48,7 @@ def step_cause(parts: tuple[Part, ...], observed: Observed, excess_s: float) -> 
         held = shared_line(functions_holding_lock(span)).frame
         if held:
             return Cause("py_function", "", held, min(1.0, held_s(span) / excess_s))
-        if span.lock_wait_s is None:  # it may have returned from TensorFlow and waited for Python's lock
+        if span.lock_wait_s is None:  # the thread may have returned from TensorFlow and waited for Python's lock
             return UNKNOWN
     share, work = min(1.0, own / excess_s), _work(span, observed, own)
     if work is None or not work.computed_more:
@@ -65,7 +65,7 @@ def step_cause(parts: tuple[Part, ...], observed: Observed, excess_s: float) -> 
     if span.process_queue_s is not None and span.process_queue_s >= NEARLY * own and work.used_s <= LITTLE * own:
         return Cause("machine", "", None, share)
     if span.process_queue_s is None or lacked_cpu(span.process_queue_s, no_cpu, own):
-        return UNKNOWN  # it may have waited for a CPU
+        return UNKNOWN  # the step may have waited for a CPU
     if own < SHORT_WAIT_S and (observed.others_share or 0.0) >= HALF:
         return UNKNOWN
     if may_have_lacked_cpu(observed, own):
@@ -74,7 +74,7 @@ def step_cause(parts: tuple[Part, ...], observed: Observed, excess_s: float) -> 
 
 
 def had_no_cpu(observed: Observed, own: float) -> bool:
-    """Whether the steps of another run that comes in each turn took longer, by ``own``, since their threads had no CPU."""
+    """Return whether a lack of CPUs explains why the steps of another run in this turn took ``own`` seconds longer."""
     span = observed.between
     work = _work(span, observed, own)
     queued = max(span.queue_s or 0.0, (work.queued_s or 0.0) if work is not None else 0.0)
@@ -82,7 +82,7 @@ def had_no_cpu(observed: Observed, own: float) -> bool:
 
 
 def lacked_cpu(queued_s: float, no_cpu: float, own: float) -> bool:
-    """Whether TensorFlow's threads or the training thread had no CPU for a notable part of ``own``, the step's excess."""
+    """Return whether TensorFlow's threads or the training thread had no CPU for much of ``own``, the step's excess."""
     return queued_s >= SOME * own or no_cpu >= LITTLE * own
 
 
@@ -94,19 +94,19 @@ def may_have_lacked_cpu(observed: Observed, own: float) -> bool:
 
 
 class _Work(NamedTuple):
-    """CPU time of all threads of the process during a step, and how far it exceeds the usual."""
+    """CPU time of all threads of the process during a step, and how much more than usual it is."""
 
     computed_more: bool
     used_s: float  # CPU time
     more_s: float  # CPU time beyond the usual
-    queued_s: float | None  # ready to run without a CPU, beyond the usual; None: not known
+    queued_s: float | None  # time ready to run without a CPU, beyond the usual; None: not known
 
 
 def _work(span: Span, observed: Observed, own: float) -> _Work | None:
-    """Return what the process did during a span; None where Linux's counters are missing. ``own``: the excess in it.
+    """Return what the process did during a span; None if Linux's counters are missing. ``own``: seconds of the span's excess.
 
-    On a busy machine all work waits for a CPU most of the time. There a step computed more if its extra CPU time, with the usual
-    wait for each second of it, explains half of ``own``.
+    On a busy machine, all work waits for a CPU most of the time. Then a step computed more if its extra CPU time, together with
+    the usual wait for this CPU time, explains half of ``own``.
     """
     if span.process_s is None or span.process_min_s is None or observed.usual_process is None:
         return None
@@ -122,7 +122,7 @@ def _work(span: Span, observed: Observed, own: float) -> _Work | None:
 
 
 def would_have_seen_functions(observed: Observed, excess_s: float) -> bool:
-    """Whether the samples would show a Python function called by TensorFlow that took half of the excess."""
+    """Return whether the samples would show a Python function, called by TensorFlow, that took half of the excess."""
     span = observed.inside
     if not observed.may_call_python:
         return True

@@ -1,5 +1,5 @@
-"""A comb: the steps at equal distances (its teeth) at which the slow steps of a period come. A slow step on a tooth is a hit,
-any other tooth a miss. Pure."""
+"""A comb: steps at equal distances (its teeth), at which the slow steps of a period are expected. A tooth with a slow step is a
+hit, a tooth without one is a miss. Pure."""
 
 from __future__ import annotations
 
@@ -10,44 +10,44 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import NamedTuple
 
-#: Slow steps at shorter distances are no period, only uneven steps.
+#: Minimum length of a period, in steps. Slow steps at shorter distances only show that steps are uneven.
 SHORTEST = 4
-#: Tolerances of the distance between two teeth: none, SLACK steps (each tooth may be a step off), or this share of the length, as
-#: for work that is done by the clock.
+#: Possible tolerances of the distance between two teeth: 0, SLACK steps (each tooth may be a step off), or SLACK_SHARE of the
+#: length, for work that is done at certain times.
 SLACK, SLACK_SHARE = 2, 0.02
-#: A period without a common kind ends when less than this share of its recent teeth were hits.
+#: A period whose hits have no common kind ends if less than MIN_HIT_SHARE of its last RECENT_TEETH teeth were hits.
 RECENT_TEETH, MIN_HIT_SHARE = 12, 0.5
-#: A period has the kind that more than half of its hits of known kind share, and this share of all hits.
+#: A period has a kind if more than half of its hits of known kind, and more than this share of all its hits, have that kind.
 OF_A_KIND = 1 / 3
-#: The period may be the length of a comb divided by a whole number up to this.
+#: The length of a comb is divided by whole numbers up to this, to find a shorter period.
 FINEST = 8
-#: The share of a finer comb's teeth that must be hit at times: slow steps that come twice in an epoch of 100 steps do not come
-#: every 20th step.
+#: Minimum share of the positions of a finer comb within the original length that were ever hit: slow steps that come twice in an
+#: epoch of 100 steps do not come every 20th step.
 NEARLY_ALL = 0.75
-#: The lengths of two slow steps are similar up to this factor.
+#: The durations of two slow steps are similar if they differ by at most this factor.
 ALIKE = 1.3
-#: A period ends when a series of misses this long has at most this probability.
+#: A period ends if the probability of as many misses in a row is at most this.
 SURPRISE = 1e-3
 
 
 def is_tooth(distance: int, length: int, tolerance: int) -> bool:
-    """Whether a step at this distance from a tooth is at a tooth, too."""
+    """Return whether a step at this distance from a tooth is also at a tooth."""
     off = distance % length
     return min(off, length - off) <= tolerance
 
 
 class Proven(NamedTuple):
-    """A period that the slow steps of a run prove."""
+    """A proven period of a run's slow steps."""
 
     length: int  # steps from one slow step to the next
-    tolerance: int  # steps by which a distance may differ from it
+    tolerance: int  # steps by which a distance may differ from the length
     first: int  # the first slow step
     last: int  # the last slow step
     hits: int  # number of its slow steps
-    median_s: float  # of the newest hits
+    median_s: float  # median duration of the newest hits
     kind: Hashable  # the kind of most hits of known kind; None: no such kind
-    stands: bool  # False: it has ended
-    next_step: int | None  # the next expected slow step; None: it has ended
+    is_active: bool  # False: the period has ended
+    next_step: int | None  # the next expected slow step; None: the period has ended
 
     def has(self, step: int) -> bool:
         return is_tooth(step - self.last, self.length, self.tolerance)
@@ -62,41 +62,48 @@ class Comb:
     hits: int
     teeth: int  # number of teeth from the first to the last hit
     newest: deque[int]  # the newest hits
-    seconds: deque[float]  # lengths of the newest hits
+    seconds: deque[float]  # durations of the newest hits
     kinds: Counter[Hashable] = field(default_factory=Counter)
-    stands: bool = True
-    again: int = 0  # for an ended period: the step at which a tooth was hit again; 0: none
+    is_active: bool = True
+    again: int = 0  # for an ended period: the last step at which a tooth was hit again; 0: none
     recent: deque[bool] = field(default_factory=lambda: deque(maxlen=RECENT_TEETH))  # whether each of the newest teeth was hit
 
     def lengths_to(self, step: int) -> int:
-        """Return the number of lengths from the last hit to the tooth at a step. 0: the last hit; -1: no tooth is there."""
+        """Return the number of lengths from the last hit to the tooth at a step. 0: this is the last hit; -1: there is no
+        tooth."""
         lengths = round((step - self.last) / self.length)
         return lengths if lengths >= 0 and abs(step - self.last - lengths * self.length) <= self.tolerance else -1
 
     def may_be_hit(self, seconds: float, kind: Hashable) -> bool:
-        """Whether a slow step on a tooth can be a hit. With a wide tolerance its kind or length has to be similar, too."""
-        has_its_length = abs(math.log(max(seconds, 1e-9) / max(median(self.seconds), 1e-9))) <= math.log(ALIKE)
-        is_kind = kind is not None and kind == max(self.kinds, key=lambda each: self.kinds[each], default=None)
-        return self.tolerance <= SLACK or has_its_length or is_kind
+        """Return whether a slow step on a tooth can be a hit. With a wide tolerance, its kind or its duration must be similar."""
+        is_as_long = abs(math.log(max(seconds, 1e-9) / max(median(self.seconds), 1e-9))) <= math.log(ALIKE)
+        has_kind = kind is not None and kind == max(self.kinds, key=lambda each: self.kinds[each], default=None)
+        return self.tolerance <= SLACK or is_as_long or has_kind
 
     def has(self, step: int, tolerance: int) -> bool:
-        """Whether a tooth is at a step that has passed."""
+        """Return whether a tooth is at an earlier step."""
         return is_tooth(step - self.last, self.length, self.tolerance + tolerance)
 
     def kind(self) -> Hashable:
-        """Return the kind of most hits; None if there is none. Then the hits may be chance, as where many steps are slow."""
+        """Return the kind of most hits; None if there is none.
+
+        Then the hits may be chance, for example if many steps are slow.
+        """
         known = {kind: times for kind, times in self.kinds.items() if kind is not None}
         kind = max(known, key=lambda each: known[each], default=None)
         enough = max(sum(known.values()) / 2, OF_A_KIND * sum(self.kinds.values()), 1)
         return kind if kind is not None and known[kind] > enough else None
 
     def is_chance(self) -> bool:
-        """Whether the comb has no kind and too few of its newest teeth were hits."""
+        """Return whether the comb has no kind and too few of its newest teeth were hits."""
         is_full = len(self.recent) == RECENT_TEETH
         return is_full and self.kind() is None and sum(self.recent) < MIN_HIT_SHARE * RECENT_TEETH
 
     def patience(self, misses: int) -> int:
-        """Return how many misses in a row end the period. ``misses``: those so far, which its usual rate does not include."""
+        """Return the number of misses in a row that ends the period.
+
+        ``misses``: the current ones, which its usual rate leaves out.
+        """
         teeth = max(self.teeth - misses, self.hits)
         miss = (teeth - self.hits + 1) / (teeth + 2)
         return max(2, math.ceil(math.log(SURPRISE) / math.log(miss)))
@@ -111,7 +118,7 @@ class Comb:
         self.count(seconds, kind)
 
     def follows_a_miss(self) -> bool:
-        """Whether the tooth before the newest hit was none."""
+        """Return whether the tooth before the newest hit was a miss."""
         return len(self.newest) > 1 and self.last - self.newest[-2] > self.length + 2 * self.tolerance
 
     def drop_newest(self) -> None:
@@ -133,7 +140,7 @@ class Comb:
         self.seconds.extend(other.seconds)
 
     def next_step(self, steps_done: int) -> int:
-        """Return the first tooth that may still come."""
+        """Return the first tooth that has not passed yet."""
         return self.last + self.length * max(1, math.ceil((steps_done + 1 - self.tolerance - self.last) / self.length))
 
     def proven(self, steps_done: int) -> Proven:
@@ -145,24 +152,25 @@ class Comb:
             self.hits,
             median(self.seconds),
             self.kind(),
-            self.stands,
-            self.next_step(steps_done) if self.stands else None,
+            self.is_active,
+            self.next_step(steps_done) if self.is_active else None,
         )
 
 
 def is_same(one: Comb, other: Comb) -> bool:
-    return abs(one.length - other.length) <= max(one.tolerance, other.tolerance) and not one.stands
+    """Return whether ``one`` has ended and has about the same length as ``other``."""
+    return abs(one.length - other.length) <= max(one.tolerance, other.tolerance) and not one.is_active
 
 
 def is_within(wider: Comb, comb: Comb) -> bool:
-    """Whether all teeth of ``wider`` are teeth of ``comb``."""
+    """Return whether all teeth of ``wider`` are teeth of ``comb``."""
     return wider.length % comb.length == 0 and comb.has(wider.last, wider.tolerance)
 
 
 def common_length(one: Comb, other: Comb) -> int:
-    """Return the length of one comb that has the teeth of both; 0 if there is none."""
+    """Return the length of a comb that has the teeth of both combs, and few others; 0 if there is none."""
     low, high = sorted((one.length, other.length))
     length = math.gcd(low, one.last - other.last)
     is_one = high % low == 0 and not one.tolerance and not other.tolerance
-    both = (high // low + 1) * length / high  # share of its teeth
-    return length if is_one and length >= SHORTEST and both >= NEARLY_ALL else 0
+    share = (high // low + 1) * length / high  # share of its teeth that belong to one of the combs
+    return length if is_one and length >= SHORTEST and share >= NEARLY_ALL else 0

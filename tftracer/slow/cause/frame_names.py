@@ -1,4 +1,4 @@
-"""Describe a line of Python: file, function, whether it is the user's, and the hook or callback that it belongs to."""
+"""Describes a line of Python: file, function, whether it is the user's code, and the hook or callback that it belongs to."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from typing import Any
 
 from tftracer.slow.watch_results import Frame
 
-#: Size of the cache.
+#: Maximum number of cached frames.
 MAX_FRAMES = 8192
-#: The methods of hooks that TensorFlow calls, and the beginning of the names of those of Keras callbacks.
+#: The methods of hooks that TensorFlow calls, and the beginning of the names of the methods of Keras callbacks.
 HOOK_METHODS = frozenset(["begin", "after_create_session", "before_run", "after_run", "end"])
 CALLBACK_METHODS = "on_"
 #: The base classes of hooks: (module, class). Modules are not imported for this.
@@ -23,38 +23,39 @@ HOOKS = [("tensorflow.python.training.session_run_hook", "SessionRunHook")]
 CALLBACKS = [
     ("keras.src.callbacks.callback", "Callback"),  # Keras 3
     ("keras.src.callbacks", "Callback"),  # Keras 2 since 2.13
-    ("keras.callbacks", "Callback"),  # before
+    ("keras.callbacks", "Callback"),  # Keras before 2.13
     ("tf_keras.src.callbacks", "Callback"),
 ]
 #: Where TensorFlow keeps the Python functions of graphs and datasets: py_function, numpy_function, from_generator.
 FUNCTIONS = ("tensorflow.python.ops.script_ops", "_py_funcs", "_unique_id")
-#: Callbacks that only call others.
+#: Callbacks that only call other callbacks.
 CONTAINERS = frozenset(["CallbackList"])
-#: Name of the file that the code of our wrappers of TensorFlow's methods claims to be from, in TensorFlow's folder.
+#: File name that the tracer's wrappers of TensorFlow's methods have in their code, as if they were in TensorFlow's folder.
 WRAPPERS = "tftracer-wrappers.py"
 OURS = str(Path(__file__).parents[2]) + os.sep
 #: Folders in the paths of installed packages.
 INSTALLED = ("/site-packages/", "/dist-packages/")
 _PATHS = sysconfig.get_paths()
-#: Folders of Python's own modules, and of all code that is not the user's: those, installed packages and tftracer.
+#: Folders of Python's own modules.
 STANDARD = tuple({_PATHS[name] for name in ("stdlib", "platstdlib") if _PATHS.get(name)})
+#: Folders of all code that is not the user's: Python's own modules, installed packages and tftracer.
 LIBRARIES = (*STANDARD, *{_PATHS[name] for name in ("purelib", "platlib") if _PATHS.get(name)}, OURS)
 
 
 def may_call_python() -> bool:
-    """Whether TensorFlow may call a Python function during a step: False if none was ever registered in this process."""
+    """Return whether TensorFlow may call a Python function during a step: False if none was ever registered in this process."""
     module, registry, last_id = FUNCTIONS
     return getattr(getattr(sys.modules.get(module), registry, None), last_id, None) != 0
 
 
 class FrameNames:
-    """Makes frames and caches them. Used by one thread at a time."""
+    """Makes frames and caches them. Only one thread at a time may use it."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, int, str], Frame] = {}
 
     def frame(self, file: str, line: int, function: str) -> Frame:
-        """``function``: its name, with its class where that is known ("CheckpointSaverHook.after_run")."""
+        """Return the frame of a line. ``function``: its name, with its class if known ("CheckpointSaverHook.after_run")."""
         key = file, line, function
         frame = self._known.get(key)
         if frame is None:
@@ -68,15 +69,15 @@ class FrameNames:
         return tuple(self.frame(str(file), int(line), str(function)) for file, line, function in frames)
 
 
-#: In the names of files that AutoGraph writes for functions that it rewrites.
+#: A part of the names of the files that AutoGraph writes for functions that it converts.
 AUTOGRAPH = "__autograph_generated_file"
 
 
 def is_library(file: str) -> bool:
-    """Whether a file is not the user's own code."""
-    if file == "<string>":  # code that a library compiled from a text; with ``python -c`` it is the script
+    """Return whether a file is not the user's own code."""
+    if file == "<string>":  # code that a library compiled from a text, or the script of ``python -c``
         return hasattr(sys.modules.get("__main__"), "__file__")
-    if file.startswith("<"):  # as <frozen importlib>, but not typed code or a notebook's cell
+    if file.startswith("<"):  # such as <frozen importlib>, but not code that was typed, or a notebook's cell
         return not file.startswith(("<stdin>", "<ipython", "<python-input"))
     if AUTOGRAPH in file:
         return True
@@ -84,7 +85,7 @@ def is_library(file: str) -> bool:
 
 
 def is_standard_library(file: str) -> bool:
-    """Whether a file belongs to Python itself."""
+    """Return whether a file belongs to Python itself."""
     if file.startswith("<"):
         return is_library(file)
     return file.startswith(STANDARD) and not any(part in file for part in INSTALLED)
@@ -95,7 +96,8 @@ def is_tracers(file: str) -> bool:
 
 
 def owner_of(file: str, line: int, name: str) -> str:
-    """Return the class of the hook or Keras callback that defines the method at a line; "" for other code and the tracer's."""
+    """Return the class of the hook or Keras callback that defines the method at a line; "" for other code and for the
+    tracer's."""
     bases = HOOKS if name in HOOK_METHODS else CALLBACKS if name.startswith(CALLBACK_METHODS) else []
     for module, base in bases:
         root = getattr(sys.modules.get(module), base, None)
@@ -113,24 +115,24 @@ def _has_line(code: CodeType | None, file: str, line: int) -> bool:
 
 
 def is_callback(frame: Frame) -> bool:
-    """Whether the owner of a frame is a Keras callback; else it is a hook."""
+    """Return whether the owner of a frame is a Keras callback (True) or a hook."""
     return frame.function.startswith(CALLBACK_METHODS)
 
 
 def _subclasses(root: type) -> Iterator[type]:
     """Yield all direct and indirect subclasses of ``root``, each once."""
     seen: set[type] = set()
-    left: list[type] = list(type.__subclasses__(root))
-    while left:
-        owner = left.pop()
+    remaining: list[type] = list(type.__subclasses__(root))
+    while remaining:
+        owner = remaining.pop()
         if owner not in seen:
             seen.add(owner)
-            left.extend(type.__subclasses__(owner))
+            remaining.extend(type.__subclasses__(owner))
             yield owner
 
 
 def _code_of(method: Any) -> CodeType | None:
-    """Return the code of a function, without decorators that use functools.wraps."""
+    """Return the code of a function; if it is decorated with functools.wraps, of the original function. None if there is none."""
     for _ in range(8):
         wrapped = getattr(method, "__wrapped__", None)
         if wrapped is None:

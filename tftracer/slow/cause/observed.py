@@ -13,7 +13,7 @@ class LockHolder:
     """A thread that held Python's lock when it was read."""
 
     thread: str  # its name
-    whose: Literal["training", "tracer", "other"]  # "training": the thread of the slow turn itself
+    whose: Literal["training", "tracer", "other"]  # whose thread it is; "training": the thread of the slow turn
     stack: tuple[Frame, ...]  # outermost frame first
 
 
@@ -23,32 +23,32 @@ class Span:
 
     length_s: float
     stacks: tuple[FoldedStack, ...] = ()  # of the training thread
-    other_stacks: tuple[FoldedStack, ...] = ()
+    other_stacks: tuple[FoldedStack, ...] = ()  # of all other threads
     cpu_s: float | None = None  # CPU time of the training thread
     kernel_s: float | None = None  # the part of cpu_s in the kernel
     faults: float | None = None  # page faults of the training thread
     queue_s: float | None = None  # time for which the training thread was ready to run but had no CPU
-    uncertain_s: float | None = None  # the sum of cpu_s and queue_s may be larger by this
-    disk_s: float | None = None  # the training thread waited for a disk
-    stopped_s: float | None = None  # the process was stopped for at least this time
+    uncertain_s: float | None = None  # cpu_s and queue_s together may be larger by up to this
+    disk_s: float | None = None  # time for which the training thread waited for a disk
+    stopped_s: float | None = None  # minimum time for which the process was stopped
     process_s: float | None = None  # CPU time of all threads of the process
     process_min_s: float | None = None  # the part of process_s that was surely used within this span
-    process_queue_s: float | None = None  # as queue_s, summed over all threads of the process except the tracer's
+    process_queue_s: float | None = None  # like queue_s, but the sum over all threads of the process except the tracer's
     process_doubtful_queue_s: float | None = None  # as process_queue_s: what Linux counted, which may be sleeps instead
-    watch_delay_s: float = 0.0  # the watch's thread waited for Python's lock or for a CPU
+    watch_delay_s: float = 0.0  # time for which the watch's own thread waited for Python's lock or for a CPU
     waits_for: str = ""  # what the training thread mostly waited for: "in a sleep", "for a pipe"; "": not known
-    lock_wait_s: float | None = None  # the training thread waited for Python's lock, by the readings of its state
-    lock_readings: int | None = None  # number of these readings
+    lock_wait_s: float | None = None  # time for which the training thread waited for Python's lock, by readings of its state
+    lock_readings: int | None = None  # number of readings of its state
     other_holder_share: float | None = None  # share of the readings of the lock in which another thread held it
     holders: tuple[LockHolder | None, ...] = ()  # one for each reading of the lock; None: no thread held it
-    gc_s: float = 0.0  # garbage collections
+    gc_s: float = 0.0  # time of garbage collections
     collected_by: str = ""  # name of another thread that collected for most of gc_s; "": the training thread, or not known
-    samples: int = 0  # times at which stacks were read
+    samples: int = 0  # number of times at which stacks were read
     longest_unseen_s: float | None = None  # the longest time between two samples of all threads; None: there is no sample
 
     @property
     def all_stacks(self) -> tuple[FoldedStack, ...]:
-        """Of the training thread and of the others."""
+        """The stacks of the training thread and of all other threads."""
         return (*self.stacks, *self.other_stacks)
 
     @property
@@ -67,5 +67,5 @@ class Observed:
     usual_process_queue: float | None = None  # waits of the process's threads for a CPU, summed
     usual_lock_wait: float | None = None  # waits of the training thread for Python's lock
     others_share: float | None = None  # share of the machine's CPUs that other processes used during the turn
-    may_call_python: bool = True  # Python may run inside of the step: the script's own, or functions that TensorFlow calls
+    may_call_python: bool = True  # whether Python code may run inside the step: of the script, or functions that TensorFlow calls
     doubt: str = ""  # why a measurement is missing

@@ -1,7 +1,7 @@
-"""Split the time of a slow turn into parts that add up to its length, each with its usual length.
+"""Splits the time of a slow turn into parts that add up to its length, each with its usual length.
 
-Clocks measure the steps of other runs, tracing and the step itself. The rest is Python between the steps. Linux's counters tell
-how the training thread spent it. Pure functions.
+The times of the step, of other runs' steps and of TensorFlow's tracing are measured. The rest is Python between the steps.
+Linux's counters show how the training thread spent it. Pure functions.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from tftracer.slow.watch.slow_turn import OtherSteps, Save, SlowTurn, is_no_loop
 from tftracer.slow.watch_results import FoldedStack, Part
 from tftracer.trace.units import duration
 
-#: Less time in the kernel is not told: Linux counts it in hundredths of a second.
+#: Minimum time in the kernel that is mentioned: Linux counts it in hundredths of a second.
 MIN_KERNEL_S = 0.05
-#: What a page fault costs at most, and the share of the time in the kernel from which on they are mentioned.
+#: Assumed maximum seconds of a page fault, and the minimum share of the time in the kernel for which page faults are mentioned.
 FAULT_S, LITTLE = 5e-6, 0.1
-#: The share of the readings of Python's lock that must show another thread as its holder.
+#: A thread counts as the holder of Python's lock if it held it in more than this share of the readings of the lock.
 HALF = 0.5
-#: A wait with this share of the time in which the thread waited is what it waited for.
+#: What the thread waited for is named if the wait has at least this share of all its waiting time.
 MOST = 0.75
-#: With fewer readings it is uncertain whether a thread waited for the lock.
+#: Minimum number of readings that show whether a thread waited for the lock.
 ENOUGH_READINGS = 4
-#: A turn with this multiple of its usual CPU time computed more than usual.
+#: A turn computed more than usual if its CPU time is at least this multiple of the usual.
 COMPUTED_MORE = 3.0
 
 
@@ -41,7 +41,7 @@ def parts_of(turn: SlowTurn, observed: Observed) -> tuple[Part, ...]:
     inside = min(inside, length)
     parts = _inside(turn, observed, inside)
     others = [_save(save) for save in turn.saves if save.start_ns < turn.step_ns]
-    others += [_other(other, length) for other in turn.other_runs if not any(_is_of(other, save) for save in turn.saves)]
+    others += [_other(other, length) for other in turn.other_runs if not any(_is_within(other, save) for save in turn.saves)]
     parts += others
     between = length - inside - sum(part.seconds for part in others)
     usual_between = max(0.0, (turn.usual_ns - turn.usual_inside_ns) * 1e-9 - sum(part.usual_s or 0.0 for part in others))
@@ -63,7 +63,7 @@ def _merged(parts: list[Part]) -> list[Part]:
 
 
 def excess(part: Part) -> float:
-    """Return by how many seconds a part exceeds the usual. Where the usual is unknown, all of it does."""
+    """Return by how many seconds a part exceeds its usual length; its whole length if the usual length is unknown."""
     return part.seconds - (part.usual_s or 0.0)
 
 
@@ -124,7 +124,7 @@ def cpus_text(span: Span) -> str:
 
 
 def kernel_text(span: Span) -> str:
-    """Say what the thread did in the kernel, if it was there for most of its CPU time; "" otherwise, or if that is unknown."""
+    """Return what the thread did in the kernel if it spent most of its CPU time there; "" otherwise or if unknown."""
     kernel_s = span.kernel_s or 0.0
     if kernel_s < MIN_KERNEL_S or kernel_s < HALF * (span.cpu_s or 0.0):
         return ""
@@ -135,20 +135,21 @@ def kernel_text(span: Span) -> str:
 
 
 def wait_text(span: Span, seconds: float) -> str:
-    """Say what the thread waited for; and whether it kept Python's lock in most of the readings, while the lock was seldom free.
+    """Return what the thread waited for, and whether it held Python's lock meanwhile; "" if unknown.
 
-    ``seconds``: the wait. What the thread waited for is known if this was most of what it waited for in the span.
+    ``seconds``: the length of the wait. What the thread waited for is known only if this wait is most of its waiting time in the
+    span.
     """
     waited_s = span.length_s - sum(each or 0.0 for each in (span.cpu_s, span.queue_s, span.lock_wait_s))
     waits_for = span.waits_for if seconds >= MOST * waited_s else ""
-    is_kept = len(_holders(span, "training")) > HALF * len(span.holders)
-    is_kept &= span.watch_delay_s >= HALF * span.length_s > 0
-    kept = "with Python's lock, so that no other thread could run Python" if is_kept else ""
-    return ", ".join(filter(None, (waits_for, kept)))
+    held_lock = len(_holders(span, "training")) > HALF * len(span.holders)
+    held_lock &= span.watch_delay_s >= HALF * span.length_s > 0
+    lock = "with Python's lock, so that no other thread could run Python" if held_lock else ""
+    return ", ".join(filter(None, (waits_for, lock)))
 
 
 def _in_python_functions(span: Span) -> float:
-    """Return the seconds in Python functions that TensorFlow calls, on the thread with the most of them."""
+    """Return the seconds in Python functions that TensorFlow calls, on the thread with the most seconds."""
     return sum(stack.seconds for stack in functions_of_busiest_thread(span.all_stacks))
 
 
@@ -156,8 +157,8 @@ def _save(save: Save) -> Part:
     return Part("checkpoint", (save.end_ns - save.start_ns) * 1e-9, 0.0, save.name)
 
 
-def _is_of(other: OtherSteps, save: Save) -> bool:
-    """Whether these steps are part of a checkpoint."""
+def _is_within(other: OtherSteps, save: Save) -> bool:
+    """Return whether these steps of another run are part of a checkpoint."""
     return save.start_ns <= other.start_ns and other.end_ns <= save.end_ns
 
 
@@ -172,7 +173,7 @@ def _other(other: OtherSteps, length: float) -> Part:
 
 
 def _between(observed: Observed, length: float, usual: float, input_s: float, usual_input_s: float) -> list[Part]:
-    """Return the parts of the time between steps. ``input_s``: waits for the next element of a dataset, by clock."""
+    """Return the parts of the time between steps. ``input_s``: measured waits for the next element of a dataset."""
     span = observed.between
     if span.cpu_s is None or span.queue_s is None or span.length_s <= 0:
         gc_s = min(span.gc_s, length)
@@ -182,7 +183,7 @@ def _between(observed: Observed, length: float, usual: float, input_s: float, us
     scale = min(1.0, length / span.length_s)  # the span also contains steps of other runs
     ran = span.cpu_s / max(
         span.cpu_s + span.queue_s, 1e-9
-    )  # share of the time in which it was ready to run; the same in collections
+    )  # how much of the time in which it was ready to run it had a CPU; assumed to be the same in collections
     collecting_s = min(span.cpu_s, span.gc_s * ran)
     usual_cpu = min(usual, (observed.usual_cpu or 0.0) * usual)
     usual_lock = min(usual - usual_cpu, (observed.usual_lock_wait or 0.0) * usual)
@@ -192,7 +193,8 @@ def _between(observed: Observed, length: float, usual: float, input_s: float, us
     measured: list[tuple[str, float]] = [
         ("stopped", span.stopped_s or 0.0),
         ("gc", span.gc_s),
-        # A thread that waits for the lock wakes repeatedly, at times without a CPU: that counts as waiting for the lock.
+        # A thread that waits for the lock wakes repeatedly, and then may wait for a CPU: this also counts as waiting for the
+        # lock.
         ("lock", lock_s(span)),
         ("input", input_s - (0.0 if computed_more else min(input_s, max(0.0, input_s + queued_s - without_lock_s)))),
         ("python", (span.cpu_s - collecting_s) * scale),
@@ -211,19 +213,19 @@ def _between(observed: Observed, length: float, usual: float, input_s: float, us
 
 
 def lock_s(span: Span) -> float:
-    """Return the seconds in which the training thread waited for Python's lock; ``held_s`` where they are not known."""
+    """Return the seconds in which the training thread waited for Python's lock; ``held_s`` if they are not known."""
     return held_s(span) if span.lock_wait_s is None else span.lock_wait_s - starved_s(span) - free_lock_s(span)
 
 
 def may_have_waited_for_lock(span: Span) -> bool:
-    """Whether other threads mostly held the lock, and there are too few readings to know if the training thread waited for it."""
+    """Return whether other threads mostly held the lock, and too few readings show whether the training thread waited for it."""
     return span.lock_readings is not None and span.lock_readings < ENOUGH_READINGS and (span.other_holder_share or 0.0) >= HALF
 
 
 def held_s(span: Span) -> float:
-    """Return the seconds in which the watch's thread waited for Python's lock while another thread held it, or ran.
+    """Return the seconds in which the watch's thread waited for Python's lock because another thread held it.
 
-    0 if neither is proven: the training thread itself may hold the lock in a library call.
+    0 if it is not known that another thread did: the training thread itself may hold the lock in a library call.
     """
     own_s = (span.cpu_s or 0.0) + (span.uncertain_s or 0.0)
     if span.holders:
@@ -243,23 +245,27 @@ def _holders(span: Span, whose: Literal["training", "tracer", "other"]) -> list[
 
 
 def functions_holding_lock(span: Span) -> list[FoldedStack]:
-    """Return the stacks of Python functions called by TensorFlow that held the lock, if they did in most of the readings."""
+    """Return the stacks of Python functions called by TensorFlow that held the lock; [] if they did not in most of the
+    readings."""
     held = [FoldedStack("", holder.stack, 2, 1.0) for holder in other_holders(span)]
     called = [cut for stack in held if (cut := called_by_tensorflow(stack)) is not None]
     return called if len(called) > HALF * len(span.holders) else []
 
 
 def starved_s(span: Span) -> float:
-    """Return the seconds in which the tracer's threads held Python's lock. They need microseconds, unless they lack a CPU."""
+    """Return the seconds in which the tracer's threads held Python's lock.
+
+    They hold it longer than microseconds only without a CPU.
+    """
     ours = len(_holders(span, "tracer"))
     waited_s = span.watch_delay_s if span.lock_wait_s is None else span.lock_wait_s
     return waited_s * ours / len(span.holders) if ours else 0.0
 
 
 def free_lock_s(span: Span) -> float:
-    """Seconds in which the training thread waited for Python's lock, and no other thread was seen with it: for what is not known.
+    """Return the seconds in which the training thread waited for Python's lock although no other thread was seen with the lock.
 
-    A thread that itself was seen with it had just got it.
+    What it waited for is not known. If the training thread itself was seen with the lock, it had just got it.
     """
     if span.lock_wait_s is None:
         return 0.0
@@ -268,7 +274,7 @@ def free_lock_s(span: Span) -> float:
 
 
 def holder_text(span: Span) -> str:
-    """Describe the thread that held the lock in most of the readings, and its line; "" if there is none."""
+    """Describe the thread that held the lock most often in the readings, and its line; "" if no other thread held it."""
     others = other_holders(span)
     names = [holder.thread for holder in others]
     if not names:

@@ -1,18 +1,18 @@
-"""Find the periods in a run's slow steps ("every 97th step"). Pure: no clocks, no threads.
+"""Finds the periods in a run's slow steps ("every 97th step"). Pure: no clocks, no threads.
 
-Each slow step is tested as the newest tooth of a comb (comb.py). Its distances to earlier ones are possible lengths.
-Each comb is followed backwards while at least four of five teeth are slow steps. If slow steps were random, each tooth would be
-slow at the rate of the slow steps beside the comb. The chance of that many hits, times the number of combs tried for this run,
-has to be below ``MAX_CHANCE``. Combs are tried among the slow steps of the newest one's kind (cause and place), then among all,
-then among those of similar length: a period has one kind, and slow steps of unknown kind may belong to it. Slow steps of another
-kind on its teeth do not end a period.
+Each slow step is tested as the newest tooth of a comb (comb.py). Its distances to earlier slow steps are possible lengths.
+Each comb is followed backwards while at least four of five teeth are slow steps. If slow steps were random, a tooth would be slow
+as often as any other step. The chance of as many hits, times the number of combs tried for this run, has to be below
+``MAX_CHANCE``. Combs are tried first among the slow steps of the newest one's kind (cause and place), then among all, then among
+slow steps of similar duration: a period has one kind, and slow steps of unknown kind may belong to it. Slow steps of another kind
+on its teeth do not end a period.
 
-Work that comes every 400th step but is slow only half of the time makes combs of length 1,600 by chance. So the teeth between
-those of a proven comb are examined, too: if they are slow more often than by chance, the period is the finer one.
+Work that comes every 400th step but is slow only half of the time makes combs of length 1,600 by chance. So the steps between
+the teeth of a proven comb are examined, too: if a finer comb is slow there more often than by chance, it is the period.
 
-Slow steps of a proven period are not tried again. So several periods can be found, and a new one after a change. A period ends
-after more misses in a row than its past explains, two at least. Teeth that another period has, too, do not count: when work that
-came every 105th step now comes every 70th, each 210th step is still slow.
+Slow steps of a proven period are not tried again. So several periods can be found, and a new period after a change. A period ends
+after more misses in a row than its past explains, and at least two. Teeth that are also teeth of another period do not count:
+when work that came every 105th step now comes every 70th, each 210th step is still slow.
 
 ``benchmarks/bench_periods.py`` measures false alarms, power and cost by simulation.
 """
@@ -45,24 +45,25 @@ from tftracer.trace.arrays.intervals import distinct
 
 Longs = npt.NDArray[np.int64]
 
-#: A comb is proven below this chance that random slow steps make it, times the number of combs tried.
+#: A comb is proven if the chance that random slow steps make it, times the number of combs tried, is below this.
 MAX_CHANCE = 0.001
 FEWEST_HITS = 4
 #: The share of a comb's teeth that must be slow steps.
 MIN_HITS = 0.8
-#: Nothing is proven where more than this share of the teeth is slow by chance: the rate varies too much within bursts.
+#: No comb is proven if random slow steps would make more than this share of its teeth slow: slow steps may come in bursts.
 MAX_RATE = 0.25
-#: The share of a finer comb's teeth that must be slow, and how many of the newest are examined.
+#: Minimum share of a finer comb's teeth that must be slow, and how many of its newest teeth are examined.
 MIN_FINER_HITS, MAX_FINER_TEETH = 0.25, 256
-#: A period with this many teeth before a finer one began has changed into that; otherwise it was always a part of it.
+#: If a period had this many teeth before a finer period began, it has changed into the finer one. Otherwise it was always a part
+#: of the finer one.
 TEETH_ALONE = 5
-#: Slow steps without a period that are kept, and how many distances are tried for a new one.
+#: Maximum number of slow steps without a period that are kept, and of distances that are tried for a new slow step.
 REMEMBERED, TRIED = 512, 32
-#: The share of a comb's hits of known kind that may be of another kind than the most frequent one.
+#: Maximum ratio of a comb's hits of other known kinds to all its hits of known kind.
 OTHER_KINDS = 0.25
-#: How many of a comb's newest hits are searched for misses, and how many teeth after each.
+#: Misses are searched after this many of a comb's newest hits, among this many teeth after each hit.
 HITS_SEARCHED, TEETH_SEARCHED = 16, 40
-#: Active periods that are kept; as many ended ones.
+#: Maximum number of active periods, and of ended periods, that are kept.
 MAX_PERIODS = 8
 
 
@@ -83,30 +84,32 @@ class _Trial(NamedTuple):
 
 
 class Periods:
-    """The periods of one run's slow steps. Used by one thread at a time."""
+    """The periods of one run's slow steps. Only one thread at a time may use it."""
 
     def __init__(self) -> None:
-        self._loose: list[_Slow] = []  # slow steps without a period, in order
-        self._taken: deque[int] = deque(maxlen=REMEMBERED)  # slow steps of periods, in order
+        self._without_period: list[_Slow] = []  # slow steps without a period, in order
+        self._with_period: deque[int] = deque(maxlen=REMEMBERED)  # slow steps of periods, in order
         self._combs: list[Comb] = []
         self._steps_done = 0
-        self._tests = 0
-        self.taken_in: list[tuple[int, int]] = []  # (first step, length) of periods that became parts of others
+        self._tests = 0  # number of combs tried
+        self.merged: list[tuple[int, int]] = []  # (first step, length) of periods that became parts of other periods
 
     def add(self, step: int, seconds: float, kind: Hashable = None) -> None:
-        """Add a slow step. Steps that are not newer than the last one are ignored.
+        """Add a slow step. A step that is not newer than the last slow step is ignored.
 
-        ``step``: its number in its run. ``seconds``: its length. ``kind``: its cause and place; None: not known.
+        ``step``: its number in its run. ``seconds``: its duration. ``kind``: its cause and place; None: not known.
         """
-        if step <= max(self._loose[-1].step if self._loose else 0, self._taken[-1] if self._taken else 0):
+        if step <= max(
+            self._without_period[-1].step if self._without_period else 0, self._with_period[-1] if self._with_period else 0
+        ):
             return
         self._steps_done = max(self._steps_done, step)
         if self._on_a_tooth(step, seconds, kind):
-            self._taken.append(step)
+            self._with_period.append(step)
             return
         newest = _Slow(step, seconds, kind)
-        self._loose.append(newest)
-        del self._loose[:-REMEMBERED]
+        self._without_period.append(newest)
+        del self._without_period[:-REMEMBERED]
         for series in self._series(newest):
             best = min(self._trials(series), key=lambda trial: trial.chance, default=None)
             if best and best.chance * self._tests < MAX_CHANCE and (finer := self._finer(best)):
@@ -114,23 +117,23 @@ class Periods:
                 return
 
     def passed(self, steps_done: int) -> None:
-        """Note that this many steps have ended, and that the slow ones among them were added. May end periods."""
+        """Note that this many steps have ended, and that all slow steps among them were added. May end periods."""
         self._steps_done = max(self._steps_done, steps_done)
-        for comb in [each for each in self._combs if each.stands and each.hits < MIN_HITS * each.teeth]:
+        for comb in [each for each in self._combs if each.is_active and each.hits < MIN_HITS * each.teeth]:
             self._unite(comb)
         for comb in self._combs:
-            misses = self._own_misses(comb) if comb.stands else 0
-            if comb.stands and (misses >= comb.patience(misses) or comb.is_chance()):
-                comb.stands, comb.again = False, 0
-                while comb.follows_a_miss() and self._others_at(comb, comb.last):  # it is the other's, and was a tooth by chance
+            misses = self._own_misses(comb) if comb.is_active else 0
+            if comb.is_active and (misses >= comb.patience(misses) or comb.is_chance()):
+                comb.is_active, comb.again = False, 0
+                while comb.follows_a_miss() and self._others_at(comb, comb.last):  # this hit belongs to the other comb
                     comb.drop_newest()
 
     def _others_at(self, comb: Comb, step: int, tolerance: int = 0) -> list[Comb]:
         """Return the other active combs that have a tooth at a step."""
-        return [each for each in self._combs if each is not comb and each.stands and each.has(step, tolerance)]
+        return [each for each in self._combs if each is not comb and each.is_active and each.has(step, tolerance)]
 
     def _own_misses(self, comb: Comb) -> int:
-        """Count the misses since the last hit that no other active comb has, too. Teeth that others have are not counted."""
+        """Count the misses since the last hit. Teeth that are also teeth of another active comb are not counted."""
         misses, end = 0, self._steps_done
         for hit in reversed(comb.newest):
             passed = range(hit + comb.length, end - comb.tolerance, comb.length)[:TEETH_SEARCHED]
@@ -150,14 +153,17 @@ class Periods:
         ``steps``: the number of ended steps, including those that may still be added as slow.
         """
         done = max(steps, self._steps_done)
-        upcoming = ((comb, comb.next_step(done)) for comb in self._combs if comb.stands and wanted(comb.kind()))
+        upcoming = ((comb, comb.next_step(done)) for comb in self._combs if comb.is_active and wanted(comb.kind()))
         return sorted((step - comb.tolerance, step + comb.tolerance) for comb, step in upcoming)
 
     # -------------------------------------------------------------------------------------------------- known periods
 
     def _on_a_tooth(self, step: int, seconds: float, kind: Hashable) -> bool:
-        """Count a slow step as a hit of active periods; True if it is one. An ended period revives with two hits in a row."""
-        hit = [comb for comb in self._combs if comb.stands and comb.lengths_to(step) >= 0 and comb.may_be_hit(seconds, kind)]
+        """Count a slow step as a hit of active periods, and return whether it is one.
+
+        Two hits in a row make an ended period active.
+        """
+        hit = [comb for comb in self._combs if comb.is_active and comb.lengths_to(step) >= 0 and comb.may_be_hit(seconds, kind)]
         for comb in hit:
             lengths = comb.lengths_to(step)
             if lengths:
@@ -165,10 +171,10 @@ class Periods:
         if hit:
             return True
         for comb in self._combs:
-            if not comb.stands and comb.kind() is not None and comb.lengths_to(step) > 0:
+            if not comb.is_active and comb.kind() is not None and comb.lengths_to(step) > 0:
                 if comb.again and 0 < step - comb.again <= comb.length + comb.tolerance:
                     comb.hit(step, 1, seconds, kind)
-                    comb.stands = True
+                    comb.is_active = True
                     return True
                 comb.again = step
         return False
@@ -190,65 +196,67 @@ class Periods:
             comb.take(earlier)
             comb.teeth += earlier.teeth
         hits = set(trial.steps)
-        for slow in self._loose:
+        for slow in self._without_period:
             if slow.step in hits:
                 comb.count(slow.seconds, slow.kind)
-        self._loose = [slow for slow in self._loose if slow.step not in hits]
-        self._taken = deque(sorted({*self._taken, *hits}), maxlen=REMEMBERED)
+        self._without_period = [slow for slow in self._without_period if slow.step not in hits]
+        self._with_period = deque(sorted({*self._with_period, *hits}), maxlen=REMEMBERED)
         if trial.slack and any(
-            each.stands and is_within(comb, each) and comb.kind() in (None, each.kind()) for each in self._combs
+            each.is_active and is_within(comb, each) and comb.kind() in (None, each.kind()) for each in self._combs
         ):
-            return  # they come just before or after the slow steps of a period, which make them slow
+            return  # these slow steps come just before or after those of a known period, which cause them
         self._combs = [*(each for each in self._combs if each not in before), comb]
         self._unite(comb)
         self._forget()
 
     def _unite(self, comb: Comb) -> None:
-        """End or absorb the combs of the same kind that are part of this one, or, with it, of a finer one."""
+        """End or merge the combs of the same kind that are part of this comb, or that are part of a finer comb together with
+        it."""
         is_whole = comb.hits >= MIN_HITS * comb.teeth
         for other in [each for each in self._combs if each is not comb and each.kind() == comb.kind()]:
-            if is_whole and not other.stands:
+            if is_whole and not other.is_active:
                 continue
             if not is_within(other, comb):
-                if other.stands and (length := common_length(comb, other)):
-                    self._take_in(other)
-                    self.taken_in.append((comb.first, comb.length))
+                if other.is_active and (length := common_length(comb, other)):
+                    self._merge(other)
+                    self.merged.append((comb.first, comb.length))
                     comb.take(other)
                     comb.newest.extend(sorted({*comb.newest, *other.newest}))
                     comb.last, comb.length = comb.newest[-1], length
                     comb.teeth = 1 + (comb.last - comb.first) // length
             elif is_whole and comb.first - other.first >= TEETH_ALONE * other.length:
-                other.stands, other.again = False, 0  # it has become the finer one
+                other.is_active, other.again = False, 0  # it has become the finer period
             else:
-                self._take_in(other)
+                self._merge(other)
 
-    def _take_in(self, part: Comb) -> None:
+    def _merge(self, part: Comb) -> None:
         self._combs.remove(part)
-        self.taken_in.append((part.first, part.length))
+        self.merged.append((part.first, part.length))
 
     def _forget(self) -> None:
-        for stands in (True, False):
-            alike = [comb for comb in self._combs if comb.stands is stands]
-            for comb in sorted(alike, key=lambda comb: comb.last)[:-MAX_PERIODS]:
+        for is_active in (True, False):
+            combs = [comb for comb in self._combs if comb.is_active is is_active]
+            for comb in sorted(combs, key=lambda comb: comb.last)[:-MAX_PERIODS]:
                 self._combs.remove(comb)
 
     # -------------------------------------------------------------------------------------------------------- proofs
 
     def _series(self, newest: _Slow) -> list[list[int]]:
-        """Return the series of slow steps in which combs are tried: those of the newest one's kind first."""
-        loose = self._loose
+        """Return the series of slow steps in which combs are tried: slow steps of the newest one's kind first."""
+        loose = self._without_period
         same_kind = [slow.step for slow in loose if slow.kind == newest.kind] if newest.kind is not None else []
         low, high = newest.seconds / ALIKE, newest.seconds * ALIKE
         series = [same_kind, [slow.step for slow in loose], [slow.step for slow in loose if low <= slow.seconds <= high]]
         return [steps for steps in series if len(steps) >= FEWEST_HITS]
 
     def _finer(self, trial: _Trial) -> _Trial | None:
-        """Return the comb of a fraction of the length if the teeth between are slow, too; None if too few teeth are."""
+        """Return a comb of a fraction of the length if steps between the teeth are slow, too, else the comb; None if too few are
+        slow."""
         if trial.slack:
             return trial
-        known = Counter(slow.kind for slow in self._loose if slow.kind is not None and slow.step in trial.steps)
+        known = Counter(slow.kind for slow in self._without_period if slow.kind is not None and slow.step in trial.steps)
         kind = max(known, key=lambda each: known[each], default=None)
-        alike = {slow.step for slow in self._loose if slow.kind in (None, kind)}
+        alike = {slow.step for slow in self._without_period if slow.kind in (None, kind)}
         last, first = trial.steps[0], trial.steps[-1]
         finer: list[_Trial] = []
         for parts in range(2, FINEST + 1):
@@ -268,8 +276,8 @@ class Periods:
         return best if len(best.steps) >= MIN_FINER_HITS * best.teeth else None
 
     def _trials(self, steps: list[int]) -> Iterator[_Trial]:
-        newest, taken = steps[-1], list(self._taken)
-        kinds = {slow.step: slow.kind for slow in self._loose}
+        newest, taken = steps[-1], list(self._with_period)
+        kinds = {slow.step: slow.kind for slow in self._without_period}
         lengths = newest - distinct(np.array(steps[-TRIED - 1 : -1], np.int64))
         lengths = lengths[lengths >= SHORTEST]
         sorted_steps = np.sort([*steps, *taken, np.iinfo(np.int64).max])
@@ -288,7 +296,7 @@ class Periods:
 
 
 def _may_have_one_cause(kinds: Sequence[Hashable]) -> bool:
-    """Whether the hits can have one cause. Where two causes alternate, each needs a proof of its own."""
+    """Return whether the hits can have one cause. If two causes alternate, each needs a separate proof."""
     times = Counter(kinds).most_common()
     known = [count for kind, count in times if kind is not None]
     return len(kinds) >= FEWEST_HITS + len(kinds) - times[0][1] and sum(known[1:]) <= OTHER_KINDS * sum(known)
@@ -317,13 +325,17 @@ def _follow(steps: Sequence[int], taken: Sequence[int], length: int, slack: int)
     del hits[count:]
     span = hits[0] - hits[-1]
     beside = bisect_right(steps, hits[0]) - bisect_left(steps, hits[-1]) - count
-    rate = min(1.0, (2 * slack + 1) * (beside + 1) / max(1, span - teeth))  # share of slow steps among those beside the teeth
-    # The newest step and the length were chosen, so two hits are no chance.
+    # Share of slow steps among the steps that are not teeth.
+    rate = min(1.0, (2 * slack + 1) * (beside + 1) / max(1, span - teeth))
+    # The newest step and the length were selected, so two of the hits are no evidence.
     return _Trial(_chance(count - 2, teeth - 2, rate), hits, teeth, round(span / index), slack)
 
 
 def _any_near(steps: Longs, at: Longs, slack: Longs) -> npt.NDArray[np.bool_]:
-    """Return for each position whether one of the sorted steps is within ``slack`` of it. The last step must be infinite."""
+    """Return for each position whether one of the sorted steps is within ``slack`` of it.
+
+    The last step must be larger than any position.
+    """
     near: npt.NDArray[np.bool_] = steps[np.searchsorted(steps, at - slack)] <= at + slack
     return near
 

@@ -1,1 +1,1 @@
-"""The records of slow steps, and their writing to and reading from the session's file."""
+"""Keeps the records of slow steps, writes them to the session's file and reads them."""

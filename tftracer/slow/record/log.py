@@ -1,4 +1,4 @@
-"""A session's slow steps, periods, gap profiles and marks, in bounded memory. Without threads; the owner locks."""
+"""A session's slow steps, periods, gap profiles and marks, in bounded memory. It has no lock: the owner must hold one."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ from tftracer.storage.tftrace_format import StoredPayload
 from tftracer.trace.model import SlowTime
 from tftracer.trace.units import counted
 
-#: Slow steps of each run that are kept: the newest, the costliest older ones, and the newest older ones whose step was traced,
-#: since a trace shows the cause. Those without a CPU count separately: on a busy machine they would replace all others.
+#: Maximum number of slow steps that are kept for each run: the newest, the older ones that lost most time, and the newest older
+#: ones whose step was traced, because a trace shows the cause. Slow steps of cause "machine" (no CPU) are counted separately: on
+#: a busy machine they would replace all others.
 MAX_NEWEST, MAX_COSTLIEST, MAX_TRACED = 40, 260, 40
-#: Slow steps of all runs together.
+#: Maximum number of slow steps that are kept, of all runs together.
 MAX_STALLS = 3000
 MAX_PERIODS = 200
-#: Newest marks of each kind.
+#: Maximum number of marks that are kept of each kind: the newest.
 MAX_MARKS = 1000
-#: Marks of a kind within this time of each other are joined.
+#: Marks of the host with the same text are joined if they are less than this many seconds apart.
 JOINED_S = 1.5
 
 
-#: Run, length and first step.
+#: (run, length, first step) of a period.
 PeriodKey = tuple[int, int, int]
 
 
@@ -47,24 +48,24 @@ class StallState:
     """A slow step without its trace and its period, which depend on the rest of the session."""
 
     message: contract.Stall
-    number: int  # of the slow steps of its run, from 1; earlier ones may have been dropped
-    is_traced: bool  # there is, or was, a trace of its step
+    number: int  # its number among the slow steps of its run, from 1; earlier slow steps may have been dropped
+    is_traced: bool  # whether there is, or was, a trace of its step
     stacks: StoredPayload
     record_bytes: int = 0  # size of its record in the file
 
 
 @dataclass
 class _Category:
-    """The slow steps of one run that are kept, either those without a CPU or all others."""
+    """The slow steps of one run that are kept: either those of cause "machine" (no CPU), or all others."""
 
     newest: deque[int] = field(default_factory=deque)  # ids
-    traced: deque[int] = field(default_factory=deque)  # older ones
-    costliest: list[tuple[float, int]] = field(default_factory=list)  # a heap of older ones: seconds beyond the usual, id
+    traced: deque[int] = field(default_factory=deque)  # ids of older slow steps whose step was traced
+    costliest: list[tuple[float, int]] = field(default_factory=list)  # a heap of other older slow steps: (seconds lost, id)
 
 
 @dataclass
 class _OfRun:
-    """Facts about all slow steps of one run, and those that are kept."""
+    """Facts about all slow steps of one run, and the ids of the slow steps that are kept."""
 
     no_cpu: _Category = field(default_factory=_Category)
     with_cpu: _Category = field(default_factory=_Category)
@@ -76,12 +77,13 @@ class _OfRun:
 _NONE = _OfRun()
 
 
-#: Shares of fewer samples are rough, and the text says so.
+#: If shares come from fewer samples, they are rough, and the text says so.
 FEW_SAMPLES = 20
 
 
 class Headline(NamedTuple):
-    """The text of a run's first group and the trace that explains it, with the steps and traces that the run had then."""
+    """The text of a run's first group and the trace that explains it, with the number of steps and the traces of the run at that
+    time."""
 
     text: str
     trace_id: int | None
@@ -105,7 +107,7 @@ class SlowLog:
         try:
             return self.stalls[stall_id]
         except KeyError:
-            gone = " It has made way for newer ones." if 0 < stall_id <= self._last_id else ""
+            gone = " It was dropped to make room for newer ones." if 0 < stall_id <= self._last_id else ""
             raise UnknownError(f"There is no slow step {stall_id} in this session.{gone}") from None
 
     def of_run(self, run_id: int) -> list[StallState]:
@@ -138,7 +140,7 @@ class SlowLog:
         return self._last_id
 
     def add(self, state: StallState) -> list[StallState]:
-        """Add a slow step, and return those that are dropped for it."""
+        """Add a slow step, and return the slow steps that are dropped to make room for it."""
         message = state.message
         of_run = self._of_run.setdefault(message["run_id"], _OfRun())
         of_run.count = max(of_run.count + 1, state.number)
@@ -163,7 +165,10 @@ class SlowLog:
         self.headlines.pop(run_id, None)
 
     def kinds_of(self, run_id: int) -> SlowKinds:
-        """Return the sums of a run's slow steps. As long as none was dropped, they are computed with the periods known now."""
+        """Return the sums of a run's slow steps.
+
+        While no slow step was dropped, they are computed with the periods that are known now.
+        """
         if run_id not in self._sums_of:
             states = self.of_run(run_id)
             self._sums_of[run_id] = self._sums(run_id, states) if states and len(states) == self.count(run_id) else self.kinds
@@ -176,7 +181,7 @@ class SlowLog:
         return sums
 
     def add_run(self, other: SlowLog, run_id: int, new_id: int) -> None:
-        """Add a run of another session's log. The run has a new number here, and its slow steps get new ones."""
+        """Add a run of another session's log. The run and its slow steps get new numbers here."""
         for state in other.of_run(run_id):
             message: contract.Stall = {**state.message, "id": self.next_id(), "run_id": new_id}
             self.add(replace(state, message=message))
@@ -187,7 +192,7 @@ class SlowLog:
             self.gaps[new_id] = {**other.gaps[run_id], "run_id": new_id}
 
     def _over(self, category: _Category) -> int | None:
-        """Return the id of the cheapest older slow step of a run, if too many are kept; else None."""
+        """Return the id of the older slow step to drop if too many are kept: the one that lost the least time; else None."""
         if len(category.newest) <= MAX_NEWEST:
             return None
         number = category.newest.popleft()
@@ -201,8 +206,10 @@ class SlowLog:
         return heapq.heappop(category.costliest)[1] if len(category.costliest) > MAX_COSTLIEST else None
 
     def put_period(self, period: contract.Period) -> None:
-        """Add or replace a period; beyond MAX_PERIODS the least frequent one is dropped. A period without slow steps has become
-        part of another one, and is removed."""
+        """Add or replace a period; beyond MAX_PERIODS the period with the fewest slow steps is dropped.
+
+        A period without slow steps has become a part of another period, and is removed.
+        """
         self.periods[key_of(period)] = period
         self._forget(period["run_id"])
         if not period["times"]:
@@ -211,11 +218,12 @@ class SlowLog:
             del self.periods[min(self.periods, key=lambda key: self.periods[key]["times"])]
 
     def count_into(self, period: contract.Period) -> None:
-        """Count earlier slow steps of unknown cause or line as those of a period that was proven now."""
+        """Count earlier slow steps of unknown cause or line as slow steps of a period that has just been proven."""
         periods = self.periods_of(period["run_id"])
         other_periods = [other for other in periods if key_of(other) != key_of(period)]
         counted = [state.message for state in self.of_run(period["run_id"])]
-        counted = [stall for stall in counted if of_known_period(stall, other_periods) is None]  # counted with their own kind
+        # The slow steps that are counted with their own kind.
+        counted = [stall for stall in counted if of_known_period(stall, other_periods) is None]
         for stall in [stall for stall in counted if of_known_period(stall, periods) is period]:
             counted.remove(stall)
             self.kinds.move(stall, period, counted)
@@ -226,7 +234,7 @@ class SlowLog:
             self.stalls[stall_id] = replace(self.stalls[stall_id], stacks=stacks)
 
     def add_mark(self, mark: SlowMark) -> None:
-        """Add a mark. One that directly follows another of the same trouble is joined to it."""
+        """Add a mark. If it directly follows a mark of the host with the same text, join it to that mark."""
         marks = self.marks.setdefault(mark.kind, deque(maxlen=MAX_MARKS))
         last = marks[-1] if marks else None
         if mark.kind == "host" and last and 0 <= mark.at - last.end < JOINED_S and mark.text == last.text:
@@ -242,12 +250,13 @@ class SlowLog:
         return sorted((mark for marks in self.marks.values() for mark in marks), key=lambda mark: mark.at)
 
     def last_at(self, run_id: int) -> float | None:
-        """Return the begin of the newest slow step."""
+        """Return when the newest slow step began, in epoch seconds; None if there is none."""
         newest = self.stalls.get(self._of_run.get(run_id, _NONE).last_id)
         return newest.message["started_at"] if newest else None
 
     def between_lines(self, run_id: int) -> str:
-        """Return the lines of the time between the run's steps in words, with the samples if these are few; "": not known."""
+        """Return the lines of the time between the run's steps in words, with the number of samples if it is low; "" if not
+        known."""
         gaps = self.gaps.get(run_id)
         if not gaps or not gaps["lines"]:
             return ""

@@ -43,7 +43,7 @@ from tftracer.storage.untrusted import (
     text,
 )
 
-#: Bytes of a slow step's unpacked stacks: MAX_NODES nodes whose frames have long paths stay far below.
+#: Maximum bytes of a slow step's unpacked stacks. MAX_NODES nodes whose frames have long paths take far less.
 MAX_STACKS = 8 << 20
 
 
@@ -60,7 +60,7 @@ def _name(given: Any) -> str:
 
 
 MAX_PARTS, MAX_EVIDENCE = 20, 20
-#: Readers by the types in the contract.
+#: Type in the contract -> function that reads such a value.
 _KINDS: Fields = {
     "str": _name,
     "int | None": positive_or_none,
@@ -92,7 +92,7 @@ FRAME = readers(StackFrame, kinds=_KINDS, source=lambda given: "")
 
 
 def apply_stall(log: SlowLog, record: Record, run_id: int) -> None:
-    """Add a slow step. ``run_id``, here and below: of a run that exists."""
+    """Add a slow step. ``run_id``, here and below: the id of a run that exists."""
     message = cast(Stall, {**fields_of(record.meta, STALL_FIELDS), "run_id": run_id})
     if message["id"] and message["id"] not in log.stalls:
         number, is_traced = count(record.meta.get("number")), record.meta.get("is_traced") is True
@@ -125,7 +125,7 @@ def apply_marks(log: SlowLog, record: Record) -> None:
 
 
 def read_stacks(payload: StoredPayload) -> StallStacks:
-    """Read a slow step's stacks. Raises ``FormatError`` if they are damaged, or not what a session writes."""
+    """Read a slow step's stacks. Raises ``FormatError`` if they are damaged, or not in the form that a session writes."""
     if payload.raw_size > MAX_STACKS:
         raise FormatError("A slow step's stacks are larger than any that tftracer writes; the file is damaged.")
     given = unpack_map(payload.raw()) if payload.size else {}

@@ -13,12 +13,12 @@ from tftracer.slow.record.log import SlowLog, StallState
 from tftracer.storage.spool import NewRecord
 from tftracer.storage.tftrace_format import GAPS, KINDS, MARKS, PERIOD, STALL, compress
 
-#: Fields that the answers add, from other records or other fields.
+#: Fields that are not stored, because answers.py computes them from other records or fields.
 _NOT_STORED = ("trace_id", "every", "step_text")
 
 
 def stall_record(message: Stall, number: int, is_traced: bool, stacks: StallStacks) -> NewRecord:
-    """Make the record of a new slow step. ``number``: of the slow steps of its run."""
+    """Make the record of a new slow step. ``number``: its number among the slow steps of its run."""
     raw = bytes(msgpack.packb(stacks, unicode_errors="replace"))
     return NewRecord(STALL, _meta(message, number, is_traced), compress(raw), len(raw))
 
@@ -39,7 +39,7 @@ def period_record(period: Period) -> NewRecord:
 
 
 def kinds_record(run_id: int, kinds: Sequence[SlowKind]) -> NewRecord:
-    """Make the record of a run's kinds: sums over all slow steps before it in the file, and earlier ones that were dropped."""
+    """Make the record of a run's kinds: sums over all its slow steps that come earlier in the file or were dropped."""
     return NewRecord(KINDS, {"run_id": run_id, "kinds": list(kinds)})
 
 
@@ -52,7 +52,7 @@ def marks_record(marks: Sequence[SlowMark]) -> NewRecord:
 
 
 def all_records(log: SlowLog) -> Iterator[NewRecord]:
-    """Yield the records of a whole log. Those of its runs come first in the file."""
+    """Yield the records of a whole log. In the file they must follow the records of the runs."""
     for state in log.stalls.values():
         yield copied_stall_record(state)
     for run_id in sorted({kind["run_id"] for kind in log.kinds.all()}):

@@ -1,4 +1,4 @@
-"""Sums over all slow steps of a session by kind, which stay when the slow steps themselves are dropped. Without threads."""
+"""Sums over all slow steps of a session by kind. They remain when slow steps are dropped. Without locks."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from collections.abc import Iterable
 from tftracer.contract.stalls import CodeLine, Period, SlowKind, Stall, StallCause
 from tftracer.slow.cause.comb import is_tooth
 
-#: Maximum number of kinds of one session; if there are more, the cheapest one is dropped.
+#: Maximum number of kinds of one session; if there are more, the kind that lost the least time is dropped.
 MAX_KINDS = 400
 
-#: Causes that the same piece of code may have: it runs, waits, or reads from a disk.
+#: Causes that one piece of code may have: it runs, waits, or reads from a disk.
 OF_CODE: tuple[StallCause, ...] = ("python", "wait", "disk")
 
-#: Causes that are an object with a name, which does not depend on the line.
+#: Causes that are identified by the name of a class, not by a line.
 OWNED: tuple[StallCause, ...] = ("hook", "callback")
 
-#: Causes that are code at a line. Code without a known line may belong to one of them.
+#: Causes that are code at a line. A slow step without a known line may belong to one of them.
 HAS_CODE: tuple[StallCause, ...] = (*OF_CODE, "gc", *OWNED, "py_function", "input")
 
-#: Causes that are one kind for a whole run, at any line.
+#: Causes whose slow steps in a run are one group, whatever their lines.
 OF_PROCESS: tuple[StallCause, ...] = ("gc", "retrace", "checkpoint")
 
-#: Causes that do not prove that slow steps have something in common: they are listed separately.
+#: Causes that do not show that slow steps have anything in common: they are listed separately.
 APART: tuple[StallCause, ...] = ("unknown", "machine")
 
-#: (run, cause, place). The place has no line where lines do not matter: a save may be seen at many lines.
+#: (run, cause, place). The place has no line if lines do not matter: a save may be sampled at many lines.
 KindKey = tuple[int, StallCause, str]
 
 
@@ -37,8 +37,9 @@ def kind_key(run_id: int, cause: StallCause, place: str) -> KindKey:
 
 
 def without_line(place: str) -> str:
-    """Return "load() (train.py)" for "load() (train.py:31)". The top level of a script, lambdas and comprehensions keep their
-    lines, which alone identify them."""
+    """Return "load() (train.py)" for "load() (train.py:31)". The top level of a script, lambdas and comprehensions keep
+    their lines, because only the line identifies them.
+    """
     return place if place.startswith("<") or ":" not in place else place.partition(":")[0] + ")"
 
 
@@ -48,22 +49,24 @@ def thread_and_code(place: str) -> tuple[str, str]:
     return thread, code
 
 
-def group_key(one: SlowKind | Stall | Period, collecting: str = "") -> KindKey:
-    """Return the key of a group: the causes in OF_CODE of one function are one group.
+def group_key(entry: SlowKind | Stall | Period, collecting: str = "") -> KindKey:
+    """Return the key of the group of a kind, slow step or period. All causes in OF_CODE of one function are one group.
 
-    ``collecting``: the function (without its line) in which its own garbage is collected; "": none.
+    ``collecting``: the function (without its line) whose garbage collections count as its own; "": none.
     """
-    if one["cause"] in OF_PROCESS and not (one["cause"] == "gc" and collecting and without_line(one["place"]) == collecting):
-        return one["run_id"], one["cause"], ""  # with or without a known line
-    if one["cause"] in (*OF_CODE, "gc") and one["place"]:
-        return one["run_id"], OF_CODE[0], without_line(one["place"])
-    if one["cause"] == "lock":
-        return one["run_id"], one["cause"], without_line(thread_and_code(one["place"])[1])
-    return kind_key(one["run_id"], one["cause"], one["place"])
+    if entry["cause"] in OF_PROCESS and not (
+        entry["cause"] == "gc" and collecting and without_line(entry["place"]) == collecting
+    ):
+        return entry["run_id"], entry["cause"], ""  # with or without a known line
+    if entry["cause"] in (*OF_CODE, "gc") and entry["place"]:
+        return entry["run_id"], OF_CODE[0], without_line(entry["place"])
+    if entry["cause"] == "lock":
+        return entry["run_id"], entry["cause"], without_line(thread_and_code(entry["place"])[1])
+    return kind_key(entry["run_id"], entry["cause"], entry["place"])
 
 
 def may_be_of(stall: Stall, period: Period) -> bool:
-    """Return whether a slow step fits the distance of a period. A short one may fit by chance."""
+    """Return whether a slow step comes at a step of a period. With short distances this may be by chance."""
     step, stands = stall["step"], period["next_step"] is not None
     if not step or step < period["first_step"] - period["tolerance"]:
         return False
@@ -133,7 +136,10 @@ class SlowKinds:
         )
 
     def move(self, stall: Stall, period: Period, counted: Iterable[Stall]) -> None:
-        """Move a slow step from its own kind to that of a period. ``counted``: the slow steps that stay with their own kinds."""
+        """Move a slow step from its own kind to the kind of a period.
+
+        ``counted``: the slow steps that stay with their own kinds.
+        """
         key = kind_key(stall["run_id"], stall["cause"], stall["place"])
         kind = self._kinds.get(key)
         if kind is None or kind_key(stall["run_id"], period["cause"], period["place"]) == key:
@@ -169,8 +175,9 @@ class SlowKinds:
             del self._kinds[min((each for each in self._kinds if each != key), key=lambda each: self._kinds[each]["lost_s"])]
 
     def collecting(self, run_id: int) -> str:
-        """Return the function (without its line) that lost most of the time of collections with a known line, if its code is also
-        the cause of other slow steps; else ""."""
+        """Return the function (without its line) whose garbage collections lost the most time, if its code also causes other slow
+        steps; else "".
+        """
         kinds, lost = self.of_run(run_id), Counter[str]()
         for kind in kinds:
             if kind["cause"] == "gc" and kind["place"]:
@@ -186,7 +193,7 @@ class SlowKinds:
         return self._kinds.values()
 
     def copy(self) -> SlowKinds:
-        """Return a copy that shares the kinds: they are replaced, never changed."""
+        """Return a copy that shares the kinds, because a kind is never changed, only replaced."""
         other = SlowKinds()
         other._kinds = self._kinds.copy()
         return other

@@ -1,1 +1,1 @@
-"""Finds slow steps while they happen, and samples stacks from outside the process."""
+"""Finds slow steps while the training runs, and samples its stacks from outside the process."""

@@ -1,4 +1,4 @@
-"""What the watch needs of the capture: the queue of the training's steps, and traces of steps that are expected to be slow."""
+"""The parts of the capture package that the watch uses: the queue of steps, and traces of steps that are expected to be slow."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from tftracer.slow.watch_results import SlowRecords, WatchedRun
 
 
 class WatchedQueue(Protocol):
-    """What the watch reads of the training's queue (capture/steps/queue.py)."""
+    """The attributes of the queue of steps that the watch uses (capture/steps/queue.py)."""
 
     under_way: dict[int, int]
     slow: SlowRecords
     slow_step_watch: SlowSteps | None
     other_problems: dict[str, str]
-    sees_all_sessions: bool  # else only steps of sessions that a hook was given to
+    sees_all_sessions: bool  # False: the queue has only steps of sessions with the hook
 
     @property
     def off(self) -> bool: ...
@@ -26,7 +26,7 @@ class WatchedQueue(Protocol):
 class TracesAhead(Protocol):
     """Requests traces of steps that are expected to be slow (capture/traces/expected_slow.py)."""
 
-    def begin(self, steps: SlowSteps) -> None: ...
+    def set_steps(self, steps: SlowSteps) -> None: ...
 
     def update(self, expected: list[tuple[WatchedRun, int, int]]) -> None: ...
 

@@ -1,7 +1,7 @@
 """Switches garbage collections off for a moment, without a conflict with the script's own settings.
 
-``gc.disable`` and ``gc.enable`` are left to the script: a call here might undo what another thread has set meanwhile. A threshold
-that no program reaches also stops collections, and shows whether the script has set its own.
+``gc.disable`` and ``gc.enable`` are not called here, because that might undo a call by another thread. A threshold that no
+program reaches also stops collections. If the threshold has another value later, the script has set its own.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import os
 import threading
 from collections.abc import Iterator
 
-#: A collection begins after this number of new objects, so never. No script sets this number by chance.
+#: A collection begins after this number of new objects, which means never. No script sets exactly this number.
 NEVER = 2_000_000_011
 
 
 class _Thresholds:
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._held = 0  # number of threads that hold them
+        self._held = 0  # number of threads that keep collections off
         self._of_script = gc.get_threshold()
 
     def hold(self) -> None:
@@ -37,7 +37,7 @@ class _Thresholds:
                 gc.set_threshold(*self._of_script)
 
     def after_fork(self) -> None:
-        """Reset in a child: it has none of the threads that held them."""
+        """Reset in a forked child: it has none of the threads that kept collections off."""
         self._lock = threading.Lock()
         self._held = 0
         if gc.get_threshold()[0] == NEVER:

@@ -6,11 +6,11 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
-#: The times from the first reading to a span and from the span to the last reading may add up to BESIDE_NS, or to this share of
-#: its length. They may be longer if the thread did little in them: at most that share.
+#: Maximum time from the reading before a span to its beginning plus from its end to the reading after it: BESIDE_NS, or the share
+#: BESIDE of the span's length. It may be longer if the thread used and waited for a CPU for at most that share meanwhile.
 BESIDE_NS, BESIDE = 150_000_000, 0.3
 NS = 1e-9
-#: Linux's letters of a thread that sleeps, or waits for a disk.
+#: Linux's letters for a thread that sleeps, or waits for a disk.
 ASLEEP = ("S", "D")
 
 
@@ -18,25 +18,27 @@ class Reading(NamedTuple):
     at_ns: int
     cpu_ns: int
     queue_ns: int
-    state: str  # Linux's letter
+    state: str  # the letter that Linux shows for the thread's state
     process_ns: int  # CPU time of the whole process
     process_queue_ns: int  # time for which all of its threads together have waited for a CPU
-    wants_lock: bool | None = None  # the thread waits for Python's lock
+    wants_lock: bool | None = None  # whether the thread waits for Python's lock; None: not known
     kernel_ns: int = 0  # the part of cpu_ns in the kernel
     faults: int = 0  # page faults
-    waits_for: str = ""  # a key of system_calls.WAITS; "": it ran, or is not known
+    waits_for: str = ""  # a key of system_calls.WAITS; "": the thread ran, or it is not known
 
 
 class Wait(NamedTuple):
     """The time for which a thread waited for a CPU, by one reading."""
 
-    since_ns: int  # the previous reading
-    at_ns: int
+    since_ns: int  # time of the previous reading
+    at_ns: int  # time of this reading
     waited_ns: int
 
     def within(self, start_ns: int, end_ns: int) -> float:
-        """Return the nanoseconds within a span. Linux counts a wait when it ends: a wait that is longer than the time
-        between the two readings began before them."""
+        """Return the nanoseconds of the wait within a span.
+
+        Linux counts a wait when it ends: a wait that is longer than the time between the two readings began before both.
+        """
         since_ns = min(self.since_ns, self.at_ns - self.waited_ns)
         return max(0, min(self.at_ns, end_ns) - max(since_ns, start_ns)) * self.waited_ns / max(1, self.at_ns - since_ns)
 
@@ -58,7 +60,7 @@ NAMES = (*OF_READINGS, "process_queue_s", "process_doubtful_queue_s")
 
 
 class Times:
-    """The times of readings, for ``bisect``. To make a list of them would take as long as the rest of an answer."""
+    """The times of readings, for ``bisect``. Making a list of them would take as long as the rest of an answer."""
 
     def __init__(self, readings: Sequence[Reading]) -> None:
         self._readings = readings
@@ -71,9 +73,10 @@ class Times:
 
 
 def within(readings: Sequence[Reading], start_ns: int, end_ns: int) -> dict[str, float | None]:
-    """Return the seconds within a span. None where the readings cannot separate them from those before or after it.
+    """Return the values within a span, mostly in seconds; None if the readings do not separate them from the time around the
+    span.
 
-    ``cpu_s`` and ``queue_s`` are lower bounds where the nearest readings are far from the span; their sum may be larger by
+    ``cpu_s`` and ``queue_s`` are lower bounds if the nearest readings are far from the span; their sum may be larger by
     ``uncertain_s``.
     """
     at = Times(readings)
@@ -109,13 +112,13 @@ def within(readings: Sequence[Reading], start_ns: int, end_ns: int) -> dict[str,
 
 class _Grown(NamedTuple):
     seconds: float
-    min_s: float  # surely within the span, for any number of threads
-    sure_s: float  # surely within the span, for one thread
-    uncertain_s: float  # for one thread: may be within the span, or before or after it
+    min_s: float  # surely within the span, if the counter is of any number of threads
+    sure_s: float  # surely within the span, if the counter is of one thread
+    uncertain_s: float  # if the counter is of one thread: may be within the span or not
 
 
 def _grown(readings: list[Reading], name: str, start_ns: int, end_ns: int) -> _Grown:
-    """Return the growth of a counter of CPU time within a span; between two readings it is even."""
+    """Return the growth of a counter of CPU time within a span, assuming that it grows evenly between two readings."""
     seconds = minimum = sure = uncertain = 0.0
     for before, after in zip(readings, readings[1:]):
         grown, length = getattr(after, name) - getattr(before, name), after.at_ns - before.at_ns
@@ -132,8 +135,9 @@ def _grown(readings: list[Reading], name: str, start_ns: int, end_ns: int) -> _G
 def _waited(before: Reading, after: Reading) -> int:
     """Return the nanoseconds for which the thread waited for a CPU, as counted between two readings.
 
-    A thread that was asleep at the first one cannot have waited for longer than until the second. Linux counts that all the same,
-    from 6.12 on, when it moves a sleeping thread to another CPU: the sleep, as a wait. Then the wait is not known, but short.
+    A thread that slept at the first reading cannot have waited for longer than the time between the readings. But from Linux 6.12
+    on, when Linux moves a sleeping thread to another CPU, it counts the sleep as a wait. Then the real wait is unknown, but
+    short.
     """
     waited = after.queue_ns - before.queue_ns
     return 0 if before.state in ASLEEP and waited > after.at_ns - before.at_ns else waited
@@ -145,7 +149,7 @@ def _queued(readings: list[Reading], start_ns: int, end_ns: int) -> float:
 
 
 def _queued_at_least(readings: list[Reading], start_ns: int, end_ns: int) -> tuple[float, float]:
-    """Return the seconds for which the thread surely waited for a CPU within a span, and the seconds that it may be more."""
+    """Return the seconds for which the thread surely waited for a CPU within a span, and how many more seconds are possible."""
     minimum = uncertain = 0
     for before, after in zip(readings, readings[1:]):
         waited, length = _waited(before, after), after.at_ns - before.at_ns
@@ -161,7 +165,7 @@ def _queued_at_least(readings: list[Reading], start_ns: int, end_ns: int) -> tup
 
 
 def _queue_beside(readings: list[Reading]) -> float:
-    """Return an upper bound of the waits for a CPU around the begin and the end of a span, in seconds."""
+    """Return an upper bound of the waits for a CPU around the beginning and the end of a span, in seconds."""
     ends = [(readings[0], readings[1])] + ([(readings[-2], readings[-1])] if len(readings) > 2 else [])
     return sum(min(_waited(before, after), after.at_ns - before.at_ns) for before, after in ends) * NS
 
@@ -183,6 +187,6 @@ def _lock_wait(readings: list[Reading], start_ns: int, end_ns: int) -> float | N
 
 
 def _stopped(readings: list[Reading], start_ns: int, end_ns: int) -> float:
-    """Return the minimum of the stopped time: only between two readings of this state."""
+    """Return the minimum seconds for which the process was stopped: between two readings that show this state."""
     pairs = (pair for pair in zip(readings, readings[1:]) if pair[0].state == pair[1].state == "T")
     return sum(max(0, min(after.at_ns, end_ns) - max(before.at_ns, start_ns)) for before, after in pairs) * NS

@@ -1,7 +1,7 @@
 """Reads Linux's counters of a training's threads from outside, at least ten times a second, and keeps them for minutes.
 
-For any span they give the time for which a thread ran on a CPU, waited for one, waited for a disk or for Python's lock, or was
-stopped, and the CPU time of the whole process. None: the system does not provide it.
+For any span, they show for how long a thread ran on a CPU, waited for a CPU, a disk or Python's lock, or was stopped, and the CPU
+time of the whole process. None: the system does not provide the value.
 """
 
 from __future__ import annotations
@@ -21,22 +21,24 @@ from statistics import mean, median
 from tftracer.slow.watch.counter_spans import Reading, Times, Wait, within
 from tftracer.slow.watch.system_calls import most_common, waits_for
 
-#: Readings of one thread that are kept: at least those of two minutes.
+#: Maximum number of readings of a thread that are kept: at least those of the last two minutes.
 MAX_READINGS = 2400
 MAX_THREADS = 8
 READ_BYTES = 1024
-#: For all threads: time between two readings and between two listings, number of threads, and number of waits that are kept.
+#: For the waits of all threads: time between two readings, time between two listings of the threads, maximum number of threads,
+#: and maximum number of waits that are kept.
 QUEUES_NS, LIST_NS, MAX_LISTED, MAX_WAITS = 200_000_000, 5_000_000_000, 200, 600
-#: Linux counts sleeps of moved threads as waits for a CPU (``counter_spans._waited``): of threads whose state is not read, waits
-#: that are longer than the time between two readings are left out.
+#: Whether Linux counts sleeps of moved threads as waits for a CPU (``counter_spans._waited``). Then waits that are longer than
+#: the time between two readings are left out for threads whose state is not read.
 COUNTS_SLEEP = tuple(map(int, re.findall(r"\d+", platform.release())[:2])) >= (6, 12)
 SECOND_NS, MINUTE_NS = 10**9, 60 * 10**9
 NS = 1e-9
 TICK_NS = 10**9 // os.sysconf("SC_CLK_TCK")  # the unit of the times in /proc/.../stat
-#: A thread that waits for Python's lock sleeps on an address within this number of bytes behind the one that stores the lock's
-#: holder (64 or 68 bytes in Python 3.9 to 3.13).
+#: A thread that waits for Python's lock sleeps on an address at most this number of bytes after the address that stores the
+#: lock's holder (64 or 68 bytes in Python 3.9 to 3.13).
 LOCK_BYTES = 256
-#: While it waits it wakes 200 times a second to request the lock again. That takes less than this share of a CPU.
+#: While a thread waits for the lock, it wakes 200 times a second to request the lock again. That takes less than this share of a
+#: CPU.
 REQUESTING = 0.1
 
 
@@ -45,13 +47,13 @@ class ThreadCounters:
         self.readings: deque[Reading] = deque(maxlen=MAX_READINGS)
         self._pid = pid
         self._files = [os.open(f"/proc/{pid}/task/{native}/{name}", os.O_RDONLY) for name in ("schedstat", "stat")]
-        with contextlib.suppress(OSError):  # some kernels have no such file
+        with contextlib.suppress(OSError):  # some kernels do not have this file
             self._files.append(os.open(f"/proc/{pid}/task/{native}/syscall", os.O_RDONLY))
 
     def read(self, now_ns: int, process_ns: int, process_queue_ns: int, lock: int) -> None:
         """Take a reading. ``lock``: the address where the process stores the holder of Python's lock; 0: not known."""
         cpu, queue = map(int, os.pread(self._files[0], READ_BYTES, 0).split()[:2])
-        stat = os.pread(self._files[1], READ_BYTES, 0).rpartition(b")")[2].split()  # from its third field on
+        stat = os.pread(self._files[1], READ_BYTES, 0).rpartition(b")")[2].split()  # the fields from the third on
         call = self._call()
         wants_lock = self._wants_lock(call, lock, now_ns, cpu) if lock and call is not None else None
         waits = "" if call is None or wants_lock else waits_for(call, self._pid)
@@ -71,7 +73,7 @@ class ThreadCounters:
             return True
         if call != [b"running"] or not self.readings or not self.readings[-1].wants_lock:
             return False
-        before = self.readings[-1]  # if it has hardly run since, it is about to request the lock again, perhaps without a CPU
+        before = self.readings[-1]  # a thread that has hardly run since is about to request the lock again
         return cpu_ns - before.cpu_ns < REQUESTING * (now_ns - before.at_ns)
 
     def close(self) -> None:
@@ -81,7 +83,7 @@ class ThreadCounters:
 
 
 class ThreadState:
-    """Reads the current state of one thread at a time; 0 and "" where Linux does not provide it."""
+    """Reads the current state of one thread at a time; 0 or "" if Linux does not provide it."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
@@ -89,14 +91,14 @@ class ThreadState:
         self._files: dict[str, int] = {}
 
     def queued_ns(self, native: int) -> int:
-        """Return the time for which the thread has waited for a CPU since its start, without the wait that it may be in."""
+        """Return the time for which the thread has waited for a CPU since its start, without a wait that has not ended yet."""
         try:
             return int(self._read(native, "schedstat").split()[1])
         except (OSError, ValueError, IndexError):
             return 0
 
     def letter(self, native: int) -> str:
-        """Return Linux's letter. "R": it runs, or waits for a CPU; "S": it waits for something else."""
+        """Return Linux's letter for the state. "R": the thread runs or waits for a CPU; "S": it waits for something else."""
         try:
             return self._read(native, "stat").rpartition(b")")[2].split(None, 1)[0].decode()
         except (OSError, ValueError, IndexError):
@@ -115,7 +117,7 @@ class ThreadState:
 class Queues:
     """The time for which the threads of a process have waited for a CPU, read five times a second.
 
-    ``folder``: /proc/PID/task. ``ours``: the tracer's threads, which are left out.
+    ``folder``: /proc/PID/task. ``ours``: native ids of the tracer's threads, which are left out.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -194,13 +196,13 @@ class Counters:
     def __init__(self, pid: int) -> None:
         self.lock = 0  # the address where the process stores the holder of Python's lock; 0: not known
         self._pid = pid
-        self._process_clock = (~pid << 3) | 2  # the clock of another process's CPU time, as clock_getcpuclockid(3) makes it
+        self._process_clock = (~pid << 3) | 2  # the clock of that process's CPU time, computed like clock_getcpuclockid(3)
         self._threads: dict[int, ThreadCounters] = {}
         self._queues = Queues(Path(f"/proc/{pid}/task"))
         self._usual: dict[int, tuple[int, dict[str, float | None]]] = {}  # thread -> time of computation, and the result
 
     def watch(self, natives: list[int], ours: list[int]) -> None:
-        """Set the threads to read. ``ours``: threads of the tracer."""
+        """Set the threads to read, by native id. ``ours``: threads of the tracer."""
         self._queues.ours = frozenset(map(str, ours))
         for native in set(self._threads) - set(natives):
             self._threads.pop(native).close()
@@ -210,7 +212,7 @@ class Counters:
                     self._threads[native] = ThreadCounters(self._pid, native)
 
     def read(self, now_ns: int, at_once: bool = False) -> None:
-        """Read the counters. ``at_once``: also those of all threads, because an answer needs them up to now."""
+        """Read the counters. ``at_once``: read the waits of all threads, too, because an answer needs their current values."""
         try:
             process_ns = time.clock_gettime_ns(self._process_clock)
         except OSError:
@@ -230,7 +232,7 @@ class Counters:
         return {**within(readings, start_ns, end_ns), "process_queue_s": queued_s, "process_doubtful_queue_s": doubtful_s}
 
     def wants_lock(self, native: int, start_ns: int, end_ns: int) -> list[tuple[int, bool]] | None:
-        """Return (time, whether it waited for Python's lock) of each reading of a thread within a span; None if not known."""
+        """Return (time, whether the thread waited for Python's lock) of each reading within a span; None if not known."""
         readings = self._threads[native].readings if native in self._threads else ()
         inner = _inner(readings, start_ns, end_ns)
         known = [(reading.at_ns, reading.wants_lock) for reading in inner if reading.wants_lock is not None]

@@ -10,11 +10,11 @@ from tftracer.slow.watch.host_signals import HostReading, HostSignals
 from tftracer.slow.watch.watched_threads import WatchedThreads
 from tftracer.slow.watch_results import GcPause, HostChange, HostSample, SlowRecords
 
-#: Shorter collections are not reported.
+#: Minimum duration of a collection that is reported.
 REPORTED_NS = 1_000_000
-#: Only so many collections of each second are reported: the longest ones.
+#: Maximum number of collections that are reported each second: the longest.
 MAX_PAUSES = 50
-#: Readings of the machine, one a second.
+#: Maximum number of readings of the machine that are kept; there is one a second.
 MAX_READINGS = 120
 
 
@@ -28,7 +28,7 @@ def report_collections(gc: GcPauses, records: SlowRecords) -> None:
 
 
 class HostReadings:
-    """The machine's counters of the last two minutes, and at the ends of slow turns."""
+    """Readings of the machine's counters: of each of the last 120 seconds, or fewer, and at the ends of slow turns."""
 
     def __init__(self) -> None:
         self._readings: deque[HostReading] = deque(maxlen=MAX_READINGS)
@@ -39,7 +39,7 @@ class HostReadings:
             self._readings.append(host.read(None))
 
     def change(self, host: HostSignals, start_ns: int, end_ns: int) -> HostChange | None:
-        """Return the change from the reading before a span to the one after it; None if one of them is missing."""
+        """Return the change from the reading before a span to the reading after it; None if one of them is missing."""
         before = after = None
         for reading in reversed(self._readings):
             after = reading if reading.at_ns >= end_ns else after

@@ -1,10 +1,10 @@
-"""Finds the slow turns of a training loop: longer than 3 times the median, and than the median + 20 ms.
+"""Finds the slow turns of a training loop: turns that take more than 3 times the median, and over 20 ms more than the median.
 
-A turn lasts from the end of one step of a thread's main run to the end of its next. Everything in it counts: steps of other runs
-(a checkpoint's, an evaluation's), retraced calls, callbacks, other Python code. Signatures of one function are one run here.
+A turn lasts from the end of one step of a thread's main run to the end of the next step. Everything in it counts: steps of other
+runs (for example of an evaluation), retraced calls, callbacks, other Python code. Signatures of one function are one run here.
 
-Other rules (twice the median, deviations, percentiles, moving averages) called 10 to 100 of 1,000 steps slow where data varied or
-steps grew longer. Called where steps are counted, mostly on the writer's thread. The watch explains the slow turns (watch.py).
+Other rules (twice the median, deviations, percentiles, moving averages) called 10 to 100 of 1,000 steps slow if data varied or
+steps grew longer. Runs on the thread that counts steps, mostly the writer's. The watch explains the slow turns (watch.py).
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from tftracer.slow.watch.slower_than_usual import MIN_EXCESS_NS, NEVER, RECENT, 
 from tftracer.slow.watch.stack_samples import is_within
 from tftracer.slow.watch_results import WatchedRun
 
-#: Slow turns that wait for the watch.
+#: Maximum number of slow turns that wait for the watch.
 MAX_SLOW_TURNS = 1000
 MAX_THREADS = 1000
-#: Runs of one thread, and other runs within one turn, that are counted separately.
+#: Maximum number of runs of one thread, and of other runs within one turn, that are counted separately.
 MAX_RUNS, MAX_OTHER_RUNS = 1000, 50
 #: Maximum number of waits for input, and of saves, that are kept for one turn.
 MAX_TIMED = 10_000
-#: A run without a step is no longer the main one after the longest of: so many usual turns, so many longest turns, so many ns.
+#: The main run is replaced if it had no step for the longest of SILENT_TURNS medians, SILENT_LONGEST longest turns, SILENT_NS.
 SILENT_TURNS, SILENT_LONGEST, SILENT_NS = 20, 3, 5_000_000_000
-#: Steps of a thread whose times are kept, for the profile of the time between them.
+#: Maximum number of steps of a thread whose times are kept, for the profile of the time between them.
 SPANS = 20_000
-#: Slow steps of a run that are kept, to estimate the cost of tracing another one.
+#: Maximum number of slow steps of a run whose times are kept, to estimate how much time a trace adds to a slow step.
 SLOW_STEPS = 15
-#: Uncertainty of a sample's time: one this near to a slow turn may belong to it.
+#: Uncertainty of a sample's time: a sample this near to a slow turn may belong to it.
 NEAR_NS = 100_000_000
-#: A run replaces the main one if it comes in this share of its turns, about once in each, takes this many times as long in total,
-#: and this many turns have passed. Else the reading of the global step by hooks, before each step, could stay it.
+#: A run replaces the main run if it has steps in the share EACH_TURN of its turns, at most ABOUT_ONCE for each, takes LONGER
+#: times as long, and MIN_TURNS turns have passed. Otherwise hooks that read the global step could be the main run.
 EACH_TURN, ABOUT_ONCE, LONGER, MIN_TURNS = 0.8, 1.2, 1.5, 10
-#: A function's slow steps are listed with another one of its signatures once that has this many times the steps.
+#: The slow steps of a function are listed with another of its signatures if that signature has this many times as many steps.
 MANY_MORE = 10
 
 
@@ -57,22 +57,22 @@ NONE_YET = Sums()
 
 @dataclass(eq=False)
 class RunState:
-    """Usual times of one run, sums, and the cost of tracing expected steps."""
+    """Usual times of one run, sums, and the time that traces of expected slow steps have added."""
 
     inside: UsualTime
     before: UsualTime  # the rest of a turn
     turns: UsualTime
     input: UsualTime  # waits for the next element of a dataset, in the rest of a turn
     sums: Sums = NONE_YET
-    thread: int = 0  # of its last step
-    #: Lengths of the steps of untraced slow turns.
+    thread: int = 0  # the thread of its last step
+    #: Durations of the steps of untraced slow turns.
     slow_inside_ns: deque[int] = field(default_factory=lambda: deque(maxlen=SLOW_STEPS))
-    #: Excess of steps that were traced because they were expected to be slow, over untraced ones of their kind.
+    #: Time that tracing added to steps which were expected to be slow, estimated from untraced steps of their kind.
     traced_extra_ns: deque[int] = field(default_factory=lambda: deque(maxlen=RECENT))
     traced_extra_sum_ns: int = 0
 
     def traced_extra(self, inside_ns: int, is_slow: bool) -> int:
-        """Return the cost of tracing an expected step; the usual length if it is slow and no other slow one is known."""
+        """Return the ns that tracing added to an expected step; if slow steps have no known duration, the usual duration."""
         usual = 0 if self.inside.median_ns == NEVER else self.inside.median_ns
         if not is_slow:
             return max(0, inside_ns - usual)
@@ -81,15 +81,15 @@ class RunState:
 
 @dataclass(eq=False)
 class LoopRun:
-    """One run of a thread's loop, all of its signatures together."""
+    """One run in the loop of a thread, with all signatures of its function together."""
 
     run: WatchedRun  # the signature that its slow steps are listed with
     state: RunState
     steps: int = 0
     last_end_ns: int = 0
-    longest_ns: int = 0  # turn
-    tracings: int = 0  # of its functions
-    #: Since the loop has its main run: the number of its turns in which this run has steps, the last such turn, the number of
+    longest_ns: int = 0  # its longest turn
+    tracings: int = 0  # number of times that TensorFlow traced its function
+    #: Since the loop has its current main run: the number of turns in which this run has steps, the last such turn, the number of
     #: these steps, and their time.
     turns: int = 0
     last_turn: int = -1
@@ -106,11 +106,11 @@ class LoopRun:
         self.turn_ns += ns
 
     def takes_the_turns_of(self, main: LoopRun) -> bool:
-        comes_in_each = self.turns >= max(MIN_TURNS, EACH_TURN * main.turns) and self.turn_steps <= ABOUT_ONCE * self.turns
-        return comes_in_each and self.turn_ns > LONGER * main.turn_ns and is_no_loop(self.run) <= is_no_loop(main.run)
+        is_in_each_turn = self.turns >= max(MIN_TURNS, EACH_TURN * main.turns) and self.turn_steps <= ABOUT_ONCE * self.turns
+        return is_in_each_turn and self.turn_ns > LONGER * main.turn_ns and is_no_loop(self.run) <= is_no_loop(main.run)
 
     def usual_ns(self, steps: int, main: LoopRun) -> int:
-        """Return the time of its steps, at most ``steps`` of them, in a usual turn; 0 if most turns have none."""
+        """Return the ns that its steps, at most ``steps`` of them, usually take in a turn; 0 if many turns have no step of it."""
         if not self.turns or self.turns < EACH_TURN * main.turns or self.state.inside.median_ns == NEVER:
             return 0
         return min(steps, round(self.turn_steps / self.turns)) * self.state.inside.median_ns
@@ -127,22 +127,22 @@ class ThreadLoop:
     main: LoopRun | None = None
     turn: int = 0  # the number of the main run's current turn
     last_end_ns: int = 0
-    after_ns: int = 0  # time of the tracer after the last step
+    after_ns: int = 0  # time that the tracer took after the last step
     sums: Sums = NONE_YET
-    other_runs: OtherRuns = field(default_factory=dict)  # since the main run's last step
-    tracer_ns: int = 0  # since then
-    waits: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=MAX_TIMED))  # (begin, end) of waits for input
+    other_runs: OtherRuns = field(default_factory=dict)  # steps of other runs since the main run's last step
+    tracer_ns: int = 0  # time of the tracer since the main run's last step
+    waits: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=MAX_TIMED))  # (start, end) of waits for input
     saves: deque[Save] = field(default_factory=lambda: deque(maxlen=MAX_TIMED))
-    #: The previous main run, which had no step for long, and the other runs since its last step. It may come again: a long
-    #: validation is a slow turn of the training.
+    #: (previous main run, other runs since its last step), if the main run was replaced because it had no step for long. It may
+    #: go on later: a long validation is a slow turn of the training.
     silent: tuple[LoopRun, OtherRuns] | None = None
     silent_tracer_ns: int = 0
-    undecided: list[SlowTurn] = field(default_factory=list)  # slow only if the usual time has not changed
-    spans: array[int] = field(default_factory=lambda: array("q"))  # begin, end and run id of recent steps
+    undecided: list[SlowTurn] = field(default_factory=list)  # turns that are slow only if the usual time has not changed
+    spans: array[int] = field(default_factory=lambda: array("q"))  # start, end and run id of each recent step
 
 
 class SlowSteps:
-    """``step`` is called for each counted step, in the order of each thread. Methods may be called from any thread."""
+    """Finds slow turns. ``step`` must be called for each counted step of a thread, in order. Methods: from any thread."""
 
     def __init__(self, factor: float) -> None:
         self.slow_turns: deque[SlowTurn] = deque(maxlen=MAX_SLOW_TURNS)
@@ -161,7 +161,7 @@ class SlowSteps:
         asked_by: str | None = None,
         tracer: tuple[int, int] = (0, 0),
     ) -> None:
-        """Count a step. ``asked_by``: origin of its trace; None: untraced. ``tracer``: the tracer's time before and after it."""
+        """Count a step. ``asked_by``: who requested its trace, if any. ``tracer``: ns of the tracer before and after the step."""
         with self._lock:
             loop = self._loop(thread)
             state = self._state(run)
@@ -194,21 +194,21 @@ class SlowSteps:
             self._loop(thread).saves.append(Save(name, start_ns, end_ns))
 
     def is_main(self, thread: int, run: WatchedRun) -> bool:
-        """Whether the thread's loop consists of this run."""
+        """Return whether this run is the main run of the thread's loop."""
         loop = self._threads.get(thread)
         return loop is not None and loop.main is not None and loop.main.run.fetches == run.fetches
 
     def sums(self, thread: int, of_run: WatchedRun | None = None) -> Sums:
-        """Return the sums of a thread. ``of_run``: only those of its steps, and of the times between two of them."""
+        """Return the sums of a thread. ``of_run``: return the sums of only this run's steps and of the times between them."""
         if of_run is not None:
             return self._state(of_run).sums
         loop = self._threads.get(thread)
         return loop.sums if loop else NONE_YET
 
     def gaps(self, thread: int, since_ns: int, of_run: WatchedRun | None) -> list[tuple[int, int]]:
-        """Return the times between a thread's recent steps, in order, without those of slow turns and those near them.
+        """Return (start, end) of the times between a thread's recent steps, in order, except in or near slow turns.
 
-        ``of_run``: only those between two of its steps."""
+        ``of_run``: return only times between two steps of this run."""
         loop = self._threads.get(thread)
         if loop is None:
             return []
@@ -225,7 +225,7 @@ class SlowSteps:
         return [span for span in usual if not is_within(span[0], near) and not is_within(span[1], near)]
 
     def overdue(self, now_ns: int) -> dict[int, int]:
-        """Return thread -> the beginning of its turn, for turns that take too long already, as far as steps are counted."""
+        """Return thread -> beginning of its current turn, for turns that already take too long by the counted steps."""
         return {
             thread: main.last_end_ns
             for thread, loop in list(self._threads.items())
@@ -235,11 +235,11 @@ class SlowSteps:
         }
 
     def undecided(self, run: WatchedRun) -> list[int]:
-        """Return the steps that may prove to be slow."""
+        """Return the numbers of the run's steps for which it is not decided yet whether they are slow."""
         return [turn.step for loop in list(self._threads.values()) for turn in list(loop.undecided) if turn.run is run]
 
     def forget(self, thread: int) -> None:
-        """Forget a thread that has ended: its number may be used again."""
+        """Forget a thread that has ended, because another thread may get its id."""
         with self._lock:
             self._threads.pop(thread, None)
 
@@ -272,8 +272,8 @@ class SlowSteps:
         return of_loop
 
     def _choose_main(self, loop: ThreadLoop, stepped: LoopRun, now_ns: int) -> LoopRun | None:
-        """Return the run that the thread's loop consists of: the first one that repeats, for as long as it does. Of runs that
-        come equally often, it is the one that takes more time.
+        """Return the main run of the thread's loop: the first run that repeats, until it has no more steps. Of runs that come
+        equally often, it is the run that takes more time.
 
         Runs that begin later are part of its turns: an evaluation may have more steps than the training.
         """
@@ -391,7 +391,7 @@ def _with_usual(other: OtherSteps, runs: Iterable[LoopRun], main: LoopRun) -> Ot
 
 
 def _was_interrupted(before: LoopRun, main: LoopRun) -> bool:
-    """Return whether the previous main run, which has a step again, goes on: its successor was no loop, or had fewer steps."""
+    """Return whether the previous main run, which has a step again, continues: its successor was no loop, or had fewer steps."""
     return is_no_loop(main.run) > is_no_loop(before.run) or before.steps > main.turns
 
 

@@ -1,8 +1,8 @@
 """Reads the frames of other threads, with garbage collections off.
 
-On Python 3.11 reading a frame of a running thread allocates a frame object. This may start a collection, whose Python callbacks
-let the other thread continue; the frame is gone then, and the process dies (SIGSEGV). Without a collection nothing releases the
-GIL while frames are read.
+On Python 3.11, reading a frame of a running thread allocates a frame object. This may start a collection, whose Python callbacks
+let the other thread continue. Then the frame may no longer exist, and the process dies (SIGSEGV). Without collections, nothing
+releases the GIL while frames are read.
 """
 
 from __future__ import annotations

@@ -17,11 +17,13 @@ from tftracer.slow.watch.stack_source import Answer, StackSource
 from tftracer.slow.watch.watched_threads import WatchedThreads
 from tftracer.slow.watch_results import FoldedStack, GapProfile, SlowRecords, WatchedRun
 
-#: A run is profiled without a request if this share of its time is between steps, after this number of steps and this time.
+#: A run is profiled without a request if at least this share of its time is between steps, after this number of steps and this
+#: time.
 SHARE, MIN_STEPS, MIN_NS = 0.2, 50, 2_000_000_000
-#: Length of a profile; of a run's first one; and the minimum for a first one that the end of the session cuts short.
+#: Length of a profile; of a run's first profile; and of a first profile that the end of the session cuts short, at least.
 LENGTH_NS, FIRST_NS, SHORTEST_NS = 20_000_000_000, 10_000_000_000, 3_000_000_000
-#: Time to the second profile, and the factor by which it grows each time. Later profiles show what is typical then.
+#: Time until a run's second profile, and the factor by which the time until the next one grows. Later profiles show later
+#: changes.
 AGAIN_NS, LATER = 30_000_000_000, 2
 MAX_RUNS = 20
 
@@ -33,20 +35,20 @@ class Profiled(NamedTuple):
     length_ns: int
     sums: Sums
     gc_ns: int
-    only: WatchedRun | None  # count only the times between this run's steps: another run is the main one of the thread's loop
+    only: WatchedRun | None  # set if the run is not its thread's main run: then only times between two steps of it count
 
 
 class GapProfiles:
-    """Begins and ends profiles. ``count_steps``: counts the steps that have ended."""
+    """Begins and ends profiles. ``count_steps()`` counts the steps that have ended."""
 
     def __init__(self, records: SlowRecords, steps: SlowSteps, count_steps: Callable[[], None]) -> None:
         self._records = records
         self._steps = steps
         self._count_steps = count_steps
-        self._current: Profiled | None = None  # the profile whose time is passing
-        self._without_stacks: dict[int, GapProfile] = {}  # question -> the profile whose stacks are being read
+        self._current: Profiled | None = None  # the profile that is being taken
+        self._without_stacks: dict[int, GapProfile] = {}  # number of the question for its stacks -> profile
         self._number = 0
-        self._next: dict[WatchedRun, tuple[int, int]] = {}  # when the next profile is due, and the time to the one after
+        self._next: dict[WatchedRun, tuple[int, int]] = {}  # run -> (when its next profile is due, time until the one after that)
 
     def each_second(
         self, now_ns: int, source: StackSource, under_way: Mapping[int, int], threads: WatchedThreads, gc: GcPauses | None
@@ -58,7 +60,7 @@ class GapProfiles:
 
     @property
     def is_reading(self) -> bool:
-        """Whether stacks of a profile are being read."""
+        """Whether an answer with the stacks of a profile is outstanding."""
         return bool(self._without_stacks)
 
     def end_first(self, now_ns: int, source: StackSource, threads: WatchedThreads, gc: GcPauses | None) -> None:
@@ -68,7 +70,7 @@ class GapProfiles:
             self._end(now_ns, source, threads, gc)
 
     def take(self, answer: Answer, names: FrameNames) -> None:
-        """Record a profile whose stacks have been read."""
+        """Record the profile that the answer's stacks belong to."""
         profile = self._without_stacks.pop(answer.number, None)
         if profile is None:
             return
@@ -76,7 +78,7 @@ class GapProfiles:
             FoldedStack(profile.thread, names.stack(stack), times, length)
             for stack, length, times in answer.raw["spans"][0]["stacks"]
         ]
-        # The time stamp of a sample is late: it may show the step that followed.
+        # A sample may be taken later than its time stamp says, so it may show the next step: leave out stacks of steps.
         outside = tuple(stack for stack in without_tracer(sampled) if not is_in_step(stack))
         self._records.run_profiled = None
         self._records.add(profile._replace(stacks=outside, samples=sum(stack.samples for stack in outside)))
@@ -104,7 +106,7 @@ class GapProfiles:
         self._count_steps()
         native = threads.native_ids.get(profiled.thread)
         sums, before = self._steps.sums(profiled.thread, profiled.only), profiled.sums
-        if sums.steps == before.steps:  # for example because the training has ended: the earlier profile stays
+        if sums.steps == before.steps:  # no step ended, for example because the training is over: keep the earlier profile
             self._records.run_profiled = None
             return
         profile = GapProfile(
@@ -125,7 +127,8 @@ class GapProfiles:
         source.ask(self._number, profiled.thread, native or 0, spans, profile=True)
 
     def _run_to_profile(self, is_requested: bool, now_ns: int) -> WatchedRun | None:
-        """Return the run that the page requests, or the one with the most time between its steps."""
+        """Return the run that the page requests, or the run with the most time between its steps; None if none is worth a
+        profile."""
         requested = self._records.run_to_profile
         if is_requested and requested in self._steps.runs:
             return requested

@@ -1,8 +1,8 @@
-"""Times Python's garbage collections exactly, by ``gc.callbacks``. Samples of stacks would blame the next line.
+"""Measures Python's garbage collections exactly, with ``gc.callbacks``. Samples of stacks would show the line after a collection.
 
-The callbacks run on the thread that collects, often a training thread, and take two microseconds for each collection. They are C
-functions only: in a line of Python the handlers of pending signals would run, and Python drops what a callback raises, also the
-KeyboardInterrupt of Ctrl-C. The watch's thread reads what they note.
+The callbacks run on the thread that collects, often a training thread, and take two microseconds for each collection. They
+consist only of C functions: a line of Python would run the handlers of pending signals, and Python drops what a callback raises,
+also the KeyboardInterrupt of Ctrl-C. The watch's thread reads the notes that the callbacks append to a list.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from threading import get_ident
 from time import perf_counter_ns
 from typing import Any, NamedTuple
 
-#: Pauses that are kept to explain slow steps; shorter ones count only in the sums.
+#: Maximum number of pauses that are kept to explain slow steps, and their minimum duration. Shorter pauses count only in sums.
 MAX_PAUSES = 4096
 SHORTEST_NS = 100_000
-#: Length of a long collection. For SOON_NS after it, stacks show where its thread released Python's lock, not where it collected.
+#: Minimum duration of a long collection. For SOON_NS after it, stacks show where its thread released Python's lock, not where it
+#: collected.
 LONG_NS, SOON_NS = 30_000_000, 30_000_000
-#: Notes that wait to be read. A collection makes four.
+#: Maximum number of notes that wait to be read. Each collection makes four.
 MAX_NOTES = 32_768
 
 
@@ -35,14 +36,14 @@ class Pause(NamedTuple):
 
 
 class GcPauses:
-    """The collections up to the last ``settle``, for one reading thread. ``under_way``: that of the StepQueue."""
+    """The collections up to the last ``settle``. Only one thread may read them. ``under_way``: that of the StepQueue."""
 
     def __init__(self, under_way: Mapping[int, int]) -> None:
         self.between_ns: dict[int, int] = {}  # thread -> time of collections between its steps
         self.recent: deque[Pause] = deque(maxlen=MAX_PAUSES)
         self.unreported: deque[Pause] = deque(maxlen=MAX_PAUSES)  # for the page
-        self._long_end_ns = 0  # when the last long one ended
-        self._start_ns = 0  # of the current collection: Python has one at a time
+        self._long_end_ns = 0  # when the last long collection ended
+        self._start_ns = 0  # when the current collection began; Python makes one at a time
         self._start: Any = None  # the callback's information on the last start, and on the last end
         self._stop: Any = None
         phases: dict[str, Any] = {"start": None, "stop": None}  # phase -> the information on the last one
@@ -54,7 +55,8 @@ class GcPauses:
             iter(partial(tuple, phases.values()), None),
         )
         note = partial(next, map(operator.not_, map(self._noted.append, now)))
-        self._callbacks: list[Any] = [phases.__setitem__, partial(max, key=note)]  # ``max`` calls it for both of its arguments
+        #: ``max`` calls ``note`` for both of its arguments.
+        self._callbacks: list[Any] = [phases.__setitem__, partial(max, key=note)]
 
     def install(self) -> None:
         gc.callbacks.extend(self._callbacks)
@@ -84,13 +86,12 @@ class GcPauses:
         return 0 if longest == thread else longest
 
     def has_just_ended(self, now_ns: int) -> bool:
-        """Whether a long collection has just ended: its thread releases Python's lock at the next function, not where it
-        collected."""
+        """Return whether a long collection has just ended. Its thread releases Python's lock only at the next function."""
         self.settle()
         return now_ns - self._long_end_ns < SOON_NS
 
     def settle(self) -> None:
-        """Read the notes; each is there twice."""
+        """Read the notes. Each note is in the list twice."""
         while self._noted:
             now_ns, thread, under_way, (start, stop) = self._noted.popleft()
             if start is not self._start:

@@ -1,6 +1,6 @@
 """Reads Linux's counters of a thread, its process and the machine from /proc, before and after a span of time.
 
-A file may be missing on other systems, in containers or with older kernels: its values are None then. A reading takes about
+On other systems, in containers or with older kernels, a file may be missing: then its values are None. A reading takes about
 40 µs. Runs on the watch's thread.
 """
 
@@ -21,7 +21,7 @@ Parse = Callable[[bytes], Any]
 
 class HostReading(NamedTuple):
     at_ns: int  # perf_counter
-    counters: dict[str, int]  # field of HostChange -> its counter in Linux's unit; without those that the system does not have
+    counters: dict[str, int]  # field of HostChange -> its counter in Linux's unit, as far as the system has it
 
 
 # ------------------------------------------------------------------------------------------------------- parsing the files
@@ -64,7 +64,7 @@ def parse_pressure(text: bytes) -> int:
 
 
 def parse_io(text: bytes) -> tuple[int, int]:
-    """Return (bytes read, bytes written); only those that came from or went to a disk count."""
+    """Return (bytes read from disks, bytes written to disks)."""
     fields = dict(line.split(b": ") for line in text.splitlines())
     return int(fields[b"read_bytes"]), int(fields[b"write_bytes"])
 
@@ -86,7 +86,7 @@ class ProcFiles:
                 self._open[path] = os.open(f"{self._root}/{path}", os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
             opened = self._open[path]
             return None if opened is None else os.pread(opened, READ_BYTES, 0)
-        except (OSError, AttributeError):  # a thread has ended; a system without pread
+        except (OSError, AttributeError):  # the thread has ended, or the system has no pread
             self.forget(path)
             return None
 
@@ -102,7 +102,7 @@ class ProcFiles:
         self._open.clear()
 
     def close_thread(self, native_id: int) -> None:
-        """Close the files of a thread: its number may be used again."""
+        """Close the files of a thread, because another thread may get its native id."""
         for path in [path for path in self._open if path.startswith(f"self/task/{native_id}/")]:
             self.forget(path)
             del self._open[path]
@@ -114,7 +114,7 @@ class HostSignals:
     def __init__(self, root: str = "/proc") -> None:
         self._files = ProcFiles(root)
         tick = 1 / _ticks_per_second()
-        self._units = {  # of each counter: seconds, or 1
+        self._units = {  # counter -> its unit in seconds, or 1 for other counters
             **dict.fromkeys(("on_cpu_s", "run_queue_s"), 1e-9),
             **dict.fromkeys(("process_cpu_s", "machine_cpu_s", "steal_s"), tick),
             **dict.fromkeys(("cpu_pressure_s", "io_pressure_s", "memory_pressure_s"), 1e-6),
@@ -129,7 +129,7 @@ class HostSignals:
         self._files.close_thread(native_id)
 
     def read(self, native_id: int | None) -> HostReading:
-        """Read the counters now. ``native_id``: the kernel's number of the training thread, None where unknown."""
+        """Read the counters now. ``native_id``: that of the training thread; None: not known."""
         values: dict[str, int] = {}
         thread = f"self/task/{native_id}"
         if native_id:

@@ -1,8 +1,8 @@
 """Reads from the memory of another process which thread holds Python's lock.
 
-Python stores the last holder's thread state and, right behind it, whether the lock is taken. The place differs between releases
-and is not documented. The training finds it once, by its values (``LockPlace``). The process outside then reads it ten to
-20 times a second (``LockReader``). Tried with Python 3.9 to 3.13.
+Python stores a pointer to the thread state of the lock's last holder and, directly after it, whether the lock is taken. The
+address differs between releases and is not documented. The training finds the address once, by comparing values (``LockPlace``).
+The process outside then reads it 10 to 20 times a second (``LockReader``). Tested with Python 3.9 to 3.13.
 """
 
 from __future__ import annotations
@@ -16,32 +16,34 @@ import threading
 from bisect import bisect_left
 from collections import deque
 
-#: Bytes of a thread's state that are searched.
+#: Number of bytes of a thread state that are searched.
 THREAD_BYTES = 256
 WORD = struct.calcsize("P")
-#: The holder, and whether the lock is taken.
+#: Formats of the pointer to the holder, and of whether the lock is taken.
 HOLDER, TAKEN = struct.Struct("P"), struct.Struct("i")
-NUMBER = struct.Struct("L")
+NUMBER = struct.Struct("L")  # the format of a thread's id
 RTLD_DL_SYMENT = 1
-#: Two minutes of readings.
+#: Maximum number of readings that are kept: those of two minutes.
 MAX_READINGS = 2400
 #: Maximum number of attempts to open the memory. At first the process may not have allowed it yet.
 TRIES = 100
 
 
 class LockPlace:
-    """Finds where this process stores the holder of its lock: the place that fits on both threads that call ``narrow``."""
+    """Finds where this process stores the holder of its lock: the place that is right on both threads that call ``narrow``."""
 
     def __init__(self) -> None:
-        self._fits: set[tuple[int, int]] | None = None  # (address of the holder, offset of the thread's number)
+        #: Possible (address of the pointer to the holder, offset of the thread's id).
+        self._fits: set[tuple[int, int]] | None = None
 
     @property
     def place(self) -> tuple[int, int] | None:
-        """(address of the pointer to the holder's thread state, offset of the thread's number in a state); None if not found."""
+        """(address of the pointer to the holder's thread state, offset of the thread's id in a thread state); None if not
+        found."""
         return next(iter(self._fits)) if self._fits and len(self._fits) == 1 else None
 
     def narrow(self) -> None:
-        """Keep the places that name the calling thread, which holds the lock."""
+        """Keep only the places that show the calling thread as the holder, because it holds the lock now."""
         with contextlib.suppress(AttributeError, OSError, ValueError):
             fits = _places_of_this_thread()
             self._fits = fits if self._fits is None else self._fits & fits
@@ -51,7 +53,7 @@ def _places_of_this_thread() -> set[tuple[int, int]]:
     if sys.platform != "linux":
         return set()
     base = ctypes.addressof(ctypes.c_char.in_dll(ctypes.pythonapi, "_PyRuntime"))
-    size = _size_of_symbol(base)  # memory behind it may be freed at any time: a read there would end the process
+    size = _size_of_symbol(base)  # reading beyond it would crash the process if that memory is freed
     own = ctypes.PYFUNCTYPE(ctypes.c_void_p)(("PyThreadState_Get", ctypes.pythonapi))()
     runtime, thread = ctypes.string_at(base, size), ctypes.string_at(own, THREAD_BYTES)  # without releasing the lock
     inside = len(runtime) - WORD - TAKEN.size
@@ -79,12 +81,12 @@ def _size_of_symbol(address: int) -> int:
     """Return the size of the variable at an address in bytes; 0 if not known. Raises ``AttributeError`` without glibc."""
     information, symbol = (ctypes.c_void_p * 4)(), ctypes.POINTER(_Symbol)()
     success = ctypes.CDLL(None).dladdr1(ctypes.c_void_p(address), information, ctypes.byref(symbol), RTLD_DL_SYMENT)
-    is_its_own = success and symbol and information[3] == address  # the address of the nearest symbol
-    return int(symbol.contents.size) if is_its_own else 0
+    is_variable = success and symbol and information[3] == address  # information[3]: address of the nearest symbol
+    return int(symbol.contents.size) if is_variable else 0
 
 
 def _positions(data: bytes, value: bytes) -> list[int]:
-    """Return the positions of the words that have a value."""
+    """Return the positions of the words in ``data`` that equal ``value``."""
     positions, at = [], data.find(value)
     while at >= 0:
         if at % WORD == 0:
@@ -94,7 +96,7 @@ def _positions(data: bytes, value: bytes) -> list[int]:
 
 
 class LockReader:
-    """Reads who holds the lock of another process, whose memory this one may read."""
+    """Reads which thread holds the lock of another process. This process must be allowed to read its memory."""
 
     def __init__(self, pid: int) -> None:
         self._path = f"/proc/{pid}/mem"
@@ -124,6 +126,6 @@ class LockReader:
             pass  # not allowed yet, or the thread has just ended
 
     def holders(self, start_ns: int, end_ns: int) -> list[tuple[int, int]]:
-        """Return (time, number of the thread that held the lock; 0: none) of each reading within a span."""
+        """Return (time, id of the thread that held the lock; 0: none) of each reading within a span."""
         first, end = bisect_left(self._holders, (start_ns, 0)), bisect_left(self._holders, (end_ns + 1, 0))
         return [self._holders[index] for index in range(first, end)]

@@ -1,6 +1,7 @@
-"""The training's side of the process that watches from outside (outside_process.py): starts it, beats the pulse, sends questions.
+"""The training's side of the process that watches from outside (outside_process.py): starts it, writes the pulse, sends
+questions.
 
-Used by the watch's thread, which starts the process: Linux ends it with that thread.
+Only the watch's thread uses it. That thread starts the process, and when the thread ends, Linux ends the process.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ PR_SET_PTRACER = 0x59616D61
 READ_BYTES = 1 << 20
 MAX_ANSWER = 16 << 20
 END_S = 2.0
-#: Environment variables that are passed on.
+#: Environment variables that the process gets.
 PASSED_ON = ("PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "PYTHONHOME", "SYSTEMROOT")
 
 
@@ -51,9 +52,9 @@ class OutsideProcess:
         if os.environ.get("TFTRACER_OUTSIDE", "").lower() in OFF:
             raise CannotWatch("TFTRACER_OUTSIDE switches it off")
         if sys.platform != "linux":
-            raise CannotWatch("only Linux lets a process read another one's memory without special rights")
+            raise CannotWatch("only Linux lets a process read another process's memory without special rights")
         py_spy = find_py_spy()
-        self.ended = ""  # why it no longer reads stacks
+        self.ended = ""  # why the process no longer reads stacks
         pulse = os.memfd_create("tftracer-pulse", os.MFD_CLOEXEC)
         try:
             os.ftruncate(pulse, PULSE_BYTES)
@@ -67,7 +68,7 @@ class OutsideProcess:
                 cwd=os.sep,
                 env=_environment(),
                 pass_fds=[pulse],
-                start_new_session=True,  # it goes on while Ctrl-Z stops the training
+                start_new_session=True,  # so that Ctrl-Z stops only the training
                 bufsize=0,
             )
         finally:
@@ -81,11 +82,11 @@ class OutsideProcess:
         _allow(self._process.pid)
 
     def beat(self, native: int, number: int) -> None:
-        """Report that the watch's thread runs and holds Python's lock. ``native``: the kernel's number of that thread."""
+        """Report that the watch's thread runs and holds Python's lock. ``native``: native id of that thread."""
         write_beat(self._memory, native, number, perf_counter_ns())
 
     def watch(self, natives: list[int], ours: list[int]) -> None:
-        """Set the threads whose counters are read. ``ours``: threads of the tracer."""
+        """Set the threads whose counters are read, by native id. ``ours``: threads of the tracer."""
         self._send({"threads": natives, "ours": ours})
 
     def read_lock(self, place: tuple[int, int]) -> None:
@@ -93,13 +94,15 @@ class OutsideProcess:
         self._send({"lock": place})
 
     def ask(self, number: int, thread: int, native: int, spans: list[tuple[int, int]], profile: bool, inside: list[Look]) -> None:
-        """Send a question. ``spans``: in perf_counter nanoseconds. ``profile``: ask for the stacks of all spans together.
-        ``inside``: the looks that were taken in them from inside."""
+        """Send a question. ``spans``: in perf_counter nanoseconds. ``profile``: request the stacks of all spans together.
+
+        ``inside``: the looks that this process itself took within the spans.
+        """
         seen = [[look.at_ns, list(look.stacks.items())] for look in inside]
         self._send({"id": number, "thread": thread, "native": native, "spans": spans, "profile": profile, "inside": seen})
 
     def overdue(self) -> None:
-        """Have counters read at once, because a turn takes too long."""
+        """Request that counters are read now, because a turn takes too long."""
         self._send({"overdue": True})
 
     def hurry(self) -> None:
@@ -134,7 +137,7 @@ class OutsideProcess:
             self._process.wait(END_S)
 
     def close_pipes(self) -> None:
-        """Close the pipes. A forked child does only this: the process is the parent's."""
+        """Close the pipes. A forked child does only this, because the process belongs to the parent."""
         for stream in (self._process.stdin, self._process.stdout):
             with contextlib.suppress(OSError):
                 assert stream is not None
@@ -161,7 +164,7 @@ def _environment() -> dict[str, str]:
 
 
 def _allow(pid: int) -> None:
-    """Allow a process to read this one's memory. With Yama, Linux lets only descendants of the named process do so."""
+    """Allow the process ``pid`` to read this process's memory. With Yama's ptrace_scope 1, Linux forbids this otherwise."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         if PTRACE_SCOPE.read_text().strip() == "1":
             ctypes.CDLL(None).prctl(PR_SET_PTRACER, ctypes.c_ulong(pid), 0, 0, 0)

@@ -4,13 +4,14 @@
 
 The training starts it (outside_client.py) and never waits for it. It runs py-spy in windows of a minute, and reads Linux's
 counters of the training's threads and the holder of Python's lock. It watches the training's pulse: a number in shared memory
-that the training's watch thread writes 20 times a second. While the pulse is late, threads wait for the lock.
+that the training's watch thread writes 20 times a second. While the pulse is late, threads probably wait for the
+lock.
 
-It keeps the last minutes. Each question is a line of JSON on standard input: a thread, spans of time, and the looks that the
-training took itself (stacks_from_inside.py). The answer is a line of JSON. Times are nanoseconds of CLOCK_MONOTONIC, which is
-also Python's perf_counter on Linux.
+It keeps what it read in the last minutes. Each question is a line of JSON on standard input: a thread, spans of time, and the
+looks that the training took itself (stacks_from_inside.py). The answer is a line of JSON. Times are nanoseconds of
+CLOCK_MONOTONIC, which is also Python's perf_counter on Linux.
 
-It imports only Python's standard library and modules of this folder, to start with little time and memory.
+It imports only Python's standard library and modules of this folder, so that it starts fast and takes little memory.
 """
 
 from __future__ import annotations
@@ -34,22 +35,22 @@ from tftracer.slow.watch.py_spy_windows import PR_SET_PDEATHSIG, Dump, Windows, 
 from tftracer.slow.watch.sample_clock import PULSE_BYTES, SampleClock, read_beats
 from tftracer.slow.watch.stack_samples import Look, Stack, current_stacks, shares, without_biased
 
-#: Time between two readings of the counters; half of it while the pulse is late. They are also read at each message of the
-#: training, which sends 20 a second while a turn takes too long.
+#: Time between two readings of the counters; half of it while the pulse is late. The counters are also read at each message of
+#: the training, which sends 20 messages a second while a turn takes too long.
 TICK_NS = 100_000_000
-#: A pulse is late after this time; it should come every 50 ms.
+#: The pulse is late if no beat came for this time. A beat is due every 50 ms.
 LATE_NS = 110_000_000
-#: While the pulse is late, py-spy reads all stacks at single moments (dumps): the shortest and the average time between two, how
-#: many may come at the shortest time, how many are kept, and how many one delay gets. While Python's lock is free, the training
-#: reads stacks itself (stacks_from_inside.py), at a lower cost.
+#: While the pulse is late, py-spy reads all stacks at single moments (dumps). Minimum and average time between two dumps, number
+#: of dumps that may follow each other at the minimum time, maximum number that are kept, and maximum number for one delay. While
+#: Python's lock is free, the training reads stacks itself (stacks_from_inside.py), at a lower cost.
 DUMPS_APART_NS, APART_NS, BURST, MAX_DUMPS, MAX_LATE = 100_000_000, 8_000_000_000, 20, 64, 3
-#: The stack of the lock's holder is taken from a look within this time.
+#: The stack of the lock's holder is taken from a look that is at most this time away.
 NEAR_NS = 300_000_000
-#: An earlier or later name of a thread's number may be that of another thread.
+#: The name of a thread is taken from a dump that is at most this time away: later another thread may have the same id.
 KNOWN_NS = 2_000_000_000
-#: An answer waits for stacks no longer than this.
+#: Maximum time that an answer waits for stacks.
 PATIENCE_NS = 45_000_000_000
-#: The id of a message that answers no question: stacks cannot be read.
+#: The id of the message which says that stacks cannot be read. It answers no question.
 NO_QUESTION = 0
 
 
@@ -58,15 +59,16 @@ class Pulse:
 
     def __init__(self, memory: mmap.mmap, state: ThreadState, clock: SampleClock) -> None:
         self._clock = clock
-        self.late: deque[tuple[int, int, bool]] = deque(maxlen=2000)  # from, until, whether it surely waited for the lock
+        #: (from, until, whether the watch's thread surely waited for the lock).
+        self.late: deque[tuple[int, int, bool]] = deque(maxlen=2000)
         self._memory = memory
         self._state = state
         self._beats = 0  # number of beats that were read
-        self._last = 0  # time of the last one
-        self._queued_ns = 0
+        self._last = 0  # time of the last beat
+        self._queued_ns = 0  # how long the watch's thread had waited for a CPU at the last beat
 
     def look(self, now_ns: int) -> bool:
-        """Whether the pulse is late now, for another reason than a missing CPU."""
+        """Read the new beats, and return whether the pulse is late now for another reason than a missing CPU."""
         thread, beats = read_beats(self._memory, self._beats)
         if beats:
             queued = self._state.queued_ns(thread)
@@ -80,7 +82,7 @@ class Pulse:
         return bool(self._last and now_ns - self._last > LATE_NS) and self._state.letter(thread) != "R"
 
     def next_look_ns(self, now_ns: int) -> int:
-        """Return when the pulse will be late if no beat comes, but at least half a tick and at most one tick from now."""
+        """Return when to look again: when the pulse will be late if no beat comes, but half a tick to one tick from now."""
         return min(max(self._last + LATE_NS, now_ns + TICK_NS // 2), now_ns + TICK_NS)
 
     def late_within(self, start_ns: int, end_ns: int) -> list[tuple[int, int, bool]]:
@@ -101,7 +103,7 @@ class Outside:
         self._dumps: deque[Dump] = deque(maxlen=MAX_DUMPS)
         self._lock = LockReader(pid)
         self._dumping: threading.Thread | None = None
-        self._dumps_of_late = 0  # since the pulse is late
+        self._dumps_of_late = 0  # number of dumps since the pulse is late
         self._has_reported_broken = False
         self._credit = float(BURST)
         self._dumped_ns = self._credited_ns = time.perf_counter_ns()
@@ -146,23 +148,23 @@ class Outside:
             elif "hurry" in question:
                 for waiting in self._waiting:
                     waiting["hurry"] = True
-            elif "overdue" not in question:  # sent only to have the counters read
+            elif "overdue" not in question:  # "overdue" is sent only so that the counters are read
                 question["came_ns"] = time.perf_counter_ns()
                 self._waiting.append(question)
         return True
 
     def _begin_dump(self, now_ns: int) -> bool:
-        """Start another look at all stacks, if its cost is within the limit. Return whether it did."""
+        """Start a dump of all stacks if the limits allow it. Return whether it was started."""
         self._credit = min(float(BURST), self._credit + (now_ns - self._credited_ns) / APART_NS)
         self._credited_ns = now_ns
         is_free = self._dumping is None or not self._dumping.is_alive()
-        can = is_free and self._credit >= 1 and now_ns - self._dumped_ns >= DUMPS_APART_NS and not self._windows.broken
-        if can:
+        may_begin = is_free and self._credit >= 1 and now_ns - self._dumped_ns >= DUMPS_APART_NS and not self._windows.broken
+        if may_begin:
             self._credit -= 1
             self._dumped_ns = now_ns
             self._dumping = threading.Thread(target=self._dump, daemon=True)
             self._dumping.start()
-        return can
+        return may_begin
 
     def _dump(self) -> None:
         new = dump(self._pid, self._py_spy, self._clock)
@@ -203,7 +205,7 @@ class Outside:
         current = [look._replace(stacks=stacks) for look, stacks in zip(looks, current_stacks(looks))]
         waits = self._counters.wants_lock(native, start, end)
         held = [(at, at) for at, wants_lock in waits or () if wants_lock] or [(since, until) for since, until, _ in late]
-        # While the pulse was late, the thread kept Python's lock if all readings name it as the holder.
+        # The thread held Python's lock during a delay of the pulse if all readings in it show the thread as the holder.
         kept = [(a, b) for a, b, _ in late if {holder for _, holder in self._lock.holders(a, b)} == {thread}]
         holders = self._lock.holders(start, end) or self._lock.holders(start - TICK_NS, end + TICK_NS)
         return {
@@ -227,9 +229,9 @@ class Outside:
 
 
 def name_at(dumps: list[Dump], thread: int, at_ns: int) -> tuple[str, bool]:
-    """Return a thread's name, by the nearest dump that has it, or "", and whether that dump is near enough to be sure.
+    """Return (name of a thread by the nearest dump, or ""; whether that dump is near enough to be sure).
 
-    A later thread may get the number of an ended one.
+    A later thread may get the id of a thread that has ended.
     """
     near = ((abs(look.at_ns - at_ns), names[thread]) for look, names in dumps if thread in names)
     away_ns, name = min((each for each in near if each[0] <= KNOWN_NS), default=(0, ""))
@@ -244,7 +246,7 @@ def _nearest_stack(looks: list[Look], at_ns: int, thread: int) -> Stack:
 def main() -> None:
     pid, py_spy, pulse = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is for the training
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is meant for the training
     if os.getppid() == pid:
         Outside(pid, py_spy, pulse).run()
 

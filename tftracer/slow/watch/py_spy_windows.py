@@ -1,7 +1,7 @@
 """Records the stacks of another process's threads with py-spy, in overlapping windows that are kept for some minutes.
 
 py-spy reads the process's memory 2 to 4 times a second and never stops it (``--nonblocking``). A window ends after a minute, or
-earlier when an answer waits for it; by then the next one has begun.
+earlier if an answer waits for it. The next window begins before it ends.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from typing import Any
 from tftracer.slow.watch.sample_clock import NEVER, SampleClock, slot_of
 from tftracer.slow.watch.stack_samples import MAX_FRAMES, MAX_STACKS, Look, Stack, is_within
 
-#: No file has more lines.
+#: A line number above this shows that a stack was misread.
 MAX_LINE = 10_000_000
-#: Samples a second: in windows that begin in the first minute, in which lines between steps are profiled, and in later ones. In a
-#: TensorFlow process each costs some 2 ms, and the start of a window 20 to 30 ms. While a turn takes too long, outside_process.py
-#: and stacks_from_inside.py read stacks more often.
+#: Samples a second: in windows that begin in the first minute, when lines between steps are profiled, and in later windows. In a
+#: TensorFlow process, a sample takes some 2 ms, and the start of a window 20 to 30 ms. While a turn takes too long,
+#: outside_process.py and stacks_from_inside.py read stacks more often.
 FIRST_RATE, RATE = 4, 2
 WINDOW_S, OVERLAP_NS = 60, 1_100_000_000
-#: A window may be ended early once in this time on average, and this many times in a row.
+#: On average a window may be ended early once in this time; at most this many windows in a row.
 HURRY_APART_NS, HURRIES = 30_000_000_000, 20
 MAX_WINDOWS = 20
-#: py-spy is not started any more after this number of failures in a row.
+#: After this number of failures in a row, py-spy is not started again.
 MAX_FAILURES = 3
 MAX_BYTES = 64 << 20
 PR_SET_PDEATHSIG = 1
@@ -42,14 +42,14 @@ SAMPLING = b"Sampling process"
 
 
 class Window:
-    """One run of py-spy."""
+    """One execution of py-spy."""
 
     def __init__(self, pid: int, py_spy: str, clock: SampleClock, rate: int) -> None:
         self._clock = clock
         self.every_ns = 10**9 // rate
         self._begun_ns = time.perf_counter_ns()
-        self.intervals: dict[int, list[tuple[int, int, Stack]]] = {}  # thread -> (from, until, its stack)
-        self.sampled_ns: list[int] = []  # times of the samples in which any thread's stack had changed
+        self.intervals: dict[int, list[tuple[int, int, Stack]]] = {}  # thread -> [(from, until, stack)]
+        self.sampled_ns: list[int] = []  # times of the samples in which the stack of any thread had changed
         self.start_ns = self.stop_ns = 0
         self.problem = ""
         self._file = os.memfd_create("tftracer-window")
@@ -103,7 +103,7 @@ class Window:
         os.close(self._file)
 
     def _read(self) -> None:
-        """Read py-spy's output, on a separate thread. Its times count from the moment at which it prints that it samples."""
+        """Read py-spy's output, on a separate thread. py-spy's times count from the moment at which it prints that it samples."""
         assert self._process.stdout is not None
         with contextlib.suppress(OSError, ValueError):
             while data := os.read(self._process.stdout.fileno(), 1 << 16):
@@ -113,10 +113,10 @@ class Window:
                     self.start_ns = now
 
     def _take(self, events: list[dict[str, Any]]) -> None:
-        """Convert py-spy's events to intervals. A frame begins ("B") or ends ("E") on a thread when a sample differs from the
-        previous one.
+        """Convert py-spy's events to intervals.
 
-        A sample that shows the watch's thread in a slot was taken before the thread left it.
+        A frame begins ("B") or ends ("E") on a thread if a sample differs from the previous sample. A sample that shows the
+        watch's thread in a slot (sample_clock.py) was taken before the thread left the slot.
         """
         slots = ((int(event["ts"]) * 1000, slot_of(str(event["name"]))) for event in events if event["ph"] == "B")
         seen = [(since, slot) for since, slot in slots if slot is not None]
@@ -142,7 +142,7 @@ class Window:
                     stack.append((str(arguments.get("filename", "")), int(arguments.get("line", 0)), str(event["name"])))
                 elif stack:
                     stack.pop()
-        if self.sampled_ns and not any(stacks.values()):  # no sample: at the end py-spy closes all stacks
+        if self.sampled_ns and not any(stacks.values()):  # the last one is no sample: at the end, py-spy closes all stacks
             self.sampled_ns.pop()
 
     def _add(self, thread: int, start: int, end: int, stack: list[tuple[str, int, str]]) -> None:
@@ -151,8 +151,11 @@ class Window:
 
 
 def _samples(events: list[dict[str, Any]], every_us: int) -> Iterator[list[dict[str, Any]]]:
-    """Yield the events of each sample. py-spy writes one thread after the other, the ends of a thread first. It stamps a sample
-    when it writes it: on a busy machine later than it was taken, and several at once."""
+    """Yield the events of each sample.
+
+    py-spy writes the events of one thread after those of another, and first those that end frames. The time stamp of a sample is
+    the time of writing: on a busy machine it is too late, and several samples may have the same.
+    """
     sample: list[dict[str, Any]] = []
     threads: set[int] = set()
     for event in events:
@@ -176,7 +179,7 @@ def reason(output: str) -> str:
 
 
 class Windows:
-    """Begins and ends windows, and answers from those that have ended. Used by one thread."""
+    """Begins and ends windows, and answers questions from the windows that have ended. Only one thread may use it."""
 
     def __init__(self, pid: int, py_spy: str, clock: SampleClock) -> None:
         self._clock = clock
@@ -240,7 +243,7 @@ class Windows:
     # ---------------------------------------------------------------------------------------------------------- answers
 
     def looks(self, start_ns: int, end_ns: int) -> Iterator[Look]:
-        """Yield the samples within a span; where windows overlap, those of the newest."""
+        """Yield the samples within a span. Where windows overlap, yield only those of the newest window."""
         for window in reversed(self._ended):
             for at in _between(window.sampled_ns, start_ns, end_ns):
                 yield _look(window, at)
@@ -249,7 +252,10 @@ class Windows:
             end_ns = min(end_ns, window.start_ns)
 
     def profile(self, thread: int, spans: list[tuple[int, int]]) -> dict[str, Any]:
-        """Return the stacks within many short spans, with seconds and counts. A sample counts as the time between two."""
+        """Return the stacks within many short spans, with seconds and counts.
+
+        Each sample counts as the time between two samples.
+        """
         lengths: Counter[Stack] = Counter()
         times: Counter[Stack] = Counter()
         for window in self._ended:
@@ -261,8 +267,10 @@ class Windows:
 
 
 def samples_within(sampled_ns: list[int], start_ns: int, end_ns: int, spans: list[tuple[int, int]]) -> int:
-    """Return how many of the samples from ``start_ns`` until before ``end_ns`` lie in one of the spans. Their distances differ,
-    so the number cannot be computed from the length of the spans."""
+    """Return how many samples from ``start_ns`` until before ``end_ns`` lie in one of the spans.
+
+    The distances of samples differ, so the number cannot be computed from the length of the spans.
+    """
     return sum(is_within(at, spans) for at in _between(sampled_ns, start_ns, end_ns))
 
 
@@ -282,7 +290,7 @@ def _look(window: Window, at_ns: int) -> Look:
     return Look(at_ns, stacks, frozenset(unchanged), is_of_all=False)
 
 
-#: A look, and the names of the threads.
+#: (look, thread -> its name).
 Dump = tuple[Look, dict[int, str]]
 
 
@@ -304,7 +312,7 @@ def dump(pid: int, py_spy: str, clock: SampleClock) -> Dump | None:
 
 
 def is_whole(stack: Sequence[tuple[str, int, str]]) -> bool:
-    """Return whether all frames are possible. py-spy does not stop the thread, so it may read memory that was used again."""
+    """Return whether all line numbers are possible. py-spy does not stop the thread, so it may read memory that has changed."""
     return all(0 <= line < MAX_LINE for _, line, _ in stack)
 
 
@@ -314,7 +322,7 @@ def _stack_of(frames: list[dict[str, Any]]) -> Stack:
 
 
 def _prepare_child() -> None:
-    """Let an interrupt end the window, but not one from a terminal, and end it with the process that began it."""
+    """Prepare py-spy's process: SIGINT ends it, but Ctrl-C in a terminal does not, and it ends with its parent."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     os.setpgid(0, 0)

@@ -1,4 +1,4 @@
-"""Records the periods of one run's slow steps: whenever a period is proven, continues or ends.
+"""Records the periods of one run's slow steps whenever a period is proven, continues or ends.
 
 Distances are counted in calls of all signatures of a function, because a retraced call is a step of another signature.
 """
@@ -10,30 +10,31 @@ from collections.abc import Hashable
 from tftracer.slow.cause.comb import Proven
 from tftracer.slow.cause.periods import Periods
 from tftracer.slow.record.sums_by_kind import APART, OF_CODE, OWNED
-from tftracer.slow.watch_results import EPOCH_TURN, TAKEN_IN, UNKNOWN, Cause, Period, SlowRecords, Stall, WatchedRun
+from tftracer.slow.watch_results import EPOCH_TURN, MERGED, UNKNOWN, Cause, Period, SlowRecords, Stall, WatchedRun
 
-#: Causes that are one kind for a whole run, at any line.
+#: Causes whose slow steps in a run are one kind, whatever their lines.
 OF_RUN = ("gc", "retrace", "tensorflow", "input", "checkpoint")
 MAX_KINDS = 100
-#: Calls whose number in the run is remembered.
+#: Maximum number of slow calls whose step number in the run is kept.
 MAX_STEPS = 1000
 
 
 class RunPeriods:
-    """The periods of one run. Used by one thread."""
+    """The periods of one run. Only one thread may use it."""
 
     def __init__(self, run: WatchedRun) -> None:
         self._run = run
         self._periods = Periods()
-        self._causes: dict[Hashable, tuple[Cause, bool]] = {}  # kind -> its newest cause, and whether inside the step
-        self._reported: dict[tuple[int, int], tuple[int, bool, Period]] = {}  # (first call, length) -> hits, stands, its record
-        self._calls: dict[int, tuple[int, bool]] = {}  # slow call -> its number in the run, and whether inside the step
-        self._ahead = 0  # calls that are steps of another signature
+        self._causes: dict[Hashable, tuple[Cause, bool]] = {}  # kind -> (its newest cause, whether the step itself was slow)
+        #: (first call, length) -> hits, is_active, its record.
+        self._reported: dict[tuple[int, int], tuple[int, bool, Period]] = {}
+        self._calls: dict[int, tuple[int, bool]] = {}  # slow call -> (step number in the run, whether the step itself was slow)
+        self._ahead = 0  # number of earlier calls that are steps of another signature
 
     def add(self, stall: Stall, records: SlowRecords) -> None:
         kind = kind_of(stall)
         if kind == "gc" and place_of(stall.cause) in self._causes:
-            kind = place_of(stall.cause)  # this code makes the garbage
+            kind = place_of(stall.cause)  # this code also causes other slow steps: it makes the garbage
         if kind not in self._causes and len(self._causes) >= MAX_KINDS:
             self._causes.pop(next(iter(self._causes)))
         self._causes[kind] = (stall.cause if kind is not None else UNKNOWN, stall.inside)
@@ -43,53 +44,56 @@ class RunPeriods:
         self._report(records)
 
     def passed(self, steps: int, records: SlowRecords) -> None:
-        """Report the number of steps that have ended. All slow ones among them must have been added."""
+        """Report the number of steps that have ended. All slow steps among them must have been added."""
         self._periods.passed(steps + self._ahead)
         self._report(records)
 
     def passed_before(self, waiting: list[int], records: SlowRecords) -> None:
-        """Report that the run's steps have ended. Those in ``waiting`` may be slow; they are added later."""
+        """Report that the run's counted steps have ended. Steps in ``waiting`` may be slow and may be added later."""
         self.passed(min([self._run.steps, *(step - 1 for step in waiting)]), records)
 
     def expected(self) -> list[tuple[WatchedRun, int, int]]:
-        """Return (run, first, last) of each range of steps in which one is expected to be slow inside the step."""
+        """Return (run, first, last) of each range of steps in which a step itself, not the time before it, is expected to be
+        slow."""
         expected = self._periods.expected(self._run.steps + self._ahead, self._is_inside)
         return [(self._run, first - self._ahead, last - self._ahead) for first, last in expected]
 
     def _is_inside(self, kind: Hashable) -> bool:
-        """Return whether a kind of slow steps is slow inside the step. False for retraced calls, which have another signature: a
-        trace of this run's next step would not show them."""
+        """Return whether the step itself is slow in a kind of slow steps.
+
+        False for retraced calls: they have another signature, so a trace of this run's next step would not show them.
+        """
         return kind != "retrace" and self._causes.get(kind, (UNKNOWN, False))[1]
 
     def _report(self, records: SlowRecords) -> None:
         proven = {(period.first, period.length): period for period in self._periods.periods()}
         for key, period in proven.items():
-            if self._reported.get(key, ())[:2] != (period.hits, period.stands):
-                self._reported[key] = period.hits, period.stands, self._record(period)
+            if self._reported.get(key, ())[:2] != (period.hits, period.is_active):
+                self._reported[key] = period.hits, period.is_active, self._record(period)
                 records.add(self._reported[key][2])
-        for key in self._periods.taken_in:
+        for key in self._periods.merged:
             if key in self._reported and key not in proven:
-                records.add(self._reported[key][2]._replace(occurrences=TAKEN_IN))
-        self._periods.taken_in.clear()
+                records.add(self._reported[key][2]._replace(occurrences=MERGED))
+        self._periods.merged.clear()
         self._reported = {key: self._reported[key] for key in proven}
         for call in list(self._calls)[:-MAX_STEPS]:
             if all(call != first for first, _ in proven):
                 del self._calls[call]
 
     def _are_inside(self, period: Proven) -> bool:
-        """Whether most of a period's slow steps were slow inside the step."""
+        """Return whether in most of a period's slow steps the step itself was slow."""
         sides = [inside for call, (_, inside) in self._calls.items() if call >= period.first and period.has(call)]
         return 2 * sum(sides) > len(sides)
 
     def _number(self, call: int) -> int:
-        """Return a call's number in the run."""
+        """Return the step number of a call in the run."""
         return self._calls[call][0] if call in self._calls else call - self._ahead
 
     def _record(self, period: Proven) -> Period:
         cause, inside = self._causes.get(period.kind, (UNKNOWN, False))
-        if period.kind is None:  # slow steps of several kinds: the newest of unknown cause may be of any period
+        if period.kind is None:  # the slow steps have several kinds
             inside = self._are_inside(period)
-        hits = period.hits if period.stands else 0
+        hits = period.hits if period.is_active else 0
         last = self._number(period.last)
         return Period(
             run=self._run,
@@ -120,7 +124,7 @@ def kind_of(stall: Stall) -> Hashable:
         return None
     name = cause.name if cause.kind in OWNED or cause.name == EPOCH_TURN else ""
     if cause.kind in OWNED:
-        return cause.kind, name  # its line is not always seen
+        return cause.kind, name  # without the line, which is not always known
     if cause.kind in OF_CODE and not cause.name:
-        return place  # the same code may run, wait and read
+        return place  # the same code may run, wait, or read from a disk
     return cause.kind if cause.kind in OF_RUN else (cause.kind, name, place)

@@ -1,8 +1,8 @@
 """Finds the times of stack samples from the samples themselves.
 
-py-spy counts its times from a moment that it does not print; on a busy machine that moment is uncertain by half a second. So the
+py-spy's times count from a moment that it does not print; on a busy machine this moment is uncertain by half a second. So the
 training's watch thread sleeps in several functions in turn (``slot_0``, ``slot_1``, ...), and writes to shared memory when it
-begins the next one (``write_beat``). A sample that shows the thread in a slot was taken while that slot was the current one.
+enters the next function (``write_beat``). A sample that shows the thread in a slot was taken while that slot was current.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from typing import Any
 
 SLOTS = 64
 PREFIX = "slot_"
-#: Two minutes of beats are kept, and six seconds of them in shared memory.
+#: Maximum number of beats that are kept (two minutes), and of beats in shared memory (six seconds).
 MAX_BEATS, MAX_SHARED = 2400, 128
-#: Shared memory: the kernel's number of the watch's thread, the number of beats so far, and the times of the last ones.
+#: Shared memory: native id of the watch's thread, number of beats so far, and the times of the last beats.
 HEADER, BEAT = struct.Struct("qq"), struct.Struct("q")
 PULSE_BYTES = HEADER.size + MAX_SHARED * BEAT.size
-#: If beats were lost, the beat before them is assumed to have lasted this long.
+#: If later beats were lost, a beat is assumed to have lasted this long.
 UNKNOWN_NS = 50_000_000
 NEVER = 1 << 62
 
@@ -55,7 +55,7 @@ def write_beat(memory: mmap.mmap, native: int, number: int, at_ns: int) -> None:
 
 
 def read_beats(memory: mmap.mmap, since: int) -> tuple[int, list[tuple[int, int]]]:
-    """Return the thread, and (number, begin) of the beats from ``since`` on that are still there."""
+    """Return the thread, and (number, start) of the beats from ``since`` on that are still in the memory."""
     native, count = HEADER.unpack_from(memory)
     numbers = range(max(since, count - MAX_SHARED + 1), count)
     return native, [(number, BEAT.unpack_from(memory, HEADER.size + number % MAX_SHARED * BEAT.size)[0]) for number in numbers]
@@ -65,15 +65,15 @@ class SampleClock:
     """Knows the times of each slot."""
 
     def __init__(self) -> None:
-        self._beats: deque[tuple[int, int]] = deque(maxlen=MAX_BEATS)  # (begin, number)
+        self._beats: deque[tuple[int, int]] = deque(maxlen=MAX_BEATS)  # (start, number)
 
     def add(self, number: int, at_ns: int) -> None:
         self._beats.append((at_ns, number))
 
     def offset(self, seen: Iterable[tuple[int, int]], earliest_ns: int, latest_ns: int) -> int | None:
-        """Return the moment from which a window's times count: the one that agrees with most of its samples. None: not known.
+        """Return the moment from which a window's times count: it agrees with most of the samples. None: not known.
 
-        It lies between ``earliest_ns`` and ``latest_ns``. ``seen``: (time since that moment, slot) of samples.
+        The moment lies between ``earliest_ns`` and ``latest_ns``. ``seen``: (time since that moment, slot) of samples.
         """
         beats = list(self._beats)
         edges: list[tuple[int, int]] = []
@@ -102,7 +102,7 @@ class SampleClock:
 
 
 def _times_of(slot: int, beats: list[tuple[int, int]], earliest_ns: int, latest_ns: int) -> Iterator[tuple[int, int]]:
-    """Yield (begin, end) of a slot's beats that overlap a span. The last beat has not ended."""
+    """Yield (start, end) of a slot's beats that overlap a span. The last beat has not ended."""
     first = max(0, bisect_right(beats, (earliest_ns, 0)) - 1)
     for index in range(first, bisect_right(beats, (latest_ns, 0))):
         begun, number = beats[index]

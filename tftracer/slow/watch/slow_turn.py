@@ -14,7 +14,7 @@ BOTH = 0.25
 MIN_ALONE_NS = 100_000_000
 #: Recording a step of thousands of ops takes up to this long.
 TRACING_NS = 500_000_000
-#: How the titles of runs begin that only evaluate or use a model, and so are no training loops.
+#: Beginnings of the titles of runs that only evaluate or use a model: they are no training loops.
 NO_LOOPS = ("evaluate", "predict", "test_")
 
 
@@ -25,9 +25,9 @@ class OtherSteps(NamedTuple):
     steps: int
     ns: int
     retraced: str  # why its function was retraced, "" if it was not
-    start_ns: int = 0  # begin of the first step
+    start_ns: int = 0  # start of the first step
     end_ns: int = 0  # end of the last step
-    usual_ns: int = 0  # what so many of its steps take in most turns; 0: most turns have none
+    usual_ns: int = 0  # time that its steps, at most this many, usually take in a turn; 0: most turns have none
 
 
 class Save(NamedTuple):
@@ -42,16 +42,16 @@ class SlowTurn(NamedTuple):
     """A slow turn. Times are perf_counter nanoseconds; lengths are without the tracer's own time."""
 
     run: WatchedRun
-    step: int  # the step that ends it; the next one where a call of another signature ends it
-    call: int  # the number of that call among those of all signatures
+    step: int  # number of the step that ends it; of the next step if a call of another signature ends it
+    call: int  # number of the call that ends it, among the calls of all signatures
     thread: int
     start_ns: int  # end of the previous step
-    step_ns: int  # begin of the step that ends the turn
+    step_ns: int  # start of the step that ends the turn
     end_ns: int
     tracer_ns: int  # time of the tracer within the turn
-    usual_ns: int
-    usual_inside_ns: int  # of the step alone
-    limit_ns: int  # longer turns are slow
+    usual_ns: int  # median length of a turn
+    usual_inside_ns: int  # median length of the step alone
+    limit_ns: int  # turns that are longer than this are slow
     other_runs: tuple[OtherSteps, ...]
     retraced: str  # why the function of the step that ends the turn was retraced, "" if it was not
     is_traced: bool
@@ -60,7 +60,7 @@ class SlowTurn(NamedTuple):
     usual_input_ns: int = 0
     inside_input_ns: int = 0
     saves: tuple[Save, ...] = ()
-    is_usual_traced: bool = False  # it is traced, and not because it was expected to be slow
+    is_usual_traced: bool = False  # whether it is traced, but not because it was expected to be slow
 
     @property
     def inside_ns(self) -> int:
@@ -71,7 +71,7 @@ class SlowTurn(NamedTuple):
         return self.end_ns - self.start_ns - self.tracer_ns
 
     def may_be_cost_of_tracing(self, cause: str) -> bool:
-        """Return whether tracing alone may have made the step slow. Its cost looks like work of TensorFlow."""
+        """Return whether tracing alone may have made the step slow. The time of tracing looks like work of TensorFlow."""
         is_short = self.length_ns - self.usual_ns < TRACING_NS
         return self.is_usual_traced and self.is_inside and is_short and cause in ("tensorflow", "machine", "unknown")
 
@@ -104,14 +104,17 @@ def is_no_loop(run: WatchedRun | OtherSteps) -> bool:
 
 
 def tracing_of(run: WatchedRun, tracings: int) -> str:
-    """Return why the call that has just ended traced its function again, "" if it did not. ``tracings``: how many there were."""
+    """Return why TensorFlow traced the function in the call that has just ended; "" if it did not.
+
+    ``tracings``: the number before.
+    """
     return (run.changed or FIRST_CALL) if run.tracings > tracings else ""
 
 
 def waited_ns(waits: Sequence[tuple[int, int]], start_ns: int, end_ns: int, evaluations: Sequence[tuple[int, int]]) -> int:
-    """Return the nanoseconds of the waits from ``start_ns`` to ``end_ns`` that do not begin within an evaluation."""
+    """Return the nanoseconds within ``start_ns`` to ``end_ns`` of the waits that do not begin within an evaluation."""
     return sum(
         min(end, end_ns) - max(start, start_ns)
         for start, end in waits
-        if start < end_ns and end > start_ns and not any(begun <= start < over for begun, over in evaluations)
+        if start < end_ns and end > start_ns and not any(eval_start <= start < eval_end for eval_start, eval_end in evaluations)
     )

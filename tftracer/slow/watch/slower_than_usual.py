@@ -1,29 +1,32 @@
-"""The usual time of a series of times. A time is slow if it is more than 3 times the median, and more than the median + 20 ms."""
+"""The usual time of a series of durations. One is slow if it takes more than 3 times the median, and over 20 ms more."""
 
 from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
 
-#: A median is of the RECENT newest times, and is computed again after REFRESH more. Before the first WARM_UP nothing is slow.
+#: The median is that of the RECENT newest times, computed again after each REFRESH times. The first WARM_UP times are never slow.
 RECENT, REFRESH, WARM_UP = 201, 16, 20
-#: A slow time exceeds the median by at least this.
+#: A slow time exceeds the median by more than this.
 MIN_EXCESS_NS = 20_000_000
-#: This many slow times in a row are a change: the median starts again. Until it is known, the second shortest of them sets the
-#: limit.
+#: After CHANGE slow times in a row, the usual time may have changed: the median starts again. Until the new median is known, the
+#: second shortest of them (index SHORTER) sets the limit.
 CHANGE, SHORTER = 5, 1
 NEVER = 1 << 62
 
 
 @dataclass
 class Change:
-    """A possible change of the usual time, after several slow times in a row. If most times since then are as short as before,
-    nothing has changed. The slow times in the row count, too: else two alternating phases would look like no change."""
+    """A possible change of the usual time, after several slow times in a row.
+
+    If most times since then are as short as before, nothing has changed. The slow times in the row also count: otherwise two
+    alternating phases would look like no change.
+    """
 
     limit_ns: int  # the limit before the change
-    as_before_ns: int  # times up to this one are as before
-    times: int = CHANGE  # number of times: the slow ones, and all since
-    as_before: int = 0  # how many of them are as before
+    as_before_ns: int  # times up to this are as short as before
+    times: int = CHANGE  # number of times: the slow times in the row, and all later ones
+    as_before: int = 0  # how many of these times are as short as before
 
 
 class UsualTime:
@@ -35,18 +38,18 @@ class UsualTime:
         self._factor = factor
         self._recent: deque[int] = deque(maxlen=RECENT)
         self._until_refresh = WARM_UP
-        self._in_a_row: list[int] = []  # slow ones
+        self._in_a_row: list[int] = []  # the slow times in a row
         self._change: Change | None = None  # a change that is not certain yet
 
     @property
     def has_restarted(self) -> bool:
-        """Whether the median is about to be computed from new times only."""
+        """Whether no time was added since the median was started again."""
         return not self._recent
 
     @property
     def lowest_limit_ns(self) -> int:
         """The limit; while a change is not certain, the limit before it."""
-        change = self._change  # read once: the watch's thread calls this, too
+        change = self._change  # read once, because the watch's thread also reads it
         return change.limit_ns if change else self.limit_ns
 
     @property
@@ -62,7 +65,7 @@ class UsualTime:
             self.limit_ns = self._limit_of(self.median_ns)
 
     def restart(self) -> None:
-        """Start a new median; the old one stays until that is known."""
+        """Start a new median; the old median stays until the new one is known."""
         self._recent.clear()
         self._until_refresh = WARM_UP
 
@@ -70,8 +73,11 @@ class UsualTime:
         return max(int(self._factor * usual_ns), usual_ns + MIN_EXCESS_NS)
 
     def judge(self, ns: int, allowed_ns: int = 0) -> bool:
-        """Count a time that may be ``allowed_ns`` longer than others, and return whether it is slow. After several slow ones in a
-        row the median starts again. Until it is known the shorter ones of them set the limit: longer ones may be exceptions."""
+        """Count a time that may be ``allowed_ns`` longer than others, and return whether it is slow.
+
+        After CHANGE slow times in a row, the median starts again. Until the new median is known, a short one of them sets the
+        limit, because long ones may be exceptions.
+        """
         if ns <= self.limit_ns + allowed_ns:
             self._in_a_row.clear()
             return False
@@ -86,15 +92,15 @@ class UsualTime:
         return True
 
     def judge_change(self, ns: int, allowed_ns: int = 0) -> bool:
-        """Count a time. Return whether it shows that the usual time has not changed: then the limit is the one before."""
+        """Count a time. Return whether the times show that the usual time has not changed; then restore the earlier limit."""
         change = self._change
         if change is None:
             return False
         change.times += 1
         change.as_before += ns <= change.as_before_ns + allowed_ns
-        is_none = 2 * change.as_before > change.times
-        if is_none:
+        is_unchanged = 2 * change.as_before > change.times
+        if is_unchanged:
             self.limit_ns = change.limit_ns
-        if is_none or change.times >= WARM_UP + CHANGE:
+        if is_unchanged or change.times >= WARM_UP + CHANGE:
             self._change = None
-        return is_none
+        return is_unchanged

@@ -1,9 +1,9 @@
 """Estimates the stacks within a span of time from looks at the stacks of all threads at single moments.
 
-A look is a sample by py-spy (py_spy_windows.py, outside_process.py) or by the training itself (stacks_from_inside.py). Each
+A look is a sample by py-spy (py_spy_windows.py, outside_process.py) or by the training itself (stacks_from_inside.py). A look
 represents the time that is nearer to it than to any other look in the span, up to a limit: a look at the edge does not represent
-the whole span. But while a thread keeps Python's lock for longer than Python code may, it is in one call of C code: one look
-represents all of it.
+the whole span. But if a thread holds Python's lock for longer than Python code can, it is in one call of C code. Then one look
+represents the whole time of the call.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-#: The outermost frame first: (file, line, function).
+#: (file, line, function) of each frame, the outermost frame first.
 Stack = tuple[tuple[str, int, str], ...]
 
 MAX_STACKS, MAX_FRAMES = 60, 160
 #: TensorFlow calls Python functions (py_function, numpy_function, generators of tf.data) from this file.
 PYTHON_FUNCTIONS = "tensorflow/python/ops/script_ops.py"
-#: A look represents at most this share of a span before it, and after it: one at its middle represents half of it.
+#: A look represents at most this share of the span before it, and the same share after it.
 REACH = 0.25
 #: A look from inside comes within this time after its thread got Python's lock.
 SOON_NS = 30_000_000
@@ -29,13 +29,13 @@ SOON_NS = 30_000_000
 class Look(NamedTuple):
     """The stacks of threads at one moment.
 
-    ``unchanged``: threads without a change in py-spy's record. They may have ended, or could not be read.
+    ``unchanged``: threads whose stacks did not change in py-spy's record. They may have ended, or could not be read.
     """
 
     at_ns: int
     stacks: dict[int, Stack]
     unchanged: frozenset[int] = frozenset()
-    is_of_all: bool = True  # whether a thread that is missing in it did not exist
+    is_of_all: bool = True  # whether it has all threads that existed
 
 
 def shares(
@@ -43,7 +43,7 @@ def shares(
 ) -> dict[str, Any]:
     """Return the stacks of a thread and of the others within a span, with their seconds and counts, by descending time.
 
-    ``held``: (from, until) of the times in which the thread kept Python's lock.
+    ``held``: (from, until) of the times in which the thread held Python's lock.
     """
     within = sorted((look for look in looks if start_ns <= look.at_ns <= end_ns), key=lambda look: look.at_ns)
     current = current_stacks(within)
@@ -71,8 +71,11 @@ def shares(
 def without_biased(
     inside: Iterable[Look], outside: Sequence[Look], thread: int, late: Sequence[tuple[int, int, bool]]
 ) -> list[Look]:
-    """Leave out the looks from inside that came when Python's lock was released after a long time (``late``), and show the thread
-    in a function that it had not called before: it released the lock there, and did something else meanwhile."""
+    """Return the looks from inside, except biased ones.
+
+    A look is biased if it was taken when Python's lock was released after a long time (``late``), and shows the thread in a
+    function that looks from outside do not show in this time: the thread released the lock there, but was elsewhere meanwhile.
+    """
     unbiased = []
     for look in inside:
         wait = next(((since, until) for since, until, _ in late if since <= look.at_ns <= until + SOON_NS), None)
@@ -86,19 +89,19 @@ def without_biased(
 
 
 def _is_in(stack: Stack, other: Stack) -> bool:
-    """Whether ``other`` begins with all functions of ``stack``; the line in the innermost one may differ."""
+    """Return whether ``other`` begins with all functions of ``stack``; the line in the innermost function may differ."""
     depth = len(stack) - 1
     return stack[:-1] == other[:depth] and len(other) > depth and stack[depth][::2] == other[depth][::2]
 
 
 def is_within(at: int, spans: list[tuple[int, int]]) -> bool:
-    """Whether a moment lies in one of the spans; both their begins and their ends are sorted."""
+    """Return whether a moment lies in one of the spans. Both the starts and the ends of the spans are sorted."""
     latest = bisect_right(spans, (at, math.inf)) - 1
     return latest >= 0 and spans[latest][1] > at
 
 
 def _has_all_functions(look: Look, current: dict[int, Stack]) -> bool:
-    """Whether a look shows all Python functions that TensorFlow had called: no stack of one is left out as stale."""
+    """Return whether a look shows all Python functions that TensorFlow had called: no stack with one was left out as stale."""
     stale = (stack for owner, stack in look.stacks.items() if owner not in current)
     return not any(file.endswith(PYTHON_FUNCTIONS) for stack in stale for file, *_ in stack)
 
@@ -109,7 +112,7 @@ def _longest(at: list[int]) -> int:
 
 
 def _is_one_call(seen: list[tuple[int, dict[int, Stack]]], thread: int, since: int, until: int) -> bool:
-    """Whether all looks at a thread within a time show the same functions."""
+    """Return whether all looks at a thread within a time show the same functions."""
     return len({tuple(frame[::2] for frame in stacks[thread]) for at, stacks in seen if since <= at <= until}) == 1
 
 
@@ -119,14 +122,17 @@ def _lengths(at: list[int], start_ns: int, end_ns: int, in_one_call: Sequence[tu
     reach = int(REACH * (end_ns - start_ns))
     lengths = []
     for moment, since, until in zip(at, edges, edges[1:]):
-        begun, over = next(((begun, over) for begun, over in in_one_call if begun <= moment <= over), (moment, moment))
-        lengths.append(min(until, max(over, moment + reach)) - max(since, min(begun, moment - reach)))
+        call_start, call_end = next((call for call in in_one_call if call[0] <= moment <= call[1]), (moment, moment))
+        lengths.append(min(until, max(call_end, moment + reach)) - max(since, min(call_start, moment - reach)))
     return lengths
 
 
 def current_stacks(looks: list[Look]) -> list[dict[int, Stack]]:
-    """Return the stacks of each look that are surely current: those that changed within the span, and those that a later look at
-    all threads still shows. py-spy's record repeats the old stack of a thread that has ended or could not be read."""
+    """Return the stacks of each look that are surely current.
+
+    A stack is current if it changed within the span, or if a later look at all threads still shows it. py-spy's record repeats
+    the old stack of a thread that has ended or could not be read.
+    """
     current: list[dict[int, Stack]] = []
     changed: set[int] = set()
     for look in looks:

@@ -1,6 +1,6 @@
 """The watch's source of stacks and counters: a process that reads them from outside, or else this process itself.
 
-Used by the watch's thread.
+Only the watch's thread uses it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tftracer.slow.watch.stacks_from_inside import InsideStacks
 from tftracer.slow.watch.system_calls import WAITS
 from tftracer.slow.watch_results import FoldedStack
 
-#: Counters are read more often in the first seconds of a turn that takes too long.
+#: Counters are read more often during this time after the beginning of a turn that takes too long.
 CLOSELY_NS = 5_000_000_000
 LESS = "Stacks are read inside of the training, less often, and not while Python's lock is held, because {}."
 USED_UP = "Its stacks were not read: reading stacks had used its share of a CPU."
@@ -33,7 +33,7 @@ class Answer(NamedTuple):
 
     number: int
     raw: dict[str, Any]
-    doubt: str
+    doubt: str  # why stacks are missing; "" if none are
 
 
 class StackSource:
@@ -58,7 +58,7 @@ class StackSource:
             self._fall_back(str(error))
 
     def watch(self, natives: list[int], ours: list[int]) -> None:
-        """Set the threads to watch. ``ours``: threads of the tracer."""
+        """Set the threads to watch, by native id. ``ours``: threads of the tracer."""
         if (natives, ours) == self._threads:
             return
         self._threads = natives, ours
@@ -74,7 +74,9 @@ class StackSource:
 
     def tick(self, now_ns: int, overdue: dict[int, int], has_collected: bool) -> None:
         """Sample, and read counters as needed. ``overdue``: thread whose turn takes too long -> when the turn began.
-        ``has_collected``: a garbage collection has just ended."""
+
+        ``has_collected``: whether a garbage collection has just ended: then nothing is sampled.
+        """
         if not has_collected:
             self._inside.tick(now_ns, overdue)
         if self._outside and any(now_ns - begun_ns < CLOSELY_NS for begun_ns in overdue.values()):
@@ -83,7 +85,7 @@ class StackSource:
             self._counters.read(now_ns)
 
     def ask(self, number: int, thread: int, native: int, spans: list[tuple[int, int]], profile: bool = False) -> None:
-        """Ask about spans of time; ``answers`` returns the answer later."""
+        """Send a question about spans of time. ``answers`` returns the answer later."""
         if self._outside:
             self._questions[number] = (thread, native, spans, profile)
             inside = [] if profile else self._inside.looks(spans[0][0], spans[-1][1])
@@ -92,7 +94,7 @@ class StackSource:
             self._answers.append(self._answer_inside(number, thread, native, spans, profile))
 
     def hurry(self) -> None:
-        """Request all open answers at once, because the session ends or is saved."""
+        """Request all outstanding answers now, because the session ends or is saved."""
         if self._outside:
             self._outside.hurry()
 

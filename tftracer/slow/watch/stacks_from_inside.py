@@ -1,9 +1,9 @@
 """Reads a few stacks from inside the process while a turn takes too long.
 
-They show which threads exist at that moment, which py-spy's record does not, and are the only stacks where they cannot be read
-from outside. Frames are read with garbage collections off (frames_of_threads.py). ``faulthandler`` cannot be used: it walks the
-list of threads without its lock, and crashes when TensorFlow ends a thread that called a Python function. While another thread
-holds Python's lock nothing is read. Used by the watch's thread.
+They show which threads exist at that moment; py-spy's record does not show that. If stacks cannot be read from outside, these are
+the only stacks. Frames are read with garbage collections off (frames_of_threads.py). ``faulthandler`` cannot be used: it walks
+the list of threads without its lock, and crashes when TensorFlow ends a thread that called a Python function. While another
+thread holds Python's lock, nothing is read. Only the watch's thread uses it.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Any
 from tftracer.slow.watch.frames_of_threads import frames_of_threads
 from tftracer.slow.watch.stack_samples import MAX_FRAMES, Look, Stack, is_within
 
-#: Average share of one core that sampling may use, and the CPU time that it may use at once.
+#: Maximum average share of one core that sampling uses, and the maximum CPU time that it uses at once.
 SHARE, BURST_NS = 0.003, 300_000_000
-#: Time between two samples of a turn: the first, the factor by which it grows, and the longest.
+#: Time between two samples of a turn: at first, the factor by which it grows after each, and at most.
 FIRST_NS, LONGER, LONGEST_NS = 30_000_000, 1.5, 2_000_000_000
-#: Where reading stacks took longer, the moment that they show is not known. Each sample is tried this often.
+#: If reading stacks takes longer than SURE_NS, the moment that they show is not known. A sample is tried TRIES times.
 SURE_NS, TRIES = 20_000_000, 3
 MAX_LOOKS = 600
 PROFILE_NS = 250_000_000  # time between two samples of a profile
@@ -28,15 +28,16 @@ PROFILE_NS = 250_000_000  # time between two samples of a profile
 
 class InsideStacks:
     def __init__(self) -> None:
-        self.used_up = False
+        self.used_up = False  # whether sampling has used its share of a CPU
         self._looks: deque[Look] = deque(maxlen=MAX_LOOKS)
         self._credit_ns = BURST_NS
         self._at_ns = perf_counter_ns()
-        self._turns: dict[tuple[int, int], tuple[int, int]] = {}  # (thread, begin) -> next sample, time to the one after
-        self._profile_ns = 0  # end of the profile
+        #: (thread, start of turn) -> (when to sample next, time until the sample after that).
+        self._turns: dict[tuple[int, int], tuple[int, int]] = {}
+        self._profile_ns = 0  # until when to sample for a profile
 
     def tick(self, now_ns: int, overdue: dict[int, int]) -> None:
-        """Sample if it is due. ``overdue``: thread whose turn takes too long -> when the turn began."""
+        """Take a sample if it is due. ``overdue``: thread whose turn takes too long -> when the turn began."""
         self._credit_ns = min(BURST_NS, self._credit_ns + int((now_ns - self._at_ns) * SHARE))
         self._at_ns = now_ns
         self._turns = {turn: self._turns.get(turn, (0, FIRST_NS)) for turn in overdue.items()}
@@ -68,7 +69,7 @@ class InsideStacks:
             before_ns = perf_counter_ns()
             stacks = stacks_of_threads()
             at_ns = perf_counter_ns()
-            if at_ns - before_ns < SURE_NS:  # else Python's lock was released in between
+            if at_ns - before_ns < SURE_NS:  # otherwise Python's lock may have been released in between
                 self._looks.append(Look(at_ns, stacks))
                 break
         self._credit_ns -= thread_time_ns() - begun

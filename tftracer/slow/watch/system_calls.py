@@ -1,4 +1,4 @@
-"""Tells what a thread waits for, from Linux's description of the system call that it is in (/proc/PID/task/TID/syscall)."""
+"""Finds what a thread waits for, from the system call that it is in (/proc/PID/task/TID/syscall)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _NUMBERS = {
         "epoll": (22,),
     },
 }
-#: What a thread waits for -> how a text says it after "waited".
+#: What a thread waits for -> the words for it in a text, after "waited".
 WAITS = {
     "sleep": "in a sleep",
     "thread": "for a lock or another thread",
@@ -44,7 +44,7 @@ WAITS = {
     "file": "for a file",
     "file_lock": "for a lock on a file",
 }
-#: The share of the readings of a waiting thread that must agree, and their least number.
+#: Minimum share and number of the readings of a waiting thread that must agree.
 MOST, FEWEST = 0.75, 2
 _KIND = {number: kind for kind, numbers in _NUMBERS.get(platform.machine(), {}).items() for number in numbers}
 
@@ -65,7 +65,7 @@ def waits_for(call: list[bytes], pid: int) -> str:
 
 
 def most_common(waits: Iterable[str]) -> str:
-    """Return what most readings of a waiting thread agree on; "" if there are too few, or they differ."""
+    """Return what most readings of a waiting thread show; "" if there are too few, or if they differ."""
     counts = Counter(waits)
     wait, times = max(counts.items(), key=lambda each: each[1], default=("", 0))
     return wait if times >= max(FEWEST, MOST * sum(counts.values())) else ""

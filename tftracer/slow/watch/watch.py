@@ -1,14 +1,14 @@
 """The thread ``tftracer-watch``: finds the causes of slow turns of the training loop, and their periods.
 
-    watch = SlowWatch(queue, 3.0, traces)     # a turn is slow if it takes more than 3 times the median
+    watch = SlowWatch(queue, 3.0, traces)     # a turn is slow if it takes more than 3 times the median, and over 20 ms more
     watch.start()
     ...
     watch.stop()                              # the results are in the queue's slow records then
 
-A training thread pays one store at the beginning of a step and one at its end (``StepQueue.under_way``). Slow turns are found
-where steps are counted (find_slow_turns.py). A process that watches from outside answers what happened meanwhile
-(stack_source.py): this process samples nothing itself where the other one may read it. A part (stacks, the host) that fails is
-switched off and reported.
+On a training thread, the watch takes one store at the beginning of a step and one at its end (``StepQueue.under_way``). Slow
+turns are found on the thread that counts steps (find_slow_turns.py). A process outside answers questions about what happened in a
+slow turn (stack_source.py); if it cannot read this process, this process takes samples itself. A part of the watch (stacks, the
+host) that fails is switched off and reported.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ from tftracer.slow.watch.watched_threads import WatchedThreads
 from tftracer.slow.watch_results import HostChange, Stall, WatchedRun
 
 TICK_S, SECOND_NS = 0.05, 1_000_000_000
-#: At the end: the time limits for the thread, and for answers.
+#: Time limits at the end, in seconds: for the thread to end, and for answers.
 JOIN_S, FINISH_S = 8.0, 3.0
-#: Slow turns with an open question; further ones are explained without stacks.
+#: Maximum number of slow turns with an unanswered question; then the oldest is explained without stacks.
 MAX_QUESTIONS = 200
 #: Time limit for an answer.
 PATIENCE_NS = 60 * SECOND_NS
-#: Distinct stacks that a slow step keeps.
+#: Maximum number of distinct stacks in the record of a slow step.
 MAX_STACKS = 50
-#: A thread beside the main one is idle if it waits for another thread for this share of a slow turn.
+#: A thread other than the main thread is idle if it waits for another thread for this share of a slow turn's samples.
 IDLE = 0.5
 TOO_MANY = "Its stacks were not read: too many steps were slow at once."
 NO_ANSWER = "Its stacks were not read: the process that reads them did not answer."
@@ -62,7 +62,7 @@ class Question(NamedTuple):
 
 
 class SlowWatch:
-    """Watches the steps of one queue. ``factor``: a turn is slow if it takes so many times the median, and 20 ms more."""
+    """Watches the steps of one queue. ``factor``: a turn is slow if it takes more than this many medians, and over 20 ms more."""
 
     def __init__(self, queue: WatchedQueue, factor: float, traces: TracesAhead) -> None:
         self._queue = queue
@@ -95,27 +95,27 @@ class SlowWatch:
         self._gc.install()
         self._host = HostSignals()
         self._lock_place.narrow()
-        self._traces.begin(self._steps)
+        self._traces.set_steps(self._steps)
         self._queue.slow_step_watch = self._steps
         self._thread = threading.Thread(target=self._run, name="tftracer-watch", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """Report what has ended by now, and stop. A second call does nothing."""
+        """Report the slow turns that have ended, and stop. A second call does nothing."""
         thread = self._thread
         if thread is None or os.getpid() != self._pid:
             return
-        is_other = thread is not threading.current_thread()
-        if is_other:
-            with contextlib.suppress(Exception):  # it ends all the same
+        is_other_thread = thread is not threading.current_thread()
+        if is_other_thread:
+            with contextlib.suppress(Exception):  # the watch must stop anyway
                 self.report_pending()
         self._thread, self._stopping = None, True
-        if is_other:
+        if is_other_thread:
             thread.join(JOIN_S)
         self._release()
 
     def after_fork(self) -> None:
-        """Release everything in a child: the thread and the process outside belong to the parent."""
+        """Release everything in a forked child: the thread and the process outside belong to the parent."""
         self._stopping = True
         self._thread = None
         self._queue.slow_step_watch = None
@@ -139,7 +139,7 @@ class SlowWatch:
             time.sleep(TICK_S / 2)
 
     def _finish(self) -> None:
-        """Report what came since the last round, without waiting for answers (``report_pending`` does)."""
+        """Report the slow turns since the last tick, without waiting for answers. (``report_pending`` waits for them.)"""
         self._queue.count_steps()
         self._ask_about_slow_turns(perf_counter_ns())
         for number in list(self._questions):
@@ -213,7 +213,7 @@ class SlowWatch:
         assert self._source is not None
         overdue = self._steps.overdue(now_ns)
         if overdue:
-            self._queue.count_steps()  # its turn may have ended meanwhile
+            self._queue.count_steps()  # an overdue turn may have ended meanwhile
             overdue = self._steps.overdue(now_ns)
         self._source.tick(now_ns, overdue, self._gc is not None and self._gc.has_just_ended(now_ns))
 
@@ -229,7 +229,7 @@ class SlowWatch:
             else:
                 spans = [(turn.start_ns, turn.step_ns), (turn.step_ns, turn.end_ns)]
                 self._part("stacks", self._source.ask, number, turn.thread, native, spans)
-            if len(self._questions) > MAX_QUESTIONS:  # the oldest first: periods need the order
+            if len(self._questions) > MAX_QUESTIONS:  # explain the oldest first, because periods need the order
                 self._explain(next(iter(self._questions)), None, TOO_MANY)
 
     def _take_answers(self, now_ns: int) -> None:
@@ -265,7 +265,7 @@ class SlowWatch:
                 self._take_answers(now_ns)
 
     def _natives(self) -> list[int]:
-        """Return the kernel's numbers of the training's threads and of the main thread, where a training most likely runs."""
+        """Return the native ids of the training's threads, and of the main thread, which most likely runs a training."""
         natives = {self._threads.native_ids.get(thread) for thread in list(self._queue.under_way)}
         return sorted(native for native in natives | {threading.main_thread().native_id} if native is not None)
 
@@ -278,7 +278,7 @@ class SlowWatch:
             self._part("host", self._readings.read, self._host, after_ns)
 
     def _forget(self, thread: int, native_id: int | None) -> None:
-        """Forget a thread that has ended, or whose number another thread has now."""
+        """Forget a thread that has ended. Another thread may already have its id."""
         if self._host and native_id:
             self._host.close_thread(native_id)
         self._steps.forget(thread)
@@ -336,7 +336,7 @@ class SlowWatch:
         self._periods.setdefault(turn.run, RunPeriods(turn.run)).add(stall, self._records)
 
     def _waits_for_work(self, turn: SlowTurn, span: Span) -> bool:
-        """Return whether a thread beside the main one was idle, such as one that fills a queue, while no element was taken."""
+        """Return whether a thread other than the main thread was idle, for example because the queue that it fills was full."""
         main = threading.main_thread().ident or 0
         is_beside = turn.thread != main and self._steps.sums(main).steps > 0
         return is_beside and not turn.is_inside and waits_for_thread(span.stacks) >= IDLE * span.sampled_s > 0
@@ -346,7 +346,7 @@ class SlowWatch:
         bounds = [(turn.start_ns, turn.step_ns), (turn.step_ns, turn.end_ns)]
         spans, names = [], self._threads.names_at(turn.end_ns)
         for raw_span, (start, end), collecting in zip(raw["spans"], bounds, (turn.thread, None)):
-            # Inside a step TensorFlow's threads may call Python functions, which wait for a collection on any thread.
+            # Inside a step, TensorFlow's threads may call Python functions. These wait for a collection on any thread.
             gc_s = self._gc.seconds(collecting, start, end) if self._gc else 0.0
             span = span_of(raw_span, end - start, turn.thread, self._names, names, self._threads.ours, gc_s)
             other = self._gc.other_thread(turn.thread, start, end) if self._gc and gc_s and collecting is None else 0
@@ -360,7 +360,8 @@ class SlowWatch:
         return Observed(between, spans[1], **rates, may_call_python=turn.run.has_python or may_call_python(), doubt=doubt)
 
     def _host_within(self, turn: SlowTurn) -> HostChange | None:
-        """Return the machine's change from the reading before a turn to the one after it."""
+        """Return the change of the machine's counters from the reading before a turn to the reading after it; None if not
+        known."""
         if self._host is None:
             return None
         self._read_host(turn.end_ns)
@@ -373,7 +374,7 @@ class SlowWatch:
             self._say("slow_stacks", self._source.problem)
 
     def _part(self, name: str, work: Callable[..., object], *arguments: Any) -> None:
-        """Do the work of one part, and switch the part off if that fails."""
+        """Call ``work`` for one part of the watch. If it raises, switch the part off."""
         try:
             work(*arguments)
         except Exception as error:
@@ -391,7 +392,7 @@ class SlowWatch:
         self._queue.other_problems[code] = message
 
 
-#: What is missing without a part.
+#: Part of the watch -> what is missing without it.
 LACKS = {
     "stacks": "Slow steps have no lines any more",
     "host": "What the machine did during slow steps is not known any more",

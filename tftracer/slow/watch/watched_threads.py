@@ -1,4 +1,4 @@
-"""The Python threads of this process by their numbers, looked up once a second. Used by the watch's thread."""
+"""The Python threads of this process by their idents, looked up once a second. Only the watch's thread uses it."""
 
 from __future__ import annotations
 
@@ -14,18 +14,24 @@ OURS = "tftracer-"
 
 class WatchedThreads:
     def __init__(self) -> None:
-        self.names: dict[int, str] = {}
-        self.native_ids: dict[int, int | None] = {}  # the kernel's numbers
-        self.ours: frozenset[int] = frozenset()  # the tracer's own threads
-        self._absent_ns: dict[int, int] = {}  # when the thread was last seen not to exist yet
-        self._looked_ns = 0
+        self.names: dict[int, str] = {}  # ident -> name
+        self.native_ids: dict[int, int | None] = {}  # ident -> native id
+        self.ours: frozenset[int] = frozenset()  # idents of the tracer's own threads
+        self._absent_ns: dict[int, int] = {}  # ident -> time of the last look-up in which the thread did not exist yet
+        self._looked_ns = 0  # time of the last look-up
 
     def names_at(self, at_ns: int) -> dict[int, str]:
-        """Return the names of the threads that may have existed then: a later thread may get the number of one that has ended."""
+        """Return ident -> name of the threads that may have existed at this time.
+
+        A new thread may get the ident of an ended one.
+        """
         return {ident: name for ident, name in self.names.items() if self._absent_ns[ident] < at_ns}
 
     def refresh(self, training: Iterable[int]) -> list[tuple[int, int | None]]:
-        """Look the threads up. Return (number, kernel number) of those in ``training`` that ended, even if it is reused."""
+        """Look the threads up. Return (ident, native id) of the threads in ``training`` that have ended.
+
+        A thread has also ended if another thread has its ident now.
+        """
         before, looked_ns = self.native_ids, perf_counter_ns()
         threads = {thread.ident: thread for thread in threading.enumerate() if thread.ident is not None}
         self.names = {ident: thread.name for ident, thread in threads.items()}
@@ -37,7 +43,7 @@ class WatchedThreads:
         self._looked_ns = looked_ns
         self.ours = frozenset({get_ident(), *(ident for ident, name in self.names.items() if name.startswith(OURS))})
         unknown = [ident for ident in training if ident not in threads]
-        alive = _threads_with_frames() if unknown else set()  # threads that Python did not start are not enumerated
+        alive = _threads_with_frames() if unknown else set()  # threading.enumerate lacks threads that Python did not start
         reused = [ident for ident in training if before.get(ident) != self.native_ids.get(ident) and ident in before]
         return [(ident, before.get(ident)) for ident in {*reused, *unknown} if ident in reused or ident not in alive]
 
