@@ -39,6 +39,7 @@ PLANTED = [
     ("refilled_shuffle", "ParallelMapV2", "num_parallel_calls"),
     ("filter_most", "Filter", "filter batches"),
     ("flat", "FlatMap", "batch() first"),
+    ("compressed_records", "TFRecord", "interleave"),
 ]
 
 
