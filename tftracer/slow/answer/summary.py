@@ -96,7 +96,9 @@ def _group(group: SlowGroup) -> str:
     ended = ""
     if group["ended"] and group["times"] > 1:
         ended = " It has ended." if group["periods"] else " None was found in this run since."
-    return f"{group['text']}. {times}, {lost}{last}.{ended}{until}"
+    at_steps = sum(period["times"] for period in active)
+    others = f" With those of other causes, {at_steps:,} came at these steps." if at_steps > group["times"] else ""
+    return f"{group['text']}. {times}, {lost}{last}.{others}{ended}{until}"
 
 
 def _stall(stall: Stall) -> str:
