@@ -10,6 +10,8 @@ from time import perf_counter_ns
 
 #: The names of the tracer's threads begin with this text.
 OWN_PREFIX = "tftracer-"
+#: The CPU time of the tracer is read this often: each reading takes some 20 µs for each of its threads.
+EVERY_NS = 5_000_000_000
 
 
 def without_cpu_ns(native: int) -> int | None:
@@ -68,16 +70,26 @@ class OwnCpu:
     """Adds up the CPU time of the tracer's threads in this process, and of the processes that they started."""
 
     def __init__(self) -> None:
+        self._next_ns = 0
+        self._is_known = False
         self._ns: dict[int, int] = {}  # by the kernel's number, of threads and processes that have ended, too
 
     def sum_s(self, natives: Iterable[int]) -> float | None:
         """Return the seconds of these threads, of those of earlier calls, and of their processes; None if not known."""
-        for native in natives:
-            ns = _schedstat(native, 0)
-            if ns is not None:
-                self._ns[native] = ns
-                try:
-                    self._ns.update(_children_ns(native))
-                except FileNotFoundError:
-                    return None  # a kernel without this file, or the thread has just ended
-        return sum(self._ns.values()) * 1e-9 if self._ns else None
+        now_ns = perf_counter_ns()
+        if now_ns >= self._next_ns:
+            self._next_ns = now_ns + EVERY_NS
+            self._is_known = all([self._add(native) for native in natives])
+        return sum(self._ns.values()) * 1e-9 if self._ns and self._is_known else None
+
+    def _add(self, native: int) -> bool:
+        """Read a thread's time, and its processes'. Return False if the system does not tell which processes these are."""
+        ns = _schedstat(native, 0)
+        if ns is None:
+            return True  # it has ended
+        self._ns[native] = ns
+        try:
+            self._ns.update(_children_ns(native))
+        except OSError:
+            return _schedstat(native, 0) is None
+        return True

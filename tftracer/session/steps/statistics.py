@@ -184,7 +184,7 @@ class StepStatistics:
             "last_s": self._last_s,
             "first_run_at": self._first_run_at,
             "last_run_at": self._last_run_at,
-            "between_steps_s": self.between_steps.outside_s,
+            "between_steps_s": median(self._gaps) if self._gaps else None,
             "traced_overhead_s": median(self._overheads) if self._overheads else None,
             "recent_s": list(self._recent),
         }
