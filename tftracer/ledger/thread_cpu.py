@@ -79,7 +79,7 @@ class OwnCpu:
         now_ns = perf_counter_ns()
         if now_ns >= self._next_ns:
             self._next_ns = now_ns + EVERY_NS
-            self._is_known = all([self._add(native) for native in natives])
+            self._is_known = all(self._add(native) for native in natives)
         return sum(self._ns.values()) * 1e-9 if self._ns and self._is_known else None
 
     def _add(self, native: int) -> bool:
