@@ -12,7 +12,7 @@ from typing import Any, TypeVar, Union, cast
 from tftracer.errors import PatternError
 from tftracer.trace.arrays.linear_regex import Pattern
 
-#: By default a step is slow if it takes more than this many medians (and more than 20 ms longer than the median).
+#: By default a step is slow if it takes more than this many times the median, and more than 20 ms longer.
 SLOW_FACTOR = 3.0
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -68,7 +68,7 @@ def path(name: str, value: Path | None) -> str | None:
 
 
 def also_named(**names: str) -> Callable[[F], F]:
-    """Let a function accept old names of its keyword arguments: ``also_named(filename="path")``."""
+    """Let a function accept old names of its keyword arguments: ``also_named(old_name="new_name")``."""
 
     def accept(function: F) -> F:
         @functools.wraps(function)

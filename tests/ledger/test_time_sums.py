@@ -17,7 +17,7 @@ from tftracer.ledger.activity import (
     STEPS,
     SUSPENDED,
     Activity,
-    rank_of_step,
+    kind_of_step,
 )
 from tftracer.ledger.time_sums import LOOP_NS, OTHERS, PATIENCE_NS, UNDER_WAY, Book, Sums
 from tftracer.session.recorded_steps import RunHandle
@@ -251,5 +251,5 @@ def test_a_stop_that_the_watch_saw_counts_once(suspended: list[tuple[Any, ...]],
     ],
 )
 def test_a_function_evaluates_if_its_name_says_so(title: str, rank: int) -> None:
-    assert rank_of_step(a_run(title)) == rank
-    assert rank_of_step(a_run(title, definition="")) == STEPS  # of a session's run the name is that of what it fetches
+    assert kind_of_step(a_run(title)) == rank
+    assert kind_of_step(a_run(title, definition="")) == STEPS  # of a session's run the name is that of what it fetches

@@ -3,9 +3,9 @@
 TensorFlow is imported when a hook is made. A step that is not traced costs two clock reads and an append. The rest of its cost
 depends on how many objects it reads: after a long step the caches hold TensorFlow's data, so each of the tracer's objects is
 fetched from memory. So an untraced step reads one flag (``TraceRequests.slow_path``) and the level of its RunOptions, stores what
-it needs as an attribute of its run context, and does not read its RunMetadata (3 to 10 µs after a long step). Exceptions of the
-tracer never leave this module: it switches itself off instead (``StepQueue.off``). Errors of the user's code, and
-KeyboardInterrupt, pass through it.
+it needs as an attribute of its run context, and does not read its RunMetadata, which would take 3 to 10 µs after a long step.
+Exceptions of the tracer never leave this module: it switches itself off instead (``StepQueue.off``). Errors of the user's code,
+and KeyboardInterrupt, pass through it.
 """
 
 from __future__ import annotations
@@ -197,13 +197,13 @@ class StepRecorder:
         """Record that this thread's step has ended because it raised an error."""
         self._under_way[get_ident()] = -perf_counter_ns()
 
-    def record_untraced_step(self, fetches: Any, feeds: Any, options: Any, start_ns: int) -> None:
-        """Record a step that has just ended and that TensorFlow cannot trace."""
+    def record_untraced_step(self, fetches: Any, feeds: Any, kind: Any, start_ns: int) -> None:
+        """Record a step that has just ended and that TensorFlow cannot trace. ``kind``: PARTIAL_RUN, in place of RunOptions."""
         end_ns = perf_counter_ns()
         if not self._queue.off:
             if self._requests.trace_all or self._requests.any_run_steps:
-                self._queue.record_refusal(options)
-            self._queue.add((fetches, tuple(feeds or ()), options, start_ns, end_ns, get_ident(), None))
+                self._queue.record_refusal(kind)
+            self._queue.add((fetches, tuple(feeds or ()), kind, start_ns, end_ns, get_ident(), None))
 
     # -------------------------------------------------------------------------------------------------- traced steps
 
@@ -277,7 +277,7 @@ class StepRecorder:
 
 
 class CopyingRecorder(StepRecorder):
-    """For a TensorFlow that stores a step's arguments under another name than ``_original_args`` (versions 2.12 to 2.21)."""
+    """For a TensorFlow that does not store a step's arguments as ``_original_args``, as versions 2.12 to 2.21 do."""
 
     __slots__ = ()
 

@@ -22,7 +22,8 @@ from tftracer.capture.steps.run_identity import PARTIAL_RUN
 from tftracer.capture.tracebacks import hide_in_tracebacks, remove_our_frames
 from tftracer.session.recorded_steps import SessionFacts
 
-#: Attribute that is set on sessions which the recorder knows.
+#: Attribute of sessions that the recorder knows: True once their devices are listed; False until the first call of a cluster's
+#: session has ended.
 _SEEN = "_tftracer_seen"
 #: Attributes that are set on a callable of ``_make_callable_from_options``: its (options, fetches, feeds, RunOptions); a second
 #: callable for traced steps.

@@ -27,7 +27,7 @@ SUMMARY = "measures this machine for the roofline"
 def parser() -> Parser:
     syntax = Parser(
         "tftracer roof",
-        description="Measures this machine: matrix products by type of number, with NumPy and, if installed, with TensorFlow, "
+        description="Measures this machine: matrix products for each dtype, with NumPy and, if installed, with TensorFlow, "
         "and the bandwidth of memory. Takes some seconds of full load; refuses while a training is recorded on this machine.",
     )
     syntax.add_argument(

@@ -1,10 +1,10 @@
 """Compares two traces with the help of the other traces of their runs, for the page.
 
-Two steps of the same code differ, too. So an op counts as changed only if the difference is larger than the floors, and the other
-traces of the runs show that it is not chance. One test covers all ops and the step (odd_ops.py). Traces of one run that were
-recorded one after the other count once, as their mean, because the machine's state affects all of them. With too few other
-traces, no change is claimed: two traces alone only show by how much these two steps differ. An op that is missing in a trace took
-no time in it; but if the trace's table was cut, the op's time is unknown.
+Two steps of the same code differ, too. So an op counts as changed only if the difference is larger than FLOOR_NS and FLOOR_SHARE
+(compare_ops.py), and the other traces of the runs show that it is not chance. One test covers all ops and the step (odd_ops.py).
+Traces of one run with no trace of the other run recorded between them count once, as their mean, because the machine's state
+affects all of them. With too few other traces, no change is claimed: two traces alone only show by how much these two steps
+differ. An op that is missing in a trace took no time in it; but if the trace's table was cut, the op's time is unknown.
 """
 
 from __future__ import annotations
@@ -132,11 +132,15 @@ def _result(is_changed: bool, least: float, differs_by: float, before: float, af
         return Result(False, "a trace has too many ops")
     if not is_changed:
         is_small = not matters(before, after) and not matters(before, before + differs_by)
-        chance = f"chance may explain it, as any below {percent(least / before)}" if before > 0 and least < math.inf else CHANCE
+        chance = (
+            f"chance may explain it, as it may explain any difference below {percent(least / before)}"
+            if before > 0 and least < math.inf
+            else CHANCE
+        )
         return Result(False, "too small to matter" if is_small else chance)
     if differs_by * (after - before) < 0:
         usually = "longer" if after > before else "shorter"
-        return Result(False, f"the other way than usual: {usually} in B, more than chance in {traces}")
+        return Result(False, f"these two differ the other way: usually B takes {usually}, by more than chance in {traces}")
     return Result(matters(before, after), f"more than chance in {traces}")
 
 
@@ -219,7 +223,7 @@ def place_among(two: Sequence[float], others: Sequence[float]) -> str:
 
 
 def _op_change(row: ComparedOp, is_changed: bool) -> str:
-    """Return a text without the share of the step's change: an op's time is a sum of executions that may overlap."""
+    """Describe an op's change. Its share of the step's change is not given, because an op's executions may overlap."""
     counts = dict.fromkeys((row["count_a"], row["count_b"]))
     executions = " and ".join(f"{count:,}" for count in counts if count)
     summed = f" over its {executions} executions, which may run at the same time" if max(counts) > 1 else ""

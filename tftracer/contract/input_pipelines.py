@@ -13,7 +13,7 @@ class PipelineStage(TypedDict):
     function: str  # the function that it calls, as in the script; "" if not known
     place: str  # place of the function, such as "train.py:12"
     elements: int  # number of elements that it has produced
-    element_s: float | None  # its own processing time for one element; not what it takes to call a function
+    element_s: float | None  # its own processing time for one element, without the overhead of calling its function
     rate: float | None  # elements per second
     busy: float | None  # mean number of threads that work for it
     parallelism: int | None  # number of parallel calls
@@ -34,7 +34,7 @@ class PipelineMoment(TypedDict):
 
 class InputPipeline(TypedDict):
     title: str  # "TFRecord → map(decode) → batch"
-    at: float | None  # time of the last look in which it had produced elements
+    at: float | None  # when it was last examined and had produced elements
     is_open: bool  # whether its iterator still exists
     elements: int
     unit: Literal["batches", "elements"]  # what an element of the pipeline is, as far as its stages show

@@ -41,7 +41,7 @@ class Run(WatchedRun, Protocol):
 Activity = tuple[int, Union[Run, str], int, int, int]
 
 
-def rank_of_step(run: Run) -> int:
+def kind_of_step(run: Run) -> int:
     """Return EVALUATION for a compiled function with such a name; else STEPS, since the name of a session's run shows nothing."""
     return EVALUATION if run.definition and _evaluates(run.title.partition(" (")[0]) else STEPS
 

@@ -28,7 +28,7 @@ from tftracer.web.worker_threads import WorkerThreads
 
 V = TypeVar("V")
 
-#: Encoded and compressed: the timeline of 96,108 nodes is about 2 MB.
+#: Maximum size of the cached answers, encoded and compressed. The timeline of 96,108 nodes takes about 2 MB.
 CACHE_BYTES = 64 << 20
 CACHE_ENTRIES = 2000
 #: Decoded traces are freed after this long without a question.

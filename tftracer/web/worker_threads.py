@@ -37,7 +37,7 @@ class WorkerThreads:
             thread.start()
 
     def submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
-        """Submit a function. After ``stop`` the future is cancelled. Call it on the thread that stops the workers."""
+        """Submit a function. Call ``submit`` on the same thread as ``stop``; after ``stop``, the future is cancelled at once."""
         future: Future[T] = Future()
         if self._stopped:
             future.cancel()

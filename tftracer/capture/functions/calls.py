@@ -24,7 +24,8 @@ from tftracer.session.recorded_steps import Traced
 
 
 class NamedStep:
-    """Stands for all steps of ``server.step("train")``. They are one run, whatever functions they call."""
+    """Names steps that no single function names: those of ``server.step("train")``, of an eager loop, or of a Keras model that
+    runs eagerly. They are one run, whatever functions they call."""
 
     origin = "server.step"  # as the page shows it
 
@@ -98,7 +99,7 @@ class FunctionCalls:
     def _wrap_call(self, original: Callable[..., Any], is_eager: Callable[[], bool]) -> Callable[..., Any]:
         threads, events, requests = self.threads, self._queue.events, self._requests
         under_way = self.under_way
-        now, max_events = perf_counter_ns, MAX_EVENTS  # locals: a global is one more place in memory to fetch after a long step
+        now, max_events = perf_counter_ns, MAX_EVENTS  # locals: after a long step, a global would be fetched from memory
 
         @hide_in_tracebacks
         def call(function: Any, *args: Any, **kwargs: Any) -> Any:
@@ -161,7 +162,7 @@ class FunctionCalls:
     def step(self, function: Any, arguments: Any = None) -> Step:
         """Return a Step for a call that may be traced or that Keras names, or for a NamedStep.
 
-        ``_wrap_call`` times other calls.
+        All other calls are timed within ``_wrap_call``, without a Step.
         """
         method = self.threads.state.method
         if method:

@@ -54,7 +54,8 @@ class PartitionGraphs:
     """The graphs of functions whose first call came after ``watch``. ``is_off`` returns whether the tracer is off."""
 
     def __init__(self, is_off: Callable[[], bool]) -> None:
-        self.called_functions: dict[int, weakref.ref[Any]] = {}  # id of a ConcreteFunction that was called -> the function
+        #: Id of a ConcreteFunction -> the function: those that were called, without those whose next call collects their graph.
+        self.called_functions: dict[int, weakref.ref[Any]] = {}
         self._is_off = is_off
         self._is_eager: Callable[[], bool] = lambda: False
         self._context: Any = None  # TensorFlow's module
@@ -209,7 +210,8 @@ class PartitionGraphs:
         if stateful_op:
             raise UnsupportedError(
                 f"{stateful_op} may keep a state of its own, such as a sequence of random numbers. It would begin again if "
-                "TensorFlow built the function's graph again. Start the script with tftracer run: then the first call has it."
+                "TensorFlow built the function's graph again. Start the script with tftracer run: then the graph is collected in "
+                "the first call."
             )
         self._requested[number] = handle
         handle.graph_requested = True

@@ -78,7 +78,8 @@ class BegunTrace:
         self.fed: list[FedValue] | None = None
 
     def run_key(self, concrete: Any) -> Any:
-        """Return what identifies this step's run: the ConcreteFunction; the function for a NamedStep, or if there is none."""
+        """Return what identifies this step's run: the ConcreteFunction; the function itself for a NamedStep, or if the call
+        executed no ConcreteFunction."""
         return self.function if concrete is None or isinstance(self.function, NamedStep) else concrete
 
 

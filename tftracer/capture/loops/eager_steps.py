@@ -74,7 +74,7 @@ class _LoopState:
         #: Loop -> (number of its last step on this thread, steps since the one before).
         self.pace: dict[EagerLoop, tuple[int, int]] = {}
         self.tracing: tuple[EagerLoop, Any] | None = None  # (probable loop, trace) of the current step
-        self.traced = threading.Event()  # set when the traced step has ended
+        self.trace_ended = threading.Event()  # set when the traced step has ended
 
 
 class EagerSteps:
@@ -88,7 +88,7 @@ class EagerSteps:
         self._loops: dict[tuple[Place, ...], EagerLoop] = {}
         self._loop_of_turn: dict[Turn, EagerLoop] = {}  # loops that have completed a turn
         self._library_codes: dict[CodeType, bool] = {}
-        self._traced: set[_LoopState] = set()  # threads whose current step is being traced
+        self._being_traced: set[_LoopState] = set()  # threads whose current step is being traced
         self._lock = threading.Lock()
         self._background = Background("tftracer-eager")
         self._waiting: list[Callable[[], None]] = []  # each cancels an action that waits for an import
@@ -102,8 +102,8 @@ class EagerSteps:
     def stop(self) -> None:
         for cancel in self._waiting:
             cancel()
-        for state in list(self._traced):
-            state.traced.set()
+        for state in list(self._being_traced):
+            state.trace_ended.set()
             if state.tracing is not None:
                 self._calls.run_safely(self._give_up, state, state.tracing[1])
         self._background.stop()
@@ -154,7 +154,8 @@ class EagerSteps:
         if loop is not None:
             before_ns = state.began_ns
             began_ns = self._end_step(state, loop, end_ns)
-            # A process has one profiler. If all steps are traced, the compiled functions that the loop calls have it.
+            # A process has one profiler. If all steps are traced, it is used for the compiled functions that
+            # the loop calls, and the step of the loop is not traced.
             calls_functions = began_ns != before_ns
             if self._calls.may_be_traced and not (calls_functions and self._calls.traces_all):
                 self._trace_next(state, (end_ns - began_ns) * 1e-9)
@@ -186,26 +187,26 @@ class EagerSteps:
     def _trace_next(self, state: _LoopState, last_s: float) -> None:
         """Trace the step that has just begun, if a trace is requested. ``last_s``: how long the previous step took.
 
-        Several loops may alternate on a thread, such as two updates of a critic for each update of its generator. So the next
-        step of a loop is expected after as many steps of the thread as the last time.
+        Several loops may alternate on a thread, such as two updates of a critic for each update of its generator. So the
+        distance between a loop's last two steps, in steps of the thread, tells when its next one is expected.
         """
         due = [loop for loop, (number, pace) in state.pace.items() if number + pace == state.steps + 1]
         traces = ((loop, self._calls.begin_step(loop)[1]) for loop in due)
         loop, begun = next((each for each in traces if each[1] is not None), (None, None))
         if loop is None:
             return
-        state.tracing, state.traced = (loop, begun), threading.Event()
-        self._traced.add(state)
-        wait = partial(state.traced.wait, max(LIMIT_S, LIMIT_TIMES * last_s))
+        state.tracing, state.trace_ended = (loop, begun), threading.Event()
+        self._being_traced.add(state)
+        wait = partial(state.trace_ended.wait, max(LIMIT_S, LIMIT_TIMES * last_s))
         self._background.submit(lambda: wait() or self._calls.run_safely(self._give_up, state, begun))
 
     def _end_trace(self, state: _LoopState, loop: EagerLoop, end_ns: int) -> Any:
         with self._lock:
             tracing, state.tracing = state.tracing, None
-            self._traced.discard(state)
+            self._being_traced.discard(state)
         if tracing is None:
             return None
-        state.traced.set()
+        state.trace_ended.set()
         return self._calls.end_step(tracing[1], None, tracing[0] is loop, end_ns)
 
     def _give_up(self, state: _LoopState, begun: Any) -> None:
@@ -213,7 +214,7 @@ class EagerSteps:
             if state.tracing is None or state.tracing[1] is not begun:
                 return
             state.tracing = None
-            self._traced.discard(state)
+            self._being_traced.discard(state)
         self._calls.end_step(begun, None, False, perf_counter_ns())
 
     def _place(self, frame: FrameType, optimizer: Any) -> Place:

@@ -1,4 +1,6 @@
-"""Records Keras steps that do not call a compiled function, and names steps. For a compiled ``fit`` see functions/calls.py.
+"""Records Keras steps that do not call a compiled function, and titles the steps of methods such as ``train_on_batch``.
+
+For a compiled ``fit`` see functions/calls.py.
 
 *Models that run eagerly* (``run_eagerly=True``) call no compiled function. Keras 2 and 3 pass each step to the distribution
 strategy, even to the default strategy: ``Strategy.run(function, batch)``. That method is wrapped. A call from a model's ``fit``,

@@ -24,7 +24,7 @@ from tftracer.capture.traces.requests import Claim, TraceRequests
 from tftracer.contract.session import AskedBy
 from tftracer.errors import UnsupportedError
 from tftracer.input_pipelines.watch import Pipelines
-from tftracer.ledger.activity import CHECKPOINTS, INPUT, NEXT_ELEMENT, TRACER, Activities, rank_of_step
+from tftracer.ledger.activity import CHECKPOINTS, INPUT, NEXT_ELEMENT, TRACER, Activities, kind_of_step
 from tftracer.session.recorded_steps import Capture, CountedStep, Missed, RunHandle, SessionFacts, Traced, tracer_ns
 from tftracer.slow.watch.find_slow_turns import SlowSteps
 from tftracer.slow.watch_results import SlowRecords
@@ -167,7 +167,7 @@ class StepQueue(OwnErrors):
         if run is not None:
             outside = self._times.count_step(run, thread, start, end, trace)
             self.add_counted((run, start, end, *outside, trace), thread)
-            ended.append((rank_of_step(run), run, start, end, thread))
+            ended.append((kind_of_step(run), run, start, end, thread))
             if trace is not None:
                 before, after = tracer_ns(trace)  # ns that the tracer took on this thread before and after the step
                 ended.append((TRACER, "recording traces", start - before, start, thread))
@@ -297,7 +297,8 @@ class StepQueue(OwnErrors):
         return Missed(reason, is_lost=numbered is not None or self.requests.trace_all)
 
     def _handles(self, family: RunFamily, options: Any) -> list[RunHandle]:
-        """Return the runs that the step about to begin may belong to: several if a later hook may still change its options."""
+        """Return the runs that the step about to begin may belong to: the run with these options; all runs of the family if the
+        options are not known, or if that run has no step yet: then a later hook may still change them."""
         run = None if options is None else self.runs.run(family, options)
         return [run] if run and run.run_id else family.handles()
 

@@ -26,8 +26,8 @@ class Claim:
 class TraceRequests:
     """The open requests for traces, and the claims of steps that are being traced. Methods may be called from any thread.
 
-    ``slow_path`` is True while traces are requested or under way, and when the tracer is off. Every step reads it twice, without
-    a lock. ``__slots__`` keeps the value in the object's own memory, because an untraced step reads little other memory.
+    ``slow_path`` is True while traces are requested or under way, and when the tracer is off. Every step reads it once or
+    twice, without a lock. ``__slots__`` saves a look-up in a dict, which would be a large part of what an untraced step reads.
     """
 
     __slots__ = (
@@ -123,7 +123,7 @@ class TraceRequests:
             self._update()
 
     def restore(self, claim: Claim) -> None:
-        """Restore the request of a step that failed."""
+        """End the claim of a step that was not traced. If the user requested it without a step number, request another step."""
         with self._lock:
             if claim.is_done:
                 return

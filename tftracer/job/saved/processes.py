@@ -56,7 +56,7 @@ def _process(job: JobServices, info: Process, own: SavedSession) -> SavedProcess
 
 
 def _model(job: JobServices, info: Process) -> SessionModel:
-    """Build the session of a process: its facts, and its traces by the runs' titles. The file does not have its step times."""
+    """Build the session of a process: its facts, a run for each title, and their traces. The file lacks its step times."""
     facts = {name: info[name] for name in ("id", "host", "pid", "place")}
     model = SessionModel({**new_facts(), **facts, "rank": info["place"]["rank"]})  # type: ignore[typeddict-item]
     runs: dict[str, int] = {}

@@ -22,7 +22,8 @@ from tftracer.trace.model import Trace
 Path = tuple[str, ...]
 #: A stage waits for its inputs if they run for this share of its time.
 INPUTS_SHARE = 0.5
-#: A stage that only forwards elements needs less than this for each element. If it forwards fewer in its time, it waits for one.
+#: A stage that only forwards elements needs less than this for each element. If it forwards fewer elements
+#: than one per FORWARD_NS of its time, it waits for one.
 FORWARD_NS = 1_000_000
 _NUMBER = re.compile(r"\[\d+\]")
 #: Stages that only forward elements that another thread has produced.
@@ -166,7 +167,7 @@ def _on_tf_data(trace: Trace) -> Bool:
 def path_of(name: str) -> Path:
     """Parse ``Iterator::Root::Interleave[2]::Map`` into (Root, Interleave, Map); () for an op.
 
-    A distribution strategy adds a Generator per device, which reads from the dataset itself: it is left out.
+    A distribution strategy adds a Generator per device, which reads from the dataset itself: its events count as no stage.
     """
     path = tuple(_NUMBER.sub("", name[len(STAGE) :]).split("::")) if name.startswith(STAGE) else ()
     return () if path[-1:] == ("Generator",) and path[-2:-1] != ("FlatMap",) else path

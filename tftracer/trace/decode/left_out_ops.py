@@ -47,7 +47,7 @@ def _ops(trace: Trace, space: Space) -> str:
 
 
 def _time(trace: Trace, space: Space, step: Step | None, origin: int) -> str:
-    """Return the recorded ops' share of the executor's turns."""
+    """Return the share of the time of the executor's events (``ExecutorState::Process``) in which a recorded op runs."""
     host = space.plane(HOST)
     if host is None:
         return ""

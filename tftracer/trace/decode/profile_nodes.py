@@ -74,7 +74,8 @@ COLUMNS = ("device", "name", "op", "label", "bytes", "outside", "start", "end", 
 
 
 class Kinds:
-    """The nodes that the events of a plane stand for; ``named`` is called once per kind, not once per event."""
+    """The codes of name and op type for each event of a plane that is a node, looked up by the event's kind: ``named`` is called
+    once per kind, not once per event."""
 
     def __init__(self, nodes: Nodes, plane: Plane, named: Named) -> None:
         ids, names, ops = [-1], [0], [0]

@@ -35,10 +35,11 @@ MAX_EVIDENCE = 50
 GAP_NS = 100_000  # the executor's own work between two ops takes at most this long; a longer gap has another reason
 _FUNCTION_OPS = re.compile(r"__inference_.*|(Stateful)?PartitionedCall|RemoteCall|_?Xla(Launch|Run)(V2)?")
 _CPU = re.compile(r"((?P<process>\S+/\d+) )?CPU(:0)?(?P<xla> XLA.*)?", re.DOTALL)
-CONTAINED_SHARE = 0.25  # a function's call whose time recorded ops fill to this share contains its ops
-CONTAINED_OPS = 20  # a function's call in which this many recorded ops begin contains its ops
-ONLY_HERE = "only_here"  # a sentence with this number applies to this step alone
-HELD_UP_NS = "held_up_ns"  # a sentence with this number names a part that was this much longer than usual, in this step alone
+#: If recorded ops that begin within a function's call take this share of its time together, or are at least this many, the trace
+#: has the function's ops, and the call only waits for them.
+CONTAINED_SHARE, CONTAINED_OPS = 0.25, 20
+ONLY_HERE = "only_here"  # a key of a sentence's ``numbers``: the sentence applies to this step alone
+HELD_UP_NS = "held_up_ns"  # the same: the ns by which something delayed this step alone
 
 
 @dataclass(frozen=True)

@@ -18,14 +18,19 @@ from tftracer.trace.verdict.step import HELD_UP_NS, Step, evidence_of, mask, sen
 INPUT_SHARE = 0.20  # minimal part of the step in which nothing but input ops runs
 #: Usual steps wait for input if they take this many times as long as this step, and this many ns longer.
 AHEAD, AHEAD_NS = 2.0, 1_000_000
-AHEAD_STEPS = 10  # before this step the median is of the first steps, which are long for other reasons
-AHEAD_WAIT = 0.25  # a wait of at least this part of a usual step shows its reason
-AHEAD_WORK = 0.1  # minimal work of the stages that the trace shows, as a part of the time that usual steps take longer
-FAR_LONGER = 3.0  # no usual step waits longer than this many times a whole usual step
+#: Steps with a lower number are not judged by their median: it is of the first steps, which are long for other reasons.
+AHEAD_STEPS = 10
+#: If the recorded wait is a smaller part of a usual step, usual steps may wait longer than the trace shows (``_worked_ahead``).
+AHEAD_WAIT = 0.25
+#: If the recorded work of tf.data is a smaller part of the time by which usual steps are longer, they do not wait for it.
+AHEAD_WORK = 0.1
+FAR_LONGER = 3.0  # if the wait is longer than this many whole usual steps, usual steps hardly wait
 AT_WORK_SHARE = 0.50  # minimal part of the wait in which tf.data is at work
 MANY_ELEMENTS = 1_000  # minimal number of a stage's elements that is named: each costs it and its inputs some microseconds
 STAGE_PYTHON_SHARE = 0.50  # minimal part of the wait in which a Python function of tf.data runs
-FUNCTIONS_SHARE = 0.50  # if ops of tf.data's functions run for this part of the wait, they matter, not the number of elements
+#: If ops of tf.data's functions run for this part of the wait (in ``runs_beside``: of the step), they matter, not the number of
+#: elements.
+FUNCTIONS_SHARE = 0.50
 
 NO_CPU = (
     "See whether other processes or threads keep the cores busy (top), or whether too few cores are allowed (container limits, "
@@ -183,7 +188,7 @@ def _functions(step: Step, alone: Cover, at_work: Cover, functions: Cover, numbe
 
 
 def _no_thread(step: Step, alone: Cover, at_work: Cover, numbers: dict[str, float]) -> Sentence:
-    """Tell that the thread in which the op asks for input did not run."""
+    """Tell that the thread in which the op asks for input ran for less than AT_WORK_SHARE of the wait."""
     share = alone.length / step.whole_ns
     nodes = step.longest(step.waits_for_input)
     return sentence(
@@ -211,7 +216,7 @@ def _not_usual(step: Step, alone: Cover) -> str:
 
 
 def _only_here(step: Step, alone: Cover, reason: str, numbers: dict[str, float]) -> Sentence:
-    """Tell that no recorded stage ran, and that usual steps cannot wait this long."""
+    """Tell that the stage which the step waited for began before the trace, and that usual steps cannot wait this long."""
     share = alone.length / step.whole_ns
     return sentence(
         "input_bound",
