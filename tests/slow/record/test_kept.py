@@ -329,3 +329,15 @@ def test_a_slow_step_of_a_period_with_most_of_its_time_below_the_period_s_functi
             (3, "Every 97th step: Python code at rank() (train.py:88)"),
             (1, "Python code at by_score() (train.py:90)"),
         ]
+
+
+def test_a_slow_step_without_a_line_says_where_the_others_of_its_period_are(tmp_path: Path) -> None:
+    known, unknown = Cause("python", "", LOAD, 0.8), Cause("python", "", None, None)
+    with recording(tmp_path) as recorder:
+        run = run_of(recorder)
+        put(recorder, a_stall(run, 97, cause=known), a_stall(run, 194, cause=unknown), a_stall(run, 250, cause=unknown))
+        put(recorder, a_stall(run, 291, cause=known), a_period(run, cause=known))
+        rows = {stall["step"]: (stall["every"], stall["text"]) for stall in recorder.all_stalls()["stalls"]}
+        at_period, alone = rows[194], rows[250]
+        assert at_period[0] == 97 and at_period[1].endswith("; it came with every 97th step: load_batch() (train.py:88)")
+        assert alone[0] is None and "it came with" not in alone[1]

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from tftracer.contract import stalls as contract
 from tftracer.slow.answer.groups import Traces, all_groups, headline, is_one_of, trace_of
 from tftracer.slow.answer.messages import no_gaps
-from tftracer.slow.answer.texts import step_text
+from tftracer.slow.answer.texts import ordinal, step_text
 from tftracer.slow.record.log import SlowLog
+from tftracer.slow.record.sums_by_kind import of_known_period
 
 NEVER_SAMPLED = "The time between the steps was not sampled, so that there are no lines for it."
 
@@ -53,6 +54,7 @@ def stalls_of(log: SlowLog, run_id: int, traces: Traces) -> list[contract.Stall]
     return [
         {
             **stall,
+            "text": stall["text"] + _other_place(stall, periods),
             "step_text": step_text(stall["step"], stall["call"]),
             "trace_id": trace_of(stall, traces),
             "every": _period_of(stall, periods),
@@ -62,4 +64,12 @@ def stalls_of(log: SlowLog, run_id: int, traces: Traces) -> list[contract.Stall]
 
 
 def _period_of(stall: contract.Stall, periods: Sequence[contract.Period]) -> int | None:
-    return next((period["every"] for period in periods if is_one_of(stall, period)), None)
+    own = next((period for period in periods if is_one_of(stall, period)), None)
+    period = own or of_known_period(stall, periods)
+    return period["every"] if period else None
+
+
+def _other_place(stall: contract.Stall, periods: Sequence[contract.Period]) -> str:
+    """Say at which place the other slow steps of its period are, for a slow step of unknown cause or line."""
+    period = None if stall["place"] else of_known_period(stall, periods)
+    return f"; it came with every {ordinal(period['every'])} step: {period['place']}" if period and period["place"] else ""
