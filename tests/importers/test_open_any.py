@@ -139,7 +139,7 @@ def test_a_pickled_list_of_run_metadata() -> None:
     entry = legacy_pickles.pickled(STEP)[2:-1]  # without PROTO and STOP
     (run,) = open_bytes(b"\x80\x04](" + entry + entry + b"e.").runs
     assert [trace.raw for trace in run.traces] == [STEP, STEP]
-    with pytest.raises(FormatError, match="list of those"):
+    with pytest.raises(FormatError, match="nor a list of RunMetadata"):
         open_bytes(pickle.dumps([1, 2], protocol=2))
 
 
