@@ -52,8 +52,8 @@ class TracingServer:
             free one is taken; 0 takes any free port.
         server_ip: address to listen on (default: ``"127.0.0.1"``, this machine alone).
         keep_traces: maximum number of traces that are kept for each run of those by *Trace every step* or by the script itself
-    (default: 5): the newest and the slowest. Requested traces (*Trace*, :meth:`trace_next`) are all kept until they take 4 GiB of
-    disk.
+            (default: 5): the newest and the slowest. Requested traces (*Trace*, :meth:`trace_next`) are all kept until they take
+            4 GiB of disk.
         start_web_server_on_start: False to start it with :meth:`start_web_server` instead.
         token: the secret for the page; by default the environment variable ``TFTRACER_TOKEN``, or a new one.
         certfile, keyfile: a certificate and its key (PEM), to serve https.
@@ -63,7 +63,7 @@ class TracingServer:
         base_url: path prefix (``"/tracer"``) or public URL (``"https://host/tracer"``) behind a reverse proxy.
         hub: ``"host:port"`` or URL of the job's page, if the launcher does not provide it (see docs/launching.rst).
         trace_slow: watch for slow steps: find their causes, and trace those that come regularly (see docs/slow_steps.rst). A step
-            is slow if it, or the time before it, takes more than 3 medians and more than 20 ms longer than the median. A number
+            is slow if it, or the time before it, takes more than 3 times the median, and 20 ms more. A number
             from 1.5 to 1000 replaces the 3; False turns the watch off.
         export_dir: folder (or URL, with fsspec) to which a separate process exports the session's tables during the recording,
             one partition for each process of a job. Needs ``tftracer[tables]`` (see docs/tables.rst).
