@@ -29,7 +29,7 @@ from tftracer.trace.decode.profile_xla import XLA_HOST
 from tftracer.trace.model import DeviceKind, NodeKind, Trace, TraceContext
 from tftracer.trace.units import duration
 from tftracer.trace.verdict.gpu_gaps import Gaps, gaps_of
-from tftracer.trace.verdict.time_around_ops import START_NS, Around, around
+from tftracer.trace.verdict.time_around_ops import START_NS, Around, around, without_tracing_s
 
 MAX_EVIDENCE = 50
 GAP_NS = 100_000  # the executor's own work between two ops takes at most this long; a longer gap has another reason
@@ -75,7 +75,7 @@ class Step:
         """The time from the call of the step to its end. Shares are of this time."""
         eager_ns = 0
         if self.context.trace_level == "profile" and self.host is not None and not self.calls:
-            took_ns = int((self.context.step_s or 0.0) * 1e9)
+            took_ns = int(without_tracing_s(self.context) * 1e9)
             eager_ns = took_ns if took_ns - self.trace.duration_ns > START_NS else 0
         return max(self.trace.duration_ns + self.around.before_ns + self.around.after_ns, eager_ns, 1)
 

@@ -55,6 +55,13 @@ def _fastest_s(context: TraceContext) -> float:
     return fastest if fastest >= SLOW_FACTOR * usual else 0.0
 
 
+def without_tracing_s(context: TraceContext) -> float:
+    """Return the time of the step; if all traced steps of the run are slow, the median of the others: tracing may be why."""
+    took, usual, fastest = context.step_s or 0.0, context.median_s, context.fastest_traced_s
+    all_are_slow = usual is not None and (fastest is None or fastest >= SLOW_FACTOR * usual)
+    return min(took, usual) if all_are_slow and usual is not None else took
+
+
 def _untraced(traced: Around, trace: Trace, context: TraceContext, calls: Sequence[FunctionCall]) -> Around:
     """Limit the times to those of the median untraced step where tracing may have made them longer. Times of a call that traced
     its function (a retrace) stay, since untraced steps have none. Ops that turn arguments into tensors run while the call is in

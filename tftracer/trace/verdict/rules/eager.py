@@ -29,7 +29,7 @@ def eager_ops(step: Step) -> Sentence | None:
         return None
     rows = step.host.rows(_KERNEL)
     outside = step.whole_ns - step.called.length
-    if len(rows) >= EAGER_OPS and outside > step.called.length:
+    if len(rows) and outside > step.called.length:
         return _mostly_outside(step, outside)
     gaps = step.called - step.host.cover(rows) - step.activity.busy
     share = (gaps.length + outside) / step.whole_ns
