@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from recording import RAW, recording, step
 
 from tftracer.contract.ledger import Ledger, LedgerKind, LedgerPart
 from tftracer.ledger.beside_steps import beside_steps
@@ -47,3 +50,20 @@ def test_the_largest_part_is_told_as_a_share_of_the_training_without_its_start(
 def test_little_is_not_told() -> None:
     assert beside_steps(ledger_of(steps=9.0, checkpoints=1.0)) is None
     assert beside_steps(ledger_of()) is None
+
+
+def test_a_trace_keeps_it_and_a_ledger_that_fails_costs_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> Ledger:
+        raise ValueError("no ledger")
+
+    for told, expected in (
+        (lambda: ledger_of(steps=1.0, checkpoints=1.0), (0.5, "Checkpoints (checkpoints of it)")),
+        (fail, (None, "")),
+    ):
+        with recording(tmp_path) as recorder:
+            monkeypatch.setattr(recorder.store.model, "ledger_message", told)
+            step(recorder, 1, raw=RAW)
+            assert recorder.flush()
+            ((trace,),) = (run["traces"] for run in recorder.runs())
+            context = recorder.trace_context(trace["id"])
+            assert (context.beside_share, context.beside_text) == expected

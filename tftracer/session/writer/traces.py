@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 import time
@@ -11,7 +12,7 @@ from typing import NamedTuple
 from tftracer.contract.machine import GpuDevice
 from tftracer.contract.session import TraceRecord
 from tftracer.input_pipelines.answer import what_limits
-from tftracer.ledger.beside_steps import beside_steps
+from tftracer.ledger.beside_steps import BesideSteps, beside_steps
 from tftracer.session.files import records
 from tftracer.session.files.reading import read_trace_record
 from tftracer.session.problems import Guard
@@ -40,6 +41,8 @@ class CountedTrace(NamedTuple):
 
 
 Job = Callable[[], object]
+#: The time beside the steps is computed anew after this many seconds: a session may have a thousand runs.
+BESIDE_S = 2.0
 
 
 class TraceWriter:
@@ -54,6 +57,8 @@ class TraceWriter:
         self._communication_ops = communication_ops
         self._jobs: queue.SimpleQueue[CountedTrace | Job | None] = queue.SimpleQueue()
         self._gpu: dict[str, GpuFacts] = {}  # by trace level
+        self._beside: BesideSteps | None = None
+        self._beside_at = -BESIDE_S  # time.monotonic
         self._gpu_devices: list[GpuDevice] | None = None  # None: not known yet
         self.thread = threading.Thread(target=self._guard.run_thread, args=[self._run], name="tftracer-traces", daemon=True)
 
@@ -115,7 +120,7 @@ class TraceWriter:
         with self._store.lock:
             other_traces = self._store.model.of_other_traces(handle.run_id, trace.step)
             input_text, input_advice = what_limits(self._store.model.input_pipelines, time.time())
-            beside = beside_steps(self._store.model.ledger_message())
+            beside = self._beside_steps()
         return TraceContext(
             step=trace.step,
             step_s=trace.duration_s,
@@ -145,6 +150,15 @@ class TraceWriter:
             rank=self._store.session()["rank"],
             title=handle.title,
         )
+
+    def _beside_steps(self) -> BesideSteps | None:
+        """Return what the training did beside its steps so far. Computed again after BESIDE_S; an error costs no trace."""
+        now = time.monotonic()
+        if now - self._beside_at >= BESIDE_S:
+            self._beside, self._beside_at = None, now
+            with contextlib.suppress(Exception):
+                self._beside = beside_steps(self._store.model.ledger_message())
+        return self._beside
 
     def _gpu_facts(self, trace_level: str) -> GpuFacts:
         """Read the facts after the first trace of each level: TensorFlow loads its profiling library at the first FULL_TRACE."""
