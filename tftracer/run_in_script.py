@@ -33,6 +33,8 @@ log = logging.getLogger("tftracer")
 VARIABLE = "TFTRACER_RUN"
 #: Maximum number of seconds that the end of the script waits until everything is written and analyzed.
 FLUSH_S = 60.0
+#: Maximum length of the text of an error that ended the script.
+MAX_ERROR = 300
 #: Maximum number of other processes' sessions that are listed at the end.
 MAX_NAMED = 20
 
@@ -121,6 +123,11 @@ class ScriptProcess:
             return
         log_to_stderr("", self._stderr)  # again, because the script may have configured logging
         saved = ""
+
+        error = getattr(sys, "last_value", None)  # Python sets it before it prints the error that ends a script
+        if isinstance(error, BaseException):
+            text = " ".join(str(error).split())[:MAX_ERROR]
+            server.recorder.add_problem("script_error", f"The script ended with {type(error).__name__}{': ' * bool(text)}{text}")
 
         def write() -> None:
             nonlocal saved

@@ -16,6 +16,7 @@ import pytest
 from tf.traced_scripts import RUN, environment, outcome, run, run_both, runs_of, sessions, start
 
 from tftracer.session.files.saved import open_session
+from tftracer.session.summary import render, summarize
 
 pytestmark = pytest.mark.tf
 
@@ -258,3 +259,14 @@ def test_a_profile_whose_collection_never_ends_does_not_hold_the_end_of_the_scri
     traced = run(tmp_path, "--trace", "1", "--from", "20", script(tmp_path, HANGING), cwd=tmp_path)
     assert (traced.code, traced.output) == (0, "ends\n"), traced
     assert "within 5 s of the end of the script" in traced.errors
+
+
+def test_the_error_that_ended_a_script_is_told_with_its_session(tmp_path: Path) -> None:
+    name = script(tmp_path, STEPS + "raise ValueError('labels out\\nof range')\n")
+    traced = run(tmp_path, name, cwd=tmp_path)
+    assert traced.code == 1
+    (file,) = (tmp_path / "spool").glob("*.tftrace")
+    summary = summarize(open_session(file))
+    (problem,) = summary["session"]["problems"]
+    assert problem["message"] == "The script ended with ValueError: labels out of range"
+    assert "\n! The script ended with ValueError: labels out of range\n" in render(summary)

@@ -28,7 +28,20 @@ from tftracer.trace.units import duration
 from tftracer.trace.verdict.rules.python_time import SAMPLED
 from tftracer.trace.verdict.verdict import headline
 
-_SESSION = ("host", "pid", "rank", "command", "tensorflow", "tftracer", "started_at", "ended_at", "steps_lost", "cut", "damage")
+_SESSION = (
+    "host",
+    "pid",
+    "rank",
+    "command",
+    "tensorflow",
+    "tftracer",
+    "started_at",
+    "ended_at",
+    "steps_lost",
+    "cut",
+    "damage",
+    "problems",
+)
 _RUN = ("id", "title", "steps", "mean_s", "p50_s", "p95_s", "p99_s", "max_s", "between_steps_s")
 _TRACE = ("id", "step", "started_at", "duration_s", "nodes", "state", "headline", "note")
 _UNKNOWN = "-"
@@ -70,7 +83,7 @@ def summarize(source: SessionSource) -> dict[str, Any]:
 def render(summary: dict[str, Any]) -> str:
     """Return the summary for a terminal, without colours. It ends with a line break."""
     summary = without_breaks(summary)
-    parts = [_head(summary["session"]), ledger_summary.render(summary["ledger"])]
+    parts = [_head(summary["session"]), _problems(summary["session"]), ledger_summary.render(summary["ledger"])]
     parts += [pipelines_summary.render(summary["input_pipelines"]), memory_summary.render(summary["memory_growth"])]
     parts += [_runs(summary["runs"])]
     recomputed = summary.get("recomputed", {})
@@ -135,6 +148,12 @@ def _head(session: dict[str, Any]) -> str:
         f"TensorFlow {session['tensorflow']}" if session["tensorflow"] else "",
     ]
     return shortened(", ".join(filter(None, parts)), 2 * WIDTH)
+
+
+def _problems(session: dict[str, Any]) -> str:
+    """Return what went wrong in the tracer or ended the script, a paragraph for each problem."""
+    messages = [problem["message"] for problem in session["problems"]]
+    return "\n".join(textwrap.fill(message, WIDTH, initial_indent="! ", subsequent_indent="  ") for message in messages)
 
 
 def _runs(runs: list[dict[str, Any]]) -> str:
