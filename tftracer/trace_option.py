@@ -7,6 +7,7 @@ import contextlib
 from tftracer.contract.live import LiveMessage
 from tftracer.contract.session import Run
 from tftracer.errors import UnsupportedError
+from tftracer.ledger.answer import function_key
 from tftracer.recorder import Recorder
 from tftracer.session.steps.statistics import total_s
 
@@ -57,7 +58,7 @@ def _functions(recorder: Recorder) -> dict[object, list[Run]]:
     """Return the runs of each compiled function, and each other run by itself."""
     functions: dict[object, list[Run]] = {}
     for run in recorder.runs():
-        functions.setdefault((run["definition"], *run["fetches"]) if run["definition"] else run["id"], []).append(run)
+        functions.setdefault(function_key(run), []).append(run)
     return functions
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from tftracer.contract.ledger import Ledger, LedgerItem, LedgerKind, LedgerPart
-from tftracer.contract.session import RunWithoutTraces
+from tftracer.contract.session import Run, RunWithoutTraces
 from tftracer.contract.stalls import CodeLine, GapProfile
 from tftracer.ledger.activity import BUILDING, CHECKPOINTS, EVALUATION, INPUT, STEPS, STOPPED, SUSPENDED, TRACER
 from tftracer.ledger.facts import Entry, LedgerFacts, SlowEntry, has_steps
@@ -131,12 +131,12 @@ def _take_first_calls(
     families: dict[object, list[Entry]] = {}
     for entry in facts.entries:
         if entry.run_id in runs and entry.first_s is not None:
-            families.setdefault(_family(runs[entry.run_id]), []).append(entry)
+            families.setdefault(function_key(runs[entry.run_id]), []).append(entry)
     usual = {family: _usual_s(entries) for family, entries in families.items()}
     for entry in facts.entries:
         if entry.run_id not in runs or entry.first_s is None:
             continue
-        excess = entry.first_s - usual[_family(runs[entry.run_id])]
+        excess = entry.first_s - usual[function_key(runs[entry.run_id])]
         excess = _move(items[_KINDS[entry.rank]], entry.run_id, max(0.0, excess))
         if excess > 0:
             items["building"].append(item(f"first call: {runs[entry.run_id]['title']}", excess, 1, entry.run_id))
@@ -151,11 +151,12 @@ def _usual_s(entries: Sequence[Entry]) -> float:
 
 def _is_traced_again(facts: LedgerFacts, runs: Mapping[int, RunWithoutTraces]) -> bool:
     """Tell whether a function was traced more than once, or has several signatures."""
-    signatures = Counter(_family(runs[entry.run_id]) for entry in facts.entries if entry.run_id in runs)
+    signatures = Counter(function_key(runs[entry.run_id]) for entry in facts.entries if entry.run_id in runs)
     return max(signatures.values(), default=0) > 1 or any(entry.times > 1 for entry in facts.entries if entry.rank == BUILDING)
 
 
-def _family(run: RunWithoutTraces) -> object:
+def function_key(run: RunWithoutTraces | Run) -> object:
+    """Return a key that the runs of one compiled function, one for each signature, have in common."""
     return tuple(run["fetches"]) if run["definition"] else run["id"]
 
 

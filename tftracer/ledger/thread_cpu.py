@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from time import perf_counter_ns
 
+from tftracer.slow.watch.host_signals import after_name
+
 #: The names of the tracer's threads begin with this text.
 OWN_PREFIX = "tftracer-"
 #: The CPU time of the tracer is read this often: each reading takes some 20 µs for each of its threads.
@@ -61,7 +63,7 @@ def _children_ns(native: int) -> dict[int, int]:
     result = {}
     for child in map(int, Path(f"/proc/self/task/{native}/children").read_bytes().split()):
         with contextlib.suppress(OSError, ValueError, IndexError):
-            fields = Path(f"/proc/{child}/stat").read_bytes().rpartition(b")")[2].split()  # from the third field on
+            fields = after_name(Path(f"/proc/{child}/stat").read_bytes())
             result[child] = sum(map(int, fields[11:15])) * 10**9 // os.sysconf("SC_CLK_TCK")
     return result
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from statistics import mean, median
 
 from tftracer.slow.watch.counter_spans import Reading, Times, Wait, within
+from tftracer.slow.watch.host_signals import after_name
 from tftracer.slow.watch.system_calls import most_common, waits_for
 
 #: Maximum number of readings of a thread that are kept: at least those of the last two minutes.
@@ -53,7 +54,7 @@ class ThreadCounters:
     def read(self, now_ns: int, process_ns: int, process_queue_ns: int, lock: int) -> None:
         """Take a reading. ``lock``: the address where the process stores the holder of Python's lock; 0: not known."""
         cpu, queue = map(int, os.pread(self._files[0], READ_BYTES, 0).split()[:2])
-        stat = os.pread(self._files[1], READ_BYTES, 0).rpartition(b")")[2].split()  # the fields from the third on
+        stat = after_name(os.pread(self._files[1], READ_BYTES, 0))
         call = self._call()
         wants_lock = self._wants_lock(call, lock, now_ns, cpu) if lock and call is not None else None
         waits = "" if call is None or wants_lock else waits_for(call, self._pid)
