@@ -51,25 +51,20 @@ def slow_steps(log: SlowLog, run_id: int, steps: int, traces: Traces) -> contrac
 def stalls_of(log: SlowLog, run_id: int, traces: Traces) -> list[contract.Stall]:
     """Return a run's slow steps with their current traces and periods, the oldest first."""
     periods = log.periods_of(run_id)
-    return [
-        {
-            **stall,
-            "text": stall["text"] + _other_place(stall, periods),
-            "step_text": step_text(stall["step"], stall["call"]),
-            "trace_id": trace_of(stall, traces),
-            "every": _period_of(stall, periods),
-        }
-        for stall in (state.message for state in log.of_run(run_id))
-    ]
+    return [_current(state.message, periods, traces) for state in log.of_run(run_id)]
 
 
-def _period_of(stall: contract.Stall, periods: Sequence[contract.Period]) -> int | None:
-    own = next((period for period in periods if is_one_of(stall, period)), None)
-    period = own or of_known_period(stall, periods)
-    return period["every"] if period else None
-
-
-def _other_place(stall: contract.Stall, periods: Sequence[contract.Period]) -> str:
-    """Say at which place the other slow steps of its period are, for a slow step of unknown cause or line."""
-    period = None if stall["place"] else of_known_period(stall, periods)
-    return f"; it came with every {ordinal(period['every'])} step: {period['place']}" if period and period["place"] else ""
+def _current(stall: contract.Stall, periods: Sequence[contract.Period], traces: Traces) -> contract.Stall:
+    """Return a slow step with its current trace and period. If its line is unknown, the text names the others' place."""
+    known = of_known_period(stall, periods)
+    period = next((period for period in periods if is_one_of(stall, period)), known)
+    others = ""
+    if known and known["place"] and not stall["place"]:
+        others = f"; it came with every {ordinal(known['every'])} step: {known['place']}"
+    return {
+        **stall,
+        "text": stall["text"] + others,
+        "step_text": step_text(stall["step"], stall["call"]),
+        "trace_id": trace_of(stall, traces),
+        "every": period["every"] if period else None,
+    }
