@@ -72,6 +72,7 @@ def wait():
 
 threading.Thread(target=wait, daemon=True).start()
 sys.stdin.readline()
+sys.setswitchinterval(100)  # seconds: on a busy machine the other thread would get Python's lock before usleep begins
 asleep.release()
 ctypes.PyDLL(None).usleep(60_000_000)  # with Python's lock: the other thread has its own now, and waits for Python's
 """
