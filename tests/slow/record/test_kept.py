@@ -331,6 +331,33 @@ def test_a_slow_step_of_a_period_with_most_of_its_time_below_the_period_s_functi
         ]
 
 
+@pytest.mark.parametrize(("request_s", "has_period"), [(0.32, False), (0.12, True)])
+def test_a_step_in_which_two_periods_fall_together_is_one_of_its_cause_s_period(
+    tmp_path: Path, request_s: float, has_period: bool
+) -> None:
+    """The longest step of "Every 97th step: compress()" was the sum of compress() and of a request of another period."""
+    compress, request = LOAD._replace(function="compress"), LOAD._replace(function="request", line=90)
+    of_compress, of_request = Cause("python", "", compress, 0.9), Cause("wait", "", request, 0.7)
+    both = (FoldedStack("MainThread", (TRAIN, compress), 2, 0.1), FoldedStack("MainThread", (TRAIN, request), 3, 0.11))
+
+    def stall(step: int, cause: Cause, seconds: float, stacks: tuple[FoldedStack, ...]) -> Any:
+        return a_stall(run, step, cause=cause, end_ns=step * 2_000_000 + round(seconds * 1e9), stacks=stacks)
+
+    with recording(tmp_path) as recorder:
+        run = run_of(recorder)
+        put(recorder, *(stall(step, of_compress, 0.11, both[:1]) for step in (97, 194, 291)))
+        put(recorder, *(stall(step, of_request, request_s, both[1:]) for step in (88, 188, 288)))
+        put(recorder, a_period(run, cause=of_compress, median_s=0.11))
+        if has_period:
+            put(recorder, a_period(run, cause=of_request, steps=100, median_s=0.12, last_step=288, last_call=288, next_step=388))
+        put(recorder, stall(388, of_request, request_s + 0.1, both))
+        longest = {group["place"]: (group["times"], group["longest_s"]) for group in recorder.all_stalls()["groups"]}
+        assert longest == {
+            "compress() (train.py:88)": (3, pytest.approx(0.11)),
+            "request() (train.py:90)": (4, pytest.approx(request_s + 0.1)),
+        }
+
+
 def test_a_slow_step_without_a_line_says_where_the_others_of_its_period_are(tmp_path: Path) -> None:
     known, unknown = Cause("python", "", LOAD, 0.8), Cause("python", "", None, None)
     with recording(tmp_path) as recorder:

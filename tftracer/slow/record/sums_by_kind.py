@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from tftracer.contract.stalls import CodeLine, Period, SlowKind, Stall, StallCause
 from tftracer.slow.cause.comb import is_tooth
@@ -25,6 +25,10 @@ OF_PROCESS: tuple[StallCause, ...] = ("gc", "retrace", "checkpoint")
 
 #: Causes that do not show that slow steps have anything in common: they are listed separately.
 APART: tuple[StallCause, ...] = ("unknown", "machine")
+
+#: A slow step counts as one of a period if it takes at least SHORT times as long as the period's steps. If its time was seen in a
+#: function that the period's function seems to call, it must take at most LONG times as long: otherwise it does more than that.
+SHORT, LONG = 0.5, 2.0
 
 #: (run, cause, place). The place has no line if lines do not matter: a save may be sampled at many lines.
 KindKey = tuple[int, StallCause, str]
@@ -75,18 +79,22 @@ def may_be_of(stall: Stall, period: Period) -> bool:
     return is_on_time and (stands or step <= period["last_step"] + period["tolerance"])
 
 
-def of_known_period(stall: Stall, periods: Iterable[Period]) -> Period | None:
+def of_known_period(stall: Stall, periods: Sequence[Period]) -> Period | None:
     """For a slow step of unknown cause or line, return the period with a known cause that it belongs to, or None.
 
     So too for one in a function that the period's function calls, if stacks of the step show both: half of its time may be in the
-    key function of a sort, or below it, by chance.
+    key function of a sort, or below it, by chance. But if two periods fall together, the step is one of the period of its cause.
     """
+    shortest_s, longest_s = 0.0, stall["duration_s"] / SHORT
     if stall["cause"] == "unknown":  # the other side of a turn has another cause
         known = [period for period in periods if period["cause"] not in APART and period["where"] == stall["where"]]
     elif stall["cause"] in (*OF_CODE, "input") and not stall["place"]:
         known = [period for period in periods if period["cause"] in HAS_CODE and period["place"]]
     elif stall["cause"] in OF_CODE:
         own, seen = without_line(stall["place"]), {_place_of(line) for line in stall["lines"]}
+        if any(without_line(each["place"]) == own and may_be_of(stall, each) for each in periods):
+            return None
+        shortest_s = stall["duration_s"] / LONG
         known = [
             period
             for period in periods
@@ -94,7 +102,7 @@ def of_known_period(stall: Stall, periods: Iterable[Period]) -> Period | None:
         ]
     else:
         return None
-    return next((each for each in known if may_be_of(stall, each) and 2 * stall["duration_s"] >= each["duration_s"]), None)
+    return next((each for each in known if may_be_of(stall, each) and shortest_s <= each["duration_s"] <= longest_s), None)
 
 
 def _place_of(line: CodeLine) -> str:
