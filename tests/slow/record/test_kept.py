@@ -351,7 +351,9 @@ def test_a_step_in_which_two_periods_fall_together_is_one_of_its_cause_s_period(
         if has_period:
             put(recorder, a_period(run, cause=of_request, steps=100, median_s=0.12, last_step=288, last_call=288, next_step=388))
         put(recorder, stall(388, of_request, request_s + 0.1, both))
-        longest = {group["place"]: (group["times"], group["longest_s"]) for group in recorder.all_stalls()["groups"]}
+        longest: dict[str, Any] = {
+            group["place"]: (group["times"], group["longest_s"]) for group in recorder.all_stalls()["groups"]
+        }
         assert longest == {
             "compress() (train.py:88)": (3, pytest.approx(0.11)),
             "request() (train.py:90)": (4, pytest.approx(request_s + 0.1)),
