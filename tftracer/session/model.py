@@ -20,6 +20,7 @@ from tftracer.input_pipelines import answer as pipelines_answer
 from tftracer.input_pipelines import facts as pipeline_facts
 from tftracer.ledger import answer
 from tftracer.ledger.activity import INPUT
+from tftracer.ledger.beside_steps import beside_steps
 from tftracer.ledger.facts import LedgerFacts
 from tftracer.memory_growth import answer as memory_answer
 from tftracer.memory_growth import facts as memory_facts
@@ -91,6 +92,7 @@ class SessionModel:
         self.input_pipelines: pipeline_facts.PipelineFacts | None = None
         self.memory: memory_facts.MemoryFacts | None = None
         self._last_run_id = 0
+        self._beside: tuple[LedgerFacts, dict[str, Any]] | None = None  # a ledger, and what ``_beside_steps`` returns for it
         self._last_trace_id = 0  # also of removed traces: ids are never used again
 
     # ------------------------------------------------------------------------------------------------------- reading
@@ -144,13 +146,25 @@ class SessionModel:
         return replace(
             trace.context,
             step=record["step"],
+            run_median_s=run.numbers()["p50_s"],
             feeds=len(run.feeds),
             between_lines=self.slow.between_lines(run.id),
             slow_times=self.slow.slow_times(run.id, record["step"]),
             **self.of_other_traces(run.id, record["step"], record["id"]),
             measured_roof=trace.context.measured_roof or (None if run.origin else self.facts["measured_roof"]),
             title=run.title,
+            **({} if self.facts["live"] or run.origin else self._beside_steps()),
         )
+
+    def _beside_steps(self) -> dict[str, Any]:
+        """Return what the training did beside its steps, as fields of a trace's context, by the whole ledger."""
+        if self.ledger is None:
+            return {}
+        if self._beside is None or self._beside[0] is not self.ledger:
+            beside = beside_steps(self.ledger_message())
+            known = {"beside_share": beside.share, "beside_text": beside.text} if beside else {"beside_share": None}
+            self._beside = self.ledger, known
+        return self._beside[1]
 
     def of_other_traces(self, run_id: int, step: int | None, but_trace: int = 0) -> dict[str, Any]:
         """Return the fields of a trace's context about the other traces of its run."""

@@ -317,7 +317,8 @@ class TraceContext:
 
     step: int | None = None
     step_s: float | None = None  # wall time of the traced session.run
-    median_s: float | None = None  # the run's median untraced step
+    median_s: float | None = None  # the run's median untraced step until this step
+    run_median_s: float | None = None  # the run's median untraced step, later steps included
     between_steps_s: float | None = None  # median time between two steps of the run, outside session.run
     before_step_s: float | None = None  # time between the previous step and this step
     between_input_s: float | None = None  # part of between_steps_s in which the loop waits for a tf.data dataset
@@ -325,7 +326,7 @@ class TraceContext:
     between_lines: str = ""  # the Python lines sampled between steps, with their shares; "": not known
     input_text: str = ""  # what limited the input pipeline just before the trace, in words; "": nothing, or not known
     input_advice: str = ""  # what to change in the input pipeline
-    beside_share: float | None = None  # of the training's time until then, what it did beside its steps; None: little
+    beside_share: float | None = None  # of the time since the first step, what the training did beside its steps; None: little
     beside_text: str = ""  # what that was
     slow_times: list[SlowTime] = field(default_factory=list)  # of this step, if it was slow
     feeds: int | None = None  # number of tensors that each step of the run is fed

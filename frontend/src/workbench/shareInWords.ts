@@ -5,7 +5,7 @@ export const WHOLE =
 /** What the percentage of a sentence of the verdict is. */
 const OTHERS: Record<string, string> = {
   balanced: "The part of the step that computes",
-  beside_steps: "The part of the training's time, from its first step until this one",
+  beside_steps: "The part of the time since the training's first step",
   between_steps: "The part of the time from one step to the next that would go away, at best",
   eager_ops:
     "The part of the step in which none of its ops runs; a compiled function may save more, for its ops take less",

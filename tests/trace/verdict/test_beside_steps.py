@@ -19,7 +19,7 @@ def test_it_comes_by_its_time_beside_what_the_trace_shows(share: float, first: s
     found = verdict(make_trace(nodes), context, [])["sentences"]
     assert found[0]["code"] == first and {"beside_steps", "one_op"} <= {each["code"] for each in found}
     (told,) = (each["text"] for each in found if each["code"] == "beside_steps")
-    assert told.startswith(f"Checkpoints and summaries (save) took {share:.0%} of the training's time from its first step until")
+    assert told.startswith(f"Checkpoints and summaries (save) took {share:.0%} of the time since the training's first step")
 
 
 def test_without_it_nothing_is_told() -> None:

@@ -25,6 +25,7 @@ _FOUND_BY_READER = ("live", "file", "cut", "damage")
 _OF_RUN = (
     "step",
     "title",
+    "run_median_s",
     "feeds",
     "between_lines",
     "slow_times",

@@ -12,7 +12,7 @@ from tftracer.contract.trace import Sentence
 from tftracer.trace.model import DeviceKind
 from tftracer.trace.units import counted, duration
 from tftracer.trace.verdict.step import Step, sentence
-from tftracer.trace.verdict.time_around_ops import HOST_OP_NS, SLOW_FACTOR, START_NS
+from tftracer.trace.verdict.time_around_ops import HOST_OP_NS, SLOW_FACTOR, START_NS, longest_median_s
 
 EXPLAINED_SHARE = 0.5  # minimal part of the excess over the usual step, for a cause to explain it
 OP_NS = 20_000  # maximal cost of recording an op, in RunMetadata and on a GPU
@@ -27,7 +27,7 @@ COMPARE = "Compare it with another traced step of the run to see which ops took 
 def other_steps(step: Step, sentences: Sequence[Sentence]) -> Sentence | None:
     """Compare a step that took longer than untraced ones; None for other steps. ``sentences``: those of the rules, ranked."""
     took, usual, fastest = step.context.step_s, step.context.median_s, step.context.fastest_traced_s
-    if not took or not usual or took < SLOW_FACTOR * usual:
+    if not took or not usual or took < SLOW_FACTOR * longest_median_s(step.context):
         return None
     lengths = f"{_seconds(took)} instead of {_seconds(usual)}"
     slower = f"This step took {_factor(took / usual)} times as long as the run's median untraced step until then ({lengths})."

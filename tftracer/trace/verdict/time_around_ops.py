@@ -55,6 +55,12 @@ def _fastest_s(context: TraceContext) -> float:
     return fastest if fastest >= SLOW_FACTOR * usual else 0.0
 
 
+def longest_median_s(context: TraceContext) -> float:
+    """Return the median untraced step until this step, or that of the whole run if it is longer: early steps may be shorter than
+    usual ones. 0: not known."""
+    return max(context.median_s or 0.0, context.run_median_s or 0.0)
+
+
 def without_tracing_s(context: TraceContext) -> float:
     """Return the time of the step; if all traced steps of the run are slow, the median of the others: tracing may be why."""
     took, usual, fastest = context.step_s or 0.0, context.median_s, context.fastest_traced_s

@@ -18,6 +18,7 @@ from tftracer.trace.analyses.budget import PART_TITLES, PARTS, Activities, activ
 from tftracer.trace.analyses.ops import Work, work_of
 from tftracer.trace.analyses.over_traces import OpsOverTraces
 from tftracer.trace.analyses.physical_devices import Group
+from tftracer.trace.arrays.types import Bool
 from tftracer.trace.model import OPS_LEFT_OUT, UNKNOWN_TIME, DeviceKind, Trace, TraceContext
 from tftracer.trace.units import duration, percent
 from tftracer.trace.verdict.main_op_type import MainOpType, main_op_type
@@ -28,7 +29,7 @@ from tftracer.trace.verdict.rules.around_ops import LIKE_THE_STEP
 from tftracer.trace.verdict.rules.input_pipeline import CHEAPER, runs_beside
 from tftracer.trace.verdict.rules.slow_step import MORE_NS, is_explained
 from tftracer.trace.verdict.step import HELD_UP_NS, ONLY_HERE, Step, sentence
-from tftracer.trace.verdict.time_around_ops import SLOW_FACTOR
+from tftracer.trace.verdict.time_around_ops import SLOW_FACTOR, longest_median_s
 
 #: Title of the idle part in a trace without scheduling times: such a trace does not tell idle from waiting.
 IDLE_OR_WAITING = "idle or waiting to be scheduled"
@@ -190,23 +191,23 @@ def balanced(step: Step, is_delayed: bool = False) -> Sentence:
     beside = runs_beside(step) if main_part in NOT_SHOWN else ""
     listed = ", ".join(f"{percent(part)} {title}" for part, title in smaller if part >= MIN_PART)
     op_type = main_op_type(step) if computes else None
+    longest_op = step.longest_op(OpTime.of(step).ns_without_outliers if is_delayed else None)
     if op_type is not None and op_type.leads and smaller[0][0] < LARGE_PART:
         text = f"{op_type.text} The step is {percent(share)} compute{', ' * bool(listed)}{listed}."
     elif computes:
         nothing = "Beside what was held up in this step, nothing stands out. " if is_delayed else "Nothing stands out. "
         is_one_type = not is_delayed and op_type is not None and op_type.share >= LARGE_PART
-        undelayed = step.longest_op(OpTime.of(step).ns_without_outliers if is_delayed else None)
-        is_one_op = step.cover(undelayed).length >= MAIN_SHARE * step.whole_ns
+        is_one_op = step.cover(longest_op).length >= MAIN_SHARE * step.whole_ns
         nothing = "" if smaller[0][0] >= LARGE_PART or is_one_type or is_one_op else nothing
         text = f"{nothing}The step is {percent(share)} compute{', ' * bool(listed)}{listed}."
     else:
         rest = f"; the rest is {listed}" if listed else ""
         subject = "Most" if share > MAIN_SHARE else "The largest part"
-        which = "a usual step" if _is_usual(step) else "the step"
+        which = _judged(step)
         text = f"{subject} of {which}, {percent(share)} of {duration(step.whole_ns)}, is {main_part}{rest}."
     return sentence(
         "balanced",
-        text + _largest(step, op_type, text)
+        text + _largest(step, longest_op, op_type, text)
         if computes
         else f"{text} {_not_shown(step, main_part, beside)}".rstrip() + _ops(step, main_part),
         FASTER_OPS if computes else CHEAPER if beside else _advice(step, main_part),
@@ -216,9 +217,13 @@ def balanced(step: Step, is_delayed: bool = False) -> Sentence:
     )
 
 
-def _is_usual(step: Step) -> bool:
-    """Tell whether ``step.whole_ns`` is about the time of the run's untraced steps, and this traced one took longer."""
-    return step.whole_ns < LIKE_THE_STEP * (step.context.step_s or 0.0) * 1e9 and step.around != (0, 0, 0)
+def _judged(step: Step) -> str:
+    """Say what ``step.whole_ns`` is the time of: this traced step; a usual step, if tracing made this one longer; or the ops."""
+    if step.whole_ns >= LIKE_THE_STEP * (step.context.step_s or 0.0) * 1e9:
+        return "the step"
+    if step.around != (0, 0, 0) and LIKE_THE_STEP * step.whole_ns <= longest_median_s(step.context) * 1e9:
+        return "a usual step"
+    return "the step" if step.around.before_ns + step.around.after_ns else "the time from the step's first op to its last"
 
 
 def _not_shown(step: Step, part: str, beside: str) -> str:
@@ -258,11 +263,12 @@ def _ops(step: Step, main_part: str) -> str:
     return f" The ops take {duration(step.trace.duration_ns)} of it, the longest, {step.describe(nodes[0])}, {duration(runs)}."
 
 
-def _largest(step: Step, op_type: MainOpType | None, text: str) -> str:
-    """Describe the longest op, as a share of the step, and the op type, as a share of the op time, unless ``text`` names it."""
-    nodes = step.longest(step.longest_op())
+def _largest(step: Step, longest_op: Bool, op_type: MainOpType | None, text: str) -> str:
+    """Describe the longest op ([n] its executions), as a share of the step, and the op type, as a share of the op time, unless
+    ``text`` names it."""
+    nodes = step.longest(longest_op)
     if not nodes or op_type is None:
         return ""
-    runs = step.cover(step.longest_op()).length
+    runs = step.cover(longest_op).length
     longest = f" The longest op, {step.describe(nodes[0])}, runs for {percent(runs / step.whole_ns)} of the step."
     return longest if text.startswith(op_type.text) else f"{longest} {op_type.text}"

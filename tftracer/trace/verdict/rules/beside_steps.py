@@ -16,8 +16,7 @@ def beside_steps(step: Step) -> Sentence | None:
         return None
     return sentence(
         "beside_steps",
-        f"{what} took {percent(share)} of the training's time from its first step until this one. This trace shows the step "
-        "alone.",
+        f"{what} took {percent(share)} of the time since the training's first step. This trace shows the step alone.",
         ADVICE,
         share,
         {"beside_share": share},

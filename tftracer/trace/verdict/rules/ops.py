@@ -18,7 +18,7 @@ from tftracer.trace.verdict.rules.around_ops import around_ops, converts_argumen
 from tftracer.trace.verdict.rules.number_types import TRY_FLOAT32, is_in_float64
 from tftracer.trace.verdict.rules.printing import FORMAT, PRINTS, printing
 from tftracer.trace.verdict.step import HELD_UP_NS, Step, evidence_of, mask, sentence, spoken
-from tftracer.trace.verdict.time_around_ops import HOST_OP_NS, SLOW_FACTOR
+from tftracer.trace.verdict.time_around_ops import HOST_OP_NS, SLOW_FACTOR, longest_median_s
 
 ONE_OP_SHARE = 0.40  # minimal part of the step in which one op runs
 BESIDE_SHARE = 0.5  # minimal part of the time in which the op runs, for other ops beside it to be mentioned
@@ -87,10 +87,10 @@ def _one_op(step: Step, selected: Bool, only_held_up: bool = False) -> Sentence 
         else_where = "in most traced steps of the run it takes about" if step.has_enough_traces else "in others it takes at most"
         more = max(runs - usual, 0.0)
         if usual < ONE_OP_SHARE * (step.whole_ns - more):
-            share = more / max(step.whole_ns, (step.context.step_s or 0.0) * 1e9)
-            text = f"{what}; {else_where} {duration(usual)}. At most {duration(more)} ({percent(share)}) of the step "
+            share = more / step.whole_ns
+            text = f"{what}; {else_where} {duration(usual)}. At most {duration(more)} of the step are due to that."
             numbers |= {"usual_ns": usual, HELD_UP_NS: more}
-            return sentence("one_op", f"{text}are due to that.", HELD_UP_ADVICE, share, numbers, evidence)
+            return sentence("one_op", text, HELD_UP_ADVICE, share, numbers, evidence)
         what += f" ({else_where} {duration(usual)})"  # it takes most of the other steps, too
     if only_held_up or (step.op(nodes[0]) in (FORMAT, *PRINTS) and printing(step)):
         return None
@@ -99,13 +99,13 @@ def _one_op(step: Step, selected: Bool, only_held_up: bool = False) -> Sentence 
     in_parallel = beside >= BESIDE_SHARE * runs
     text = f"{what}: {percent(share)} of the step.{' It computes in float64.' * in_float64}"
     if in_parallel:
-        text += f" For {duration(beside)} of that other ops run at the same time: without it, the step would be shorter by less."
+        text += f" For {duration(beside)} of that other ops run at the same time: without it, the step may be shorter by less."
     on_text = _TEXT_OPS.fullmatch(step.op(nodes[0]))
     saves = _SAVE_OPS.fullmatch(step.op(nodes[0]))
     advice = f"{TRY_FLOAT32} " * in_float64 + (
         SAVE_ADVICE if saves else TEXT_ADVICE if on_text else SMALLER if in_parallel else ON_GPU if on_gpu else EACH_STEP
     )
-    usual_ns = (step.context.median_s or 0.0) * 1e9
+    usual_ns = longest_median_s(step.context) * 1e9
     if usual_ns and not on_gpu and SLOW_FACTOR * usual_ns + HOST_OP_NS * count <= runs:  # calls may return before a GPU has ended
         text += f" The run's untraced steps take {duration(usual_ns)} in all: here something held it up, or it had more to do."
         numbers |= {HELD_UP_NS: max(runs - usual_ns, 0.0)}

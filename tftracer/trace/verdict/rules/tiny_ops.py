@@ -24,6 +24,7 @@ TINY_SHARE = 0.50  # minimal part of the step that goes into tiny ops and into t
 #: many such executions as tiny ones.
 STRAY_NS, STRAY_SHARE = 1_000_000, 0.005
 ACCOUNTED_SHARE = 0.20  # minimal part of the step (or of the usual step, if shorter) that remains without interrupted ops
+STRAY_PART = 0.1  # minimal part of the step that interrupted ops and long gaps take, for the share to be without them
 ELEMENTWISE_SHARE = 0.50  # minimal part of the tiny ops, for XLA to be named
 FEEDS_SHARE = 0.20  # minimal part of the tiny ops, for feeds and fetches to be named
 
@@ -64,13 +65,14 @@ def _recorded(step: Step) -> Sentence | None:
     mean = float((trace.end - trace.start)[tiny].mean())
     codes = np.bincount(trace.op[tiny])
     commonest = int(np.argmax(codes))
-    besides = f" A few ops and gaps of unusual length take {duration(stray)} more." if stray > 0.1 * step.ns else ""
     of_whole = (spent + between) / step.whole_ns
+    without = f", {percent(share)} without a few ops and gaps of unusual length, which take {duration(stray)}"
+    whole = f"({percent(of_whole)}) of the step{without * (stray > STRAY_PART * step.ns)}"
     tensors = _fed_and_fetched(step, tiny)
     return sentence(
         "tiny_ops",
         f"{count:,} ops of {duration(mean)} on average, and the gaps between ops, take {duration(spent + between)} "
-        f"({percent(of_whole)}) of the step; the most frequent is {trace.ops[commonest]} ({int(codes.max()):,} times).{besides}"
+        f"{whole}; the most frequent is {trace.ops[commonest]} ({int(codes.max()):,} times)."
         f"{scope_sentence(work, trace, is_tiny)}{_elementwise(step, tiny)}{tensors}",
         FEWER_TENSORS * bool(tensors) + _fewer_ops(step),
         of_whole,
