@@ -612,7 +612,7 @@ def test_an_op_that_saves_a_checkpoint_is_advised_to_save_less() -> None:
 def test_one_op_that_takes_longer_than_usual_steps_do_in_all(
     median_ms: float | None, of_run_ms: float | None, device: str, told: bool
 ) -> None:
-    """A product of 614 µs took 5 ms on a busy machine. A call may return before a GPU has run it, and early steps may be short."""
+    """A product of 614 µs took 5 ms on a busy machine. A call may return before a GPU has run it; early steps may be short."""
     median_s, run_median_s = (None if each is None else each / 1e3 for each in (median_ms, of_run_ms))
     context = TraceContext(step_s=0.0062, median_s=median_s, run_median_s=run_median_s)
     nodes = [N("m", "MatMul", 0, 5 * MS, device), N("n", "MatMul", 5 * MS, 5_800_000, device)]
@@ -628,7 +628,7 @@ def test_a_share_of_the_time_from_the_first_op_to_the_last_is_none_of_the_step(s
     """On a busy machine a traced step took 17.3 ms: "Most of a usual step, 94% of 10 ms", but usual steps took 6.7."""
     nodes = [N("a", "MatMul", 0, MS), N("b", "MatMul", 9 * MS, 10 * MS)]
     (found, *_) = verdict(make_trace(nodes), TraceContext(step_s=step_ms / 1e3, median_s=0.0067), [])["sentences"]
-    assert found["text"].startswith(f"Most of {whole}, 80% of 10 ms, is idle")
+    assert found["text"].startswith(f"Nothing is recorded on the CPU for 8 ms (80%) of {whole}. ")
 
 
 @pytest.mark.parametrize(("count", "expected"), [(900, ["balanced"]), (1_100, ["tiny_ops"])])

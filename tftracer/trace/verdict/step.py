@@ -29,7 +29,7 @@ from tftracer.trace.decode.profile_xla import XLA_HOST
 from tftracer.trace.model import DeviceKind, NodeKind, Trace, TraceContext
 from tftracer.trace.units import duration
 from tftracer.trace.verdict.gpu_gaps import Gaps, gaps_of
-from tftracer.trace.verdict.time_around_ops import START_NS, Around, around, without_tracing_s
+from tftracer.trace.verdict.time_around_ops import LIKE_THE_STEP, START_NS, Around, around, longest_median_s, without_tracing_s
 
 MAX_EVIDENCE = 50
 GAP_NS = 100_000  # the executor's own work between two ops takes at most this long; a longer gap has another reason
@@ -78,6 +78,15 @@ class Step:
             took_ns = int(without_tracing_s(self.context) * 1e9)
             eager_ns = took_ns if took_ns - self.trace.duration_ns > START_NS else 0
         return max(self.trace.duration_ns + self.around.before_ns + self.around.after_ns, eager_ns, 1)
+
+    @property
+    def whole_words(self) -> str:
+        """What ``whole_ns`` is the time of: this traced step; a usual step, if tracing made this one longer; or the ops."""
+        if self.whole_ns >= LIKE_THE_STEP * (self.context.step_s or 0.0) * 1e9:
+            return "the step"
+        if self.around != (0, 0, 0) and LIKE_THE_STEP * self.whole_ns <= longest_median_s(self.context) * 1e9:
+            return "a usual step"
+        return "the step" if self.around.before_ns + self.around.after_ns else "the time from the step's first op to its last"
 
     @cached_property
     def usual_ns(self) -> Float64 | None:

@@ -25,11 +25,10 @@ from tftracer.trace.verdict.main_op_type import MainOpType, main_op_type
 from tftracer.trace.verdict.op_time import OpTime
 from tftracer.trace.verdict.other_steps import EXPLAINED_SHARE, other_steps
 from tftracer.trace.verdict.rules import COMPUTING_CODES, RULES, UNEXPLAINED
-from tftracer.trace.verdict.rules.around_ops import LIKE_THE_STEP
 from tftracer.trace.verdict.rules.input_pipeline import CHEAPER, runs_beside
 from tftracer.trace.verdict.rules.slow_step import MORE_NS, is_explained
 from tftracer.trace.verdict.step import HELD_UP_NS, ONLY_HERE, Step, sentence
-from tftracer.trace.verdict.time_around_ops import SLOW_FACTOR, longest_median_s
+from tftracer.trace.verdict.time_around_ops import SLOW_FACTOR
 
 #: Title of the idle part in a trace without scheduling times: such a trace does not tell idle from waiting.
 IDLE_OR_WAITING = "idle or waiting to be scheduled"
@@ -203,8 +202,7 @@ def balanced(step: Step, is_delayed: bool = False) -> Sentence:
     else:
         rest = f"; the rest is {listed}" if listed else ""
         subject = "Most" if share > MAIN_SHARE else "The largest part"
-        which = _judged(step)
-        text = f"{subject} of {which}, {percent(share)} of {duration(step.whole_ns)}, is {main_part}{rest}."
+        text = f"{subject} of {step.whole_words}, {percent(share)} of {duration(step.whole_ns)}, is {main_part}{rest}."
     return sentence(
         "balanced",
         text + _largest(step, longest_op, op_type, text)
@@ -215,15 +213,6 @@ def balanced(step: Step, is_delayed: bool = False) -> Sentence:
         {"compute_ns": step.parts["compute"]},
         {"nodes": [], "tab": "critical-path"},
     )
-
-
-def _judged(step: Step) -> str:
-    """Say what ``step.whole_ns`` is the time of: this traced step; a usual step, if tracing made this one longer; or the ops."""
-    if step.whole_ns >= LIKE_THE_STEP * (step.context.step_s or 0.0) * 1e9:
-        return "the step"
-    if step.around != (0, 0, 0) and LIKE_THE_STEP * step.whole_ns <= longest_median_s(step.context) * 1e9:
-        return "a usual step"
-    return "the step" if step.around.before_ns + step.around.after_ns else "the time from the step's first op to its last"
 
 
 def _not_shown(step: Step, part: str, beside: str) -> str:

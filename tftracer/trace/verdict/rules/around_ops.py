@@ -15,7 +15,7 @@ from tftracer.trace.decode.resources import decode_resources
 from tftracer.trace.model import FedValue
 from tftracer.trace.units import byte_size, counted, duration, percent
 from tftracer.trace.verdict.step import Step, sentence
-from tftracer.trace.verdict.time_around_ops import SLOW_FACTOR
+from tftracer.trace.verdict.time_around_ops import LIKE_THE_STEP, SLOW_FACTOR
 
 AROUND_SHARE = 0.30  # minimal part of the step that passes around its ops
 AROUND_NS = 500_000  # minimal time around the ops: less is the usual cost of a call
@@ -23,7 +23,6 @@ CALL_NS = 5_000_000  # maximal cost of a call itself: in a longer step it is not
 #: Feeds and fetches of this many bytes, strings (or Python values) or tensors are named as the reason.
 FEED_BYTES, FEED_STRINGS, MANY_TENSORS = 1_000_000, 1_000, 200
 MAX_EXCESS = 0.5  # if a traced step's excess is a larger part of the time before its first op, that time is not named
-LIKE_THE_STEP = 0.9  # from this part of the traced step's time on, a time is that step's own; a shorter one is the usual time
 MAX_NODES = 100_000  # in a larger trace the fetched tensors are not searched
 #: Types of fed values that hold Python values (``FedValue.dtype``).
 PYTHON_DTYPES = ("list", "object")

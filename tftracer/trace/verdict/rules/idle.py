@@ -27,7 +27,7 @@ def idle_device(step: Step) -> Sentence | None:
     idle, group = idlest
     gaps = next((gaps for gaps in step.gaps if gaps.group == group), None)
     beside = "" if gaps else runs_beside(step)
-    whole = "the step" if step.has_steps else "this profile, which marks no steps"
+    whole = step.whole_words if step.has_steps else "this profile, which marks no steps"
     return sentence(
         "idle_device",
         f"Nothing is recorded on {spoken(group.title)} for {duration(idle)} ({percent(idle / step.whole_ns)}) of {whole}. "
