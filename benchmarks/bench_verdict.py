@@ -174,7 +174,7 @@ def judged(truth: dict[str, Any], sentences: list[Any]) -> str:
 def headlines(path: Path) -> list[tuple[int, list[Any]]]:
     """(step, sentences) of each trace."""
     from tftracer.session.files.saved import open_session
-    from tftracer.session.traces.run_traces import OtherTraces
+    from tftracer.session.traces.other_traces import OtherTraces
     from tftracer.trace.answers import Answers
 
     saved, known = open_session(path), {}

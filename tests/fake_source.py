@@ -15,7 +15,7 @@ from tftracer.contract.memory_growth import ProcessMemory
 from tftracer.contract.session import Bookmark, Loaded, Run, Session, StepTimes, TraceRecord
 from tftracer.contract.stalls import GapProfile, RunStalls, Stall, StallDetail, StallList
 from tftracer.errors import StorageError, UnknownError, UnsupportedError
-from tftracer.ledger import answer
+from tftracer.ledger import parts_of_wall_time
 from tftracer.session.publisher import Listener
 from tftracer.slow.answer.messages import no_gaps
 from tftracer.trace.model import TraceContext
@@ -204,7 +204,7 @@ class FakeSource:
         return {"at": [], "low": [], "high": [], "growths": [], "growth_rate": None, "text": ""}
 
     def ledger(self) -> Ledger:
-        return answer.ledger(None, [], lambda run_id: None)
+        return parts_of_wall_time.ledger(None, [], lambda run_id: None)
 
     def all_stalls(self) -> StallList:
         return {"stalls": [a_stall_message(1)], "count": 1, "groups": [], "periods": []}

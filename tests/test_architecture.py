@@ -42,7 +42,7 @@ LAYERS = [
         "terminal",
         "run_in_script",
         "run_sessions",
-        "trace_option",
+        "unattended_traces",
         "viewer",
         "arguments",
         "notebook",

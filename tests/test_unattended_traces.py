@@ -9,7 +9,7 @@ from typing import Any
 from recording import LOSS, TRAIN, recording, step
 
 from tftracer.recorder import Recorder
-from tftracer.trace_option import UnattendedTraces
+from tftracer.unattended_traces import UnattendedTraces
 
 
 def run_steps(recorder: Recorder, numbers: range, fetches: object = (TRAIN, LOSS), seconds: float = 0.001) -> None:

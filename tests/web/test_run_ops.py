@@ -19,7 +19,7 @@ from tftracer.contract.over_traces import RunOps
 from tftracer.engine.decoded_traces import AnswerFormat, EncodedAnswer, Question
 from tftracer.engine.engine import ThreadEngine
 from tftracer.session.files.saved import open_session
-from tftracer.session.traces.run_traces import newest_that_fit
+from tftracer.session.traces.other_traces import newest_that_fit
 from tftracer.storage.trace_payload import Payload, TraceKey
 from tftracer.trace.answers import Answers
 from tftracer.trace.model import TraceContext

@@ -27,7 +27,7 @@ from tftracer.scripting.trace import SessionTrace
 from tftracer.session.files.saved import SavedSession, open_session
 from tftracer.session.process.launcher import process_title
 from tftracer.session.steps.percentile_sketch import SketchedSteps
-from tftracer.session.traces.run_traces import OtherTraces
+from tftracer.session.traces.other_traces import OtherTraces
 from tftracer.trace.analyses.ops import By, check_grouping
 from tftracer.trace.analyses.over_traces import OpTotals
 from tftracer.trace.units import counted

@@ -11,7 +11,7 @@ from tftracer.contract.trace import Verdict
 from tftracer.display import markup
 from tftracer.display.iframe import HEIGHT, Frame, framed
 from tftracer.errors import TracerError
-from tftracer.session.traces.run_traces import OtherTraces
+from tftracer.session.traces.other_traces import OtherTraces
 from tftracer.storage.save import write_whole
 from tftracer.trace.units import duration
 

@@ -18,7 +18,7 @@ from tftracer.contract.session import Run, RunStatistics, RunWithoutTraces, Sess
 from tftracer.errors import UnknownError
 from tftracer.input_pipelines import answer as pipelines_answer
 from tftracer.input_pipelines import facts as pipeline_facts
-from tftracer.ledger import answer
+from tftracer.ledger import parts_of_wall_time
 from tftracer.ledger.activity import INPUT
 from tftracer.ledger.beside_steps import beside_steps
 from tftracer.ledger.facts import LedgerFacts
@@ -178,7 +178,7 @@ class SessionModel:
 
     def ledger_message(self) -> Ledger:
         runs = list(map(self.run_without_traces, self.runs.values()))
-        return answer.ledger(self.ledger, runs, self.slow.gaps.get, self.facts["steps_lost"])
+        return parts_of_wall_time.ledger(self.ledger, runs, self.slow.gaps.get, self.facts["steps_lost"])
 
     def input_pipelines_message(self) -> InputPipelines:
         waited = sum(entry.own_s for entry in self.ledger.entries if entry.rank == INPUT) if self.ledger else 0.0

@@ -19,7 +19,7 @@ from tftracer.memory_growth import summary as memory_summary
 from tftracer.session.source import SessionSource
 from tftracer.session.steps.percentile_sketch import ERROR
 from tftracer.session.steps.statistics import total_s
-from tftracer.session.traces.run_traces import MAX_BYTES_AT_ONCE, OtherTraces, newest_readable, newest_that_fit
+from tftracer.session.traces.other_traces import MAX_BYTES_AT_ONCE, OtherTraces, newest_readable, newest_that_fit
 from tftracer.slow.answer import summary as slow_summary
 from tftracer.trace import summary as trace_summary
 from tftracer.trace.answers import Answers

@@ -16,7 +16,7 @@ from tftracer.trace.model import MAX_COLLECTED_NODES, UNKNOWN_TIME, NodeKind, Tr
 from tftracer.trace.units import duration
 from tftracer.trace.verdict.clock_skew import clocks_apart
 from tftracer.trace.verdict.findings import GRAVITY, NOTES, TRACE_CUT, finding
-from tftracer.trace.verdict.gpu_findings import gpu_findings
+from tftracer.trace.verdict.no_gpu_kernels import gpu_findings
 
 #: A smaller share of kernels without a launch of their name is no finding: TensorFlow's own copies have no launch.
 UNMATCHED_SHARE = 0.1

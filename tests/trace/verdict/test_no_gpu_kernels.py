@@ -8,7 +8,7 @@ import pytest
 from traces import CPU, GPU, STREAM, N, make_trace
 
 from tftracer.trace.model import GpuFacts, NodeKind, TraceContext
-from tftracer.trace.verdict.gpu_findings import gpu_findings
+from tftracer.trace.verdict.no_gpu_kernels import gpu_findings
 
 ON_CPU = [N("a", "MatMul", 1, 5, CPU)]
 ON_GPU = [N("a", "MatMul", 1, 5, GPU, NodeKind.LAUNCH)]

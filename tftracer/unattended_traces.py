@@ -7,7 +7,7 @@ import contextlib
 from tftracer.contract.live import LiveMessage
 from tftracer.contract.session import Run
 from tftracer.errors import UnsupportedError
-from tftracer.ledger.answer import function_key
+from tftracer.ledger.parts_of_wall_time import function_key
 from tftracer.recorder import Recorder
 from tftracer.session.steps.statistics import total_s
 
