@@ -72,7 +72,15 @@ def test_what_first_calls_took_beyond_the_others_is_building() -> None:
     answer = ledger(facts(*entries), runs, no_lines)
     building = {item["run_id"]: round(item["duration_s"], 6) for part in answer["parts"][1:2] for item in part["items"]}
     assert building == {1: 1.9, 2: 0.9, 3: 1.4, 4: 3.0}
-    assert seconds(answer)["steps"] == pytest.approx(15.5 - sum(building.values()))
+    assert seconds(answer)["steps"] == pytest.approx(15.5 - sum(building.values())) and not answer["doubts"]
+
+
+def test_of_a_function_that_was_traced_for_each_call_it_is_not_known_what_a_step_takes() -> None:
+    """The ledger said "Steps 27%" of 198 retraced calls of 13 ms each: without retracing they take 0.3 ms."""
+    runs = [run(number, f"step ({number})", ["step"], "train.py:1") for number in (1, 2)]
+    answer = ledger(facts(Entry(STEPS, 1, "", 0.020, 1, 0.020), Entry(STEPS, 2, "", 0.013, 1, 0.013)), runs, no_lines)
+    (doubt,) = answer["doubts"]
+    assert doubt.startswith("No signature of step (1) was called a second time")
 
 
 def test_slow_steps_take_from_what_they_were() -> None:

@@ -62,6 +62,11 @@ EPOCHS = (
     "Steps may have waited for longer than is counted as input: waits at the start and in the last second of each epoch, and of "
     "ten seconds and more, are not known and count as steps."
 )
+#: The doubt about functions that were traced for each of their calls.
+NEVER_AGAIN = (
+    "No signature of {} was called a second time, so it is not known how much of its calls is TensorFlow's work on new graphs: "
+    "of each call, as much as the shortest call took counts as a step."
+)
 MAX_ITEMS = 20
 WITHIN_STEPS = "within steps, as its pipeline tells"
 #: Causes of slow steps that mostly waited for their dataset. TensorFlow may also call a Python function in the step itself.
@@ -95,13 +100,14 @@ def ledger(
     rest: dict[LedgerKind, float] = {"start": facts.start_s, "python": facts.between_s, "end": facts.end_s, "unknown": 0.0}
     if not has_steps(facts):
         rest = {"start": 0.0, "python": 0.0, "end": 0.0, "unknown": sum(rest.values())}
-    _take_first_calls(facts, known, items)
+    never_again = _take_first_calls(facts, known, items)
     _take_step_waits(facts, items)
     _take_slow(facts, known, items, rest)
     main = max(items["steps"], key=lambda each: each["duration_s"], default=None)
     profile = gaps_of(main["run_id"]) if main and main["run_id"] else None
     items["python"] = _lines(profile, rest["python"])
     answer = _ledger(facts, items, rest, profile, steps_lost)
+    answer["doubts"] += [NEVER_AGAIN.format(title) for title in never_again]
     if answer["largest"] == "building" and not _is_traced_again(facts, known):
         answer["advice"] = _TRACED_ONCE
     return answer
@@ -122,11 +128,11 @@ def _name(entry: Entry, runs: Mapping[int, RunWithoutTraces]) -> str:
 
 def _take_first_calls(
     facts: LedgerFacts, runs: Mapping[int, RunWithoutTraces], items: dict[LedgerKind, list[LedgerItem]]
-) -> None:
+) -> list[str]:
     """Count the excess of a run's first step over the mean of the others as building: TensorFlow optimizes and places a graph.
 
     Signatures of one function are taken together. If none was called again, the shortest call counts as the usual one: for a
-    function that was called once it is not known.
+    function that was called once it is not known. Return the titles of functions with several signatures, none called again.
     """
     families: dict[object, list[Entry]] = {}
     for entry in facts.entries:
@@ -140,6 +146,8 @@ def _take_first_calls(
         excess = _move(items[_KINDS[entry.rank]], entry.run_id, max(0.0, excess))
         if excess > 0:
             items["building"].append(item(f"first call: {runs[entry.run_id]['title']}", excess, 1, entry.run_id))
+    never = [entries for entries in families.values() if len(entries) > 1 and all(entry.times == 1 for entry in entries)]
+    return [runs[entries[0].run_id]["title"] for entries in never]
 
 
 def _usual_s(entries: Sequence[Entry]) -> float:
