@@ -128,6 +128,18 @@ def test_groups_keep_their_sums_when_their_slow_steps_make_way(tmp_path: Path) -
     assert open_session(tmp_path / "saved.tftrace").run_stalls(1)["groups"][0]["times"] == 1000
 
 
+def test_periodic_slow_steps_push_out_none_that_came_once(tmp_path: Path) -> None:
+    """Of 1,800 slow steps of three periods all 300 that were kept were longer than a single one of 301 ms, which nobody saw."""
+    dump = Cause("python", "", LOAD._replace(function="dump"), 0.9)
+    with recording(tmp_path) as recorder:
+        run = run_of(recorder)
+        put(recorder, a_stall(run, 5, cause=dump))
+        put(recorder, *(a_stall(run, 10 + number, end_ns=10**10) for number in range(MAX_NEWEST + MAX_COSTLIEST + 50)))
+        live, spool = recorder.run_stalls(run.run_id), recorder.session()["file"]
+        assert live["stalls"][0]["place"] == "dump() (train.py:88)" and len(live["stalls"]) == MAX_NEWEST + MAX_COSTLIEST
+    assert open_session(spool).run_stalls(1) == live
+
+
 def test_steps_without_a_cpu_push_out_no_others(tmp_path: Path) -> None:
     with recording(tmp_path) as recorder:
         run = run_of(recorder, 5)

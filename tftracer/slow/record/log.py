@@ -12,14 +12,15 @@ from tftracer.contract import stalls as contract
 from tftracer.errors import UnknownError
 from tftracer.slow.answer.messages import SlowMark
 from tftracer.slow.answer.texts import lines_text
-from tftracer.slow.record.sums_by_kind import SlowKinds, lost_s, of_known_period
+from tftracer.slow.record.sums_by_kind import KindKey, SlowKinds, group_key, lost_s, of_known_period
 from tftracer.storage.tftrace_format import StoredPayload
 from tftracer.trace.model import SlowTime
 from tftracer.trace.units import counted
 
-#: Maximum number of slow steps that are kept for each run: the newest, the older ones that lost most time, and the newest older
+#: Maximum number of slow steps that are kept for each run: the newest, the costliest older ones of each kind, and the newest older
 #: ones whose step was traced, because a trace shows the cause. Slow steps of cause "machine" (no CPU) are counted separately: on
-#: a busy machine they would replace all others.
+#: a busy machine they would replace all others. If too many are kept, one of the kind with the most is dropped: otherwise periodic
+#: slow steps would replace those that came once.
 MAX_NEWEST, MAX_COSTLIEST, MAX_TRACED = 40, 260, 40
 #: Maximum number of slow steps that are kept, of all runs together.
 MAX_STALLS = 3000
@@ -60,7 +61,16 @@ class _Category:
 
     newest: deque[int] = field(default_factory=deque)  # ids
     traced: deque[int] = field(default_factory=deque)  # ids of older slow steps whose step was traced
-    costliest: list[tuple[float, int]] = field(default_factory=list)  # a heap of other older slow steps: (seconds lost, id)
+    #: Other older slow steps of each kind, as heaps: (seconds lost, id).
+    costliest: dict[KindKey, list[tuple[float, int]]] = field(default_factory=dict)
+
+    def drop_cheapest(self) -> int:
+        """Drop the slow step that lost the least time, of the kind with the most of them, and return its id."""
+        key = max(self.costliest, key=lambda each: (len(self.costliest[each]), -self.costliest[each][0][0]))
+        _, number = heapq.heappop(self.costliest[key])
+        if not self.costliest[key]:
+            del self.costliest[key]
+        return number
 
 
 @dataclass
@@ -116,7 +126,11 @@ class SlowLog:
         ids = sorted(
             number
             for category in (of_run.no_cpu, of_run.with_cpu)
-            for number in (*category.newest, *category.traced, *(older for _, older in category.costliest))
+            for number in (
+                *category.newest,
+                *category.traced,
+                *(older for heap in category.costliest.values() for _, older in heap),
+            )
         )
         return [self.stalls[number] for number in ids if number in self.stalls]
 
@@ -192,7 +206,7 @@ class SlowLog:
             self.gaps[new_id] = {**other.gaps[run_id], "run_id": new_id}
 
     def _over(self, category: _Category) -> int | None:
-        """Return the id of the older slow step to drop if too many are kept: the one that lost the least time; else None."""
+        """Return the id of the older slow step to drop if too many are kept; else None."""
         if len(category.newest) <= MAX_NEWEST:
             return None
         number = category.newest.popleft()
@@ -201,9 +215,11 @@ class SlowLog:
             if len(category.traced) <= MAX_TRACED:
                 return None
             number = category.traced.popleft()
-        cost = lost_s(self.stalls[number].message) if number in self.stalls else 0.0
-        heapq.heappush(category.costliest, (cost, number))
-        return heapq.heappop(category.costliest)[1] if len(category.costliest) > MAX_COSTLIEST else None
+        if number not in self.stalls:
+            return None
+        message = self.stalls[number].message
+        heapq.heappush(category.costliest.setdefault(group_key(message), []), (lost_s(message), number))
+        return category.drop_cheapest() if sum(map(len, category.costliest.values())) > MAX_COSTLIEST else None
 
     def put_period(self, period: contract.Period) -> None:
         """Add or replace a period; beyond MAX_PERIODS the period with the fewest slow steps is dropped.
