@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -17,10 +17,10 @@ from tftracer.storage.tftrace_format import StoredPayload
 from tftracer.trace.model import SlowTime
 from tftracer.trace.units import counted
 
-#: Maximum number of slow steps that are kept for each run: the newest, the costliest older ones of each kind, and the newest older
-#: ones whose step was traced, because a trace shows the cause. Slow steps of cause "machine" (no CPU) are counted separately: on
-#: a busy machine they would replace all others. If too many are kept, one of the kind with the most is dropped: otherwise periodic
-#: slow steps would replace those that came once.
+#: Maximum number of slow steps that are kept for each run: the newest, the costliest older ones of each kind, and the newest
+#: older ones whose step was traced, because a trace shows the cause. If there are too many, one of the kind with the most is
+#: dropped: otherwise periodic slow steps would replace those that came once. Slow steps of cause "machine" (no CPU) are counted
+#: separately: on a busy machine they would replace all others.
 MAX_NEWEST, MAX_COSTLIEST, MAX_TRACED = 40, 260, 40
 #: Maximum number of slow steps that are kept, of all runs together.
 MAX_STALLS = 3000
@@ -63,6 +63,12 @@ class _Category:
     traced: deque[int] = field(default_factory=deque)  # ids of older slow steps whose step was traced
     #: Other older slow steps of each kind, as heaps: (seconds lost, id).
     costliest: dict[KindKey, list[tuple[float, int]]] = field(default_factory=dict)
+
+    def ids(self) -> Iterator[int]:
+        yield from self.newest
+        yield from self.traced
+        for heap in self.costliest.values():
+            yield from (number for _, number in heap)
 
     def drop_cheapest(self) -> int:
         """Drop the slow step that lost the least time, of the kind with the most of them, and return its id."""
@@ -123,15 +129,7 @@ class SlowLog:
     def of_run(self, run_id: int) -> list[StallState]:
         """Return the slow steps of a run, the oldest first."""
         of_run = self._of_run.get(run_id, _NONE)
-        ids = sorted(
-            number
-            for category in (of_run.no_cpu, of_run.with_cpu)
-            for number in (
-                *category.newest,
-                *category.traced,
-                *(older for heap in category.costliest.values() for _, older in heap),
-            )
-        )
+        ids = sorted(number for category in (of_run.no_cpu, of_run.with_cpu) for number in category.ids())
         return [self.stalls[number] for number in ids if number in self.stalls]
 
     def count(self, run_id: int) -> int:
