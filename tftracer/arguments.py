@@ -85,8 +85,10 @@ def also_named(**names: str) -> Callable[[F], F]:
 
 
 def ignore(owner: str, unknown: dict[str, Any]) -> None:
-    """Warn about unknown keyword arguments of ``owner``. tensorflow-tracer accepted any argument, so old scripts may pass
-    such."""
+    """Warn about unknown keyword arguments of ``owner``.
+
+    tensorflow-tracer accepted any argument, so old scripts may pass unknown ones.
+    """
     if unknown:
         names = ", ".join(sorted(unknown))
         warnings.warn(f"{owner} ignores arguments that it does not know: {names}", stacklevel=3)

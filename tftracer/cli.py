@@ -1,7 +1,8 @@
 """The ``tftracer`` command: opens a saved session, the spool of a killed job, or another tool's traces. Needs no TensorFlow.
 
-The only place that prints errors and exits. Exit codes: 0 success (also a viewer that was ended by Ctrl-C), 1 the file cannot be
-opened, 2 wrong usage, 3 no port could be bound, 130 ended by Ctrl-C; ``tftracer compare`` has two more.
+The commands raise errors; no other module prints them or turns them into exit codes. Exit codes: 0 success (also a viewer that
+was ended by Ctrl-C), 1 the file cannot be opened, 2 wrong usage, 3 no port could be bound, 130 ended by Ctrl-C; ``tftracer
+compare`` has two more.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if word in COMMANDS and not Path(word).is_file():  # if a file has the name of a command, it is opened
                 with contextlib.nullcontext() if word in VIEWERS else ended_by_interrupt():
                     return int(importlib.import_module(f"tftracer.commands.{word}").main(arguments[1:], say))
-            if hint := misspelt(word):
+            if hint := spelling_hint(word):
                 return usage_error(f"there is no file and no command {word!r}.{hint}")
             return open_file(parser().parse_args(arguments))
     except TracerError as problem:
@@ -85,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
 
 
-def misspelt(word: str) -> str:
+def spelling_hint(word: str) -> str:
     """Return a suggestion (" Did you mean ...?") if the word seems to be a misspelt command, else ""."""
     may_be_file = word.startswith("-") or Path(word).suffix or Path(word).exists()
     return "" if may_be_file else suggestion(word, COMMANDS)

@@ -27,7 +27,8 @@ def parser() -> Parser:
         "tftracer compare",
         usage="tftracer compare [options] BEFORE... -- AFTER...",
         description="Compares sessions before and after a change: step times with a 95% interval, and the ops that differ "
-        "by more than chance explains. Record several sessions a side, in turns: sessions of the same code also differ.",
+        "by more than chance explains. Record several sessions of each version, alternately (before, after, "
+        "before, ...), because even sessions of the same code differ.",
         epilog="exit codes: 0 all rules pass, 4 a rule fails, 5 one is inconclusive and none fails, 1 a file cannot be opened, "
         "2 wrong usage: an option, a rule, an op that no trace has, or the -- is missing; 130 ended by Ctrl-C",
     )
@@ -40,7 +41,7 @@ def parser() -> Parser:
     syntax.add_argument(
         "--allow-undecided",
         action="store_true",
-        help="exit with 0 if rules are inconclusive only because of chance; with 5 if a rule lacks data (traces, steps)",
+        help="exit with 0 if rules are undecided (INCONCLUSIVE) only because of chance; with 5 if a rule lacks traces or steps",
     )
     syntax.add_argument("--json", action="store_true", help="print JSON")
     syntax.add_argument("--junit", metavar="FILE", help="write the rules' outcomes as JUnit XML")

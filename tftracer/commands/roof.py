@@ -59,7 +59,7 @@ def _tell(text: str) -> None:
 
 
 def as_text(roof: MeasuredRoof) -> str:
-    """Return one table per device."""
+    """Return one table per device, and below them why the measured rates may be too low (``doubt``), if there is a reason."""
     doubt = [f"\n{roof['doubt']}"] if roof["doubt"] else []
     return "\n".join([*(line for device in roof["devices"] for line in _lines(device)), *doubt])
 

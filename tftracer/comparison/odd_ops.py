@@ -5,17 +5,19 @@ One test covers all ops, because many tests would give many false alarms.
 Each op is a row; the step itself is one more row. The differences of a row are measured in the row's *unit*: its scatter, but at
 least the floors above which a difference matters.
 
-- Traces of one run: one of two traces is *odd* in a row if it deviates there from the median of all traces by more than any trace
-  other than these two does in any row. If nothing differs, each of n traces is equally likely to deviate most. So this is one of
-  the two traces with a probability of 2 / n, which is 5% if there are ``MIN_OTHERS`` other traces. With fewer, no trace is called
-  odd: on a busy machine an op of 60 us takes 20 ms in one of fifty traces, and no margin separates that from a change.
-- Traces of two runs: a permutation test. The traces are divided into two groups of the same sizes in all other ways, or in many.
-  A row has *changed* if the means of its two groups differ by more than the means of any row in 97% of these divisions. This is
-  valid for any number of rows and any distribution, as long as traces of equal runs are exchangeable. In each division, rows
+- Traces of one run: two traces are compared. For every other trace, take its largest deviation from the median in any row. One of
+  the two traces is *odd* in a row if its deviation there exceeds all of these. If nothing differs, each of n traces is equally
+  likely to deviate most. So the trace that deviates most is one of the two with a probability of 2 / n, which is 5% if there are
+  ``MIN_OTHERS`` other traces. With fewer, no trace is called odd, because on a busy machine an op of 60 us takes 20 ms in one of
+  fifty traces, and no margin separates that from a change.
+- Traces of two runs: a permutation test. The traces are also divided in other ways into two groups of these sizes: in all ways,
+  or in up to ``MAX_DIVISIONS`` random ones. For each division, take the largest difference of any row. A row has *changed* if its
+  real difference exceeds these largest differences in 97% of the divisions. The test is valid for any number of rows and any
+  distribution, as long as the traces of equal runs can be exchanged with each other. In each division, rows
   whose means differ by less than the floors do not count, so that unimportant rows do not reduce the power. Each row is tested
   twice: with its times, and with its times corrected for the machine's speed in each trace. This speed is the median, over all
   long rows, of a row's time relative to its median time. Without the correction, a varying speed would hide the change of a
-  single op. If most rows differ, this median differs, too: then only the uncorrected times count.
+  single op. If most rows differ, the speeds of the two groups differ, too. Then only the uncorrected times count.
 """
 
 from __future__ import annotations
@@ -34,8 +36,9 @@ FALSE_CLAIMS = 0.05
 #: With at least this many other traces, the probability is at most FALSE_CLAIMS.
 MIN_OTHERS = round(2 / FALSE_CLAIMS) - 2
 #: Maximum share of the divisions whose groups may differ as much as the real groups. Traces that follow each other are not quite
-#: independent: of 120 equal pairs of runs, traced in turns on a busy machine, 9 were called different with 5%, and 6 with 3%.
-#: Four traces a side are enough: of their 70 divisions, at least 2 (2.9%) differ as much as the real one.
+#: independent: of 120 equal pairs of runs, traced alternately on a busy machine, 9 were called different with 5%, and 6 with 3%.
+#: Four traces in each group are enough: of their 70 divisions, at least 2 (2.9%) differ as much as the real one, because the real
+#: one is among them, and the same with the groups swapped.
 DIVISIONS_SHARE = 0.03
 MAX_DIVISIONS = 1_000  # if there are more divisions, this many are selected at random
 #: Rows that take at least LONG_NS show the machine's speed, if there are MIN_LONG of them: a few rows may all have changed.

@@ -26,7 +26,7 @@ def as_text(comparison: Comparison, outcomes: Sequence[Outcome] = ()) -> str:
 
 
 def as_json(comparison: Comparison, outcomes: Sequence[Outcome] = ()) -> dict[str, Any]:
-    """Return JSON values. Times are in ns, shifts and intervals are shares."""
+    """Return JSON values. Times are in ns. A shift is the relative difference of b to a; 0.05 means 5% more."""
     ops = asdict(comparison.ops)
     ops["changes"] = [{**asdict(change), "delta_ns": change.delta_ns} for change in comparison.ops.changes]
     return {
@@ -82,7 +82,7 @@ def _op_lines(comparison: Comparison) -> Iterator[str]:
         yield f"{len(listed)} of {ops.compared} ops differ by more than chance explains, and by {floors}{end}"
     else:
         yield ""
-        yield f"Ops whose medians differ by {floors}; it takes {MIN_SESSIONS} sessions a side, in turns, to rule out chance:"
+        yield f"Ops whose medians differ by {floors}. To rule out chance, it takes {MIN_SESSIONS} sessions a side, in turns:"
         listed = ops.changes
     yield from map(_op_line, listed[:_SHOWN_OPS])
     if not listed and not ops.enough_sessions:

@@ -17,7 +17,10 @@ MAX_DIFFERENCES, MAX_VALUE = 3, 40
 MAX_SIGNATURES = 16  # maximum number of signatures kept for each function name and definition, to compare new signatures with
 #: Python types whose values are shown, and compared, as their ``repr``.
 VALUE_TYPES = (bool, int, float, complex, str, bytes, type(None))
-SAME_ARGUMENTS = "its arguments are as before: the script made the function again, or something else that it depends on changed"
+SAME_ARGUMENTS = (
+    "its arguments are as before: the script created the function anew, or something other than the arguments, on which the "
+    "function depends, changed"
+)
 
 
 class _ObjectText(str):

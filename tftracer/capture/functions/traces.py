@@ -1,9 +1,9 @@
 """Traces (profiles) of compiled functions: which calls are profiled, and how a profile is stored. Runs on the training threads.
 
 A process has one profiler, and another thread needs a few to some hundred milliseconds to collect a profile. So consecutive steps
-that are to be traced share a profile, as long as it stays small. The next step waits a short time for the collection; if that
-takes longer, this step runs untraced, and a later one is traced. While the script uses the profiler itself, requests wait, and
-the page says so.
+that are to be traced share a profile, as long as it stays small. The next step waits a short time for the collection; if the
+collection takes longer, this step runs untraced, and a later one is traced. While the script uses the profiler itself, requests
+wait, and the page says so.
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ BUSY = "profiler_busy"
 
 
 class ProfiledStep(Capture):
-    """A step's profile that is to be stored. One thread collects the profile; the thread that stores it waits until then."""
+    """A step's profile that is to be stored.
+
+    One thread collects the profile. Another thread stores it, and waits until the profile is collected.
+    """
 
     def __init__(
         self, begun: BegunTrace, facts: SessionFacts, add_graph: Callable[[bytes], bytes], note_size: Callable[[int], None]

@@ -2,7 +2,8 @@
 
 Two methods of TensorFlow's ``OwnedIterator`` are wrapped: ``_next_internal``, for loops and ``next(iterator)``, and
 ``get_next_as_optional``, for distribution strategies. If an element is fetched within a step, the wait is part of the step
-and visible in its trace. Each new iterator is reported to the watch over input pipelines. Runs on the training threads.
+and visible in its trace. Each new iterator is reported to the part of the tracer that watches input pipelines
+(``StepQueue.pipelines``). Runs on the training threads.
 """
 
 from __future__ import annotations
@@ -82,7 +83,8 @@ class InputWaits:
             finally:
                 waiting[state.thread] = 0
                 is_in_step = bool(state.start_ns)
-                # Within a step, only eager code (server.step) waits: while a compiled function's graph is built, nothing does.
+                # While TensorFlow builds a compiled function's graph, this method only adds an op and does not wait. So within
+                # a step, only waits of eager code (server.step) are recorded.
                 if not calls.is_off() and len(events) < MAX_EVENTS and (not is_in_step or calls.is_eager()):
                     events.append((INPUT_WAIT, is_in_step, start, now(), state.thread, None))
 

@@ -111,8 +111,10 @@ def describe(fetches: Any, feed_dict: Any) -> RunIdentity:
 
 
 def _name(leaf: Any) -> str:
-    """Return ``loss:0`` for a tensor, ``train`` for an operation, for a composite tensor the name of the tensor with its
-    values."""
+    """Return ``loss:0`` for a tensor, ``train`` for an operation.
+
+    For a composite tensor (sparse, ragged), return the name of the tensor that holds its values.
+    """
     if isinstance(leaf, (str, bytes)):
         text = leaf if isinstance(leaf, str) else leaf.decode("utf-8", "replace")
         return text.lstrip("^")[:1000]

@@ -1,7 +1,7 @@
 """The runs of this process: finds the run that a step belongs to, and holds the number of its steps.
 
-Methods may be called from any thread. Normally the writer's thread calls them, and the training threads only while traces are
-requested.
+Methods may be called from any thread. Normally only the thread that stores the steps calls them; training threads call them only
+while traces are requested.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class RunRegistry:
         return family
 
     def _new_family(self, identity: RunIdentity) -> RunFamily:
-        """Make a family. This and the methods below are called under the lock. They make at most MAX_RUNS runs."""
+        """Make a family. The caller of this method and of the methods below holds the lock. They make at most MAX_RUNS runs."""
         if self._runs >= MAX_RUNS:
             return self._overflow_family()
         family = self._families[identity.key] = RunFamily(identity, self._new_run(identity, ""))

@@ -21,14 +21,14 @@ from tftracer.slow.watch_results import WatchedRun
 #: Maximum time that all these traces may add, as a share of the training's time.
 EXTRA = 0.01
 #: From NEAR_NS before an expected step, the number of finished steps is read exactly; REQUEST_NS before the step, its trace is
-#: requested. Not earlier, because while a trace is requested, the tracer finds the number of each step when it begins: that takes
-#: some microseconds (NUMBERING_NS is assumed).
+#: requested. It is not requested earlier, because while a trace is requested, the tracer finds the number of each step when the
+#: step begins, which takes some microseconds (NUMBERING_NS is assumed).
 NEAR_NS, REQUEST_NS = 400_000_000, 100_000_000
 NUMBERING_NS = 15_000
-#: A request is cancelled if this long after the expected time its steps have not begun: the run may have ended.
+#: A request is cancelled if its steps have not begun this long after the expected time, because the run may have ended.
 PATIENCE_NS = 5_000_000_000
-#: Maximum number, for each run, of traces of slow steps (further ones would show the same), and of requests (not every expected
-#: step is slow).
+#: At most MAX_TRACES slow steps of each run are traced, because further traces would show the same. At most MAX_REQUESTS requests
+#: are made for each run: more than MAX_TRACES, because not every expected step is slow.
 MAX_TRACES, MAX_REQUESTS = 5, 10
 
 
@@ -49,7 +49,7 @@ class ExpectedTraces:
         self._requests = requests
         self._clock_ns = clock_ns
         self._requested: dict[RunHandle, tuple[range, int]] = {}  # run -> (its requested steps, when to cancel)
-        self._steps = SlowSteps(1.0)
+        self._steps = SlowSteps(1.0)  # empty, a placeholder until ``set_steps``
         self._count_steps = count_steps
         self._last_requested: dict[RunHandle, int] = {}  # run -> last requested step
         self._requests_of: Counter[RunHandle] = Counter()

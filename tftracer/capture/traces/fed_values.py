@@ -1,7 +1,7 @@
 """Describes what the script passes to a traced step: arrays and Python values that TensorFlow has to copy or convert.
 
-Runs on the training thread, only before traced steps. Reads only the type, shape, size and memory order (C order or not) of a
-value.
+Runs on the training thread, only before traced steps. Does not read the content of arrays, only their type, shape, size and
+memory order (C order or not). Of lists it reads the structure and the first elements.
 """
 
 from __future__ import annotations

@@ -36,7 +36,10 @@ class SavedJob:
 
 
 def saved_job(path: str, own: SavedSession) -> SavedJob | None:
-    """Read the job in a file, None if it has none. ``own``: the session in the same file, of the hub's process."""
+    """Read the job in a file; None if the file has none.
+
+    ``own``: the session of the process that ran the hub; it is stored in the same file.
+    """
     job = JobServices(Hub("", ""))
     if not load_job(job, path):
         return None
