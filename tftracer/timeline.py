@@ -121,7 +121,7 @@ class Timeline:
 
         Args:
             device_search_pattern: only devices whose name contains it; if no name does, it is used as a regular expression.
-            exclude_pattern: without ops whose timeline label contains it (or matches it, in the same way).
+            exclude_pattern: leave out ops whose timeline label contains it; if no label does, it is used as a regular expression.
         """
         return _extent(*self._times(device_search_pattern, exclude_pattern))
 
@@ -143,7 +143,7 @@ class Timeline:
 
     def _times(self, device: str | None, exclude: str | None, communication: bool = False) -> tuple[Int64, Int64]:
         """Return starts and ends in whole microseconds, rounded down, as tensorflow-tracer does."""
-        trace = self._ask().trace
+        trace = self._answers_of_trace().trace
         selected = trace.start != UNKNOWN_TIME
         if device is not None:
             selected &= _matches(StringTable.of([d.name for d in trace.devices]), device)[trace.device]
@@ -170,7 +170,7 @@ class Timeline:
             output_file: the file to write. An older file is replaced when the page is complete.
             device_pattern: a regular expression; devices that do not match are hidden (and the page says so).
         """
-        answers = self._ask() if not device_pattern else self._answers_of_devices(device_pattern)
+        answers = self._answers_of_trace() if not device_pattern else self._answers_of_devices(device_pattern)
         record = one_trace.record_of(answers)
         page = "".join(html.page_of(answers, record, one_trace.session_of(record)))
         if output_file is None:
@@ -186,7 +186,7 @@ class Timeline:
             show_dataflow: add arrows along the edges of the graph.
             show_memory: add a counter of live bytes for each allocator.
         """
-        answers = self._ask() if show_memory else self._ask_of_nodes(not show_dataflow)
+        answers = self._answers_of_trace() if show_memory else self._answers_of_nodes(not show_dataflow)
         parts = chrome.chrome_traces([("", answers)], show_dataflow=show_dataflow, show_memory=show_memory)
         if path is None:
             return "".join(parts)
@@ -272,27 +272,30 @@ class Timeline:
             )
         return metadata if isinstance(metadata, bytes) else _serialized(metadata)
 
-    def _ask(self) -> Answers:
-        """Return the answers, which are cached until the RunMetadata changes: the with statement may be entered again."""
+    def _answers_of_trace(self) -> Answers:
+        """Return the answers about the whole trace.
+
+        They are cached until the RunMetadata changes, because the with statement may be entered again.
+        """
         raw = self._raw()
         if self._answers is None or self._answers.trace.raw != raw:
             self._answers = Answers(raw, self._context)
         return self._answers
 
-    def _ask_of_nodes(self, without_edges: bool) -> Answers:
-        """Like ``_ask``, but without the content of the graphs if possible: serializing them takes as long as serializing the
-        nodes.
+    def _answers_of_nodes(self, without_edges: bool) -> Answers:
+        """Return answers about the nodes, without the content of the graphs if possible.
 
+        Serializing the graphs takes as long as serializing the nodes.
         ``without_edges``: whether the caller does not need the edges, either.
         """
         metadata = self._run_metadata
         if self._answers is not None or metadata is None or isinstance(metadata, bytes):
-            return self._ask()
+            return self._answers_of_trace()
         graphs = len(metadata.partition_graphs) or metadata.HasField("cost_graph")
         if not graphs or len(metadata.step_stats.dev_stats) > 1:
-            return self._ask()
+            return self._answers_of_trace()
         answers = Answers(_without_graphs(metadata), self._context)
-        return answers if without_edges or chrome.labels_hold_all_edges(answers.trace) else self._ask()
+        return answers if without_edges or chrome.labels_hold_all_edges(answers.trace) else self._answers_of_trace()
 
     def _answers_of_devices(self, device_pattern: str) -> Answers:
         try:
