@@ -212,7 +212,9 @@ class Trace:
     details: NodeSource | None = None  # further details of nodes
     load_graph: Callable[[], bytes] | None = None  # builds a GraphDef, for sources whose raw bytes have none
     may_be_double: bool = True  # some op may compute in float64
-    has_definitions: bool = False  # ``load_graph`` builds the graph from the definitions of functions, not from graphs that ran
+    #: Whether ``load_graph`` builds the graph from the definitions of the step's functions, because the source lacks the graphs
+    #: that ran. TensorFlow optimizes functions before they run, so the built graph lacks ops that TensorFlow added.
+    has_definitions: bool = False
     hardware: dict[str, Hardware] = field(default_factory=dict)  # of physical devices, by ``parent``
     messages: dict[int, list[Messages]] = field(default_factory=dict)  # submessages of the nodes, if the decoder kept them
 
@@ -248,7 +250,7 @@ class Trace:
 
     @property
     def drawn(self) -> Bool:
-        """[n] whether a node has a time."""
+        """[n] whether the timeline shows the node: it has a time, which may be negative only for nodes outside the step."""
         drawn: Bool = (self.start >= 0) | (self.kind == NodeKind.OUTSIDE)
         return drawn
 
@@ -270,7 +272,7 @@ class CpuUse(TypedDict, total=False):
 
     wall_s: float  # the interval in which the other values were measured
     cpu_s: float  # CPU time of all threads except the tracer's own
-    job_cpu_s: float  # CPU time of all threads, and of the processes that this one has started
+    job_cpu_s: float  # CPU time of all threads, and of the processes that this one has started (not of the other ranks)
     busiest_thread_s: float  # the highest CPU time of one thread
     run_queue_s: float  # time in which threads were ready to run and had no CPU, summed over threads
     cpus: float  # number of CPUs that the process may use
@@ -293,19 +295,21 @@ class FedValue(TypedDict):
 
 
 class SlowTime(TypedDict):
-    """A slow time of a step, as the watch over slow steps explains it."""
+    """A part of a step, or of the time before it, that took longer than usual, as the watch explains it (slow/watch)."""
 
     inside: bool  # whether the time is inside the step; else it is before the step
     duration_s: float
     usual_s: float | None  # None: not known
     cause: str  # a StallCause
-    without_cpu: str  # as in a stall: "own", "any"; "": not known
+    #: Which threads had no CPU, if that is the cause: "own": the step's thread; "any": threads of the process. "": another cause,
+    #: or not known.
+    without_cpu: str
     text: str  # the explanation in words
     lines: str  # the Python lines in it, with their shares; "": not known
 
 
 class Watched(TypedDict):
-    """What the watch over slow steps found about a step. It may arrive after the trace."""
+    """What the part of the tracer that watches for slow steps found about a step. It may arrive after the trace."""
 
     between_lines: str
     slow_times: list[SlowTime]
@@ -326,13 +330,16 @@ class TraceContext:
     between_lines: str = ""  # the Python lines sampled between steps, with their shares; "": not known
     input_text: str = ""  # what limited the input pipeline just before the trace, in words; "": nothing, or not known
     input_advice: str = ""  # what to change in the input pipeline
-    beside_share: float | None = None  # of the time since the first step, what the training did beside its steps; None: little
-    beside_text: str = ""  # what that was
+    #: Share of the time since the first step that the largest activity outside the steps took (such as checkpoints). None: too
+    #: small to name.
+    beside_share: float | None = None
+    beside_text: str = ""  # the name of that activity
     slow_times: list[SlowTime] = field(default_factory=list)  # of this step, if it was slow
     feeds: int | None = None  # number of tensors that each step of the run is fed
     fed: list[FedValue] | None = None  # the values fed to this step, or a function's arguments that are no tensors; largest first
     began_at: float | None = None  # epoch seconds at which the session was called
-    #: How the arguments of the step's function differ from those of its most similar earlier tracing by TensorFlow.
+    #: How the arguments of the run's function differ from those of the most similar earlier call for which TensorFlow built the
+    #: function. "": TensorFlow had not built the function before, or not known.
     retraced: str = ""
     other_traced: int = 0  # number of other traced steps of the run, without those that were expected to be slow
     fastest_traced_s: float | None = None  # the shortest wall time of these other steps

@@ -1,8 +1,8 @@
 """Communication of a step: transfers between processes, their links, and collectives.
 
 - A *transfer* has a source and a destination: it is a RecvTensor on the receiving device, whose label names both. It lasts from
-  the moment at which the sender began to send (by the sender's clock, which TensorFlow limits to the time between request and
-  arrival) to the tensor's arrival. The time before the tensor was computed is not part of it.
+  the moment at which the sender began to send (by the sender's clock; TensorFlow moves this moment into the interval from request
+  to arrival if it is outside) to the tensor's arrival. The time before the tensor was computed is not part of it.
 - A *link* is all transfers from one device to another. *Wire* time is the union of their times; *waited for* is the part of
   the wire time in which the receiving process computed nothing.
 - A *collective* is any other communication: Horovod, NCCL, TensorFlow's own, DDL, ops that match the user's pattern.

@@ -9,9 +9,9 @@ import numpy as np
 from tftracer.contract.layers import Layer
 from tftracer.trace.arrays.types import Float64, Int64
 
-#: Maximum number of scopes in a tree; ops in further scopes count for the enclosing scope.
-MAX_SCOPES = 1 << 17
-#: The name of the row of scopes that were folded together.
+#: Maximum number of layers in a tree; ops in further layers count for the enclosing layer.
+MAX_TREE_LAYERS = 1 << 17
+#: The name of the row of layers that were folded together.
 OTHERS = "(others)"
 _MAX_UNDERSCORED_DEPTH = 16
 
@@ -34,7 +34,7 @@ class LayerTree:
         for name in path:
             inner = self._within.get((at, name))
             if inner is None:
-                if len(self) >= MAX_SCOPES:
+                if len(self) >= MAX_TREE_LAYERS:
                     return at
                 inner = self._within[at, name] = len(self)
                 self.parent.append(at)
@@ -44,7 +44,10 @@ class LayerTree:
         return at
 
     def find(self, path: tuple[str, ...]) -> int:
-        """Return the deepest layer whose path is contained in ``path``: names may have further scopes before the layer's path."""
+        """Return the deepest layer whose path is contained in ``path``, anywhere in it.
+
+        ``path``: the name scopes of an op, which may have further scopes before the layer's path.
+        """
         best = 0
         for first in range(len(path)):
             if len(path) - first <= self.depth[best]:
@@ -96,7 +99,10 @@ def layer_rows(tree: LayerTree, own: Float64, node: Int64, most: int) -> tuple[l
 
 
 def _folded(tree: LayerTree, own: Float64, folded: list[int], row_of: dict[int, int]) -> list[Layer]:
-    """Return one row for all layers that were folded within the same shown layer."""
+    """Return, for each shown layer, one row that sums up the layers folded within it. The top level gets such a row, too.
+
+    Shown layers without folded layers get none.
+    """
     sums: dict[int, Float64] = {}
     count: dict[int, int] = {}
     within: dict[int, int] = {}

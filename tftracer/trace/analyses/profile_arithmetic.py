@@ -1,4 +1,4 @@
-"""The arithmetic of a profile's ops (arithmetic.py), from the tensors in the profile.
+"""FLOPs, bytes moved, and number type of each op of a profile (``Arithmetic``), from the tensors in the profile.
 
 Shapes of inputs are recorded with kernels or with the host's ops, shapes of outputs with their allocations. For ops that XLA
 compiled, XLA's modules have the shapes. If the profile has the graph that ran, more shapes are inferred from it. All other shapes
@@ -27,7 +27,7 @@ _RESOURCE = 20
 
 
 def arithmetic_of_profile(trace: Trace, calls: Calls, graphs: Sequence[Any] = ()) -> Arithmetic:
-    """Compute the arithmetic of each node of the trace. ``graphs``: the GraphDefs that ran."""
+    """Compute the FLOPs, bytes and number type of each node of the trace. ``graphs``: the GraphDefs that ran."""
     input_of = _of_launches(trace, calls.input_of)
     tensors = inferred(list(graphs))
     _add_inferred(trace, calls, input_of, tensors)
@@ -122,7 +122,10 @@ def _types(calls: Calls, input_of: Int64) -> Int32:
 
 
 def _add_hlo(calls: Calls, result: Arithmetic) -> None:
-    """Set the arithmetic of ops that XLA compiled."""
+    """Set the FLOPs, bytes and number type of ops that XLA compiled.
+
+    ``is_matrix`` of such an op means that it has FLOPs, or that its FLOPs are not known: the compiled op may contain a matrix op.
+    """
     compiled = np.flatnonzero(calls.hlo_of >= 0)
     if not len(compiled):
         return

@@ -92,7 +92,7 @@ def parse_received(text: str) -> Received | None:
 
 
 def _bytes(size: str, large: bool) -> int:
-    """Parse a size. TensorFlow writes 0.1 MiB or more as `[0.6MB]`, rounded to a tenth."""
+    """Parse a size. Sizes from 0.1 MiB on are written in MB (2^20 bytes) with one decimal, for example [0.6MB]."""
     try:
         return min(round(float(size) * (1 << 20)), _MAX_BYTES) if large else int(size)
     except ValueError:

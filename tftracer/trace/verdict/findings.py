@@ -8,9 +8,11 @@ from tftracer.contract.basics import Finding
 from tftracer.trace.model import OPS_LEFT_OUT
 
 Severity = Literal["info", "warning", "error"]
+#: The order of severities: the gravest is 0.
 GRAVITY: dict[Severity, int] = {"error": 0, "warning": 1, "info": 2}
 
-#: Code for a trace from a file that was cut off: parts missing in it say nothing about the step.
+#: Code for a trace from a file that was cut off. If parts are missing, that is because the file was cut off, and not because of
+#: the step.
 TRACE_CUT = "trace_cut"
 
 #: Findings for the decoders' notes: code -> (severity, message, remedy).
