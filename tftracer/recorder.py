@@ -1,4 +1,4 @@
-"""Assembles a live session: this process's queue, the watch over slow steps, the session, the process that decodes traces."""
+"""Assembles a live session: this process's queue, the slow-step watch, the session, the process that decodes traces."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from tftracer.slow.watch.watch import SlowWatch
 class Recorder(LiveSession):
     """A live session with all its parts. Nothing is started or written before ``start``. Other options: see LiveSession.
 
-    ``slow_factor``: a step is slow if it takes more than this many medians; None: no watch over slow steps.
+    ``slow_factor``: a step is slow if it takes more than this many times the median, and more than 20 ms
+    longer than it; None: slow steps are not watched for.
     """
 
     def __init__(

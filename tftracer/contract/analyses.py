@@ -41,7 +41,7 @@ class Analysis(NamedTuple):
     packed: bool = False  # whether it has columns: then it is always sent as msgpack
     of_job: bool = False  # whether it is also available for a job's merged trace, under /api/job/traces/ID/
     groupings: tuple[str, ...] = GROUPINGS  # the values of ``by``
-    needs_watch: bool = False  # whether it uses results of the watch over slow steps, which may arrive after the trace
+    needs_watch: bool = False  # whether it uses results of the slow-step watch, which may arrive after the trace
     others: OtherTracesNeeded | None = None  # what it needs from other traces: the method's argument ``others``
     standalone_rows: int = 0  # number of rows in a standalone page (the method's argument ``most``); 0: all
 

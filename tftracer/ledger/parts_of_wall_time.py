@@ -213,7 +213,7 @@ def _take_waited(waits: list[LedgerItem], seconds: float) -> float:
 
 
 def _add_stop(items: list[LedgerItem], seconds: float, times: int) -> None:
-    """Add a stop that only the watch over slow steps has seen, not the writer's thread."""
+    """Add a stop that only the slow-step watch has seen, not the writer's thread."""
     known = next((each for each in items if each["name"] == STOPPED), None)
     if known is None:
         items.append(item(STOPPED, seconds, times))

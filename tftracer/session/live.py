@@ -276,7 +276,7 @@ class LiveSession(SessionAnswers):
         """Sample stacks between the run's steps for the next 20 s."""
         live = self._live_run(run_id, "sampled")
         if self.session()["slow_watch"] == "off":
-            raise UnsupportedError("Nothing is sampled: the watch over slow steps is off (trace_slow=False).")
+            raise UnsupportedError("Nothing is sampled, because slow steps are not watched for (trace_slow=False).")
         self._steps.slow.run_to_profile = live.handle
         self._steps.slow.profile_requested.set()
 

@@ -1,6 +1,7 @@
-"""The results of the watch over slow steps: plain tuples, in a bounded store that the writer's thread empties.
+"""The results of the slow-step watch, the part of the tracer that watches for slow steps (slow/watch/watch.py).
 
-Times are perf_counter nanoseconds, as in ``recorded_steps.CountedStep``; durations are seconds. None means unknown, never 0.
+They are plain tuples in a bounded store, which the writer's thread empties. Times are perf_counter nanoseconds, as in
+``recorded_steps.CountedStep``; durations are seconds. None means unknown, never 0.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ EPOCH_TURN = "the turn of an epoch"
 
 
 class WatchedRun(Protocol):
-    """The attributes of a run that the watch over slow steps uses. Runs are compared by identity."""
+    """The attributes of a run that the slow-step watch uses. Runs are compared by identity."""
 
     title: str
     run_id: int  # 0: the session has not given it a number yet

@@ -65,7 +65,7 @@ class TraceHandlerBase(ApiHandler):
 class AnswerHandler(TraceHandlerBase):
     """Sends answers with ETags. A trace never changes, so clients may cache its answers.
 
-    The tag of a verdict changes with the results of the watch over slow steps, the tags of a verdict and a roofline with the
+    The tag of a verdict changes with the results of the slow-step watch, the tags of a verdict and a roofline with the
     run's other traces.
     """
 

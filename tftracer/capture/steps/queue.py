@@ -96,7 +96,7 @@ class StepQueue(OwnErrors):
         #: step.
         self.under_way: dict[int, int] = {}
         self.last_function_ns = 0  # when the last counted step of a function ended (perf_counter); 0: no such step
-        self.slow_step_watch: SlowSteps | None = None  # the watch over slow steps
+        self.slow_step_watch: SlowSteps | None = None  # the slow-step watch
         self.other_problems: dict[str, str] = {}  # code -> message for the page
         self._refused: set[str] = set()  # why requested steps cannot be traced: keys of REFUSALS
         self._last_steps: deque[tuple[int, RunFamily]] = deque(maxlen=16)  # one step may come from two hooks
@@ -206,7 +206,7 @@ class StepQueue(OwnErrors):
         self._tell_watch(lambda watch: watch.step(run, thread, start, end, asked_by, tracer_ns(trace)))
 
     def _tell_watch(self, tell: Callable[[SlowSteps], None]) -> None:
-        """Call ``tell`` with the watch over slow steps. If it raises, switch the watch off."""
+        """Call ``tell`` with the slow-step watch. If it raises, switch the watch off."""
         if self.slow_step_watch is not None:
             try:
                 tell(self.slow_step_watch)

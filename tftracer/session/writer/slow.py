@@ -1,4 +1,4 @@
-"""Turns the records of the watch over slow steps into messages, and stores them. On the thread ``tftracer-writer``."""
+"""Turns the records of the slow-step watch into messages, and stores them. On the thread ``tftracer-writer``."""
 
 from __future__ import annotations
 

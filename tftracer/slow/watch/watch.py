@@ -1,11 +1,13 @@
 """The thread ``tftracer-watch``: finds the causes of slow turns of the training loop, and their periods.
 
-    watch = SlowWatch(queue, 3.0, traces)     # a turn is slow if it takes more than 3 times the median, and over 20 ms more
+    watch = SlowWatch(queue, 3.0, expected_traces)
     watch.start()
-    ...
-    watch.stop()                              # the results are in the queue's slow records then
+    watch.stop()    # later; then the results are in ``queue.slow``
 
-On a training thread, the watch takes one store at the beginning of a step and one at its end (``StepQueue.under_way``). Slow
+A *turn* of the loop lasts from the end of one step to the end of the next step. A *slow step* is a turn that takes much longer
+than usual, in the step or before it. A *stall* is the report of one of these two sides of a turn, with its cause.
+
+On a training thread, the watch costs one dict assignment when a step begins and one when it ends (``StepQueue.under_way``). Slow
 turns are found on the thread that counts steps (find_slow_turns.py). A process outside answers questions about what happened in a
 slow turn (stack_source.py); if it cannot read this process, this process takes samples itself. A part of the watch (stacks, the
 host) that fails is switched off and reported.
@@ -46,8 +48,7 @@ TICK_S, SECOND_NS = 0.05, 1_000_000_000
 JOIN_S, FINISH_S = 8.0, 3.0
 #: Maximum number of slow turns with an unanswered question; then the oldest is explained without stacks.
 MAX_QUESTIONS = 200
-#: Time limit for an answer.
-PATIENCE_NS = 60 * SECOND_NS
+PATIENCE_NS = 60 * SECOND_NS  # time limit for an answer
 #: Maximum number of distinct stacks in the record of a slow step.
 MAX_STACKS = 50
 #: A thread other than the main thread is idle if it waits for another thread for this share of a slow turn's samples.
@@ -62,13 +63,13 @@ class Question(NamedTuple):
 
 
 class SlowWatch:
-    """Watches the steps of one queue. ``factor``: a turn is slow if it takes more than this many medians, and over 20 ms more."""
+    """Watches one queue. A turn is slow if it takes more than ``factor`` times the median, and more than 20 ms longer than it."""
 
-    def __init__(self, queue: WatchedQueue, factor: float, traces: TracesAhead) -> None:
+    def __init__(self, queue: WatchedQueue, factor: float, expected_traces: TracesAhead) -> None:
         self._queue = queue
         self._records = queue.slow
         self._steps = SlowSteps(factor)
-        self._traces = traces
+        self._expected_traces = expected_traces
         self._threads = WatchedThreads()
         self._names = FrameNames()
         self._gc: GcPauses | None = None
@@ -84,7 +85,7 @@ class SlowWatch:
         self._next_second_ns = 0
         self._threads_known = 0
         self._stopping = False
-        self._hurries = threading.Event()
+        self._report_requested = threading.Event()
         self._pid = os.getpid()
         self._thread: threading.Thread | None = None
 
@@ -94,8 +95,8 @@ class SlowWatch:
         self._gc = GcPauses(self._queue.under_way)
         self._gc.install()
         self._host = HostSignals()
-        self._lock_place.narrow()
-        self._traces.set_steps(self._steps)
+        self._lock_place.narrow()  # again on the watch's thread: the right place shows the lock's holder on both threads
+        self._expected_traces.set_steps(self._steps)
         self._queue.slow_step_watch = self._steps
         self._thread = threading.Thread(target=self._run, name="tftracer-watch", daemon=True)
         self._thread.start()
@@ -126,14 +127,14 @@ class SlowWatch:
 
     @property
     def pending(self) -> int:
-        """The number of slow turns and requests that are not reported yet."""
+        """The number of slow turns and requests for reports that are not done yet."""
         is_profile_read = self._source is not None and self._gaps.is_reading
-        return len(self._steps.slow_turns) + len(self._questions) + is_profile_read + self._hurries.is_set()
+        return len(self._steps.slow_turns) + len(self._questions) + is_profile_read + self._report_requested.is_set()
 
     def report_pending(self, timeout_s: float = FINISH_S) -> None:
         """Wait until the slow turns so far are reported."""
         self._queue.count_steps()
-        self._hurries.set()
+        self._report_requested.set()
         until = time.monotonic() + timeout_s
         while self.pending and self._thread and self._thread.is_alive() and time.monotonic() < until:
             time.sleep(TICK_S / 2)
@@ -144,7 +145,7 @@ class SlowWatch:
         self._ask_about_slow_turns(perf_counter_ns())
         for number in list(self._questions):
             self._explain(number, None, NO_ANSWER)
-        self._traces.cancel()
+        self._expected_traces.cancel()
         if self._gc:
             report_collections(self._gc, self._records)
 
@@ -181,7 +182,7 @@ class SlowWatch:
             self._queue.slow_step_watch = None
             self._release()
         finally:
-            self._traces.cancel()
+            self._expected_traces.cancel()
 
     def _start_source(self) -> None:
         self._lock_place.narrow()
@@ -195,15 +196,15 @@ class SlowWatch:
             self._gc.settle()
         if self._steps.slow_turns:
             self._ask_about_slow_turns(now_ns)
-        if self._hurries.is_set():
+        if self._report_requested.is_set():
             if self._source:
                 self._part("stacks", self._gaps.end_first, now_ns, self._source, self._threads, self._gc)
                 self._part("stacks", self._source.hurry)
-            self._hurries.clear()
+            self._report_requested.clear()
         if self._questions or self._gaps.is_reading:
             self._take_answers(now_ns)
         if self._periods:
-            self._traces.update([expected for of_run in self._periods.values() for expected in of_run.expected()])
+            self._expected_traces.update([expected for of_run in self._periods.values() for expected in of_run.expected()])
         if now_ns >= self._next_second_ns or len(self._queue.under_way) != self._threads_known:
             self._threads_known = len(self._queue.under_way)
             self._next_second_ns = now_ns + SECOND_NS
@@ -332,7 +333,7 @@ class SlowWatch:
         )
         self._records.add(stall)
         if turn.is_traced:
-            self._traces.caught(turn.run)
+            self._expected_traces.caught(turn.run)
         self._periods.setdefault(turn.run, RunPeriods(turn.run)).add(stall, self._records)
 
     def _waits_for_work(self, turn: SlowTurn, span: Span) -> bool:
@@ -360,8 +361,7 @@ class SlowWatch:
         return Observed(between, spans[1], **rates, may_call_python=turn.run.has_python or may_call_python(), doubt=doubt)
 
     def _host_within(self, turn: SlowTurn) -> HostChange | None:
-        """Return the change of the machine's counters from the reading before a turn to the reading after it; None if not
-        known."""
+        """Return the change of the machine's counters from before a turn until after it; None if not known."""
         if self._host is None:
             return None
         self._read_host(turn.end_ns)

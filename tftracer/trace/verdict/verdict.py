@@ -54,7 +54,7 @@ EXPLAIN_AROUND = {"around_ops", "slow_step", "retraced", "compiling", "python_lo
 LAST_RANK = 2  # key for sentences that do not say what the step is bound by
 MIN_PART = 0.05  # smaller parts of the step are not listed
 MAIN_SHARE = 0.5  # minimal share of the main part of the step
-#: The watch over slow steps calls a step slow that takes this many times the median untraced step, and this much longer.
+#: The slow-step watch calls a step slow that takes this many times the median untraced step, and this much longer.
 SLOW_TURN, SLOW_TURN_S = 3.0, 0.020
 LARGE_PART = 1 / 3  # from this part of the step on, a part beside compute stands out; of the op time, an op type
 
@@ -156,7 +156,7 @@ def _takes_ns(step: Step, candidate: Sentence) -> float:
 
 
 def _known_to_the_watch_ns(step: Step) -> float:
-    """Return the delay by a Python function that TensorFlow calls, if the watch over slow steps names its line; else 0."""
+    """Return the delay by a Python function that TensorFlow calls, if the slow-step watch names its line; else 0."""
     slow = [slow for slow in step.context.slow_times if slow["inside"] and slow["cause"] == "py_function"]
     return max((slow["duration_s"] - (slow["usual_s"] or 0.0) for slow in slow), default=0.0) * 1e9
 

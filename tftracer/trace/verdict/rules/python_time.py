@@ -98,7 +98,7 @@ def _outside(step: Step) -> str:
 
 
 def _lines(step: Step, usually: bool) -> str:
-    """Name the lines that the watch over slow steps sampled in that time, or say that there are none."""
+    """Name the lines that the slow-step watch sampled in that time, or say that there are none."""
     before = next((slow["lines"] for slow in step.context.slow_times if not slow["inside"]), "")
     between = step.context.between_lines
     lines = between or before if usually else before
