@@ -374,6 +374,7 @@ def test_what_the_watch_does_not_know_is_left_to_the_trace(cause: str) -> None:
         (0.005, "load() (train.py:31) 62%", "save() (x.py:2) 90%", "Sampled between steps: load() (train.py:31) 62%."),
         (0.0001, "load() (train.py:31) 62%", "save() (x.py:2) 90%", "Sampled before this step: save() (x.py:2) 90%."),
         (0.005, "", "", "Which lines run then was not sampled."),
+        (0.0001, "wait() (x.py:21) 99%", "", "was not sampled. Sampled between other steps: wait() (x.py:21) 99%. Beginning"),
     ],
 )
 def test_time_outside_names_its_lines_or_says_that_it_has_none(usual_s: float, between: str, before: str, said: str) -> None:

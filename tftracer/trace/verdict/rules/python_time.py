@@ -106,6 +106,8 @@ def _lines(step: Step, usually: bool) -> str:
         when = "before this step" if lines == before else "between steps"
         return f"{SAMPLED} {when}: {lines}."
     tracer = "" if usually else " Beginning to trace this step may be a part of it."
+    if between:
+        return f"Which lines ran before this step was not sampled. {SAMPLED} between other steps: {between}.{tracer}"
     return (
         f"Which lines run then was not sampled. The trace does not show what the script does: maybe {_activities(step)}.{tracer}"
     )
