@@ -84,7 +84,7 @@ assert len(flops) > 20 and np.isnan(flops).mean() <= 0.02, (len(flops), np.isnan
 assert (flops[~np.isnan(flops)] > 0).all(), flops
 assert len(ops) > 100 and len(joined) >= 0.98 * len(ops), (len(joined), len(ops))
 assert answers.graph.source == "partition_graph"
-placed = answers.placed
+placed = answers.layers_of_ops
 trained = (placed.phase == PHASES.index("backward")) | (placed.phase == PHASES.index("optimizer"))
 in_layer = (placed.layer[trained] > 0).mean()
 print(in_layer, "of", trained.sum(), "ops of the training are in a layer")

@@ -40,7 +40,7 @@ def node_table(answers: Answers) -> NodeTable:
 
 
 def _fields(answers: Answers) -> Records:
-    trace, held = answers.trace, answers.held
+    trace, memory_stats = answers.trace, answers.memory_stats
     duration = trace.end - trace.start
     source, destination, places = _places(trace)
     thread, of_thread = np.unique(trace.thread, return_inverse=True)
@@ -58,8 +58,8 @@ def _fields(answers: Answers) -> Records:
             "share_of_type": column(_shares(trace).astype(np.float32)),
             "share_of_step": column((duration / max(trace.duration_ns, 1)).astype(np.float32)),
             "slack_ns": _numbers(answers.slack.astype(np.int64), answers.slack >= 0),
-            "temporary_bytes": _numbers(held.temp_bytes),
-            "persistent_bytes": _numbers(held.persistent_bytes),
+            "temporary_bytes": _numbers(memory_stats.temp_bytes),
+            "persistent_bytes": _numbers(memory_stats.persistent_bytes),
             "bytes_moved": _numbers(trace.bytes_moved),
             "flops": column(answers.arithmetic.flops),
             "traffic_bytes": column(answers.arithmetic.bytes),

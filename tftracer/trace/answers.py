@@ -143,7 +143,7 @@ class Answers:
         return self._once("arithmetic", compute)
 
     @property
-    def placed(self) -> placed_ops.PlacedOps:
+    def layers_of_ops(self) -> placed_ops.PlacedOps:
         """The layer of each op. The graph is read only if it may place ops that names do not place."""
 
         def compute() -> placed_ops.PlacedOps:
@@ -152,7 +152,7 @@ class Answers:
                 return placed
             return layers_by_graph.with_graph(self.trace, self.work, placed, self._static_graph())
 
-        return self._once("placed", compute)
+        return self._once("layers of ops", compute)
 
     @property
     def edges(self) -> critical_path.Edges:
@@ -177,16 +177,17 @@ class Answers:
         return self._resources[0]
 
     @property
-    def held(self) -> resources.MemoryStats:
+    def memory_stats(self) -> resources.MemoryStats:
+        """The bytes that each node allocates besides its outputs."""
         return self._resources[1]
 
     @property
-    def used(self) -> memory.Use:
-        """Every buffer of the step, from the outputs in the trace. Profiles have ``recorded`` instead."""
-        return self._once("used", lambda: memory.use(self.trace, self.outputs, self.graph))
+    def buffers(self) -> memory.Use:
+        """Every buffer of the step, from the outputs in the trace. Profiles have ``profile_allocations`` instead."""
+        return self._once("buffers", lambda: memory.use(self.trace, self.outputs, self.graph))
 
     @property
-    def recorded(self) -> allocations.Lives | None:
+    def profile_allocations(self) -> allocations.Lives | None:
         """The allocations that a profile recorded; None if it has none, and for all other traces."""
 
         def compute() -> allocations.Lives | None:
@@ -196,14 +197,14 @@ class Answers:
                 return None
             return allocations.lives(self.trace, recorded, source.origin)
 
-        return self._once("recorded", compute)
+        return self._once("profile allocations", compute)
 
     @property
     def curves(self) -> list[messages.MemoryCurve]:
         """Live bytes of each allocator over time, highest peak first."""
         with self._lock:
-            recorded = self.recorded
-            return allocations.curves(recorded) if recorded is not None else memory.curves(self.used)
+            recorded = self.profile_allocations
+            return allocations.curves(recorded) if recorded is not None else memory.curves(self.buffers)
 
     @property
     def _resources(self) -> tuple[resources.Outputs, resources.MemoryStats]:
@@ -261,7 +262,7 @@ class Answers:
 
     def layers(self, of: Literal["time", "memory"] = "time", most: int = layers.MAX_LAYERS) -> Layers:
         def compute() -> Layers:
-            where = self.trace, self.work, self.placed
+            where = self.trace, self.work, self.layers_of_ops
             if of == "time":
                 return layers.layers_of_time(*where, self.findings(), most)
             return layers.layers_of_memory(*where, self._alive(), self.findings(), most)
@@ -272,10 +273,10 @@ class Answers:
 
     def _alive(self) -> Alive | None:
         """Return the buffers that are alive at the peak."""
-        recorded = self.recorded
+        recorded = self.profile_allocations
         if recorded is not None:
             return layers.alive_of_allocations(recorded)
-        return layers.alive_of_outputs(self.used, self.outputs.node)
+        return layers.alive_of_outputs(self.buffers, self.outputs.node)
 
     def op_totals(self, by: By = "type", with_flops: bool = False) -> dict[str, Any]:
         """Return the fields of ``over_traces.OpTotals``, for analyses over several traces of a run.
@@ -301,10 +302,10 @@ class Answers:
         """``most``: the number of largest tensors to return."""
 
         def compute() -> messages.Memory:
-            recorded = self.recorded
+            recorded = self.profile_allocations
             if recorded is not None:
                 return allocations.memory_of_allocations(self.trace, recorded, self.findings(), most)
-            return memory.memory(self.trace, self.outputs, self.held, self.used, self.findings(), most)
+            return memory.memory(self.trace, self.outputs, self.memory_stats, self.buffers, self.findings(), most)
 
         return self._once(f"memory {most}", compute)
 
@@ -316,8 +317,8 @@ class Answers:
     def counters(self) -> messages.Counters:
         """Return the counters. They are not cached: 20 MB for 2^20 nodes, and their inputs are cached."""
         with self._lock:
-            recorded = self.recorded
-            held = allocations.held_bytes(recorded) if recorded is not None else memory.held_bytes(self.trace, self.used)
+            recorded = self.profile_allocations
+            held = allocations.held_bytes(recorded) if recorded is not None else memory.held_bytes(self.trace, self.buffers)
             return counters.counters(self.trace, self.outputs, held)
 
     def roofline(

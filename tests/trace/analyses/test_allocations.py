@@ -40,7 +40,7 @@ def test_a_tensor_belongs_to_the_op_that_allocated_it_and_lives_until_its_addres
     assert all(trace.start[t["node"]] <= t["alloc_ns"] <= trace.end[t["node"]] for t in tensors)
     freed = [t for t in tensors if t["free_ns"] < trace.duration_ns]
     assert freed
-    curve, lived = answers.memory()["curves"][0], answers.recorded
+    curve, lived = answers.memory()["curves"][0], answers.profile_allocations
     assert lived is not None
     alive = lived.alive(curve)
     assert len(alive)

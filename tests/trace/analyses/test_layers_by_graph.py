@@ -46,7 +46,7 @@ def placed() -> dict[str, tuple[str, str]]:
     for at, (name, op, inputs, *kind) in enumerate(STEP):
         nodes.append(N(name, op, 10 * at, 10 * at + 9, CPU, kind[0] if kind else NodeKind.COMPUTE, inputs=inputs))
     answers = Answers(None, TraceContext(), trace=make_trace(nodes))
-    found = answers.placed
+    found = answers.layers_of_ops
     layers = [found.tree.names[layer] for layer in found.layer.tolist()]
     phases = [PHASES[phase] for phase in found.phase.tolist()]
     return dict(zip([name for name, *_ in STEP], zip(layers, phases)))

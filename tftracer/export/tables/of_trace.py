@@ -131,12 +131,12 @@ class TracePart:
     def tensors(self) -> Part:
         """Return the outputs of ops, or a profile's allocations; largest first."""
         answers, start = self.answers, self.times.start
-        recorded = answers.recorded
+        recorded = answers.profile_allocations
         if recorded is not None:
             shown = recorded.largest
             return self._part(len(shown), allocations.tensor_columns(answers.trace, recorded, shown, start))
-        shown = answers.used.largest
-        return self._part(len(shown), memory.tensor_columns(answers.trace, answers.outputs, answers.used, shown, start))
+        shown = answers.buffers.largest
+        return self._part(len(shown), memory.tensor_columns(answers.trace, answers.outputs, answers.buffers, shown, start))
 
     def transfers(self) -> Part:
         trace, times = self.answers.trace, self.times

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tftracer.trace.analyses.op_kinds import canonical
-from tftracer.trace.analyses.shape_rules import Reads, Values, masks_of, possible, rule_of, shapes_in
+from tftracer.trace.analyses.shape_rules import NodeInputs, Values, masks_of, possible, rule_of, shapes_in
 from tftracer.trace.analyses.strided_slice import sliced_values
 from tftracer.trace.arrays.intervals import batches
 from tftracer.trace.decode.executed_graph import RECEIVES, SENDS, channel
@@ -137,7 +137,7 @@ def _infer(nodes: dict[str, _Node], node: _Node) -> None:
         node.handle = None if shape.unknown_rank else possible(tuple(dim.size for dim in shape.dim))
     elif kind in ("Identity", "Enter", "Switch"):
         node.handle = handle
-    reads = Reads(
+    reads = NodeInputs(
         [_shape(nodes, name, slot) for name, slot in node.inputs],
         [source.values if source is not None else None for source in sources],
         attributes,
@@ -146,7 +146,7 @@ def _infer(nodes: dict[str, _Node], node: _Node) -> None:
     node.values = _values(node, reads)
 
 
-def _shapes(node: _Node, reads: Reads, handle: Shape) -> list[Shape]:
+def _shapes(node: _Node, reads: NodeInputs, handle: Shape) -> list[Shape]:
     kind, attributes = node.kind, reads.attributes
     if kind == "Const":
         return [possible(tuple(dim.size for dim in attributes["value"].tensor.tensor_shape.dim))]
@@ -174,7 +174,7 @@ def _shapes(node: _Node, reads: Reads, handle: Shape) -> list[Shape]:
         return []
 
 
-def _values(node: _Node, reads: Reads) -> Values:
+def _values(node: _Node, reads: NodeInputs) -> Values:
     """Return the values of a small integer tensor, if known."""
     if node.kind == "Const":
         return _constant(reads.attributes["value"].tensor)
@@ -188,7 +188,7 @@ def _values(node: _Node, reads: Reads) -> Values:
     return reads.value(0) if node.kind in ("Identity", "Cast", "Enter") else None
 
 
-def _sliced(reads: Reads) -> Values:
+def _sliced(reads: NodeInputs) -> Values:
     values, begin, end, strides = (reads.value(position) for position in range(4))
     if values is None or begin is None or end is None or strides is None:
         return None

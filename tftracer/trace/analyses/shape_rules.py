@@ -22,7 +22,7 @@ Values = Optional[tuple[int, ...]]
 
 
 @dataclass
-class Reads:
+class NodeInputs:
     """The inputs and attributes of a node."""
 
     shapes: Sequence[Shape]
@@ -48,7 +48,7 @@ class Reads:
         return str(self.attributes[name].s.decode("utf-8", "replace")) if name in self.attributes else ""
 
 
-Rule = Callable[[Reads], list[Shape]]
+Rule = Callable[[NodeInputs], list[Shape]]
 
 #: Ops whose output has the shape of their first input.
 _AS_FIRST = re.compile(
@@ -78,8 +78,8 @@ def rule_of(kind: str) -> Rule | None:
     return _as_first if _AS_FIRST.fullmatch(kind) and not _NOT_AS_FIRST.fullmatch(kind) else None
 
 
-def _as_first(reads: Reads) -> list[Shape]:
-    return [reads.shape(0)]
+def _as_first(node: NodeInputs) -> list[Shape]:
+    return [node.shape(0)]
 
 
 def broadcast(left: Shape, right: Shape) -> Shape:
@@ -90,44 +90,44 @@ def broadcast(left: Shape, right: Shape) -> Shape:
     return tuple(b if a == 1 else a for a, b in pairs)
 
 
-def _broadcast(reads: Reads) -> list[Shape]:
+def _broadcast(node: NodeInputs) -> list[Shape]:
     result: Shape = ()
-    for shape in reads.shapes:
+    for shape in node.shapes:
         result = broadcast(result, shape)
     return [result]
 
 
-def _reduced(reads: Reads) -> list[Shape]:
-    shape, axes = reads.shape(0), reads.value(1)
+def _reduced(node: NodeInputs) -> list[Shape]:
+    shape, axes = node.shape(0), node.value(1)
     if shape is None or axes is None:
         return [None]
     gone = {axis % len(shape) for axis in axes if shape}
-    if reads.flag("keep_dims"):
+    if node.flag("keep_dims"):
         return [tuple(1 if k in gone else size for k, size in enumerate(shape))]
     return [tuple(size for k, size in enumerate(shape) if k not in gone)]
 
 
 def _matmul(turned_left: str, turned_right: str) -> Rule:
-    def rule(reads: Reads) -> list[Shape]:
-        left, right = reads.shape(0), reads.shape(1)
+    def rule(node: NodeInputs) -> list[Shape]:
+        left, right = node.shape(0), node.shape(1)
         if left is None or right is None or min(len(left), len(right)) < 2:
             return [None]
-        rows = left[-1] if reads.flag(turned_left) else left[-2]
-        columns = right[-2] if reads.flag(turned_right) else right[-1]
+        rows = left[-1] if node.flag(turned_left) else left[-2]
+        columns = right[-2] if node.flag(turned_right) else right[-1]
         batch = broadcast(left[:-2], right[:-2])
         return [None if batch is None else (*batch, rows, columns)]
 
     return rule
 
 
-def _window(reads: Reads, shape: Shape, window: Sequence[int], channels: int | None) -> Shape:
+def _window(node: NodeInputs, shape: Shape, window: Sequence[int], channels: int | None) -> Shape:
     """Return the shape after a window moved over an image. ``channels``: those of the output; None: as many as the image has."""
-    strides, explicit = reads.numbers("strides"), reads.numbers("explicit_paddings")
-    layout, padding = reads.text("data_format") or "N...C", reads.text("padding")
+    strides, explicit = node.numbers("strides"), node.numbers("explicit_paddings")
+    layout, padding = node.text("data_format") or "N...C", node.text("padding")
     if shape is None or len(strides) != len(shape) or padding not in ("SAME", "VALID", "EXPLICIT"):
         return None
     first = 2 if layout.startswith("NC") else 1
-    feature, dilations = (1 if first == 2 else len(shape) - 1), reads.numbers("dilations") or [1] * len(shape)
+    feature, dilations = (1 if first == 2 else len(shape) - 1), node.numbers("dilations") or [1] * len(shape)
     result = list(shape)
     for k, size in enumerate(window):
         axis = first + k
@@ -141,30 +141,30 @@ def _window(reads: Reads, shape: Shape, window: Sequence[int], channels: int | N
 
 
 def _convolution(depthwise: bool = False) -> Rule:
-    def rule(reads: Reads) -> list[Shape]:
-        kernel = reads.shape(1)
-        if kernel is None or len(kernel) < 4 or ("num_args" in reads.attributes and "Tpaddings" in reads.attributes):
+    def rule(node: NodeInputs) -> list[Shape]:
+        kernel = node.shape(1)
+        if kernel is None or len(kernel) < 4 or ("num_args" in node.attributes and "Tpaddings" in node.attributes):
             return [None]
         channels = kernel[-1] * kernel[-2] if depthwise else kernel[-1]
-        return [_window(reads, reads.shape(0), kernel[:-2], channels)]
+        return [_window(node, node.shape(0), kernel[:-2], channels)]
 
     return rule
 
 
-def _pool(reads: Reads) -> list[Shape]:
-    size = reads.numbers("ksize")
-    first = 2 if reads.text("data_format").startswith("NC") else 1
+def _pool(node: NodeInputs) -> list[Shape]:
+    size = node.numbers("ksize")
+    first = 2 if node.text("data_format").startswith("NC") else 1
     spatial = size[first : first + len(size) - 2]
-    return [_window(reads, reads.shape(0), spatial, None)]
+    return [_window(node, node.shape(0), spatial, None)]
 
 
 def _of_value(position: int) -> Rule:
     """The shape is the value of an input."""
-    return lambda reads: [reads.value(position)]
+    return lambda node: [node.value(position)]
 
 
-def _reshape(reads: Reads) -> list[Shape]:
-    shape, wanted = reads.shape(0), reads.value(1)
+def _reshape(node: NodeInputs) -> list[Shape]:
+    shape, wanted = node.shape(0), node.value(1)
     if wanted is None or -1 not in wanted:
         return [wanted]
     known = math.prod(size for size in wanted if size != -1)
@@ -173,43 +173,43 @@ def _reshape(reads: Reads) -> list[Shape]:
     return [tuple(math.prod(shape) // known if size == -1 else size for size in wanted)]
 
 
-def _transpose(reads: Reads) -> list[Shape]:
-    shape, order = reads.shape(0), reads.value(1)
+def _transpose(node: NodeInputs) -> list[Shape]:
+    shape, order = node.shape(0), node.value(1)
     return [
         None if shape is None or order is None or sorted(order) != list(range(len(shape))) else tuple(shape[k] for k in order)
     ]
 
 
-def _squeeze(reads: Reads) -> list[Shape]:
-    shape, axes = reads.shape(0), reads.numbers("squeeze_dims")
+def _squeeze(node: NodeInputs) -> list[Shape]:
+    shape, axes = node.shape(0), node.numbers("squeeze_dims")
     if shape is None or not shape:
         return [shape]
     gone = {axis % len(shape) for axis in axes} or {k for k, size in enumerate(shape) if size == 1}
     return [tuple(size for k, size in enumerate(shape) if k not in gone)]
 
 
-def _expand(reads: Reads) -> list[Shape]:
-    shape, axis = reads.shape(0), reads.value(1)
+def _expand(node: NodeInputs) -> list[Shape]:
+    shape, axis = node.shape(0), node.value(1)
     if shape is None or not axis:
         return [None]
     at = axis[0] % (len(shape) + 1)
     return [(*shape[:at], 1, *shape[at:])]
 
 
-def _bias_gradient(reads: Reads) -> list[Shape]:
-    shape = reads.shape(0)
-    return [None if not shape else (shape[1 if reads.text("data_format").startswith("NC") else -1],)]
+def _bias_gradient(node: NodeInputs) -> list[Shape]:
+    shape = node.shape(0)
+    return [None if not shape else (shape[1 if node.text("data_format").startswith("NC") else -1],)]
 
 
-def _gather(reads: Reads) -> list[Shape]:
-    rows, which, axis = reads.shape(0), reads.shape(1), reads.value(2) or (0,)
-    if rows is None or which is None or axis[0] != 0 or reads.number("batch_dims"):
+def _gather(node: NodeInputs) -> list[Shape]:
+    rows, which, axis = node.shape(0), node.shape(1), node.value(2) or (0,)
+    if rows is None or which is None or axis[0] != 0 or node.number("batch_dims"):
         return [None]
     return [(*which, *rows[1:])]
 
 
-def _concat(reads: Reads) -> list[Shape]:
-    parts, axis = reads.shapes[:-1], reads.value(len(reads.shapes) - 1)
+def _concat(node: NodeInputs) -> list[Shape]:
+    parts, axis = node.shapes[:-1], node.value(len(node.shapes) - 1)
     known = [part for part in parts if part]
     if not axis or len(known) < len(parts) or not known:
         return [None]
@@ -217,70 +217,70 @@ def _concat(reads: Reads) -> list[Shape]:
     return [(*known[0][:at], sum(part[at] for part in known), *known[0][at + 1 :])]
 
 
-def _split(reads: Reads) -> list[Shape]:
-    axis, shape, many = reads.value(0), reads.shape(1), reads.number("num_split")
+def _split(node: NodeInputs) -> list[Shape]:
+    axis, shape, many = node.value(0), node.shape(1), node.number("num_split")
     if not axis or not shape or not 0 < many <= _MAX_PARTS:
         return [None]
     at = axis[0] % len(shape)
     return [(*shape[:at], shape[at] // many, *shape[at + 1 :])] * many
 
 
-def _pack(reads: Reads) -> list[Shape]:
-    shape, axis = reads.shape(0), reads.number("axis")
+def _pack(node: NodeInputs) -> list[Shape]:
+    shape, axis = node.shape(0), node.number("axis")
     if shape is None:
         return [None]
     at = axis % (len(shape) + 1)
-    return [(*shape[:at], len(reads.shapes), *shape[at:])]
+    return [(*shape[:at], len(node.shapes), *shape[at:])]
 
 
-def _tile(reads: Reads) -> list[Shape]:
-    shape, times = reads.shape(0), reads.value(1)
+def _tile(node: NodeInputs) -> list[Shape]:
+    shape, times = node.shape(0), node.value(1)
     return [None if shape is None or times is None else tuple(a * b for a, b in zip(shape, times))]
 
 
-def _pad(reads: Reads) -> list[Shape]:
-    shape, around = reads.shape(0), reads.value(1)
+def _pad(node: NodeInputs) -> list[Shape]:
+    shape, around = node.shape(0), node.value(1)
     if shape is None or around is None or len(around) != 2 * len(shape):
         return [None]
     return [tuple(size + around[2 * k] + around[2 * k + 1] for k, size in enumerate(shape))]
 
 
-def _einsum(reads: Reads) -> list[Shape]:
-    given, arrow, result = reads.text("equation").replace(" ", "").partition("->")
+def _einsum(node: NodeInputs) -> list[Shape]:
+    given, arrow, result = node.text("equation").replace(" ", "").partition("->")
     terms = given.split(",")
-    if not arrow or "." in given or len(terms) != len(reads.shapes):
+    if not arrow or "." in given or len(terms) != len(node.shapes):
         return [None]
     sizes: dict[str, int] = {}
-    for term, shape in zip(terms, reads.shapes):
+    for term, shape in zip(terms, node.shapes):
         if shape is None or len(shape) != len(term):
             return [None]
         sizes.update({label: size for label, size in zip(term, shape) if sizes.get(label, 1) == 1})
     return [tuple(sizes[label] for label in result)]
 
 
-def _normalized(reads: Reads) -> list[Shape]:
-    return [reads.shape(0), *[reads.shape(1)] * 4]
+def _normalized(node: NodeInputs) -> list[Shape]:
+    return [node.shape(0), *[node.shape(1)] * 4]
 
 
-def _cross_entropy(reads: Reads) -> list[Shape]:
-    shape = reads.shape(0)
+def _cross_entropy(node: NodeInputs) -> list[Shape]:
+    shape = node.shape(0)
     return [None if shape is None else shape[:1], shape]
 
 
-def _strided_slice(reads: Reads) -> list[Shape]:
-    shape, given = reads.shape(0), [reads.value(place) for place in (1, 2, 3)]
+def _strided_slice(node: NodeInputs) -> list[Shape]:
+    shape, given = node.shape(0), [node.value(place) for place in (1, 2, 3)]
     begin, end, strides = given
     if shape is None or begin is None or end is None or strides is None:
         return [None]
-    return [sliced_shape(shape, begin, end, strides, masks_of(reads))]
+    return [sliced_shape(shape, begin, end, strides, masks_of(node))]
 
 
-def masks_of(reads: Reads) -> Masks:
-    return Masks(*(reads.number(f"{name}_mask") for name in Masks._fields))
+def masks_of(node: NodeInputs) -> Masks:
+    return Masks(*(node.number(f"{name}_mask") for name in Masks._fields))
 
 
-def _attribute_shapes(reads: Reads) -> list[Shape]:
-    return shapes_in(reads.attributes["output_shapes"]) if "output_shapes" in reads.attributes else []
+def _attribute_shapes(node: NodeInputs) -> list[Shape]:
+    return shapes_in(node.attributes["output_shapes"]) if "output_shapes" in node.attributes else []
 
 
 def shapes_in(attribute: Any) -> list[Shape]:
@@ -337,7 +337,7 @@ _RULES: dict[str, Rule] = {
     "SparseSoftmaxCrossEntropyWithLogits": _cross_entropy,
     "SoftmaxCrossEntropyWithLogits": _cross_entropy,
     "IteratorGetNext": _attribute_shapes,
-    "Switch": lambda reads: [reads.shape(0)] * 2,
-    "RefSwitch": lambda reads: [reads.shape(0)] * 2,
-    "IdentityN": lambda reads: list(reads.shapes),
+    "Switch": lambda node: [node.shape(0)] * 2,
+    "RefSwitch": lambda node: [node.shape(0)] * 2,
+    "IdentityN": lambda node: list(node.shapes),
 }

@@ -53,7 +53,7 @@ def _time(trace: Trace, space: Space, step: Step | None, origin: int) -> str:
         return ""
     turns = of_kinds(host, TURN)
     turns = turns[Owners(host, turns[:0], step).of(turns) == Owner.STEP]
-    running = Cover.of(host.events.start[turns] - origin, host.events.until[turns] - origin)
+    running = Cover.of(host.events.start[turns] - origin, host.events.end[turns] - origin)
     stages = [code for code, device in enumerate(trace.devices) if device.name == TF_DATA]
     ops = trace.counted & ~is_in(trace.device, stages)
     covered = (Cover.of(trace.start[ops], trace.end[ops]) & running).length

@@ -48,7 +48,7 @@ def _steps_of_events(plane: Plane, plane_index: int, launches: Launches, all_ste
     starts, ends = (np.array([getattr(step, side) for step in all_steps], np.int64) for side in ("start", "end"))
     events = plane.events
     if not plane.is_device or launches.host is None:
-        return np.searchsorted(ends, events.start, "right"), np.searchsorted(starts, events.until, "right") - 1
+        return np.searchsorted(ends, events.start, "right"), np.searchsorted(starts, events.end, "right") - 1
     moment = events.start.copy()
     launched, launch = launches.joined(plane_index)
     moment[launched] = launches.host.events.start[launch]
@@ -89,7 +89,7 @@ class _PlaneOfSteps:
         which = events.line[rows]
         begins = np.flatnonzero(np.diff(which, prepend=-1))
         for line, mine in zip(which[begins].tolist(), np.split(rows, begins[1:])):
-            spans = zip(events.begin[mine].tolist(), events.end[mine].tolist())
+            spans = zip(events.first_byte[mine].tolist(), events.end_byte[mine].tolist())
             yield message_field(_LINES, self._lines[line], *(message_field(EVENTS, events.raw[low:high]) for low, high in spans))
 
 

@@ -107,7 +107,7 @@ class ProfileDetails:
         events = plane.events
         kind = plane.stats_of_kind(int(events.kind[row])) if int(events.kind[row]) in plane.metadata else {}
         stats = {name: str(value) for name, value in kind.items()}
-        raw = events.raw[int(events.stats[row]) : int(events.end[row])]
+        raw = events.raw[int(events.stats[row]) : int(events.end_byte[row])]
         for field in fields(raw, 0, len(raw)):
             if field.number == EVENT_STATS and field.wire == LEN:
                 stat = plane_messages()["Stat"].FromString(raw[field.offset : field.offset + field.size])

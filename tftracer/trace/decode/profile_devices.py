@@ -83,7 +83,7 @@ def _outside(plane: Plane, host: Plane | None, joined: tuple[Int64, Int64], step
     events = plane.events
     if step is None or host is None:
         return np.zeros(len(events), np.bool_)
-    moment, until = events.start.copy(), events.until.copy()
+    moment, until = events.start.copy(), events.end.copy()
     moment[joined[0]] = until[joined[0]] = host.events.start[joined[1]]
     return step.apart(moment, until)
 

@@ -71,7 +71,7 @@ def add_host(
         device[within[within >= 0]] = nodes.device(parse_device(name))
     if (owner == Owner.INPUT).any():
         device[owner == Owner.INPUT] = nodes.device(INPUT)
-    end = plane.events.until[rows]
+    end = plane.events.end[rows]
     has_event = np.flatnonzero(started.event >= 0)
     own = np.searchsorted(rows, started.event[has_event])
     end[own] = np.maximum(end[own], started.end[has_event])
@@ -109,7 +109,7 @@ def _started(nodes: Nodes, plane: Plane, ops: Kinds) -> tuple[_Started, Int64]:
     An op ends where its Done event begins. The Done event passes the outputs on, and may run their consumers or wait for a CPU.
     Collectives and ops of a GPU have a second event for their work: then only this second event is an op.
     """
-    rows, row, until = ops.rows(), of_kinds(plane, _STARTED), plane.events.until
+    rows, row, until = ops.rows(), of_kinds(plane, _STARTED), plane.events.end
     stats = stats_of(plane, row, ["name", "kernel_type", "step_id", "_p"])
     name, op = _coded(nodes.names, stats["name"]), _coded(nodes.ops, stats["kernel_type"])
     done = _done(plane, stats["_p"])

@@ -60,7 +60,7 @@ class Nodes:
         """
         events = plane.events
         threads = np.array([line.thread for line in plane.lines] or [0], np.int64)
-        given = {"start": events.start[rows], "end": events.until[rows], "thread": threads[events.line[rows]], **columns}
+        given = {"start": events.start[rows], "end": events.end[rows], "thread": threads[events.line[rows]], **columns}
         part = {name: np.broadcast_to(np.asarray(given.get(name, 0), np.int64), len(rows)) for name in COLUMNS}
         self.parts.append({**part, "plane": np.full(len(rows), plane_index), "row": rows})
         self.n += len(rows)
@@ -148,7 +148,7 @@ def outermost(plane: Plane, outer: Int64, rows: Int64) -> Int64:
 def _running_end(plane: Plane, order: Int64) -> Int64:
     """Return the latest end so far on each line; ``order`` is sorted by line and start."""
     events = plane.events
-    until, line = events.until[order], events.line[order].astype(np.int64)
+    until, line = events.end[order], events.line[order].astype(np.int64)
     if not len(order):
         return until
     low, stride = int(until.min()), int(until.max() - until.min()) + 1
@@ -159,7 +159,7 @@ def _running_end(plane: Plane, order: Int64) -> Int64:
 def _reaches(plane: Plane, outer: Int64, preceding: Int64, rows: Int64) -> Bool:
     if not len(outer):
         return np.zeros(len(rows), np.bool_)
-    result: Bool = plane.events.until[outer[np.maximum(preceding, 0)]] >= plane.events.start[rows]
+    result: Bool = plane.events.end[outer[np.maximum(preceding, 0)]] >= plane.events.start[rows]
     return result
 
 

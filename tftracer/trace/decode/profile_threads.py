@@ -70,7 +70,7 @@ class Owners:
         if self._step is None:
             return np.zeros(len(rows), np.bool_)
         events = self._host.events
-        return self._step.apart(events.start[rows], events.until[rows])
+        return self._step.apart(events.start[rows], events.end[rows])
 
     def _named(self, prefix: str) -> Bool:
         """Return [lines] whether a line's name begins with ``prefix``."""

@@ -154,7 +154,7 @@ def walk(window: Window, start: Int64, end: Int64) -> Iterator[Fields]:
         raise FormatError(f"{_place(window, start[row[0]])}: more than {MAX_FIELDS} fields in one message. {_REMEDY}")
 
 
-_REMEDY = "The file is damaged or no RunMetadata; trace the step again."
+_REMEDY = "The file is damaged, or it is neither a RunMetadata nor a profile; trace the step again."
 
 
 def _place(window: Window, at: Any) -> str:
@@ -195,7 +195,7 @@ def _plain_fields(window: Window, row: Int64, at: Int64, stop: Int64) -> tuple[F
         offset = at + 2
     value = words.view(np.int64)
     wire = (tag & _WIRE).view(np.int64)
-    length = value * (wire >> 1)
+    length = value * (wire >> 1)  # LEN (2) gives value, VARINT (0) gives 0
     following = offset + length
     if (following > stop).any():
         return None
@@ -236,23 +236,23 @@ def _refuse(window: Window, at: Int64, wrong: Bool, what: str) -> None:
         raise FormatError(f"{_place(window, at[int(wrong.argmax())])}: {what}. {_REMEDY}")
 
 
-def _skip_group(data: Buffer, at: int, high: int, number: int, low: int, depth: int = 1) -> int:
+def _skip_group(data: Buffer, at: int, high: int, number: int, base: int, depth: int = 1) -> int:
     """Return the end of a group (TensorFlow writes none). Field number 0 is accepted here, as in protobuf's C parser."""
     if depth > _MAX_GROUP_DEPTH:
-        raise FormatError(f"Byte {low + at}: groups within groups, {depth} deep. {_REMEDY}")
+        raise FormatError(f"Byte {base + at}: groups within groups, {depth} deep. {_REMEDY}")
     while at < high:
-        key, at = scalar_varint(data, at, high, low)
+        key, at = scalar_varint(data, at, high, base)
         if key & 7 == END_GROUP:
             if key >> 3 != number:
-                raise FormatError(f"Byte {low + at}: the end of another group. {_REMEDY}")
+                raise FormatError(f"Byte {base + at}: the end of another group. {_REMEDY}")
             return at
         if key >> 32:
-            raise FormatError(f"Byte {low + at}: no field begins here. {_REMEDY}")
+            raise FormatError(f"Byte {base + at}: no field begins here. {_REMEDY}")
         if key & 7 == GROUP:
-            at = _skip_group(data, at, high, key >> 3, low, depth + 1)
+            at = _skip_group(data, at, high, key >> 3, base, depth + 1)
         else:
-            at = _skip_scalar(data, at, high, key, low)[2]
-    raise TruncatedError(f"Byte {low + at}: a group that does not end. {_REMEDY}")
+            at = _skip_scalar(data, at, high, key, base)[2]
+    raise TruncatedError(f"Byte {base + at}: a group that does not end. {_REMEDY}")
 
 
 class Field(NamedTuple):
@@ -273,30 +273,33 @@ def fields(raw: bytes, low: int, high: int) -> Iterator[Field]:
         yield field
 
 
-def next_field(raw: Buffer, at: int, high: int, low: int = 0) -> tuple[Field, int]:
-    """Return (the field at ``at``, position of the next one)."""
-    key, content = scalar_varint(raw, at, high, low)
+def next_field(raw: Buffer, at: int, high: int, base: int = 0) -> tuple[Field, int]:
+    """Return (the field at ``at``, position of the next one).
+
+    ``base``: the position of ``raw`` in the file; errors name positions in the file.
+    """
+    key, content = scalar_varint(raw, at, high, base)
     number, wire = key >> 3, key & 7
     if number == 0 or key >> 32:
-        raise FormatError(f"Byte {low + at}: no field begins here. {_REMEDY}")
+        raise FormatError(f"Byte {base + at}: no field begins here. {_REMEDY}")
     if wire == GROUP:
-        behind = _skip_group(raw, content, high, number, low)
+        behind = _skip_group(raw, content, high, number, base)
         return Field(number, wire, 0, content, behind - content), behind
-    value, offset, behind = _skip_scalar(raw, content, high, key, low)
+    value, offset, behind = _skip_scalar(raw, content, high, key, base)
     return Field(number, wire, value, offset, behind - offset if wire == LEN else 0), behind
 
 
-def scalar_varint(raw: Buffer, at: int, high: int, low: int = 0) -> tuple[int, int]:
+def scalar_varint(raw: Buffer, at: int, high: int, base: int = 0) -> tuple[int, int]:
     """Return (value modulo 2^64, position after it)."""
     value = 0
     for i in range(10):
         if at + i >= high:
-            raise TruncatedError(f"Byte {low + high}: the message ends within a field. {_REMEDY}")
+            raise TruncatedError(f"Byte {base + high}: the message ends within a field. {_REMEDY}")
         byte = raw[at + i]
         value |= (byte & 0x7F) << (7 * i)
         if byte < 0x80:
             return value & 0xFFFFFFFFFFFFFFFF, at + i + 1
-    raise FormatError(f"Byte {low + at}: a number that does not end. {_REMEDY}")
+    raise FormatError(f"Byte {base + at}: a number that does not end. {_REMEDY}")
 
 
 def varint(value: int) -> bytes:
@@ -314,22 +317,22 @@ def message_field(field: int, *parts: bytes) -> bytes:
     return varint(field << 3 | LEN) + varint(len(body)) + body
 
 
-def _skip_scalar(raw: Buffer, at: int, high: int, key: int, low: int) -> tuple[int, int, int]:
+def _skip_scalar(raw: Buffer, at: int, high: int, key: int, base: int) -> tuple[int, int, int]:
     """Return (value, offset of the content, position after it) of a field whose key was read."""
     wire = key & 7
     if wire == VARINT:
-        value, behind = scalar_varint(raw, at, high, low)
+        value, behind = scalar_varint(raw, at, high, base)
         return value, behind, behind
     if wire == LEN:
-        value, offset = scalar_varint(raw, at, high, low)
+        value, offset = scalar_varint(raw, at, high, base)
         behind = offset + value
     elif wire in (FIXED64, FIXED32):
         offset, behind = at, at + (8 if wire == FIXED64 else 4)
         value = int.from_bytes(raw[offset : min(behind, high)], "little")
     else:
-        raise FormatError(f"Byte {low + at}: an unknown wire type. {_REMEDY}")
+        raise FormatError(f"Byte {base + at}: an unknown wire type. {_REMEDY}")
     if behind > high:
         raise TruncatedError(
-            f"Byte {low + at}: a field reaches to byte {low + behind}, but its message ends at byte {low + high}. {_REMEDY}"
+            f"Byte {base + at}: a field reaches to byte {base + behind}, but its message ends at byte {base + high}. {_REMEDY}"
         )
     return value, offset, behind

@@ -113,15 +113,15 @@ class Events:
     start: Int64
     duration: Int64
     raw: bytes  # the file
-    begin: Int64  # positions in raw
-    end: Int64
-    stats: Int64  # position of the first stat
+    first_byte: Int64  # position of the event's first byte in raw
+    end_byte: Int64  # position after its last byte
+    stats: Int64  # position of its first stat
 
     def __len__(self) -> int:
         return len(self.start)
 
     @functools.cached_property
-    def until(self) -> Int64:
+    def end(self) -> Int64:
         return self.start + self.duration
 
 

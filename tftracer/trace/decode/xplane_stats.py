@@ -82,7 +82,7 @@ def stats_of(plane: Plane, rows: Int64, names: Sequence[str]) -> dict[str, Stat]
     if not ids or not len(rows):
         return stats
     events = plane.events
-    for block, window, low, high in blocks(events.raw, events.stats[rows], events.end[rows]):
+    for block, window, low, high in blocks(events.raw, events.stats[rows], events.end_byte[rows]):
         for one in walk(window, low, high):
             which = np.flatnonzero((one.number == EVENT_STATS) & (one.wire == LEN))
             if len(which):
@@ -121,8 +121,8 @@ def _candidates(events: Events, number: int) -> Int64:
     wanted = np.frombuffer(bytes([METADATA_ID << 3 | VARINT]) + varint(number & (1 << 64) - 1), np.uint8)
     if not len(events):
         return np.zeros(0, np.int64)
-    first = int(events.begin.min())
-    text = np.frombuffer(events.raw, np.uint8, int(events.end.max()) - first, first)
+    first = int(events.first_byte.min())
+    text = np.frombuffer(events.raw, np.uint8, int(events.end_byte.max()) - first, first)
     candidates = []
     for low in range(0, max(len(text) - len(wanted) + 1, 0), _SEARCH_BLOCK):
         high = min(low + _SEARCH_BLOCK, len(text) - len(wanted) + 1)
@@ -137,7 +137,7 @@ def _candidates(events: Events, number: int) -> Int64:
         (text[places - 2] == tag) | (text[places - 3] == tag) | (text[places - 4] == tag)
     ]  # the tag, then the stat's length in one to three bytes
     places += first
-    row = np.searchsorted(events.begin, places, "right") - 1
-    row = row[(row >= 0) & (places >= events.stats[row]) & (places < events.end[row])]
+    row = np.searchsorted(events.first_byte, places, "right") - 1
+    row = row[(row >= 0) & (places >= events.stats[row]) & (places < events.end_byte[row])]
     once: Int64 = row[np.append(True, row[1:] != row[:-1])[: len(row)]]  # rows ascend
     return once
