@@ -28,7 +28,7 @@ def main_op_type(step: Step) -> MainOpType | None:
     """Return the op type with the most op time; None if no op takes any."""
     work = step.work
     # Stages of tf.data and calls with recorded ops are nested, and mostly wait.
-    outer = step.stages.members | (step.function_calls if step.shows_xla else step.calls_of_ops)
+    outer = step.stages.members | (step.functions if step.shows_xla else step.functions_with_ops)
     is_counted = ~outer[work.node]
     total = float(work.duration[is_counted].sum())
     if not total:

@@ -39,7 +39,8 @@ _CPU = re.compile(r"((?P<process>\S+/\d+) )?CPU(:0)?(?P<xla> XLA.*)?", re.DOTALL
 #: has the function's ops, and the call only waits for them.
 CONTAINED_SHARE, CONTAINED_OPS = 0.25, 20
 ONLY_HERE = "only_here"  # a key of a sentence's ``numbers``: the sentence applies to this step alone
-HELD_UP_NS = "held_up_ns"  # the same: the ns by which something delayed this step alone
+#: A key of a sentence's ``numbers``: the ns by which something delayed this step. The sentence says nothing about other steps.
+HELD_UP_NS = "held_up_ns"
 
 
 @dataclass(frozen=True)
@@ -186,19 +187,20 @@ class Step:
         return self.whole_ns if self.has_steps else max(gaps.span.length, 1)
 
     def of_whole(self, gaps: Gaps) -> str:
+        """Say what the shares of a GPU's gaps are of: "" for a step; without steps, " of the 3 s in which it works"."""
         return "" if self.has_steps else f" of the {duration(gaps.span.length)} in which it works"
 
     @cached_property
-    def whole_functions(self) -> Bool:
-        """[n] executions of functions, some compiled by XLA, without recorded ops: one node for the whole function."""
-        return self.function_calls & ~self.calls_of_ops
+    def functions_without_ops(self) -> Bool:
+        """[n] executions of functions, some compiled by XLA, without recorded ops: each is one node for the whole function."""
+        return self.functions & ~self.functions_with_ops
 
     @cached_property
-    def calls_of_ops(self) -> Bool:
-        """[n] executions of functions with recorded ops: they only wait for these."""
-        calls, n = np.flatnonzero(self.function_calls), self.trace.n
+    def functions_with_ops(self) -> Bool:
+        """[n] executions of functions with recorded ops: the executions only wait for these ops."""
+        calls, n = np.flatnonzero(self.functions), self.trace.n
         computes = (self.trace.kind == NodeKind.COMPUTE) | (self.trace.kind == NodeKind.CONTROL)
-        ops = np.flatnonzero(self.process_nodes & computes & ~self.function_calls)
+        ops = np.flatnonzero(self.process_nodes & computes & ~self.functions)
         ops = ops[np.argsort(self.trace.start[ops], kind="stable")]
         if not len(calls) or not len(ops):
             return np.zeros(n, bool)
@@ -209,7 +211,7 @@ class Step:
         return mask(self.trace, calls[(high - low >= CONTAINED_OPS) | (spent[high] - spent[low] >= CONTAINED_SHARE * lengths)])
 
     @cached_property
-    def function_calls(self) -> Bool:
+    def functions(self) -> Bool:
         """[n] executions of functions, some compiled by XLA, with or without recorded ops."""
         is_function = np.array([_FUNCTION_OPS.fullmatch(op) is not None for op in self.trace.ops] or [False])
         selected: Bool = self.process_nodes & is_function[self.trace.op]
@@ -229,7 +231,7 @@ class Step:
     def computing(self) -> Work:
         """The computing executions of the process."""
         computes: Bool = self.process_nodes & (self.trace.kind == NodeKind.COMPUTE)
-        computes &= ~(self.function_calls if self.shows_xla else self.calls_of_ops)
+        computes &= ~(self.functions if self.shows_xla else self.functions_with_ops)
         return self.work.only(computes[self.work.node])
 
     def longest_op(self, times_ns: Float64 | None = None) -> Bool:

@@ -25,7 +25,7 @@ from tftracer.trace.verdict.main_op_type import MainOpType, main_op_type
 from tftracer.trace.verdict.op_time import OpTime
 from tftracer.trace.verdict.other_steps import EXPLAINED_SHARE, other_steps
 from tftracer.trace.verdict.rules import COMPUTING_CODES, RULES, UNEXPLAINED
-from tftracer.trace.verdict.rules.input_pipeline import CHEAPER, runs_beside
+from tftracer.trace.verdict.rules.input_pipeline import CHEAPER_ADVICE, runs_beside
 from tftracer.trace.verdict.rules.slow_step import MORE_NS, is_explained
 from tftracer.trace.verdict.step import HELD_UP_NS, ONLY_HERE, Step, sentence
 from tftracer.trace.verdict.time_around_ops import SLOW_FACTOR
@@ -208,7 +208,7 @@ def balanced(step: Step, is_delayed: bool = False) -> Sentence:
         text + _largest(step, longest_op, op_type, text)
         if computes
         else f"{text} {_not_shown(step, main_part, beside)}".rstrip() + _ops(step, main_part),
-        FASTER_OPS if computes else CHEAPER if beside else _advice(step, main_part),
+        FASTER_OPS if computes else CHEAPER_ADVICE if beside else _advice(step, main_part),
         share,
         {"compute_ns": step.parts["compute"]},
         {"nodes": [], "tab": "critical-path"},

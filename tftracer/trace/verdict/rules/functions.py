@@ -70,11 +70,11 @@ def compiled(step: Step) -> Sentence | None:
         so_far = f" It had compiled {count}." if programs > 1 and steps else ""
         text = f"XLA compiles for {duration(time.length)} ({percent(share)}) of this step.{so_far}"
     elif programs >= RECOMPILED and steps and programs >= RECOMPILED_SHARE * steps and not step.shows_xla:
-        share = step.cover(step.whole_functions).length / step.whole_ns
+        share = step.cover(step.functions_without_ops).length / step.whole_ns
         text = f"XLA compiles again and again: {count}. This TensorFlow's profile does not show how long that takes."
     else:
         return None
-    nodes = step.longest(step.whole_functions)
+    nodes = step.longest(step.functions_without_ops)
     return sentence(
         "compiling",
         text,

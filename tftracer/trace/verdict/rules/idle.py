@@ -8,7 +8,7 @@ from tftracer.trace.analyses.physical_devices import Group
 from tftracer.trace.model import DeviceKind
 from tftracer.trace.units import duration, percent
 from tftracer.trace.verdict.gpu_gaps import Gaps
-from tftracer.trace.verdict.rules.input_pipeline import CHEAPER, runs_beside
+from tftracer.trace.verdict.rules.input_pipeline import CHEAPER_ADVICE, runs_beside
 from tftracer.trace.verdict.step import GAP_NS, Step, sentence, spoken
 
 IDLE_SHARE = 0.50  # minimal part of the step in which a device with work does nothing
@@ -32,7 +32,7 @@ def idle_device(step: Step) -> Sentence | None:
         "idle_device",
         f"Nothing is recorded on {spoken(group.title)} for {duration(idle)} ({percent(idle / step.whole_ns)}) of {whole}. "
         + (_of_gpu(gaps, step.has_steps) if gaps else _of_host(step, beside)),
-        CHEAPER
+        CHEAPER_ADVICE
         if beside
         else "See on the timeline what runs before its work begins and after it ends; give it more to do at a time (larger "
         "batches), or place the ops that run elsewhere on it.",

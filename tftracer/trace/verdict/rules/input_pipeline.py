@@ -16,23 +16,29 @@ from tftracer.trace.verdict.rules.around_ops import FEED_BYTES, PYTHON_DTYPES
 from tftracer.trace.verdict.step import HELD_UP_NS, Step, evidence_of, mask, sentence
 
 INPUT_SHARE = 0.20  # minimal part of the step in which nothing but input ops runs
-#: Usual steps wait for input if they take this many times as long as this step, and this many ns longer.
+#: If usual steps take at least AHEAD times as long as this step, and at least AHEAD_NS longer than its ops, they probably wait
+#: for input, although this step does not (``_worked_ahead``).
 AHEAD, AHEAD_NS = 2.0, 1_000_000
-#: Steps with a lower number are not judged by their median: it is of the first steps, which are long for other reasons.
+#: A step with a lower number is not compared with usual steps, because until then the usual time is that of the first steps,
+#: which take long for other reasons.
 AHEAD_STEPS = 10
-#: If the recorded wait is a smaller part of a usual step, usual steps may wait longer than the trace shows (``_worked_ahead``).
+#: If the wait in this trace is a smaller part of a usual step, usual steps may wait longer than this (``_worked_ahead``).
 AHEAD_WAIT = 0.25
-#: If the recorded work of tf.data is a smaller part of the time by which usual steps are longer, they do not wait for it.
+#: Usual steps take longer than this step by some time. If the trace shows stages of tf.data, and they work for a smaller part of
+#: that time, usual steps do not wait for tf.data.
 AHEAD_WORK = 0.1
-FAR_LONGER = 3.0  # if the wait is longer than this many whole usual steps, usual steps hardly wait
+#: If this step waits for more than this many times the time of a usual step, usual steps cannot wait as long.
+FAR_LONGER = 3.0
 AT_WORK_SHARE = 0.50  # minimal part of the wait in which tf.data is at work
-MANY_ELEMENTS = 1_000  # minimal number of a stage's elements that is named: each costs it and its inputs some microseconds
+#: From this many elements on, the text names how many elements a stage gets or gives, because each element costs the stage and
+#: its inputs some microseconds.
+MANY_ELEMENTS = 1_000
 STAGE_PYTHON_SHARE = 0.50  # minimal part of the wait in which a Python function of tf.data runs
-#: If ops of tf.data's functions run for this part of the wait (in ``runs_beside``: of the step), they matter, not the number of
-#: elements.
+#: If ops of tf.data's functions run for this part of the wait (in ``runs_beside``: of the step), the advice is about the
+#: functions, and not about the number of elements.
 FUNCTIONS_SHARE = 0.50
 
-NO_CPU = (
+CPU_ADVICE = (
     "See whether other processes or threads keep the cores busy (top), or whether too few cores are allowed (container limits, "
     "taskset)."
 )
@@ -46,12 +52,15 @@ WORK_AHEAD = (
     "map(num_parallel_calls=tf.data.AUTOTUNE), prefetch, cache, "
     "interleave over files; more threads for a queue. Or do some of its work once, when the data is written."
 )
-PYTHON = (
+PYTHON_ADVICE = (
     "Write the Python function with TensorFlow ops: num_parallel_calls helps little where it holds the GIL. Or call it once and "
     "keep what it returns: dataset.cache(), or write the data in that form."
 )
-ONCE = "cache() behind it if the data fits, or do its work once, when the data is written"
-CHEAPER = f"Make these functions cheaper; {ONCE}."
+ONCE_ADVICE = "put cache() behind the stage if the data fits, or do its work once, when the data is written"
+CHEAPER_ADVICE = (
+    "Make these functions cheaper. Or put cache() behind their stage if the data fits, or do their work once, when the data is "
+    "written."
+)
 BATCH_FIRST = (
     "Every element costs each stage some microseconds: batch right behind the source, before map and repeat, and let map work on "
     "whole batches; or keep the data in larger elements."
@@ -65,10 +74,13 @@ ADVICE: tuple[tuple[re.Pattern[str], str], ...] = (
     ),
     (
         re.compile(r"Parallel(Map|Filter|Batch|Interleave)|MapAndBatch"),
-        f"Make its function cheaper; {ONCE}. More calls at a time (num_parallel_calls=tf.data.AUTOTUNE) help only while cores "
-        "are idle.",
+        f"Make its function cheaper, or {ONCE_ADVICE}. More calls at a time (num_parallel_calls=tf.data.AUTOTUNE) help only "
+        "while cores are idle.",
     ),
-    (re.compile(r"Map|Filter|Scan"), f"map(..., num_parallel_calls=tf.data.AUTOTUNE) runs several calls at a time. Or: {ONCE}."),
+    (
+        re.compile(r"Map|Filter|Scan"),
+        f"map(..., num_parallel_calls=tf.data.AUTOTUNE) runs several calls at a time. Or {ONCE_ADVICE}.",
+    ),
     (
         re.compile(r"FlatMap|Interleave"),
         "interleave(..., num_parallel_calls=tf.data.AUTOTUNE) reads several inputs at a time. Or read fewer, larger files.",
@@ -84,7 +96,10 @@ ADVICE: tuple[tuple[re.Pattern[str], str], ...] = (
 
 
 def input_pipeline(step: Step) -> Sentence | None:
-    """Tell that input ops run and nothing else does. Work of tf.data ahead of the step, in its own threads, is no wait."""
+    """Tell that input ops run and nothing else does.
+
+    Work that tf.data does ahead of the step, in its own threads, does not count, because the step does not wait for it.
+    """
     selected = step.waits_for_input
     alone = step.cover(selected) - step.activity.compute - step.activity.communication - step.activity.copies
     share = alone.length / step.whole_ns
@@ -118,8 +133,10 @@ def input_pipeline(step: Step) -> Sentence | None:
 
 
 def runs_beside(step: Step) -> str:
-    """Say that functions of tf.data run in other threads for most of the step; "" otherwise. For sentences about idle time, whose
-    advice is ``CHEAPER`` then."""
+    """Say that functions of tf.data run in other threads for most of the step; "" otherwise.
+
+    For sentences about idle time. If this text is not empty, their advice is ``CHEAPER_ADVICE``.
+    """
     functions = step.cover(step.stages.ops) & step.called
     if functions.length < FUNCTIONS_SHARE * step.whole_ns:
         return ""
@@ -180,7 +197,7 @@ def _functions(step: Step, alone: Cover, at_work: Cover, functions: Cover, numbe
         f"{duration(functions.length)} of that functions of tf.data run in other threads (the longest op is "
         f"{step.describe(ops[0])}); the thread that asks for the batch runs for {duration(at_work.length)}."
         f"{seen_before(step.context)}",
-        step.context.input_advice or (PYTHON if step.python_ops[ops[0]] else CHEAPER),
+        step.context.input_advice or (PYTHON_ADVICE if step.python_ops[ops[0]] else CHEAPER_ADVICE),
         share,
         {**numbers, "at_work_ns": float(at_work.length), "functions_ns": float(functions.length)},
         evidence_of(step, ops, "budget"),
@@ -196,7 +213,7 @@ def _no_thread(step: Step, alone: Cover, at_work: Cover, numbers: dict[str, floa
         f"The step waits {duration(alone.length)} ({percent(share)}) for {step.describe(nodes[0])}, but tf.data is at work for "
         f"only {duration(at_work.length)} of that: for the rest, the thread that asks it for the batch does not run. The trace "
         "does not show why.",
-        NO_CPU,
+        CPU_ADVICE,
         share,
         {**numbers, "at_work_ns": float(at_work.length)},
         evidence_of(step, nodes, "budget"),
@@ -222,7 +239,7 @@ def _only_here(step: Step, alone: Cover, reason: str, numbers: dict[str, float])
         "input_bound",
         f"The step waits {duration(alone.length)} ({percent(share)}) for tf.data, {reason}. The stage that worked then began "
         f"before the trace, so its time is not recorded.{seen_before(step.context)}",
-        f"{step.context.input_advice} {NO_CPU} Trace another step to see whether it waits, too.".lstrip(),
+        f"{step.context.input_advice} {CPU_ADVICE} Trace another step to see whether it waits, too.".lstrip(),
         share,
         {**numbers, "usual_step_ns": (step.context.median_s or 0.0) * 1e9, HELD_UP_NS: float(alone.length)},
         evidence_of(step, step.longest(step.waits_for_input), "budget"),
@@ -331,5 +348,5 @@ def _advice(path: Path, elements: int, in_python: bool, functions: float) -> str
     if elements >= MANY_ELEMENTS and not in_python and functions < FUNCTIONS_SHARE:
         return BATCH_FIRST
     if in_python and path[-1] != "Generator":
-        return PYTHON
+        return PYTHON_ADVICE
     return next((advice for pattern, advice in ADVICE if pattern.match(path[-1])), WORK_AHEAD)

@@ -61,7 +61,7 @@ def _one_op(step: Step, selected: Bool, only_held_up: bool = False) -> Sentence 
     nodes, count = step.longest(selected), int(selected.sum())
     if converts_arguments(step)[nodes[0]] and around_ops(step) is not None:
         return None
-    if step.whole_functions[nodes[0]] and not only_held_up:
+    if step.functions_without_ops[nodes[0]] and not only_held_up:
         return sentence(
             "one_op",
             f"A function that XLA compiled, {step.name(nodes[0])}, runs for {duration(runs)}: {percent(share)} of the step. The "

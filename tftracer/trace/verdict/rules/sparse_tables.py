@@ -42,7 +42,7 @@ def dense_update(step: Step) -> Sentence | None:
     selected, where = dense_ops(step, time)
     if time.least_share(selected) < DENSE_SHARE:
         return None
-    # Without the optimizer in use, which is not sparse here.
+    # The optimizer in use is not suggested: here its update is not sparse.
     sparse_optimizers = "".join(f"{name}, " for name in ("SGD", "Adagrad") if name.lower() not in where.lower())
     share, nodes, spent = time.share(selected), time.longest(selected), float(time.work.self_ns[selected].sum())
     return sentence(
@@ -97,7 +97,7 @@ def dense_ops(step: Step, time: OpTime) -> tuple[Bool, str]:
             continue
         selected[row] = True
         spent[where] = spent.get(where, 0.0) + float(time.work.self_ns[row])
-    knows_tables = any(first_input)  # labels of a session name the inputs of an op, names of a profile do not
+    knows_tables = any(first_input)  # in a session's trace the labels name an op's inputs; in a profile nothing does
     may_become_dense = tables or not knows_tables or not looks_up
     for row in _made_dense(time, rows, scopes, kinds, bool(looks_up)) if may_become_dense else []:
         selected[row] = True
@@ -107,13 +107,14 @@ def dense_ops(step: Step, time: OpTime) -> tuple[Bool, str]:
 
 
 def _made_dense(time: OpTime, rows: Int64, scopes: list[str], kinds: list[str], looks_up: bool) -> list[int]:
-    """Return rows of the ops that turn the gradient of some rows into a gradient of all rows, and of the op that applies it.
+    """Return the entries (in ``OpTime.work``) of the ops that turn the gradient of some rows of a table into a gradient of all
+    rows, and of the op that applies it.
 
     Optimizers also add up rows that were looked up twice. Their scopes have a Unique or a scatter, and are left out.
-    An AddN with another gradient makes the sum dense in any case. That is reported only if a regularizer gave the other addend:
-    the graph has an L2Loss, or no addend comes from a matrix product.
-    ``looks_up``: a table is certainly looked up. Otherwise GatherV2 may read something else, and only sums that update a variable
-    count.
+    An AddN with another gradient makes the sum dense in any case. That is reported only if a regularizer gave the other addend,
+    that is, if the graph has an L2Loss, or no addend comes from a matrix product.
+    ``looks_up``: whether a table is certainly looked up. If not, GatherV2 may read something else, and only sums that update a
+    variable count.
     """
     flow = _Flow(time)
     long_rows = [
@@ -127,7 +128,7 @@ def _made_dense(time: OpTime, rows: Int64, scopes: list[str], kinds: list[str], 
         if kind == "UnsortedSegmentSum" and scope not in sparse and (looks_up or scope in optimizers or flow.updates(row))
     ]
     added = [row for row, _, kind in long_rows if kind == "AddN" and (looks_up or flow.updates(row))]
-    if added and not any(kind == "L2Loss" for _, _, kind in long_rows) and any(map(flow.has_product, added)):
+    if added and not any(kind == "L2Loss" for _, _, kind in long_rows) and any(map(flow.may_add_a_dense_gradient, added)):
         return []
     applied = [row for row, _, kind in long_rows if looks_up and _APPLY.fullmatch(kind)][:1]  # the longest
     return sorted({*sums, *applied, *flow.readers(sums)}) if sums else []
@@ -148,8 +149,11 @@ class _Flow:
         return bool(self._time.work.duration[row] >= TINY_NS)
 
     def readers(self, sums: list[int]) -> set[int]:
-        """Return the long ops that read these sums, directly or indirectly: an update of several ops, which may read variables
-        that it has just assigned. Their other inputs count if they depend on variables alone (a decaying momentum)."""
+        """Return the long ops that read these sums, directly or indirectly.
+
+        They are an update of several ops, which may read variables that it has just assigned. Also returned: long Mul or RealDiv
+        ops that feed these ops and have no long input, such as the decay of a momentum.
+        """
         reached = self._reachable(
             sums, self._graph.consumers_of, lambda row: self._is_long(row) or _PASSES.fullmatch(self._kind(row)) is not None
         )
@@ -172,7 +176,7 @@ class _Flow:
             )
         )
 
-    def has_product(self, added: int) -> bool:
+    def may_add_a_dense_gradient(self, added: int) -> bool:
         """Tell whether an addend comes from a matrix product, or all known addends are segment sums."""
         addends = self._reachable(
             [added], self._graph.inputs_of, lambda row: self._is_long(row) and self._kind(row) != "UnsortedSegmentSum"

@@ -47,7 +47,7 @@ def _recorded(step: Step) -> Sentence | None:
     """Name many recorded tiny ops and the gaps between ops."""
     trace, work = step.trace, step.work
     runs = (trace.kind == NodeKind.COMPUTE) | (trace.kind == NodeKind.CONTROL)
-    ops = step.process_nodes & runs & ~physical_devices.on_stream(trace) & ~step.calls_of_ops
+    ops = step.process_nodes & runs & ~physical_devices.on_stream(trace) & ~step.functions_with_ops
     tiny = ops & (trace.end - trace.start < TINY_NS)
     count = int(tiny.sum())
     if count < TINY_COUNT:
@@ -105,8 +105,8 @@ def _fed_and_fetched(step: Step, tiny: Bool) -> str:
 def _gaps(step: Step) -> Int64:
     """Return the lengths of the gaps in which nothing runs."""
     busy = step.activity.busy
-    if step.calls_of_ops.any():  # calls also last while nothing runs in them
-        busy = step.cover(step.process_nodes & ~step.calls_of_ops & ~step.stages.members)
+    if step.functions_with_ops.any():  # calls also last while nothing runs in them
+        busy = step.cover(step.process_nodes & ~step.functions_with_ops & ~step.stages.members)
     gaps = Cover.span(0, step.ns) - busy
     return gaps.end - gaps.start
 
