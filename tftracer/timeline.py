@@ -310,8 +310,10 @@ _STATS, _COST, _GRAPHS = 1, 2, 3
 
 
 def _serialized(metadata: Any) -> bytes:
-    """Serialize like SerializeToString, but part by part: that takes half the time, because SerializeToString copies its
-    buffer."""
+    """Serialize like SerializeToString, but part by part.
+
+    This takes half the time, because SerializeToString copies its buffer.
+    """
     fields = {field.number: value for field, value in metadata.ListFields()}
     if not fields.keys() <= {_STATS, _COST, _GRAPHS} or _may_have_unknown_fields(metadata):
         return bytes(metadata.SerializeToString())

@@ -41,7 +41,8 @@ MIN_OTHERS = round(2 / FALSE_CLAIMS) - 2
 #: one is among them, and the same with the groups swapped.
 DIVISIONS_SHARE = 0.03
 MAX_DIVISIONS = 1_000  # if there are more divisions, this many are selected at random
-#: Rows that take at least LONG_NS show the machine's speed, if there are MIN_LONG of them: a few rows may all have changed.
+#: Rows that take at least LONG_NS show the machine's speed if there are at least MIN_LONG of them: of fewer rows, all may have
+#: changed.
 LONG_NS, MIN_LONG = 50_000, 5
 #: Factor from the median absolute deviation to the standard deviation of normal values.
 _MAD = 1.4826

@@ -57,7 +57,7 @@ from tftracer.trace.verdict.incomplete_trace import findings_of
 SLACK_AT_ONCE = 100_000
 #: The static graph is cached up to this many edges, about 9 MB.
 KEPT_EDGES = 1 << 18
-#: RunMetadata of this size is released after decoding: most answers need only the columns.
+#: RunMetadata of at least this size is released after decoding, because most answers need only the columns.
 RELEASE_BYTES = 32 << 20
 
 T = TypeVar("T")
@@ -315,7 +315,7 @@ class Answers:
         )
 
     def counters(self) -> messages.Counters:
-        """Return the counters. They are not cached: 20 MB for 2^20 nodes, and their inputs are cached."""
+        """Return the counters. They are not cached, because they take 20 MB for 2^20 nodes, and their inputs are cached."""
         with self._lock:
             recorded = self.profile_allocations
             held = allocations.held_bytes(recorded) if recorded is not None else memory.held_bytes(self.trace, self.buffers)

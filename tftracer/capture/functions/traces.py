@@ -165,7 +165,7 @@ class FunctionTraces:
         family = self._family_of(begun.function, begun.run_key(concrete))
         matches_request = claim.handle is None or (family is not None and family.plain is claim.handle)
         if family is None and len(self._families_of(begun.function)) >= MANY_SIGNATURES:
-            matches_request = True  # nearly every call is a new run: the requested run may never come again
+            matches_request = True  # because nearly every call is a new run, so the requested run may never come again
         if not (succeeded and matches_request):  # the step failed, or its signature is not that of the requested run
             queue.restore_request(claim)
             why = "the step failed" if not succeeded else "the step belonged to another run"

@@ -59,7 +59,7 @@ class ObjectKeys:
     """
 
     def __init__(self) -> None:
-        self._leaf_types: set[type] = set()  # classes that are known not to be containers: isinstance is slow
+        self._leaf_types: set[type] = set()  # classes known not to be containers; kept because isinstance is slow
 
     def __call__(self, fetches: Any, feed_dict: Any) -> Hashable:
         leaf_types, kind = self._leaf_types, fetches.__class__

@@ -130,7 +130,7 @@ class RunRegistry:
             self._cache.clear()
             self._cached_objects.clear()
 
-        def drop(_: Any) -> None:  # called when an object is deleted: a new object may get its id
+        def drop(_: Any) -> None:  # called when an object is deleted, because a new object may get its id
             self._cache.pop(key, None)
             self._cached_objects.pop(key, None)
 

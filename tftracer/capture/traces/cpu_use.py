@@ -22,8 +22,8 @@ from tftracer.ledger.thread_cpu import OWN_PREFIX
 from tftracer.slow.watch.host_signals import parse_schedstat
 from tftracer.trace.model import CpuUse
 
-#: The threads' counters are given up if reading them takes longer: a process may have thousands of threads, and other threads may
-#: take the GIL meanwhile.
+#: The threads' counters are given up if reading them takes longer, because a process may have thousands of threads, and other
+#: threads may take the GIL while this thread reads.
 MAX_NS = 30_000_000
 
 

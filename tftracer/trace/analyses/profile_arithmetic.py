@@ -113,7 +113,8 @@ def _sizes(tensors: list[Tensor]) -> Float64:
 
 
 def _types(calls: Calls, input_of: Int64) -> Int32:
-    """Return [n] the type of the first output, or else of the first input that is no resource: they are usually equal."""
+    """Return [n] the type of the first output. If there is none, return that of the first input that is no resource, because the
+    two types are usually equal."""
     first = [next((tensor.dtype for tensor in tensors if tensor.dtype != _RESOURCE), 0) for tensors in calls.inputs]
     dtype = np.array([*first, 0], np.int32)[input_of]
     for node, outputs in calls.outputs.items():

@@ -177,7 +177,7 @@ class Step:
 
     @cached_property
     def judged(self) -> Cover:
-        """The step; for a profile without steps, the times from each GPU's first kernel to its last."""
+        """The time that is judged: the step; for a profile without steps, the times from each GPU's first kernel to its last."""
         if self.has_steps or not self.gaps:
             return self.called
         return reduce(lambda a, b: a | b, (gaps.span for gaps in self.gaps))

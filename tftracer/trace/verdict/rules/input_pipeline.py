@@ -62,8 +62,8 @@ CHEAPER_ADVICE = (
     "written."
 )
 BATCH_FIRST = (
-    "Every element costs each stage some microseconds: batch right behind the source, before map and repeat, and let map work on "
-    "whole batches; or keep the data in larger elements."
+    "Every element costs each stage some microseconds. So batch right behind the source, before map and repeat, and let map work "
+    "on whole batches; or keep the data in larger elements."
 )
 #: Pattern of a stage's name -> advice for it. The first match counts.
 ADVICE: tuple[tuple[re.Pattern[str], str], ...] = (
@@ -211,8 +211,8 @@ def _no_thread(step: Step, alone: Cover, at_work: Cover, numbers: dict[str, floa
     return sentence(
         "scheduling_delay",
         f"The step waits {duration(alone.length)} ({percent(share)}) for {step.describe(nodes[0])}, but tf.data is at work for "
-        f"only {duration(at_work.length)} of that: for the rest, the thread that asks it for the batch does not run. The trace "
-        "does not show why.",
+        f"only {duration(at_work.length)} of that. In the rest of the time, the thread that asks tf.data for the batch does not "
+        "run. The trace does not show why.",
         CPU_ADVICE,
         share,
         {**numbers, "at_work_ns": float(at_work.length)},
@@ -224,10 +224,11 @@ def _not_usual(step: Step, alone: Cover) -> str:
     """Say why usual steps cannot wait this long; "" if they may."""
     usual, rest = (step.context.median_s or 0.0) * 1e9, step.whole_ns - alone.length
     if alone.length > FAR_LONGER * usual > 0:
-        return f"far longer than usual steps take in all ({duration(usual)}): they hardly wait"
+        return f"far longer than usual steps take in all ({duration(usual)}), so usual steps hardly wait"
     if 0 < usual <= rest:
         return (
-            f"and without that takes {duration(rest)}, no less than usual steps take in all ({duration(usual)}): they hardly wait"
+            f"and takes {duration(rest)} without this wait, no less than usual steps take in all ({duration(usual)}), so usual "
+            "steps hardly wait"
         )
     return ""
 
