@@ -16,7 +16,7 @@ _IN_BYTES = ("memory", "bytes")
 TOO_FEW = "too few sessions to tell"
 ONE_SESSION = (
     "With one session a side, neither the scatter between sessions nor the intervals are known; the gate assumes "
-    f"{ASSUMED_SPREAD:.0%} (standard deviation). Record several sessions a side, in turns."
+    f"{ASSUMED_SPREAD:.0%} (standard deviation). Record several sessions of each version, alternately (before, after, ...)."
 )
 
 NOT_IN_TURNS = (
