@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tftracer.slow.watch.py_spy_windows import is_whole, reason, samples_within
+from tftracer.slow.watch.py_spy_windows import has_root, is_whole, reason, samples_within
 
 DENIED = """Error: Failed to get process executable name. Check that the process is running.
 
@@ -42,3 +42,10 @@ def test_a_stack_counts_only_where_a_sample_was_taken() -> None:
 def test_a_stack_that_was_read_while_its_memory_got_another_use_does_not_count() -> None:
     assert is_whole([("train.py", 12, "main"), ("", 0, "ioctl")])
     assert not is_whole([("train.py", 12, "main"), ("__doc__", 369_754_113, "__package__")])
+
+
+def test_a_stack_that_lost_its_outer_frames_is_told_from_a_whole_one() -> None:
+    """Between the steps of a loop three samples of four named a line of TensorFlow's alone."""
+    assert has_root((("<frozen runpy>", 198, "_run_module_as_main"), ("train.py", 12, "main")))
+    assert has_root((("train.py", 40, "<module>"),)) and has_root((("threading.py", 1002, "_bootstrap"),))
+    assert not has_root((("ops/gen_array_ops.py", 10_699, "squeeze"),))

@@ -36,6 +36,8 @@ MAX_WINDOWS = 20
 #: After this number of failures in a row, py-spy is not started again.
 MAX_FAILURES = 3
 MAX_BYTES = 64 << 20
+#: The outermost functions of Python's own threads: of the main thread, and of those that ``threading`` has started.
+ROOTS = ("<module>", "_run_module_as_main", "_bootstrap")
 PR_SET_PDEATHSIG = 1
 DUMP_S = 5.0
 SAMPLING = b"Sampling process"
@@ -144,6 +146,9 @@ class Window:
                     stack.pop()
         if self.sampled_ns and not any(stacks.values()):  # the last one is no sample: at the end, py-spy closes all stacks
             self.sampled_ns.pop()
+        for thread, intervals in self.intervals.items():
+            if any(has_root(stack) for *_, stack in intervals):
+                self.intervals[thread] = [each for each in intervals if has_root(each[2]) or len(each[2]) == MAX_FRAMES]
 
     def _add(self, thread: int, start: int, end: int, stack: list[tuple[str, int, str]]) -> None:
         if stack and is_whole(stack):
@@ -314,6 +319,14 @@ def dump(pid: int, py_spy: str, clock: SampleClock) -> Dump | None:
 def is_whole(stack: Sequence[tuple[str, int, str]]) -> bool:
     """Return whether all line numbers are possible. py-spy does not stop the thread, so it may read memory that has changed."""
     return all(0 <= line < MAX_LINE for _, line, _ in stack)
+
+
+def has_root(stack: Stack) -> bool:
+    """Return whether the outermost frame is that of one of Python's own threads.
+
+    While a function ends, py-spy may lose the frames outside of it: the rest of the stack would show a library's line alone.
+    """
+    return stack[0][2] in ROOTS
 
 
 def _stack_of(frames: list[dict[str, Any]]) -> Stack:
