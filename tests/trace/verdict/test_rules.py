@@ -418,6 +418,23 @@ def test_a_step_just_after_a_traced_one_is_told_the_usual_time_between_steps() -
     assert first["code"] == "between_steps" and first["share"] == pytest.approx(0.9) and "before this step" not in first["text"]
 
 
+@pytest.mark.parametrize(("input_s", "code"), [(0.0020, "between_steps"), (0.0002, "balanced")])
+def test_a_pause_that_the_trace_itself_made_short_is_told_as_usual_where_the_loop_waits_for_input(
+    input_s: float, code: str
+) -> None:
+    """The pipeline worked ahead while TensorFlow began the trace: 0.3 ms passed before the step, and 2.1 ms before others."""
+    context = TraceContext(
+        step_s=0.002,
+        median_s=0.0004,
+        between_steps_s=0.0021,
+        before_step_s=0.0003,
+        between_input_s=input_s,
+        before_input_s=0.0002,
+    )
+    first = sentences(matmuls(0, 2 * MS), context)[0]
+    assert first["code"] == code and ("before this step" in first["text"]) is False
+
+
 @pytest.mark.parametrize(("feeds", "code"), [(0, "input_bound"), (1, "around_ops")])
 def test_a_wait_for_input_that_the_trace_itself_made_short_is_not_the_cost_of_the_call(feeds: int, code: str) -> None:
     """The pipeline prepared the element while TensorFlow began the trace: the ops take 0.3 ms of a usual step's 3.6."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from tftracer.contract.trace import Sentence
 from tftracer.trace.arrays.intervals import Cover
+from tftracer.trace.model import TraceContext
 from tftracer.trace.units import duration, percent
 from tftracer.trace.verdict.rules.input_pipeline import seen_before
 from tftracer.trace.verdict.rules.slow_step import slow_before
@@ -41,7 +42,9 @@ _PYTHON_OP = re.compile(r".*:(PyFunc|PyFuncStateless|EagerPyFunc)$")
 def between_steps(step: Step) -> Sentence | None:
     """Name the time between steps. The trace does not show what the script does then; sampled lines may."""
     context = step.context
-    usual_s, before_s = context.between_steps_s, None if context.follows_traced or slow_before(step) else context.before_step_s
+    usual_s, before_s = context.between_steps_s, context.before_step_s
+    if context.follows_traced or slow_before(step) or _worked_ahead(context):
+        before_s = None
     # A slow call may have gone on after its last op.
     inside_s = max(step.whole_ns / 1e9, *(slow["duration_s"] for slow in context.slow_times if slow["inside"]), 0.0)
     is_usual = _share_between(usual_s, inside_s if context.median_s is None else context.median_s) > 0
@@ -67,6 +70,13 @@ def between_steps(step: Step) -> Sentence | None:
         {**numbers, **({} if is_usual or is_slow else {ONLY_HERE: 1.0})},
         {"nodes": []},
     )
+
+
+def _worked_ahead(context: TraceContext) -> bool:
+    """Return whether the loop usually waits for its dataset, and did not wait before this step: while TensorFlow starts a trace,
+    the input pipeline works ahead."""
+    usual_s, before_s = context.between_steps_s or 0.0, context.before_step_s
+    return before_s is not None and before_s < usual_s and (context.between_input_s or 0.0) >= INPUT_MAIN * usual_s
 
 
 def _share_between(between_s: float | None, inside_s: float) -> float:
