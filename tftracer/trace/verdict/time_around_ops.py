@@ -77,7 +77,8 @@ def _untraced(traced: Around, trace: Trace, context: TraceContext, calls: Sequen
     if any(call.was_traced for call in calls) or took is None or usual is None:
         return traced
     others_are_fast = fastest is not None and fastest < SLOW_FACTOR * usual
-    if others_are_fast or (took - (usual if fastest is None else fastest)) * 1e9 > START_NS + HOST_OP_NS * trace.n:
+    is_long = (took - (usual if fastest is None else fastest)) * 1e9 > START_NS + HOST_OP_NS * trace.n
+    if took >= SLOW_FACTOR * usual and (others_are_fast or is_long):
         return traced
     measured, limit = traced.before_ns + traced.after_ns, max(int(usual * 1e9) - trace.duration_ns, 0)
     if measured <= limit:
