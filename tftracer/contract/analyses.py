@@ -38,7 +38,7 @@ class Analysis(NamedTuple):
     path: str  # path under /api/traces/ID/; {index} stands for a node's number
     message: type  # type of the answer
     parameters: tuple[Parameter, ...] = ()
-    packed: bool = False  # whether it has columns: then it is always sent as msgpack
+    packed: bool = False  # whether it has columns; then it is always sent as msgpack
     of_job: bool = False  # whether it is also available for a job's merged trace, under /api/job/traces/ID/
     groupings: tuple[str, ...] = GROUPINGS  # the values of ``by``
     needs_watch: bool = False  # whether it uses results of the slow-step watch, which may arrive after the trace

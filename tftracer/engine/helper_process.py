@@ -35,7 +35,7 @@ TIMEOUT_S_PER_MB = 3.0
 #: The kernel ends the helper after this many times the maximum time for an answer, in CPU time. NumPy may use several CPUs at
 #: once.
 CPU_FACTOR = 2.0
-#: The helper's nice value is higher than the training's by this: its priority is lower.
+#: The helper's nice value is higher than the training's by this, so its priority is lower.
 NICE = 10
 START_S = 180.0  # maximum time to start: with 20 busy processes on the machine, the helper's imports took 70 s
 END_S = 5.0

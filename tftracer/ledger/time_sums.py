@@ -48,7 +48,7 @@ SECOND_NS = 10**9
 LOOP_NS = 60 * SECOND_NS
 #: Limits for current activities, in time and in spans; beyond them their time so far counts as UNDER_WAY until they end.
 PATIENCE_NS, MAX_PENDING = 120 * SECOND_NS, 200_000
-#: Threads of queue runners (TensorFlow 1) always run a step that waits: they are no training.
+#: Threads of queue runners (TensorFlow 1) always run a step that waits, so they are no training.
 HELPERS = "QueueRunnerThread"
 UNDER_WAY = "a step that has not ended"
 OTHERS = "others"

@@ -131,7 +131,7 @@ def entry_bytes(value: Any) -> float | None:
     """Return the bytes that one more entry takes; None if unknown, or if many entries are the same object."""
     entries = newest(value)
     if entries is None:
-        return 1.0  # a text or an array: its size is in bytes
+        return 1.0  # the size of a text or an array is in bytes
     known = [size for each in entries if (size := bytes_of(each, 4)) is not None]
     if not entries or len(known) < len(entries) or len({id(each) for each in entries}) < len(entries) / 2:
         return None

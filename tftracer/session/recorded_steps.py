@@ -84,7 +84,7 @@ class Missed:
 
     reason: str  # the text after "because"
     is_lost: bool = True  # False: the request stays open, and a later step is traced instead
-    before_ns: int = 0  # time that the tracer took from the thread just before the step: it waited without success
+    before_ns: int = 0  # time that the tracer took from the thread just before the step, because it waited without success
     after_ns: int = 0
 
 

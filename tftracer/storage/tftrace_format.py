@@ -147,7 +147,7 @@ def record_head(kind: str, meta: dict[str, Any], stored: bytes = b"", raw_size: 
         meta["raw_size"] = raw_size
         if "payload_crc" not in meta:
             meta["payload_crc"] = zlib.crc32(stored)
-    # A lone surrogate (from a file name that is not UTF-8, or a note in JSON) has no UTF-8 form: it becomes "?".
+    # A lone surrogate (from a file name that is not UTF-8, or a note in JSON) has no UTF-8 form, so it becomes "?".
     packer = msgpack.Packer(unicode_errors="replace")
     packed, size = packer.pack(meta), len(stored)
     crc = _uint32(record_crc(kind.encode(), packed, size))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent / "static"
-#: Content types. The operating system's table is not used: it may have text/plain for scripts, which nosniff would block.
+#: Content types. The operating system's table is not used, because it may have text/plain for scripts, which nosniff would block.
 TYPES = {
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",

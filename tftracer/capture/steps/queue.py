@@ -91,7 +91,9 @@ class StepQueue(OwnErrors):
         self.live_functions: Callable[[], list[Any]] = list
         self.slow = SlowRecords()
         self.activities = Activities()  # the activities that the ledger adds up
-        self.pipelines = Pipelines(self.activities)  # it gets no reference to the queue: its thread would keep the queue alive
+        self.pipelines = Pipelines(
+            self.activities
+        )  # it gets no reference to the queue, because its thread would keep the queue alive
         #: Thread -> when its current step began (perf_counter nanoseconds); without a current step, minus the end of its last
         #: step.
         self.under_way: dict[int, int] = {}

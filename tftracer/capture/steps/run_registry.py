@@ -137,5 +137,5 @@ class RunRegistry:
         try:
             self._cached_objects[key] = [weakref.ref(leaf, drop) for leaf in objects]
         except TypeError:
-            return  # an object cannot have weak references: its run is looked up by name at each step
+            return  # an object without weak references; its run is looked up by name at each step
         self._cache[key] = family

@@ -72,7 +72,7 @@ class ExpectedTraces:
         now = self._clock_ns()
         self._cancel([run for run, (_, until_ns) in self._requested.items() if now >= until_ns])
         if "tensorflow" not in sys.modules:
-            return  # a loop without TensorFlow: its steps cannot be traced
+            return  # the steps of a loop without TensorFlow cannot be traced
         for run, first, last in expected:
             state = self._steps.runs.get(run)
             steps = Expected(cast(RunHandle, run), first, last)

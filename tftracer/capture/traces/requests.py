@@ -176,5 +176,5 @@ class TraceRequests:
     def _update(self) -> None:
         requested = self.trace_all or self.any_run_steps or self._requested or self._numbered or self._expected
         self.slow_path = bool(requested or self._claimed or self.off)
-        if self.off:  # ``switch_off`` takes no lock: it may have run after the line above read ``off``
+        if self.off:  # because ``switch_off`` takes no lock, so it may have run after the line above read ``off``
             self.slow_path = True

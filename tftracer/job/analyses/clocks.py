@@ -20,7 +20,7 @@ from tftracer.trace.arrays.types import Int64
 
 Float64 = npt.NDArray[np.float64]
 
-#: Ends that are closer together belong to one fused response, whose callbacks run one after another: they count once.
+#: Ends that are closer together belong to one fused response, whose callbacks run one after another, so they count once.
 BATCH_GAP_NS = 50_000
 #: Prior standard deviation of the drift: quartz clocks are off by some 10 ppm, bad ones by 100.
 DRIFT_PRIOR = 200e-6

@@ -63,7 +63,7 @@ OWNS_RUN = 0.75
 SURE = 0.9
 #: If ``fit`` itself, not what it calls, waits for at least this many seconds, it frees the iterator of the previous epoch.
 FREES_S = 0.5
-#: Kinds of parts that are measured: they need no line of code.
+#: Kinds of parts that need no line of code, because they are measured.
 MEASURED_KINDS = ("retrace", "lock", "stopped", "checkpoint")
 #: Class whose saves are timed -> the kind of cause that it is.
 SAVERS: dict[str, StallCause] = {"CheckpointSaverHook": "hook", "ModelCheckpoint": "callback"}
@@ -141,7 +141,7 @@ def _cause(parts: tuple[Part, ...], observed: Observed, excess_s: float, is_insi
     if not (top.kind in measured_kinds and share >= HALF):
         evaluation = next((part for part in parts if part.kind == "other_run" and part.what.startswith(NO_LOOPS)), None)
         evaluated_s = sum(stack.seconds for stack in observed.between.stacks if caller_of_evaluation(stack) is not None)
-        if evaluation and evaluated_s >= HALF * excess_s:  # all time in the evaluation counts: it also prepares data
+        if evaluation and evaluated_s >= HALF * excess_s:  # all time in the evaluation counts, because it also prepares data
             besides_s = evaluated_s - evaluation.seconds
             if besides_s >= HALF * excess_s:
                 evaluation = evaluation._replace(what=f"{evaluation.what}; {duration(besides_s * 1e9)} more in the same call")

@@ -23,7 +23,7 @@ HAS_CODE: tuple[StallCause, ...] = (*OF_CODE, "gc", *OWNED, "py_function", "inpu
 #: Causes whose slow steps in a run are one group, whatever their lines.
 OF_PROCESS: tuple[StallCause, ...] = ("gc", "retrace", "checkpoint")
 
-#: Causes that do not show that slow steps have anything in common: they are listed separately.
+#: Causes that do not show that slow steps have anything in common, so they are listed separately.
 APART: tuple[StallCause, ...] = ("unknown", "machine")
 
 #: A slow step counts as one of a period if it takes at least SHORT times as long as the period's steps. If its time was seen in a

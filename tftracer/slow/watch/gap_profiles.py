@@ -35,7 +35,7 @@ class Profiled(NamedTuple):
     length_ns: int
     sums: Sums
     gc_ns: int
-    only: WatchedRun | None  # set if the run is not its thread's main run: then only times between two steps of it count
+    only: WatchedRun | None  # set if the run is not its thread's main run; then only times between two steps of it count
 
 
 class GapProfiles:

@@ -34,7 +34,7 @@ class RunPeriods:
     def add(self, stall: Stall, records: SlowRecords) -> None:
         kind = kind_of(stall)
         if kind == "gc" and place_of(stall.cause) in self._causes:
-            kind = place_of(stall.cause)  # this code also causes other slow steps: it makes the garbage
+            kind = place_of(stall.cause)  # this code also causes other slow steps, so it makes the garbage
         if kind not in self._causes and len(self._causes) >= MAX_KINDS:
             self._causes.pop(next(iter(self._causes)))
         self._causes[kind] = (stall.cause if kind is not None else UNKNOWN, stall.inside)

@@ -14,7 +14,7 @@ BOTH = 0.25
 MIN_ALONE_NS = 100_000_000
 #: Recording a step of thousands of ops takes up to this long.
 TRACING_NS = 500_000_000
-#: Beginnings of the titles of runs that only evaluate or use a model: they are no training loops.
+#: Beginnings of the titles of runs that only evaluate or use a model, so they are no training loops.
 NO_LOOPS = ("evaluate", "predict", "test_")
 
 

@@ -22,7 +22,7 @@ LONG = 1024
 
 _SHORT = 256  # bytes; ``_all_equal`` compares only shorter strings: device names are shorter
 _ROUND = 32  # bytes that are hashed together
-_CHUNK = 64  # bytes that are copied together: it takes hardly longer than copying one byte
+_CHUNK = 64  # bytes that are copied together, because that takes hardly longer than copying one
 _ROWS = 1 << 14  # strings that are hashed or copied together
 _MASKS = (np.tri(_ROUND + 1, _ROUND, -1, np.uint8) * np.uint8(255)).view(f"V{_ROUND}")[:, 0]  # [n] selects the first n bytes
 _HALF = np.uint64(32)

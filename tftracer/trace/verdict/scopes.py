@@ -16,7 +16,7 @@ from tftracer.trace.units import percent
 MIN_SHARE = 0.5  # minimal part of the ops' time, for a scope to be named
 CONCENTRATED = 1.5  # a scope is named if its share of the ops is this many times its share of all op time
 MAX_NAMES = 10_000  # only the names with the most time are read
-#: Usual names of loops, branches and whole models: they do not tell one part of a model from another.
+#: Usual names of loops, branches and whole models, which do not tell one part of a model from another.
 _USUAL = re.compile(r"(while|body|cond|then|else|branch|model|functional|sequential)(_|\d)*")
 
 

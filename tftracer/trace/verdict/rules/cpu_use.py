@@ -16,7 +16,7 @@ BUSIEST_OF_WAITING = 0.85  # the same where threads waited for CPUs
 RUNNABLE = 0.6, 2.2  # minimum and maximum of the average number of threads that ran or were ready to run
 IN_TURNS = 1.1  # with at most this many runnable threads, several threads worked in turns
 LARGE_NS = 200_000  # an op this long has work for several threads
-INTERRUPTED = 10  # an op that takes this many times its usual time in the run was interrupted: it has no more work
+INTERRUPTED = 10  # an op that takes this many times its usual time in the run was interrupted, because it has no more work then
 LARGE_SHARE = 0.50  # minimal part of the op time that goes into ops of LARGE_NS or longer
 
 
