@@ -205,7 +205,7 @@ describe("slow steps on a run's page", () => {
     const client = new FakeClient();
     client.runStalls = fakeRunStalls({ count: 1549 });
     const { page } = await show("/runs/1", client);
-    expect(page.find("#slow-steps").text()).toContain("3 of 1,549 kept: the newest and those that cost most");
+    expect(page.find("#slow-steps").text()).toContain("3 of 1,549 kept: the newest, and the costliest of each kind");
     page.unmount();
   });
 
