@@ -178,13 +178,6 @@ def trace_of(stall: Stall, traces: Traces) -> int | None:
     return traces.get(stall["step"]) if stall["step"] is not None and stall["where"] == "inside" else None
 
 
-def is_one_of(stall: Stall, period: Period) -> bool:
-    """Return whether a slow step belongs to a period: it comes at the steps of the period, and has the same kind if both kinds
-    are known."""
-    is_same = stall["where"] == period["where"] if stall["cause"] in APART else group_key(stall) == group_key(period)
-    return is_same and may_be_of(stall, period)
-
-
 def _ranked(log: SlowLog, run_id: int, steps: int) -> Iterator[_Ranked]:
     of_key: dict[KindKey, list[Period]] = {}
     of_run, all_periods = log.kinds_of(run_id), log.periods_of(run_id)

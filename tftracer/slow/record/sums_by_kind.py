@@ -79,6 +79,13 @@ def may_be_of(stall: Stall, period: Period) -> bool:
     return is_on_time and (stands or step <= period["last_step"] + period["tolerance"])
 
 
+def is_one_of(stall: Stall, period: Period) -> bool:
+    """Return whether a slow step belongs to a period: it comes at the steps of the period, and has the same kind if both kinds
+    are known."""
+    is_same = stall["where"] == period["where"] if stall["cause"] in APART else group_key(stall) == group_key(period)
+    return is_same and may_be_of(stall, period)
+
+
 def of_known_period(stall: Stall, periods: Sequence[Period]) -> Period | None:
     """For a slow step of unknown cause or line, return the period with a known cause that it belongs to, or None.
 
@@ -92,7 +99,7 @@ def of_known_period(stall: Stall, periods: Sequence[Period]) -> Period | None:
         known = [period for period in periods if period["cause"] in HAS_CODE and period["place"]]
     elif stall["cause"] in OF_CODE:
         own, seen = without_line(stall["place"]), {_place_of(line) for line in stall["lines"]}
-        if any(without_line(each["place"]) == own and may_be_of(stall, each) for each in periods):
+        if any(is_one_of(stall, each) for each in periods):
             return None
         shortest_s = stall["duration_s"] / LONG
         known = [

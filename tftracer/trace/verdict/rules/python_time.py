@@ -43,7 +43,7 @@ def between_steps(step: Step) -> Sentence | None:
     """Name the time between steps. The trace does not show what the script does then; sampled lines may."""
     context = step.context
     usual_s, before_s = context.between_steps_s, context.before_step_s
-    if context.follows_traced or slow_before(step) or _worked_ahead(context):
+    if context.follows_traced or slow_before(step) or _did_not_wait(context):
         before_s = None
     # A slow call may have gone on after its last op.
     inside_s = max(step.whole_ns / 1e9, *(slow["duration_s"] for slow in context.slow_times if slow["inside"]), 0.0)
@@ -72,7 +72,7 @@ def between_steps(step: Step) -> Sentence | None:
     )
 
 
-def _worked_ahead(context: TraceContext) -> bool:
+def _did_not_wait(context: TraceContext) -> bool:
     """Return whether the loop usually waits for its dataset, and did not wait before this step: while TensorFlow starts a trace,
     the input pipeline works ahead."""
     usual_s, before_s = context.between_steps_s or 0.0, context.before_step_s
