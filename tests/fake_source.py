@@ -114,6 +114,7 @@ def a_stall_message(stall_id: int) -> Stall:
         "other_lines": [],
         "parts": [],
         "samples": 60,
+        "others": [],
         "trace_id": None,
         "every": None,
     }

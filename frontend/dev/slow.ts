@@ -62,6 +62,7 @@ export function fakeStall(id: number, change: Partial<Stall> = {}): Stall {
       { kind: "python", duration_s: 0.059, usual_s: 0.0002, what: "" },
       { kind: "tensorflow", duration_s: 0.001, usual_s: 0.001, what: "" },
     ],
+    others: [],
     samples: 60,
     trace_id: null,
     every: 97,

@@ -20,9 +20,8 @@ from tftracer.slow.cause.cause import (
     NO_STACK,
     PARTLY_NO_CPU,
     SHORT,
-    Explained,
-    explain,
 )
+from tftracer.slow.cause.explain import Explained, explain
 from tftracer.slow.cause.observed import LockHolder, Observed, Span
 from tftracer.slow.watch.slow_turn import OtherSteps, Save, SlowTurn
 from tftracer.slow.watch.stack_samples import PYTHON_FUNCTIONS
@@ -75,7 +74,7 @@ def explained(
     start, step = 1_000 * MS, 1_000 * MS + int(before * 1e9)
     run = RunHandle(title, (), (), "", has_python=has_python)
     end = step + int(inside * 1e9)
-    given |= {"usual_ns": 10 * MS, "usual_inside_ns": 5 * MS, "limit_ns": 30 * MS}
+    given = {"usual_ns": 10 * MS, "usual_inside_ns": 5 * MS, "limit_ns": 30 * MS} | given
     slow = SlowTurn(run, 50, 50, 7, start, step, end, is_traced=False, **given)
     usual: dict[str, Any] = {"usual_cpu": 0.1, "usual_process": 0.1, "usual_process_queue": usual_process_queue}
     usual["usual_lock_wait"] = usual_lock_wait
@@ -759,3 +758,64 @@ def test_an_eager_step_that_waits_for_its_dataset_says_so() -> None:
 def test_what_neither_ran_nor_surely_waited_is_not_called_python_code() -> None:
     found = explained(0.28, between=span(0.28, cpu=0.0003, queue=0.063, uncertain_s=0.1))
     assert (found.cause.kind, found.cause.frame, found.doubt) == ("unknown", None, NO_STACK)
+
+
+SEND = Frame("send.py", 40, "send", "", False)
+PACK = Frame("pack.py", 30, "pack", "", False)
+
+
+def test_two_causes_that_fall_together_are_both_told_each_with_its_own_seconds() -> None:
+    """ "The longest 513 ms" of a request of 320 ms: the step also compressed something, which was not told."""
+    both = (stack(MAIN, SEND, seconds=0.32)._replace(samples=3), stack(MAIN, PACK, seconds=0.12)._replace(samples=1))
+    found = explained(0.44, between=span(0.44, *both, cpu=0.1))
+    assert found.cause[:3] == ("wait", "", SEND)
+    ((other, seconds),) = found.others
+    assert other[:3] == ("python", "", PACK) and seconds == pytest.approx(0.1, abs=0.01)
+    alone = explained(0.32, between=span(0.32, both[0], cpu=0.005))
+    assert alone.cause[:3] == ("wait", "", SEND) and alone.others == ()
+
+
+def test_a_single_sample_elsewhere_is_no_other_cause_if_no_clock_shows_it() -> None:
+    one = stack(MAIN, PACK, seconds=0.12)._replace(samples=1)
+    waits = stack(MAIN, SEND, seconds=0.32)._replace(samples=3)
+    assert explained(0.44, between=span(0.44, waits, one, cpu=0.005)).others == ()
+    twice = explained(0.44, between=span(0.44, waits, one._replace(samples=2), cpu=0.005))
+    ((other, seconds),) = twice.others
+    assert other[:3] == ("wait", "", PACK) and seconds < 0.12
+
+
+def test_code_that_every_step_runs_is_no_other_cause() -> None:
+    usual = stack(MAIN, PACK, seconds=0.3)._replace(samples=5)
+    turn = {"usual_ns": 305 * MS, "limit_ns": 900 * MS, "usual_inside_ns": 5 * MS}
+    found = explained(1.3, between=span(1.3, stack(MAIN, SEND, seconds=1.0), usual, cpu=0.3), **turn)
+    assert found.cause.frame == SEND and found.others == ()
+
+
+def test_a_checkpoint_and_a_wait_in_one_turn_are_both_told() -> None:
+    save = Save("CheckpointManager.save", 1_000 * MS, 1_405 * MS)
+    phase = Frame("tftracer-wrappers.py", 1, "phase", "", True)
+    seen = span(0.728, stack(MAIN, LOAD, phase, seconds=0.405), stack(MAIN, SEND, seconds=0.32), cpu=0.18)
+    found = explained(0.728, between=seen, saves=(save,))
+    assert (found.cause.kind, found.cause.frame) == ("checkpoint", LOAD)
+    ((other, seconds),) = found.others
+    assert other.frame == SEND and seconds == pytest.approx(0.318, abs=0.01)
+
+
+def test_a_request_is_no_wait_for_a_dataset_because_another_thread_held_the_lock_in_one() -> None:
+    """Of a turn of 1.37 s, 1.06 s were a wait for an element, nearly all of it for Python's lock; a request took 0.31 s."""
+    next_element = Frame(TF + "tensorflow/python/data/ops/iterator_ops.py", 800, "__next__", "", True)
+    phase = Frame("tftracer-wrappers.py", 1, "next_element", "", True)
+    holder = LockHolder("config-watcher", "other", (TRAIN_THREAD,))
+    seen = span(1.37, stack(MAIN, phase, next_element, seconds=1.0), stack(MAIN, SEND, seconds=0.37), lock_wait_s=0.995)
+    found = explained(1.37, between=dataclasses.replace(seen, holders=(holder,) * 9), input_ns=1_060 * MS)
+    assert found.cause.kind == "lock" and sum(part.seconds for part in found.parts if part.kind == "input") < 0.01
+    ((other, seconds),) = found.others
+    assert other[:3] == ("wait", "", SEND) and seconds == pytest.approx(0.37, abs=0.01)
+
+
+def test_a_line_that_waits_is_told_from_one_that_runs_by_their_shares() -> None:
+    both = (stack(MAIN, SEND, seconds=0.29)._replace(samples=3), stack(MAIN, PACK, seconds=0.22)._replace(samples=3))
+    found = explained(0.513, between=span(0.513, *both, cpu=0.18))
+    assert found.cause[:3] == ("wait", "", SEND) and [other.cause.frame for other in found.others] == [PACK]
+    unclear = explained(0.513, between=span(0.513, *both, cpu=0.25))
+    assert unclear.cause.frame == MAIN

@@ -46,8 +46,8 @@ def test_a_collection_is_timed_with_its_thread(pauses: GcPauses) -> None:
     pauses.settle()
     pause = next(pause for pause in pauses.recent if pause.generation == 2 and pause.start_ns >= start)
     assert start <= pause.start_ns < pause.end_ns <= end and pause.thread == threading.get_ident()
-    assert 0 < pauses.seconds(None, start, end) <= (end - start) * 1e-9
-    assert pauses.seconds(pause.thread + 1, start, end) == 0
+    (seconds,) = pauses.by_thread(start, end).values()
+    assert 0 < seconds <= (end - start) * 1e-9 and list(pauses.by_thread(start, end)) == [pause.thread]
     assert len(kept) == 100_000
 
 
@@ -77,7 +77,8 @@ def test_part_of_a_collection_counts_for_part_of_the_time(pauses: GcPauses) -> N
     pauses.settle()
     pause = pauses.recent[-1]
     middle = (pause.start_ns + pause.end_ns) // 2
-    whole, half = pauses.seconds(None, pause.start_ns, pause.end_ns), pauses.seconds(None, pause.start_ns, middle)
+    ends = (pause.end_ns, middle)
+    whole, half = (sum(pauses.by_thread(pause.start_ns, end).values()) for end in ends)
     assert half == pytest.approx(whole / 2, rel=0.01) and kept
 
 

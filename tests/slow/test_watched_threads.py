@@ -41,5 +41,5 @@ def test_the_tracers_own_threads_are_no_others_that_hold_the_lock() -> None:
     """The tracer has just asked for the reading: it holds the lock at that moment."""
     training, ours, other = 7, 8, 9
     raw = {"stacks": [], "others": [], "late": [], "holders": [], "lock_held_by": [0, training, ours, ours, other]}
-    span = span_of(raw, 1_000_000, training, FrameNames(), {}, frozenset({ours}), 0.0)
+    span = span_of(raw, 1_000_000, training, FrameNames(), {}, frozenset({ours}))
     assert span.other_holder_share == 0.2

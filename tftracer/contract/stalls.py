@@ -80,6 +80,14 @@ class StallPart(TypedDict):
     what: str  # "evaluate: convnet, 100 steps", "thread serializer, in dumps() (encoder.py:200)"; "" if nothing is known
 
 
+class OtherCause(TypedDict):
+    """Another cause of a slow step, which took a part of its time."""
+
+    cause: StallCause
+    place: str  # as in Stall
+    duration_s: float  # beyond the usual
+
+
 class Stall(TypedDict):
     """A step, or the time before it, that took far longer than usual."""
 
@@ -101,6 +109,7 @@ class Stall(TypedDict):
     lines: list[CodeLine]  # lines of the training's thread, by share
     other_lines: list[CodeLine]  # lines of other threads
     parts: list[StallPart]  # the longest excess first; [] in files of older versions
+    others: list[OtherCause]  # what else took much of it; [] in files of older versions
     samples: int
     trace_id: int | None  # the trace of this step, if there is one
     every: int | None  # length of its period in steps; None: no period was found

@@ -115,6 +115,13 @@ class Cause(NamedTuple):
 UNKNOWN = Cause("unknown", "", None, None)
 
 
+class OtherCause(NamedTuple):
+    """What else took much of a slow turn, beside its cause."""
+
+    cause: Cause
+    seconds: float  # beyond the usual
+
+
 class Part(NamedTuple):
     """A part of a slow turn's time. The parts of a turn add up to its length."""
 
@@ -145,6 +152,8 @@ class Stall(NamedTuple):
     parts: tuple[Part, ...] = ()  # the longest excess first
     doubt: str = ""  # why the cause, or its line, is not known; "" if both are known
     thread_id: int = 0  # the thread's ident; 0: not known
+    others: tuple[OtherCause, ...] = ()  # what else took much of it
+    others_gc_s: float = 0.0  # time of garbage collections on other threads meanwhile; 0 inside a step: gc_s has them
 
 
 #: Replaces the number of a period's slow steps if the period turned out to be a part of another period.

@@ -63,6 +63,13 @@ export interface StallPart {
   what: string;
 }
 
+/** Another cause of a slow step, which took a part of its time. */
+export interface OtherCause {
+  cause: "gc" | "machine" | "disk" | "hook" | "callback" | "py_function" | "wait" | "python" | "lock" | "retrace" | "other_run" | "input" | "checkpoint" | "tensorflow" | "stopped" | "unknown";
+  place: string;
+  duration_s: number;
+}
+
 /** A step, or the time before it, that took far longer than usual. */
 export interface Stall {
   id: number;
@@ -83,6 +90,7 @@ export interface Stall {
   lines: CodeLine[];
   other_lines: CodeLine[];
   parts: StallPart[];
+  others: OtherCause[];
   samples: number;
   trace_id: number | null;
   every: number | null;

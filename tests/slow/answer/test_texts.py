@@ -11,7 +11,7 @@ from tftracer.contract.stalls import PartKind
 from tftracer.session.recorded_steps import RunHandle
 from tftracer.slow.answer import texts
 from tftracer.slow.answer.messages import checkpoint_mark, host_trouble, stall_message
-from tftracer.slow.watch_results import Cause, FoldedStack, Frame, Part, Stall
+from tftracer.slow.watch_results import Cause, FoldedStack, Frame, OtherCause, Part, Stall
 
 RUN = RunHandle("train", (), (), "")
 LOADED = "load_batch() (train.py:88)"
@@ -42,12 +42,23 @@ def test_a_cause(cause: Cause, text: str) -> None:
     assert texts.cause_text(a_stall(RUN, 5, cause=cause, stacks=())) == text
 
 
-@pytest.mark.parametrize(("seconds", "said"), [(0.9, "; 47% of the time was at save() (train.py:12)"), (0.5, ""), (0.0, "")])
-def test_code_that_took_nearly_as_long_is_named_too(seconds: float, said: str) -> None:
-    main, save = Frame("train.py", 5, "main", "", False), Frame("train.py", 12, "save", "", False)
-    stacks = [FoldedStack("MainThread", frames, 9, took) for frames, took in (((main, LOAD), 1.0), ((main, save), seconds))]
-    stall = a_stall(RUN, 5, cause=Cause("wait", "", LOAD, 0.9), stacks=tuple(stacks))
-    assert texts.cause_text(stall) == f"Waited at {LOADED}{said}"
+SAVE = Frame("train.py", 12, "save", "", False)
+
+
+@pytest.mark.parametrize(
+    ("cause", "said"),
+    [
+        (Cause("python", "", SAVE, 0.3), "about 90 ms at save() (train.py:12)"),
+        (Cause("hook", "Saver", SAVE, 0.3), "about 90 ms in the hook Saver (train.py:12)"),
+        (Cause("lock", "thread loader", None, 0.3), "Python's lock was held for 90 ms by thread loader"),
+        (Cause("checkpoint", "Saver.save", SAVE, 0.3), "a checkpoint for 90 ms: Saver.save, called at save() (train.py:12)"),
+        (Cause("input", "", None, 0.3), "90 ms of waiting for the next element of a dataset"),
+        (Cause("other_run", "evaluate: net, 9 steps", None, 0.3), "90 ms in steps of another run: evaluate: net, 9 steps"),
+    ],
+)
+def test_another_cause_is_named_too_with_its_own_seconds(cause: Cause, said: str) -> None:
+    stall = a_stall(RUN, 5, cause=Cause("wait", "", LOAD, 0.9), stacks=(), others=(OtherCause(cause, 0.09),))
+    assert texts.cause_text(stall) == f"Waited at {LOADED}; besides, {said}"
 
 
 def test_the_line_that_calls_fit_is_not_named_beside_a_callbacks() -> None:

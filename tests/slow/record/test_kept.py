@@ -15,7 +15,7 @@ from tftracer.errors import FormatError, UnknownError, UnsupportedError
 from tftracer.session.files.saved import SavedSession, open_session
 from tftracer.slow.answer.messages import STARVED, SlowMark
 from tftracer.slow.record.log import MAX_COSTLIEST, MAX_NEWEST, SlowLog
-from tftracer.slow.watch_results import Cause, FoldedStack
+from tftracer.slow.watch_results import Cause, FoldedStack, OtherCause
 from tftracer.storage.tftrace_format import RECORD_TYPES, header, record
 
 
@@ -370,6 +370,23 @@ def test_a_step_in_which_two_periods_fall_together_is_one_of_its_cause_s_period(
             "compress() (train.py:88)": (3, pytest.approx(0.11)),
             "request() (train.py:90)": (4, pytest.approx(request_s + 0.1)),
         }
+
+
+def test_a_group_has_the_seconds_of_its_own_cause_in_a_step_that_had_two(tmp_path: Path) -> None:
+    """ "Python's lock ... 3.34 s longer, the longest 1.37 s" held 0.32 s of a request in the same step."""
+    lock, request = Cause("lock", "thread loader, in load() (data.py:7)", None, 0.7), Cause("wait", "", LOAD, 0.3)
+    with recording(tmp_path) as recorder:
+        run = run_of(recorder)
+        put(recorder, a_stall(run, 50, cause=request), a_stall(run, 97, cause=lock, others=(OtherCause(request, 0.1),)))
+        live = recorder.run_stalls(run.run_id)
+        recorder.save(str(tmp_path / "saved.tftrace"))
+    groups: dict[str, Any] = {group["cause"]: group for group in live["groups"]}
+    sums = {cause: (group["times"], group["stalls"]) for cause, group in groups.items()}
+    assert sums == {"wait": (2, [1, 2]), "lock": (1, [2])}
+    assert groups["wait"]["lost_s"] == pytest.approx(0.298 + 0.1) and groups["wait"]["longest_s"] == pytest.approx(0.3)
+    assert groups["lock"]["lost_s"] == pytest.approx(0.198) and groups["lock"]["longest_s"] == pytest.approx(0.2)
+    assert live["stalls"][1]["text"].endswith("; besides, about 100 ms at load_batch() (train.py:88)")
+    assert open_session(tmp_path / "saved.tftrace").run_stalls(run.run_id) == live
 
 
 def test_a_slow_step_without_a_line_says_where_the_others_of_its_period_are(tmp_path: Path) -> None:

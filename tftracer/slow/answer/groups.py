@@ -13,6 +13,7 @@ from tftracer.slow.record.sums_by_kind import (
     APART,
     OF_CODE,
     KindKey,
+    by_cause,
     group_key,
     lost_s,
     may_be_of,
@@ -142,9 +143,12 @@ def groups(log: SlowLog, run_id: int, steps: int, traces: Traces = NO_TRACES) ->
 
 
 def _by_group(log: SlowLog, run_id: int, periods: Sequence[Period], collecting: str) -> dict[KindKey, list[Stall]]:
-    """Return the slow steps of each group, except those that were dropped to make room for others."""
+    """Return the slow steps of each group, except those that were dropped to make room for others.
+
+    A slow step with several causes is in several groups, with the seconds of each.
+    """
     by_group: dict[KindKey, list[Stall]] = {}
-    for stall in (state.message for state in log.of_run(run_id)):
+    for stall in (stall for state in log.of_run(run_id) for stall in by_cause(state.message)):
         by_group.setdefault(group_key(of_known_period(stall, periods) or stall, collecting), []).append(stall)
     return by_group
 

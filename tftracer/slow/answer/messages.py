@@ -68,6 +68,10 @@ def stall_message(number: int, stall: Stall, offset: float) -> contract.Stall:
         "parts": [
             {"kind": part.kind, "duration_s": part.seconds, "usual_s": part.usual_s, "what": part.what} for part in stall.parts
         ],
+        "others": [
+            {"cause": other.cause.kind, "place": texts.place_of(other.cause), "duration_s": other.seconds}
+            for other in stall.others
+        ],
         "samples": sum(stack.samples for stack in stall.stacks),
         "trace_id": None,
         "every": None,

@@ -9,9 +9,8 @@ from typing import NamedTuple
 from tftracer.contract import stalls as contract
 from tftracer.contract.stalls import CodeLine, StallCause, WithoutCpu
 from tftracer.slow.answer.code_lines import code_lines
-from tftracer.slow.cause.blamed_line import FIT, below_loop
 from tftracer.slow.record.sums_by_kind import OF_CODE, OWNED
-from tftracer.slow.watch_results import EPOCH_TURN, FIRST_CALL, Cause, HostChange, Period, Stall
+from tftracer.slow.watch_results import EPOCH_TURN, FIRST_CALL, Cause, HostChange, OtherCause, Period, Stall
 from tftracer.trace.units import byte_size, duration, percent
 
 #: Evidence is mentioned if it makes up at least this share of the measured time, or this number of bytes.
@@ -23,8 +22,6 @@ MOST_OF_SECOND = 0.75
 HALF = 0.5
 #: Slow steps are called regular if at least this share of them is in periods.
 MOSTLY = 0.8
-#: Other code is mentioned if it took at least this share of a slow step, and this many seconds: a single sample proves nothing.
-ELSEWHERE, ELSEWHERE_S = 0.4, 0.5
 #: Causes that are code of the script, a hook or a callback: all time at this code counts, whether the thread ran or waited.
 CODE_CAUSES = (*OF_CODE, *OWNED)
 NOWHERE = ", at an unknown line"
@@ -92,26 +89,29 @@ def place_of(cause: Cause) -> str:
 
 
 def cause_text(stall: Stall) -> str:
-    """Return the cause of a slow step as a sentence without a full stop.
+    """Return the causes of a slow step as a sentence without a full stop.
 
     Seconds in it are the length of the part that is the cause.
     """
-    return _cause(stall) + (_elsewhere(stall) if stall.cause.kind in CODE_CAUSES else "")
+    others = " and ".join(map(_other, stall.others))
+    return _cause(stall) + (f"; besides, {others}" if others else "")
 
 
-def _elsewhere(stall: Stall) -> str:
-    """Return other code that the thread ran for long: "; 40% of the time was at save() (train.py:12)"."""
-    frame = stall.cause.frame
-    if frame is None:
-        return ""
-    whole = sum(stack.seconds for stack in stall.stacks)
-    here = frame.file, frame.function
-    elsewhere = [stack for stack in stall.stacks if here not in ((each.file, each.function) for each in stack.frames)]
-    # Without the line that calls fit, which each sample has.
-    lines = code_lines([below_loop(stack, (FIT,)) for stack in elsewhere], whole)
-    if not lines or lines[0]["kind"] == "library" or lines[0]["share"] < max(ELSEWHERE, ELSEWHERE_S / whole):
-        return ""
-    return f"; {percent(lines[0]['share'])} of the time was at {line_text(lines[0])}"
+def _other(other: OtherCause) -> str:
+    """Return what else took much of a slow step: "about 90 ms at save() (train.py:12)"."""
+    kind, place, took = other.cause.kind, place_of(other.cause), duration(other.seconds * 1e9)
+    at = f" at {place}" if place else ""
+    words = {
+        "lock": f"Python's lock was held for {took}{' by ' if place else ''}{place}",
+        "checkpoint": f"a checkpoint for {took}: {other.cause.name}{', called' if at else ''}{at}",
+        "retrace": f"{took} in which a function was traced: {other.cause.name}",
+        "other_run": f"{took} in steps of another run: {other.cause.name}",
+        "input": f"{took} of waiting for the next element of a dataset{at}",
+        "hook": f"about {took} in the hook {place}",
+        "callback": f"about {took} in the Keras callback {place}",
+        "py_function": f"about {took} in a Python function that TensorFlow calls{': ' if place else ''}{place}",
+    }
+    return words.get(kind, f"about {took}{at or NOWHERE}")
 
 
 def _cause(stall: Stall) -> str:
@@ -290,6 +290,9 @@ def evidence(stall: Stall) -> list[str]:
         sentences += _disk_evidence(stall.host)
     if stall.gc_s >= 0.001 and not stall.parts:
         sentences.insert(0, f"Garbage collections on its thread took {duration(stall.gc_s * 1e9)}.")
+    if stall.cause.kind == "lock" and stall.others_gc_s >= MIN_SHARE * (stall.end_ns - stall.start_ns) * 1e-9:
+        collected = duration(stall.others_gc_s * 1e9)
+        sentences.insert(0, f"Other threads collected garbage for {collected} of this time, and held the lock meanwhile.")
     if stall.cause.share is not None and stall.cause.kind != "unknown":
         who = "The Python code of its thread" if stall.cause.kind in CODE_CAUSES else "The cause"
         without_s = sum(part.seconds for part in stall.parts if part.kind == "no_cpu") if stall.cause.kind in CODE_CAUSES else 0.0

@@ -87,6 +87,11 @@ def shared_line(stacks: Iterable[FoldedStack], allow_library: bool = False, leas
     return Line(shared[-1] if users is None else _in_its_function(shared[: users + 1]), min(1.0, share))
 
 
+def stacks_outside(stacks: Iterable[FoldedStack], line: Frame) -> list[FoldedStack]:
+    """Return the stacks that do not have the function of a line."""
+    return [stack for stack in stacks if _function(line) not in map(_function, stack.frames)]
+
+
 def _in_its_function(frames: list[Frame]) -> Frame:
     """Return the innermost frame. The frame of a comprehension gets the name of the function that contains it.
 

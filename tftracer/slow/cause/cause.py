@@ -1,17 +1,16 @@
 """Finds the cause of a slow turn: the part of its time that exceeds its usual time most, and the line of code that took it.
 
-Pure.
+Pure. explain.py calls it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from tftracer.contract.stalls import StallCause
 from tftracer.slow.cause.blamed_line import (
-    FIT,
-    below_loop,
+    Line,
     caller_of_evaluation,
     caller_of_function,
     caller_of_phase,
@@ -23,6 +22,7 @@ from tftracer.slow.cause.blamed_line import (
     own_python,
     owner_line,
     shared_line,
+    stacks_outside,
     waits_for_input,
 )
 from tftracer.slow.cause.cause_inside_step import (
@@ -45,9 +45,8 @@ from tftracer.slow.cause.parts_of_turn import (
     held_s,
     holder_text,
     may_have_waited_for_lock,
-    parts_of,
 )
-from tftracer.slow.watch.slow_turn import NO_LOOPS, SlowTurn, is_no_loop
+from tftracer.slow.watch.slow_turn import NO_LOOPS, SlowTurn
 from tftracer.slow.watch_results import EPOCH_TURN, UNKNOWN, Cause, FoldedStack, Frame, Part
 from tftracer.trace.units import duration
 
@@ -61,6 +60,8 @@ MADE_GARBAGE = 0.2
 OWNS_RUN = 0.75
 #: A line with this share of the samples counts as having all of them: a few samples may be from outside the turn.
 SURE = 0.9
+#: Maximum difference of two shares that count as alike.
+ALIKE = 0.15
 #: If ``fit`` itself, not what it calls, waits for at least this many seconds, it frees the iterator of the previous epoch.
 FREES_S = 0.5
 #: Kinds of parts that need no line of code, because they are measured.
@@ -84,42 +85,8 @@ MAY_HAVE_WAITED = "Other threads had Python's lock most of the time: whether thi
 TOO_FEW = "Its stacks were read in too small a part of the time to tell the line."
 
 
-class Explained(NamedTuple):
-    parts: tuple[Part, ...]
-    cause: Cause
-    doubt: str  # why the cause, or its line, is not known; "" if both are known
-
-
-def explain(turn: SlowTurn, observed: Observed) -> Explained:
-    """Split a slow turn into parts and find its cause."""
-    methods = _methods(turn)
-    observed = replace(observed, between=_below_loop(observed.between, methods), inside=_below_loop(observed.inside, methods))
-    parts = parts_of(turn, observed)
-    excess_s = max(1e-9, (turn.length_ns - turn.usual_ns) * 1e-9)
-    cause = _cause(parts, observed, excess_s, turn.is_inside)
-    if cause.kind == "tensorflow" and turn.run.has_python:  # in an eager loop, lines of the script call single ops
-        line = shared_line(_without_few_samples(observed.inside, excess_s).stacks).frame
-        cause = cause._replace(frame=None if line is None or line.is_library else line)
-    return Explained(parts, cause, _why_unknown(cause, parts, observed, turn))
-
-
-def _below_loop(span: Span, methods: tuple[str, ...]) -> Span:
-    return replace(span, stacks=tuple(below_loop(stack, methods) for stack in span.stacks))
-
-
-def _methods(turn: SlowTurn) -> tuple[str, ...]:
-    """Return Keras's methods that may run this loop.
-
-    () if the script itself runs the loop and trains another model with ``fit`` in it: then the line that calls ``fit`` matters.
-    """
-    method = turn.run.title.partition(":")[0]
-    if is_no_loop(turn.run):
-        return FIT, method
-    is_loop_of_script = method != FIT and any(other.title.partition(":")[0] == FIT for other in turn.other_runs)
-    return () if is_loop_of_script else (FIT,)
-
-
-def _cause(parts: tuple[Part, ...], observed: Observed, excess_s: float, is_inside: bool) -> Cause:
+def cause_of(parts: tuple[Part, ...], observed: Observed, excess_s: float, is_inside: bool) -> Cause:
+    """Return the cause of a turn with these parts, the largest excess first."""
     if not parts:
         return UNKNOWN
     by_kind = {kind: [part for part in parts if part.kind == kind] for kind in dict.fromkeys(part.kind for part in parts)}
@@ -145,7 +112,7 @@ def _cause(parts: tuple[Part, ...], observed: Observed, excess_s: float, is_insi
             besides_s = evaluated_s - evaluation.seconds
             if besides_s >= HALF * excess_s:
                 evaluation = evaluation._replace(what=f"{evaluation.what}; {duration(besides_s * 1e9)} more in the same call")
-            return _measured_cause(evaluation, observed.between, min(1.0, evaluated_s / excess_s))
+            return measured_cause(evaluation, observed.between, min(1.0, evaluated_s / excess_s))
     if top.kind == "other_run" and top.usual_s and had_no_cpu(observed, excess(top)):
         return Cause("machine", "", None, share)
     if top.kind in {*measured_kinds, "other_run"} and share >= HALF:
@@ -157,9 +124,9 @@ def _cause(parts: tuple[Part, ...], observed: Observed, excess_s: float, is_insi
             return Cause("py_function", "", shared_line(called).frame, share)
         is_in_step = top.kind in ("retrace", "checkpoint") and observed.inside.sampled_s > observed.between.sampled_s
         span = observed.inside if is_in_step else observed.between
-        return _measured_cause(top, _without_few_samples(span, excess_s), share)
+        return measured_cause(top, without_few_samples(span, excess_s), share)
     if top.kind == "input":
-        return _input_cause(observed, share, is_inside) if share >= HALF else UNKNOWN
+        return input_cause(observed, share, is_inside) if share >= HALF else UNKNOWN
     if top.kind == "no_cpu" and not worked_more:
         if is_inside:
             return step_cause(parts, observed, excess_s)
@@ -177,11 +144,11 @@ def _collecting_line(observed: Observed, excess_s: float) -> Frame | None:
     collector = observed.inside.collected_by
     if collector:
         return shared_line(stack for stack in observed.inside.other_stacks if stack.thread == collector).frame
-    line = shared_line(_without_few_samples(_span_with_python(observed, excess_s), excess_s).stacks).frame
+    line = shared_line(without_few_samples(_span_with_python(observed, excess_s), excess_s).stacks).frame
     return line or shared_line(functions_of_graphs(observed.inside.all_stacks, excess_s)).frame
 
 
-def _without_few_samples(span: Span, excess_s: float) -> Span:
+def without_few_samples(span: Span, excess_s: float) -> Span:
     """Return the span without its stacks if they cover too little time to name a line."""
     return span if has_enough_samples(span, excess_s) else replace(span, stacks=())
 
@@ -205,7 +172,7 @@ def _is_mostly_in_tensorflow(span: Span) -> bool:
     return sum(stack.seconds for stack in own_python(span.stacks)) < HALF * span.sampled_s
 
 
-def _measured_cause(top: Part, span: Span, share: float) -> Cause:
+def measured_cause(top: Part, span: Span, share: float) -> Cause:
     """Return the cause for a measured part.
 
     If a hook or callback runs it (such as a checkpoint), the cause is the hook or callback.
@@ -233,7 +200,7 @@ def _checkpoint_callers(stacks: tuple[FoldedStack, ...]) -> list[FoldedStack]:
     return [caller for stack in stacks if (caller := caller_of_phase(stack)) is not None]
 
 
-def _input_cause(observed: Observed, share: float, is_inside: bool) -> Cause:
+def input_cause(observed: Observed, share: float, is_inside: bool) -> Cause:
     """Return the cause of a wait for the next element: the Python function that makes the element, or the line that takes it."""
     span = observed.inside if is_inside else observed.between
     called = functions_called(span.all_stacks, span.length_s)
@@ -258,9 +225,9 @@ def _span_of_code(observed: Observed, excess_s: float, waited_s: float) -> Span:
     """Return the span with the Python code, without waits for a dataset. ``waited_s``: measured seconds of these waits."""
     span = _span_with_python(observed, excess_s)
     if waited_s < LITTLE * excess_s:
-        return _without_few_samples(span, excess_s)
+        return without_few_samples(span, excess_s)
     code = tuple(stack for stack in span.stacks if not waits_for_input([stack]))
-    return _without_few_samples(replace(span, stacks=code), excess_s - waited_s)
+    return without_few_samples(replace(span, stacks=code), excess_s - waited_s)
 
 
 def _line_cause(parts: list[Part], span: Span, excess_s: float) -> Cause:
@@ -287,20 +254,29 @@ def _line_cause(parts: list[Part], span: Span, excess_s: float) -> Cause:
     turning = [stack for stack in span.stacks if is_epoch_turn(stack) or (frees and is_in_fit_itself(stack))]
     if sum(stack.seconds for stack in turning) >= HALF * span.sampled_s > 0:
         return Cause("python", EPOCH_TURN, None, share)
-    line = shared_line(span.stacks, allow_library=True, least=_min_share(parts, kind))
+    line = _line_of(span.stacks, parts, kind)
     if kind == "unknown":
         return Cause("unknown", "", line.frame, line.share) if line.frame else UNKNOWN
     return Cause(kind, "", line.frame, share)  # type: ignore[arg-type]
 
 
-def _min_share(parts: list[Part], kind: str) -> float:
-    """Return the share of the samples that a line needs so that most of its time was surely of this kind.
+def _line_of(stacks: Sequence[FoldedStack], parts: list[Part], kind: str) -> Line:
+    """Return the line that most of the time of this kind was surely spent at.
 
-    A turn may run at one line and wait at another. Then a line with half of the samples may be either of them.
+    A turn may run at one line and wait at another. Then a line with half of the samples may be either of them: it counts if its
+    share of the samples is that of its kind, and another function has the other samples.
     """
     seconds: dict[str, float] = {part.kind: max(0.0, excess(part)) for part in parts if part.kind in ("python", "wait", "disk")}
     share = seconds.get(kind, 0.0) / max(sum(seconds.values()), 1e-9)
-    return max(HALF, min(SURE, 2 * (1 - share))) if kind in seconds else HALF
+    least = max(HALF, min(SURE, 2 * (1 - share))) if kind in seconds else HALF
+    line = shared_line(stacks, allow_library=True)
+    if line.share < least and line.frame and not line.frame.is_library:
+        rest = stacks_outside(stacks, line.frame)
+        other = shared_line(rest, least=SURE).frame
+        difference, swapped = abs(line.share - share), abs(1 - line.share - share)
+        if other and not other.is_library and difference <= min(ALIKE, swapped - ALIKE / 2):
+            return line
+    return line if line.share >= least else shared_line(stacks, allow_library=True, least=least)
 
 
 def _waited(parts: list[Part], excess_s: float) -> bool:
@@ -316,7 +292,8 @@ def _waited(parts: list[Part], excess_s: float) -> bool:
     return is_most and not (no_cpu >= ran >= HALF * waited)
 
 
-def _why_unknown(cause: Cause, parts: tuple[Part, ...], observed: Observed, turn: SlowTurn) -> str:
+def why_unknown(cause: Cause, parts: tuple[Part, ...], observed: Observed, turn: SlowTurn) -> str:
+    """Return why the cause, or its line, is not known; "" if both are known."""
     span = observed.inside if turn.is_inside else observed.between
     if cause.kind == "gc":
         return "" if cause.frame else COLLECTED_SOMEWHERE

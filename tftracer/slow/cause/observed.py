@@ -42,6 +42,7 @@ class Span:
     other_holder_share: float | None = None  # share of the readings of the lock in which another thread held it
     holders: tuple[LockHolder | None, ...] = ()  # one for each reading of the lock; None: no thread held it
     gc_s: float = 0.0  # time of garbage collections
+    others_gc_s: float = 0.0  # time of garbage collections on other threads that gc_s does not have
     collected_by: str = ""  # name of another thread that collected for most of gc_s; "": the training thread, or not known
     samples: int = 0  # number of times at which stacks were read
     longest_unseen_s: float | None = None  # the longest time between two samples of all threads; None: there is no sample

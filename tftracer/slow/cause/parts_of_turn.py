@@ -189,6 +189,9 @@ def _between(observed: Observed, length: float, usual: float, input_s: float, us
     usual_lock = min(usual - usual_cpu, (observed.usual_lock_wait or 0.0) * usual)
     queued_s = max(0.0, span.queue_s - (span.gc_s - collecting_s)) * scale
     without_lock_s = length - (span.stopped_s or 0.0) - span.gc_s - lock_s(span)
+    # A wait for an element is measured by a clock, and may contain a wait for the lock. Other code has the time that stacks show.
+    other_code_s = sum(stack.seconds for stack in span.stacks if not is_in_phase(stack)) if lock_s(span) else 0.0
+    not_input_s = max(queued_s, other_code_s)
     computed_more = span.cpu_s * scale >= COMPUTED_MORE * usual_cpu  # a dataset without prefetching runs on this thread
     measured: list[tuple[str, float]] = [
         ("stopped", span.stopped_s or 0.0),
@@ -196,7 +199,7 @@ def _between(observed: Observed, length: float, usual: float, input_s: float, us
         # A thread that waits for the lock wakes repeatedly, and then may wait for a CPU: this also counts as waiting for the
         # lock.
         ("lock", lock_s(span)),
-        ("input", input_s - (0.0 if computed_more else min(input_s, max(0.0, input_s + queued_s - without_lock_s)))),
+        ("input", input_s - (0.0 if computed_more else min(input_s, max(0.0, input_s + not_input_s - without_lock_s)))),
         ("python", (span.cpu_s - collecting_s) * scale),
         ("no_cpu", queued_s + starved_s(span)),
         ("disk", (span.disk_s or 0.0) * scale),

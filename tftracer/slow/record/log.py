@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ from tftracer.contract import stalls as contract
 from tftracer.errors import UnknownError
 from tftracer.slow.answer.messages import SlowMark
 from tftracer.slow.answer.texts import lines_text
-from tftracer.slow.record.sums_by_kind import KindKey, SlowKinds, group_key, lost_s, of_known_period
+from tftracer.slow.record.sums_by_kind import KindKey, SlowKinds, by_cause, group_key, lost_s, of_known_period
 from tftracer.storage.tftrace_format import StoredPayload
 from tftracer.trace.model import SlowTime
 from tftracer.trace.units import counted
@@ -107,6 +107,12 @@ class Headline(NamedTuple):
     traces: Mapping[int, int]
 
 
+def _count(sums: SlowKinds, message: contract.Stall, periods: Sequence[contract.Period]) -> None:
+    """Add a slow step to the sums: once for each of its causes."""
+    for stall in by_cause(message):
+        sums.add(stall, of_known_period(stall, periods))
+
+
 class SlowLog:
     def __init__(self) -> None:
         self.stalls: dict[int, StallState] = {}  # by id, oldest first
@@ -159,7 +165,7 @@ class SlowLog:
         of_run.longest_s = max(of_run.longest_s, message["duration_s"])
         of_run.last_id = message["id"]
         self._forget(message["run_id"])
-        self.kinds.add(message, of_known_period(message, self.periods_of(message["run_id"])))
+        _count(self.kinds, message, self.periods_of(message["run_id"]))
         category = of_run.no_cpu if message["cause"] == "machine" else of_run.with_cpu
         category.newest.append(message["id"])
         self.stalls[message["id"]] = state
@@ -189,7 +195,7 @@ class SlowLog:
     def _sums(self, run_id: int, states: Iterable[StallState]) -> SlowKinds:
         sums, periods = SlowKinds(), self.periods_of(run_id)
         for state in states:
-            sums.add(state.message, of_known_period(state.message, periods))
+            _count(sums, state.message, periods)
         return sums
 
     def add_run(self, other: SlowLog, run_id: int, new_id: int) -> None:
@@ -235,7 +241,7 @@ class SlowLog:
         """Count earlier slow steps of unknown cause or line as slow steps of a period that has just been proven."""
         periods = self.periods_of(period["run_id"])
         other_periods = [other for other in periods if key_of(other) != key_of(period)]
-        counted = [state.message for state in self.of_run(period["run_id"])]
+        counted = [stall for state in self.of_run(period["run_id"]) for stall in by_cause(state.message)]
         # The slow steps that are counted with their own kind.
         counted = [stall for stall in counted if of_known_period(stall, other_periods) is None]
         for stall in [stall for stall in counted if of_known_period(stall, periods) is period]:

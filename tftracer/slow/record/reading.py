@@ -8,6 +8,7 @@ from tftracer.contract.stalls import (
     CodeKind,
     CodeLine,
     GapProfile,
+    OtherCause,
     PartKind,
     Period,
     SlowKind,
@@ -75,6 +76,7 @@ _KINDS: Fields = {
 }
 _KINDS["list[CodeLine]"] = rows_of(CodeLine, MAX_LINES, _KINDS, share=_share, doubtful=_share)
 _KINDS["list[StallPart]"] = rows_of(StallPart, MAX_PARTS, _KINDS)
+_KINDS["list[OtherCause]"] = rows_of(OtherCause, MAX_PARTS, _KINDS)
 STALL_FIELDS = readers(
     Stall,
     kinds=_KINDS,

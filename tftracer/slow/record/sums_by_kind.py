@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import cast
 
 from tftracer.contract.stalls import CodeLine, Period, SlowKind, Stall, StallCause
 from tftracer.slow.cause.comb import is_tooth
@@ -120,6 +121,14 @@ def _place_of(line: CodeLine) -> str:
 def lost_s(stall: Stall) -> float:
     """Return the seconds beyond the usual time."""
     return max(0.0, stall["duration_s"] - (stall["expected_s"] or 0.0))
+
+
+def by_cause(stall: Stall) -> list[Stall]:
+    """Return a slow step once for each of its causes, each with its own seconds. Together they have the slow step's length."""
+    of_others_s = sum(other["duration_s"] for other in stall["others"])
+    own: Stall = {**stall, "duration_s": max(0.0, stall["duration_s"] - of_others_s)}
+    others = [cast("Stall", {**stall, **other, "expected_s": 0.0}) for other in stall["others"]]
+    return [own, *others]
 
 
 class SlowKinds:

@@ -66,24 +66,13 @@ class GcPauses:
             with contextlib.suppress(ValueError):
                 gc.callbacks.remove(callback)
 
-    def seconds(self, thread: int | None, start_ns: int, end_ns: int) -> float:
-        """Return the seconds of collections on a thread (None: on any thread) between two times."""
+    def by_thread(self, start_ns: int, end_ns: int) -> dict[int, float]:
+        """Return thread -> seconds of its collections between two times, the most seconds first."""
         self.settle()
-        total = 0
-        for pause in reversed(self.recent):
-            if pause.end_ns <= start_ns:
-                break
-            if thread is None or pause.thread == thread:
-                total += max(0, min(end_ns, pause.end_ns) - max(start_ns, pause.start_ns))
-        return total * 1e-9
-
-    def other_thread(self, thread: int, start_ns: int, end_ns: int) -> int:
-        """Return the thread that collected for longest between two times; 0 if that is ``thread``, or there was no collection."""
         lengths: Counter[int] = Counter()
         for pause in takewhile(lambda pause: pause.end_ns > start_ns, reversed(self.recent)):
             lengths[pause.thread] += max(0, min(end_ns, pause.end_ns) - max(start_ns, pause.start_ns))
-        longest = max(lengths, key=lambda each: lengths[each], default=thread)
-        return 0 if longest == thread else longest
+        return {thread: length * 1e-9 for thread, length in lengths.most_common()}
 
     def has_just_ended(self, now_ns: int) -> bool:
         """Return whether a long collection has just ended. Its thread releases Python's lock only at the next function."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from time import perf_counter_ns
 from typing import Any, NamedTuple
 
@@ -166,7 +167,6 @@ def span_of(
     names: FrameNames,
     thread_names: Mapping[int, str],
     ours: frozenset[int],
-    gc_s: float,
 ) -> Span:
     """Convert one span of an answer. ``ours``: threads of the tracer, whose stacks are left out."""
     other_stacks = [
@@ -196,9 +196,19 @@ def span_of(
         other_holder_share=_other_holder_share(raw.get("lock_held_by", ()), {0, thread, *ours}),
         samples=int(raw.get("samples", 0)),
         longest_unseen_s=raw.get("longest_unseen_s"),
-        gc_s=gc_s,
         **_numbers(raw),
     )
+
+
+def with_collections(span: Span, thread: int, names: Mapping[int, str], collected: Mapping[int, float], is_inside: bool) -> Span:
+    """Return a span with its garbage collections. ``collected``: thread -> seconds, the most seconds first.
+
+    Inside a step, TensorFlow's threads may call Python functions. These wait for a collection on any thread.
+    """
+    all_s, longest = sum(collected.values()), next(iter(collected), thread)
+    gc_s = all_s if is_inside else collected.get(thread, 0.0)
+    collected_by = names.get(longest, "") if is_inside and longest != thread else ""
+    return replace(span, gc_s=gc_s, collected_by=collected_by, others_gc_s=all_s - gc_s)
 
 
 def _numbers(raw: dict[str, Any]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from time import perf_counter_ns
 from typing import Any, NamedTuple
 
 from tftracer.slow.cause.blamed_line import has_users_code, waits_for_thread, without_steps, without_tracer
-from tftracer.slow.cause.cause import explain
+from tftracer.slow.cause.explain import explain
 from tftracer.slow.cause.frame_names import FrameNames, may_call_python
 from tftracer.slow.cause.observed import Observed, Span
 from tftracer.slow.watch.capture_protocols import TracesAhead, WatchedQueue
@@ -39,7 +39,7 @@ from tftracer.slow.watch.lock_holder import LockPlace
 from tftracer.slow.watch.run_periods import RunPeriods
 from tftracer.slow.watch.sample_clock import sleeps
 from tftracer.slow.watch.slow_turn import SlowTurn, sides
-from tftracer.slow.watch.stack_source import Answer, StackSource, span_of
+from tftracer.slow.watch.stack_source import Answer, StackSource, span_of, with_collections
 from tftracer.slow.watch.watched_threads import WatchedThreads
 from tftracer.slow.watch_results import HostChange, Stall, WatchedRun
 
@@ -307,7 +307,7 @@ class SlowWatch:
         span = observed.inside if turn.is_inside else observed.between
         if not turn.is_inside and span.stacks and not has_users_code(span.stacks):
             return  # a prompt, or a notebook between two cells
-        parts, cause, why = explain(turn, replace(observed, others_share=host.others_share if host else None))
+        parts, cause, others, why = explain(turn, replace(observed, others_share=host.others_share if host else None))
         if (cause.kind in ("wait", "unknown") and self._waits_for_work(turn, span)) or turn.may_be_cost_of_tracing(cause.kind):
             return
         start, end = (turn.step_ns, turn.end_ns) if turn.is_inside else (turn.start_ns, turn.step_ns)
@@ -330,6 +330,8 @@ class SlowWatch:
             parts=parts,
             doubt=why,
             thread_id=turn.thread,
+            others=others,
+            others_gc_s=span.others_gc_s,
         )
         self._records.add(stall)
         if turn.is_traced:
@@ -346,12 +348,10 @@ class SlowWatch:
         raw = raw or {"usual": {}, "spans": [{"stacks": [], "others": [], "late": [], "holders": []}] * 2}
         bounds = [(turn.start_ns, turn.step_ns), (turn.step_ns, turn.end_ns)]
         spans, names = [], self._threads.names_at(turn.end_ns)
-        for raw_span, (start, end), collecting in zip(raw["spans"], bounds, (turn.thread, None)):
-            # Inside a step, TensorFlow's threads may call Python functions. These wait for a collection on any thread.
-            gc_s = self._gc.seconds(collecting, start, end) if self._gc else 0.0
-            span = span_of(raw_span, end - start, turn.thread, self._names, names, self._threads.ours, gc_s)
-            other = self._gc.other_thread(turn.thread, start, end) if self._gc and gc_s and collecting is None else 0
-            spans.append(replace(span, collected_by=names.get(other, "")))
+        for raw_span, (start, end), is_inside in zip(raw["spans"], bounds, (False, True)):
+            collected = self._gc.by_thread(start, end) if self._gc else {}
+            span = span_of(raw_span, end - start, turn.thread, self._names, names, self._threads.ours)
+            spans.append(with_collections(span, turn.thread, names, collected, is_inside))
         stacks = without_tracer(spans[0].stacks)
         if self._queue.sees_all_sessions and not turn.other_runs:
             stacks = without_steps(stacks)

@@ -1,0 +1,51 @@
+"""Explains a slow turn: splits it into parts, and finds its cause, other causes, and what is doubtful. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from tftracer.slow.cause.blamed_line import FIT, below_loop, shared_line
+from tftracer.slow.cause.cause import cause_of, why_unknown, without_few_samples
+from tftracer.slow.cause.observed import Observed, Span
+from tftracer.slow.cause.other_causes import other_causes
+from tftracer.slow.cause.parts_of_turn import parts_of
+from tftracer.slow.watch.slow_turn import SlowTurn, is_no_loop
+from tftracer.slow.watch_results import Cause, OtherCause, Part
+
+
+class Explained(NamedTuple):
+    parts: tuple[Part, ...]
+    cause: Cause
+    others: tuple[OtherCause, ...]
+    doubt: str  # why the cause, or its line, is not known; "" if both are known
+
+
+def explain(turn: SlowTurn, observed: Observed) -> Explained:
+    """Split a slow turn into parts and find its causes."""
+    methods = _methods(turn)
+    observed = replace(observed, between=_below_loop(observed.between, methods), inside=_below_loop(observed.inside, methods))
+    parts = parts_of(turn, observed)
+    excess_s = max(1e-9, (turn.length_ns - turn.usual_ns) * 1e-9)
+    cause = cause_of(parts, observed, excess_s, turn.is_inside)
+    if cause.kind == "tensorflow" and turn.run.has_python:  # in an eager loop, lines of the script call single ops
+        line = shared_line(without_few_samples(observed.inside, excess_s).stacks).frame
+        cause = cause._replace(frame=None if line is None or line.is_library else line)
+    others = other_causes(cause, parts, observed, excess_s, turn.is_inside)
+    return Explained(parts, cause, others, why_unknown(cause, parts, observed, turn))
+
+
+def _below_loop(span: Span, methods: tuple[str, ...]) -> Span:
+    return replace(span, stacks=tuple(below_loop(stack, methods) for stack in span.stacks))
+
+
+def _methods(turn: SlowTurn) -> tuple[str, ...]:
+    """Return Keras's methods that may run this loop.
+
+    () if the script itself runs the loop and trains another model with ``fit`` in it: then the line that calls ``fit`` matters.
+    """
+    method = turn.run.title.partition(":")[0]
+    if is_no_loop(turn.run):
+        return FIT, method
+    is_loop_of_script = method != FIT and any(other.title.partition(":")[0] == FIT for other in turn.other_runs)
+    return () if is_loop_of_script else (FIT,)

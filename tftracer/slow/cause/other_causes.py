@@ -1,0 +1,90 @@
+"""Finds what else took much of a slow turn, if two causes fall together, so that each gets its own seconds. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tftracer.contract.stalls import StallCause
+from tftracer.slow.cause.blamed_line import (
+    functions_of_busiest_thread,
+    is_in_phase,
+    own_python,
+    owner_line,
+    shared_line,
+    stacks_outside,
+    waits_for_input,
+)
+from tftracer.slow.cause.cause import input_cause, measured_cause
+from tftracer.slow.cause.observed import Observed, Span
+from tftracer.slow.cause.parts_of_turn import excess
+from tftracer.slow.watch_results import Cause, FoldedStack, OtherCause, Part
+
+#: Minimum seconds of another cause, and its minimum share of the excess.
+MIN_S, MIN_SHARE = 0.03, 0.1
+#: If no clock tells the two apart, because both ran or both waited: minimum number of samples of the other, and their share.
+MIN_SAMPLES, MIN_SAMPLED_SHARE = 2, 0.2
+#: Minimum share of the other code's samples that its line must have.
+MOST = 0.75
+#: What code does: kinds of parts, and of causes that are identified by a line.
+DOES: tuple[StallCause, ...] = ("python", "wait", "disk")
+
+
+def other_causes(
+    cause: Cause, parts: tuple[Part, ...], observed: Observed, excess_s: float, is_inside: bool
+) -> tuple[OtherCause, ...]:
+    """Return the other causes of a turn, each with its seconds beyond the usual, which together are less than the excess."""
+    if cause.kind in ("unknown", "machine", "stopped"):
+        return ()
+    span = observed.inside if is_inside else observed.between
+    others, left = [], excess_s
+    for other in (*_measured(cause, parts, observed, excess_s, is_inside), *_code(cause, parts, span, excess_s, is_inside)):
+        if other.seconds >= max(MIN_S, MIN_SHARE * excess_s) and other.seconds < left:
+            others.append(other)
+            left -= other.seconds
+    return tuple(others)
+
+
+def _measured(
+    cause: Cause, parts: tuple[Part, ...], observed: Observed, excess_s: float, is_inside: bool
+) -> Iterator[OtherCause]:
+    """Yield causes that have a part of their own. All that passes in a hook or callback is the hook's or callback's."""
+    span = observed.inside if is_inside else observed.between
+    for part in parts if cause.kind not in ("hook", "callback") else ():
+        share = min(1.0, max(0.0, excess(part) / excess_s))
+        found = None
+        if part.kind in ("lock", "checkpoint", "retrace", "other_run"):
+            found = measured_cause(part, span, share)
+        elif part.kind == "input":
+            found = input_cause(observed, share, is_inside)
+        elif part.kind == "py_function":
+            found = Cause("py_function", "", shared_line(functions_of_busiest_thread(span.all_stacks)).frame, share)
+        if found and found.kind != cause.kind:
+            yield OtherCause(found, excess(part))
+
+
+def _code(cause: Cause, parts: tuple[Part, ...], span: Span, excess_s: float, is_inside: bool) -> Iterator[OtherCause]:
+    """Yield the code of another function on the training thread, with the seconds that stacks show and clocks allow."""
+    own = own_python(span.stacks) if is_inside else span.stacks
+    rest = [stack for stack in _outside(own, cause) if not (is_in_phase(stack) or waits_for_input([stack]))]
+    sampled_s = sum(stack.seconds for stack in rest)
+    owner, frame = owner_line(rest, sampled_s, MOST), shared_line(rest, least=MOST).frame
+    if owner is None and (frame is None or frame.is_library):
+        return
+    of_kind: dict[str, Part] = {part.kind: part for part in parts if part.kind in DOES}
+    usual_s = sum(part.usual_s or 0.0 for part in of_kind.values())
+    others: list[StallCause] = [kind for kind in DOES if kind in of_kind and kind != cause.kind]
+    by_clock_s = sum(excess(of_kind[kind]) for kind in others)
+    kind = max(others, key=lambda each: excess(of_kind[each]), default=cause.kind)
+    seconds = min(sampled_s - usual_s, by_clock_s)
+    if cause.kind in DOES and seconds < max(MIN_S, MIN_SHARE * excess_s):
+        is_seen = sum(stack.samples for stack in rest) >= MIN_SAMPLES and sampled_s >= MIN_SAMPLED_SHARE * excess_s
+        kind, seconds = cause.kind, sampled_s - usual_s if is_seen else 0.0
+    share = min(1.0, max(0.0, seconds / excess_s))
+    yield OtherCause(Cause(owner.kind, owner.name, owner.frame, share) if owner else Cause(kind, "", frame, share), seconds)
+
+
+def _outside(stacks: Sequence[FoldedStack], cause: Cause) -> Sequence[FoldedStack]:
+    """Return the stacks that do not show the code that is the cause."""
+    if cause.kind in ("hook", "callback"):
+        return [stack for stack in stacks if all(frame.owner != cause.name for frame in stack.frames)]
+    return stacks_outside(stacks, cause.frame) if cause.frame and cause.kind in (*DOES, "py_function") else stacks
