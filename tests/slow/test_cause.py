@@ -762,6 +762,7 @@ def test_what_neither_ran_nor_surely_waited_is_not_called_python_code() -> None:
 
 SEND = Frame("send.py", 40, "send", "", False)
 PACK = Frame("pack.py", 30, "pack", "", False)
+NEXT = Frame(TF + "tensorflow/python/data/ops/iterator_ops.py", 800, "__next__", "", True)
 
 
 def test_two_causes_that_fall_together_are_both_told_each_with_its_own_seconds() -> None:
@@ -803,10 +804,9 @@ def test_a_checkpoint_and_a_wait_in_one_turn_are_both_told() -> None:
 
 def test_a_request_is_no_wait_for_a_dataset_because_another_thread_held_the_lock_in_one() -> None:
     """Of a turn of 1.37 s, 1.06 s were a wait for an element, nearly all of it for Python's lock; a request took 0.31 s."""
-    next_element = Frame(TF + "tensorflow/python/data/ops/iterator_ops.py", 800, "__next__", "", True)
     phase = Frame("tftracer-wrappers.py", 1, "next_element", "", True)
     holder = LockHolder("config-watcher", "other", (TRAIN_THREAD,))
-    seen = span(1.37, stack(MAIN, phase, next_element, seconds=1.0), stack(MAIN, SEND, seconds=0.37), lock_wait_s=0.995)
+    seen = span(1.37, stack(MAIN, phase, NEXT, seconds=1.0), stack(MAIN, SEND, seconds=0.37), lock_wait_s=0.995)
     found = explained(1.37, between=dataclasses.replace(seen, holders=(holder,) * 9), input_ns=1_060 * MS)
     assert found.cause.kind == "lock" and sum(part.seconds for part in found.parts if part.kind == "input") < 0.01
     ((other, seconds),) = found.others
@@ -819,3 +819,13 @@ def test_a_line_that_waits_is_told_from_one_that_runs_by_their_shares() -> None:
     assert found.cause[:3] == ("wait", "", SEND) and [other.cause.frame for other in found.others] == [PACK]
     unclear = explained(0.513, between=span(0.513, *both, cpu=0.25))
     assert unclear.cause.frame == MAIN
+
+
+def test_what_explains_the_cause_is_no_other_cause() -> None:
+    others = tuple(LockHolder(name, "other", (MAIN,)) for name in ("one", "two", "three"))
+    worked = span(0.6, stack(MAIN, LOAD, seconds=0.6), cpu=0.2, lock_wait_s=0.4, holders=others)
+    assert explained(0.6, between=worked, usual_lock_wait=0.5).others == ()
+    called = stack(SCRIPT_OPS, LOAD, seconds=0.6, thread="worker")
+    held = span(0.6, stack(MAIN, NEXT, seconds=0.6), lock_wait_s=0.5, holders=(LockHolder("worker", "other", called.frames),) * 5)
+    found = explained(0.6, between=dataclasses.replace(held, other_stacks=(called,)), input_ns=600 * MS)
+    assert found.cause[:3] == ("py_function", "", LOAD) and found.others == ()

@@ -15,6 +15,7 @@ from tftracer.slow.cause.blamed_line import (
     waits_for_input,
 )
 from tftracer.slow.cause.cause import input_cause, measured_cause
+from tftracer.slow.cause.cause_inside_step import LITTLE
 from tftracer.slow.cause.observed import Observed, Span
 from tftracer.slow.cause.parts_of_turn import excess
 from tftracer.slow.watch_results import Cause, FoldedStack, OtherCause, Part
@@ -47,12 +48,17 @@ def other_causes(
 def _measured(
     cause: Cause, parts: tuple[Part, ...], observed: Observed, excess_s: float, is_inside: bool
 ) -> Iterator[OtherCause]:
-    """Yield causes that have a part of their own. All that passes in a hook or callback is the hook's or callback's."""
+    """Yield causes that have a part of their own.
+
+    All that passes in a hook or callback is its own. A Python function that TensorFlow calls explains waits for it. Beside threads
+    that always run Python, waits for Python's lock are a consequence of code that worked more.
+    """
     span = observed.inside if is_inside else observed.between
-    for part in parts if cause.kind not in ("hook", "callback") else ():
+    explains_lock = cause.kind in DOES and (observed.usual_lock_wait or 0.0) >= LITTLE
+    for part in parts if cause.kind not in ("hook", "callback", "py_function") else ():
         share = min(1.0, max(0.0, excess(part) / excess_s))
         found = None
-        if part.kind in ("lock", "checkpoint", "retrace", "other_run"):
+        if part.kind in ("checkpoint", "retrace", "other_run") or (part.kind == "lock" and not explains_lock):
             found = measured_cause(part, span, share)
         elif part.kind == "input":
             found = input_cause(observed, share, is_inside)
