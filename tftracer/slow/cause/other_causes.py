@@ -50,8 +50,8 @@ def _measured(
 ) -> Iterator[OtherCause]:
     """Yield causes that have a part of their own.
 
-    All that passes in a hook or callback is its own. A Python function that TensorFlow calls explains waits for it. Beside threads
-    that always run Python, waits for Python's lock are a consequence of code that worked more.
+    All that passes in a hook or callback is its own. A Python function that TensorFlow calls explains waits for it. Beside
+    threads that always run Python, waits for Python's lock are a consequence of code that worked more.
     """
     span = observed.inside if is_inside else observed.between
     explains_lock = cause.kind in DOES and (observed.usual_lock_wait or 0.0) >= LITTLE
