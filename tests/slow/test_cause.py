@@ -787,7 +787,7 @@ def test_a_single_sample_elsewhere_is_no_other_cause_if_no_clock_shows_it() -> N
 
 def test_code_that_every_step_runs_is_no_other_cause() -> None:
     usual = stack(MAIN, PACK, seconds=0.3)._replace(samples=5)
-    turn = {"usual_ns": 305 * MS, "limit_ns": 900 * MS, "usual_inside_ns": 5 * MS}
+    turn: dict[str, Any] = {"usual_ns": 305 * MS, "limit_ns": 900 * MS, "usual_inside_ns": 5 * MS}
     found = explained(1.3, between=span(1.3, stack(MAIN, SEND, seconds=1.0), usual, cpu=0.3), **turn)
     assert found.cause.frame == SEND and found.others == ()
 
@@ -799,7 +799,20 @@ def test_a_checkpoint_and_a_wait_in_one_turn_are_both_told() -> None:
     found = explained(0.728, between=seen, saves=(save,))
     assert (found.cause.kind, found.cause.frame) == ("checkpoint", LOAD)
     ((other, seconds),) = found.others
-    assert other.frame == SEND and seconds == pytest.approx(0.318, abs=0.01)
+    assert other[:3] == ("wait", "", SEND) and seconds == pytest.approx(0.318, abs=0.01)
+
+
+def test_code_beside_a_checkpoint_is_not_named_by_the_line_that_saves() -> None:
+    """ "Python code at save_checkpoint()" where the checkpoint took 0.1 s and other code 0.14 s."""
+    phase = Frame("tftracer-wrappers.py", 1, "phase", "", True)
+    save = Save("CheckpointManager.save", 1_000 * MS, 1_106 * MS)
+    saves, packs = stack(MAIN, LOAD, phase, seconds=0.106), stack(MAIN, PACK, seconds=0.14)
+    found = explained(0.25, between=span(0.25, saves, packs, cpu=0.24, kernel_s=0.2), saves=(save,))
+    assert found.cause[:3] == ("python", "", PACK) and [other.cause.kind for other in found.others] == ["checkpoint"]
+    assert not next(part.what for part in found.parts if part.kind == "python")
+    seen = span(0.19, saves, packs._replace(seconds=0.08), cpu=0.165, stopped_s=0.025)
+    even = explained(0.19, between=seen, saves=(save._replace(end_ns=1_090 * MS),))
+    assert [even.cause.kind, *(other.cause.kind for other in even.others)] == ["checkpoint", "python"] and even.doubt == ""
 
 
 def test_a_request_is_no_wait_for_a_dataset_because_another_thread_held_the_lock_in_one() -> None:

@@ -100,18 +100,18 @@ def cause_text(stall: Stall) -> str:
 def _other(other: OtherCause) -> str:
     """Return what else took much of a slow step: "about 90 ms at save() (train.py:12)"."""
     kind, place, took = other.cause.kind, place_of(other.cause), duration(other.seconds * 1e9)
-    at = f" at {place}" if place else ""
+    at, about = f" at {place}" if place else "", f"about {duration(float(f'{other.seconds:.2g}') * 1e9)}"
     words = {
         "lock": f"Python's lock was held for {took}{' by ' if place else ''}{place}",
         "checkpoint": f"a checkpoint for {took}: {other.cause.name}{', called' if at else ''}{at}",
         "retrace": f"{took} in which a function was traced: {other.cause.name}",
         "other_run": f"{took} in steps of another run: {other.cause.name}",
         "input": f"{took} of waiting for the next element of a dataset{at}",
-        "hook": f"about {took} in the hook {place}",
-        "callback": f"about {took} in the Keras callback {place}",
-        "py_function": f"about {took} in a Python function that TensorFlow calls{': ' if place else ''}{place}",
+        "hook": f"{about} in the hook {place}",
+        "callback": f"{about} in the Keras callback {place}",
+        "py_function": f"{about} in a Python function that TensorFlow calls{': ' if place else ''}{place}",
     }
-    return words.get(kind, f"about {took}{at or NOWHERE}")
+    return words.get(kind, f"{about}{at or NOWHERE}")
 
 
 def _cause(stall: Stall) -> str:

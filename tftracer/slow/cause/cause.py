@@ -18,6 +18,7 @@ from tftracer.slow.cause.blamed_line import (
     functions_of_graphs,
     is_epoch_turn,
     is_in_fit_itself,
+    is_in_phase,
     is_loops_own,
     own_python,
     owner_line,
@@ -136,7 +137,8 @@ def cause_of(parts: tuple[Part, ...], observed: Observed, excess_s: float, is_in
     if top.kind == "gc" and share >= HALF and sums.get("python", 0.0) < MADE_GARBAGE * excess_s:
         return Cause("gc", "", _collecting_line(observed, excess_s), share)
     waited_s = sum(excess(part) for part in parts if part.kind == "input")
-    return _line_cause(between, _span_of_code(observed, excess_s, waited_s), excess_s)
+    in_phases_s = sum(excess(part) for part in parts if part.kind in ("checkpoint", "retrace", "other_run"))
+    return _line_cause(between, _span_of_code(observed, excess_s, waited_s, in_phases_s), excess_s)
 
 
 def _collecting_line(observed: Observed, excess_s: float) -> Frame | None:
@@ -221,13 +223,18 @@ def _span_with_python(observed: Observed, excess_s: float) -> Span:
     return inside if inside.sampled_s >= HALF * excess_s else observed.between
 
 
-def _span_of_code(observed: Observed, excess_s: float, waited_s: float) -> Span:
-    """Return the span with the Python code, without waits for a dataset. ``waited_s``: measured seconds of these waits."""
+def _span_of_code(observed: Observed, excess_s: float, waited_s: float, in_phases_s: float) -> Span:
+    """Return the span with the Python code, without what is measured by itself if it took more than a little.
+
+    ``waited_s``: seconds of waits for a dataset. ``in_phases_s``: seconds of checkpoints, of tracing and of other runs.
+    """
     span = _span_with_python(observed, excess_s)
-    if waited_s < LITTLE * excess_s:
-        return without_few_samples(span, excess_s)
-    code = tuple(stack for stack in span.stacks if not waits_for_input([stack]))
-    return without_few_samples(replace(span, stacks=code), excess_s - waited_s)
+    code, code_s = span.stacks, excess_s
+    if waited_s >= LITTLE * excess_s:
+        code, code_s = tuple(stack for stack in code if not waits_for_input([stack])), code_s - waited_s
+    if in_phases_s >= LITTLE * excess_s:
+        code, code_s = tuple(stack for stack in code if not is_in_phase(stack)), code_s - in_phases_s
+    return without_few_samples(replace(span, stacks=code), code_s)
 
 
 def _line_cause(parts: list[Part], span: Span, excess_s: float) -> Cause:

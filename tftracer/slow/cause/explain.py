@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from tftracer.slow.cause.blamed_line import FIT, below_loop, shared_line
 from tftracer.slow.cause.cause import cause_of, why_unknown, without_few_samples
+from tftracer.slow.cause.cause_inside_step import HALF
 from tftracer.slow.cause.observed import Observed, Span
 from tftracer.slow.cause.other_causes import other_causes
 from tftracer.slow.cause.parts_of_turn import parts_of
@@ -32,6 +33,11 @@ def explain(turn: SlowTurn, observed: Observed) -> Explained:
         line = shared_line(without_few_samples(observed.inside, excess_s).stacks).frame
         cause = cause._replace(frame=None if line is None or line.is_library else line)
     others = other_causes(cause, parts, observed, excess_s, turn.is_inside)
+    if cause.kind == "unknown" and sum(other.seconds for other in others) >= HALF * excess_s:  # none of them by itself
+        first, *rest = sorted(others, key=lambda other: -other.seconds)
+        cause, others = first.cause, tuple(rest)
+    elif cause.kind == "unknown":
+        others = ()
     return Explained(parts, cause, others, why_unknown(cause, parts, observed, turn))
 
 

@@ -24,6 +24,8 @@ from tftracer.slow.watch_results import Cause, FoldedStack, OtherCause, Part
 MIN_S, MIN_SHARE = 0.03, 0.1
 #: If no clock tells the two apart, because both ran or both waited: minimum number of samples of the other, and their share.
 MIN_SAMPLES, MIN_SAMPLED_SHARE = 2, 0.2
+#: Seconds of stacks may be wrong by this factor; then a clock is right.
+ROUGH = 2.0
 #: Minimum share of the other code's samples that its line must have.
 MOST = 0.75
 #: What code does: kinds of parts, and of causes that are identified by a line.
@@ -34,7 +36,7 @@ def other_causes(
     cause: Cause, parts: tuple[Part, ...], observed: Observed, excess_s: float, is_inside: bool
 ) -> tuple[OtherCause, ...]:
     """Return the other causes of a turn, each with its seconds beyond the usual, which together are less than the excess."""
-    if cause.kind in ("unknown", "machine", "stopped"):
+    if cause.kind in ("machine", "stopped") or (cause.kind == "unknown" and cause.frame):
         return ()
     span = observed.inside if is_inside else observed.between
     others, left = [], excess_s
@@ -81,7 +83,7 @@ def _code(cause: Cause, parts: tuple[Part, ...], span: Span, excess_s: float, is
     others: list[StallCause] = [kind for kind in DOES if kind in of_kind and kind != cause.kind]
     by_clock_s = sum(excess(of_kind[kind]) for kind in others)
     kind = max(others, key=lambda each: excess(of_kind[each]), default=cause.kind)
-    seconds = min(sampled_s - usual_s, by_clock_s)
+    seconds = by_clock_s if by_clock_s <= ROUGH * (sampled_s - usual_s) else sampled_s - usual_s
     if cause.kind in DOES and seconds < max(MIN_S, MIN_SHARE * excess_s):
         is_seen = sum(stack.samples for stack in rest) >= MIN_SAMPLES and sampled_s >= MIN_SAMPLED_SHARE * excess_s
         kind, seconds = cause.kind, sampled_s - usual_s if is_seen else 0.0

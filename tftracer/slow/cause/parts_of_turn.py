@@ -6,6 +6,7 @@ Linux's counters show how the training thread spent it. Pure functions.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 from tftracer.contract.stalls import PartKind
@@ -40,12 +41,16 @@ def parts_of(turn: SlowTurn, observed: Observed) -> tuple[Part, ...]:
     length, inside = turn.length_ns * 1e-9, turn.inside_ns * 1e-9
     inside = min(inside, length)
     parts = _inside(turn, observed, inside)
-    others = [_save(save) for save in turn.saves if save.start_ns < turn.step_ns]
-    others += [_other(other, length) for other in turn.other_runs if not any(_is_within(other, save) for save in turn.saves)]
+    saves = [_save(save) for save in turn.saves if save.start_ns < turn.step_ns]
+    others = saves + [
+        _other(other, length) for other in turn.other_runs if not any(_is_within(other, save) for save in turn.saves)
+    ]
     parts += others
     between = length - inside - sum(part.seconds for part in others)
     usual_between = max(0.0, (turn.usual_ns - turn.usual_inside_ns) * 1e-9 - sum(part.usual_s or 0.0 for part in others))
-    parts += _between(observed, max(0.0, between), usual_between, turn.input_ns * 1e-9, turn.usual_input_ns * 1e-9)
+    span = _without_saves(observed.between, sum(part.seconds for part in saves))
+    usual_input = turn.usual_input_ns * 1e-9
+    parts += _between(observed, span, max(0.0, between), usual_between, turn.input_ns * 1e-9, usual_input)
     return tuple(sorted((part for part in _merged(parts) if part.seconds > 1e-6), key=excess, reverse=True))
 
 
@@ -172,9 +177,16 @@ def _other(other: OtherSteps, length: float) -> Part:
     return Part("other_run", seconds, other.usual_ns * 1e-9 or None, f"{other.title}: {steps}, {duration(other.ns)}")
 
 
-def _between(observed: Observed, length: float, usual: float, input_s: float, usual_input_s: float) -> list[Part]:
+def _without_saves(span: Span, saves_s: float) -> Span:
+    """Return the time between steps without the checkpoints in it, which are measured: these run on the training thread."""
+    if not saves_s or span.cpu_s is None:
+        return span
+    length, cpu_s = max(0.0, span.length_s - saves_s), max(0.0, span.cpu_s - saves_s)
+    return replace(span, length_s=length, cpu_s=cpu_s, kernel_s=None, faults=None)
+
+
+def _between(observed: Observed, span: Span, length: float, usual: float, input_s: float, usual_input_s: float) -> list[Part]:
     """Return the parts of the time between steps. ``input_s``: measured waits for the next element of a dataset."""
-    span = observed.between
     if span.cpu_s is None or span.queue_s is None or span.length_s <= 0:
         gc_s = min(span.gc_s, length)
         input_s = min(input_s, length - gc_s)
