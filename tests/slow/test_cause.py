@@ -776,6 +776,15 @@ def test_two_causes_that_fall_together_are_both_told_each_with_its_own_seconds()
     assert alone.cause[:3] == ("wait", "", SEND) and alone.others == ()
 
 
+def test_other_code_has_its_time_without_a_cpu() -> None:
+    """Of 869 ms of a checkpoint and 324 ms of other code on a busy machine, the clock showed 100 ms of that code."""
+    phase = Frame("tftracer-wrappers.py", 1, "phase", "", True)
+    seen = span(1.2, stack(MAIN, LOAD, phase, seconds=0.83), stack(MAIN, PACK, seconds=0.37), cpu=0.97, queue=0.22)
+    found = explained(1.2, between=seen, saves=(Save("CheckpointManager.save", 1_000 * MS, 1_869 * MS),))
+    ((other, seconds),) = found.others
+    assert found.cause.kind == "checkpoint" and other[:3] == ("python", "", PACK) and seconds == pytest.approx(0.324, abs=0.02)
+
+
 def test_a_single_sample_elsewhere_is_no_other_cause_if_no_clock_shows_it() -> None:
     one = stack(MAIN, PACK, seconds=0.12)._replace(samples=1)
     waits = stack(MAIN, SEND, seconds=0.32)._replace(samples=3)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from made_stalls import LOAD, a_save, a_stall, put, run_of
 from recording import recording
 
 from tftracer.session.files.saved import open_session
 from tftracer.slow.watch.run_periods import RunPeriods
-from tftracer.slow.watch_results import UNKNOWN, Cause, Period, SlowRecords
+from tftracer.slow.watch_results import UNKNOWN, Cause, OtherCause, Period, SlowRecords
 
 
 def test_a_slow_step_is_expected_after_those_that_ended_where_newer_slow_ones_are_not_explained_yet(tmp_path: Path) -> None:
@@ -41,6 +42,18 @@ def test_collections_at_a_line_that_makes_the_garbage_are_of_its_period(tmp_path
             periods.add(a_stall(run, 160 * number, cause=Cause(kind, "", LOAD, 0.9)), records)  # type: ignore[arg-type]
         (period,) = [record for record in records.take() if isinstance(record, Period)]
         assert (period.steps, period.cause.frame, period.occurrences) == (160, LOAD, 4)
+
+
+def test_the_usual_time_of_a_period_is_that_of_its_own_cause(tmp_path: Path) -> None:
+    """ "403 ms (median) every 30 steps" of a request of 320 ms: other work came at most of these steps."""
+    others = (OtherCause(Cause("python", "", LOAD, 0.3), 0.1),)
+    with recording(tmp_path) as recorder:
+        run, records = run_of(recorder, 650), SlowRecords()
+        periods = RunPeriods(run)
+        for number in range(60, 361, 60):
+            periods.add(a_save(run, number, others=others if number % 180 else ()), records)
+        period = [record for record in records.take() if isinstance(record, Period)][-1]
+        assert period.median_s == pytest.approx(0.2)
 
 
 def test_a_period_of_unknown_cause_lies_where_its_slow_steps_do(tmp_path: Path) -> None:

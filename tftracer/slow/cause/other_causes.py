@@ -83,6 +83,8 @@ def _code(cause: Cause, parts: tuple[Part, ...], span: Span, excess_s: float, is
     others: list[StallCause] = [kind for kind in DOES if kind in of_kind and kind != cause.kind]
     by_clock_s = sum(excess(of_kind[kind]) for kind in others)
     kind = max(others, key=lambda each: excess(of_kind[each]), default=cause.kind)
+    if cause.kind != "python":  # a wait for a CPU is one of code that runs
+        by_clock_s += sum(excess(part) for part in parts if part.kind == "no_cpu")
     seconds = by_clock_s if by_clock_s <= ROUGH * (sampled_s - usual_s) else sampled_s - usual_s
     if cause.kind in DOES and seconds < max(MIN_S, MIN_SHARE * excess_s):
         is_seen = sum(stack.samples for stack in rest) >= MIN_SAMPLES and sampled_s >= MIN_SAMPLED_SHARE * excess_s

@@ -40,7 +40,8 @@ class RunPeriods:
         self._causes[kind] = (stall.cause if kind is not None else UNKNOWN, stall.inside)
         self._ahead = stall.call - stall.step
         self._calls[stall.call] = stall.step, stall.inside
-        self._periods.add(stall.call, (stall.end_ns - stall.start_ns) * 1e-9, kind)
+        own_s = (stall.end_ns - stall.start_ns) * 1e-9 - sum(other.seconds for other in stall.others)
+        self._periods.add(stall.call, own_s, kind)
         self._report(records)
 
     def passed(self, steps: int, records: SlowRecords) -> None:
