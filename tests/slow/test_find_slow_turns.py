@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
+import pytest
 
 from tftracer.session.recorded_steps import RunHandle
 from tftracer.slow.watch.find_slow_turns import SlowSteps
 from tftracer.slow.watch.slow_turn import SlowTurn, sides
-from tftracer.slow.watch_results import FIRST_CALL
+from tftracer.slow.watch_results import FIRST_CALL, Cause, Frame
 
 MS = 1_000_000
 THREAD = 7
@@ -344,8 +345,24 @@ def test_a_traced_step_may_take_longer() -> None:
     step(200, "user")
     step(900, "user")
     expected, of_a_user, long = slow.slow_turns
-    assert [each.may_be_cost_of_tracing("tensorflow") for each in (expected, of_a_user, long)] == [False, True, False]
-    assert not of_a_user.may_be_cost_of_tracing("py_function")
+    tensorflow = Cause("tensorflow", "", None, 0.9)
+    assert [each.may_be_cost_of_tracing(tensorflow) for each in (expected, of_a_user, long)] == [False, True, False]
+    assert not of_a_user.may_be_cost_of_tracing(tensorflow._replace(kind="py_function"))
+
+
+@pytest.mark.parametrize(("asked_by", "is_cost"), [("user", True), (None, False)])
+def test_what_passes_after_a_traced_step_at_no_line_may_be_the_cost_of_its_trace(asked_by: str | None, is_cost: bool) -> None:
+    """ "Before this step 31.8 ms passed. Python code, at an unknown line": TensorFlow read the trace of the step before it."""
+    slow, run, now = SlowSteps(3.0), RunHandle("train", (), (), ""), 1_000_000_000
+    for number in range(53):
+        now += 32 * MS if number == 52 else 0
+        run.steps += 1
+        slow.step(run, THREAD, now, now + 10 * MS, asked_by if number == 51 else None)
+        now += 10 * MS
+    (turn,) = slow.slow_turns
+    code = Cause("python", "", None, 0.7)
+    assert (turn.is_inside, turn.may_be_cost_of_tracing(code)) == (False, is_cost)
+    assert not turn.may_be_cost_of_tracing(code._replace(frame=Frame("train.py", 3, "save", "", False)))
 
 
 def test_found_steps_are_bounded() -> None:

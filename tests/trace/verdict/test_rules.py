@@ -315,8 +315,14 @@ def test_a_short_pause_before_this_step_alone_does_not_come_before_what_it_compu
     assert codes(matmuls(0, 10 * MS), context) == ["balanced", "between_steps"]
 
 
+def test_a_pause_that_beginning_to_trace_explains_does_not_come_first() -> None:
+    """ "Before this step 13.6 ms passed, 52%": nothing that usual steps have."""
+    context = TraceContext(median_s=0.010, between_steps_s=0.0001, before_step_s=0.0136, step_s=0.010)
+    assert codes(matmuls(0, 10 * MS), context) == ["balanced", "between_steps"]
+
+
 def test_a_pause_is_a_share_of_the_whole_call_that_was_slow_after_its_last_op() -> None:
-    context = TraceContext(median_s=0.005, between_steps_s=0.0001, before_step_s=0.003)
+    context = TraceContext(median_s=0.005, between_steps_s=0.0001, before_step_s=0.03)
     assert codes(matmuls(0, 5 * MS), context)[0] == "between_steps"
     context.slow_times = [slow_time(True, "unknown", "Not known", 1.2)]
     assert "between_steps" not in codes(matmuls(0, 5 * MS), context)
@@ -689,6 +695,23 @@ def test_a_long_gap_is_not_the_tiny_ops_doing(pause: int, first: str) -> None:
 def test_tiny_ops_that_take_the_usual_step_are_named_in_one_that_was_held_up(median_ms: int, named: bool) -> None:
     nodes = [N(f"a{i}", "AddV2", at := i * 5_000 + (i >= 600) * 90 * MS, at + 3_000) for i in range(1_200)]
     assert (codes(nodes, TraceContext(median_s=median_ms / 1e3))[0] == "tiny_ops") == named
+
+
+def test_an_op_that_takes_longer_than_usual_steps_hides_no_tiny_ops() -> None:
+    """ "One op, RandomUniform, 61% of the step": usual steps took a quarter of its time, and 4,900 other ops."""
+    tiny = [N(f"m{i}", "Mul", 32 * MS + i * 2_000, 32 * MS + i * 2_000 + 1_500) for i in range(2_000)]
+    nodes = [N("random", "RandomUniform", 0, 32 * MS), *tiny]
+    first = {
+        usual_s: verdict(make_trace(nodes), TraceContext(median_s=usual_s), [])["sentences"][0] for usual_s in (0.0077, 0.036)
+    }
+    assert [sentence["code"] for sentence in first.values()] == ["tiny_ops", "one_op"]
+
+
+def test_a_step_without_what_was_held_up_is_not_described_by_it() -> None:
+    """ "Without what held up single ops, most op time goes into 1 op of type RandomUniform", which was the op held up."""
+    nodes = [N("random", "RandomUniform", 0, 32 * MS), *(N(f"m{i}", "Mul", (32 + i) * MS, (33 + i) * MS) for i in range(4))]
+    texts = [sentence["text"] for sentence in sentences(nodes, TraceContext(median_s=0.0077, step_s=0.036))]
+    assert "something held it up" in texts[0] and not any("RandomUniform" in text for text in texts[1:])
 
 
 def test_tiny_ops_beside_an_interruption_have_the_share_of_the_step_that_the_card_shows() -> None:

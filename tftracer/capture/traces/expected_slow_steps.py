@@ -14,8 +14,9 @@ from typing import NamedTuple, cast
 
 from tftracer.capture.traces.requests import TraceRequests
 from tftracer.session.recorded_steps import RunHandle
-from tftracer.slow.watch.find_slow_turns import RunState, SlowSteps
+from tftracer.slow.watch.find_slow_turns import SlowSteps
 from tftracer.slow.watch.slower_than_usual import NEVER
+from tftracer.slow.watch.thread_loop import RunState
 from tftracer.slow.watch_results import WatchedRun
 
 #: Maximum time that all these traces may add, as a share of the training's time.

@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 from tftracer.slow.cause.blamed_line import is_in_step, without_tracer
 from tftracer.slow.cause.frame_names import FrameNames
-from tftracer.slow.watch.find_slow_turns import RunState, SlowSteps, Sums
+from tftracer.slow.watch.find_slow_turns import SlowSteps
 from tftracer.slow.watch.gc_pauses import GcPauses
 from tftracer.slow.watch.stack_source import Answer, StackSource
+from tftracer.slow.watch.thread_loop import RunState, Sums
 from tftracer.slow.watch.watched_threads import WatchedThreads
 from tftracer.slow.watch_results import FoldedStack, GapProfile, SlowRecords, WatchedRun
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from tftracer.slow.record.sums_by_kind import OF_CODE
 from tftracer.slow.watch.slower_than_usual import MIN_EXCESS_NS
-from tftracer.slow.watch_results import FIRST_CALL, WatchedRun
+from tftracer.slow.watch_results import FIRST_CALL, Cause, WatchedRun
 
 #: Both sides of a turn are slow if each has at least this share of the turn's excess.
 BOTH = 0.25
@@ -61,6 +62,7 @@ class SlowTurn(NamedTuple):
     inside_input_ns: int = 0
     saves: tuple[Save, ...] = ()
     is_usual_traced: bool = False  # whether it is traced, but not because it was expected to be slow
+    follows_traced: bool = False  # whether the step before it was traced
 
     @property
     def inside_ns(self) -> int:
@@ -70,10 +72,19 @@ class SlowTurn(NamedTuple):
     def length_ns(self) -> int:
         return self.end_ns - self.start_ns - self.tracer_ns
 
-    def may_be_cost_of_tracing(self, cause: str) -> bool:
-        """Return whether tracing alone may have made the step slow. The time of tracing looks like work of TensorFlow."""
-        is_short = self.length_ns - self.usual_ns < TRACING_NS
-        return self.is_usual_traced and self.is_inside and is_short and cause in ("tensorflow", "machine", "unknown")
+    def may_be_cost_of_tracing(self, cause: Cause) -> bool:
+        """Return whether tracing alone may have made the step slow, or the time after the step before it, which was traced.
+
+        The time of tracing looks like work of TensorFlow. After a session's traced step TensorFlow reads the trace, which looks
+        like Python code at no line.
+        """
+        is_unexplained = cause.kind in ("tensorflow", "machine", "unknown")
+        if not self.is_inside:
+            has_code = cause.frame is not None or bool(cause.name)
+            is_unexplained = self.follows_traced and (is_unexplained or cause.kind in OF_CODE) and not has_code
+        elif not self.is_usual_traced:
+            return False
+        return is_unexplained and self.length_ns - self.usual_ns < TRACING_NS
 
     @property
     def is_inside(self) -> bool:

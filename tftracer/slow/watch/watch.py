@@ -308,7 +308,7 @@ class SlowWatch:
         if not turn.is_inside and span.stacks and not has_users_code(span.stacks):
             return  # a prompt, or a notebook between two cells
         parts, cause, others, why = explain(turn, replace(observed, others_share=host.others_share if host else None))
-        if (cause.kind in ("wait", "unknown") and self._waits_for_work(turn, span)) or turn.may_be_cost_of_tracing(cause.kind):
+        if (cause.kind in ("wait", "unknown") and self._waits_for_work(turn, span)) or turn.may_be_cost_of_tracing(cause):
             return
         start, end = (turn.step_ns, turn.end_ns) if turn.is_inside else (turn.start_ns, turn.step_ns)
         usual = turn.usual_inside_ns if turn.is_inside else turn.usual_ns - turn.usual_inside_ns

@@ -75,7 +75,9 @@ def verdict(
     if not ranked or _comes_later(ranked[0]) == LAST_RANK:
         # Nothing names a bound: describe the step first.
         ranked = [balanced(step), *ranked]
-    elif ranked[0]["share"] < LARGE_PART and (ONLY_HERE in ranked[0]["numbers"] or _is_unexplained_around(step, ranked)):
+    elif _is_start_of_trace(ranked[0]) or (
+        ranked[0]["share"] < LARGE_PART and (ONLY_HERE in ranked[0]["numbers"] or _is_unexplained_around(step, ranked))
+    ):
         # The first sentence is short of a third of the step, and says nothing of usual steps, or of the time around the ops.
         ranked.insert(0, balanced(step))
     elif _waits_for_a_cpu(step, ranked):
@@ -83,7 +85,9 @@ def verdict(
         ranked.insert(0, balanced(step, is_delayed=True))
     elif HELD_UP_NS in ranked[0]["numbers"]:
         # The first sentence is about a delay in this step alone. It stays first only if the delay made the step slow.
-        ranked.insert(1 if _makes_slow(step, ranked[0]) else 0, balanced(step, is_delayed=True))
+        described, held_up = balanced(step, is_delayed=True), ranked[0]["evidence"]["nodes"]
+        if not held_up or step.describe(held_up[0]) not in described["text"]:
+            ranked.insert(1 if _makes_slow(step, ranked[0]) else 0, described)
     compared = None if is_explained(step) else other_steps(step, ranked)
     shown = [*ranked, compared] if compared else ranked
     return {"sentences": shown, "step_ns": float(trace.duration_ns), "whole_ns": float(step.whole_ns), "findings": findings}
@@ -114,6 +118,13 @@ def _comes_later(candidate: Sentence) -> int:
     if candidate["code"] == "busy_machine":
         return LAST_RANK
     return 1 if HELD_UP_NS in candidate["numbers"] or ONLY_HERE in candidate["numbers"] else 0
+
+
+def _is_start_of_trace(first: Sentence) -> bool:
+    """Tell whether the sentence is about a time before this step alone that beginning to trace it may take."""
+    numbers = first["numbers"]
+    before_s = (numbers.get("before_step_ns", 0.0) - numbers.get("between_steps_ns", 0.0)) / 1e9
+    return first["code"] == "between_steps" and ONLY_HERE in numbers and before_s < SLOW_TURN_S
 
 
 def _is_unexplained_around(step: Step, ranked: list[Sentence]) -> bool:
@@ -249,7 +260,8 @@ def _ops(step: Step, main_part: str) -> str:
     if main_part != AROUND or not nodes:
         return ""
     runs = step.cover(longest).length
-    return f" The ops take {duration(step.trace.duration_ns)} of it, the longest, {step.describe(nodes[0])}, {duration(runs)}."
+    spanned = f"From the first op to the last {duration(step.trace.duration_ns)} of it pass"
+    return f" {spanned}; the longest, {step.describe(nodes[0])}, runs for {duration(runs)}."
 
 
 def _largest(step: Step, longest_op: Bool, op_type: MainOpType | None, text: str) -> str:

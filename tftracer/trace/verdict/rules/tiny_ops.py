@@ -16,6 +16,7 @@ from tftracer.trace.model import NodeKind, Trace
 from tftracer.trace.units import counted, duration, percent
 from tftracer.trace.verdict.scopes import scope_sentence
 from tftracer.trace.verdict.step import GAP_NS, Step, sentence
+from tftracer.trace.verdict.time_around_ops import longest_median_s
 
 TINY_NS = 20_000  # running an op costs the executor about as much as an op of this length
 TINY_COUNT = 1_000
@@ -56,10 +57,9 @@ def _recorded(step: Step) -> Sentence | None:
     spent = float(work.self_ns[is_tiny].sum())
     length = _gaps(step)
     between = float(np.minimum(length, GAP_NS).sum())
-    stray = float(work.self_ns[_stray(trace, ops, tiny)[work.node]].sum() + length.sum()) - between
+    usual_ns = min(step.ns, longest_median_s(step.context) * 1e9 or step.ns)
+    stray = float(work.self_ns[_stray(trace, ops, tiny, usual_ns)[work.node]].sum() + length.sum()) - between
     share = (spent + between) / max(step.ns - stray, 1.0)
-    median_s = step.context.median_s
-    usual_ns = step.ns if median_s is None else min(step.ns, median_s * 1e9)
     if share < TINY_SHARE or step.ns - stray < ACCOUNTED_SHARE * usual_ns:
         return None
     mean = float((trace.end - trace.start)[tiny].mean())
@@ -111,13 +111,14 @@ def _gaps(step: Step) -> Int64:
     return gaps.end - gaps.start
 
 
-def _stray(trace: Trace, ops: Bool, tiny: Bool) -> Bool:
-    """Return [n] the few long executions of op types that are nearly always tiny, and those of ops without work of their own: the
-    system interrupted them."""
-    long = ops & (trace.end - trace.start >= STRAY_NS)
+def _stray(trace: Trace, ops: Bool, tiny: Bool, usual_ns: float) -> Bool:
+    """Return [n] the few long executions of op types that are nearly always tiny, those of ops without work of their own, and
+    those that take longer than a usual step as a whole: the system interrupted them."""
+    lengths = trace.end - trace.start
+    long = ops & (lengths >= STRAY_NS)
     types = len(trace.ops)
     rare = np.bincount(trace.op[long], minlength=types) <= STRAY_SHARE * np.bincount(trace.op[tiny], minlength=types)
-    result: Bool = long & (rare[trace.op] | (trace.kind == NodeKind.CONTROL))
+    result: Bool = long & (rare[trace.op] | (trace.kind == NodeKind.CONTROL) | (lengths > usual_ns))
     return result
 
 
