@@ -235,8 +235,7 @@ class Trace:
     @property
     def counted(self) -> Bool:
         """[n] whether a node counts as work: it has a time, belongs to the step, and is not on a repeating device."""
-        counted: Bool = (self.kind < NodeKind.REPEAT) & (self.start >= 0)
-        return counted
+        return (self.kind < NodeKind.REPEAT) & (self.start >= 0)
 
     def node_columns(self, node: Int64) -> dict[str, list[Any]]:
         """Return the columns that tables of nodes begin with, each as long as ``node``."""

@@ -109,8 +109,7 @@ def _in_flight(trace: Trace, outputs: Outputs) -> CounterOrMissing:
 def _collective(trace: Trace, node: Int64) -> Bool:
     """Return for each communicating node whether it is a collective."""
     collective = np.array([NO_COLLECTIVE.fullmatch(op) is None for op in trace.ops] or [False])
-    result: Bool = collective[trace.op[node]]
-    return result
+    return collective[trace.op[node]]
 
 
 def _result_bytes(outputs: Outputs, node: Int64) -> Int64:

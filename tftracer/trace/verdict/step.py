@@ -132,14 +132,12 @@ class Step:
     @cached_property
     def python_ops(self) -> Bool:
         """[n] the executions of Python functions."""
-        result: Bool = python_ops(self.trace.ops)[self.trace.op]
-        return result
+        return python_ops(self.trace.ops)[self.trace.op]
 
     @cached_property
     def python_functions(self) -> Bool:
         """[n] the executions of Python functions in the process, without the functions of tf.data."""
-        selected: Bool = self.process_nodes & self.python_ops & ~self.stages.ops
-        return selected
+        return self.process_nodes & self.python_ops & ~self.stages.ops
 
     @cached_property
     def stages(self) -> Stages:

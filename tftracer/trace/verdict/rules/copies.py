@@ -58,5 +58,4 @@ def copies(step: Step) -> Sentence | None:
 def _in_direction(step: Step, pattern: re.Pattern[str]) -> Bool:
     """Return [n] the copies of one direction."""
     is_match = np.array([pattern.search(op) is not None for op in step.trace.ops] or [False])
-    selected: Bool = is_match[step.trace.op]
-    return selected
+    return is_match[step.trace.op]
