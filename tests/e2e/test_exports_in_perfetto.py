@@ -11,7 +11,7 @@ import pytest
 from e2e.trace_processor import TraceProcessor, engine_page
 from playwright.sync_api import Browser, Page
 
-from tftracer.export.chrome import write_chrome_trace, write_chrome_traces
+from tftracer.export.chrome import write_chrome_traces
 from tftracer.trace.answers import Answers
 from tftracer.trace.model import TraceContext
 
@@ -31,7 +31,7 @@ def answers_of(name: str, rank: int | None = None) -> Answers:
 
 def chrome(answers: Answers) -> bytes:
     file = io.BytesIO()
-    write_chrome_trace(answers, file, show_memory=True)
+    write_chrome_traces([("", answers)], file, show_memory=True)
     return file.getvalue()
 
 

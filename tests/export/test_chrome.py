@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from traces import CPU, GPU, H2D, STREAM, STREAM_ALL, WORKER, N, make_trace
 
-from tftracer.export.chrome import Row, data_edges, tracks_of, write_chrome_trace, write_chrome_traces
+from tftracer.export.chrome import Row, data_edges, tracks_of, write_chrome_traces
 from tftracer.importers.open_any import open_bytes
 from tftracer.trace.answers import Answers
 from tftracer.trace.arrays.strings import StringTable
@@ -33,7 +33,7 @@ def answers_of(path: Path) -> Answers:
 
 def written(answers: Answers, **options: Any) -> dict[str, Any]:
     file = io.BytesIO()
-    write_chrome_trace(answers, file, **options)
+    write_chrome_traces([("", answers)], file, **options)
     return json.loads(file.getvalue())
 
 
@@ -292,7 +292,7 @@ def test_what_is_missing_is_in_the_file() -> None:
 def test_what_we_write_we_can_open() -> None:
     path = DATA / "ps_worker0_tf2.21_cpu.pb"
     file = io.BytesIO()
-    write_chrome_trace(answers_of(path), file)
+    write_chrome_traces([("", answers_of(path))], file)
     again = open_bytes(file.getvalue()).runs[0].traces[0].raw
     expected = [entry for entry in as_tensorflow_reads(path) if entry[2] != "unknown"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
-import io
 import re
 from importlib import resources
 from pathlib import Path
@@ -34,10 +33,8 @@ def answers_of(path: Path, **context: Any) -> Answers:
 
 
 def page_of(answers: Answers) -> str:
-    file = io.BytesIO()
     record = record_of(answers)
-    html.write_html(answers, record, file, session_of(record))
-    return file.getvalue().decode("utf-8")
+    return "".join(html.page_of(answers, record, session_of(record)))
 
 
 def test_the_page_carries_all_answers() -> None:

@@ -4,7 +4,6 @@ package's own, and all that is written is sound.
 
 from __future__ import annotations
 
-import io
 import json
 import random
 import re
@@ -125,8 +124,7 @@ def asked(answers: Answers, analysis: Analysis, arguments: dict[str, Any]) -> No
 
 
 def exported(answers: Answers, record: Any, form: str) -> None:
-    file = io.BytesIO()
-    EXPORTS[form](answers, record, {}, file)
+    written = "".join(EXPORTS[form](answers, record, {}))
     if form == "chrome":
-        events = json.loads(file.getvalue())["traceEvents"]
+        events = json.loads(written.encode("utf-8", "replace"))["traceEvents"]
         assert all(event.get("ts", 0) >= 0 and event.get("dur", 0) >= 0 for event in events)

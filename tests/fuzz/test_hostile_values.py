@@ -11,7 +11,7 @@ from function_library import edges, library
 
 from fuzz import changes, questions, targets
 from tftracer.errors import FormatError
-from tftracer.export.chrome import write_chrome_trace
+from tftracer.export.chrome import write_chrome_traces
 from tftracer.importers import timeline_json
 from tftracer.session import summary
 from tftracer.session.files.reading import read_model
@@ -48,7 +48,7 @@ TIMES = [
 
 def chrome(answers: Answers) -> list[dict[str, Any]]:
     file = io.BytesIO()
-    write_chrome_trace(answers, file)
+    write_chrome_traces([("", answers)], file)
     events: list[dict[str, Any]] = json.loads(file.getvalue())["traceEvents"]
     return events
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
+from tftracer.comparison.wording import left_out
 from tftracer.contract.analyses import MIN_TRACES
 from tftracer.contract.encoding import unpacked
 from tftracer.trace.analyses.ops import MAX_ROWS
@@ -49,8 +50,7 @@ def summary(read: int, older: int, unreadable: int, cut: int) -> str:
         text = f"Of the run's {counted(read + older + unreadable, 'trace')} the newest {read:,} are read."
     else:
         text = f"From {counted(read, 'trace')} of the run."
-    if unreadable:
-        text += f" {counted(unreadable, 'trace')} cannot be read and {'is' if unreadable == 1 else 'are'} left out."
+    text += left_out(unreadable)
     if cut:
         text += (
             f" {counted(cut, 'trace')} {'has' if cut == 1 else 'have'} more than {MAX_ROWS:,} rows; the smallest do not count."

@@ -19,6 +19,7 @@ import numpy as np
 from tftracer.comparison import odd_ops
 from tftracer.comparison.order import mean_of_each_turn
 from tftracer.comparison.session_ops import MIN_SESSIONS
+from tftracer.comparison.wording import left_out
 from tftracer.contract.encoding import unpacked
 from tftracer.trace.analyses.compare_ops import compared_ops, matters
 from tftracer.trace.analyses.over_traces import OpTotals
@@ -241,6 +242,4 @@ def used_traces(others_a: int, others_b: int, same_run: bool, older: int, unread
         text = f"Judged by {counted(others_a + 1, 'trace')} of A's run and {counted(others_b + 1, 'trace')} of B's."
     if older:
         text += f" {counted(older, 'older trace')} not looked at."
-    if unreadable:
-        text += f" {counted(unreadable, 'trace')} cannot be read and {'is' if unreadable == 1 else 'are'} left out."
-    return text
+    return text + left_out(unreadable)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tftracer.comparison.shift import ASSUMED_SPREAD, Shift
-from tftracer.trace.units import byte_size, duration
+from tftracer.trace.units import byte_size, counted, duration
 
 _TITLES = {
     "step": "step time (p25)",
@@ -46,3 +46,9 @@ def outcome(shift: Shift) -> str:
         return "no difference beyond chance"
     direction = more if shift.low > 0 else less
     return direction if shift.differs else f"perhaps {direction}: the 95% interval excludes 0, the 99% interval does not"
+
+
+def left_out(unreadable: int) -> str:
+    """Return a sentence about traces that cannot be read, with a space before it; "" if there are none."""
+    verb = "is" if unreadable == 1 else "are"
+    return f" {counted(unreadable, 'trace')} cannot be read and {verb} left out." if unreadable else ""

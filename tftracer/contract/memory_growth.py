@@ -8,18 +8,9 @@ from typing import Literal, TypedDict
 #: Python's garbage collection is off. containers: named lists, dicts, strings, arrays. searching: the search for the cause still
 #: runs. unknown: nothing that was counted explains the growth.
 MemoryKind = Literal[
-    "functions",
-    "sessions",
-    "ops",
-    "iterators",
-    "variables",
-    "tensors",
-    "objects",
-    "garbage",
-    "containers",
-    "searching",
+    "functions", "sessions", "ops", "iterators", "variables", "tensors", "objects", "garbage", "containers", "searching",
     "unknown",
-]
+]  # fmt: skip
 
 
 class MemoryThing(TypedDict):

@@ -6,23 +6,9 @@ from typing import Literal, TypedDict
 
 #: What made a step, or the time before it, long (docs/slow_steps.rst). "unknown": no measurement shows the cause.
 StallCause = Literal[
-    "gc",
-    "machine",
-    "disk",
-    "hook",
-    "callback",
-    "py_function",
-    "wait",
-    "python",
-    "lock",
-    "retrace",
-    "other_run",
-    "input",
-    "checkpoint",
-    "tensorflow",
-    "stopped",
-    "unknown",
-]
+    "gc", "machine", "disk", "hook", "callback", "py_function", "wait", "python", "lock", "retrace", "other_run", "input",
+    "checkpoint", "tensorflow", "stopped", "unknown",
+]  # fmt: skip
 #: Which threads had no CPU, if that is the cause. "own": the thread of the step. "any": threads of the process, such as those
 #: that execute TensorFlow's ops. "": another cause, or not known.
 WithoutCpu = Literal["", "own", "any"]
@@ -33,21 +19,9 @@ WithoutCpu = Literal["", "own", "any"]
 #: Python's lock. gc: garbage collection. wait: it slept, or waited for a lock, a queue or the network. disk: it waited for a
 #: disk. stopped: the process was stopped. unknown: not measured.
 PartKind = Literal[
-    "tensorflow",
-    "py_function",
-    "other_run",
-    "input",
-    "checkpoint",
-    "retrace",
-    "python",
-    "no_cpu",
-    "lock",
-    "gc",
-    "wait",
-    "disk",
-    "stopped",
-    "unknown",
-]
+    "tensorflow", "py_function", "other_run", "input", "checkpoint", "retrace", "python", "no_cpu", "lock", "gc", "wait", "disk",
+    "stopped", "unknown",
+]  # fmt: skip
 #: Whose code a line is. "hook": a method of another SessionRunHook or of a Keras callback.
 CodeKind = Literal["script", "library", "hook", "thread"]
 MarkKind = Literal["gc", "checkpoint", "host"]

@@ -15,21 +15,9 @@ HEADER = """// Generated from tftracer/contract/ by `make frontend-types`. Do no
 """
 #: The contract's modules in the order of messages.ts. Modules that only have messages of analyses follow without an entry here.
 MODULES = [
-    "basics",
-    "stalls",
-    "machine",
-    "session",
-    "ledger",
-    "input_pipelines",
-    "memory_growth",
-    "trace",
-    "layers",
-    "roofline",
-    "over_traces",
-    "job",
-    "live",
-    "standalone",
-]
+    "basics", "stalls", "machine", "session", "ledger", "input_pipelines", "memory_growth", "trace", "layers", "roofline",
+    "over_traces", "job", "live", "standalone",
+]  # fmt: skip
 PRIMITIVES: dict[Any, str] = {str: "string", int: "number", float: "number", bool: "boolean", bytes: "Uint8Array"}
 
 
@@ -65,12 +53,8 @@ def interface(name: str, kind: Any) -> str:
 def generate() -> str:
     """Return the whole of messages.ts."""
     parts = [HEADER]
-    modules = dict.fromkeys(
-        [
-            *(f"tftracer.contract.{module}" for module in MODULES),
-            *(analysis.message.__module__ for analysis in ANALYSES),
-        ]
-    )
+    of_analyses = [analysis.message.__module__ for analysis in ANALYSES]
+    modules = dict.fromkeys([*(f"tftracer.contract.{module}" for module in MODULES), *of_analyses])
     contract = {name: value for module in modules for name, value in vars(import_module(module)).items()}
     for name, value in contract.items():
         if typing.is_typeddict(value):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeVar, Union, cast
 
 from tftracer.contract.analyses import ANALYSES, OTHER_TRACES_NEEDED
@@ -141,21 +141,25 @@ class DecodedTraces:
         self, trace: TraceKey, file_format: str, record: TraceRecord, others: EncodedOtherAnswers, file: IO[bytes]
     ) -> None:
         """Write the trace in another tool's format."""
-        write, other_answers = EXPORTS[file_format], {name: list(map(unpacked, each)) for name, each in others.items()}
-        self.use(trace, lambda answers: write(answers, record, other_answers, file))
+        parts_of, other_answers = EXPORTS[file_format], {name: list(map(unpacked, each)) for name, each in others.items()}
+
+        def write(answers: Answers) -> None:
+            file.writelines(part.encode("utf-8", "replace") for part in parts_of(answers, record, other_answers))
+
+        self.use(trace, write)
 
 
-def _chrome(answers: Answers, record: TraceRecord, others: OtherAnswers, file: IO[bytes]) -> None:
-    from tftracer.export.chrome import write_chrome_trace
+def _chrome(answers: Answers, record: TraceRecord, others: OtherAnswers) -> Iterable[str]:
+    from tftracer.export.chrome import chrome_traces
 
-    write_chrome_trace(answers, file, show_memory=True)
+    return chrome_traces([("", answers)], show_memory=True)
 
 
-def _html(answers: Answers, record: TraceRecord, others: OtherAnswers, file: IO[bytes]) -> None:
-    from tftracer.export.html import write_html
+def _html(answers: Answers, record: TraceRecord, others: OtherAnswers) -> Iterable[str]:
+    from tftracer.export.html import page_of
     from tftracer.session.one_trace import session_of
 
-    write_html(answers, record, file, session_of(record), others)
+    return page_of(answers, record, session_of(record), others)
 
 
-EXPORTS: dict[str, Callable[[Any, TraceRecord, OtherAnswers, IO[bytes]], None]] = {"chrome": _chrome, "html": _html}
+EXPORTS: dict[str, Callable[[Any, TraceRecord, OtherAnswers], Iterable[str]]] = {"chrome": _chrome, "html": _html}

@@ -96,22 +96,12 @@ def process_id(device: str, identity: str) -> int:
     return int.from_bytes(digest, "big") & 0x7FFFFFFF or 1
 
 
-def write_chrome_trace(
-    answers: Answers, file: IO[bytes], *, show_dataflow: bool = True, show_memory: bool = False, title: str = ""
-) -> None:
-    """Write one trace as a JSON object.
-
-    ``title``: prefix for the names of the trace's processes (default: the rank, if known).
-    """
-    write_chrome_traces([(title, answers)], file, show_dataflow=show_dataflow, show_memory=show_memory)
-
-
 def write_chrome_traces(
     traces: list[tuple[str, Answers]], file: IO[bytes], *, show_dataflow: bool = True, show_memory: bool = False
 ) -> None:
     """Write several traces, of a session or of a job's processes, as one JSON object.
 
-    ``traces``: (title, answers) of each trace.
+    ``traces``: (title, answers) of each; the title begins the names of the trace's processes ("": the rank, if known).
     """
     for part in chrome_traces(traces, show_dataflow=show_dataflow, show_memory=show_memory):
         file.write(part.encode("utf-8", "replace"))

@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from importlib import resources
-from typing import IO, Any
+from typing import Any
 from urllib.parse import urlencode
 
 import msgpack
@@ -67,16 +67,8 @@ def _asset(name: str) -> str:
         ) from error
 
 
-def write_html(
-    answers: Answers, record: TraceRecord, file: IO[bytes], session: SessionMessage, others: OtherAnswers = NO_OTHER_ANSWERS
-) -> None:
-    """Write the page. ``record``, ``session``: those of the trace. ``others``: the answers of the run's other traces."""
-    for part in page_of(answers, record, session, others):
-        file.write(part.encode("utf-8"))
-
-
 def page_of(answers: Answers, record: TraceRecord, session: SessionMessage, others: OtherAnswers = NO_OTHER_ANSWERS) -> list[str]:
-    """Return the output of ``write_html`` in parts."""
+    """Return the page in parts. ``record``, ``session``: of the trace. ``others``: the answers of the run's other traces."""
     step = f" · step {record['step']:,}" if record["step"] is not None else ""
     title = html.escape(f"{answers.context.title or 'session.run'}{step} · tftracer")
     script, digest = page_script()

@@ -180,8 +180,7 @@ def _first_links(owner: npt.NDArray[Any], node: npt.NDArray[Any], n: int) -> Lin
 
 def _place_in_run(owner: Int64) -> Int64:
     """Return for each entry how many entries of the same owner precede it."""
-    place: Int64 = np.arange(len(owner)) - np.searchsorted(owner, owner, "left")
-    return place
+    return np.arange(len(owner)) - np.searchsorted(owner, owner, "left")
 
 
 def _not_run(answers: Answers) -> tuple[Int64, Int64, list[str]]:

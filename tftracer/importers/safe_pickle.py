@@ -44,6 +44,10 @@ _NUMBER = 22
 _OPCODES = b"\x80\x95(012N\x88\x89ILJKM\x8a\x8bFGSTUBC\x8eVX\x8c\x8d)]}tld\x85\x86\x87aesuc\x93R\x81bpqr\x94ghj."
 
 
+#: What the standard library's reader raises for a broken pickle.
+_BROKEN = (pickle.UnpicklingError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, struct.error)
+
+
 class Name:
     """A class, of which only the name is known."""
 
@@ -120,15 +124,7 @@ class PickleReader(pickle._Unpickler):
             return super().load()
         except FormatError:
             raise
-        except (
-            pickle.UnpicklingError,
-            ArithmeticError,
-            LookupError,
-            TypeError,
-            ValueError,
-            AttributeError,
-            struct.error,
-        ) as error:
+        except _BROKEN as error:
             raise FormatError(f"broken pickle near byte {self._data.at}: {type(error).__name__}") from error
 
     def find_class(self, module: str, name: str) -> Name:

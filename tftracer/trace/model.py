@@ -235,8 +235,11 @@ class Trace:
     @property
     def counted(self) -> Bool:
         """[n] whether a node counts as work: it has a time, belongs to the step, and is not on a repeating device."""
-        counted: Bool = (self.kind < NodeKind.REPEAT) & (self.start >= 0)
-        return counted
+        return (self.kind < NodeKind.REPEAT) & (self.start >= 0)
+
+    def of_ops(self, is_meant: Callable[[str], object]) -> Bool:
+        """Return [op types] whether ``is_meant`` accepts each; one False for a trace without op types."""
+        return np.array([bool(is_meant(op)) for op in self.ops] or [False])
 
     def node_columns(self, node: Int64) -> dict[str, list[Any]]:
         """Return the columns that tables of nodes begin with, each as long as ``node``."""

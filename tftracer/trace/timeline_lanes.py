@@ -8,6 +8,7 @@ loop over the slices (arrays/predecessors.py). A slice of zero length takes one 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,7 @@ from tftracer.contract.trace import LaneKind
 from tftracer.trace.arrays.linear_regex import Pattern
 from tftracer.trace.arrays.predecessors import narrow, running_and_predecessors
 from tftracer.trace.arrays.strings import StringTable
-from tftracer.trace.arrays.types import Int64
+from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.decode.device_names import sort_key
 from tftracer.trace.model import Device, DeviceKind, NodeKind, Trace
 
@@ -63,21 +64,8 @@ class Layout:
 
 
 def lane_messages(trace: Trace, layout: Layout) -> list[messages.Lane]:
-    return [
-        {
-            "id": lane.id,
-            "device": trace.devices[lane.device].name,
-            "title": lane.title,
-            "kind": lane.kind,
-            "group": lane.group,
-            "first_row": lane.first_row,
-            "rows": lane.rows,
-            "slices": lane.slices,
-            "busy_ns": float(lane.busy_ns),
-            "collapsed": lane.collapsed,
-        }
-        for lane in layout.lanes
-    ]
+    lanes = [{**vars(lane), "device": trace.devices[lane.device].name, "busy_ns": float(lane.busy_ns)} for lane in layout.lanes]
+    return cast("list[messages.Lane]", lanes)
 
 
 def lay_out(trace: Trace, device_pattern: str = "") -> Layout:
@@ -135,13 +123,9 @@ def _bands(trace: Trace, devices: list[int]) -> list[tuple[int, LaneKind, Int64]
             kind = "launch"
         elif kind == "compute" and (trace.kind[here] == NodeKind.INPUT).all() and here.any():
             kind = "input"
-        parts: tuple[tuple[LaneKind, npt.NDArray[np.bool_]], ...]
-        parts = (
-            (kind, here & ~communicates),
-            ("communication", here & communicates),
-            ("outside", outside & (trace.device == device)),
-        )
-        bands += [(device, of, np.flatnonzero(nodes)) for of, nodes in parts if nodes.any()]
+        parts: dict[LaneKind, Bool] = {kind: here & ~communicates, "communication": here & communicates}
+        parts["outside"] = outside & (trace.device == device)
+        bands += [(device, of, np.flatnonzero(nodes)) for of, nodes in parts.items() if nodes.any()]
     return bands
 
 
@@ -172,7 +156,7 @@ def _rows(start: Int64, end: Int64) -> tuple[Int64, int]:
     return _inherited(running, before, first), busy
 
 
-def _inherited(running: Int64, before: Int64, first: npt.NDArray[np.bool_]) -> Int64:
+def _inherited(running: Int64, before: Int64, first: Bool) -> Int64:
     """Return each slice's row: its level (``running``) if it is a first slice, else the row of the slice before it."""
     row = np.where(first, running, -1)
     todo = np.flatnonzero(~first)

@@ -9,21 +9,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 from collections.abc import Mapping, Sequence
-from ctypes import (
-    CFUNCTYPE,
-    PYFUNCTYPE,
-    Structure,
-    addressof,
-    byref,
-    c_char_p,
-    c_int,
-    c_int64,
-    c_void_p,
-    cast,
-    memmove,
-    py_object,
-    sizeof,
-)
+from ctypes import CFUNCTYPE, PYFUNCTYPE, Structure, addressof, c_char_p, c_int, c_int64, c_void_p, cast, py_object
 from typing import Any
 
 import numpy as np
@@ -152,7 +138,7 @@ def _buffers(type_: str, column: Array) -> tuple[int, int, list[Array | None]]:
 
 def _exported(structure: Any, target: int) -> None:
     """Move the structure to the reader's address."""
-    memmove(target, byref(structure), sizeof(structure))
+    ctypes.memmove(target, ctypes.byref(structure), ctypes.sizeof(structure))
 
 
 def capsule(fields: Sequence[Field], columns: Mapping[str, Array]) -> Any:

@@ -9,7 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from tftracer.contract.ledger import LedgerKind
+from tftracer.contract.memory_growth import MemoryKind
 from tftracer.contract.stalls import StallCause
+from tftracer.contract.trace import BudgetPart
 
 #: Changes when a column changes its meaning, its type or its name; new columns do not change it.
 SCHEMA_VERSION = 1
@@ -111,20 +114,7 @@ TRACES = (
     Field("headline", "text", "the first sentence of the verdict"),
     Field("note", "text", "the user's note"),
     _maybe("length_ns", "int", "from the first op's start to the last op's end"),
-    *(
-        _maybe(f"{part}_ns", "int", f"part of the budget: {part.replace('_', ' ')}")
-        for part in (
-            "compute",
-            "python",
-            "exposed_communication",
-            "hidden_communication",
-            "copies",
-            "input",
-            "scheduling",
-            "launch_gap",
-            "idle",
-        )
-    ),
+    *(_maybe(f"{part}_ns", "int", f"part of the budget: {part.replace('_', ' ')}") for part in get_args(BudgetPart)),
     _maybe("memory_peak_bytes", "int", "the highest peak of all allocators"),
 )
 SLICES = (
@@ -247,9 +237,7 @@ STALLS = (
     _maybe("every", "int", "steps between slow steps that come regularly"),
 )
 LEDGER = (
-    Field(
-        "kind", "text", "start, building, input, steps, slow, python, evaluation, checkpoints, suspended, tracer, end or unknown"
-    ),
+    Field("kind", "text", ", ".join(get_args(LedgerKind))),
     Field("name", "text", "the kind in words"),
     Field("duration_ns", "int", "part of the process's wall time; the rows of a session add up to all of it"),
     Field("permille", "int", "thousandths of the wall time; the rows of a session add up to 1000"),
@@ -283,11 +271,7 @@ MEMORY_GROWTH = (
     Field("start_bytes", "int", "memory of the process at the beginning"),
     Field("end_bytes", "int", "memory of the process at the end"),
     Field("bytes_per_s", "float", "growth in bytes a second"),
-    Field(
-        "kind",
-        "text",
-        "functions, sessions, ops, iterators, variables, tensors, objects, garbage, searching or unknown",
-    ),
+    Field("kind", "text", ", ".join(get_args(MemoryKind))),
     Field("name", "text", "name of the type or of the functions whose number grew; empty if not known"),
     Field("place", "text", "file and line that made them; empty if not known"),
     _maybe("grown", "int", "by how much their number grew while they were counted, for some 20 s"),

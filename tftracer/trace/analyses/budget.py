@@ -30,7 +30,7 @@ import numpy as np
 from tftracer.contract.basics import Finding
 from tftracer.contract.trace import Budget, DeviceBudget
 from tftracer.trace.analyses import physical_devices
-from tftracer.trace.analyses.op_kinds import python_ops
+from tftracer.trace.analyses.op_kinds import PYTHON_OPS
 from tftracer.trace.analyses.physical_devices import Group
 from tftracer.trace.analyses.tf_data_stages import Stages
 from tftracer.trace.arrays.intervals import Cover
@@ -102,7 +102,7 @@ def activity(trace: Trace, group: Group) -> Activity:
 
 def _python_functions(trace: Trace, nodes: Int64) -> Bool:
     """Return [nodes] whether each is a Python function of the step itself, not one of tf.data."""
-    is_python = python_ops(trace.ops)[trace.op[nodes]]
+    is_python = trace.of_ops(PYTHON_OPS.__contains__)[trace.op[nodes]]
     return is_python & ~Stages.of(trace).ops[nodes] if is_python.any() else is_python
 
 

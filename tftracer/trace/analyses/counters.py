@@ -14,7 +14,7 @@ A counter has every change, so that values and extremes are exact at each zoom. 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Union
+from typing import Union, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -34,37 +34,26 @@ MAX_BYTES = 1 << 53
 RUNNING, READY, IN_FLIGHT, MEMORY = "Ops running", "Ops ready", "Bytes in flight", "Memory"
 
 
-class Curve(NamedTuple):
-    """A curve: ``value[i]`` from ``time[i]`` to ``time[i + 1]``, the last one to the end of the step."""
-
-    time: Int64  # [points] ns, ascending
-    value: Int64
-
-
-class Missing(NamedTuple):
-    title: str
-    reason: str
-
-
-CounterOrMissing = Union[Counter, Missing]
+CounterOrMissing = Union[Counter, MissingCounter]
 
 
 def counters(trace: Trace, outputs: Outputs, held: Sequence[HeldBytes]) -> Counters:
     """Compute all counters. ``outputs``: for the sizes of collectives. ``held``: the bytes of each allocator over time."""
-    drawn: list[Counter] = []
-    missing: list[MissingCounter] = []
-    for part in (_running(trace), _ready(trace), _in_flight(trace, outputs), *_gpus(trace), *_memory(trace, held)):
-        if isinstance(part, Missing):
-            missing.append({"title": part.title, "reason": part.reason})
-        else:
-            drawn.append(part)
-    return {"counters": drawn, "missing": missing}
+    parts = [_running(trace), _ready(trace), _in_flight(trace, outputs), *_gpus(trace), *_memory(trace, held)]
+    return {
+        "counters": [part for part in parts if "reason" not in part],
+        "missing": [cast(MissingCounter, part) for part in parts if "reason" in part],
+    }
+
+
+def _missing(title: str, reason: str) -> MissingCounter:
+    return {"title": title, "reason": reason}
 
 
 def _running(trace: Trace) -> CounterOrMissing:
     selected = _on_threads(trace)
     if not selected.any():
-        return Missing(RUNNING, "The trace has no ops of the host.")
+        return _missing(RUNNING, "The trace has no ops of the host.")
     return _counter(
         "running", RUNNING, "ops", curve(trace.start[selected], trace.end[selected], np.ones(int(selected.sum()), np.int64))
     )
@@ -76,7 +65,7 @@ def _ready(trace: Trace) -> CounterOrMissing:
     node = node[on_threads[node]]
     known, ops = len(node), int(on_threads.sum())
     if not known:
-        return Missing(READY, "The trace has no scheduling times.")
+        return _missing(READY, "The trace has no scheduling times.")
     note = "" if known == ops else f"Of {known:,} of {ops:,} ops: the others have no scheduling time."
     return _counter("ready", READY, "ops", curve(trace.scheduled[node], trace.start[node], np.ones(known, np.int64)), note)
 
@@ -97,9 +86,9 @@ def _in_flight(trace: Trace, outputs: Outputs) -> CounterOrMissing:
     node, size = node[counted], size[counted]
     unknown = int((size <= 0).sum())
     if not len(node):
-        return Missing(IN_FLIGHT, "The step has neither transfers between processes nor collectives.")
+        return _missing(IN_FLIGHT, "The step has neither transfers between processes nor collectives.")
     if unknown == len(node):
-        return Missing(IN_FLIGHT, "The trace does not tell how many bytes its transfers and collectives move.")
+        return _missing(IN_FLIGHT, "The trace does not tell how many bytes its transfers and collectives move.")
     note = (
         f"Without {unknown:,} of {len(node):,} transfers and collectives: the trace does not tell their sizes." if unknown else ""
     )
@@ -108,9 +97,7 @@ def _in_flight(trace: Trace, outputs: Outputs) -> CounterOrMissing:
 
 def _collective(trace: Trace, node: Int64) -> Bool:
     """Return for each communicating node whether it is a collective."""
-    collective = np.array([NO_COLLECTIVE.fullmatch(op) is None for op in trace.ops] or [False])
-    result: Bool = collective[trace.op[node]]
-    return result
+    return ~trace.of_ops(NO_COLLECTIVE.fullmatch)[trace.op[node]]
 
 
 def _result_bytes(outputs: Outputs, node: Int64) -> Int64:
@@ -131,12 +118,12 @@ def _gpus(trace: Trace) -> Iterator[CounterOrMissing]:
             busy = Cover.of(trace.start[mine], trace.end[mine])
             yield _counter(f"gpu-{number}", title, "share", curve(busy.start, busy.end, np.ones(len(busy), np.int64)))
         else:
-            yield Missing(title, "The trace has no kernels of this GPU.")
+            yield _missing(title, "The trace has no kernels of this GPU.")
 
 
 def _memory(trace: Trace, held: Sequence[HeldBytes]) -> Iterator[CounterOrMissing]:
     if not held:
-        yield Missing(MEMORY, "The trace has no records of allocators.")
+        yield _missing(MEMORY, "The trace has no records of allocators.")
     titles = {device.name: device.title for device in trace.devices}
     for number, each in enumerate(held):
         allocator = f" ({each.allocator})" if each.allocator else ""
@@ -145,7 +132,12 @@ def _memory(trace: Trace, held: Sequence[HeldBytes]) -> Iterator[CounterOrMissin
 
 
 def _counter(key: str, title: str, unit: CounterUnit, points: tuple[Int64, Int64], note: str = "") -> Counter:
-    time, value = _from_zero(Curve(*points))
+    """``points``: (times, ascending; the value from each time to the next)."""
+    time, value = points
+    if not len(time) or time[0] > 0:
+        time, value = np.append(0, time), np.append(0, value)
+    changes = np.append(True, value[1:] != value[:-1])
+    time, value = time[changes], value[changes]
     gap = np.diff(time, prepend=0)
     wide = len(gap) > 0 and int(gap.max()) >= 1 << 32
     return {
@@ -156,15 +148,6 @@ def _counter(key: str, title: str, unit: CounterUnit, points: tuple[Int64, Int64
         "gap_ns": column(gap if wide else gap.astype(np.uint32)),
         "value": column(_narrow(value)),
     }
-
-
-def _from_zero(points: Curve) -> Curve:
-    """Return the same function from the step's beginning on, without points at which nothing changes."""
-    time, value = points
-    if not len(time) or time[0] > 0:
-        time, value = np.concatenate([[0], time]), np.concatenate([[0], value])
-    changes = np.append(True, value[1:] != value[:-1])
-    return Curve(time[changes], value[changes])
 
 
 def _narrow(value: Int64) -> npt.NDArray[np.generic]:

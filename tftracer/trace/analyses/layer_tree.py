@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Literal
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from tftracer.trace.arrays.types import Float64, Int64
 MAX_TREE_LAYERS = 1 << 17
 #: The name of the row of layers that were folded together.
 OTHERS = "(others)"
+_Kind = Literal["layer", "input", "none", "others"]
 _MAX_UNDERSCORED_DEPTH = 16
 
 
@@ -93,7 +95,7 @@ def layer_rows(tree: LayerTree, own: Float64, node: Int64, most: int) -> tuple[l
     rows: list[Layer] = []
     for number in order[:most].tolist():
         row_of[number] = len(rows)
-        rows.append(_row(row_of[tree.parent[number]], tree.names[number], own[number], int(node[number])))
+        rows.append(row(row_of[tree.parent[number]], tree.names[number], own[number], int(node[number])))
     folded = order[most:].tolist()
     return rows + _folded(tree, own, folded, row_of), len(folded)
 
@@ -111,12 +113,12 @@ def _folded(tree: LayerTree, own: Float64, folded: list[int], row_of: dict[int, 
         at = within[number] = within.get(parent, parent)
         sums[at] = sums.get(at, 0.0) + own[number]
         count[at] = count.get(at, 0) + 1
-    return [_row(row_of[at], OTHERS, added, -1, count[at]) for at, added in sums.items()]
+    return [row(row_of[at], OTHERS, added, -1, "others", count[at]) for at, added in sums.items()]
 
 
-def _row(parent: int, name: str, own: Float64, node: int, folded: int = 0) -> Layer:
-    kind = "others" if folded else "layer"
-    return {"parent": parent, "name": name, "kind": kind, "folded": folded, "own": own.tolist(), "node": node}  # type: ignore[typeddict-item]
+def row(parent: int, name: str, own: Float64, node: int = -1, kind: _Kind = "layer", folded: int = 0) -> Layer:
+    """Return a row. ``own``: [phases]."""
+    return {"parent": parent, "name": name, "kind": kind, "folded": folded, "own": own.tolist(), "node": node}
 
 
 def inclusive(tree: LayerTree, own: Float64) -> Float64:

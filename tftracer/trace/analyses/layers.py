@@ -18,7 +18,7 @@ import numpy as np
 from tftracer.contract.basics import Finding
 from tftracer.contract.layers import Layer, Layers
 from tftracer.trace.analyses import allocations, memory
-from tftracer.trace.analyses.layer_tree import OTHERS, layer_rows
+from tftracer.trace.analyses.layer_tree import OTHERS, layer_rows, row
 from tftracer.trace.analyses.ops import NO_OP, Work
 from tftracer.trace.analyses.placed_ops import PHASES, PlacedOps
 from tftracer.trace.arrays.groups import largest_in_groups
@@ -100,6 +100,10 @@ class Measured:
     def only(self, selected: Bool) -> Measured:
         return Measured(self.work[selected], self.amount[selected], self.phase[selected])
 
+    def by_phase(self) -> Float64:
+        """Return [phases] sums."""
+        return np.bincount(self.phase, self.amount, len(PHASES)).astype(np.float64)
+
 
 def _answer(trace: Trace, work: Work, placed: PlacedOps, measured: Measured, most: int) -> Layers:
     layer = np.append(placed.layer, 0).astype(np.int64)[measured.work]
@@ -138,20 +142,18 @@ def _largest(group: Int64, amount: Float64, node: Int64, groups: int) -> Int64:
 
 def _input(work: Work, unplaced: Measured) -> list[Layer]:
     """Return the row of the input pipeline, if it has any amount."""
-    at = np.flatnonzero(unplaced.phase == _INPUT)
-    if not unplaced.amount[at].sum() > 0:
+    of_input = unplaced.only(unplaced.phase == _INPUT)
+    if not of_input.amount.sum() > 0:
         return []
-    longest = np.append(work.node, -1)[unplaced.work[at[np.argmax(unplaced.amount[at])]]]
-    own = np.bincount(unplaced.phase[at], unplaced.amount[at], len(PHASES)).tolist()
-    return [{**_row(-1, INPUT_PIPELINE, own, int(longest)), "kind": "input"}]
+    longest = np.append(work.node, -1)[of_input.work[np.argmax(of_input.amount)]]
+    return [row(-1, INPUT_PIPELINE, of_input.by_phase(), int(longest), "input")]
 
 
 def _not_examined(placed: PlacedOps, rest: Measured) -> list[Layer]:
     """Return the row of the scopes beyond the limit."""
     if not rest.amount.sum() > 0:
         return []
-    own = np.bincount(rest.phase, rest.amount, len(PHASES)).tolist()
-    return [{**_row(-1, OTHERS, own, -1), "kind": "others", "folded": placed.not_examined}]
+    return [row(-1, OTHERS, rest.by_phase(), -1, "others", placed.not_examined)]
 
 
 def _in_no_layer(trace: Trace, work: Work, placed: PlacedOps, unplaced: Measured, first: int) -> list[Layer]:
@@ -164,12 +166,12 @@ def _in_no_layer(trace: Trace, work: Work, placed: PlacedOps, unplaced: Measured
     largest = _largest(group, unplaced.amount, np.append(work.node, -1)[unplaced.work], len(numbers))
     order = np.argsort(-total, kind="stable")
     order = order[total[order] > 0]
-    rows = [_row(-1, IN_NO_LAYER, [0.0] * len(PHASES), -1)] if len(order) else []
+    rows = [row(-1, IN_NO_LAYER, np.zeros(len(PHASES)), -1, "none")] if len(order) else []
     for one in order[:MAX_IN_NO_LAYER].tolist():
-        rows.append(_row(first, names[int(numbers.values[one])], own[one].tolist(), int(largest[one])))
+        rows.append(row(first, names[int(numbers.values[one])], own[one], int(largest[one]), "none"))
     rest = order[MAX_IN_NO_LAYER:]
     if len(rest):
-        rows.append({**_row(first, OTHERS, own[rest].sum(axis=0).tolist(), -1), "kind": "others", "folded": len(rest)})
+        rows.append(row(first, OTHERS, own[rest].sum(axis=0), -1, "others", len(rest)))
     return rows
 
 
@@ -179,7 +181,3 @@ def _kinds(trace: Trace, work: Work, placed: PlacedOps, unplaced: Measured) -> t
     code = np.append(work.op, len(ops) - 1).astype(np.int64)[unplaced.work]
     optimizer = np.append(placed.optimizer, -1)[unplaced.work]
     return [*ops, *placed.optimizers], np.where(optimizer >= 0, len(ops) + optimizer, code)
-
-
-def _row(parent: int, name: str, own: list[float], node: int) -> Layer:
-    return {"parent": parent, "name": name, "kind": "none", "folded": 0, "own": own, "node": node}

@@ -40,8 +40,7 @@ class Scopes:
         names = list(self.texts(order))
         by_name = sorted(range(len(order)), key=names.__getitem__)
         order = order[np.array(by_name, np.int64)]
-        first: Int64 = order[np.argsort(-total[order], kind="stable")][:most]
-        return first
+        return order[np.argsort(-total[order], kind="stable")][:most]
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,6 @@ from __future__ import annotations
 
 import re
 
-import numpy as np
-
-from tftracer.trace.arrays.strings import StringTable
-from tftracer.trace.arrays.types import Bool
-
 _PREFIXES = re.compile(r"_?(?:ITEX|Mkl|Native|OneDnn|Fused|Quantized|PadWith|Eager)+(?=[A-Z])")
 _BATCH_NORM = re.compile(r"_?(?:Mkl|Native)*_?FusedBatchNorm")
 
@@ -39,8 +34,8 @@ UNCOUNTED = frozenset(
 )
 COUNTED = frozenset(_KINDS) - {"XlaEinsum"}
 
-#: Ops that call a Python function.
-_PYTHON_OPS = frozenset(("PyFunc", "PyFuncStateless", "EagerPyFunc"))
+#: Op types that call a Python function.
+PYTHON_OPS = frozenset(("PyFunc", "PyFuncStateless", "EagerPyFunc"))
 #: Kinds of ops that compute each element of their output from one element of each input.
 ELEMENTWISE = re.compile(
     r"Abs|Add(N|V2)?|Cast|Cos|Div(NoNan)?|Equal|Erf|Exp|Expm1|Floor(Div|Mod)?|(Greater|Less)(Equal)?|Log|Log1p"
@@ -91,13 +86,3 @@ def family(op: str) -> str:
 def is_elementwise(kind: str) -> bool:
     """Return whether a kind (``canonical``) computes little for each element that it reads: XLA fuses such ops."""
     return any(kinds.fullmatch(kind) for kinds in (ELEMENTWISE, REDUCTIONS, _FUSED_TOO))
-
-
-def python_ops(ops: StringTable) -> Bool:
-    """Return [ops] whether each op type calls a Python function."""
-    return np.array([op in _PYTHON_OPS for op in ops], np.bool_)
-
-
-def matrix_ops(ops: StringTable) -> Bool:
-    """Return [ops] whether each op type is a matrix op."""
-    return np.array([is_matrix_op(op) for op in ops], np.bool_)

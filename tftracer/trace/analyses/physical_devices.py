@@ -94,8 +94,7 @@ def runs_on(trace: Trace, *kinds: DeviceKind) -> Bool:
 
 def on_stream(trace: Trace) -> Bool:
     """Return [n] whether a node is a kernel or copy on a GPU's stream."""
-    result: Bool = runs_on(trace, *ON_DEVICE) & trace.counted
-    return result
+    return runs_on(trace, *ON_DEVICE) & trace.counted
 
 
 def kernels(trace: Trace) -> Bool:
@@ -137,8 +136,8 @@ def launch_of(trace: Trace) -> Int32:
 
 def _on_gpu_host(trace: Trace) -> Bool:
     """Return [n] whether a node may launch kernels: it is an op of a GPU or a CPU, or marked as a launch."""
-    result: Bool = runs_on(trace, DeviceKind.GPU, DeviceKind.CPU) | (trace.kind == NodeKind.LAUNCH)
-    return result
+    selected: Bool = runs_on(trace, DeviceKind.GPU, DeviceKind.CPU) | (trace.kind == NodeKind.LAUNCH)
+    return selected
 
 
 def _base_codes(trace: Trace, kernels: Int64, hosts: Int64) -> Int32:

@@ -17,7 +17,7 @@ from tftracer.trace.analyses.arithmetic import Arithmetic, known_ops, on_kernels
 from tftracer.trace.analyses.flop_formulas import Call, flops_of
 from tftracer.trace.analyses.graph_shapes import Inferred, inferred
 from tftracer.trace.analyses.memory_traffic import Rules
-from tftracer.trace.analyses.op_kinds import canonical, matrix_ops
+from tftracer.trace.analyses.op_kinds import canonical, is_matrix_op
 from tftracer.trace.arrays.intervals import batches
 from tftracer.trace.arrays.types import Float64, Int32, Int64
 from tftracer.trace.decode.tensor_shapes import element_bytes, elements_of
@@ -31,7 +31,7 @@ def arithmetic_of_profile(trace: Trace, calls: Calls, graphs: Sequence[Any] = ()
     input_of = _of_launches(trace, calls.input_of)
     tensors = inferred(list(graphs))
     _add_inferred(trace, calls, input_of, tensors)
-    is_matrix = np.append(matrix_ops(trace.ops), False)[trace.op]
+    is_matrix = np.append(trace.of_ops(is_matrix_op), False)[trace.op]
     flops = np.where(known_ops(trace), 0.0, np.nan)
     flops[is_matrix] = np.nan
     called = np.flatnonzero(is_matrix & ~physical_devices.on_stream(trace) & ((input_of >= 0) | _has_outputs(trace, calls)))

@@ -104,6 +104,5 @@ def _previous(trace: Trace, of_process: Bool) -> tuple[Int64, Int64]:
 
 def _asynchronous(trace: Trace) -> Bool:
     """Return [n] whether an op holds no thread while it runs."""
-    by_op = np.array([ASYNCHRONOUS.fullmatch(op) is not None for op in trace.ops] or [False])
-    result: Bool = by_op[trace.op] | (trace.kind == NodeKind.COMMUNICATION)
+    result: Bool = trace.of_ops(ASYNCHRONOUS.fullmatch)[trace.op] | (trace.kind == NodeKind.COMMUNICATION)
     return result

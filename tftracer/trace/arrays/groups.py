@@ -33,5 +33,4 @@ def largest_first(amount: Int64 | Float64, limit: int) -> Int64:
     if len(amount) > limit > 0:
         rows = np.flatnonzero(amount >= np.partition(amount, len(amount) - limit)[len(amount) - limit])
     order = np.argsort(-amount[rows].astype(np.float64), kind="stable")
-    selected: Int64 = rows[order][:limit]
-    return selected
+    return rows[order][:limit]

@@ -149,8 +149,7 @@ def merged(values: Sorted) -> Sorted:
 def _without_repeats(values: Sorted) -> Sorted:
     new = np.ones(len(values), bool)
     np.not_equal(values[1:], values[:-1], out=new[1:])
-    result: Sorted = values[new]
-    return result
+    return values[new]
 
 
 class Numbering:

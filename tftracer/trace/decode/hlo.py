@@ -56,25 +56,9 @@ _SCHEMA: Schema = {
     ],
 }
 _TYPES = [
-    "?",
-    "pred",
-    "s8",
-    "s16",
-    "s32",
-    "s64",
-    "u8",
-    "u16",
-    "u32",
-    "u64",
-    "f16",
-    "f32",
-    "f64",
-    "tuple",
-    "opaque",
-    "c64",
-    "bf16",
-]
-_TYPES += ["token", "c128", "f8e5m2", "f8e4m3fn", "s4", "u4"]
+    "?", "pred", "s8", "s16", "s32", "s64", "u8", "u16", "u32", "u64", "f16", "f32", "f64", "tuple", "opaque", "c64", "bf16",
+    "token", "c128", "f8e5m2", "f8e4m3fn", "s4", "u4",
+]  # fmt: skip
 _TUPLE = 13
 
 

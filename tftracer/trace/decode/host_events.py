@@ -106,8 +106,7 @@ class HostEvents:
     def _executions(self) -> Int64:
         """Executions of ops from Python, in the order of time."""
         rows = self.rows(_EXECUTES)
-        ordered: Int64 = rows[np.argsort(self.start[rows], kind="stable")]
-        return ordered
+        return rows[np.argsort(self.start[rows], kind="stable")]
 
 
 def _programs(space: Space) -> dict[str, int]:

@@ -223,8 +223,7 @@ def input_spans(text: npt.NDArray[np.uint8], first: Int64, end: Int64) -> tuple[
 def _last(text: npt.NDArray[np.uint8], byte: int, before: Int64) -> Int64:
     """Return the position of the last such byte before each position; -1 if there is none."""
     places = np.append(-1, _positions(text, byte))
-    last: Int64 = places[np.searchsorted(places, before) - 1]
-    return last
+    return places[np.searchsorted(places, before) - 1]
 
 
 def _split(text: npt.NDArray[np.uint8], begin: Int64, end: Int64) -> tuple[Int64, Int64, Int64]:

@@ -164,8 +164,7 @@ def _has_second_event(plane: Plane, started: Int64, end: Int64, name: Int64, row
     stride = max(int(start[recorded].max()), int(end.max())) - low + 1
     keys = np.sort(names * stride + (start[recorded] - low))
     at = np.searchsorted(keys, name * stride + (start[started] - low))
-    is_recorded: Bool = np.append(keys, np.iinfo(np.int64).max)[at] <= name * stride + (end - low)
-    return is_recorded
+    return np.append(keys, np.iinfo(np.int64).max)[at] <= name * stride + (end - low)
 
 
 def _done(plane: Plane, produced: Stat) -> Int64:

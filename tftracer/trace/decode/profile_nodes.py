@@ -152,15 +152,13 @@ def _running_end(plane: Plane, order: Int64) -> Int64:
     if not len(order):
         return until
     low, stride = int(until.min()), int(until.max() - until.min()) + 1
-    reached: Int64 = np.maximum.accumulate(until - low + line * stride) - line * stride + low
-    return reached
+    return np.maximum.accumulate(until - low + line * stride) - line * stride + low
 
 
 def _reaches(plane: Plane, outer: Int64, preceding: Int64, rows: Int64) -> Bool:
     if not len(outer):
         return np.zeros(len(rows), np.bool_)
-    result: Bool = plane.events.end[outer[np.maximum(preceding, 0)]] >= plane.events.start[rows]
-    return result
+    return plane.events.end[outer[np.maximum(preceding, 0)]] >= plane.events.start[rows]
 
 
 def _last_before(plane: Plane, outer: Int64, rows: Int64) -> Int64:

@@ -272,8 +272,7 @@ def _set_scheduled(scheduled: Int64, start: Int64, origin: int, duration: int) -
 
 def _plausible(scheduled: Int64, start: Int64, origin: int, duration: int) -> Bool:
     delay = start + origin - scheduled
-    result: Bool = (scheduled > 0) & (delay >= 0) & (delay <= duration)
-    return result
+    return (scheduled > 0) & (delay >= 0) & (delay <= duration)
 
 
 def _undo_overflow(scheduled: Int64) -> Int64:

@@ -104,8 +104,7 @@ class _Entities:
         return rows, which.reshape(-1), transfers
 
     def executed(self, entities: Int64) -> Bool:
-        result: Bool = self.present(entities) >= 0
-        return result
+        return self.present(entities) >= 0
 
     def positions(self, consumer: Int64, owner: Int64, slot: Int64) -> Int64:
         """Return [inputs] the index of each among its op's data inputs, if it is needed; else -1.
@@ -235,8 +234,7 @@ def _of_graph(entities: _Entities, graph: GraphNodes, lookup: Lookup, channels: 
     here[missing] = graph.slot[missing] >= 0
     entities.is_complete[entities.present(entity)] = True
     _note_equations(entities, graph, entity)
-    edges: Int64 = np.stack([producer, consumer, graph.slot, position], 1)[here]
-    return edges
+    return np.stack([producer, consumer, graph.slot, position], 1)[here]
 
 
 def _note_equations(entities: _Entities, graph: GraphNodes, entity: Int64) -> None:

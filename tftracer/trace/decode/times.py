@@ -19,5 +19,4 @@ def valid_times(times: Int64, known: Bool) -> Bool:
         return known
     plausible = known & (times >= 0) & (times <= LATEST_NS)
     middle = int(np.median(times[plausible])) if plausible.any() else 0
-    near: Bool = plausible & (np.abs(times - middle) <= MAX_NS // 2)
-    return near
+    return plausible & (np.abs(times - middle) <= MAX_NS // 2)

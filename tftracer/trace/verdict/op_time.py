@@ -57,8 +57,7 @@ class OpTime:
     def of_kinds(self, is_meant: Callable[[str], object]) -> Bool:
         """Return [work] the executions of kinds that ``is_meant`` accepts."""
         accepted = np.array([bool(is_meant(kind)) for kind in self.kinds] or [False])
-        selected: Bool = accepted[self.work.op]
-        return selected
+        return accepted[self.work.op]
 
     def share(self, selected: Bool) -> float:
         """Return the share of the op time."""

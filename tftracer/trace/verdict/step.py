@@ -15,7 +15,7 @@ from tftracer.trace.analyses import physical_devices
 from tftracer.trace.analyses.arithmetic import Arithmetic
 from tftracer.trace.analyses.budget import Activities, Activity
 from tftracer.trace.analyses.communication import Transfers, link_table, transfers
-from tftracer.trace.analyses.op_kinds import python_ops
+from tftracer.trace.analyses.op_kinds import PYTHON_OPS
 from tftracer.trace.analyses.ops import Work
 from tftracer.trace.analyses.over_traces import OpsOverTraces
 from tftracer.trace.analyses.physical_devices import Group
@@ -132,14 +132,12 @@ class Step:
     @cached_property
     def python_ops(self) -> Bool:
         """[n] the executions of Python functions."""
-        result: Bool = python_ops(self.trace.ops)[self.trace.op]
-        return result
+        return self.trace.of_ops(PYTHON_OPS.__contains__)[self.trace.op]
 
     @cached_property
     def python_functions(self) -> Bool:
         """[n] the executions of Python functions in the process, without the functions of tf.data."""
-        selected: Bool = self.process_nodes & self.python_ops & ~self.stages.ops
-        return selected
+        return self.process_nodes & self.python_ops & ~self.stages.ops
 
     @cached_property
     def stages(self) -> Stages:
@@ -213,8 +211,7 @@ class Step:
     @cached_property
     def functions(self) -> Bool:
         """[n] executions of functions, some compiled by XLA, with or without recorded ops."""
-        is_function = np.array([_FUNCTION_OPS.fullmatch(op) is not None for op in self.trace.ops] or [False])
-        selected: Bool = self.process_nodes & is_function[self.trace.op]
+        selected: Bool = self.process_nodes & self.trace.of_ops(_FUNCTION_OPS.fullmatch)[self.trace.op]
         return selected
 
     @cached_property
@@ -287,14 +284,8 @@ def spoken(title: str) -> str:
 
 
 def sentence(code: str, text: str, advice: str, share: float, numbers: dict[str, float], evidence: Evidence) -> Sentence:
-    return {
-        "code": code,
-        "text": text,
-        "advice": advice,
-        "share": min(max(share, 0.0), 1.0),
-        "numbers": numbers,
-        "evidence": evidence,
-    }
+    share = min(max(share, 0.0), 1.0)
+    return {"code": code, "text": text, "advice": advice, "share": share, "numbers": numbers, "evidence": evidence}
 
 
 def mask(trace: Trace, nodes: Int64) -> Bool:

@@ -79,10 +79,9 @@ def around_ops(step: Step) -> Sentence | None:
 
 def converts_arguments(step: Step) -> Bool:
     """Return [n] the ops that make tensors of what a function is given. TensorFlow 2.21 runs them before the function."""
-    is_const = np.array([op == "_EagerConst" for op in step.trace.ops] or [False])[step.trace.op]
-    selected: Bool = (
-        step.process_nodes & is_const if step.context.fed and not step.is_session else np.zeros(step.trace.n, np.bool_)
-    )
+    if step.is_session or not step.context.fed:
+        return np.zeros(step.trace.n, np.bool_)
+    selected: Bool = step.process_nodes & step.trace.of_ops("_EagerConst".__eq__)[step.trace.op]
     return selected
 
 

@@ -7,7 +7,6 @@ import re
 import numpy as np
 
 from tftracer.contract.trace import Sentence
-from tftracer.trace.arrays.types import Bool
 from tftracer.trace.model import NodeKind
 from tftracer.trace.units import byte_size, duration, percent
 from tftracer.trace.verdict.step import Step, evidence_of, sentence
@@ -41,7 +40,10 @@ def copies(step: Step) -> Sentence | None:
     size = f", {byte_size(moved)}" if moved else ""
     hidden = (step.activity.copies & step.activity.compute & step.judged).length
     beside = f" Another {duration(hidden)} of copies run at the same time as kernels." if hidden else ""
-    lengths = {direction: step.cover(selected & _in_direction(step, pattern)).length for direction, pattern in DIRECTIONS.items()}
+    lengths = {
+        direction: step.cover(selected & step.trace.of_ops(pattern.search)[step.trace.op]).length
+        for direction, pattern in DIRECTIONS.items()
+    }
     direction, longest = max(lengths.items(), key=lambda pair: pair[1])
     where = f", most of their time {direction}" if longest >= DIRECTION_SHARE * sum(lengths.values()) > 0 else ""
     return sentence(
@@ -53,10 +55,3 @@ def copies(step: Step) -> Sentence | None:
         {"exposed_ns": float(exposed.length), "copies": float(count), **({"bytes": moved} if moved else {})},
         evidence_of(step, nodes, "budget"),
     )
-
-
-def _in_direction(step: Step, pattern: re.Pattern[str]) -> Bool:
-    """Return [n] the copies of one direction."""
-    is_match = np.array([pattern.search(op) is not None for op in step.trace.ops] or [False])
-    selected: Bool = is_match[step.trace.op]
-    return selected

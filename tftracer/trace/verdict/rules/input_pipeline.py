@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-import numpy as np
-
 from tftracer.contract.trace import Sentence
 from tftracer.trace.analyses.tf_data_stages import FORWARDING, AwaitedStage, Path, path_of
 from tftracer.trace.arrays.intervals import Cover
@@ -165,7 +163,7 @@ def _worked_ahead(step: Step) -> Sentence | None:
         or usual_ns - ns < AHEAD_NS
     ):
         return None
-    gets = np.array([_GETS.match(op) is not None for op in step.trace.ops] or [False])[step.trace.op]
+    gets = step.trace.of_ops(_GETS.match)[step.trace.op]
     nodes = step.longest(step.process_nodes & gets)
     if not nodes or _hardly_works(step, usual_ns - ns):
         return None

@@ -83,13 +83,9 @@ def _recorded(step: Step) -> Sentence | None:
 
 def _elementwise(step: Step, tiny: Bool) -> str:
     """Say how many of them XLA fuses, if these are most."""
-    fusible = np.array([ELEMENTWISE.fullmatch(op) is not None for op in step.trace.ops] or [False])
-    count = int(fusible[step.trace.op[tiny]].sum())
-    return (
-        f" {count:,} are elementwise: XLA, which is off for them, fuses such ops."
-        if count >= ELEMENTWISE_SHARE * tiny.sum()
-        else ""
-    )
+    count = int(step.trace.of_ops(ELEMENTWISE.fullmatch)[step.trace.op[tiny]].sum())
+    are_most = count >= ELEMENTWISE_SHARE * tiny.sum()
+    return f" {count:,} are elementwise: XLA, which is off for them, fuses such ops." if are_most else ""
 
 
 def _fed_and_fetched(step: Step, tiny: Bool) -> str:
