@@ -1,4 +1,4 @@
-"""A live session: stores what a training records, and answers requests about it. Implements SessionSource (session/source.py).
+"""A live session: stores what a training records, and answers requests about it.
 
     session = LiveSession(steps, make_analyzer, keep_traces=5)      # starts nothing and writes nothing
     session.start()                                                   # spool file and threads
@@ -28,7 +28,7 @@ from typing import Any, Protocol
 from tftracer.contract.session import Loaded, Run, TraceRecord
 from tftracer.contract.stalls import Stall, StallDetail
 from tftracer.errors import UnsupportedError
-from tftracer.session.answers import SessionAnswers
+from tftracer.session.answers import SessionSource
 from tftracer.session.ctrl_c_at_end import at_end
 from tftracer.session.files import records
 from tftracer.session.files.saved import SavedSession, open_session
@@ -50,15 +50,7 @@ WRITING = "writing the session"  # the name of this activity in the ledger
 SAVE_S = 60.0  # a save waits at most this long for earlier records to be written
 
 
-class ProcessLifecycle(Protocol):
-    """A session that must be closed at exit and told about forks."""
-
-    def close(self) -> None: ...
-
-    def after_fork(self) -> None: ...
-
-
-def close_at_exit(session: ProcessLifecycle) -> Callable[[], None]:
+def close_at_exit(session: LiveSession) -> Callable[[], None]:
     """Close the session at exit, and notify it in forked children. Return a function that cancels the closing at exit."""
     reference = weakref.ref(session)
 
@@ -152,7 +144,7 @@ class Steps(StepSource, Protocol):
         """Stop recording, and drop what is in the queue."""
 
 
-class LiveSession(SessionAnswers):
+class LiveSession(SessionSource):
     """A live session.
 
     keep_traces: how many traces from global tracing or from the script are kept for each run; the oldest are deleted. Traces that
@@ -254,10 +246,6 @@ class LiveSession(SessionAnswers):
         return self.store.set_trace_facts(trace_id, **facts)
 
     def request_traces(self, run_id: int | None, steps: int, with_graph: bool = False) -> None:
-        """Trace the next ``steps`` steps of a run (None: of any run); 0 cancels the request.
-
-        ``with_graph``: the next step is not traced; it collects the optimized graph of the run's function.
-        """
         self._analyzer.start_in_background()
         if run_id is None:
             self._steps.requests.request(None, steps)
@@ -273,7 +261,6 @@ class LiveSession(SessionAnswers):
         self.store.publish_run(run_id)
 
     def sample_gaps(self, run_id: int) -> None:
-        """Sample stacks between the run's steps for the next 20 s."""
         live = self._live_run(run_id, "sampled")
         if self.session()["slow_watch"] == "off":
             raise UnsupportedError("Nothing is sampled, because slow steps are not watched for (trace_slow=False).")
@@ -309,7 +296,6 @@ class LiveSession(SessionAnswers):
     # -------------------------------------------------------------------------------------------------- saving, loading
 
     def save(self, path: str) -> None:
-        """Save everything that was recorded before the call."""
         if self._writer:
             self._writer.flush_without_analysis(SAVE_S)
         save.write_whole(path, self.saved_bytes())
@@ -319,6 +305,5 @@ class LiveSession(SessionAnswers):
         return chain([next(chunks)], chunks)  # takes the first chunk now, which fixes what is saved
 
     def load(self, path: str, name: str = "") -> Loaded:
-        """Add a file's runs and traces to this session, under new numbers. ``name``: the file's name."""
         later = self._writer.analyze_later if self._writer else None
         return load(self.store, open_session(path), name or Path(path).name, later)

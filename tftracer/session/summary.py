@@ -16,7 +16,7 @@ from tftracer.errors import TracerError
 from tftracer.input_pipelines import summary as pipelines_summary
 from tftracer.ledger import summary as ledger_summary
 from tftracer.memory_growth import summary as memory_summary
-from tftracer.session.source import SessionSource
+from tftracer.session.answers import SessionSource
 from tftracer.session.steps.percentile_sketch import ERROR
 from tftracer.session.steps.statistics import total_s
 from tftracer.session.traces.other_traces import MAX_BYTES_AT_ONCE, OtherTraces, newest_readable, newest_that_fit

@@ -22,7 +22,7 @@ from tftracer.engine.bounded_cache import BoundedCache
 from tftracer.engine.decoded_traces import AnswerFormat, EncodedOtherAnswers, Question
 from tftracer.engine.engine import Engine, ThreadEngine
 from tftracer.errors import TracerError
-from tftracer.session.source import SessionSource
+from tftracer.session.answers import SessionSource
 from tftracer.storage.trace_payload import Loadable, TraceKey
 from tftracer.web.worker_threads import WorkerThreads
 

@@ -18,7 +18,7 @@ from tftracer.contract.analyses import OTHER_TRACES_NEEDED
 from tftracer.contract.encoding import WRITE_BYTES, joined
 from tftracer.contract.session import Session, TraceRecord
 from tftracer.errors import StorageError, TracerError
-from tftracer.session.source import SessionSource
+from tftracer.session.answers import SessionSource
 from tftracer.storage.trace_payload import TraceKey
 from tftracer.trace.decode.formats import is_xspace
 from tftracer.web.handlers import ApiHandler

@@ -17,7 +17,7 @@ from typing import Any, Literal, Protocol, cast
 from tftracer.contract.encoding import dumps
 from tftracer.contract.job import Job, JobChanges
 from tftracer.contract.live import Closing, LiveMessage, SnapshotMessage
-from tftracer.session.source import SessionSource
+from tftracer.session.answers import SessionSource
 from tftracer.web.worker_threads import WorkerThreads
 
 Priority = Literal["urgent", "progress"]

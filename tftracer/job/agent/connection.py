@@ -19,7 +19,7 @@ from tftracer.job.agent.requested_traces import StepWatch
 from tftracer.job.wire import protocol
 from tftracer.job.wire.handshake import Channel
 from tftracer.job.wire.protocol import Message
-from tftracer.session.source import JobSource
+from tftracer.session.live import LiveSession
 
 #: A hub that has sent nothing for this long is gone; after half of this time it is asked to answer.
 SILENCE_S = 90.0
@@ -37,7 +37,7 @@ class HubConnection:
         self,
         connection: WebSocketClientConnection,
         channel: Channel,
-        source: JobSource,
+        source: LiveSession,
         own_page: Callable[[], OwnPage | None],
     ) -> None:
         self._connection = connection

@@ -16,8 +16,8 @@ from tftracer.contract.job import JobTrace
 from tftracer.errors import TracerError
 from tftracer.job.hub.hub import Hub, Member, TracedStep
 from tftracer.job.hub.services import JobServices
+from tftracer.session.answers import SessionSource
 from tftracer.session.files.reading import read_trace_record
-from tftracer.session.source import SessionSource
 from tftracer.storage import tftrace_format as tftrace_format
 from tftracer.storage import untrusted
 from tftracer.storage.file_bytes import FileBytes
