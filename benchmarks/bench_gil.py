@@ -25,7 +25,7 @@ import numpy as np
 import tensorflow
 
 from tftracer.engine.decoded_traces import AnswerFormat, Question
-from tftracer.engine.engine import Engine, HelperEngine, ThreadEngine
+from tftracer.engine.engine import Engine, HelperEngine
 from tftracer.storage.tftrace_format import compress
 from tftracer.storage.trace_payload import Payload, TraceKey
 from tftracer.trace.model import TraceContext
@@ -125,7 +125,7 @@ def main() -> None:
     tf.disable_eager_execution()
     helped = HelperEngine(lambda trace: payload)
     assert helped.helper.is_usable()
-    engines: dict[str, Engine | None] = {"alone": None, "threads": ThreadEngine(lambda trace: payload), "helper": helped}
+    engines: dict[str, Engine | None] = {"alone": None, "threads": Engine(lambda trace: payload), "helper": helped}
     print(f"{path.name}, {len(raw) / 1e6:.0f} MB; load of the machine before: {os.getloadavg()[0]:.1f}")
     for loop in (count, training()):
         measure(loop, engines, len(raw))
