@@ -16,7 +16,6 @@ import subprocess
 import sys
 import threading
 import time
-import weakref
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -26,6 +25,7 @@ from typing import Any, NamedTuple
 from tftracer import errors, memory_limit
 from tftracer.engine.helper_protocol import DATA, MESSAGE, receive, send
 from tftracer.errors import HelperError, TracerError
+from tftracer.session.forked_child import call_in_child
 from tftracer.storage.trace_payload import LoadPayload, Payload, TraceKey
 
 #: Maximum seconds for an answer, and in addition for each MB of the traces. Long, because the helper has a low priority on a busy
@@ -120,8 +120,7 @@ class HelperProcess:
         except BaseException:
             self.line.close()
             raise
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=close_in_child(weakref.ref(self.line)))
+        call_in_child(self.line.close)  # a child must not keep it open when its parent exits
 
     def _live(self, command: list[str], theirs: socket.socket, started: queue.SimpleQueue[Exception | None]) -> None:
         """Start the process and wait until it ends. Runs on a separate thread, which must live as long as the process.
@@ -182,17 +181,6 @@ class HelperProcess:
             self.kill()
             self.ended.wait(END_S)
         return self.process.returncode
-
-
-def close_in_child(reference: weakref.ref[socket.socket]) -> Callable[[], None]:
-    """Return a function that closes the connection in a forked child: the child must not keep it open when its parent exits."""
-
-    def close() -> None:
-        line = reference()
-        if line is not None:
-            line.close()
-
-    return close
 
 
 class Helper:

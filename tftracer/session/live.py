@@ -18,6 +18,7 @@ from __future__ import annotations
 import atexit
 import os
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -32,13 +33,15 @@ from tftracer.session.answers import SessionSource
 from tftracer.session.ctrl_c_at_end import at_end
 from tftracer.session.files import records
 from tftracer.session.files.saved import SavedSession, open_session
+from tftracer.session.forked_child import call_in_child
 from tftracer.session.model import is_analyzed
 from tftracer.session.process.facts import process_facts
 from tftracer.session.recorded_steps import RunHandle, StepSource
 from tftracer.session.steps.statistics import LiveRun
 from tftracer.session.store import SessionStore
+from tftracer.session.writer.steps import Flush
 from tftracer.session.writer.summaries import TraceAnalyzer
-from tftracer.session.writer.threads import Writer
+from tftracer.session.writer.threads import HELPER_S, Writer
 from tftracer.slow.answer.sources import with_sources
 from tftracer.slow.record.log import SlowLog
 from tftracer.slow.record.records import copied_stall_record
@@ -51,7 +54,7 @@ SAVE_S = 60.0  # a save waits at most this long for earlier records to be writte
 
 
 def close_at_exit(session: LiveSession) -> Callable[[], None]:
-    """Close the session at exit, and notify it in forked children. Return a function that cancels the closing at exit."""
+    """Close the session at exit. Return a function that cancels this."""
     reference = weakref.ref(session)
 
     def close() -> None:
@@ -59,14 +62,7 @@ def close_at_exit(session: LiveSession) -> Callable[[], None]:
         if live:
             at_end(live.close)
 
-    def forked() -> None:
-        live = reference()
-        if live:
-            live.after_fork()
-
     atexit.register(close)
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=forked)
     return lambda: atexit.unregister(close)
 
 
@@ -180,6 +176,7 @@ class LiveSession(SessionSource):
             if self._writer is None and not self._closed:
                 self.store.open_spool(self._spool_dir)
                 self._cancel_close_at_exit = close_at_exit(self)
+                call_in_child(self.after_fork)
                 self._writer = Writer(self._steps, self._steps.slow, self.store, self._analyzer, self.communication_ops)
                 self._writer.start()
         return self
@@ -209,12 +206,17 @@ class LiveSession(SessionSource):
 
     def flush(self, timeout_s: float = 600.0) -> bool:
         """Wait until everything recorded before the call is counted, written and analyzed; False after ``timeout_s``."""
-        return bool(self._writer and self._writer.flush(timeout_s))
+        until = time.monotonic() + timeout_s
+        flush = self._flush(timeout_s)
+        return flush is not None and flush.analyzed.wait(max(until - time.monotonic(), 0))
 
     def flush_to_file(self, timeout_s: float) -> bool:
         """Wait until everything recorded before the call is counted and written; False after ``timeout_s``."""
         with self._steps.activities.tracing(WRITING):
-            return bool(self._writer and self._writer.flush_to_file(timeout_s))
+            return self._flush(timeout_s) is not None
+
+    def _flush(self, timeout_s: float) -> Flush | None:
+        return self._writer.flush(timeout_s) if self._writer else None
 
     def set_tensorflow(self, version: str, hook_cost_s: float | None) -> None:
         self.store.set_facts(tensorflow=version, hook_cost_s=hook_cost_s)
@@ -296,8 +298,9 @@ class LiveSession(SessionSource):
     # -------------------------------------------------------------------------------------------------- saving, loading
 
     def save(self, path: str) -> None:
-        if self._writer:
-            self._writer.flush_without_analysis(SAVE_S)
+        flush = self._flush(SAVE_S)
+        if flush is not None:
+            flush.analyzed.wait(HELPER_S)
         save.write_whole(path, self.saved_bytes())
 
     def saved_bytes(self) -> Iterator[bytes]:

@@ -85,25 +85,8 @@ class Writer:
             self._memory.stop()
         return self._memory.facts()
 
-    def flush(self, timeout_s: float) -> bool:
-        """Wait until everything from before the call is written and analyzed; False if that takes longer."""
-        until = time.monotonic() + timeout_s
-        flush = self._flush(timeout_s)
-        return flush is not None and flush.analyzed.wait(max(until - time.monotonic(), 0))
-
-    def flush_to_file(self, timeout_s: float) -> bool:
-        """Wait until everything from before the call is written; False if that takes longer."""
-        return self._flush(timeout_s) is not None
-
-    def flush_without_analysis(self, timeout_s: float) -> bool:
-        """Wait until everything from before the call is written, and for a moment for its analysis; False: not written."""
-        flush = self._flush(timeout_s)
-        if flush is not None:
-            flush.analyzed.wait(min(HELPER_S, timeout_s))
-        return flush is not None
-
-    def _flush(self, timeout_s: float) -> Flush | None:
-        """Return when everything is written; None if that takes longer, or the threads do not run."""
+    def flush(self, timeout_s: float) -> Flush | None:
+        """Return when everything from before the call is written; None if that takes longer, or the threads do not run."""
         flush = Flush(threading.Event(), threading.Event())
         self._steps.flush(flush)
         is_alive = all(thread.is_alive() for thread in self._threads)
