@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import ipaddress
 import json
 import os
 import re
@@ -26,7 +25,7 @@ from tftracer.errors import StorageError
 from tftracer.session.process.launcher import CHIEFS, Environment, is_chief, tf_config
 from tftracer.storage.plain_files import open_own
 from tftracer.storage.whole_file import replacing
-from tftracer.web.credentials import WILDCARDS
+from tftracer.web.credentials import WILDCARDS, is_loopback
 from tftracer.web.ports import netloc
 
 #: The default port of a hub, and how many ports are tried from it on, because a hub takes the next free one if it is in use.
@@ -53,10 +52,7 @@ class OwnPage:
     @property
     def is_loopback(self) -> bool:
         """Whether only this host can reach it."""
-        try:
-            return ipaddress.ip_address(self.ip or "0.0.0.0").is_loopback
-        except ValueError:
-            return self.ip == "localhost"
+        return is_loopback(self.ip)
 
     @property
     def address(self) -> str:
