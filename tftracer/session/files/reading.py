@@ -22,9 +22,8 @@ from tftracer.slow.record.log import SlowLog
 from tftracer.storage import tftrace_format, untrusted
 from tftracer.storage.tftrace_format import Record, StoredPayload
 from tftracer.storage.tftrace_reader import Reader
-from tftracer.storage.untrusted import count, fields_of, number, one_of, positive_or_none, readers, seconds, short, text, texts
+from tftracer.storage.untrusted import count, fields_of, one_of, positive_or_none, readers, seconds, short, text, texts
 from tftracer.trace.model import TraceContext
-from tftracer.trace.record_fields import UNREAD
 
 #: Maximum numbers of runs and traces in a session.
 MAX_RUNS = 100_000
@@ -35,11 +34,6 @@ Applier = Callable[[SessionModel, Record], None]
 
 def _recent(given: Any) -> list[float]:
     return [seconds(value) for value in untrusted.items(given)[-RECENT_STEPS:]]
-
-
-def _positive_number(given: Any) -> float | None:
-    """Read a number; None for 0, which version 1 of the format wrote for unknown values."""
-    return number(given) or None
 
 
 SESSION_FIELDS = readers(
@@ -55,12 +49,12 @@ STATISTICS_FIELDS = readers(RunStatistics, recent_s=_recent)
 TRACE_FIELDS = readers(
     TraceRecord,
     step=positive_or_none,
-    duration_s=_positive_number,
     asked_by=one_of(*get_args(AskedBy)),
     findings=untrusted.findings,
     bookmarks=untrusted.bookmarks,
     state=one_of("pending", "ready", "broken"),
 )
+CONTENTS_FIELDS = {name: TRACE_FIELDS[name] for name in ("nodes", "devices", "findings", "headline", "state")}
 CONTEXT_FIELDS = readers(
     TraceContext,
     WRITTEN_OF_CONTEXT,
@@ -88,25 +82,12 @@ def read_statistics(given: Any) -> RunStatistics:
 
 
 def read_trace_record(given: Any) -> TraceRecord:
-    return cast(TraceRecord, {**fields_of(given, TRACE_FIELDS), **_read_contents(given)})
+    return cast(TraceRecord, fields_of(given, TRACE_FIELDS))
 
 
 def with_sizes(record: TraceRecord, payload: StoredPayload) -> TraceRecord:
     """Return the record with the actual sizes of the trace's bytes."""
     return {**record, "bytes": payload.raw_size, "stored_bytes": payload.size}
-
-
-def _read_contents(given: Any) -> dict[str, Any]:
-    """Read the facts about a trace's contents. Version 1 wrote "ready" and 0 nodes for traces that were not analyzed."""
-    names = ("nodes", "devices", "findings", "headline", "state")
-    contents = fields_of(given, {name: TRACE_FIELDS[name] for name in names})
-    if contents["state"] != "broken":
-        is_read = contents["nodes"] or contents["findings"] or contents["headline"]
-        contents["state"] = "ready" if is_read else "pending"
-    unread = any(finding["code"] in UNREAD for finding in contents["findings"])
-    if contents["state"] != "ready" or unread:
-        contents["nodes"] = None
-    return contents
 
 
 def read_context(given: Any) -> TraceContext:
@@ -201,7 +182,7 @@ def _apply_trace_facts(model: SessionModel, record: Record) -> None:
     changes: dict[str, Any] = {name: text(given[name]) for name in ("note", "headline") if name in given}
     if "bookmarks" in given:
         changes["bookmarks"] = untrusted.bookmarks(given["bookmarks"])
-    contents = _read_contents(given) if "nodes" in given else {}
+    contents = fields_of(given, CONTENTS_FIELDS) if "nodes" in given else {}
     trace.record = cast(TraceRecord, {**trace.record, **contents, **changes})
 
 
