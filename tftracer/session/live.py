@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from tftracer.contract.session import Loaded, Run, TraceRecord
 from tftracer.contract.stalls import Stall, StallDetail
@@ -36,7 +36,7 @@ from tftracer.session.files.saved import SavedSession, open_session
 from tftracer.session.forked_child import call_in_child
 from tftracer.session.model import is_analyzed
 from tftracer.session.process.facts import process_facts
-from tftracer.session.recorded_steps import RunHandle, StepSource
+from tftracer.session.recorded_steps import StepSource
 from tftracer.session.steps.statistics import LiveRun
 from tftracer.session.store import SessionStore
 from tftracer.session.writer.steps import Flush
@@ -45,7 +45,6 @@ from tftracer.session.writer.threads import HELPER_S, Writer
 from tftracer.slow.answer.sources import with_sources
 from tftracer.slow.record.log import SlowLog
 from tftracer.slow.record.records import copied_stall_record
-from tftracer.slow.watch_results import SlowRecords
 from tftracer.storage import save
 from tftracer.storage.trace_payload import Payload, TraceKey
 
@@ -108,38 +107,6 @@ def _load_trace(store: SessionStore, other: SavedSession, trace_id: int, run_id:
     return record
 
 
-class TraceRequests(Protocol):
-    """The requests for traces (capture/traces/requests.py)."""
-
-    def request(self, handle: RunHandle | None, steps: int) -> None: ...
-
-    def set_trace_all(self, on: bool) -> None: ...
-
-
-class Steps(StepSource, Protocol):
-    """A training's queue, as the session uses it (capture/steps/queue.py)."""
-
-    slow: SlowRecords  # slow steps and what was observed during them
-
-    @property
-    def requests(self) -> TraceRequests: ...
-
-    @property
-    def request_graph(self) -> Callable[[RunHandle], None]: ...
-
-    def finished_steps(self) -> dict[str, int]: ...
-
-    def request_step(self, title: str, step: int) -> bool: ...
-
-    def cancel_steps(self) -> None: ...
-
-    def switch_off(self) -> None:
-        """Stop recording."""
-
-    def close(self) -> None:
-        """Stop recording, and drop what is in the queue."""
-
-
 class LiveSession(SessionSource):
     """A live session.
 
@@ -150,7 +117,7 @@ class LiveSession(SessionSource):
 
     def __init__(
         self,
-        steps: Steps,
+        steps: StepSource,
         make_analyzer: Callable[[Callable[[TraceKey], Payload]], TraceAnalyzer],
         keep_traces: int = 5,
         spool_dir: str | os.PathLike[str] | None = None,
@@ -177,7 +144,7 @@ class LiveSession(SessionSource):
                 self.store.open_spool(self._spool_dir)
                 self._cancel_close_at_exit = close_at_exit(self)
                 call_in_child(self.after_fork)
-                self._writer = Writer(self._steps, self._steps.slow, self.store, self._analyzer, self.communication_ops)
+                self._writer = Writer(self._steps, self.store, self._analyzer, self.communication_ops)
                 self._writer.start()
         return self
 

@@ -28,7 +28,6 @@ from tftracer.session.writer.slow import SlowWriter
 from tftracer.session.writer.steps import Flush, StepWriter
 from tftracer.session.writer.summaries import TraceAnalyzer, TraceSummaries
 from tftracer.session.writer.traces import TraceWriter
-from tftracer.slow.watch_results import SlowRecords
 from tftracer.storage.spool_folder import delete_old_spools
 from tftracer.storage.trace_payload import TraceKey
 
@@ -39,20 +38,13 @@ HELPER_S = 3.0  # the end of the process, or a save, waits at most this long for
 class Writer:
     """Starts and ends the threads. ``communication_ops``: the user's pattern of ops that communicate, for traces' contexts."""
 
-    def __init__(
-        self,
-        steps: StepSource,
-        slow: SlowRecords,
-        store: SessionStore,
-        analyzer: TraceAnalyzer,
-        communication_ops: str,
-    ) -> None:
+    def __init__(self, steps: StepSource, store: SessionStore, analyzer: TraceAnalyzer, communication_ops: str) -> None:
         missing = MissingTraces()
         self._store = store
         self._summaries = TraceSummaries(store, analyzer, Guard(store.problems, steps.failed))
         self._traces = TraceWriter(steps, store, self._summaries, missing, communication_ops)
         ledger = LedgerWriter(steps, store)
-        slow_writer = SlowWriter(slow, store, ledger, self._summaries)
+        slow_writer = SlowWriter(steps.slow, store, ledger, self._summaries)
         self._memory = MemoryWatch(
             lambda: sum(run.statistics.steps for run in list(store.live_runs.values())), functions=steps.live_functions
         )
