@@ -71,13 +71,15 @@ def summarize(source: SessionSource) -> dict[str, Any]:
         detail = trace_summary.summarize(answers(selected), others.of(selected, "verdict"))
         detail["recomputed"] = _recomputed(runs, answers, others)
     summaries = [_run(run, slow, source.gaps(run["id"])) for run in runs]
-    head = {
+    return {
         "session": _selected_fields(session, _SESSION),
         "ledger": source.ledger(),
         "input_pipelines": source.input_pipelines(),
+        "memory_growth": source.memory_growth(),
+        "runs": summaries,
+        "trace": selected,
+        **detail,
     }
-    head["memory_growth"] = source.memory_growth()
-    return {**head, "runs": summaries, "trace": selected, **detail}
 
 
 def render(summary: dict[str, Any]) -> str:

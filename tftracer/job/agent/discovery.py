@@ -25,7 +25,7 @@ from tftracer.errors import StorageError
 from tftracer.session.process.launcher import CHIEFS, Environment, is_chief, tf_config
 from tftracer.storage.plain_files import open_own
 from tftracer.storage.whole_file import replacing
-from tftracer.web.credentials import WILDCARDS, is_loopback
+from tftracer.web.credentials import WILDCARDS
 from tftracer.web.ports import netloc
 
 #: The default port of a hub, and how many ports are tried from it on, because a hub takes the next free one if it is in use.
@@ -48,11 +48,6 @@ class OwnPage:
     def host(self) -> str:
         """The host to connect to from this process."""
         return "127.0.0.1" if self.ip in WILDCARDS else self.ip
-
-    @property
-    def is_loopback(self) -> bool:
-        """Whether only this host can reach it."""
-        return is_loopback(self.ip)
 
     @property
     def address(self) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Literal, cast, get_args
+from typing import Any, cast, get_args
 
 from tftracer.contract.session import AskedBy, RunStatistics, Session, TraceRecord
 from tftracer.input_pipelines import facts as pipeline_facts
@@ -24,6 +24,7 @@ from tftracer.storage.tftrace_format import Record, StoredPayload
 from tftracer.storage.tftrace_reader import Reader
 from tftracer.storage.untrusted import count, fields_of, one_of, positive_or_none, readers, seconds, short, text, texts
 from tftracer.trace.model import TraceContext
+from tftracer.trace.units import counted
 
 #: Maximum numbers of runs and traces in a session.
 MAX_RUNS = 100_000
@@ -115,17 +116,13 @@ def read_model(reader: Reader, path: str) -> SessionModel:
 
 def _left_out(steps: int, unknown: Counter[str]) -> Iterator[str]:
     if steps:
-        yield f"Step times are missing: {_records(steps)} of them are damaged."
+        yield f"Step times are missing: {counted(steps, 'record')} of them are damaged."
     if unknown:
         names = ", ".join(sorted(text(name, 31) for name in unknown)[:10])
         yield (
-            f"Skipped: {_records(sum(unknown.values()))} of types that this version does not know ({names}). "
+            f"Skipped: {counted(sum(unknown.values()), 'record')} of types that this version does not know ({names}). "
             "Upgrade: pip install -U tftracer."
         )
-
-
-def _records(number: int) -> str:
-    return "1 record" if number == 1 else f"{number:,} records"
 
 
 def apply(model: SessionModel, record: Record) -> None:
@@ -133,10 +130,6 @@ def apply(model: SessionModel, record: Record) -> None:
     applier = _APPLIERS.get(record.type)
     if applier:
         applier(model, record)
-
-
-def _apply_session(model: SessionModel, record: Record) -> None:
-    model.facts = read_facts(record.meta)
 
 
 def _apply_run(model: SessionModel, record: Record) -> None:
@@ -186,10 +179,6 @@ def _apply_trace_facts(model: SessionModel, record: Record) -> None:
     trace.record = cast(TraceRecord, {**trace.record, **contents, **changes})
 
 
-def _apply_trace_removed(model: SessionModel, record: Record) -> None:
-    model.remove_trace(count(record.meta.get("id")))
-
-
 def _applied_to_run(apply_slow: Callable[[SlowLog, Record, int], None]) -> Applier:
     def apply_to_run(model: SessionModel, record: Record) -> None:
         run = _run_of(model, record)
@@ -199,18 +188,18 @@ def _applied_to_run(apply_slow: Callable[[SlowLog, Record, int], None]) -> Appli
     return apply_to_run
 
 
-def _facts_applier(name: Literal["ledger", "input_pipelines", "memory"], read: Callable[[Mapping[str, Any]], object]) -> Applier:
+def _facts_applier(name: str, read: Callable[[Mapping[str, Any]], object]) -> Applier:
     return lambda model, record: setattr(model, name, read(record.meta))
 
 
 _APPLIERS: dict[str, Applier] = {
-    tftrace_format.SESSION: _apply_session,
+    tftrace_format.SESSION: _facts_applier("facts", read_facts),
     tftrace_format.RUN: _apply_run,
     tftrace_format.STEPS: _apply_steps,
     tftrace_format.HISTORY: _apply_steps,
     tftrace_format.TRACE: _apply_trace,
     tftrace_format.TRACE_FACTS: _apply_trace_facts,
-    tftrace_format.TRACE_REMOVED: _apply_trace_removed,
+    tftrace_format.TRACE_REMOVED: lambda model, record: model.remove_trace(count(record.meta.get("id"))),
     tftrace_format.STALL: _applied_to_run(slow_reading.apply_stall),
     tftrace_format.PERIOD: _applied_to_run(slow_reading.apply_period),
     tftrace_format.KINDS: _applied_to_run(slow_reading.apply_kinds),
