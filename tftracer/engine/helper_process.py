@@ -170,10 +170,6 @@ class HelperProcess:
             except Exception as error:  # the rest of the reply must still be read
                 problem = error
 
-    def exited_by_itself(self) -> bool:
-        """Return whether the helper exited because it was idle, just when a question came."""
-        return self.ended.wait(END_S) and self.process.returncode == 0
-
     def end(self, timeout_s: float = END_S) -> int | None:
         """Close the connection, which ends the process; kill it if it does not end in time. Return its exit code."""
         self.line.close()
@@ -310,9 +306,10 @@ class Helper:
             try:
                 return running.exchange(request, payloads, consume, deadline)
             except (EOFError, ConnectionError) as problem:
-                if not (isinstance(problem, BrokenPipeError) or running.exited_by_itself()):
+                was_idle = isinstance(problem, BrokenPipeError) or (running.ended.wait(END_S) and running.process.returncode == 0)
+                if not was_idle:
                     raise
-                self._discard()  # the helper exited before it read the question
+                self._discard()  # the helper exited by itself, before it read the question
             return self._current().exchange(request, payloads, consume, deadline)
         except (EOFError, OSError) as problem:
             raise self._failure(problem, size) from problem
