@@ -121,7 +121,7 @@ def measure(loop: Callable[[Callable[[], bool]], list[float]], engines: dict[str
 def main() -> None:
     path = Path(sys.argv[1]) if len(sys.argv) > 1 else OUT / "loop_cut.pb"
     raw = path.read_bytes()
-    payload = Payload(compress(raw), True, len(raw), TraceContext(step=1))
+    payload = Payload(compress(raw), len(raw), TraceContext(step=1))
     tf.disable_eager_execution()
     helped = HelperEngine(lambda trace: payload)
     assert helped.helper.is_usable()

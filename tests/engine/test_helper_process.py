@@ -72,7 +72,7 @@ class Source:
     def load(self, trace: TraceKey) -> Payload:
         self.loaded.append(trace.id)
         raw = self.raws[trace.id]
-        return Payload(compress(raw), True, len(raw), TraceContext(step=trace.id, step_s=0.01, title="train_op"))
+        return Payload(compress(raw), len(raw), TraceContext(step=trace.id, step_s=0.01, title="train_op"))
 
     def trace(self, number: int) -> TraceKey:
         return trace_of(number, self.raws[number])

@@ -68,7 +68,7 @@ class FakeEngine(Engine):
     """Answers by the name of the question."""
 
     def __init__(self) -> None:
-        super().__init__(lambda trace: Payload(b"", False, 0, TraceContext()))
+        super().__init__(lambda trace: Payload(b"", 0, TraceContext()))
         self.answers: dict[str, Callable[[], dict[str, Any]]] = {}
 
     def ask(self, trace: TraceKey, question: Question, answer_format: AnswerFormat) -> EncodedAnswer:

@@ -20,6 +20,7 @@ from tftracer.engine.decoded_traces import AnswerFormat, EncodedAnswer, Question
 from tftracer.engine.engine import Engine
 from tftracer.session.files.saved import open_session
 from tftracer.session.traces.other_traces import newest_that_fit
+from tftracer.storage.tftrace_format import compress
 from tftracer.storage.trace_payload import Payload, TraceKey
 from tftracer.trace.answers import Answers
 from tftracer.trace.model import TraceContext
@@ -148,7 +149,7 @@ class Waiting(Engine):
     """Counts what is asked of it, and waits in the first question."""
 
     def __init__(self, raw: bytes) -> None:
-        super().__init__(lambda trace: Payload(raw, False, len(raw), TraceContext()))
+        super().__init__(lambda trace: Payload(compress(raw), len(raw), TraceContext()))
         self.asked: list[int] = []
         self.begun, self.may_end = threading.Event(), threading.Event()
 

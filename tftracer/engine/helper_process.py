@@ -294,10 +294,7 @@ class Helper:
         return self.timeout_s + TIMEOUT_S_PER_MB * size / 1e6
 
     def _exchange(self, message: dict[str, Any], attached: list[tuple[TraceKey, Payload]], consume: Consumer, size: int) -> Reply:
-        heads = [
-            {"trace": list(t), "compressed": p.compressed, "raw_size": p.raw_size, "context": asdict(p.context)}
-            for t, p in attached
-        ]
+        heads = [{"trace": list(t), "raw_size": p.raw_size, "context": asdict(p.context)} for t, p in attached]
         request = {**message, "traces": heads}
         payloads = [p.data for _, p in attached]
         running = self._current()
