@@ -25,7 +25,7 @@ import numpy as np
 import tensorflow
 
 from tftracer.engine.decoded_traces import AnswerFormat, Question
-from tftracer.engine.engine import Engine, HelperEngine, ThreadEngine
+from tftracer.engine.engine import Engine, HelperEngine
 from tftracer.storage.tftrace_format import compress
 from tftracer.storage.trace_payload import Payload, TraceKey
 from tftracer.trace.model import TraceContext
@@ -121,11 +121,11 @@ def measure(loop: Callable[[Callable[[], bool]], list[float]], engines: dict[str
 def main() -> None:
     path = Path(sys.argv[1]) if len(sys.argv) > 1 else OUT / "loop_cut.pb"
     raw = path.read_bytes()
-    payload = Payload(compress(raw), True, len(raw), TraceContext(step=1))
+    payload = Payload(compress(raw), len(raw), TraceContext(step=1))
     tf.disable_eager_execution()
     helped = HelperEngine(lambda trace: payload)
     assert helped.helper.is_usable()
-    engines: dict[str, Engine | None] = {"alone": None, "threads": ThreadEngine(lambda trace: payload), "helper": helped}
+    engines: dict[str, Engine | None] = {"alone": None, "threads": Engine(lambda trace: payload), "helper": helped}
     print(f"{path.name}, {len(raw) / 1e6:.0f} MB; load of the machine before: {os.getloadavg()[0]:.1f}")
     for loop in (count, training()):
         measure(loop, engines, len(raw))

@@ -35,7 +35,7 @@ from made_fleet import make_fleet  # noqa: E402
 SAMPLES = {
     "training.tftrace": "tests/data/versions/2-saved.tftrace",
     "ps_worker.pb": "tests/data/ps_worker0_tf2.21_cpu.pb",
-    "before.tftrace": "tests/data/versions/1-saved.tftrace",
+    "before.tftrace": "tests/data/versions/2-first-saved.tftrace",
     "after.tftrace": "tests/data/versions/2-saved.tftrace",
     "adam.tftrace": "tests/data/slow_to_fast_adam.tftrace",
     "adagrad.tftrace": "tests/data/slow_to_fast_adagrad.tftrace",

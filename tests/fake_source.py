@@ -1,4 +1,4 @@
-"""A session in memory that speaks the whole SessionSource protocol, for the web layer's tests: no training, no files."""
+"""A session in memory that answers as a SessionSource, for the web layer's tests: no training, no files."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from tftracer.contract.basics import Column
 from tftracer.contract.input_pipelines import InputPipelines
 from tftracer.contract.ledger import Ledger
 from tftracer.contract.memory_growth import ProcessMemory
-from tftracer.contract.session import Bookmark, Loaded, Run, Session, StepTimes, TraceRecord
+from tftracer.contract.session import Loaded, Run, Session, StepTimes, TraceRecord
 from tftracer.contract.stalls import GapProfile, RunStalls, Stall, StallDetail, StallList
 from tftracer.errors import StorageError, UnknownError, UnsupportedError
 from tftracer.ledger import parts_of_wall_time
+from tftracer.session.answers import SessionSource
 from tftracer.session.publisher import Listener
 from tftracer.slow.answer.messages import no_gaps
 from tftracer.trace.model import TraceContext
@@ -145,7 +146,7 @@ def column(values: list[float], dtype: Any) -> Column:
     return {"dtype": dtype, "data": np.asarray(values, f"<{dtype}").tobytes()}
 
 
-class FakeSource:
+class FakeSource(SessionSource):
     """One run with one trace, which is a real one; it notes what it was asked to do."""
 
     def __init__(self, raw: bytes | None = None, live: bool = True) -> None:
@@ -240,16 +241,10 @@ class FakeSource:
         self.reads += 1
         return self.raw
 
-    def set_note(self, trace_id: int, note: str) -> TraceRecord:
-        self.trace_record(trace_id)["note"] = note
-        return self.trace_record(trace_id)
-
-    def set_bookmarks(self, trace_id: int, bookmarks: list[Bookmark]) -> TraceRecord:
-        self.trace_record(trace_id)["bookmarks"] = bookmarks
-        return self.trace_record(trace_id)
-
-    def set_headline(self, trace_id: int, headline: str) -> None:
-        self.trace_record(trace_id)["headline"] = headline
+    def set_trace_facts(self, trace_id: int, **facts: Any) -> TraceRecord:
+        record = self.trace_record(trace_id)
+        record.update(facts)  # type: ignore[typeddict-item]
+        return record
 
     def request_traces(self, run_id: int | None, steps: int, with_graph: bool = False) -> None:
         if not self.live:

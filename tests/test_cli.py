@@ -158,8 +158,8 @@ def test_the_summary() -> None:
 
 
 def test_the_summary_shows_all_runs_and_every_trace_s_headline() -> None:
-    """Two runs of 30 steps with two traces each, in a file of the format's first version and in one of the second."""
-    for version in (1, 2):
+    """Two runs of 30 steps with two traces each, in the files of two recordings."""
+    for version in ("2-first", "2"):
         done = tftracer(DATA / f"versions/{version}-saved.tftrace", "--summary")
         assert done.returncode == 0 and done.stderr == ""
         assert re.search(r"^Run +steps +p50 +p99 +max +traces$", done.stdout, re.MULTILINE)

@@ -22,9 +22,9 @@ ROOT = Path(__file__).parents[1]
 DATA = ROOT / "tests/data"
 SCHEMAS = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in (ROOT / "docs/schemas").glob("*.json")}
 SQL = "SELECT trace_id, step, start_at, duration_ns, memory_peak_bytes, 'nan'::DOUBLE AS n FROM traces"
-OPENED = ["versions/2-saved.tftrace", "versions/1-saved.tftrace", "ps_worker0_tf2.21_cpu.pb", "legacy/session.pickle",
+OPENED = ["versions/2-saved.tftrace", "versions/2-first-saved.tftrace", "ps_worker0_tf2.21_cpu.pb", "legacy/session.pickle",
           "xspace/gpu_v100_excerpt.xplane.pb.gz", "gpu_timeline_tf1.json"]  # fmt: skip
-BEFORE, AFTER = DATA / "versions/1-saved.tftrace", DATA / "versions/2-saved.tftrace"
+BEFORE, AFTER = DATA / "versions/2-first-saved.tftrace", DATA / "versions/2-saved.tftrace"
 
 
 def printed(*arguments: object, folder: Path) -> Any:

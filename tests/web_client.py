@@ -16,7 +16,7 @@ import pytest
 from fake_source import FakeSource
 
 from tftracer.engine.engine import Engine
-from tftracer.session.source import SessionSource
+from tftracer.session.answers import SessionSource
 from tftracer.web.app import Options, WebServer
 
 TIMEOUT_S = 60

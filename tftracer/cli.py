@@ -28,8 +28,8 @@ from tftracer.terminal import RED, PrintableFormatter, Progress, coloured, print
 from tftracer.version import __version__
 
 if TYPE_CHECKING:
+    from tftracer.session.answers import SessionSource
     from tftracer.session.files.saved import SavedSession
-    from tftracer.session.source import SessionSource
     from tftracer.storage.spool_folder import EndedSpool
 
 FAILED, NO_PORT = 1, 3

@@ -83,7 +83,7 @@ server.close()""",
 def notebook(tmp_path_factory: pytest.TempPathFactory) -> Notebook:
     folder = tmp_path_factory.mktemp("notebook")
     shutil.copy(DATA / "versions/2-saved.tftrace", folder / "training.tftrace")
-    shutil.copy(DATA / "versions/1-saved.tftrace", folder / "before.tftrace")
+    shutil.copy(DATA / "versions/2-first-saved.tftrace", folder / "before.tftrace")
     shutil.copy(DATA / "dense500_tf2.15_cpu.pb", folder / "dense.pb")
     write_session(folder, "hostile.tftrace", {20: hostile_trace()}, fetches=[IMAGE], host=SCRIPT, command=IMAGE)
     write_session(folder, "broken.tftrace", {20: b"\xff\xff\xff"})

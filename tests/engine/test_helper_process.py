@@ -29,7 +29,7 @@ from tftracer.comparison.run_ops import RunTraces
 from tftracer.comparison.two_traces import OtherTotals
 from tftracer.engine import helper_process, helper_protocol
 from tftracer.engine.decoded_traces import EXPORTS, AnswerFormat, Question
-from tftracer.engine.engine import HelperEngine, ThreadEngine
+from tftracer.engine.engine import Engine, HelperEngine
 from tftracer.engine.helper_process import Failure, Helper
 from tftracer.errors import FormatError, HelperError, UnknownError
 from tftracer.recorder import Recorder
@@ -72,7 +72,7 @@ class Source:
     def load(self, trace: TraceKey) -> Payload:
         self.loaded.append(trace.id)
         raw = self.raws[trace.id]
-        return Payload(compress(raw), True, len(raw), TraceContext(step=trace.id, step_s=0.01, title="train_op"))
+        return Payload(compress(raw), len(raw), TraceContext(step=trace.id, step_s=0.01, title="train_op"))
 
     def trace(self, number: int) -> TraceKey:
         return trace_of(number, self.raws[number])
@@ -105,7 +105,7 @@ def all_files() -> Iterator[tuple[Source, HelperEngine]]:
 @pytest.mark.parametrize("number", range(len(FILES)), ids=FILES)
 def test_it_answers_as_this_process_does(number: int, all_files: tuple[Source, HelperEngine]) -> None:
     source, engine = all_files
-    trace, threads = source.trace(number), ThreadEngine(source.load)
+    trace, threads = source.trace(number), Engine(source.load)
     for position, question in enumerate(QUESTIONS):
         form = FORMS[position % len(FORMS)]
         assert engine.ask(trace, question, form) == threads.ask(trace, question, form), question.key
@@ -130,7 +130,7 @@ def exported(form: str, source: Source, engine: HelperEngine) -> None:
     files = [io.BytesIO(), io.BytesIO()]
     others = {"roofline": [b"".join(engine.ask(trace, Question("best_rates"), PACKED).body.chunks)]}
     engine.export(trace, form, record, others, files[0])
-    ThreadEngine(source.load).export(trace, form, record, others, files[1])
+    Engine(source.load).export(trace, form, record, others, files[1])
     here, there = files[1].getvalue(), files[0].getvalue()
     if form == "html":  # says when it was written
         assert there.startswith(b"<!doctype html>") and there.endswith(here[-100:]) and abs(len(there) - len(here)) < 1000
@@ -323,7 +323,7 @@ def test_where_none_can_be_started_threads_answer(
     monkeypatch.setattr(sys, "executable", executable)
     source = Source(RAW)
     with helped(source) as engine:
-        assert engine.ask(source.trace(0), VERDICT, JSON) == ThreadEngine(source.load).ask(source.trace(0), VERDICT, JSON)
+        assert engine.ask(source.trace(0), VERDICT, JSON) == Engine(source.load).ask(source.trace(0), VERDICT, JSON)
         assert engine.contents(source.trace(0))["nodes"] > 0
         assert engine.helper.pid is None
 

@@ -17,7 +17,7 @@ from tftracer.trace.model import NodeKind
 def judged(parts: list[ProcessTrace], clock_error_ns: float = 0.0) -> tuple[list[Straggler], list[CollectiveRow]]:
     owners = Owners.of(parts)
     aligned = align(parts, owners, [Clock(0)] * len(owners.titles))
-    ranks = [rank_of(a, owners.of_trace[i]) for i, a in enumerate(aligned)]
+    ranks = [rank_of(a, i) for i, a in enumerate(aligned)]
     met = find_collectives(parts)
     waits, ids = Waits.of(met.start, ranks), [p.process for p in parts]
     return stragglers(ranks, waits, ids, clock_error_ns), collective_rows(met, waits, ids, [0.0] * len(met))

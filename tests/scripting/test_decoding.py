@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import weakref
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ from recording import RAW, recording, steps
 import tftracer
 from tftracer.cli import say
 from tftracer.commands.compare import main as compare_command
-from tftracer.scripting import decoded
 from tftracer.scripting.export import export
 from tftracer.scripting.query import query
 from tftracer.storage.file_bytes import FileBytes
@@ -34,11 +34,11 @@ class Decoding:
         self.decoded: Counter[bytes] = Counter()
         self.most = 0
         self._alive: weakref.WeakSet[Answers] = weakref.WeakSet()
-        monkeypatch.setattr(decoded, "Answers", self._decode)
+        monkeypatch.setattr("tftracer.trace.answers.Answers", self._decode)
 
-    def _decode(self, raw: bytes, *context: Any, **options: Any) -> Answers:
+    def _decode(self, raw: Callable[[], bytes], *context: Any, **options: Any) -> Answers:
         answers = Answers(raw, *context, **options)
-        self.decoded[raw] += 1
+        self.decoded[raw()] += 1
         self._alive.add(answers)
         self.most = max(self.most, len(self._alive))
         return answers
@@ -81,7 +81,7 @@ def test_a_query_decodes_each_trace_once_for_all_tables(files: list[str], decodi
 
 
 def test_a_comparison_decodes_each_trace_once(files: list[str], decoding: Decoding, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tftracer.scripting.decoded.KEPT_NODES", 1)  # as if the traces were large
+    monkeypatch.setattr("tftracer.engine.decoded_traces.DECODED_BYTES", 1)  # as if the traces were large
     assert compare_command([*files[:2], "--", *files[2:]], say) == 0
     assert set(decoding.decoded.values()) == {1} and len(decoding.decoded) == 4 * TRACES
     assert decoding.most <= 2  # the one that is kept, and the one that takes its place

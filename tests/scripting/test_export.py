@@ -40,7 +40,7 @@ FILES = [
     "foreign/events.out.tfevents.small",
     "legacy/session.pickle",
     "legacy/run_metadata_python2.pickle",
-    "versions/1-spool.tftrace",
+    "versions/2-spool.tftrace",
     "versions/2-saved.tftrace",
     "xspace/convnet_tf2.15.xplane.pb",
     "xspace/gpu_mi300_excerpt.xplane.pb.gz",

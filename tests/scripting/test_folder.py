@@ -14,7 +14,7 @@ from tftracer.export.tables.schema import TABLES
 from tftracer.scripting.export import export
 
 DATA = Path(__file__).parents[1] / "data"
-FILES = {"first.tftrace": "versions/1-saved.tftrace", "second.tftrace": "versions/2-saved.tftrace"}
+FILES = {"first.tftrace": "versions/2-first-saved.tftrace", "second.tftrace": "versions/2-saved.tftrace"}
 
 
 @pytest.fixture

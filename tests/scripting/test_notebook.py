@@ -17,7 +17,7 @@ from tftracer.session.files.imported import model_of
 from tftracer.session.files.saved import SavedSession
 
 DATA = Path(__file__).parents[1] / "data"
-FILES = ["gpu_timeline_tf1.json", "while_loop_tf2.15_cpu.pb", "versions/1-spool.tftrace", "xspace/convnet_tf2.21.xplane.pb"]
+FILES = ["gpu_timeline_tf1.json", "while_loop_tf2.15_cpu.pb", "versions/2-spool.tftrace", "xspace/convnet_tf2.21.xplane.pb"]
 
 
 @pytest.mark.parametrize(

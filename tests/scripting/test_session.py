@@ -50,7 +50,7 @@ FILES = [
     "foreign/events.out.tfevents.small",
     "legacy/session.pickle",
     "legacy/run_metadata_protocol2.pickle",
-    "versions/1-saved.tftrace",
+    "versions/2-first-saved.tftrace",
     "versions/2-spool.tftrace",
     "xspace/convnet_tf2.21.xplane.pb",
     "xspace/gpu_v100_excerpt.xplane.pb.gz",

@@ -21,7 +21,7 @@ from tftracer.contract.encoding import encode
 from tftracer.contract.layers import Layers
 from tftracer.engine.bounded_cache import BoundedCache
 from tftracer.engine.decoded_traces import AnswerFormat, EncodedAnswer, Question
-from tftracer.engine.engine import ThreadEngine
+from tftracer.engine.engine import Engine
 from tftracer.storage.trace_payload import Payload, TraceKey
 from tftracer.trace.model import TraceContext
 from tftracer.web.answer_cache import AnswerCache
@@ -64,11 +64,11 @@ class Counter:
         return {"count": self.count}
 
 
-class FakeEngine(ThreadEngine):
+class FakeEngine(Engine):
     """Answers by the name of the question."""
 
     def __init__(self) -> None:
-        super().__init__(lambda trace: Payload(b"", False, 0, TraceContext()))
+        super().__init__(lambda trace: Payload(b"", 0, TraceContext()))
         self.answers: dict[str, Callable[[], dict[str, Any]]] = {}
 
     def ask(self, trace: TraceKey, question: Question, answer_format: AnswerFormat) -> EncodedAnswer:

@@ -17,9 +17,10 @@ import tftracer
 from tftracer.contract.analyses import MIN_TRACES
 from tftracer.contract.over_traces import RunOps
 from tftracer.engine.decoded_traces import AnswerFormat, EncodedAnswer, Question
-from tftracer.engine.engine import ThreadEngine
+from tftracer.engine.engine import Engine
 from tftracer.session.files.saved import open_session
 from tftracer.session.traces.other_traces import newest_that_fit
+from tftracer.storage.tftrace_format import compress
 from tftracer.storage.trace_payload import Payload, TraceKey
 from tftracer.trace.answers import Answers
 from tftracer.trace.model import TraceContext
@@ -144,11 +145,11 @@ def test_what_does_not_exist_and_what_is_no_grouping_is_refused(client: Client) 
     assert client.get("/api/runs/1/ops?by=size").status == 400
 
 
-class Waiting(ThreadEngine):
+class Waiting(Engine):
     """Counts what is asked of it, and waits in the first question."""
 
     def __init__(self, raw: bytes) -> None:
-        super().__init__(lambda trace: Payload(raw, False, len(raw), TraceContext()))
+        super().__init__(lambda trace: Payload(compress(raw), len(raw), TraceContext()))
         self.asked: list[int] = []
         self.begun, self.may_end = threading.Event(), threading.Event()
 

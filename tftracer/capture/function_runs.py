@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from tftracer.capture.functions.calls import FunctionCalls, NamedStep
-from tftracer.capture.functions.identity import FunctionIdentity, identify
+from tftracer.capture.functions.calls import FunctionCalls
+from tftracer.capture.functions.identity import FunctionIdentity, NamedStep, identify
 from tftracer.capture.functions.library import concrete_function_module, function_library, is_concrete, name_of
 from tftracer.capture.functions.partition_graphs import PartitionGraphs
 from tftracer.capture.functions.signatures import Signature, difference, signature_of, signatures_to_keep

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from tftracer.errors import StorageError, UsageError
+from tftracer.errors import UsageError
+from tftracer.storage.whole_file import writing
 from tftracer.subcommand_parser import Parser
 from tftracer.terminal import GREEN, RED, YELLOW, Progress, Say, coloured, printable
 
@@ -92,7 +93,5 @@ def _sides(arguments: list[str]) -> tuple[list[str], list[str]]:
 def _write_junit(path: str, outcomes: Sequence[object]) -> None:
     from tftracer.comparison.report import as_junit
 
-    try:
+    with writing(path):
         Path(path).write_text(as_junit(outcomes), encoding="utf-8")  # type: ignore[arg-type]
-    except OSError as error:
-        raise StorageError(f"{path}: cannot be written ({error.strerror or error}).") from error

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tftracer import viewer
-from tftracer.errors import StorageError
+from tftracer.storage.whole_file import writing
 from tftracer.subcommand_parser import Parser
 
 SUMMARY = "opens a sample session of a training with slow steps"
@@ -32,10 +32,8 @@ def main(arguments: Sequence[str], say: Callable[[str], None]) -> int:
 
     options = parser().parse_args(list(arguments))
     if options.save:
-        try:
+        with writing(options.save):
             shutil.copyfile(SAMPLE, options.save)
-        except OSError as error:
-            raise StorageError(f"{options.save}: cannot be written ({error.strerror or error}).") from error
         say(f"The sample session is in {options.save}. Try: tftracer {options.save} --summary")
         return 0
     return viewer.serve(open_session(SAMPLE), str(SAMPLE), options)

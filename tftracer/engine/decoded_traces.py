@@ -70,11 +70,11 @@ Load = Callable[[TraceKey], Union[Payload, Loadable]]
 
 
 class DecodedTraces:
-    """The cache. ``load`` returns the payload of a trace that is not in the cache."""
+    """The cache. ``load`` returns the payload of a trace that is not in the cache. ``most``: traces that are kept."""
 
-    def __init__(self, load: Load) -> None:
+    def __init__(self, load: Load, most: int = DECODED_TRACES) -> None:
         self._load = load
-        self._decoded: BoundedCache[Answers] = BoundedCache(DECODED_TRACES, DECODED_BYTES)
+        self._decoded: BoundedCache[Answers] = BoundedCache(most, DECODED_BYTES)
         self._lock = threading.Lock()
 
     def use(self, trace: TraceKey, function: Callable[[Answers], V]) -> V:

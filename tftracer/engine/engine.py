@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from functools import partial
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 from tftracer.comparison.run_ops import RunTraces
 from tftracer.comparison.two_traces import OtherTotals
@@ -23,29 +23,11 @@ from tftracer.storage.trace_payload import LoadPayload, TraceKey
 from tftracer.trace.model import Watched
 
 
-class Engine(Protocol):
-    def ask(self, trace: TraceKey, question: Question, answer_format: AnswerFormat) -> EncodedAnswer: ...
-
-    def compare(self, first: TraceKey, second: TraceKey, by: str, others: OtherTotals, answer_format: AnswerFormat) -> Body: ...
-
-    def run_ops(self, run: RunTraces, by: str, answer_format: AnswerFormat) -> Body: ...
-
-    def export(
-        self, trace: TraceKey, file_format: str, record: TraceRecord, others: EncodedOtherAnswers, file: IO[bytes]
-    ) -> None: ...
-
-    def start_in_background(self) -> None:
-        """Prepare for questions that will come soon. Does not block."""
-
-    def clear(self) -> None:
-        """Free decoded traces."""
-
-
-class ThreadEngine(DecodedTraces):
+class Engine(DecodedTraces):
     """Answers on the calling thread. Used by the viewer, and if no helper process can be started."""
 
     def start_in_background(self) -> None:
-        pass
+        """Prepare for questions that will come soon. Does not block."""
 
     def decode(self, trace: TraceKey) -> None:
         """Decode a trace before questions about it are asked.
@@ -67,52 +49,49 @@ class ThreadEngine(DecodedTraces):
             return broken(error)
 
 
-class HelperEngine:
+class HelperEngine(Engine):
     """Answers in a helper process, or on the calling thread if no process can be started.
 
     ``load`` returns a trace as its session stores it. The process is started by ``start_in_background`` or the first question.
     """
 
     def __init__(self, load: LoadPayload) -> None:
+        super().__init__(load)
         self.helper = Helper(load)
-        self.threads = ThreadEngine(load)
 
     def ask(self, trace: TraceKey, question: Question, answer_format: AnswerFormat) -> EncodedAnswer:
         if not self.helper.is_usable():
-            return self.threads.ask(trace, question, answer_format)
+            return super().ask(trace, question, answer_format)
         arguments = [question.name, dict(question.arguments)]
         body, reply = self._body("ask", [trace], [trace, arguments, answer_format])
         return EncodedAnswer(body, reply["headline"])
 
     def compare(self, first: TraceKey, second: TraceKey, by: str, others: OtherTotals, answer_format: AnswerFormat) -> Body:
         if not self.helper.is_usable():
-            return self.threads.compare(first, second, by, others, answer_format)
+            return super().compare(first, second, by, others, answer_format)
         return self._body("compare", [first, second], [first, second, by, others, answer_format])[0]
 
     def run_ops(self, run: RunTraces, by: str, answer_format: AnswerFormat) -> Body:
         if not self.helper.is_usable():
-            return self.threads.run_ops(run, by, answer_format)
+            return super().run_ops(run, by, answer_format)
         return self._body("run_ops", [], [run, by, answer_format])[0]
 
     def export(
         self, trace: TraceKey, file_format: str, record: TraceRecord, others: EncodedOtherAnswers, file: IO[bytes]
     ) -> None:
         if not self.helper.is_usable():
-            self.threads.export(trace, file_format, record, others, file)
+            super().export(trace, file_format, record, others, file)
             return
         self.helper.ask("export", [trace], [trace, file_format, record, others], file.write)
 
     def contents(self, trace: TraceKey, watched: Watched | None = None) -> dict[str, Any]:
         """Return the fields of a trace's record that come from its contents. Raises HelperError if the helper failed."""
         if not self.helper.is_usable():
-            return self.threads.contents(trace, watched)
-        return self.helper.ask("contents", [trace], [trace, watched], ignore)
+            return super().contents(trace, watched)
+        return self.helper.ask("contents", [trace], [trace, watched], lambda data: None)  # the fields are in the message
 
     def start_in_background(self) -> None:
         self.helper.start_in_background()
-
-    def clear(self) -> None:
-        self.threads.clear()  # the helper process frees its own traces
 
     def interrupt(self) -> None:
         """End the helper's current question with HelperError."""
@@ -125,7 +104,3 @@ class HelperEngine:
         chunks: list[bytes] = []
         reply = self.helper.ask(do, traces, arguments, chunks.append)
         return Body(reply["content_type"], reply["encoding"], tuple(chunks)), reply
-
-
-def ignore(data: bytes) -> None:
-    """Ignore data: the fields of a trace's record are in the message."""

@@ -132,7 +132,7 @@ class Worker:
                 raise MemoryError
             context = TraceContext(**attached["context"])
             trace = TraceKey(*attached["trace"])
-            self._received[trace] = Payload(bytes(payload), attached["compressed"], attached["raw_size"], context)
+            self._received[trace] = Payload(bytes(payload), attached["raw_size"], context)
         data.clear()
 
     # ------------------------------------------------------------------------------------------------------- the requests

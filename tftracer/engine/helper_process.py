@@ -16,7 +16,6 @@ import subprocess
 import sys
 import threading
 import time
-import weakref
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -26,6 +25,7 @@ from typing import Any, NamedTuple
 from tftracer import errors, memory_limit
 from tftracer.engine.helper_protocol import DATA, MESSAGE, receive, send
 from tftracer.errors import HelperError, TracerError
+from tftracer.session.forked_child import call_in_child
 from tftracer.storage.trace_payload import LoadPayload, Payload, TraceKey
 
 #: Maximum seconds for an answer, and in addition for each MB of the traces. Long, because the helper has a low priority on a busy
@@ -120,8 +120,7 @@ class HelperProcess:
         except BaseException:
             self.line.close()
             raise
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=close_in_child(weakref.ref(self.line)))
+        call_in_child(self.line.close)  # a child must not keep it open when its parent exits
 
     def _live(self, command: list[str], theirs: socket.socket, started: queue.SimpleQueue[Exception | None]) -> None:
         """Start the process and wait until it ends. Runs on a separate thread, which must live as long as the process.
@@ -171,10 +170,6 @@ class HelperProcess:
             except Exception as error:  # the rest of the reply must still be read
                 problem = error
 
-    def exited_by_itself(self) -> bool:
-        """Return whether the helper exited because it was idle, just when a question came."""
-        return self.ended.wait(END_S) and self.process.returncode == 0
-
     def end(self, timeout_s: float = END_S) -> int | None:
         """Close the connection, which ends the process; kill it if it does not end in time. Return its exit code."""
         self.line.close()
@@ -182,17 +177,6 @@ class HelperProcess:
             self.kill()
             self.ended.wait(END_S)
         return self.process.returncode
-
-
-def close_in_child(reference: weakref.ref[socket.socket]) -> Callable[[], None]:
-    """Return a function that closes the connection in a forked child: the child must not keep it open when its parent exits."""
-
-    def close() -> None:
-        line = reference()
-        if line is not None:
-            line.close()
-
-    return close
 
 
 class Helper:
@@ -310,10 +294,7 @@ class Helper:
         return self.timeout_s + TIMEOUT_S_PER_MB * size / 1e6
 
     def _exchange(self, message: dict[str, Any], attached: list[tuple[TraceKey, Payload]], consume: Consumer, size: int) -> Reply:
-        heads = [
-            {"trace": list(t), "compressed": p.compressed, "raw_size": p.raw_size, "context": asdict(p.context)}
-            for t, p in attached
-        ]
+        heads = [{"trace": list(t), "raw_size": p.raw_size, "context": asdict(p.context)} for t, p in attached]
         request = {**message, "traces": heads}
         payloads = [p.data for _, p in attached]
         running = self._current()
@@ -322,9 +303,10 @@ class Helper:
             try:
                 return running.exchange(request, payloads, consume, deadline)
             except (EOFError, ConnectionError) as problem:
-                if not (isinstance(problem, BrokenPipeError) or running.exited_by_itself()):
+                was_idle = isinstance(problem, BrokenPipeError) or (running.ended.wait(END_S) and running.process.returncode == 0)
+                if not was_idle:
                     raise
-                self._discard()  # the helper exited before it read the question
+                self._discard()  # the helper exited by itself, before it read the question
             return self._current().exchange(request, payloads, consume, deadline)
         except (EOFError, OSError) as problem:
             raise self._failure(problem, size) from problem

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from tftracer.display.lines import joined
 from tftracer.fleet.ask import Fleet
-from tftracer.trace.units import duration
+from tftracer.trace.summary import table
+from tftracer.trace.units import counted, duration
 
 _WIDTH = 80
 
@@ -16,7 +17,7 @@ def as_text(fleet: Fleet) -> str:
 
 
 def _lines(fleet: Fleet) -> Iterator[str]:
-    yield f"{_number(fleet.partitions, 'partition')} of {_number(fleet.jobs, 'job')}"
+    yield f"{counted(fleet.partitions, 'partition')} of {counted(fleet.jobs, 'job')}"
     yield from (f"Left out: {why}" for why in fleet.left_out)
     yield ""
     yield "Slowest ranks, by their own time in traced steps (without exposed communication):"
@@ -69,10 +70,6 @@ def _lines(fleet: Fleet) -> Iterator[str]:
     )
 
 
-def _number(count: int, what: str) -> str:
-    return f"{count:,} {what}{'s' if count != 1 else ''}"
-
-
 def _time(ns: float | None) -> str:
     return "-" if ns is None else duration(ns)
 
@@ -91,12 +88,8 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], empty: str) -> I
     if not rows:
         yield f"  {empty}"
         return
-    shown = [[_cell(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(heads, *shown)]
-    for row in (heads, *shown):
-        yield "  " + "  ".join(
-            cell.ljust(width) if not i else cell.rjust(width) for i, (cell, width) in enumerate(zip(row, widths))
-        )
+    for line in table([list(heads), *([_cell(cell) for cell in row] for row in rows)]).split("\n"):
+        yield f"  {line}"
 
 
 def _cell(text: str) -> str:

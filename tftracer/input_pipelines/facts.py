@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 from tftracer.errors import FormatError
@@ -14,14 +15,13 @@ from tftracer.storage.tftrace_format import INPUT_PIPELINES
 from tftracer.storage.untrusted import (
     Fields,
     count,
-    count_or_none,
     duration,
     duration_or_none,
     fields_of,
-    flag,
     items,
     moment,
     number,
+    readers,
     text,
     texts,
 )
@@ -84,18 +84,9 @@ def record(facts: PipelineFacts) -> NewRecord:
     return NewRecord(INPUT_PIPELINES, {"pipelines": pipelines, "unseen": list(facts.unseen), "cost_s": facts.cost_s})
 
 
-def _short(given: Any) -> str:
-    return text(given, 300)
-
-
-_STEP: Fields = {
-    "name": _short,
-    "function": _short,
-    "place": _short,
-    "python": flag,
-    "size": count_or_none,
-    "input_elements": count_or_none,
-}
+_short = partial(text, limit=300)
+_KINDS: Fields = {"str": _short, "float": duration}
+_STEP = readers(Step, kinds=_KINDS)
 
 
 def _looks(given: Any) -> tuple[Look, ...]:
@@ -116,18 +107,19 @@ def _history(given: Any) -> tuple[Moment, ...]:
     return tuple(Moment(moment(at), duration(rate), number(wait), _short(stage)) for at, rate, wait, stage in rows)
 
 
-_PIPELINE: Fields = {
-    "title": _short,
-    "steps": lambda given: tuple(Step(**fields_of(each, _STEP)) for each in items(given)[:200]),
-    "looks": _looks,
-    "history": _history,
-    "is_open": flag,
-}
-_FACTS: Fields = {
-    "pipelines": lambda given: tuple(Pipeline(**fields_of(each, _PIPELINE)) for each in items(given)[:MAX_PIPELINES]),
-    "unseen": lambda given: tuple(texts(given)[:10]),
-    "cost_s": duration,
-}
+_PIPELINE = readers(
+    Pipeline,
+    kinds=_KINDS,
+    steps=lambda given: tuple(Step(**fields_of(each, _STEP)) for each in items(given)[:200]),
+    looks=_looks,
+    history=_history,
+)
+_FACTS = readers(
+    PipelineFacts,
+    kinds=_KINDS,
+    pipelines=lambda given: tuple(Pipeline(**fields_of(each, _PIPELINE)) for each in items(given)[:MAX_PIPELINES]),
+    unseen=lambda given: tuple(texts(given)[:10]),
+)
 
 
 def read(meta: Mapping[str, Any]) -> PipelineFacts:

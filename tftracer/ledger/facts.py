@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 from tftracer.ledger.activity import MAX_DATASETS, STEPPING, STEPS
 from tftracer.ledger.time_sums import MAX_NAMES, MAX_SLOW, SlowRow, Sums
 from tftracer.storage.spool import NewRecord
 from tftracer.storage.tftrace_format import LEDGER
-from tftracer.storage.untrusted import Fields, count, duration, duration_or_none, fields_of, flag, items, moment, text
+from tftracer.storage.untrusted import Fields, count, duration, duration_or_none, fields_of, items, moment, readers, text
 
 
 @dataclass(frozen=True)
@@ -104,27 +105,19 @@ def _rank(given: Any) -> int:
     return min(count(given, STEPS), STEPS)
 
 
-def _name(given: Any) -> str:
-    return text(given, 1000)
-
-
-_ENTRY: Fields = {"rank": _rank, "run_id": count, "name": _name, "own_s": duration, "times": count, "first_s": duration_or_none}
-_SLOW: Fields = {"run_id": count, "cause": _name, "place": _name, "inside": flag, "own_s": duration, "times": count}
-_STEP_WAIT: Fields = {"name": _name, "own_s": duration}
-_FACTS: Fields = {
-    "started_at": moment,
-    "until": moment,
-    "recorded_s": duration_or_none,
-    "start_s": duration,
-    "between_s": duration,
-    "end_s": duration,
-    "asleep_s": duration,
-    "step_waits": lambda given: tuple(StepWait(**fields_of(each, _STEP_WAIT)) for each in items(given)[:MAX_DATASETS]),
-    "no_cpu_s": duration_or_none,
-    "own_cpu_s": duration_or_none,
-    "entries": lambda given: tuple(Entry(**fields_of(each, _ENTRY)) for each in items(given)[: MAX_NAMES + 8]),
-    "slow": lambda given: tuple(SlowEntry(**fields_of(each, _SLOW)) for each in items(given)[: MAX_SLOW + 8]),
-}
+_KINDS: Fields = {"str": partial(text, limit=1000), "float": duration, "float | None": duration_or_none}
+_ENTRY = readers(Entry, kinds=_KINDS, rank=_rank)
+_SLOW = readers(SlowEntry, kinds=_KINDS)
+_STEP_WAIT = readers(StepWait, kinds=_KINDS)
+_FACTS = readers(
+    LedgerFacts,
+    kinds=_KINDS,
+    started_at=moment,
+    until=moment,
+    entries=lambda given: tuple(Entry(**fields_of(each, _ENTRY)) for each in items(given)[: MAX_NAMES + 8]),
+    slow=lambda given: tuple(SlowEntry(**fields_of(each, _SLOW)) for each in items(given)[: MAX_SLOW + 8]),
+    step_waits=lambda given: tuple(StepWait(**fields_of(each, _STEP_WAIT)) for each in items(given)[:MAX_DATASETS]),
+)
 
 
 def read(meta: Mapping[str, Any]) -> LedgerFacts:

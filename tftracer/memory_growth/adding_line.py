@@ -94,9 +94,7 @@ class _Tree:
         self._root = root
         self._parents = {child: node for node in ast.walk(root) for child in ast.iter_child_nodes(node)}
         self._functions = [node for node in ast.walk(root) if isinstance(node, _NAMED)]
-        self.defined = {
-            node.name for node in ast.walk(root) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
-        }
+        self.defined = {node.name for node in ast.walk(root) if isinstance(node, (*_NAMED, ast.ClassDef))}
 
     def uses(self, of: Name) -> Iterator[ast.expr]:
         if of.is_attribute:

@@ -23,7 +23,7 @@ from types import FrameType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
 from tftracer.memory_growth.adding_line import Name
-from tftracer.memory_growth.growing_types import steady_rate
+from tftracer.memory_growth.growing_types import steady_rate, tensor_bytes
 from tftracer.slow.cause.frame_names import is_library
 from tftracer.slow.watch.frames_of_threads import frames_of_threads
 
@@ -143,9 +143,7 @@ def bytes_of(value: Any, depth: int) -> float | None:
     if _is_array(kind):
         return float(value.nbytes if value.base is None else getattr(value.base, "nbytes", value.nbytes))
     if kind.__name__ == "EagerTensor":
-        with contextlib.suppress(Exception):
-            return float(value.shape.num_elements() * value.dtype.size)
-        return None
+        return tensor_bytes(value)
     if value is None or issubclass(kind, (bool, int, float, complex, *_FLAT)):
         return _own_bytes(value)
     inner = _parts(value)

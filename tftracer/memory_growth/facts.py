@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from tftracer.memory_growth.cause_of_growth import Finding
@@ -12,7 +13,7 @@ from tftracer.memory_growth.growth_proof import NEAR, Slope
 from tftracer.memory_growth.readings import MAX_BINS, Bin
 from tftracer.storage.spool import NewRecord
 from tftracer.storage.tftrace_format import MEMORY
-from tftracer.storage.untrusted import Fields, count, count_or_none, duration, fields_of, flag, items, moment, number, text
+from tftracer.storage.untrusted import Fields, count, duration, fields_of, items, moment, number, readers, text
 
 MAX_GROWTHS = 20
 
@@ -61,24 +62,16 @@ def record(facts: MemoryFacts) -> NewRecord:
     return NewRecord(MEMORY, {**asdict(facts), "bins": [list(each) for each in facts.bins], "growths": growths})
 
 
-def _short(given: Any) -> str:
-    return text(given, 300)
-
-
-_THING: Fields = {"kind": _short, "name": _short, "grown": count_or_none, "rate": number, "bytes_rate": number, "place": _short}
-_GROWTH: Fields = {
-    "since": moment,
-    "until": moment,
-    "start_bytes": count,
-    "end_bytes": count,
-    "rate": lambda given: number(given) or 0.0,
-    "is_growing": flag,
-    "kind": _short,
-    "things": lambda given: tuple(Thing(**fields_of(each, _THING)) for each in items(given)[: MAX_THINGS + 2]),
-    "lists": count,
-    "held_s": duration,
-    "is_collected": flag,
-}
+_KINDS: Fields = {"str": partial(text, limit=300), "float": duration}
+_THING = readers(Thing, kinds=_KINDS)
+_GROWTH = readers(
+    Growth,
+    kinds=_KINDS,
+    since=moment,
+    until=moment,
+    rate=lambda given: number(given) or 0.0,
+    things=lambda given: tuple(Thing(**fields_of(each, _THING)) for each in items(given)[: MAX_THINGS + 2]),
+)
 
 
 def _bins(given: Any) -> tuple[Bin, ...]:
@@ -86,13 +79,12 @@ def _bins(given: Any) -> tuple[Bin, ...]:
     return tuple(Bin(moment(at), count(low), count(high)) for at, low, high in rows)
 
 
-_FACTS: Fields = {
-    "bins": _bins,
-    "growths": lambda given: tuple(Growth(**fields_of(each, _GROWTH)) for each in items(given)[:MAX_GROWTHS]),
-    "judged_s": duration,
-    "proof_s": duration,
-    "unknown": _short,
-}
+_FACTS = readers(
+    MemoryFacts,
+    kinds=_KINDS,
+    bins=_bins,
+    growths=lambda given: tuple(Growth(**fields_of(each, _GROWTH)) for each in items(given)[:MAX_GROWTHS]),
+)
 
 
 def read(meta: Mapping[str, Any]) -> MemoryFacts:

@@ -14,6 +14,7 @@ from tftracer.export import parquet
 from tftracer.export.tables.schema import SCRIPT_TABLES, TABLES, Field
 from tftracer.export.tables.table import Part, Table
 from tftracer.scripting.download import is_url
+from tftracer.scripting.find_partitions import read_parquet
 from tftracer.scripting.session import Session
 from tftracer.scripting.session import open as open_session
 from tftracer.scripting.write_partition import MANIFESTS
@@ -131,10 +132,7 @@ class ExportedFolder(_Tables):
         yield Part(len(columns["rank"]), {name: lambda column=column: column for name, column in columns.items()})  # type: ignore[misc]
 
     def _read(self, table: str) -> str:
-        files = parquet.quoted(f"{self._folder}/{table}/*/*/*.parquet")
-        return (
-            f"read_parquet({files}, hive_partitioning = true, hive_types = {{job: VARCHAR, rank: BIGINT}}, union_by_name = true)"
-        )
+        return read_parquet([f"{self._folder}/{table}/*/*/*.parquet"])
 
     def trace(self, number: int | None = None) -> Any:
         raise UnsupportedError(f"{self.name} holds tables, and no trace to show: open the session's file.")

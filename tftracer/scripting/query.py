@@ -17,6 +17,7 @@ from tftracer.export.tables.table import Array, joined
 from tftracer.scripting.export import each_session
 from tftracer.scripting.find_partitions import Partition, partitions, read_parquet
 from tftracer.scripting.write_partition import MANIFESTS
+from tftracer.trace.units import counted
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -64,20 +65,15 @@ class _UnansweredError(FormatError):
     """DuckDB cannot answer a valid statement."""
 
 
-def _lock(connection: DuckDBPyConnection) -> None:
-    """Restrict the connection permanently to the files of an exported folder's tables."""
-    connection.execute("SET python_enable_replacements = false")  # no Python variables as tables
-    connection.execute("SET enable_external_access = false")
-    connection.execute("SET lock_configuration = true")
-
-
 def _answers(make_tables: Callable[[DuckDBPyConnection], None], sql: str, external: bool) -> list[Result]:
     connection = parquet.connect()
     try:
         make_tables(connection)
         connection.execute("SET TimeZone = 'UTC'")
-        if not external:
-            _lock(connection)
+        if not external:  # only the files of an exported folder's tables, and no Python variables as tables
+            connection.execute("SET python_enable_replacements = false")
+            connection.execute("SET enable_external_access = false")
+            connection.execute("SET lock_configuration = true")
         return _answers_of(connection, sql, external)
     finally:
         connection.close()
@@ -186,8 +182,8 @@ def _log_damage(name: str, session: Session, of_traces: Sequence[str]) -> None:
     traces = (trace for run in session.source.runs() for trace in run["traces"])
     broken = sum(trace["state"] == "broken" for trace in traces)
     if broken and of_traces:
-        number = "1 trace" if broken == 1 else f"{broken:,} traces"
-        _log.warning("Left out: %s of %s, which cannot be read. Copy the file again, or trace again.", number, name)
+        traces_of = f"{counted(broken, 'trace')} of {name}"
+        _log.warning("Left out: %s, which cannot be read. Copy the file again, or trace again.", traces_of)
 
 
 def _insert(connection: DuckDBPyConnection, table: str, columns: dict[str, Array], into: str, job: str, rank: int) -> None:

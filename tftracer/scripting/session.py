@@ -12,6 +12,7 @@ from tftracer.contract.session import Run, SessionMessage, TraceRecord
 from tftracer.contract.session import Session as Facts
 from tftracer.display import markup
 from tftracer.display.iframe import HEIGHT, Frame
+from tftracer.engine.decoded_traces import DecodedTraces
 from tftracer.errors import TracerError, UnknownError
 from tftracer.export.tables import of_session
 from tftracer.export.tables.of_trace import TracePart
@@ -20,7 +21,6 @@ from tftracer.export.tables.table import Array, Part, Table
 from tftracer.job.saved.processes import saved_job
 from tftracer.scripting import notebook_display
 from tftracer.scripting.compare import compare_sessions
-from tftracer.scripting.decoded import DecodedTraces
 from tftracer.scripting.download import downloaded, is_url
 from tftracer.scripting.job import Job, Place, places
 from tftracer.scripting.trace import SessionTrace
@@ -28,12 +28,17 @@ from tftracer.session.files.saved import SavedSession, open_session
 from tftracer.session.process.launcher import process_title
 from tftracer.session.steps.percentile_sketch import SketchedSteps
 from tftracer.session.traces.other_traces import OtherTraces
+from tftracer.storage.trace_payload import Loadable, TraceKey
 from tftracer.trace.analyses.ops import By, check_grouping
 from tftracer.trace.analyses.over_traces import OpTotals
 from tftracer.trace.units import counted
 
 if TYPE_CHECKING:
     from tftracer.comparison.comparison import Comparison
+    from tftracer.trace.answers import Answers
+
+#: Maximum number of decoded traces that a session caches; engine/decoded_traces.py limits their bytes.
+KEPT_TRACES = 10_000
 
 
 def open(path: str | os.PathLike[str], token: str | None = None, certificate: str | None = None) -> Session:
@@ -73,8 +78,8 @@ class Session:
         self.name = name
         self.place = place
         self._processes: tuple[Session, ...] = ()
-        self._decoded = DecodedTraces(source)
-        self._others = OtherTraces(source, self._decoded.answers)
+        self._decoded = DecodedTraces(self._load, KEPT_TRACES)
+        self._others = OtherTraces(source, self._answers)
         self._checked: set[int] = set()  # ids of traces whose payloads were checked
         self._lock = threading.Lock()
 
@@ -222,7 +227,7 @@ class Session:
         for number in self.trace_ids() if traces is None else traces:
             for name in tables or OF_TRACES:
                 yield from ((name, columns) for columns in self.table(name, number).parts())
-            self._decoded.forget()
+            self._decoded.clear()
 
     def compare(self, *after: Session, before: Sequence[Session] = (), run: str | None = None) -> Comparison:
         """Compare this session, and ``before``, with the sessions ``after`` a change: step times with a 95% interval, and ops.
@@ -243,7 +248,7 @@ class Session:
         if record is None:
             raise UnknownError(f"{self.name} holds no trace. Trace a step on the page, or with trace_next().")
         return SessionTrace(
-            record, self.source.run(record["run_id"]), self._message, lambda: self._decoded.answers(record["id"]), self._others
+            record, self.source.run(record["run_id"]), self._message, lambda: self._answers(record["id"]), self._others
         )
 
     def view(self, trace: int | None = None, height: int = HEIGHT) -> Frame:
@@ -317,10 +322,17 @@ class Session:
         """Return a trace's tables; None if it cannot be read: then its record is marked, with the reason in its findings."""
         align = self.place.job.clocks().aligner(self.place.title) if self.place else None
         try:
-            return TracePart(record, self._decoded.answers(record["id"]), align, partial(self._others.of, record["id"]))
+            return TracePart(record, self._answers(record["id"]), align, partial(self._others.of, record["id"]))
         except TracerError as error:
             self.source.set_broken(record["id"], error)
             return None
+
+    def _load(self, trace: TraceKey) -> Loadable:
+        return Loadable(partial(self.source.trace_bytes, trace.id), self.source.trace_context(trace.id))
+
+    def _answers(self, trace: int) -> Answers:
+        """Return the answers of a trace. Raises FormatError for invalid bytes, HelperError if memory runs out."""
+        return self._decoded.use(TraceKey.of("", self.source.trace_record(trace)), _decoded)
 
     def _op_totals(self, run: Run, by: By) -> list[OpTotals]:
         records = (record for trace in run["traces"] for record in self._records(trace["id"]))
@@ -350,7 +362,7 @@ class Session:
     def forget_traces(self) -> None:
         """Free the decoded traces of all processes; tables that are read later decode them again."""
         for process in {self, *self.processes}:
-            process._decoded.forget()
+            process._decoded.clear()
 
     def close(self) -> None:
         """Close the file and free the decoded traces."""
@@ -368,3 +380,8 @@ class Session:
         traces = sum(len(run["traces"]) for run in runs)
         parts = counted(len(runs), "run"), counted(traces, "trace"), counted(len(self.processes), "process", "processes")
         return f"<Session {self.name}: {', '.join(parts)}>"
+
+
+def _decoded(answers: Answers) -> Answers:
+    _ = answers.trace  # decodes it, so that errors are raised here
+    return answers

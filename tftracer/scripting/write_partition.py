@@ -21,6 +21,7 @@ from tftracer.export.folder import Folder
 from tftracer.export.tables.schema import OF_TRACES, SCHEMA_VERSION, TABLES
 from tftracer.export.tables.table import Array, joined
 from tftracer.scripting.session import Session
+from tftracer.storage.whole_file import writing
 from tftracer.version import __version__
 
 if TYPE_CHECKING:
@@ -163,8 +164,6 @@ def new_manifest(session: Session, job: str, rank: int, tables: dict[str, list[d
 def write_manifest(folder: Folder, where: str, manifest: dict[str, Any]) -> None:
     path = manifest_path(where)
     aside = folder.aside(path)
-    try:
+    with writing(path):
         aside.write_text(json.dumps(manifest, indent=1), encoding="utf-8")
-    except OSError as error:
-        raise StorageError(f"{path}: cannot be written ({error.strerror or error}).") from error
     folder.publish(aside, path)

@@ -1,10 +1,14 @@
-"""Answers requests about a session, live or reopened, from its model and under its lock."""
+"""Answers requests about a session, live or reopened, from its model and under its lock.
+
+Every method may be called from any thread. The methods raise ``UnknownError`` for a run or trace that does not exist,
+``StorageError`` if a file cannot be read or written, and ``FormatError`` if its content is invalid.
+"""
 
 from __future__ import annotations
 
 import threading
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +17,7 @@ from tftracer.contract import stalls as contract
 from tftracer.contract.input_pipelines import InputPipelines
 from tftracer.contract.ledger import Ledger
 from tftracer.contract.memory_growth import ProcessMemory
-from tftracer.contract.session import Bookmark, Run, Session, StepTimes, TraceRecord
+from tftracer.contract.session import Bookmark, Loaded, Run, Session, StepTimes, TraceRecord
 from tftracer.session.files.records import Snapshot
 from tftracer.session.model import SessionModel
 from tftracer.session.publisher import Listener, Publisher
@@ -31,7 +35,7 @@ MAX_NOTE = 10_000
 
 
 class SessionAnswers:
-    """The part of session/source.py's SessionSource that reads a session. Any thread may call."""
+    """The part that reads a session."""
 
     def __init__(self, model: SessionModel, lock: threading.RLock | None = None, publisher: Publisher | None = None) -> None:
         self.model = model
@@ -124,6 +128,7 @@ class SessionAnswers:
             return self.model.trace_context(self.model.trace(trace_id))
 
     def trace_bytes(self, trace_id: int) -> bytes:
+        """Return the serialized RunMetadata as TensorFlow returned it."""
         with self.lock:
             payload = self.model.trace(trace_id).payload
         try:
@@ -136,6 +141,7 @@ class SessionAnswers:
             return Snapshot.of(self.model)
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Call ``listener`` with each change from now on. Return a function that ends this."""
         return self.publisher.subscribe(listener)
 
     @abstractmethod
@@ -151,6 +157,43 @@ class SessionAnswers:
     def set_headline(self, trace_id: int, headline: str) -> None:
         if self.trace_record(trace_id)["headline"] != headline:
             self.set_trace_facts(trace_id, headline=untrusted.text(headline))
+
+
+class SessionSource(SessionAnswers):
+    """A session for the web layer, the command line and the exports: live (live.py) or reopened (files/saved.py)."""
+
+    @abstractmethod
+    def sample_gaps(self, run_id: int) -> None:
+        """Sample stacks between the run's steps for the next 20 s. Raises ``UnsupportedError`` if no training runs."""
+
+    @abstractmethod
+    def request_traces(self, run_id: int | None, steps: int, with_graph: bool = False) -> None:
+        """Trace the next ``steps`` steps of a run (None: of any run); 0 cancels the request.
+
+        ``with_graph``: the run's next step is not traced; it collects the optimized graph of the run's function.
+        Raises ``UnsupportedError`` for a reopened session, which has no training to trace, and if no graph can be collected.
+        """
+
+    @abstractmethod
+    def set_trace_all(self, on: bool) -> None: ...
+
+    @abstractmethod
+    def save(self, path: str) -> None:
+        """Write everything that was recorded before the call to one .tftrace file, which replaces an older one atomically."""
+
+    @abstractmethod
+    def saved_bytes(self) -> Iterator[bytes]:
+        """Return the same file as a stream of chunks. Needs memory for only one record at a time."""
+
+    @abstractmethod
+    def load(self, path: str, name: str = "") -> Loaded:
+        """Add a file's runs and traces, of any format that tftracer opens, under new numbers.
+
+        ``name``: the file's name as users see it (default: its base name). It becomes the runs' ``origin``.
+        """
+
+    @abstractmethod
+    def close(self) -> None: ...
 
 
 def placed_marks(marks: Sequence[SlowMark], history: History) -> list[contract.Mark]:

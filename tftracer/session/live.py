@@ -1,4 +1,4 @@
-"""A live session: stores what a training records, and answers requests about it. Implements SessionSource (session/source.py).
+"""A live session: stores what a training records, and answers requests about it.
 
     session = LiveSession(steps, make_analyzer, keep_traces=5)      # starts nothing and writes nothing
     session.start()                                                   # spool file and threads
@@ -18,31 +18,33 @@ from __future__ import annotations
 import atexit
 import os
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from tftracer.contract.session import Loaded, Run, TraceRecord
 from tftracer.contract.stalls import Stall, StallDetail
 from tftracer.errors import UnsupportedError
-from tftracer.session.answers import SessionAnswers
+from tftracer.session.answers import SessionSource
 from tftracer.session.ctrl_c_at_end import at_end
 from tftracer.session.files import records
 from tftracer.session.files.saved import SavedSession, open_session
+from tftracer.session.forked_child import call_in_child
 from tftracer.session.model import is_analyzed
 from tftracer.session.process.facts import process_facts
-from tftracer.session.recorded_steps import RunHandle, StepSource
+from tftracer.session.recorded_steps import StepSource
 from tftracer.session.steps.statistics import LiveRun
 from tftracer.session.store import SessionStore
+from tftracer.session.writer.steps import Flush
 from tftracer.session.writer.summaries import TraceAnalyzer
-from tftracer.session.writer.threads import Writer
+from tftracer.session.writer.threads import HELPER_S, Writer
 from tftracer.slow.answer.sources import with_sources
 from tftracer.slow.record.log import SlowLog
 from tftracer.slow.record.records import copied_stall_record
-from tftracer.slow.watch_results import SlowRecords
 from tftracer.storage import save
 from tftracer.storage.trace_payload import Payload, TraceKey
 
@@ -50,16 +52,8 @@ WRITING = "writing the session"  # the name of this activity in the ledger
 SAVE_S = 60.0  # a save waits at most this long for earlier records to be written
 
 
-class ProcessLifecycle(Protocol):
-    """A session that must be closed at exit and told about forks."""
-
-    def close(self) -> None: ...
-
-    def after_fork(self) -> None: ...
-
-
-def close_at_exit(session: ProcessLifecycle) -> Callable[[], None]:
-    """Close the session at exit, and notify it in forked children. Return a function that cancels the closing at exit."""
+def close_at_exit(session: LiveSession) -> Callable[[], None]:
+    """Close the session at exit. Return a function that cancels this."""
     reference = weakref.ref(session)
 
     def close() -> None:
@@ -67,14 +61,7 @@ def close_at_exit(session: ProcessLifecycle) -> Callable[[], None]:
         if live:
             at_end(live.close)
 
-    def forked() -> None:
-        live = reference()
-        if live:
-            live.after_fork()
-
     atexit.register(close)
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=forked)
     return lambda: atexit.unregister(close)
 
 
@@ -120,39 +107,7 @@ def _load_trace(store: SessionStore, other: SavedSession, trace_id: int, run_id:
     return record
 
 
-class TraceRequests(Protocol):
-    """The requests for traces (capture/traces/requests.py)."""
-
-    def request(self, handle: RunHandle | None, steps: int) -> None: ...
-
-    def set_trace_all(self, on: bool) -> None: ...
-
-
-class Steps(StepSource, Protocol):
-    """A training's queue, as the session uses it (capture/steps/queue.py)."""
-
-    slow: SlowRecords  # slow steps and what was observed during them
-
-    @property
-    def requests(self) -> TraceRequests: ...
-
-    @property
-    def request_graph(self) -> Callable[[RunHandle], None]: ...
-
-    def finished_steps(self) -> dict[str, int]: ...
-
-    def request_step(self, title: str, step: int) -> bool: ...
-
-    def cancel_steps(self) -> None: ...
-
-    def switch_off(self) -> None:
-        """Stop recording."""
-
-    def close(self) -> None:
-        """Stop recording, and drop what is in the queue."""
-
-
-class LiveSession(SessionAnswers):
+class LiveSession(SessionSource):
     """A live session.
 
     keep_traces: how many traces from global tracing or from the script are kept for each run; the oldest are deleted. Traces that
@@ -162,7 +117,7 @@ class LiveSession(SessionAnswers):
 
     def __init__(
         self,
-        steps: Steps,
+        steps: StepSource,
         make_analyzer: Callable[[Callable[[TraceKey], Payload]], TraceAnalyzer],
         keep_traces: int = 5,
         spool_dir: str | os.PathLike[str] | None = None,
@@ -188,7 +143,8 @@ class LiveSession(SessionAnswers):
             if self._writer is None and not self._closed:
                 self.store.open_spool(self._spool_dir)
                 self._cancel_close_at_exit = close_at_exit(self)
-                self._writer = Writer(self._steps, self._steps.slow, self.store, self._analyzer, self.communication_ops)
+                call_in_child(self.after_fork)
+                self._writer = Writer(self._steps, self.store, self._analyzer, self.communication_ops)
                 self._writer.start()
         return self
 
@@ -217,12 +173,17 @@ class LiveSession(SessionAnswers):
 
     def flush(self, timeout_s: float = 600.0) -> bool:
         """Wait until everything recorded before the call is counted, written and analyzed; False after ``timeout_s``."""
-        return bool(self._writer and self._writer.flush(timeout_s))
+        until = time.monotonic() + timeout_s
+        flush = self._flush(timeout_s)
+        return flush is not None and flush.analyzed.wait(max(until - time.monotonic(), 0))
 
     def flush_to_file(self, timeout_s: float) -> bool:
         """Wait until everything recorded before the call is counted and written; False after ``timeout_s``."""
         with self._steps.activities.tracing(WRITING):
-            return bool(self._writer and self._writer.flush_to_file(timeout_s))
+            return self._flush(timeout_s) is not None
+
+    def _flush(self, timeout_s: float) -> Flush | None:
+        return self._writer.flush(timeout_s) if self._writer else None
 
     def set_tensorflow(self, version: str, hook_cost_s: float | None) -> None:
         self.store.set_facts(tensorflow=version, hook_cost_s=hook_cost_s)
@@ -254,10 +215,6 @@ class LiveSession(SessionAnswers):
         return self.store.set_trace_facts(trace_id, **facts)
 
     def request_traces(self, run_id: int | None, steps: int, with_graph: bool = False) -> None:
-        """Trace the next ``steps`` steps of a run (None: of any run); 0 cancels the request.
-
-        ``with_graph``: the next step is not traced; it collects the optimized graph of the run's function.
-        """
         self._analyzer.start_in_background()
         if run_id is None:
             self._steps.requests.request(None, steps)
@@ -273,7 +230,6 @@ class LiveSession(SessionAnswers):
         self.store.publish_run(run_id)
 
     def sample_gaps(self, run_id: int) -> None:
-        """Sample stacks between the run's steps for the next 20 s."""
         live = self._live_run(run_id, "sampled")
         if self.session()["slow_watch"] == "off":
             raise UnsupportedError("Nothing is sampled, because slow steps are not watched for (trace_slow=False).")
@@ -309,9 +265,9 @@ class LiveSession(SessionAnswers):
     # -------------------------------------------------------------------------------------------------- saving, loading
 
     def save(self, path: str) -> None:
-        """Save everything that was recorded before the call."""
-        if self._writer:
-            self._writer.flush_without_analysis(SAVE_S)
+        flush = self._flush(SAVE_S)
+        if flush is not None:
+            flush.analyzed.wait(HELPER_S)
         save.write_whole(path, self.saved_bytes())
 
     def saved_bytes(self) -> Iterator[bytes]:
@@ -319,6 +275,5 @@ class LiveSession(SessionAnswers):
         return chain([next(chunks)], chunks)  # takes the first chunk now, which fixes what is saved
 
     def load(self, path: str, name: str = "") -> Loaded:
-        """Add a file's runs and traces to this session, under new numbers. ``name``: the file's name."""
         later = self._writer.analyze_later if self._writer else None
         return load(self.store, open_session(path), name or Path(path).name, later)

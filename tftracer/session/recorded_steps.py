@@ -11,6 +11,7 @@ from typing import Any, Optional, Protocol, Union
 from tftracer.contract.session import AskedBy
 from tftracer.input_pipelines.watch import Pipelines
 from tftracer.ledger.activity import Activities
+from tftracer.slow.watch_results import SlowRecords
 from tftracer.trace.model import CpuUse, FedValue
 
 
@@ -100,12 +101,21 @@ def tracer_ns(trace: Traced) -> tuple[int, int]:
     return (trace.before_ns, trace.after_ns) if trace is not None else (0, 0)
 
 
+class TraceRequests(Protocol):
+    """The requests for traces (capture/traces/requests.py)."""
+
+    def request(self, handle: RunHandle | None, steps: int) -> None: ...
+
+    def set_trace_all(self, on: bool) -> None: ...
+
+
 class StepSource(Protocol):
-    """The queue of the training threads, as the writer's threads use it (capture/steps/queue.py)."""
+    """The queue of the training threads, as the session and the writer's threads use it (capture/steps/queue.py)."""
 
     counted: deque[CountedStep]  # filled by ``count_steps``
     activities: Activities  # the activities that the ledger adds up; also filled by ``count_steps``
     pipelines: Pipelines
+    slow: SlowRecords  # slow steps and what was observed during them
     under_way: dict[int, int]  # thread -> when its step began (perf_counter nanoseconds), or, negative, when its last one ended
     lost: int  # number of steps that were dropped because the queue was full
     sees_all_sessions: bool  # sessions are recorded without a hook
@@ -133,3 +143,21 @@ class StepSource(Protocol):
 
     def failed(self, where: str, error: BaseException) -> None:
         """Stop recording, and log the error once."""
+
+    @property
+    def requests(self) -> TraceRequests: ...
+
+    @property
+    def request_graph(self) -> Callable[[RunHandle], None]: ...
+
+    def finished_steps(self) -> dict[str, int]: ...
+
+    def request_step(self, title: str, step: int) -> bool: ...
+
+    def cancel_steps(self) -> None: ...
+
+    def switch_off(self) -> None:
+        """Stop recording."""
+
+    def close(self) -> None:
+        """Stop recording, and drop what is in the queue."""

@@ -25,7 +25,7 @@ from tftracer.slow.record import records as slow_records
 from tftracer.slow.record.log import StallState, key_of
 from tftracer.storage import save, spool_folder
 from tftracer.storage.spool import NOWHERE, NewRecord, Spool
-from tftracer.storage.tftrace_format import HISTORY, STALL, TRACE, Record
+from tftracer.storage.tftrace_format import HISTORY, STALL, TRACE, TRACE_FACTS, TRACE_REMOVED, Record
 from tftracer.storage.trace_payload import Payload
 from tftracer.trace.model import TraceContext
 
@@ -107,7 +107,7 @@ class SessionStore(SessionAnswers):
         """Return a trace's bytes as they are in the file, compressed."""
         with self.lock:
             context, payload = self.trace_context(trace_id), self.model.trace(trace_id).payload
-        return Payload(payload.stored() if payload.size else b"", True, payload.raw_size, context)
+        return Payload(payload.stored() if payload.size else b"", payload.raw_size, context)
 
     def next_trace_id(self) -> int:
         with self.lock:
@@ -159,7 +159,7 @@ class SessionStore(SessionAnswers):
     def set_trace_facts(self, trace_id: int, **facts: Any) -> TraceRecord:
         with self.spool.lock:
             self.trace_record(trace_id)
-            self._write_or_defer(records.trace_facts_record(trace_id, facts))
+            self._write_or_defer(NewRecord(TRACE_FACTS, {"id": trace_id, **facts}))
             with self.lock:
                 trace = self.model.trace(trace_id)
                 trace.record = cast(TraceRecord, {**trace.record, **facts})
@@ -170,7 +170,7 @@ class SessionStore(SessionAnswers):
     def _remove(self, traces: list[TraceState]) -> None:
         for trace in traces:
             with self.spool.lock:
-                self._write_or_defer(records.trace_removed_record(trace.record["id"]))
+                self._write_or_defer(NewRecord(TRACE_REMOVED, {"id": trace.record["id"]}))
                 with self.lock:
                     self.model.remove_trace(trace.record["id"])
                     self._retention.remove(trace)

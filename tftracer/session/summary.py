@@ -16,7 +16,7 @@ from tftracer.errors import TracerError
 from tftracer.input_pipelines import summary as pipelines_summary
 from tftracer.ledger import summary as ledger_summary
 from tftracer.memory_growth import summary as memory_summary
-from tftracer.session.source import SessionSource
+from tftracer.session.answers import SessionSource
 from tftracer.session.steps.percentile_sketch import ERROR
 from tftracer.session.steps.statistics import total_s
 from tftracer.session.traces.other_traces import MAX_BYTES_AT_ONCE, OtherTraces, newest_readable, newest_that_fit
@@ -71,13 +71,15 @@ def summarize(source: SessionSource) -> dict[str, Any]:
         detail = trace_summary.summarize(answers(selected), others.of(selected, "verdict"))
         detail["recomputed"] = _recomputed(runs, answers, others)
     summaries = [_run(run, slow, source.gaps(run["id"])) for run in runs]
-    head = {
+    return {
         "session": _selected_fields(session, _SESSION),
         "ledger": source.ledger(),
         "input_pipelines": source.input_pipelines(),
+        "memory_growth": source.memory_growth(),
+        "runs": summaries,
+        "trace": selected,
+        **detail,
     }
-    head["memory_growth"] = source.memory_growth()
-    return {**head, "runs": summaries, "trace": selected, **detail}
 
 
 def render(summary: dict[str, Any]) -> str:

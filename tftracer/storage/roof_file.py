@@ -8,11 +8,10 @@ import re
 from pathlib import Path
 
 from tftracer.contract.machine import MeasuredRoof
-from tftracer.errors import StorageError
 from tftracer.storage import untrusted
 from tftracer.storage.plain_files import open_own
 from tftracer.storage.spool_folder import user_cache
-from tftracer.storage.whole_file import replacing
+from tftracer.storage.whole_file import replacing, writing
 
 _MAX_BYTES = 1 << 20
 
@@ -26,14 +25,10 @@ def roof_path(host: str) -> Path:
 def save_roof(roof: MeasuredRoof) -> Path:
     """Write a roof in place of the older one. Raises ``StorageError`` if it cannot be written."""
     path = roof_path(roof["host"])
-    try:
+    with writing(path, ". Set XDG_CACHE_HOME to a writable folder."):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with replacing(path, lasting=False) as file:
             file.write(json.dumps(roof, indent=1).encode() + b"\n")
-    except OSError as error:
-        raise StorageError(
-            f"{path}: cannot be written ({error.strerror or error}). Set XDG_CACHE_HOME to a writable folder."
-        ) from error
     return path
 
 

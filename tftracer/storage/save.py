@@ -6,10 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from tftracer.errors import StorageError
 from tftracer.storage import tftrace_format as tftrace_format
 from tftracer.storage.spool import NewRecord
-from tftracer.storage.whole_file import replacing
+from tftracer.storage.whole_file import replacing, writing
 
 
 def stream(records: Iterable[NewRecord]) -> Iterator[bytes]:
@@ -29,11 +28,6 @@ def write_whole(path: str, chunks: Iterable[bytes]) -> None:
 
     Raises ``StorageError`` if it cannot be written; then the old file stays. A link stays a link.
     """
-    try:
-        with replacing(Path(path).resolve()) as file:
-            for chunk in chunks:
-                file.write(chunk)
-    except StorageError:  # the data to save cannot be read
-        raise
-    except OSError as error:
-        raise StorageError(f"{path}: cannot be written ({error.strerror or error}). Nothing was saved.") from error
+    with writing(path, ". Nothing was saved."), replacing(Path(path).resolve()) as file:
+        for chunk in chunks:
+            file.write(chunk)

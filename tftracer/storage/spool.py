@@ -178,7 +178,8 @@ class Spool:
         try:
             self.file.write_at(start, head + new.stored)
         except OSError as error:
-            self._cut_back(start)
+            with contextlib.suppress(OSError):  # if this fails, the next record overwrites the rest
+                self.file.truncate(start)
             self._too_large = max(self._too_large, size)
             raise StorageError(f"{self.file.name}: cannot be written ({error.strerror or error}).") from error
         if size >= self._too_large:
@@ -186,10 +187,6 @@ class Spool:
         self._end = start + size
         self._counts[new.type] += 1
         return _record(self.file, new, start, start + len(head))
-
-    def _cut_back(self, size: int) -> None:
-        with contextlib.suppress(OSError):  # if this fails, the next record overwrites the rest
-            self.file.truncate(size)
 
     def busy(self) -> bool:
         """Return whether an append would have to wait (for a rewrite)."""
@@ -258,7 +255,9 @@ class Spool:
                     fresh.write_at(end, head + new.stored)
                     records.append(_record(fresh, new, end, end + len(head)))
                     end = records[-1].end
-                self._take_place(fresh)
+                if self.path and isinstance(fresh, Disk):
+                    take_place(Path(fresh.name), self.path)
+                    fresh.name = str(self.path)
             except OSError as error:
                 self._discard(fresh)
                 raise StorageError(f"{self.file.name}: cannot be rewritten ({error.strerror or error}).") from error
@@ -279,11 +278,6 @@ class Spool:
             return Disk(aside)
         except OSError as error:
             raise StorageError(f"{aside}: cannot be written ({error.strerror or error}).") from error
-
-    def _take_place(self, fresh: Disk | Memory) -> None:
-        if self.path and isinstance(fresh, Disk):
-            take_place(Path(fresh.name), self.path)
-            fresh.name = str(self.path)
 
     def _discard(self, fresh: Disk | Memory) -> None:
         fresh.close()

@@ -1,4 +1,4 @@
-"""Reads a .tftrace file of any version: the records in order, and a text about unreadable parts."""
+"""Reads a .tftrace file: the records in order, and a text about unreadable parts."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Reader:
         self._notes: list[str] = []
         self._tried = 0
         self._window, self._window_at, self._asked = b"", 0, 0
-        self.header, self.version, self.first = self._read_header()
+        self.header, self.first = self._read_header()
 
     @property
     def damage(self) -> str:
@@ -57,32 +57,32 @@ class Reader:
             parts.append(f"{are} damaged: {sum(self._parts):,} bytes could not be read.")
         return " ".join([*parts, *self._notes])
 
-    def _read_header(self) -> tuple[dict[str, Any], int, int]:
-        """Return (header, version, position of the first record)."""
+    def _read_header(self) -> tuple[dict[str, Any], int]:
+        """Return (header, position of the first record)."""
         head = self.source.read_at(0, tftrace_format.MAX_HEADER)
         if not is_session(head):
             raise FormatError(f"{self.source.name}: not a tftracer session.")
         fields, end = _unpacked(head)
-        version, crc = fields.get("version"), fields.get("crc")
-        if not isinstance(version, int) or version < 1 or crc != _header_crc(head, end) or (crc is None and version == 2):
+        version, crc, right_crc = fields.get("version"), fields.get("crc"), zlib.crc32(head[: end - 5])
+        is_later = isinstance(version, int) and version > tftrace_format.VERSION and crc in (None, right_crc)
+        if not is_later and (version != tftrace_format.VERSION or crc != right_crc):
             return self._damaged_header(fields)
-        if version > tftrace_format.VERSION:
+        if is_later:
             raise FormatError(
                 f"{self.source.name}: was written by a later tftracer (format {version}, known here up to "
                 f"{tftrace_format.VERSION}). Upgrade: pip install -U tftracer."
             )
-        return fields, version, end
+        return fields, end
 
-    def _damaged_header(self, fields: dict[str, Any]) -> tuple[dict[str, Any], int, int]:
+    def _damaged_header(self, fields: dict[str, Any]) -> tuple[dict[str, Any], int]:
         """Continue at the first complete record, if there is one."""
-        self.version = tftrace_format.VERSION
         first = self._search(len(tftrace_format.MAGIC))
         if first is None and fields:
             raise FormatError(f"{self.source.name}: its header is damaged or has no version, and no whole record follows it.")
         if first is None:
             raise TruncatedError(f"{self.source.name}: ends within its header, so that there is nothing to read. Copy it again.")
         self._notes.append("The file's header is damaged.")
-        return fields, tftrace_format.VERSION, first
+        return fields, first
 
     def __iter__(self) -> Iterator[Record]:
         position, counts, closed = self.first, Counter[str](), False
@@ -97,13 +97,13 @@ class Reader:
                 position, closed = following, False
                 continue
             position = record.end
-            closed = record.type == tftrace_format.END and self.version > 1
+            closed = record.type == tftrace_format.END
             if closed:
                 self._closed(record.meta, counts)
                 continue
             counts[record.type] += 1
             yield record
-        if not closed and self.version > 1:
+        if not closed:
             self._not_closed()
 
     def _closed(self, meta: dict[str, Any], counts: Counter[str]) -> None:
@@ -122,9 +122,7 @@ class Reader:
     def _rest(self, position: int, why: str) -> None:
         """Note that nothing after ``position`` can be read."""
         rest = self.size - position
-        if why and self.version == 1:
-            self._notes.append(f"{why} {rest:,} bytes after it were not read.")
-        elif why:
+        if why:
             self._parts.append(rest)
         else:
             self.cut = f"The file ends inside a record: its last {rest:,} bytes could not be read."
@@ -166,7 +164,7 @@ class Reader:
         packed = _take(window, at, size)
         self._tried += size
         payload_size, offset = _bin(window, at + size)
-        if crc != (zlib.crc32(packed) if self.version == 1 else record_crc(kind, packed, payload_size)):
+        if crc != record_crc(kind, packed, payload_size):
             raise FormatError("A record's checksum is wrong; the file is damaged.")
         meta = unpack_map(packed)
         payload = self._payload(meta, self._window_at + offset, payload_size)
@@ -180,8 +178,6 @@ class Reader:
 
     def _search(self, position: int) -> int | None:
         """Return the position of the next complete record, at ``position`` or later."""
-        if self.version == 1:  # its checksum covers too little to recognize a record among other bytes
-            return None
         size, until = _SEARCH_FROM, self._tried + _MAX_TRIED
         while position < self.size:
             window = self.source.read_at(position, size + _HEAD_SIZE)
@@ -203,11 +199,6 @@ def _unpacked(head: bytes) -> tuple[dict[str, Any], int]:
     except (ValueError, TypeError, msgpack.UnpackException, RecursionError):
         return {}, 0
     return (fields, end) if isinstance(fields, dict) else ({}, 0)
-
-
-def _header_crc(head: bytes, end: int) -> int | None:
-    """Return the checksum that a header must have; None if it has none, as in version 1."""
-    return zlib.crc32(head[: end - 5]) if head[end - 9 : end - 4] == b"\xa3crc\xce" else None
 
 
 def _wider(asked: int, one_record: bool) -> int:

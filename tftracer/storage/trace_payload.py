@@ -30,14 +30,13 @@ class TraceKey(NamedTuple):
 class Payload(NamedTuple):
     """A trace as its session stores it."""
 
-    data: bytes
-    compressed: bool  # data is a zstd frame
+    data: bytes  # a zstd frame
     raw_size: int
     context: TraceContext
 
     def raw(self) -> bytes:
         """Return the uncompressed bytes. Raises FormatError if the frame is damaged or larger than it says."""
-        return decompress(self.data, self.raw_size, "a trace") if self.compressed and self.raw_size else self.data
+        return decompress(self.data, self.raw_size, "a trace") if self.raw_size else b""
 
 
 LoadPayload = Callable[[TraceKey], Payload]

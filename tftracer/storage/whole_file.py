@@ -9,7 +9,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
+from tftracer.errors import StorageError
 from tftracer.storage.plain_files import open_plain
+
+
+@contextlib.contextmanager
+def writing(path: object, remedy: str = "") -> Iterator[None]:
+    """Raise ``StorageError`` if the block cannot write the file. ``remedy``: what the error says besides."""
+    try:
+        yield
+    except StorageError:  # of what was to be written
+        raise
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be written ({error.strerror or error}){remedy or '.'}") from error
 
 
 def temporary_name(target: Path) -> Path:

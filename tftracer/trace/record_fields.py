@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 #: Codes of findings for traces whose contents are not known.
 UNREADABLE, NOT_ANALYZED = "unreadable", "not_summed_up"
-UNREAD = (UNREADABLE, NOT_ANALYZED)
 
 
 def read_contents(raw: bytes, context: TraceContext) -> dict[str, Any]:

@@ -20,9 +20,9 @@ from tftracer.contract.encoding import Body
 from tftracer.contract.session import TraceRecord
 from tftracer.engine.bounded_cache import BoundedCache
 from tftracer.engine.decoded_traces import AnswerFormat, EncodedOtherAnswers, Question
-from tftracer.engine.engine import Engine, ThreadEngine
+from tftracer.engine.engine import Engine
 from tftracer.errors import TracerError
-from tftracer.session.source import SessionSource
+from tftracer.session.answers import SessionSource
 from tftracer.storage.trace_payload import Loadable, TraceKey
 from tftracer.web.worker_threads import WorkerThreads
 
@@ -63,7 +63,7 @@ class AnswerCache:
     def __init__(self, source: SessionSource, workers: WorkerThreads, engine: Engine | None = None, instance: str = "") -> None:
         self._source = source
         self._workers = workers
-        self._threads = ThreadEngine(self._load)
+        self._threads = Engine(self._load)
         self._engine: Engine = engine or self._threads
         self._instance = instance
         self._cache: BoundedCache[Body] = BoundedCache(CACHE_ENTRIES, CACHE_BYTES)

@@ -11,7 +11,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from tftracer.session.source import SessionSource
+from tftracer.session.answers import SessionSource
 from tftracer.web.worker_threads import WorkerThreads
 
 #: Opening a trace takes about ten answers.

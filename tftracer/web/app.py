@@ -15,7 +15,6 @@ import secrets
 import socket
 import ssl
 import threading
-import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
@@ -33,7 +32,8 @@ from tftracer.contract.live import LiveMessage
 from tftracer.contract.session import TraceRecord
 from tftracer.engine.engine import Engine
 from tftracer.errors import PortError, UnsupportedError
-from tftracer.session.source import SessionSource
+from tftracer.session.answers import SessionSource
+from tftracer.session.forked_child import call_in_child
 from tftracer.web.answer_cache import AnswerCache
 from tftracer.web.answer_rate import RateLimit
 from tftracer.web.credentials import WILDCARDS, Access, HostNames, choose_token
@@ -105,20 +105,6 @@ class Server(HTTPServer):
         self.open_connections -= 1
         self.on_stream_closed(cast("HTTP1ServerConnection", server_conn).stream)
         super().on_close(server_conn)
-
-
-def close_in_child(reference: weakref.ref[Serving]) -> Callable[[], None]:
-    """Return a function that closes the sockets in a forked child.
-
-    A child (such as a data loader's) has no server thread, but would keep the port in use after its parent has ended.
-    """
-
-    def close() -> None:
-        serving = reference()
-        if serving is not None:
-            serving.close_sockets()
-
-    return close
 
 
 async def cancel_tasks() -> None:
@@ -239,8 +225,8 @@ class Serving(threading.Thread):
         self._failure: Exception | None = None
         self.live: LiveFeed | None = None
         self._answers: AnswerCache | None = None
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=close_in_child(weakref.ref(self)))
+        # A child (such as a data loader's) has no server thread, but would keep the port in use after its parent has ended.
+        call_in_child(self.close_sockets)
 
     def begin(self) -> None:
         """Return when the server accepts connections; raise the error that prevented it."""

@@ -18,7 +18,7 @@ from tftracer.contract.analyses import OTHER_TRACES_NEEDED
 from tftracer.contract.encoding import WRITE_BYTES, joined
 from tftracer.contract.session import Session, TraceRecord
 from tftracer.errors import StorageError, TracerError
-from tftracer.session.source import SessionSource
+from tftracer.session.answers import SessionSource
 from tftracer.storage.trace_payload import TraceKey
 from tftracer.trace.decode.formats import is_xspace
 from tftracer.web.handlers import ApiHandler
@@ -196,11 +196,6 @@ class Upload:
             self._file = None
 
 
-def suffix_of(raw: bytes) -> str:
-    """Return the suffix for a file of a trace's bytes, by which TensorFlow's tools recognize a profile."""
-    return ".xplane.pb" if is_xspace(raw) else ".pb"
-
-
 def slices(data: bytes) -> Iterator[bytes]:
     for first in range(0, len(data), WRITE_BYTES):
         yield data[first : first + WRITE_BYTES]
@@ -219,7 +214,8 @@ class TraceFileHandler(TraceHandlerBase, Download):
         name = file_name("trace", key.id, *(("step", record["step"]) if record["step"] is not None else ()))
         if file_format == "run_metadata":
             raw = await self.run_on_worker(self.services.source.trace_bytes, key.id)
-            await self.send_file(name + suffix_of(raw), BINARY, slices(raw))
+            suffix = ".xplane.pb" if is_xspace(raw) else ".pb"  # TensorFlow's tools recognize a profile by it
+            await self.send_file(name + suffix, BINARY, slices(raw))
         else:
             export = EXPORTS[file_format]
             file = await self.unless_gone(self.export(key, file_format, record))

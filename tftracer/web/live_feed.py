@@ -15,9 +15,9 @@ from collections.abc import Callable
 from typing import Any, Literal, Protocol, cast
 
 from tftracer.contract.encoding import dumps
-from tftracer.contract.job import Job, JobChanges
+from tftracer.contract.job import Job
 from tftracer.contract.live import Closing, LiveMessage, SnapshotMessage
-from tftracer.session.source import SessionSource
+from tftracer.session.answers import SessionSource
 from tftracer.web.worker_threads import WorkerThreads
 
 Priority = Literal["urgent", "progress"]
@@ -41,19 +41,14 @@ def subject_of(message: LiveMessage) -> str:
     return f"run {payload['id']}" if message["type"] == "run" else message["type"]
 
 
-def join_job_changes(older: JobChanges, newer: JobChanges) -> JobChanges:
-    """Join the changes of both messages; of two with the same id the newer one is used."""
-    return {
-        "processes": list({p["id"]: p for p in (*older["processes"], *newer["processes"])}.values()),
-        "traces": list({t["id"]: t for t in (*older["traces"], *newer["traces"])}.values()),
-    }
-
-
 def join(older: LiveMessage | None, newer: LiveMessage) -> LiveMessage:
-    """Return the message that replaces both."""
-    if older is not None and older["type"] == "job_changes" and newer["type"] == "job_changes":
-        return {"type": "job_changes", "payload": join_job_changes(older["payload"], newer["payload"])}
-    return newer
+    """Return the message that replaces both. Of two changes of one process or trace, the newer one is used."""
+    if older is None or older["type"] != "job_changes" or newer["type"] != "job_changes":
+        return newer
+    before, now = older["payload"], newer["payload"]
+    processes = {process["id"]: process for process in (*before["processes"], *now["processes"])}
+    traces = {trace["id"]: trace for trace in (*before["traces"], *now["traces"])}
+    return {"type": "job_changes", "payload": {"processes": list(processes.values()), "traces": list(traces.values())}}
 
 
 class Outbox:

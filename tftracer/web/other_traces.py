@@ -12,7 +12,7 @@ from tftracer.contract.analyses import MIN_TRACES, OTHER_TRACES_NEEDED
 from tftracer.contract.session import TraceRecord
 from tftracer.engine.decoded_traces import AnswerFormat, EncodedOtherAnswers, Question
 from tftracer.errors import TracerError
-from tftracer.session.source import SessionSource
+from tftracer.session.answers import SessionSource
 from tftracer.session.traces.other_traces import newest_readable, newest_that_fit, other_traces_of_run
 from tftracer.storage.trace_payload import TraceKey
 from tftracer.web.answer_cache import AnswerCache

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tornado.websocket import WebSocketHandler
 
-from tftracer.session.source import SessionSource
+from tftracer.session.answers import SessionSource
 from tftracer.web.answer_cache import AnswerCache
 from tftracer.web.answer_rate import RateLimit
 from tftracer.web.credentials import Access

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import html
 import mimetypes
 import re
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,11 +37,6 @@ class File:
     gzipped: bytes  # b"" for small or incompressible files
     tag: str
     hashed: bool  # the name contains a hash of the content, so the file may be cached for ever
-
-
-def gzip_bytes(data: bytes) -> bytes:
-    compressor = zlib.compressobj(9, wbits=31)
-    return compressor.compress(data) + compressor.flush()
 
 
 def with_base(page: bytes, path: str) -> bytes:
@@ -81,6 +76,6 @@ class Static:
         if name == "index.html":
             data = with_base(data, self._path)
         kind = TYPES.get(suffix) or mimetypes.guess_type(name)[0] or "application/octet-stream"
-        gzipped = gzip_bytes(data) if suffix in COMPRESSED and len(data) > 1024 else b""
+        gzipped = gzip.compress(data, 9, mtime=0) if suffix in COMPRESSED and len(data) > 1024 else b""
         tag = f'"{hashlib.sha256(data).hexdigest()[:32]}"'
         return File(kind, data, gzipped, tag, "-" in Path(name).stem[:-HASH_CHARS])

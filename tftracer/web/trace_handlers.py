@@ -14,7 +14,7 @@ from tftracer.contract.analyses import GROUPINGS, MEASURES, OTHER_TRACES_NEEDED,
 from tftracer.contract.encoding import Body
 from tftracer.contract.session import TraceRecord
 from tftracer.engine.decoded_traces import AnswerFormat, Question
-from tftracer.session.source import SessionSource
+from tftracer.session.answers import SessionSource
 from tftracer.session.traces.other_traces import newest_readable, newest_that_fit
 from tftracer.session.traces.usual import measures_tracing
 from tftracer.storage.trace_payload import TraceKey

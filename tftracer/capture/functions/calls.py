@@ -14,39 +14,15 @@ import threading
 from collections.abc import Callable
 from time import perf_counter_ns
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any
 
+from tftracer.capture.functions.identity import NamedStep
 from tftracer.capture.functions.library import concrete_function_module, function_module
 from tftracer.capture.functions.partition_graphs import PartitionGraphs
+from tftracer.capture.functions.traces import FunctionTraces
 from tftracer.capture.steps.queue import MAX_EVENTS, StepQueue
 from tftracer.capture.tracebacks import hide_in_tracebacks, remove_our_frames
 from tftracer.session.recorded_steps import Traced
-
-
-class NamedStep:
-    """Names steps that no single function names: those of ``server.step("train")``, of an eager loop, or of a Keras model that
-    runs eagerly. They are one run, whatever functions they call."""
-
-    origin = "server.step"  # as the page shows it
-
-    def __init__(self, name: str) -> None:
-        self.__name__ = name
-
-
-class Tracing(Protocol):
-    """Decides which calls are traced, and traces them (functions/traces.py)."""
-
-    def begin(self, function: Any, arguments: Any) -> Any:
-        """Begin the trace of a call.
-
-        ``arguments``: its (args, kwargs). Return what ``end`` needs; None if the call is not traced.
-        """
-
-    def end(self, begun: Any, concrete: Any, succeeded: bool, end_ns: int) -> Traced:
-        """End a trace.
-
-        ``concrete``: the last ConcreteFunction that the call executed; ``succeeded``: whether it raised no error.
-        """
 
 
 class FunctionCalls:
@@ -56,14 +32,14 @@ class FunctionCalls:
     (keras_eager_steps.py). The ConcreteFunction of an event is the one that was executed; None if the function ran eagerly.
     """
 
-    def __init__(self, queue: StepQueue, tracing: Tracing) -> None:
+    def __init__(self, queue: StepQueue, tracing: FunctionTraces) -> None:
         self.under_way = queue.under_way
         self._queue = queue
         self.threads = ThreadStates()
         #: Takes a function and ``ThreadState.method``; returns the step of a call within that Keras method
         #: (keras_eager_steps.py).
         self.step_of_method: Callable[[Any, str], Any] = lambda function, method: function
-        self._requests = queue.requests
+        self.requests = queue.requests
         self._tracing = tracing
         self.graphs = PartitionGraphs(lambda: queue.requests.off)
         self.is_eager: Callable[[], bool] = lambda: False  # whether the calling thread runs eagerly (True) or builds a graph
@@ -97,7 +73,7 @@ class FunctionCalls:
         self._undo.clear()
 
     def _wrap_call(self, original: Callable[..., Any], is_eager: Callable[[], bool]) -> Callable[..., Any]:
-        threads, events, requests = self.threads, self._queue.events, self._requests
+        threads, events, requests = self.threads, self._queue.events, self.requests
         under_way = self.under_way
         now, max_events = perf_counter_ns, MAX_EVENTS  # locals: after a long step, a global would be fetched from memory
 
@@ -169,28 +145,16 @@ class FunctionCalls:
             function = self.run_safely(self.step_of_method, function, method) or function
         return Step(self, function, arguments)
 
-    @property
-    def may_be_traced(self) -> bool:
-        """Whether some step may have to be traced. Read without a lock; ``begin_step`` decides."""
-        return self._requests.slow_path
-
-    @property
-    def traces_all(self) -> bool:
-        return self._requests.trace_all
-
-    def is_off(self) -> bool:
-        return self._requests.off
-
     def is_within_step_or_off(self) -> bool:
         """Return whether this thread is within a step, or the tracer is off."""
-        return bool(self.threads.state.start_ns) or self._requests.off
+        return bool(self.threads.state.start_ns) or self.requests.off
 
     def begin_step(self, function: Any, arguments: Any = None) -> tuple[ThreadState | None, Any]:
         """Return (the thread's state, the begun trace or None); (None, None) within another step and while the tracer is off."""
         if self.is_within_step_or_off():
             return None, None
         state = self.threads.state
-        begun = self.run_safely(self._tracing.begin, function, arguments) if self._requests.slow_path else None
+        begun = self.run_safely(self._tracing.begin, function, arguments) if self.requests.slow_path else None
         return state, begun
 
     def end_step(self, begun: Any, concrete: Any, succeeded: bool, end_ns: int) -> Traced:

@@ -36,6 +36,16 @@ class FunctionIdentity(NamedTuple):
     variables: str = ""  # digest of the variables' types and shapes, because different models may have the same name
 
 
+class NamedStep:
+    """Names steps that no single function names: those of ``server.step("train")``, of an eager loop, or of a Keras model that
+    runs eagerly. They are one run, whatever functions they call."""
+
+    origin = "server.step"  # as the page shows it
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = name
+
+
 def identify(function: Any, concrete: Any) -> FunctionIdentity:
     """Identify a function. ``function``: a tf.function or None; ``concrete``: the executed ConcreteFunction or None."""
     python_function = _python_function(function)

@@ -14,7 +14,7 @@ from functools import partial
 from time import perf_counter_ns
 from typing import Any
 
-from tftracer.capture.functions.calls import NamedStep
+from tftracer.capture.functions.identity import NamedStep
 from tftracer.capture.steps.queue import StepQueue
 from tftracer.capture.steps.run_registry import RunFamily
 from tftracer.capture.traces.cpu_use import cpu_use, read_after, read_before
@@ -111,7 +111,10 @@ class FunctionTraces:
         self._sizes: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()  # function -> bytes of its last profile
 
     def begin(self, function: Any, arguments: Any = None) -> BegunTrace | Missed | None:
-        """Begin a trace. Return None if the step is not to be traced, Missed if it cannot be traced because of earlier traces."""
+        """Begin a trace. Return None if the step is not to be traced, Missed if it cannot be traced because of earlier traces.
+
+        ``arguments``: the call's (args, kwargs).
+        """
         start = perf_counter_ns()
         begun = self._begin(function)
         if isinstance(begun, BegunTrace) and arguments is not None:
@@ -150,6 +153,7 @@ class FunctionTraces:
         self._queue.restore_request(claim)
 
     def end(self, begun: BegunTrace | Missed, concrete: Any, succeeded: bool, end_ns: int) -> Traced:
+        """End a trace. ``concrete``: the last ConcreteFunction that the call executed; ``succeeded``: it raised no error."""
         if isinstance(begun, Missed):
             return begun
         cpu = read_after()

@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 
 from tftracer.capture.after_import import after_import
 from tftracer.capture.background import Background
-from tftracer.capture.functions.calls import FunctionCalls, NamedStep
+from tftracer.capture.functions.calls import FunctionCalls
+from tftracer.capture.functions.identity import NamedStep
 from tftracer.capture.tracebacks import hide_in_tracebacks, remove_our_frames
 from tftracer.slow.cause.frame_names import is_library
 
@@ -157,7 +158,7 @@ class EagerSteps:
             # A process has one profiler. If all steps are traced, it is used for the compiled functions that
             # the loop calls, and the step of the loop is not traced.
             calls_functions = began_ns != before_ns
-            if self._calls.may_be_traced and not (calls_functions and self._calls.traces_all):
+            if self._calls.requests.slow_path and not (calls_functions and self._calls.requests.trace_all):
                 self._trace_next(state, (end_ns - began_ns) * 1e-9)
 
     def _new_loop(self, turn: Turn) -> EagerLoop:

@@ -61,7 +61,7 @@ class InputWaits:
             except BaseException as error:
                 remove_our_frames(error)
                 raise
-            if not calls.is_off():
+            if not calls.requests.off:
                 calls.run_safely(report, iterator)
             return result
 
@@ -85,7 +85,7 @@ class InputWaits:
                 is_in_step = bool(state.start_ns)
                 # While TensorFlow builds a compiled function's graph, this method only adds an op and does not wait. So within
                 # a step, only waits of eager code (server.step) are recorded.
-                if not calls.is_off() and len(events) < MAX_EVENTS and (not is_in_step or calls.is_eager()):
+                if not calls.requests.off and len(events) < MAX_EVENTS and (not is_in_step or calls.is_eager()):
                     events.append((INPUT_WAIT, is_in_step, start, now(), state.thread, None))
 
         return next_element

@@ -22,8 +22,8 @@ from functools import partial
 from typing import Any
 
 from tftracer.capture.after_import import after_import
-from tftracer.capture.functions.calls import FunctionCalls, NamedStep
-from tftracer.capture.functions.identity import keras_loop_and_model, keras_title
+from tftracer.capture.functions.calls import FunctionCalls
+from tftracer.capture.functions.identity import NamedStep, keras_loop_and_model, keras_title
 from tftracer.capture.hook import tensorflow
 from tftracer.capture.tracebacks import hide_in_tracebacks, remove_our_frames
 

@@ -7,6 +7,7 @@ memory order (C order or not). Of lists it reads the structure and the first ele
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -71,14 +72,7 @@ def _dtype_of(key: Any) -> str:
 
 
 def _largest_values(values: Iterator[FedValue]) -> list[FedValue]:
-    return sorted(values, key=lambda value: -(value["bytes"] or _elements(value)))[:MAX_VALUES]
-
-
-def _elements(value: FedValue) -> int:
-    number = 1
-    for size in value["shape"]:
-        number *= size
-    return number
+    return sorted(values, key=lambda value: -(value["bytes"] or math.prod(value["shape"])))[:MAX_VALUES]
 
 
 def _describe(name: str, value: Any, tensor_dtype: str = "") -> FedValue:

@@ -33,8 +33,8 @@ from tftracer.job.wire import protocol
 from tftracer.job.wire.accepted_addresses import address, digest_of, other_end
 from tftracer.job.wire.handshake import VERSION, AlteredError, Channel, Endpoint, Greeting, Keys, new_nonce
 from tftracer.job.wire.protocol import MEMBER_BYTES
-from tftracer.session.source import JobSource
-from tftracer.web.credentials import AGENT_SCHEME, agent_credential
+from tftracer.session.live import LiveSession
+from tftracer.web.credentials import AGENT_SCHEME, agent_credential, is_loopback
 from tftracer.web.ports import netloc
 from tftracer.web.worker_threads import WorkerThreads
 
@@ -74,7 +74,7 @@ class Agent:
 
     def __init__(
         self,
-        source: JobSource,
+        source: LiveSession,
         plan: Plan,
         own_page: Callable[[], OwnPage | None],
         token: str,
@@ -173,7 +173,7 @@ class Agent:
         """In the hub's process: write the file by which processes on this host find the hub, again if the hub's port changed."""
         if self._published == (self._plan.job, page.port):
             return
-        host = page.host if page.is_loopback else socket.gethostname()
+        host = page.host if is_loopback(page.ip) else socket.gethostname()
         try:
             publish_hub(self._plan.job, replace(page.target(self._token), host=host))
             self._published = (self._plan.job, page.port)

@@ -19,7 +19,7 @@ from tftracer.job.agent.requested_traces import StepWatch
 from tftracer.job.wire import protocol
 from tftracer.job.wire.handshake import Channel
 from tftracer.job.wire.protocol import Message
-from tftracer.session.source import JobSource
+from tftracer.session.live import LiveSession
 
 #: A hub that has sent nothing for this long is gone; after half of this time it is asked to answer.
 SILENCE_S = 90.0
@@ -34,11 +34,7 @@ class HubConnection:
     """Sends heartbeats, and does what the hub asks for."""
 
     def __init__(
-        self,
-        connection: WebSocketClientConnection,
-        channel: Channel,
-        source: JobSource,
-        own_page: Callable[[], OwnPage | None],
+        self, connection: WebSocketClientConnection, channel: Channel, source: LiveSession, own_page: Callable[[], OwnPage | None]
     ) -> None:
         self._connection = connection
         self._channel = channel
@@ -83,7 +79,7 @@ class HubConnection:
 
     def _post(self, kind: str, **fields: Any) -> None:
         """Send without waiting; if that fails, the message is lost with the connection."""
-        asyncio.ensure_future(self._send(kind, **fields)).add_done_callback(_ignore_failure)
+        asyncio.ensure_future(self._send(kind, **fields)).add_done_callback(lambda task: task.cancelled() or task.exception())
 
     async def _beat(self) -> None:
         """Send heartbeats; return when the hub has been silent for too long."""
@@ -122,9 +118,3 @@ async def close(connection: WebSocketClientConnection) -> None:
     with contextlib.suppress(Exception):
         while await asyncio.wait_for(connection.read_message(), BYE_S) is not None:
             pass
-
-
-def _ignore_failure(task: asyncio.Future[None]) -> None:
-    """Ignore why a message was not sent: then the connection is over, and ``run`` notices it."""
-    if not task.cancelled():
-        task.exception()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import ipaddress
 import json
 import os
 import re
@@ -25,7 +24,7 @@ from tftracer.contract.session import LauncherInfo
 from tftracer.errors import StorageError
 from tftracer.session.process.launcher import CHIEFS, Environment, is_chief, tf_config
 from tftracer.storage.plain_files import open_own
-from tftracer.storage.whole_file import replacing
+from tftracer.storage.whole_file import replacing, writing
 from tftracer.web.credentials import WILDCARDS
 from tftracer.web.ports import netloc
 
@@ -49,14 +48,6 @@ class OwnPage:
     def host(self) -> str:
         """The host to connect to from this process."""
         return "127.0.0.1" if self.ip in WILDCARDS else self.ip
-
-    @property
-    def is_loopback(self) -> bool:
-        """Whether only this host can reach it."""
-        try:
-            return ipaddress.ip_address(self.ip or "0.0.0.0").is_loopback
-        except ValueError:
-            return self.ip == "localhost"
 
     @property
     def address(self) -> str:
@@ -218,18 +209,12 @@ def hub_folder() -> Path:
 def publish_hub(job: str, target: Target, folder: Path | None = None) -> Path:
     """Write the file by which the job's other processes on this host find the hub. Private to the user. Raises StorageError."""
     path = hub_file(job, folder)
-    try:
+    remedy = ", so the job's other processes do not find this page. Set TFTRACER_HUB and TFTRACER_TOKEN for all of them."
+    with writing(path, remedy):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         _check_own(path.parent)
         with replacing(path, lasting=False) as file:
             file.write(json.dumps({"job": job, **asdict(target)}).encode())
-    except StorageError:
-        raise
-    except OSError as error:
-        raise StorageError(
-            f"{path}: cannot be written ({error.strerror or error}), so the job's other processes do not find this page. "
-            "Set TFTRACER_HUB and TFTRACER_TOKEN for all of them."
-        ) from error
     return path
 
 

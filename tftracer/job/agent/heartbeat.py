@@ -9,8 +9,8 @@ from pathlib import Path
 
 from tftracer.contract.session import Run, Session
 from tftracer.job.wire.protocol import Message
+from tftracer.session.live import LiveSession
 from tftracer.session.process.launcher import process_title
-from tftracer.session.source import JobSource
 from tftracer.session.steps.statistics import total_s
 from tftracer.slow.answer.texts import trace_text
 
@@ -80,7 +80,7 @@ class TimeSpent:
         self._parts: dict[str, float] = {}
         self._next = 0.0
 
-    def update(self, source: JobSource) -> dict[str, float]:
+    def update(self, source: LiveSession) -> dict[str, float]:
         """Return the seconds of each part of the ledger; empty if nothing is known."""
         if time.monotonic() >= self._next:
             self._next = time.monotonic() + LEDGER_S

@@ -62,7 +62,7 @@ class JobAnswers:
         self.clocks: list[Clock] = estimate(pooled, len(self.owners.titles), shared=self._shared_clocks)
         aligned = align(self.sources, self.owners, self.clocks)
         self.merged: Merged = merge(aligned, self.owners)
-        self.ranks: list[Rank] = [rank_of(a, o, self._is_known(o)) for a, o in zip(aligned, self.owners.of_trace)]
+        self.ranks: list[Rank] = [rank_of(each, i, self._is_known(i)) for i, each in enumerate(aligned)]
         self.waits = Waits.of(self._arrivals(), self.ranks)
         self.answers = _Merged(self, TraceContext(title=title), trace_id)
         self._answers_of: dict[int, Answers] = {}
@@ -82,7 +82,7 @@ class JobAnswers:
         arrivals = self.collectives.start.copy()
         for i in range(len(self.sources)):
             present = arrivals[:, i] != MISSING
-            arrivals[present, i] = self.clocks[self.owners.of_trace[i]].to_reference(arrivals[present, i])
+            arrivals[present, i] = self.clocks[i].to_reference(arrivals[present, i])
         return arrivals
 
     def _is_known(self, owner: int) -> bool:
@@ -96,7 +96,7 @@ class JobAnswers:
     @property
     def _clock_error_ns(self) -> float:
         """Twice the largest standard error of the clocks that are known. Processes with unknown clocks are not compared."""
-        errors = [self.clocks[i].sigma_ns for i in self.owners.of_trace]
+        errors = [clock.sigma_ns for clock in self.clocks[: len(self.sources)]]
         if not len(self.collectives):
             return 0.0  # then steps are compared by their lengths, which need no common clock
         return 2 * max((e for e in errors if np.isfinite(e)), default=0.0)

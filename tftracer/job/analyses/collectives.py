@@ -90,8 +90,7 @@ def observations(sources: Sequence[ProcessTrace], owners: Owners, collectives: C
         for first in range(i):
             both = present & (collectives.end[:, first] != MISSING)
             if both.any():
-                a, b = owners.of_trace[first], owners.of_trace[i]
-                result += from_ends(a, b, collectives.end[both, first], collectives.end[both, i])
+                result += from_ends(first, i, collectives.end[both, first], collectives.end[both, i])
                 break
     for i, source in enumerate(sources):
         result += _from_transfers(source, owners_of_nodes(source, owners.of_device[i]))

@@ -125,7 +125,7 @@ def _joined(tables: Sequence[StringTable], codes: Sequence[Int32]) -> tuple[Stri
     code_of: dict[str, int] = {}
     maps: list[Int32] = []
     for i, table in enumerate(tables):
-        same = next((j for j in range(min(i, 4)) if tables[j].data == table.data and _alike(tables[j], table)), None)
+        same = next((j for j in range(min(i, 4)) if _is_same(tables[j], table)), None)
         if same is not None:
             maps.append(maps[same])
         else:
@@ -134,5 +134,5 @@ def _joined(tables: Sequence[StringTable], codes: Sequence[Int32]) -> tuple[Stri
     return StringTable.of(list(code_of)), np.concatenate(joined).astype(np.int32)
 
 
-def _alike(one: StringTable, other: StringTable) -> bool:
-    return bool(np.array_equal(one.offsets, other.offsets))
+def _is_same(one: StringTable, other: StringTable) -> bool:
+    return one.data == other.data and bool(np.array_equal(one.offsets, other.offsets))

@@ -33,10 +33,10 @@ class ProcessTrace:
 
 @dataclass(frozen=True)
 class Owners:
-    """The owners of all nodes of a step: the processes that recorded it, then those that only appear in traces (``ps/0``)."""
+    """The owners of all nodes of a step: the processes that recorded it, in the order of their traces, then those that only
+    appear in traces (``ps/0``)."""
 
     titles: list[str]
-    of_trace: list[int]  # [traces] the owner that recorded it
     of_device: list[list[int]]  # [traces][devices]
 
     @classmethod
@@ -51,7 +51,7 @@ class Owners:
                     index[name] = len(titles)
                     titles.append(name)
             of_device.append([index[name] for name in names])
-        return cls(titles, list(range(len(traces))), of_device)
+        return cls(titles, of_device)
 
 
 def _owner(device: Device, recorder: str) -> str:

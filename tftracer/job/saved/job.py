@@ -16,8 +16,8 @@ from tftracer.contract.job import JobTrace
 from tftracer.errors import TracerError
 from tftracer.job.hub.hub import Hub, Member, TracedStep
 from tftracer.job.hub.services import JobServices
-from tftracer.session.files.reading import read_trace_record
-from tftracer.session.source import SessionSource
+from tftracer.session.answers import SessionSource
+from tftracer.session.files.reading import read_trace_record, with_sizes
 from tftracer.storage import tftrace_format as tftrace_format
 from tftracer.storage import untrusted
 from tftracer.storage.file_bytes import FileBytes
@@ -120,8 +120,6 @@ def _load_traces(hub: Hub, job: dict[str, Any]) -> None:
 
 
 def _load_trace(job: JobServices, traced: TracedStep, process_id: str, fields: dict[str, Any], payload: StoredPayload) -> None:
-    record = read_trace_record({**fields, "asked_by": "user"})
-    record["bytes"], record["stored_bytes"] = payload.raw_size, payload.size
-    traced.records[process_id] = record
+    traced.records[process_id] = with_sizes(read_trace_record({**fields, "asked_by": "user"}), payload)
     traced.message["ready"].append(process_id)
     job.traces.add_stored(traced.message["id"], process_id, payload)

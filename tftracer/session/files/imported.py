@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tftracer.contract.basics import Finding
-from tftracer.contract.session import RunStatistics
 from tftracer.errors import FormatError
 from tftracer.importers.imported import Imported, ImportedRun, ImportedTrace
 from tftracer.session.files.reading import new_facts, read_statistics, read_trace_record, with_sizes
@@ -61,16 +60,12 @@ def model_of(imported: Imported, file: FileBytes | None = None) -> SessionModel:
 
 def _add_run(model: SessionModel, memory: Spool, run: ImportedRun, of_file: list[Finding], file: FileBytes | None) -> None:
     state = RunState(model.next_run_id(), text(run.title, 1000), texts(run.fetches), texts(run.feeds), text(run.options))
-    state.statistics = _statistics(run)
+    state.statistics = read_statistics(vars(run))
     model.add_run(state)
     for trace in run.traces:
         payload = PlainPayload.of(file) if file is not None and trace.is_whole_file else _stored(memory, trace.raw)
         trace.raw = b""
         _add_trace(model, state, trace, of_file, payload)
-
-
-def _statistics(run: ImportedRun) -> RunStatistics:
-    return read_statistics({name: getattr(run, name) for name in ("steps", "mean_s", "first_run_at", "last_run_at")})
 
 
 def _add_trace(model: SessionModel, run: RunState, trace: ImportedTrace, of_file: list[Finding], payload: StoredPayload) -> None:

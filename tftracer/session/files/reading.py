@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Literal, cast, get_args
+from typing import Any, cast, get_args
 
 from tftracer.contract.session import AskedBy, RunStatistics, Session, TraceRecord
 from tftracer.input_pipelines import facts as pipeline_facts
@@ -22,9 +22,9 @@ from tftracer.slow.record.log import SlowLog
 from tftracer.storage import tftrace_format, untrusted
 from tftracer.storage.tftrace_format import Record, StoredPayload
 from tftracer.storage.tftrace_reader import Reader
-from tftracer.storage.untrusted import count, fields_of, number, one_of, positive_or_none, readers, seconds, short, text, texts
+from tftracer.storage.untrusted import count, fields_of, one_of, positive_or_none, readers, seconds, short, text, texts
 from tftracer.trace.model import TraceContext
-from tftracer.trace.record_fields import UNREAD
+from tftracer.trace.units import counted
 
 #: Maximum numbers of runs and traces in a session.
 MAX_RUNS = 100_000
@@ -35,11 +35,6 @@ Applier = Callable[[SessionModel, Record], None]
 
 def _recent(given: Any) -> list[float]:
     return [seconds(value) for value in untrusted.items(given)[-RECENT_STEPS:]]
-
-
-def _positive_number(given: Any) -> float | None:
-    """Read a number; None for 0, which version 1 of the format wrote for unknown values."""
-    return number(given) or None
 
 
 SESSION_FIELDS = readers(
@@ -55,12 +50,12 @@ STATISTICS_FIELDS = readers(RunStatistics, recent_s=_recent)
 TRACE_FIELDS = readers(
     TraceRecord,
     step=positive_or_none,
-    duration_s=_positive_number,
     asked_by=one_of(*get_args(AskedBy)),
     findings=untrusted.findings,
     bookmarks=untrusted.bookmarks,
     state=one_of("pending", "ready", "broken"),
 )
+CONTENTS_FIELDS = {name: TRACE_FIELDS[name] for name in ("nodes", "devices", "findings", "headline", "state")}
 CONTEXT_FIELDS = readers(
     TraceContext,
     WRITTEN_OF_CONTEXT,
@@ -88,25 +83,12 @@ def read_statistics(given: Any) -> RunStatistics:
 
 
 def read_trace_record(given: Any) -> TraceRecord:
-    return cast(TraceRecord, {**fields_of(given, TRACE_FIELDS), **_read_contents(given)})
+    return cast(TraceRecord, fields_of(given, TRACE_FIELDS))
 
 
 def with_sizes(record: TraceRecord, payload: StoredPayload) -> TraceRecord:
     """Return the record with the actual sizes of the trace's bytes."""
     return {**record, "bytes": payload.raw_size, "stored_bytes": payload.size}
-
-
-def _read_contents(given: Any) -> dict[str, Any]:
-    """Read the facts about a trace's contents. Version 1 wrote "ready" and 0 nodes for traces that were not analyzed."""
-    names = ("nodes", "devices", "findings", "headline", "state")
-    contents = fields_of(given, {name: TRACE_FIELDS[name] for name in names})
-    if contents["state"] != "broken":
-        is_read = contents["nodes"] or contents["findings"] or contents["headline"]
-        contents["state"] = "ready" if is_read else "pending"
-    unread = any(finding["code"] in UNREAD for finding in contents["findings"])
-    if contents["state"] != "ready" or unread:
-        contents["nodes"] = None
-    return contents
 
 
 def read_context(given: Any) -> TraceContext:
@@ -134,17 +116,13 @@ def read_model(reader: Reader, path: str) -> SessionModel:
 
 def _left_out(steps: int, unknown: Counter[str]) -> Iterator[str]:
     if steps:
-        yield f"Step times are missing: {_records(steps)} of them are damaged."
+        yield f"Step times are missing: {counted(steps, 'record')} of them are damaged."
     if unknown:
         names = ", ".join(sorted(text(name, 31) for name in unknown)[:10])
         yield (
-            f"Skipped: {_records(sum(unknown.values()))} of types that this version does not know ({names}). "
+            f"Skipped: {counted(sum(unknown.values()), 'record')} of types that this version does not know ({names}). "
             "Upgrade: pip install -U tftracer."
         )
-
-
-def _records(number: int) -> str:
-    return "1 record" if number == 1 else f"{number:,} records"
 
 
 def apply(model: SessionModel, record: Record) -> None:
@@ -152,10 +130,6 @@ def apply(model: SessionModel, record: Record) -> None:
     applier = _APPLIERS.get(record.type)
     if applier:
         applier(model, record)
-
-
-def _apply_session(model: SessionModel, record: Record) -> None:
-    model.facts = read_facts(record.meta)
 
 
 def _apply_run(model: SessionModel, record: Record) -> None:
@@ -201,12 +175,8 @@ def _apply_trace_facts(model: SessionModel, record: Record) -> None:
     changes: dict[str, Any] = {name: text(given[name]) for name in ("note", "headline") if name in given}
     if "bookmarks" in given:
         changes["bookmarks"] = untrusted.bookmarks(given["bookmarks"])
-    contents = _read_contents(given) if "nodes" in given else {}
+    contents = fields_of(given, CONTENTS_FIELDS) if "nodes" in given else {}
     trace.record = cast(TraceRecord, {**trace.record, **contents, **changes})
-
-
-def _apply_trace_removed(model: SessionModel, record: Record) -> None:
-    model.remove_trace(count(record.meta.get("id")))
 
 
 def _applied_to_run(apply_slow: Callable[[SlowLog, Record, int], None]) -> Applier:
@@ -218,18 +188,18 @@ def _applied_to_run(apply_slow: Callable[[SlowLog, Record, int], None]) -> Appli
     return apply_to_run
 
 
-def _facts_applier(name: Literal["ledger", "input_pipelines", "memory"], read: Callable[[Mapping[str, Any]], object]) -> Applier:
+def _facts_applier(name: str, read: Callable[[Mapping[str, Any]], object]) -> Applier:
     return lambda model, record: setattr(model, name, read(record.meta))
 
 
 _APPLIERS: dict[str, Applier] = {
-    tftrace_format.SESSION: _apply_session,
+    tftrace_format.SESSION: _facts_applier("facts", read_facts),
     tftrace_format.RUN: _apply_run,
     tftrace_format.STEPS: _apply_steps,
     tftrace_format.HISTORY: _apply_steps,
     tftrace_format.TRACE: _apply_trace,
     tftrace_format.TRACE_FACTS: _apply_trace_facts,
-    tftrace_format.TRACE_REMOVED: _apply_trace_removed,
+    tftrace_format.TRACE_REMOVED: lambda model, record: model.remove_trace(count(record.meta.get("id"))),
     tftrace_format.STALL: _applied_to_run(slow_reading.apply_stall),
     tftrace_format.PERIOD: _applied_to_run(slow_reading.apply_period),
     tftrace_format.KINDS: _applied_to_run(slow_reading.apply_kinds),

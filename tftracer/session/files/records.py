@@ -16,7 +16,7 @@ from tftracer.session.steps.history import Doubles, History
 from tftracer.slow.record.log import SlowLog
 from tftracer.slow.record.records import all_records
 from tftracer.storage.spool import NewRecord
-from tftracer.storage.tftrace_format import HISTORY, RUN, SESSION, STEPS, TRACE, TRACE_FACTS, TRACE_REMOVED, compress
+from tftracer.storage.tftrace_format import HISTORY, RUN, SESSION, STEPS, TRACE, compress
 from tftracer.trace.model import TraceContext
 
 #: Facts that are not written: the reader determines them.
@@ -105,15 +105,6 @@ def copied_trace_record(trace: TraceState) -> NewRecord:
     if payload.crc is not None:
         new.meta["payload_crc"] = payload.crc
     return new
-
-
-def trace_facts_record(trace_id: int, facts: Any) -> NewRecord:
-    """Return the record of facts (fields of a TraceRecord) that the analysis or the user added to a stored trace."""
-    return NewRecord(TRACE_FACTS, {"id": trace_id, **facts})
-
-
-def trace_removed_record(trace_id: int) -> NewRecord:
-    return NewRecord(TRACE_REMOVED, {"id": trace_id})
 
 
 def _compressed(kind: str, meta: dict[str, Any], raw: bytes) -> NewRecord:

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from tftracer.contract.session import Loaded, TraceRecord
 from tftracer.errors import FormatError, TracerError, UnsupportedError
-from tftracer.session.answers import SessionAnswers
+from tftracer.session.answers import SessionSource
 from tftracer.session.files.reading import read_model
 from tftracer.session.model import SessionModel, TraceState, is_analyzed
 from tftracer.storage import save
@@ -23,8 +23,8 @@ from tftracer.storage.tftrace_reader import Reader
 from tftracer.trace.record_fields import broken, read_contents
 
 
-class SavedSession(SessionAnswers):
-    """Implements session/source.py's SessionSource. Changes, such as notes, are lost unless the session is saved again."""
+class SavedSession(SessionSource):
+    """A reopened session. Changes, such as notes, are lost unless the session is saved again."""
 
     def __init__(self, model: SessionModel) -> None:
         super().__init__(model)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import secrets
@@ -23,14 +24,11 @@ _CPUINFO = Path("/proc/cpuinfo")
 
 def processor() -> str:
     """Return the model, such as "AMD EPYC 7B13", or the architecture ("aarch64") if the model is not known."""
-    try:
-        with _CPUINFO.open(encoding="utf-8", errors="replace") as file:
-            for line in file:
-                name, _, value = line.partition(":")
-                if name.strip() == "model name" and value.strip():
-                    return value.strip()[:100]
-    except OSError:
-        pass
+    with contextlib.suppress(OSError), _CPUINFO.open(encoding="utf-8", errors="replace") as file:
+        for line in file:
+            name, _, value = line.partition(":")
+            if name.strip() == "model name" and value.strip():
+                return value.strip()[:100]
     return (platform.processor() or platform.machine())[:100]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from tftracer.contract.analyses import OTHER_TRACES_NEEDED, OtherAnswers, OtherTracesNeeded
 from tftracer.contract.session import TraceRecord
 from tftracer.errors import TracerError
-from tftracer.session.source import SessionSource
+from tftracer.session.answers import SessionSource
 from tftracer.session.traces.usual import usual
 from tftracer.trace.answers import Answers
 

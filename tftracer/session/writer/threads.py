@@ -28,7 +28,6 @@ from tftracer.session.writer.slow import SlowWriter
 from tftracer.session.writer.steps import Flush, StepWriter
 from tftracer.session.writer.summaries import TraceAnalyzer, TraceSummaries
 from tftracer.session.writer.traces import TraceWriter
-from tftracer.slow.watch_results import SlowRecords
 from tftracer.storage.spool_folder import delete_old_spools
 from tftracer.storage.trace_payload import TraceKey
 
@@ -39,20 +38,13 @@ HELPER_S = 3.0  # the end of the process, or a save, waits at most this long for
 class Writer:
     """Starts and ends the threads. ``communication_ops``: the user's pattern of ops that communicate, for traces' contexts."""
 
-    def __init__(
-        self,
-        steps: StepSource,
-        slow: SlowRecords,
-        store: SessionStore,
-        analyzer: TraceAnalyzer,
-        communication_ops: str,
-    ) -> None:
+    def __init__(self, steps: StepSource, store: SessionStore, analyzer: TraceAnalyzer, communication_ops: str) -> None:
         missing = MissingTraces()
         self._store = store
         self._summaries = TraceSummaries(store, analyzer, Guard(store.problems, steps.failed))
         self._traces = TraceWriter(steps, store, self._summaries, missing, communication_ops)
         ledger = LedgerWriter(steps, store)
-        slow_writer = SlowWriter(slow, store, ledger, self._summaries)
+        slow_writer = SlowWriter(steps.slow, store, ledger, self._summaries)
         self._memory = MemoryWatch(
             lambda: sum(run.statistics.steps for run in list(store.live_runs.values())), functions=steps.live_functions
         )
@@ -85,25 +77,8 @@ class Writer:
             self._memory.stop()
         return self._memory.facts()
 
-    def flush(self, timeout_s: float) -> bool:
-        """Wait until everything from before the call is written and analyzed; False if that takes longer."""
-        until = time.monotonic() + timeout_s
-        flush = self._flush(timeout_s)
-        return flush is not None and flush.analyzed.wait(max(until - time.monotonic(), 0))
-
-    def flush_to_file(self, timeout_s: float) -> bool:
-        """Wait until everything from before the call is written; False if that takes longer."""
-        return self._flush(timeout_s) is not None
-
-    def flush_without_analysis(self, timeout_s: float) -> bool:
-        """Wait until everything from before the call is written, and for a moment for its analysis; False: not written."""
-        flush = self._flush(timeout_s)
-        if flush is not None:
-            flush.analyzed.wait(min(HELPER_S, timeout_s))
-        return flush is not None
-
-    def _flush(self, timeout_s: float) -> Flush | None:
-        """Return when everything is written; None if that takes longer, or the threads do not run."""
+    def flush(self, timeout_s: float) -> Flush | None:
+        """Return when everything from before the call is written; None if that takes longer, or the threads do not run."""
         flush = Flush(threading.Event(), threading.Event())
         self._steps.flush(flush)
         is_alive = all(thread.is_alive() for thread in self._threads)
