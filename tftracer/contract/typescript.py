@@ -23,8 +23,6 @@ MODULES = [
     "input_pipelines",
     "memory_growth",
     "trace",
-    "layers",
-    "roofline",
     "over_traces",
     "job",
     "live",
