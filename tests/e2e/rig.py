@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from playwright.sync_api import BrowserContext, Dialog, Page
 ROOT = Path(__file__).parent.parent.parent
 TENSORFLOW = ROOT / ".envs/tf221/bin/python"
 PICTURES = ROOT / "tests/out"
+ANALYSES = ROOT / "frontend/src/workbench/analyses.ts"
 #: Playwright keeps connections that the server may have closed for their idleness: asked again on another.
 RETRIES = 5
 FLAGS = [
@@ -79,6 +81,16 @@ class Watch:
     def logged(self, text: str) -> None:
         if "Content Security Policy" in text or "[Vue warn]" in text:
             self.complaints.append(f"logged {text}")
+
+
+def tabs_of_a_trace(*left_out: str) -> list[str]:
+    """The tabs of a trace of one process, in their order, without those that are left out."""
+    table = ANALYSES.read_text(encoding="utf-8")
+    entries = re.findall(r'^  "?([\w-]+)"?: \{.*?\.\.\.(ANY|TRACE|JOB)\b', table, re.MULTILINE | re.DOTALL)
+    assert len(entries) == len(re.findall(r'\btitle: "', table)), "an entry of analyses.ts was not understood"
+    tabs = [tab for tab, of in entries if of != "JOB"]
+    assert set(left_out) < set(tabs), (left_out, tabs)
+    return [tab for tab in tabs if tab not in left_out]
 
 
 def picture(page: Page, name: str, *, full: bool = False) -> None:

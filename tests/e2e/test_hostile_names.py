@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from e2e.gallery import write_session
-from e2e.rig import RETRIES, bearer, start_viewer
+from e2e.rig import RETRIES, bearer, start_viewer, tabs_of_a_trace
 from e2e.tracepage import LONG
 from playwright.sync_api import Page, expect
 
@@ -21,12 +21,13 @@ OP = "<img src=x onerror=alert`3`>"
 QUOTES = "\"'><svg onload=alert(3)>"
 DEVICE = "/job:<b>worker</b>/replica:0/task:0/device:CPU:0"
 NOTE = f"{SCRIPT} {IMAGE} {QUOTES} {{{{constructor.constructor('alert(4)')()}}}} javascript:alert(5)"
-#: What each tab shows of these names.
+#: What each tab shows of these names. The timeline is drawn on a canvas; ``walk`` looks at what stands around it.
 TABS = {
     "ops": OP,
     "layers": IMAGE,
     "budget": "<b>worker",  # a task's short name is cut at slashes
     "critical-path": IMAGE,
+    "roofline": IMAGE,
     "memory": IMAGE,
     "communication": SCRIPT,
     "scheduling": IMAGE,
@@ -53,7 +54,10 @@ def hostile_trace() -> bytes:
         metadata.cost_graph.node.add(name=name, id=place, device=DEVICE, compute_cost=300)
         memory = node.memory.add(allocator_name=IMAGE, total_bytes=4096, peak_bytes=4096)
         memory.allocation_records.add(alloc_micros=1_000_000 + 400 * place, alloc_bytes=4096)
-        held = node.output.add(slot=0).tensor_description.allocation_description
+        tensor = node.output.add(slot=0).tensor_description
+        tensor.dtype = 1  # float32
+        tensor.shape.dim.add(size=1024)
+        held = tensor.allocation_description
         held.allocator_name, held.allocated_bytes, held.requested_bytes, held.ptr = SCRIPT, 4096, 4096, 4096 * (place + 1)
     other = f"/job:{SCRIPT}/replica:0/task:0/device:CPU:0"
     for place, (source, destination) in enumerate([(DEVICE, other), (other, DEVICE)]):
@@ -73,6 +77,10 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     viewer, url = start_viewer(folder, file)
     yield url
     viewer.kill()
+
+
+def test_no_tab_is_forgotten() -> None:
+    assert list(TABS) == tabs_of_a_trace("timeline")
 
 
 def unharmed(page: Page) -> None:

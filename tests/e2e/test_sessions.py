@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from e2e.gallery import DATA, DENSE, HOROVOD, IDS, OTHER_HOROVOD, PS, write_gallery, write_session
-from e2e.rig import RETRIES, Process, bearer, picture, start_viewer
+from e2e.rig import RETRIES, Process, bearer, picture, start_viewer, tabs_of_a_trace
 from e2e.tracepage import LONG, TracePage, engine
 from playwright.sync_api import Page, expect
 
@@ -167,7 +167,7 @@ def test_a_second_session_and_a_gpu_timeline_are_loaded(page: Page, own: tuple[P
     expect(page.locator("canvas[data-painted]")).to_be_visible(timeout=LONG)
     expect(page.get_by_role("list", name="Lanes")).to_contain_text("GPU")
     expect(page.get_by_test_id("verdict").locator(".sentence").first).to_be_visible(timeout=LONG)
-    for tab in ("ops", "budget", "critical-path", "roofline", "communication", "scheduling", "memory"):
+    for tab in tabs_of_a_trace("timeline"):  # which has no panel
         page.get_by_test_id(f"tab-{tab}").click()
         expect(page.get_by_role("tabpanel").locator("[role=grid], p").first).to_be_visible(timeout=LONG)
         expect(page.get_by_role("tabpanel").get_by_role("alert")).to_have_count(0)
@@ -279,7 +279,7 @@ def test_the_html_export_is_this_viewer_and_asks_nobody(page: Page, gallery: str
     page.get_by_test_id("search").press("Enter")
     expect(page.get_by_test_id("details-name")).to_contain_text("RecvTensor", timeout=LONG)
     expect(page.get_by_test_id("verdict").locator(".sentence").first).to_be_visible()
-    for tab in ("ops", "layers", "budget", "critical-path", "roofline", "memory", "communication", "scheduling", "graph", "cost"):
+    for tab in tabs_of_a_trace("timeline"):
         page.get_by_test_id(f"tab-{tab}").click()
         expect(page.get_by_role("tabpanel").locator("[role=grid], p, svg").first).to_be_visible(timeout=LONG)
         expect(page.get_by_role("tabpanel").get_by_role("alert")).to_have_count(0)

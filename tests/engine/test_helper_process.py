@@ -27,6 +27,7 @@ from tftracer import memory_limit
 from tftracer.capture.traces.requests import Claim
 from tftracer.comparison.run_ops import RunTraces
 from tftracer.comparison.two_traces import OtherTotals
+from tftracer.contract.analyses import ANALYSES, Parameter
 from tftracer.engine import helper_process, helper_protocol
 from tftracer.engine.decoded_traces import EXPORTS, AnswerFormat, Question
 from tftracer.engine.engine import Engine, HelperEngine
@@ -43,15 +44,16 @@ from tftracer.web.app import Options, WebServer
 
 FILES = sorted(path.name for path in DATA.glob("*.pb"))
 FORMS = [AnswerFormat(True, "zstd"), AnswerFormat(False, "gzip"), AnswerFormat(False, "")]
+ARGUMENTS: dict[Parameter, Any] = {"with_slack": True, "index": 3, "depth": 2}
 QUESTIONS = [
-    *(Question(name) for name in ("timeline", "verdict", "budget", "communication", "scheduling", "cost")),
-    Question("critical_path", {"with_slack": True}),
-    *(Question("ops", {"by": by}) for by in ("type", "name", "scope")),
-    Question("memory", {}),
+    *(
+        Question(analysis.name, {**{name: ARGUMENTS[name] for name in analysis.parameters if name in ARGUMENTS}, **choice})
+        for analysis in ANALYSES
+        for choice in analysis.choices()
+    ),
     Question("memory", {"most": 3}),
-    Question("node", {"index": 3}),
-    Question("neighbourhood", {"index": 3, "depth": 2}),
 ]
+ONLY_PACKED = {analysis.name for analysis in ANALYSES if analysis.packed}
 VERDICT = Question("verdict")
 JSON = AnswerFormat(False, "")
 PACKED = AnswerFormat(True, "zstd")
@@ -107,7 +109,7 @@ def test_it_answers_as_this_process_does(number: int, all_files: tuple[Source, H
     source, engine = all_files
     trace, threads = source.trace(number), Engine(source.load)
     for position, question in enumerate(QUESTIONS):
-        form = FORMS[position % len(FORMS)]
+        form = PACKED if question.name in ONLY_PACKED else FORMS[position % len(FORMS)]
         assert engine.ask(trace, question, form) == threads.ask(trace, question, form), question.key
     for by in ("type", "name"):
         totals = b"".join(engine.ask(trace, Question("op_totals", {"by": by}), AnswerFormat(True, "zstd")).body.chunks)
@@ -144,7 +146,7 @@ def test_a_trace_travels_once() -> None:
         engine.contents(source.trace(0))
         source.loaded.clear()
         for question in QUESTIONS:
-            engine.ask(source.trace(0), question, JSON)
+            engine.ask(source.trace(0), question, PACKED)
     assert source.loaded == []
 
 

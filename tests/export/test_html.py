@@ -9,6 +9,7 @@ import re
 from importlib import resources
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import msgpack
 import numpy as np
@@ -16,6 +17,7 @@ import pytest
 from html_page import Page, inflated
 from traces import GPU, H2D, STREAM, N, make_trace
 
+from tftracer.contract.analyses import ANALYSES
 from tftracer.errors import StorageError
 from tftracer.export import html
 from tftracer.export.node_table import node_table
@@ -41,22 +43,17 @@ def test_the_page_carries_all_answers() -> None:
     answers = answers_of(DATA / "ps_worker0_tf2.21_cpu.pb", title="train_op")
     page = Page(page_of(answers))
     data = page.data()
-    asked = {
-        "verdict": answers.verdict(),
-        "breakdown": answers.budget(),
-        "communication": answers.communication(),
-        "scheduling": answers.scheduling(),
-        "cost": answers.cost(),
-        "ops?by=type": answers.ops("type"),
-        "layers?of=time": answers.layers("time"),
-        "layers?of=memory": answers.layers("memory"),
-    }
-    for name, answer in asked.items():
-        carried = msgpack.unpackb(data["answers"][name], raw=False)
-        assert carried == answer, name
-    assert {"ops?by=name", "ops?by=scope", "memory", "critical-path"} <= data["answers"].keys()
-    answers.on_critical_path()
-    assert msgpack.unpackb(data["answers"]["timeline"]) == {**answers.timeline(), "trace_id": data["trace"]["id"]}
+    carried = {path: msgpack.unpackb(body, raw=False) for path, body in data["answers"].items()}
+    for analysis in ANALYSES:
+        if "index" in analysis.parameters:
+            continue  # the table of nodes has it
+        most = {"most": analysis.standalone_rows} if analysis.standalone_rows else {}
+        for arguments in analysis.choices():
+            path = f"{analysis.path}?{urlencode(arguments)}" if arguments else analysis.path
+            answer = getattr(answers, analysis.name)(**arguments, **most)
+            own_id = {"trace_id": data["trace"]["id"]} if "trace_id" in answer else {}
+            assert carried.pop(path) == {**answer, **own_id}, path
+    assert carried == {}
     assert data["session"]["runs"][0]["traces"][0]["id"] == data["trace"]["id"]
     assert "train_op" in page.title
 

@@ -7,6 +7,7 @@ import threading
 import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
+from urllib.parse import urlencode
 
 import msgpack
 import pytest
@@ -17,8 +18,8 @@ from hypothesis import strategies as st
 from web_client import Answer, Client, serving
 
 from tftracer.contract import trace as messages
+from tftracer.contract.analyses import ANALYSES
 from tftracer.contract.encoding import encode
-from tftracer.contract.layers import Layers
 from tftracer.engine.bounded_cache import BoundedCache
 from tftracer.engine.decoded_traces import AnswerFormat, EncodedAnswer, Question
 from tftracer.engine.engine import Engine
@@ -193,23 +194,17 @@ def test_what_nobody_waits_for_is_not_begun(workers: WorkerThreads) -> None:
 
 # -------------------------------------------------------------------------------------------------------------- over HTTP
 
-ANSWERS: list[tuple[str, Any]] = [
-    ("verdict", messages.Verdict),
-    ("ops", messages.OpStatistics),
-    ("ops?by=name", messages.OpStatistics),
-    ("ops?by=scope", messages.OpStatistics),
-    ("layers", Layers),
-    ("layers?of=memory", Layers),
-    ("breakdown", messages.Budget),
-    ("critical-path", messages.CriticalPath),
-    ("memory", messages.Memory),
-    ("communication", messages.Communication),
-    ("scheduling", messages.Scheduling),
-    ("cost", messages.CostGraph),
-    ("nodes/0", messages.NodeDetail),
-    ("nodes/3/graph", messages.Neighbourhood),
-    ("nodes/3/graph?depth=3", messages.Neighbourhood),
-]
+
+def answers_of_the_table() -> Iterator[tuple[str, Any]]:
+    """The path and the message of each answer that may be JSON."""
+    for analysis in ANALYSES:
+        path = analysis.path.format(index=3)
+        if not analysis.packed:
+            yield path, analysis.message
+            yield from ((f"{path}?{urlencode(choice)}", analysis.message) for choice in analysis.choices() if choice)
+
+
+ANSWERS = [*answers_of_the_table(), ("nodes/0", messages.NodeDetail), ("nodes/3/graph?depth=3", messages.Neighbourhood)]
 
 
 @pytest.mark.parametrize(("path", "shape"), ANSWERS, ids=[path for path, _ in ANSWERS])

@@ -15,8 +15,8 @@ HEADER = """// Generated from tftracer/contract/ by `make frontend-types`. Do no
 """
 #: The contract's modules in the order of messages.ts. Modules that only have messages of analyses follow without an entry here.
 MODULES = [
-    "basics", "stalls", "machine", "session", "ledger", "input_pipelines", "memory_growth", "trace", "layers", "roofline",
-    "over_traces", "job", "live", "standalone",
+    "basics", "stalls", "machine", "session", "ledger", "input_pipelines", "memory_growth", "trace", "over_traces", "job", "live",
+    "standalone",
 ]  # fmt: skip
 PRIMITIVES: dict[Any, str] = {str: "string", int: "number", float: "number", bool: "boolean", bytes: "Uint8Array"}
 

@@ -39,10 +39,14 @@ from tftracer.trace.analyses import (
     roofline,
     scheduling,
 )
+from tftracer.trace.analyses.critical_path import MAX_STEPS
 from tftracer.trace.analyses.dependencies import Graph
-from tftracer.trace.analyses.layers import Alive
+from tftracer.trace.analyses.layers import MAX_LAYERS, Alive
+from tftracer.trace.analyses.memory import MAX_TENSORS
+from tftracer.trace.analyses.ops import MAX_ROWS as MAX_OPS
 from tftracer.trace.analyses.ops import By
 from tftracer.trace.analyses.profile_arithmetic import arithmetic_of_profile
+from tftracer.trace.analyses.roofline import MAX_ROWS as MAX_ROOFLINE_ROWS
 from tftracer.trace.analyses.roofline import By as RooflineBy
 from tftracer.trace.arrays.columns import column
 from tftracer.trace.arrays.types import Bool, Float64
@@ -224,6 +228,7 @@ class Answers:
         return self._once("critical", compute)
 
     # ------------------------------------------------------------------------------------------------------ answers
+    # Below a method, its name in a default argument is the method, not the module: constants have names of their own.
 
     def timeline(self) -> messages.Timeline:
         """Return what the page draws. ``critical`` is all 0 until another answer has computed the critical path.
@@ -252,7 +257,7 @@ class Answers:
         known = self.trace, self.context, self.findings(), self.activities, self.work
         return verdict.verdict(*known, lambda: self.arithmetic, times)
 
-    def ops(self, by: By = "type", most: int = ops.MAX_ROWS) -> messages.OpStatistics:
+    def ops(self, by: By = "type", most: int = MAX_OPS) -> messages.OpStatistics:
         ops.check_grouping(by)
 
         def compute() -> messages.OpStatistics:
@@ -260,7 +265,7 @@ class Answers:
 
         return self._once(f"ops {by} {most}", compute)
 
-    def layers(self, of: Literal["time", "memory"] = "time", most: int = layers.MAX_LAYERS) -> Layers:
+    def layers(self, of: Literal["time", "memory"] = "time", most: int = MAX_LAYERS) -> Layers:
         def compute() -> Layers:
             where = self.trace, self.work, self.layers_of_ops
             if of == "time":
@@ -288,7 +293,7 @@ class Answers:
     def budget(self) -> messages.Budget:
         return self._once("budget", lambda: budget.budget(self.trace, self.findings(), self.activities))
 
-    def critical_path(self, with_slack: bool = False, most: int = critical_path.MAX_STEPS) -> messages.CriticalPath:
+    def critical_path(self, with_slack: bool = False, most: int = MAX_STEPS) -> messages.CriticalPath:
         def compute() -> messages.CriticalPath:
             return critical_path.critical_path(self.trace, self.graph, self.findings(), self.path, most)
 
@@ -298,7 +303,7 @@ class Answers:
             slack = column(self.slack.astype(np.float32)) if with_slack else None
             return {**answer, "slack_ns": slack}
 
-    def memory(self, most: int = memory.MAX_TENSORS) -> messages.Memory:
+    def memory(self, most: int = MAX_TENSORS) -> messages.Memory:
         """``most``: the number of largest tensors to return."""
 
         def compute() -> messages.Memory:
@@ -322,7 +327,7 @@ class Answers:
             return counters.counters(self.trace, self.outputs, held)
 
     def roofline(
-        self, by: RooflineBy = "name", most: int = roofline.MAX_ROWS, others: Sequence[Mapping[str, list[Roof]]] = ()
+        self, by: RooflineBy = "name", most: int = MAX_ROOFLINE_ROWS, others: Sequence[Mapping[str, list[Roof]]] = ()
     ) -> Roofline:
         """``most``: the number of rows that took most time. ``others``: ``best_rates()`` of the run's other traces."""
         if by not in ("name", "type"):

@@ -976,83 +976,6 @@ export interface Comparison {
   step_times: string;
 }
 
-export type LayerPhase = "forward" | "backward" | "optimizer" | "communication" | "input" | "variables";
-
-/** A name scope of the model, ops in no scope, or scopes that were folded together. */
-export interface Layer {
-  parent: number;
-  name: string;
-  kind: "layer" | "input" | "none" | "others";
-  folded: number;
-  own: number[];
-  node: number;
-}
-
-/** The time of a step, or its memory at the peak (``of``), by layers of the model. */
-export interface Layers {
-  of: "time" | "memory";
-  phases: ("forward" | "backward" | "optimizer" | "communication" | "input" | "variables")[];
-  layers: Layer[];
-  total: number;
-  in_no_layer: number;
-  folded: number;
-  allocator: string;
-  device: string;
-  at_ns: number;
-  findings: Finding[];
-}
-
-export type RoofSource = "measured" | "peak" | "best";
-
-/** A line that no op should be above. */
-export interface Roof {
-  source: "measured" | "peak" | "best";
-  device: string;
-  dtype: string;
-  unit: string;
-  rate: number;
-  node: number;
-}
-
-/** The origin of the roofs of a kind of device, or why there are none. */
-export interface RoofWords {
-  source: "measured" | "peak" | "best";
-  device: string;
-  text: string;
-}
-
-export interface RooflineRow {
-  key: string;
-  op: string;
-  device: string;
-  kind: string;
-  dtype: string;
-  count: number;
-  total_ns: number;
-  flops: number;
-  bytes: number;
-  flops_per_s: number;
-  bytes_per_s: number;
-  intensity: number | null;
-  of_roof: number | null;
-  judged_by: "measured" | "peak" | "best" | null;
-  node: number;
-}
-
-export interface Roofline {
-  by: "name" | "type";
-  rows: RooflineRow[];
-  left_out: number;
-  left_out_ns: number;
-  roofs: Roof[];
-  words: RoofWords[];
-  known_ns: number;
-  work_ns: number;
-  unknown_matrix_ops: number;
-  remedy: string;
-  findings: Finding[];
-}
-
 /** A trace that the ops were read from. ``step_ns``: from the step's first op to its last op. */
 export interface ReadTrace {
   id: number;
@@ -1282,6 +1205,83 @@ export interface Embedded {
   trace: TraceRecord;
   answers: Record<string, Uint8Array>;
   nodes: NodeTable;
+}
+
+export type LayerPhase = "forward" | "backward" | "optimizer" | "communication" | "input" | "variables";
+
+/** A name scope of the model, ops in no scope, or scopes that were folded together. */
+export interface Layer {
+  parent: number;
+  name: string;
+  kind: "layer" | "input" | "none" | "others";
+  folded: number;
+  own: number[];
+  node: number;
+}
+
+/** The time of a step, or its memory at the peak (``of``), by layers of the model. */
+export interface Layers {
+  of: "time" | "memory";
+  phases: ("forward" | "backward" | "optimizer" | "communication" | "input" | "variables")[];
+  layers: Layer[];
+  total: number;
+  in_no_layer: number;
+  folded: number;
+  allocator: string;
+  device: string;
+  at_ns: number;
+  findings: Finding[];
+}
+
+export type RoofSource = "measured" | "peak" | "best";
+
+/** A line that no op should be above. */
+export interface Roof {
+  source: "measured" | "peak" | "best";
+  device: string;
+  dtype: string;
+  unit: string;
+  rate: number;
+  node: number;
+}
+
+/** The origin of the roofs of a kind of device, or why there are none. */
+export interface RoofWords {
+  source: "measured" | "peak" | "best";
+  device: string;
+  text: string;
+}
+
+export interface RooflineRow {
+  key: string;
+  op: string;
+  device: string;
+  kind: string;
+  dtype: string;
+  count: number;
+  total_ns: number;
+  flops: number;
+  bytes: number;
+  flops_per_s: number;
+  bytes_per_s: number;
+  intensity: number | null;
+  of_roof: number | null;
+  judged_by: "measured" | "peak" | "best" | null;
+  node: number;
+}
+
+export interface Roofline {
+  by: "name" | "type";
+  rows: RooflineRow[];
+  left_out: number;
+  left_out_ns: number;
+  roofs: Roof[];
+  words: RoofWords[];
+  known_ns: number;
+  work_ns: number;
+  unknown_matrix_ops: number;
+  remedy: string;
+  findings: Finding[];
 }
 
 /** The analyses of a trace, by their paths under /api/traces/ID/. */

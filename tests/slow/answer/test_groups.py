@@ -371,3 +371,13 @@ def test_where_a_period_goes_on_is_told_by_its_call_in_a_function_of_many_signat
     (group,) = groups(log_of(*stalls, periods=[period]), run.run_id, 30)
     (told,) = group["periods"]
     assert (told["last_text"], told["next_text"]) == (group["last_text"], "call 2,261 of all signatures")
+
+
+def test_a_callback_that_was_seen_at_several_lines_names_them() -> None:
+    """ "Every 64th step: the Keras callback Journal", without a line, because one of 15 pauses was seen at another one."""
+    run, line = RunHandle("train", (), (), ""), LOAD._replace(owner="Journal")
+    causes = {
+        step: Cause("callback", "Journal", line._replace(line=number), 0.9) for step, number in ((64, 35), (128, 39), (192, 35))
+    }
+    log = log_of(*(a_stall(run, step, cause=cause) for step, cause in causes.items()))
+    assert [group["text"] for group in groups(log, run.run_id, 200)] == ["The Keras callback Journal (train.py:35, 39)"]

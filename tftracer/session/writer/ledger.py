@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from time import perf_counter_ns
 
 from tftracer.ledger import facts as ledger_facts
@@ -44,6 +45,8 @@ class LedgerWriter:
     def add_slow(self, stall: Stall) -> None:
         if self._book is not None:
             self._book.add_slow(stall, place_of(stall.cause))
+            if self._is_over and self._newest is not None:  # explained after the script has ended
+                self._newest = replace(self._newest, slow=ledger_facts.slow_entries(self._book.slow()))
 
     def facts(self) -> ledger_facts.LedgerFacts | None:
         """Add up what is new, and return the facts."""

@@ -31,6 +31,9 @@ APART: tuple[StallCause, ...] = ("unknown", "machine")
 #: function that the period's function seems to call, it must take at most LONG times as long: otherwise it does more than that.
 SHORT, LONG = 0.5, 2.0
 
+#: Maximum number of lines that the place of a hook or callback names.
+MAX_LINES = 3
+
 #: (run, cause, place). The place has no line if lines do not matter: a save may be sampled at many lines.
 KindKey = tuple[int, StallCause, str]
 
@@ -118,6 +121,21 @@ def _place_of(line: CodeLine) -> str:
     return f"{line['function']}() ({line['file'].rpartition('/')[2]})"
 
 
+def _both_lines(place: str, other: str) -> str:
+    """Return a place with the lines of both: "Saver (train.py:35, 39)". Without lines if there are too many.
+
+    If the files differ, the name alone.
+    """
+    if place == other or not other:
+        return place
+    name, colon, lines = place.rstrip(")").partition(":")
+    other_name, _, line = other.rstrip(")").partition(":")
+    if name != other_name:
+        return place.partition(" (")[0]
+    together = list(dict.fromkeys(filter(None, [*lines.split(", "), *line.split(", ")])))
+    return f"{name}:{', '.join(together)})" if colon and len(together) <= MAX_LINES else f"{name})"
+
+
 def lost_s(stall: Stall) -> float:
     """Return the seconds beyond the usual time."""
     return max(0.0, stall["duration_s"] - (stall["expected_s"] or 0.0))
@@ -146,7 +164,7 @@ class SlowKinds:
             {
                 "run_id": stall["run_id"],
                 "cause": of["cause"],
-                "place": of["place"] if before is None or before["place"] == of["place"] else key[2] or of["place"],
+                "place": _both_lines(before["place"], of["place"]) if before else of["place"],
                 "where": stall["where"],
                 "times": (before["times"] if before else 0) + 1,
                 "duration_s": (before["duration_s"] if before else 0.0) + stall["duration_s"],
