@@ -36,7 +36,7 @@ def input_pipelines(facts: PipelineFacts | None, waited_s: float) -> InputPipeli
     if texts and waited_s > 0:
         texts.append(f"The training waited {ns_text(waited_s * 1e9)} for elements between its steps.")
     elif texts:
-        texts.append("A traced step shows how long it waits for its input.")
+        texts.append("A traced step may show how long it waits for its input.")
     open_first = sorted(facts.pipelines, key=lambda each: not each.is_open)
     return {"pipelines": [_pipeline(each) for each in open_first], "text": " ".join(texts)}
 
