@@ -260,6 +260,12 @@ def without_steps(stacks: Iterable[FoldedStack]) -> tuple[FoldedStack, ...]:
     return tuple(stack for stack in stacks if not (is_in_step(stack) and not _is_in_op(stack)))
 
 
+def without_measured(stacks: Iterable[FoldedStack], has_other_steps: bool) -> tuple[FoldedStack, ...]:
+    """Return the stacks without those whose time is measured by a clock: of phases, and of steps of other runs, if there are any."""
+    others = without_steps(stacks) if has_other_steps else stacks
+    return tuple(stack for stack in others if not is_in_phase(stack))
+
+
 def _is_in_op(stack: FoldedStack) -> bool:
     """Return whether the innermost frame executes an eager op, and no session or compiled function."""
     is_function = any(frame.file.endswith(COMPILED_FUNCTIONS) for frame in stack.frames)

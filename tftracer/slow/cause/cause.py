@@ -18,13 +18,13 @@ from tftracer.slow.cause.blamed_line import (
     functions_of_graphs,
     is_epoch_turn,
     is_in_fit_itself,
-    is_in_phase,
     is_loops_own,
     own_python,
     owner_line,
     shared_line,
     stacks_outside,
     waits_for_input,
+    without_measured,
 )
 from tftracer.slow.cause.cause_inside_step import (
     HALF,
@@ -137,8 +137,7 @@ def cause_of(parts: tuple[Part, ...], observed: Observed, excess_s: float, is_in
     if top.kind == "gc" and share >= HALF and sums.get("python", 0.0) < MADE_GARBAGE * excess_s:
         return Cause("gc", "", _collecting_line(observed, excess_s), share)
     waited_s = sum(excess(part) for part in parts if part.kind == "input")
-    in_phases_s = sum(excess(part) for part in parts if part.kind in ("checkpoint", "retrace", "other_run"))
-    return _line_cause(between, _span_of_code(observed, excess_s, waited_s, in_phases_s), excess_s)
+    return _line_cause(between, _span_of_code(observed, excess_s, waited_s, parts), excess_s)
 
 
 def _collecting_line(observed: Observed, excess_s: float) -> Frame | None:
@@ -223,17 +222,21 @@ def _span_with_python(observed: Observed, excess_s: float) -> Span:
     return inside if inside.sampled_s >= HALF * excess_s else observed.between
 
 
-def _span_of_code(observed: Observed, excess_s: float, waited_s: float, in_phases_s: float) -> Span:
+def _span_of_code(observed: Observed, excess_s: float, waited_s: float, parts: tuple[Part, ...]) -> Span:
     """Return the span with the Python code, without what is measured by itself if it took more than a little.
 
-    ``waited_s``: seconds of waits for a dataset. ``in_phases_s``: seconds of checkpoints, of tracing and of other runs.
+    ``waited_s``: seconds of waits for a dataset.
     """
     span = _span_with_python(observed, excess_s)
     code, code_s = span.stacks, excess_s
     if waited_s >= LITTLE * excess_s:
         code, code_s = tuple(stack for stack in code if not waits_for_input([stack])), code_s - waited_s
-    if in_phases_s >= LITTLE * excess_s:
-        code, code_s = tuple(stack for stack in code if not is_in_phase(stack)), code_s - in_phases_s
+    measured = [
+        part for part in parts if part.kind in ("checkpoint", "retrace", "other_run") and excess(part) >= LITTLE * excess_s
+    ]
+    if measured:
+        code = without_measured(code, any(part.kind != "checkpoint" for part in measured))
+        code_s -= sum(map(excess, measured))
     return without_few_samples(replace(span, stacks=code), code_s)
 
 
@@ -242,7 +245,7 @@ def _line_cause(parts: list[Part], span: Span, excess_s: float) -> Cause:
     sums = sum(map(excess, parts))
     if not parts or sums < HALF * excess_s:
         return UNKNOWN
-    kind = next((part.kind for part in parts if part.kind not in ("no_cpu", "lock", "gc")), "python")
+    kind = max(("python", "wait", "disk", "unknown"), key=lambda each: _does(each, parts))
     if kind == "wait" and not _waited(parts, excess_s):
         # No_cpu is in ``parts`` only if the thread had more work.
         ran = sum(excess(part) for part in parts if part.kind in ("python", "no_cpu"))
@@ -265,6 +268,11 @@ def _line_cause(parts: list[Part], span: Span, excess_s: float) -> Cause:
     if kind == "unknown":
         return Cause("unknown", "", line.frame, line.share) if line.frame else UNKNOWN
     return Cause(kind, "", line.frame, share)  # type: ignore[arg-type]
+
+
+def _does(kind: str, parts: list[Part]) -> float:
+    """Return the excess of parts of this kind. Code that runs also waits for a CPU, if that is among the parts."""
+    return sum(excess(part) for part in parts if part.kind == kind or (kind == "python" and part.kind == "no_cpu"))
 
 
 def _line_of(stacks: Sequence[FoldedStack], parts: list[Part], kind: str) -> Line:

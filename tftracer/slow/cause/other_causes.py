@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from tftracer.contract.stalls import StallCause
 from tftracer.slow.cause.blamed_line import (
     functions_of_busiest_thread,
-    is_in_phase,
     own_python,
     owner_line,
     shared_line,
     stacks_outside,
     waits_for_input,
+    without_measured,
 )
 from tftracer.slow.cause.cause import input_cause, measured_cause
 from tftracer.slow.cause.cause_inside_step import LITTLE
@@ -64,7 +64,7 @@ def _measured(
             found = measured_cause(part, span, share)
         elif part.kind == "input":
             found = input_cause(observed, share, is_inside)
-        elif part.kind == "py_function":
+        elif part.kind == "py_function" and cause.kind != "lock":  # it may have waited for the lock, too
             found = Cause("py_function", "", shared_line(functions_of_busiest_thread(span.all_stacks)).frame, share)
         if found and found.kind != cause.kind:
             yield OtherCause(found, excess(part))
@@ -72,8 +72,11 @@ def _measured(
 
 def _code(cause: Cause, parts: tuple[Part, ...], span: Span, excess_s: float, is_inside: bool) -> Iterator[OtherCause]:
     """Yield the code of another function on the training thread, with the seconds that stacks show and clocks allow."""
+    if cause.kind in DOES and cause.frame is None:
+        return  # the stacks were too few for the line of the cause, or they show several
     own = own_python(span.stacks) if is_inside else span.stacks
-    rest = [stack for stack in _outside(own, cause) if not (is_in_phase(stack) or waits_for_input([stack]))]
+    has_other_steps = any(part.kind in ("other_run", "retrace") for part in parts)
+    rest = [stack for stack in without_measured(_outside(own, cause), has_other_steps) if not waits_for_input([stack])]
     sampled_s = sum(stack.seconds for stack in rest)
     owner, frame = owner_line(rest, sampled_s, MOST), shared_line(rest, least=MOST).frame
     if owner is None and (frame is None or frame.is_library):
