@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from pathlib import Path
+from typing import Any
 
+from made_stalls import a_stall, run_of
 from recording import recording, steps
 
+from tftracer.contract.live import LiveMessage
 from tftracer.session.writer.newest_record import UPDATE_S
 
 
@@ -32,3 +36,29 @@ def test_the_wait_for_the_writing_of_the_session_is_the_tracers(tmp_path: Path) 
         recorder.close()
         (part,) = (part for part in recorder.ledger()["parts"] if part["kind"] == "tracer")
     assert [each["name"] for each in part["items"]] == ["writing the session"]
+
+
+def test_the_last_figures_of_a_script_that_ended_are_announced_and_slow_steps_found_later_are_in_them(tmp_path: Path) -> None:
+    """The page asks again with each of these messages."""
+    at_end: list[Any] = []
+    with_slow: list[Any] = []
+    announced, late = threading.Event(), threading.Event()
+
+    def hear(message: LiveMessage) -> None:
+        if message["type"] == "session" and message["payload"]["ended_at"]:
+            at_end.append(recorder.ledger()["until"])
+            if len(at_end) > 1:  # the first says that the script has ended
+                announced.set()
+        elif message["type"] == "run" and message["payload"]["slow_steps"]["count"]:
+            with_slow.append(recorder.ledger()["until"])
+            late.set()
+
+    with recording(tmp_path) as recorder:
+        run = run_of(recorder)
+        recorder.subscribe(hear)
+        recorder.store.script_ended()
+        assert announced.wait(60.0)
+        recorder.queue.slow.add(a_stall(run, 50))
+        assert late.wait(60.0)
+    until, ended_at = recorder.ledger()["until"], recorder.session()["ended_at"]
+    assert at_end[1] == with_slow[0] == until and until is not None and ended_at is not None and abs(until - ended_at) < 0.1
