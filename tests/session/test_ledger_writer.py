@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from pathlib import Path
-from threading import get_ident
+from typing import Any
 
-import pytest
-from made_stalls import a_stall, put
-from recording import TRAIN, recording, steps
+from made_stalls import a_stall, run_of
+from recording import recording, steps
 
+from tftracer.contract.live import LiveMessage
 from tftracer.session.writer.newest_record import UPDATE_S
-
-MS = 1_000_000
 
 
 def test_a_server_that_stays_after_its_script_adds_nothing_to_the_ledger(tmp_path: Path) -> None:
@@ -30,23 +29,6 @@ def test_a_server_that_stays_after_its_script_adds_nothing_to_the_ledger(tmp_pat
         assert recorder.ledger()["duration_s"] == whole > 0
 
 
-def test_a_slow_step_that_is_explained_after_the_end_is_in_the_ledger(tmp_path: Path) -> None:
-    """Two of 15 pauses of a callback were in the list of slow steps and not in the ledger."""
-    with recording(tmp_path) as recorder:
-        now = time.perf_counter_ns()
-        for start, end in ((now - 200 * MS, now - 190 * MS), (now - 20 * MS, now - 10 * MS)):
-            recorder.queue.add(((TRAIN,), (), None, start, end, get_ident(), None))
-        assert recorder.flush()
-        (live,) = recorder.store.live_runs.values()
-        recorder.store.script_ended()
-        ended_at, until = recorder.session()["ended_at"] or 0.0, time.monotonic() + 60.0
-        while time.monotonic() < until and (recorder.ledger()["until"] or 0.0) < ended_at:
-            time.sleep(0.05)
-        put(recorder, a_stall(live.handle, 2, start_ns=now - 190 * MS, end_ns=now - 20 * MS))
-        (slow,) = (part for part in recorder.ledger()["parts"] if part["kind"] == "slow")
-    assert slow["duration_s"] == pytest.approx(0.168) and slow["items"][0]["times"] == 1
-
-
 def test_the_wait_for_the_writing_of_the_session_is_the_tracers(tmp_path: Path) -> None:
     with recording(tmp_path) as recorder:
         steps(recorder, 50)
@@ -54,3 +36,29 @@ def test_the_wait_for_the_writing_of_the_session_is_the_tracers(tmp_path: Path) 
         recorder.close()
         (part,) = (part for part in recorder.ledger()["parts"] if part["kind"] == "tracer")
     assert [each["name"] for each in part["items"]] == ["writing the session"]
+
+
+def test_the_last_figures_of_a_script_that_ended_are_announced_and_slow_steps_found_later_are_in_them(tmp_path: Path) -> None:
+    """The page asks again with each of these messages."""
+    at_end: list[Any] = []
+    with_slow: list[Any] = []
+    announced, late = threading.Event(), threading.Event()
+
+    def hear(message: LiveMessage) -> None:
+        if message["type"] == "session" and message["payload"]["ended_at"]:
+            at_end.append(recorder.ledger()["until"])
+            if len(at_end) > 1:  # the first says that the script has ended
+                announced.set()
+        elif message["type"] == "run" and message["payload"]["slow_steps"]["count"]:
+            with_slow.append(recorder.ledger()["until"])
+            late.set()
+
+    with recording(tmp_path) as recorder:
+        run = run_of(recorder)
+        recorder.subscribe(hear)
+        recorder.store.script_ended()
+        assert announced.wait(60.0)
+        recorder.queue.slow.add(a_stall(run, 50))
+        assert late.wait(60.0)
+    until, ended_at = recorder.ledger()["until"], recorder.session()["ended_at"]
+    assert at_end[1] == with_slow[0] == until and until is not None and ended_at is not None and abs(until - ended_at) < 0.1

@@ -648,8 +648,10 @@ def test_a_hook_that_is_called_within_the_step_is_named_though_it_runs_tensorflo
 
 
 def test_time_that_was_mostly_a_wait_for_a_disk_is_not_called_python_code() -> None:
-    found = explained(0.3, between=span(0.3, stack(MAIN, LOAD, seconds=0.3), cpu=0.048, queue=0.157, disk_s=0.098))
-    assert (found.cause.kind, found.cause.frame) == ("disk", LOAD)
+    reads = span(0.3, stack(MAIN, LOAD, seconds=0.3), cpu=0.048, queue=0.05, disk_s=0.19)
+    assert explained(0.3, between=reads).cause[:3] == ("disk", "", LOAD)
+    lacks = span(1.05, stack(MAIN, LOAD, seconds=1.05), cpu=0.13, queue=0.7, disk_s=0.17)  # "Waited for a disk"
+    assert explained(1.05, between=lacks).cause[:3] == ("python", "", LOAD)
 
 
 def test_a_step_in_which_the_process_used_no_cpu_computed_nothing() -> None:
@@ -851,3 +853,30 @@ def test_what_explains_the_cause_is_no_other_cause() -> None:
     held = span(0.6, stack(MAIN, NEXT, seconds=0.6), lock_wait_s=0.5, holders=(LockHolder("worker", "other", called.frames),) * 5)
     found = explained(0.6, between=dataclasses.replace(held, other_stacks=(called,)), input_ns=600 * MS)
     assert found.cause[:3] == ("py_function", "", LOAD) and found.others == ()
+
+
+def test_steps_of_another_run_are_no_code_and_no_line_beside_them() -> None:
+    """ "Waited at main(); besides, 1.71 s in steps of another run": of an evaluation's own call. The rest was a hook."""
+    sorts = Frame("hooks.py", 119, "rank_words", "VocabularyHook", False)
+    in_evaluation, in_hook = stack(MAIN, LOAD, RUN, seconds=1.7), stack(MAIN, sorts, seconds=2.9)
+    evaluation = OtherSteps("net/Mean", 10, 1_710 * MS, "", 1_000 * MS, 2_710 * MS)
+    seen = span(5.1, in_evaluation, in_hook, cpu=0.5, queue=2.5)
+    found = explained(5.1, between=seen, other_runs=(evaluation,))
+    assert found.cause[:2] == ("hook", "VocabularyHook") and [other.cause.kind for other in found.others] == ["other_run"]
+    twice = span(0.3, stack(MAIN, SAVE, RUN, seconds=0.29), cpu=0.01)
+    reads = OtherSteps("global_step/add", 1, 290 * MS, "", 1_000 * MS, 1_290 * MS)
+    assert explained(0.3, between=twice, other_runs=(reads,)).others == ()
+
+
+def test_code_at_an_unknown_line_is_not_told_twice() -> None:
+    """ "Python code, at an unknown line; besides, about 340 ms in the hook": both were the hook."""
+    sorts = Frame("hooks.py", 119, "rank_words", "VocabularyHook", False)
+    seen = span(0.85, stack(MAIN, sorts, seconds=0.3), cpu=0.3, queue=0.5)
+    found = explained(0.85, between=seen)
+    assert found.cause.kind == "python" and found.others == ()
+
+
+def test_a_thread_that_waits_for_a_socket_does_not_hold_pythons_lock() -> None:
+    holder = LockHolder("MainThread", "training", (SEND,))
+    seen = span(0.3, stack(MAIN, SEND, seconds=0.3), watch_delay_s=0.2, holders=(holder,) * 3, waits_for="for a socket")
+    assert [part.what for part in explained(0.3, between=seen).parts if part.kind == "wait"] == ["for a socket"]

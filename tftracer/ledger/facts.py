@@ -90,15 +90,11 @@ def facts_of(
         end_s=end,
         asleep_s=asleep_ns * 1e-9,
         entries=tuple(entries),
-        slow=slow_entries(slow),
+        slow=tuple(SlowEntry(row.run.run_id, row.cause, row.place, row.inside, row.own_ns * 1e-9, row.times) for row in slow),
         step_waits=tuple(StepWait(name, seconds) for name, seconds in step_waits.items() if seconds > 0),
         no_cpu_s=None if no_cpu_ns is None else no_cpu_ns * 1e-9,
         own_cpu_s=own_cpu_s,
     )
-
-
-def slow_entries(slow: list[SlowRow]) -> tuple[SlowEntry, ...]:
-    return tuple(SlowEntry(row.run.run_id, row.cause, row.place, row.inside, row.own_ns * 1e-9, row.times) for row in slow)
 
 
 def record(facts: LedgerFacts) -> NewRecord:

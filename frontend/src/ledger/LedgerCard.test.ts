@@ -1,15 +1,17 @@
 /** Where the time goes, over a made-up session. */
 import { flushPromises, mount, type VueWrapper } from "@vue/test-utils";
 import { createMemoryHistory, createRouter } from "vue-router";
-import { describe, expect, it } from "vitest";
-import { FakeClient, fakeRun, fakeState } from "../../dev/fake";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { FakeClient, fakeRun, fakeSession, fakeState } from "../../dev/fake";
 import { fakeLedger } from "../../dev/ledger";
 import type { Ledger } from "@/client/messages";
 import { createSession, sessionKey } from "@/state/session";
 import LedgerCard from "./LedgerCard.vue";
 
-async function show(ledger: Ledger): Promise<VueWrapper> {
-  const client = new FakeClient(fakeState({ runs: [fakeRun(1)] }));
+async function show(
+  ledger: Ledger,
+  client = new FakeClient(fakeState({ runs: [fakeRun(1), fakeRun(3)] })),
+): Promise<VueWrapper> {
   client.ledger = ledger;
   const blank = { render: () => null };
   const router = createRouter({
@@ -26,7 +28,41 @@ async function show(ledger: Ledger): Promise<VueWrapper> {
   return card;
 }
 
+afterEach(() => void vi.useRealTimers());
+
 describe("where the time goes", () => {
+  it("shows the last figures soon after the script's end, though the server has them after it", async () => {
+    vi.useFakeTimers();
+    const client = new FakeClient(fakeState());
+    const card = await show(fakeLedger(), client);
+    const whole = (): string => card.find(".head .muted").text();
+    client.change({ session: fakeSession({ ended_at: 5, active: false }) });
+    await vi.advanceTimersByTimeAsync(600);
+    expect(whole()).toMatch(/^100\ss/);
+    client.ledger = fakeLedger({ duration_s: 101 });
+    client.change({ session: fakeSession({ ended_at: 5, active: false }) });
+    await vi.advanceTimersByTimeAsync(600);
+    expect(whole()).toMatch(/^101\ss/);
+    client.ledger = fakeLedger({ duration_s: 102 });
+    client.change({ runs: [fakeRun(1, { steps: 9 })] }); // a slow step of the last ones was found late
+    await vi.advanceTimersByTimeAsync(600);
+    expect(whole()).toMatch(/^102\ss/);
+    card.unmount();
+  });
+
+  it("leads from its advice to the slow steps of the run that lost most by them", async () => {
+    const item = { name: "python", duration_s: 3, times: 1, run_id: 1 };
+    const items = [item, { ...item, run_id: 3, duration_s: 2 }, { ...item, run_id: 3, duration_s: 2 }];
+    const slow = { ...fakeLedger().parts[0]!, kind: "slow" as const, items };
+    const advice = "See the causes of the slow steps.";
+    const link = (await show(fakeLedger({ parts: [slow], largest: "slow", advice }))).find(".win a");
+    expect(`${link.text()} ${link.attributes("href")}`).toBe(`${advice} /runs/3#slow-steps`);
+    const unknown = { ...slow, items: [{ ...item, run_id: 77 }] };
+    const card = await show(fakeLedger({ parts: [unknown], largest: "slow", advice }));
+    expect(card.find(".win a").exists()).toBe(false);
+    expect(card.find(".win").text()).toContain(advice);
+  });
+
   it("shows parts that fill the bar, the largest to win first, and leads to the runs that it knows", async () => {
     const card = await show(fakeLedger());
     const widths = card.findAll(".bar span").map((span) => parseFloat((span.element as HTMLElement).style.width));

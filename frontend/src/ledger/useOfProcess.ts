@@ -1,7 +1,12 @@
-/** An answer on the whole process, asked for again while its runs change; while a script runs that has none, all the time. */
+/**
+ * An answer on the whole process, asked for again while its runs change; while a script runs that has none, all the time. The server
+ * sends its session once more when the last figures of a script that has ended are there: they are asked for soon after each message.
+ */
 import type { ShallowRef } from "vue";
 import { useRepeated } from "@/state/repeated";
 import { useSession } from "@/state/session";
+
+const SOON_MS = 500;
 
 export function useOfProcess<T>(path: string, pauseMs: number): ShallowRef<T | null> {
   const { client, state } = useSession();
@@ -9,11 +14,17 @@ export function useOfProcess<T>(path: string, pauseMs: number): ShallowRef<T | n
     const { session, runs } = state.value;
     return !runs.length && session !== null && session.live && session.ended_at === null;
   };
+  const hasEnded = (): boolean => {
+    const { session } = state.value;
+    return session !== null && session.live && session.ended_at !== null;
+  };
   const { data } = useRepeated(
     (ask) => client.ask<T>(path, ask),
     [
       { of: () => state.value.runs, pauseMs },
       { of: (newest) => (runsWithoutSteps() ? newest : null), pauseMs },
+      { of: () => hasEnded() && state.value.session, pauseMs: SOON_MS },
+      { of: () => hasEnded() && state.value.runs, pauseMs: SOON_MS },
     ],
   );
   return data;

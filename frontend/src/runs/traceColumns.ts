@@ -6,10 +6,12 @@ import { formatCount, formatFactor, formatTime, NONE } from "@/format";
 import { ASKED_BY, traceName, VS_MEDIAN } from "@/state/names";
 import { flagText, type Flag } from "./traceFlags";
 
-/** Sentences need room; one that has none is clipped, and in full as a tooltip. */
+/** Sentences need room; one that has none is clipped, and in full as a tooltip. A column of nothing leaves its room to the others. */
 const WIDE = "minmax(220px, 2fr)";
+const WIDEST = "minmax(280px, 6fr)";
+const EMPTY = "112px";
 
-function headline(trace: TraceRecord): string {
+export function headline(trace: TraceRecord): string {
   if (trace.headline || trace.state === "broken") return trace.headline;
   return trace.state === "ready" ? "Open it to see" : "Analyzing…";
 }
@@ -17,7 +19,10 @@ function headline(trace: TraceRecord): string {
 export function traceColumns(
   flags: (trace: TraceRecord) => readonly Flag[],
   canCompare: boolean,
+  traces: readonly TraceRecord[],
 ): TableColumn<TraceRecord>[] {
+  const hasFlags = traces.some((trace) => flags(trace).length);
+  const hasNotes = traces.some((trace) => trace.note);
   const factor = (trace: TraceRecord): number | null =>
     trace.duration_s !== null && trace.median_s ? trace.duration_s / trace.median_s : null;
   return [
@@ -68,12 +73,12 @@ export function traceColumns(
     {
       key: "flags",
       title: "Flags",
-      width: WIDE,
+      width: hasFlags ? WIDE : EMPTY,
       value: (t) => flags(t).map(flagText).join("; ") || null,
       hint: "Slower than the run's other traced steps, incomplete, a slow step, the first step",
     },
-    { key: "headline", title: "What holds it back", width: WIDE, value: headline },
-    { key: "note", title: "Note", width: "minmax(130px, 1fr)", value: (t) => t.note || null },
+    { key: "headline", title: "What holds it back", width: WIDEST, value: headline },
+    { key: "note", title: "Note", width: hasNotes ? WIDE : EMPTY, value: (t) => t.note || null },
     bytesColumn("size", "Size", (t) => t.bytes, { width: "80px" }),
   ];
 }

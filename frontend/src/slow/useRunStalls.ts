@@ -11,12 +11,13 @@ const SAMPLING_MS = 2_000;
 
 /** `run`: undefined until the session is there. */
 export function useRunStalls(id: () => number, run: () => Run | undefined): Repeated<RunStalls> {
-  const { client } = useSession();
+  const { client, state } = useSession();
   return useRepeated(
     (ask) => client.ask<RunStalls>(`runs/${id()}/stalls`, ask),
     [
       { of: () => `${run()?.slow_steps.count} ${run()?.slow_steps.text} ${run()?.traces.length}`, pauseMs: SOON_MS },
       { of: () => run()?.steps, pauseMs: LATER_MS },
+      { of: () => state.value.session?.ended_at, pauseMs: SOON_MS },
     ],
   );
 }

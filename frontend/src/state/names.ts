@@ -59,3 +59,7 @@ export function stallHeading(stall: Stall): string {
   const what = stall.where === "inside" ? step[0]!.toUpperCase() + step.slice(1) : `Before ${step}`;
   return `${what}: ${formatSeconds(stall.duration_s)}`;
 }
+
+/** What a step's time is not, where a slow step is longer than the longest one. */
+export const WITHOUT_BETWEEN =
+  "A step's time has no time between steps: a slow step that is long before the step may take longer than the longest step.";

@@ -1,7 +1,7 @@
 /** Slow steps and the time between steps, as a reader sees them. */
 import { flushPromises, mount, type VueWrapper } from "@vue/test-utils";
 import { createMemoryHistory, createRouter } from "vue-router";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { FakeClient, fakeRun, fakeSession, fakeState, fakeTrace } from "../../dev/fake";
 import { fakeGaps, fakeGroup, fakePeriod, fakeRunStalls, fakeStall } from "../../dev/slow";
 import { createSession, sessionKey } from "@/state/session";
@@ -46,8 +46,21 @@ describe("slow steps on a run's page", () => {
     expect(grid.attributes("aria-rowcount")).toBe("4");
     expect(grid.text()).toContain("load_batch() (train.py:88)");
     expect(grid.find('a[href="/traces/2"]').attributes("aria-label")).toBe("Open the trace of step 150");
-    expect(page.find("#slow-steps").text()).toMatch(/p99 50\.2\sms, longest step 213\sms/);
+    expect(page.find("#slow-steps").text()).toMatch(
+      /p99 50\.2\sms, longest step 213\sms.* without the time before the step/s,
+    );
+    expect(page.find(".numbers").attributes("title")).toContain("no time between steps");
     page.unmount();
+  });
+
+  it("is scrolled to the slow steps by a link to them", async () => {
+    const scrolled: string[] = [];
+    const scroll = vi.spyOn(Element.prototype, "scrollIntoView").mockImplementation(function (this: Element) {
+      scrolled.push(this.id);
+    });
+    for (const at of ["/runs/1", "/runs/1#slow-steps"]) (await show(at)).page.unmount();
+    expect(scrolled).toEqual(["slow-steps"]);
+    scroll.mockRestore();
   });
 
   it("offers to trace a step only while there are steps to come", async () => {

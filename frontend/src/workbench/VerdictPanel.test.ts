@@ -39,7 +39,13 @@ describe("the verdict", () => {
   });
 
   it("says what its percentages are of", () => {
-    expect(show().find(".facts").text()).toBe("percentages of 50.0\u202fms");
+    expect(show().find(".facts").text()).toBe("percentages of 50.0\u202fms, which do not add up");
+    const one: Verdict = { sentences: [sentences[0]!], step_ns: 1, whole_ns: 1e6, findings: [] };
+    const alone = mount(VerdictPanel, {
+      props: { answer: { ...answer("", false), data: shallowRef(one) }, facts: "" },
+    });
+    expect(alone.find(".facts").text()).toBe("percentages of 1.00\u202fms");
+    expect(alone.find(".share").text()).toContain("to gain, at most");
     const empty: Verdict = { sentences: [sentence("no_ops", 0, { nodes: [] })], step_ns: 1, whole_ns: 1, findings: [] };
     const none: Answer<Verdict> = { ...answer("", false), data: shallowRef(empty) };
     const page = mount(VerdictPanel, { props: { answer: none, facts: "" } });
@@ -65,7 +71,7 @@ describe("the verdict", () => {
       .findAll(".share")
       .map((share) => share.attributes("title"));
     expect(titles).toEqual([
-      "The part of the step that would go away, at best",
+      "The part of the step that would go away, at best. Two sentences may name the same time: their parts do not add up.",
       "The part of the time from one step to the next that would go away, at best",
       "The part of the step that computes",
     ]);

@@ -1,6 +1,7 @@
+const NO_SUM = "Two sentences may name the same time: their parts do not add up.";
+
 /** What most percentages of a verdict are of. */
-export const WHOLE =
-  "The step from its call to its end, without what tracing adds. Two sentences may name the same time: their parts do not add up.";
+export const WHOLE = `The step from its call to its end, without what tracing adds. ${NO_SUM}`;
 
 /** What the percentage of a sentence of the verdict is. */
 const OTHERS: Record<string, string> = {
@@ -25,9 +26,9 @@ const SHORT: Record<string, string> = {
 };
 
 export function shareLabel(code: string): string {
-  return SHORT[code] ?? "to gain";
+  return SHORT[code] ?? "to gain, at most";
 }
 
 export function shareInWords(code: string): string {
-  return OTHERS[code] ?? "The part of the step that would go away, at best";
+  return OTHERS[code] ?? `The part of the step that would go away, at best. ${NO_SUM}`;
 }

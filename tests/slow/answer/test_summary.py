@@ -10,7 +10,7 @@ from recording import RAW, recording, step
 
 from tftracer.session.files.saved import open_session
 from tftracer.session.summary import render, summarize
-from tftracer.slow.watch_results import Cause
+from tftracer.slow.watch_results import Cause, OtherCause
 from tftracer.trace.answers import Answers
 
 SAID = """
@@ -25,6 +25,15 @@ Slow steps of train, loss (feeding x): 4
       (numpy/_core/fromnumeric.py)
     step 97, before it: 300 ms, usually 2 ms. The hook CheckpointSaverHook
 """
+
+
+def test_the_summary_says_that_steps_with_two_causes_are_in_two_groups(tmp_path: Path) -> None:
+    with recording(tmp_path) as recorder:
+        run = run_of(recorder)
+        others = (OtherCause(Cause("lock", "thread loader", None, 0.3), 0.1),)
+        put(recorder, a_stall(run, 50, others=others), a_stall(run, 97))
+        said = " ".join(render(summarize(recorder)).split())
+    assert "train, loss (feeding x): 2 (those with two causes are in two groups) Python code at load_batch()" in said
 
 
 def test_the_summary_lists_slow_steps_periods_and_lines(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from time import perf_counter_ns
 
 from tftracer.ledger import facts as ledger_facts
@@ -36,7 +35,9 @@ class LedgerWriter:
         self._no_cpu = WithoutCpu()
         self._own_cpu = OwnCpu()
         self._newest: ledger_facts.LedgerFacts | None = None
+        self._until = self._began_ns, 0.0  # the time until which was added up, as perf_counter and epoch seconds
         self._is_over = False
+        self._has_late = False  # slow steps that were found after the script's end
 
     def look(self) -> None:
         """Add the time for which the process was stopped. Called five times a second, after the steps were counted."""
@@ -45,8 +46,7 @@ class LedgerWriter:
     def add_slow(self, stall: Stall) -> None:
         if self._book is not None:
             self._book.add_slow(stall, place_of(stall.cause))
-            if self._is_over and self._newest is not None:  # explained after the script has ended
-                self._newest = replace(self._newest, slow=ledger_facts.slow_entries(self._book.slow()))
+            self._has_late = True
 
     def facts(self) -> ledger_facts.LedgerFacts | None:
         """Add up what is new, and return the facts."""
@@ -61,13 +61,12 @@ class LedgerWriter:
                 self._book.add([(SUSPENDED, STOPPED, *stopped, self._main)], set())
 
     def _add_up(self) -> None:
-        if self._book is None or (self._is_over and not self._steps.activities.ended):
+        if self._book is None or (self._is_over and not self._steps.activities.ended and not self._has_late):
             return
-        # The time of a server that outlives its script is not the script's.
-        self._is_over = self._store.session()["ended_at"] is not None
+        self._has_late = False
         threads = threading.enumerate()
         helpers = {thread.ident or 0 for thread in threads if thread.name.startswith(HELPERS)}
-        now_ns, now = perf_counter_ns(), time.time()
+        now_ns, now = self._until = self._now()
         under_way = [activity for activity in self._under_way(now_ns) if activity[4] not in helpers]
         # Activities under way were read before this, so that one that ends meanwhile is not missed.
         self._steps.count_steps()
@@ -84,6 +83,17 @@ class LedgerWriter:
         waits = dict(self._steps.activities.step_waits)
         slow = self._book.slow()
         self._newest = ledger_facts.facts_of(sums, slow, waits, now_ns, now, asleep_ns, began_ns, self._no_cpu.sum_ns, own_s)
+
+    def _now(self) -> tuple[int, float]:
+        """Return the time until which the ledger goes. The time of a server that outlives its script is not the script's."""
+        if self._is_over:
+            return self._until
+        ended_at = self._store.session()["ended_at"]
+        now_ns, now = perf_counter_ns(), time.time()
+        self._is_over = ended_at is not None
+        since_end_ns = round(max(0.0, now - (ended_at or now)) * 1e9)
+        end_ns = max(now_ns - since_end_ns, self._until[0])  # the ledger goes never back
+        return end_ns, now - (now_ns - end_ns) * 1e-9
 
     def _under_way(self, now_ns: int) -> list[Activity]:
         """Return the activities under way, as if they ended now."""

@@ -43,20 +43,21 @@ class NewestRecord(Generic[Facts]):
     def take(self) -> None:
         """Update the model if it is time. Called five times a second."""
         if time.monotonic() >= self._next_update:
-            self._update()
+            self.update()
 
     def write(self, at_once: bool = False) -> None:
         now = time.monotonic()
         if not (at_once or now >= self._next_write):
             return
         self._next_write = now + max(self._lost_s, self._lost_share * (now - self._began))
-        facts = self._update()
+        facts = self.update()
         if facts is None or facts == self._written:
             return
         self._written = facts
         self._store.write_latest(self._name, self._record(facts))
 
-    def _update(self) -> Facts | None:
+    def update(self) -> Facts | None:
+        """Update the model now, and return the facts."""
         self._next_update = time.monotonic() + UPDATE_S
         facts = self._facts()
         if facts is not None:

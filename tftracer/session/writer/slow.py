@@ -31,16 +31,20 @@ class SlowWriter:
         self._marks: list[SlowMark] = []  # marks that are not in the file yet
         self._unwritten_kinds: set[int] = set()  # runs with slow steps since their kinds were written
 
-    def take(self) -> None:
-        """Store what the watch recorded. Called after the steps were counted."""
+    def take(self) -> list[int]:
+        """Store what the watch recorded. Called after the steps were counted. Return the ids of the runs that it is about."""
         taken = [*self._waiting, *self._slow.take()]
         self._waiting.clear()
         offset = time.time() - perf_counter()
+        run_ids: dict[int, None] = {}
         for record in taken:
             if isinstance(record, (Stall, Period, GapProfile)) and record.run.run_id not in self._store.live_runs:
                 self._waiting.append(record)
             else:
                 self._keep(record, offset)
+                if isinstance(record, (Stall, Period, GapProfile)):
+                    run_ids[record.run.run_id] = None
+        return list(run_ids)
 
     def _keep(self, record: SlowRecord, offset: float) -> None:
         if isinstance(record, Stall):

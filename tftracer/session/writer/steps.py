@@ -69,6 +69,7 @@ class StepWriter:
         self._next_publish = self._next_flush = 0.0
         self._reported: set[str] = set()  # codes of the steps' problems
         self._stopping = False
+        self._is_end_told = False
         self._flushes: deque[Flush] = deque()
         self.thread = threading.Thread(target=self._guard.run_thread, args=[self._run], name="tftracer-writer", daemon=True)
 
@@ -104,7 +105,7 @@ class StepWriter:
         self._ledger.look()
         for each in self._newest:
             each.take()
-        self._slow.take()
+        self._take_slow()
         self._poll_changes()
         now = perf_counter()
         if now >= self._next_publish or at_once:
@@ -121,7 +122,7 @@ class StepWriter:
         self._ledger.look()
         for each in self._newest:
             each.end()
-        self._slow.take()
+        self._take_slow()
         self._report_missing()
         self._publish_steps()
         self._write(at_once=True)
@@ -197,6 +198,20 @@ class StepWriter:
             self._store.problems.replace("missing_traces", self._missing.message())
 
     # -------------------------------------------------------------------------------------------- publishing, writing
+
+    def _take_slow(self) -> None:
+        """Store new slow steps, and have their runs published: a run's last slow steps are found after its last step.
+
+        After the script's end nothing asks for the ledger again and again: tell the page that its last figures are there.
+        """
+        run_ids = self._slow.take()
+        self._unpublished.update(dict.fromkeys(run_ids))
+        if self._store.session()["ended_at"] is None or (self._is_end_told and not run_ids):
+            return
+        self._is_end_told = True
+        for each in self._newest:
+            each.update()
+        self._store.set_facts()
 
     def _publish_steps(self) -> None:
         unpublished, self._unpublished = self._unpublished, {}

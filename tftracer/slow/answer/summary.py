@@ -42,6 +42,8 @@ def render(run: dict[str, Any], recomputed: Mapping[int, str]) -> str:
         return ""
     title = shortened(run["title"], WIDTH - 24)
     head = f"Slow steps of {title}: {slow['count']:,}" if slow["count"] else f"Between the steps of {title}"
+    if sum(group["times"] for group in slow["groups"]) > slow["count"]:
+        head += " (those with two causes are in two groups)"
     headlines = {trace["id"]: (trace["step"], recomputed.get(trace["id"], trace["headline"])) for trace in run["traces"]}
     return "\n".join([head, *_lines(slow, headlines)])
 

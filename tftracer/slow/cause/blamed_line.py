@@ -261,7 +261,7 @@ def without_steps(stacks: Iterable[FoldedStack]) -> tuple[FoldedStack, ...]:
 
 
 def without_measured(stacks: Iterable[FoldedStack], has_other_steps: bool) -> tuple[FoldedStack, ...]:
-    """Return the stacks without those whose time is measured by a clock: of phases, and of steps of other runs, if there are any."""
+    """Return the stacks without those whose time a clock measures: of phases, and of steps of other runs if there are any."""
     others = without_steps(stacks) if has_other_steps else stacks
     return tuple(stack for stack in others if not is_in_phase(stack))
 

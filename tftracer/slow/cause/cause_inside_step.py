@@ -53,7 +53,7 @@ def step_cause(parts: tuple[Part, ...], observed: Observed, excess_s: float) -> 
     share, work = min(1.0, own / excess_s), _work(span, observed, own)
     if work is None or not work.computed_more:
         if no_cpu >= HALF * excess_s:
-            return Cause("machine", "", None, no_cpu / excess_s)
+            return Cause("machine", "", None, min(1.0, no_cpu / excess_s))
         if work is not None and work.queued_s is not None and work.queued_s >= HALF * own:
             return Cause("machine", "", None, min(share, work.queued_s / excess_s))
     if not would_have_seen_functions(observed, excess_s) or work is None:

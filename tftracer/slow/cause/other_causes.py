@@ -32,6 +32,10 @@ MOST = 0.75
 DOES: tuple[StallCause, ...] = ("python", "wait", "disk")
 
 
+#: Kinds of parts that clocks measure: steps of other runs, and what tftracer's wrappers measure.
+PHASES = ("checkpoint", "retrace", "other_run")
+
+
 def other_causes(
     cause: Cause, parts: tuple[Part, ...], observed: Observed, excess_s: float, is_inside: bool
 ) -> tuple[OtherCause, ...]:
@@ -52,15 +56,19 @@ def _measured(
 ) -> Iterator[OtherCause]:
     """Yield causes that have a part of their own.
 
-    All that passes in a hook or callback is its own. A Python function that TensorFlow calls explains waits for it. Beside
-    threads that always run Python, waits for Python's lock are a consequence of code that worked more.
+    What passes in a hook or callback is its own. A Python function that TensorFlow calls explains waits for it. Beside threads
+    that always run Python, waits for Python's lock are a consequence of code that worked more.
     """
     span = observed.inside if is_inside else observed.between
     explains_lock = cause.kind in DOES and (observed.usual_lock_wait or 0.0) >= LITTLE
-    for part in parts if cause.kind not in ("hook", "callback", "py_function") else ():
+    if cause.kind in ("hook", "callback"):
+        measured = set(span.stacks) - set(without_measured(span.stacks, has_other_steps(parts)))
+        is_own = not measured or any(frame.owner == cause.name for stack in measured for frame in stack.frames)
+        parts = () if is_own else tuple(part for part in parts if part.kind in PHASES)
+    for part in parts if cause.kind != "py_function" else ():
         share = min(1.0, max(0.0, excess(part) / excess_s))
         found = None
-        if part.kind in ("checkpoint", "retrace", "other_run") or (part.kind == "lock" and not explains_lock):
+        if part.kind in PHASES or (part.kind == "lock" and not explains_lock):
             found = measured_cause(part, span, share)
         elif part.kind == "input":
             found = input_cause(observed, share, is_inside)
@@ -75,8 +83,8 @@ def _code(cause: Cause, parts: tuple[Part, ...], span: Span, excess_s: float, is
     if cause.kind in DOES and cause.frame is None:
         return  # the stacks were too few for the line of the cause, or they show several
     own = own_python(span.stacks) if is_inside else span.stacks
-    has_other_steps = any(part.kind in ("other_run", "retrace") for part in parts)
-    rest = [stack for stack in without_measured(_outside(own, cause), has_other_steps) if not waits_for_input([stack])]
+    rest = without_measured(_outside(own, cause), has_other_steps(parts))
+    rest = tuple(stack for stack in rest if not waits_for_input([stack]))
     sampled_s = sum(stack.seconds for stack in rest)
     owner, frame = owner_line(rest, sampled_s, MOST), shared_line(rest, least=MOST).frame
     if owner is None and (frame is None or frame.is_library):
@@ -94,6 +102,10 @@ def _code(cause: Cause, parts: tuple[Part, ...], span: Span, excess_s: float, is
         kind, seconds = cause.kind, sampled_s - usual_s if is_seen else 0.0
     share = min(1.0, max(0.0, seconds / excess_s))
     yield OtherCause(Cause(owner.kind, owner.name, owner.frame, share) if owner else Cause(kind, "", frame, share), seconds)
+
+
+def has_other_steps(parts: tuple[Part, ...]) -> bool:
+    return any(part.kind in ("other_run", "retrace") for part in parts)
 
 
 def _outside(stacks: Sequence[FoldedStack], cause: Cause) -> Sequence[FoldedStack]:

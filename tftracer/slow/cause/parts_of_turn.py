@@ -19,6 +19,7 @@ from tftracer.slow.cause.blamed_line import (
 )
 from tftracer.slow.cause.observed import LockHolder, Observed, Span
 from tftracer.slow.watch.slow_turn import OtherSteps, Save, SlowTurn, is_no_loop, saves_inside
+from tftracer.slow.watch.system_calls import WAITS
 from tftracer.slow.watch_results import FoldedStack, Part
 from tftracer.trace.units import duration
 
@@ -148,7 +149,8 @@ def wait_text(span: Span, seconds: float) -> str:
     waited_s = span.length_s - sum(each or 0.0 for each in (span.cpu_s, span.queue_s, span.lock_wait_s))
     waits_for = span.waits_for if seconds >= MOST * waited_s else ""
     held_lock = len(_holders(span, "training")) > HALF * len(span.holders)
-    held_lock &= span.watch_delay_s >= HALF * span.length_s > 0
+    # Python's own functions release the lock before they wait for a socket or a file; those of a C library may sleep with it.
+    held_lock &= span.watch_delay_s >= HALF * span.length_s > 0 and waits_for in ("", WAITS["sleep"], WAITS["thread"])
     lock = "with Python's lock, so that no other thread could run Python" if held_lock else ""
     return ", ".join(filter(None, (waits_for, lock)))
 
