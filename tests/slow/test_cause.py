@@ -868,6 +868,18 @@ def test_steps_of_another_run_are_no_code_and_no_line_beside_them() -> None:
     assert explained(0.3, between=twice, other_runs=(reads,)).others == ()
 
 
+def test_a_checkpoint_is_of_the_hook_that_saves_not_of_another_one_in_the_same_turn() -> None:
+    """ "Besides, about 160 ms in the hook VocabularyHook": that was the time of the checkpoint, which another hook saves."""
+    sorts = stack(MAIN, Frame("hooks.py", 119, "rank_words", "VocabularyHook", False), seconds=0.4)
+    saves = stack(MAIN, SAVE, Frame("tftracer-wrappers.py", 1, "phase", "", True), seconds=0.2)
+    save = Save("Saver.save", 1_000 * MS, 1_200 * MS)
+    names = []
+    for end in (1_200, 1_350):
+        found = explained(0.6, between=span(0.6, sorts, saves, cpu=0.59), saves=(save._replace(end_ns=end * MS),))
+        names.append([found.cause.name, *(other.cause.name for other in found.others)])
+    assert names == [["VocabularyHook", "CheckpointSaverHook"], ["CheckpointSaverHook", "VocabularyHook"]]
+
+
 def test_code_at_an_unknown_line_is_not_told_twice() -> None:
     """ "Python code, at an unknown line; besides, about 340 ms in the hook": both were the hook."""
     sorts = Frame("hooks.py", 119, "rank_words", "VocabularyHook", False)

@@ -67,6 +67,8 @@ ALIKE = 0.15
 FREES_S = 0.5
 #: Kinds of parts that need no line of code, because they are measured.
 MEASURED_KINDS = ("retrace", "lock", "stopped", "checkpoint")
+#: Kinds of parts that have clocks of their own: steps of other runs, and what tftracer's wrappers measure.
+CLOCKED_KINDS = ("checkpoint", "retrace", "other_run")
 #: Class whose saves are timed -> the kind of cause that it is.
 SAVERS: dict[str, StallCause] = {"CheckpointSaverHook": "hook", "ModelCheckpoint": "callback"}
 #: Kinds of parts between steps that are explained by a line of code.
@@ -176,8 +178,12 @@ def _is_mostly_in_tensorflow(span: Span) -> bool:
 def measured_cause(top: Part, span: Span, share: float) -> Cause:
     """Return the cause for a measured part.
 
-    If a hook or callback runs it (such as a checkpoint), the cause is the hook or callback.
+    If a hook or callback runs it (such as a checkpoint), the cause is the hook or callback. Other code of the turn does not show
+    who runs it.
     """
+    if top.kind in CLOCKED_KINDS:
+        others = without_measured(span.stacks, top.kind != "checkpoint")
+        span = replace(span, stacks=tuple(stack for stack in span.stacks if stack not in others) or span.stacks)
     if top.kind in ("other_run", "checkpoint"):
         owned = owner_line(span.stacks, span.sampled_s, OWNS_RUN if top.kind == "other_run" else HALF)
         if owned is not None:
@@ -231,9 +237,7 @@ def _span_of_code(observed: Observed, excess_s: float, waited_s: float, parts: t
     code, code_s = span.stacks, excess_s
     if waited_s >= LITTLE * excess_s:
         code, code_s = tuple(stack for stack in code if not waits_for_input([stack])), code_s - waited_s
-    measured = [
-        part for part in parts if part.kind in ("checkpoint", "retrace", "other_run") and excess(part) >= LITTLE * excess_s
-    ]
+    measured = [part for part in parts if part.kind in CLOCKED_KINDS and excess(part) >= LITTLE * excess_s]
     if measured:
         code = without_measured(code, any(part.kind != "checkpoint" for part in measured))
         code_s -= sum(map(excess, measured))

@@ -14,7 +14,7 @@ from tftracer.slow.cause.blamed_line import (
     waits_for_input,
     without_measured,
 )
-from tftracer.slow.cause.cause import input_cause, measured_cause
+from tftracer.slow.cause.cause import CLOCKED_KINDS, input_cause, measured_cause
 from tftracer.slow.cause.cause_inside_step import LITTLE
 from tftracer.slow.cause.observed import Observed, Span
 from tftracer.slow.cause.parts_of_turn import excess
@@ -30,10 +30,6 @@ ROUGH = 2.0
 MOST = 0.75
 #: What code does: kinds of parts, and of causes that are identified by a line.
 DOES: tuple[StallCause, ...] = ("python", "wait", "disk")
-
-
-#: Kinds of parts that clocks measure: steps of other runs, and what tftracer's wrappers measure.
-PHASES = ("checkpoint", "retrace", "other_run")
 
 
 def other_causes(
@@ -64,17 +60,17 @@ def _measured(
     if cause.kind in ("hook", "callback"):
         measured = set(span.stacks) - set(without_measured(span.stacks, has_other_steps(parts)))
         is_own = not measured or any(frame.owner == cause.name for stack in measured for frame in stack.frames)
-        parts = () if is_own else tuple(part for part in parts if part.kind in PHASES)
+        parts = () if is_own else tuple(part for part in parts if part.kind in CLOCKED_KINDS)
     for part in parts if cause.kind != "py_function" else ():
         share = min(1.0, max(0.0, excess(part) / excess_s))
         found = None
-        if part.kind in PHASES or (part.kind == "lock" and not explains_lock):
+        if part.kind in CLOCKED_KINDS or (part.kind == "lock" and not explains_lock):
             found = measured_cause(part, span, share)
         elif part.kind == "input":
             found = input_cause(observed, share, is_inside)
         elif part.kind == "py_function" and cause.kind != "lock":  # it may have waited for the lock, too
             found = Cause("py_function", "", shared_line(functions_of_busiest_thread(span.all_stacks)).frame, share)
-        if found and found.kind != cause.kind:
+        if found and not (found.kind == cause.kind and cause.name.startswith(found.name)):
             yield OtherCause(found, excess(part))
 
 
@@ -112,4 +108,4 @@ def _outside(stacks: Sequence[FoldedStack], cause: Cause) -> Sequence[FoldedStac
     """Return the stacks that do not show the code that is the cause."""
     if cause.kind in ("hook", "callback"):
         return [stack for stack in stacks if all(frame.owner != cause.name for frame in stack.frames)]
-    return stacks_outside(stacks, cause.frame) if cause.frame and cause.kind in (*DOES, "py_function") else stacks
+    return stacks_outside(stacks, cause.frame) if cause.frame and cause.kind in (*DOES, *CLOCKED_KINDS, "py_function") else stacks
