@@ -880,6 +880,15 @@ def test_a_checkpoint_is_of_the_hook_that_saves_not_of_another_one_in_the_same_t
     assert names == [["VocabularyHook", "CheckpointSaverHook"], ["CheckpointSaverHook", "VocabularyHook"]]
 
 
+def test_code_beside_a_checkpoint_on_a_busy_machine_is_its_cause() -> None:
+    """ "Its thread had no CPU for 896 ms": a sort of 1.05 s and a checkpoint of 0.38 s, both without a CPU most of the time."""
+    sorts = stack(MAIN, PACK, seconds=1.0)
+    saves = stack(MAIN, SAVE, Frame("tftracer-wrappers.py", 1, "phase", "", True), seconds=0.38)
+    seen = span(1.426, sorts, saves, cpu=0.5, queue=0.9)
+    found = explained(1.426, between=seen, saves=(Save("Saver.save", 1_000 * MS, 1_384 * MS),))
+    assert found.cause[:3] == ("python", "", PACK) and [other.cause.name for other in found.others] == ["CheckpointSaverHook"]
+
+
 def test_code_at_an_unknown_line_is_not_told_twice() -> None:
     """ "Python code, at an unknown line; besides, about 340 ms in the hook": both were the hook."""
     sorts = Frame("hooks.py", 119, "rank_words", "VocabularyHook", False)

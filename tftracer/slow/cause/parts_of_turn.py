@@ -180,11 +180,15 @@ def _other(other: OtherSteps, length: float) -> Part:
 
 
 def _without_saves(span: Span, saves_s: float) -> Span:
-    """Return the time between steps without the checkpoints in it, which are measured: these run on the training thread."""
-    if not saves_s or span.cpu_s is None:
+    """Return the time between steps without the checkpoints in it, which are measured.
+
+    These run on the training thread: they had a CPU as often as the thread had one when it was ready to run.
+    """
+    if not saves_s or span.cpu_s is None or span.queue_s is None:
         return span
-    length, cpu_s = max(0.0, span.length_s - saves_s), max(0.0, span.cpu_s - saves_s)
-    return replace(span, length_s=length, cpu_s=cpu_s, kernel_s=None, faults=None)
+    ran = span.cpu_s / max(span.cpu_s + span.queue_s, 1e-9)
+    cpu_s, queue_s = max(0.0, span.cpu_s - saves_s * ran), max(0.0, span.queue_s - saves_s * (1 - ran))
+    return replace(span, length_s=max(0.0, span.length_s - saves_s), cpu_s=cpu_s, queue_s=queue_s, kernel_s=None, faults=None)
 
 
 def _between(observed: Observed, span: Span, length: float, usual: float, input_s: float, usual_input_s: float) -> list[Part]:
