@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 from tftracer import arguments
 from tftracer.arguments import Path
 from tftracer.capture.after_import import after_import
-from tftracer.capture.function_cost import measure_call_cost
 from tftracer.capture.function_runs import FunctionRuns
+from tftracer.capture.own_cost_of_call import measure_call_cost
 from tftracer.capture.traces.requests import MAX_STEPS
 from tftracer.contract.session import Loaded
 from tftracer.errors import TracerError, UnknownError
@@ -202,11 +202,11 @@ class TracingServer:
             MissingTensorFlowError: TensorFlow cannot be imported.
         """
         from tftracer.capture import session_wrappers
-        from tftracer.capture.hook import StepRecorder
+        from tftracer.capture.hook import HookMethods
 
         if self.recorder.queue.sees_all_sessions:
             return
-        missing = session_wrappers.install(StepRecorder(self.recorder)).missing
+        missing = session_wrappers.install(HookMethods(self.recorder)).missing
         self.recorder.queue.sees_all_sessions = True
         self._hook = None
         if missing:

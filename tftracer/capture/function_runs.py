@@ -16,8 +16,8 @@ from tftracer.capture.functions.calls import FunctionCalls
 from tftracer.capture.functions.identity import FunctionIdentity, NamedStep, identify
 from tftracer.capture.functions.library import concrete_function_module, function_library, is_concrete, name_of
 from tftracer.capture.functions.partition_graphs import PartitionGraphs
+from tftracer.capture.functions.profiled_calls import MANY_SIGNATURES, FunctionTraces
 from tftracer.capture.functions.signatures import Signature, difference, signature_of, signatures_to_keep
-from tftracer.capture.functions.traces import MANY_SIGNATURES, FunctionTraces
 from tftracer.capture.loops.eager_steps import EagerSteps
 from tftracer.capture.loops.input_waits import InputWaits
 from tftracer.capture.loops.keras_eager_steps import CompiledKerasStep, KerasSteps

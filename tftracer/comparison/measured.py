@@ -63,7 +63,7 @@ class Measured:
     shortest_op_types: Mapping[str, float] = field(default_factory=dict)  # op type -> ns per step: shortest over the traces
     findings: frozenset[str] = frozenset()  # codes
     traces: int = 0  # number of readable traces
-    rounding: Mapping[str, float] = field(default_factory=dict)  # possible relative error of a value
+    relative_error: Mapping[str, float] = field(default_factory=dict)  # possible relative error of a value
     started_at: float | None = None  # epoch seconds
     shares: Mapping[str, float] = field(default_factory=dict)  # part of the ledger -> share of the wall time; {}: not known
     growth_rate: float | None = None  # growth of the memory in bytes per second; None: not known

@@ -19,7 +19,7 @@ from typing import Any
 from tftracer.capture.functions.identity import NamedStep
 from tftracer.capture.functions.library import concrete_function_module, function_module
 from tftracer.capture.functions.partition_graphs import PartitionGraphs
-from tftracer.capture.functions.traces import FunctionTraces
+from tftracer.capture.functions.profiled_calls import FunctionTraces
 from tftracer.capture.steps.queue import MAX_EVENTS, StepQueue
 from tftracer.capture.tracebacks import hide_in_tracebacks, remove_our_frames
 from tftracer.session.recorded_steps import Traced
@@ -194,8 +194,8 @@ class Step:
         state.start_ns, state.concrete = 0, None
         traced = self._calls.end_step(self._begun, concrete, succeeded, end)
         if succeeded:
-            signature = None if isinstance(self._function, NamedStep) else concrete
-            self._calls.record(self._function, signature, start, end, state.thread, traced)
+            executed = None if isinstance(self._function, NamedStep) else concrete
+            self._calls.record(self._function, executed, start, end, state.thread, traced)
 
 
 def make_eager_check(context: Any) -> Callable[[], bool]:

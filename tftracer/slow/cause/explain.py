@@ -9,8 +9,8 @@ from tftracer.slow.cause.blamed_line import FIT, below_loop, shared_line
 from tftracer.slow.cause.cause import cause_of, why_unknown, without_few_samples
 from tftracer.slow.cause.cause_inside_step import HALF
 from tftracer.slow.cause.observed import Observed, Span
-from tftracer.slow.cause.other_causes import other_causes
 from tftracer.slow.cause.parts_of_turn import parts_of
+from tftracer.slow.cause.seconds_of_other_causes import other_causes
 from tftracer.slow.watch.slow_turn import SlowTurn, is_no_loop
 from tftracer.slow.watch_results import Cause, OtherCause, Part
 
