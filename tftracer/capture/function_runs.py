@@ -41,7 +41,7 @@ def graph_adder(concrete: Any, graphs: PartitionGraphs) -> Callable[[bytes], byt
     """
 
     def add_graphs(raw: bytes) -> bytes:
-        with contextlib.suppress(Exception):  # the graph is an addition
+        with contextlib.suppress(Exception):  # without the graph, the profile is still a useful trace
             partitions = graphs.of(concrete)
             if partitions:
                 raw = with_plane(raw, PARTITIONS_PLANE, name_of(concrete), partitions)

@@ -166,7 +166,7 @@ class HookMethods:
         end = perf_counter_ns()
         try:
             thread = get_ident()
-            self._under_way[thread] = -end
+            self._under_way[thread] = -end  # minus the end: no step is under way
             _, options, metadata = run_values
             if self._requests.slow_path or (options is not None and options.trace_level) or len(self._events) >= MAX_EVENTS:
                 self.slow_after_run(run_context, options, metadata, end)
@@ -289,7 +289,7 @@ class CopyingHookMethods(HookMethods):
 
 
 class PeekedCall(NamedTuple):
-    """Facts about a call that TensorFlow does not pass to hooks."""
+    """What a hook has to know about the call under way, but does not get from TensorFlow."""
 
     options: Any = None  # the call's RunOptions, with the changes by earlier hooks; None: not known
     has_debug_hook: bool = False  # whether the session has a tfdbg hook, which may add watches after this hook was called

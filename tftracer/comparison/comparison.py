@@ -37,7 +37,8 @@ class Comparison:
     def op_type(self, name: str) -> Shift | None:
         """Return the shift of an op type's time per step (``MatMul`` includes ``_MklMatMul``); None if no trace of a side has it.
 
-        Of the medians and the shortest times, the values that scatter less are compared; the interval accounts for this choice.
+        The median or the shortest time over each session's traces is compared, whichever scatters less between the sessions. The
+        interval is wider because of this choice.
         """
         by_shortest = (False, True) if _have_equal_trace_counts([*self.a, *self.b]) else (False,)
         shifts = [shift for each in by_shortest if (shift := self._op_shift(name, each, len(by_shortest))) is not None]

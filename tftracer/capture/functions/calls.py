@@ -101,7 +101,7 @@ class FunctionCalls:
                 remove_our_frames(error)
                 raise
             finally:
-                under_way[thread] = -end
+                under_way[thread] = -end  # minus the end: no step is under way
                 state.start_ns = 0
                 state.concrete = None
             return result
@@ -136,9 +136,10 @@ class FunctionCalls:
         return call_flat
 
     def step(self, function: Any, arguments: Any = None) -> Step:
-        """Return a Step for a call that may be traced or that Keras names, or for a NamedStep.
+        """Return a Step for a NamedStep, a step of an eager Keras model, or a call of a compiled function.
 
-        All other calls are timed within ``_wrap_call``, without a Step.
+        A call of a compiled function gets a Step only while ``slow_path`` is set, within a method of Keras such as
+        ``train_on_batch``, or while the queue is full. All other calls are timed within ``_wrap_call``, without a Step.
         """
         method = self.threads.state.method
         if method:
@@ -190,7 +191,7 @@ class Step:
         if state is None:
             return
         start, concrete, succeeded, self._state = state.start_ns, state.concrete, kind is None, None
-        self._calls.under_way[state.thread] = -end
+        self._calls.under_way[state.thread] = -end  # minus the end: no step is under way
         state.start_ns, state.concrete = 0, None
         traced = self._calls.end_step(self._begun, concrete, succeeded, end)
         if succeeded:

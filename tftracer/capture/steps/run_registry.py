@@ -77,7 +77,11 @@ class RunRegistry:
         return handle
 
     def add_function(self, title: str, fetches: tuple[str, ...], feeds: tuple[str, ...], definition: str) -> RunFamily:
-        """Add a compiled function and return its family, which has one run."""
+        """Add a compiled function and return its family, which has one run.
+
+        ``fetches``: the function's name and place, as the only element. ``feeds``: its arguments. ``definition``: where it is
+        defined, or what made it.
+        """
         with self._lock:
             if self._run_count >= MAX_RUNS:
                 return self._overflow_family()
@@ -95,7 +99,10 @@ class RunRegistry:
         return family
 
     def _new_family(self, identity: RunIdentity) -> RunFamily:
-        """Make a family. The caller of this method and of the methods below holds the lock. They make at most MAX_RUNS runs."""
+        """Make a family; return the overflow family if there are MAX_RUNS runs.
+
+        Whoever calls this method, ``_new_variant``, ``_new_run``, ``_new_handle`` or ``_overflow_family`` must hold the lock.
+        """
         if self._run_count >= MAX_RUNS:
             return self._overflow_family()
         family = self._families[identity.key] = RunFamily(identity, self._new_run(identity, ""))

@@ -19,7 +19,7 @@ class Claim:
 
     handle: RunHandle | None  # None: a step of any run was requested
     asked_by: AskedBy
-    is_done: bool = False  # whether the step was traced, or its request was restored
+    is_done: bool = False  # whether ``complete`` or ``restore`` has ended the claim
     is_numbered: bool = False  # whether the request names the number of the step
 
 
@@ -83,18 +83,28 @@ class TraceRequests:
             self._update()
 
     def cancel_expected(self, handle: RunHandle, steps: range) -> None:
-        """Drop an expectation whose steps did not come: while there are expectations, every step takes longer."""
+        """Stop expecting these steps, for example because they did not come.
+
+        As long as any steps are expected, all steps take the slow path.
+        """
         with self._lock:
             if self._expected.get(handle) == steps:
                 del self._expected[handle]
                 self._update()
 
     def is_expected(self, handles: list[RunHandle]) -> bool:
-        """Return whether some step of one of these runs is expected to be slow. Takes no lock: ``claim`` decides."""
+        """Return whether some step of one of these runs is expected to be slow.
+
+        Takes no lock, so the answer may be outdated; ``claim`` checks again.
+        """
         return bool(self._expected) and any(handle in self._expected for handle in handles)
 
     def has_any(self, handles: list[RunHandle]) -> bool:
-        """Return whether a step of one of these runs is to be traced. Takes no lock: ``claim`` decides."""
+        """Return whether the next step of one of these runs is requested, also by a request for any run or for all steps.
+
+        Steps that are requested by their number or expected to be slow do not count here. Takes no lock, so the answer may be
+        outdated; ``claim`` checks again.
+        """
         return self.trace_all or self.steps_of_any_run > 0 or any(handle.requested > 0 for handle in handles)
 
     def claim(self, handles: list[RunHandle]) -> Claim | None:
@@ -155,7 +165,7 @@ class TraceRequests:
         return None
 
     def _take_expected(self, handle: RunHandle) -> bool:
-        """Return whether the run's next step is expected to be slow. Drop the expectation at its last step."""
+        """Return whether the run's next step is expected to be slow. If it is the last expected step or later, expect no more."""
         steps, following = self._expected[handle], handle.steps + 1
         if following >= steps.stop - 1:
             del self._expected[handle]
