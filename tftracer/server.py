@@ -63,8 +63,8 @@ class TracingServer:
         base_url: path prefix (``"/tracer"``) or public URL (``"https://host/tracer"``) behind a reverse proxy.
         hub: ``"host:port"`` or URL of the job's page, if the launcher does not provide it (see docs/launching.rst).
         trace_slow: watch for slow steps: find their causes, and trace those that come regularly (see docs/slow_steps.rst). A step
-            is slow if it, or the time before it, takes more than 3 times the median, and 20 ms more. A number
-            from 1.5 to 1000 replaces the 3; False turns the watch off.
+            is slow if it, or the time before it, takes more than 3 times the median, and more than 20 ms
+            longer than the median. A number from 1.5 to 1000 replaces the 3; False turns the watch off.
         export_dir: folder (or URL, with fsspec) to which a separate process exports the session's tables during the recording,
             one partition for each process of a job. Needs ``tftracer[tables]`` (see docs/tables.rst).
 

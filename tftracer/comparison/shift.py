@@ -23,9 +23,9 @@ CONFIDENCE = 0.95
 #: Five values are compared at once (comparison.py). If each interval has this confidence, all five together have 95%
 #: (Bonferroni).
 OF_ALL = 1 - (1 - CONFIDENCE) / 5
-#: Standard deviation between sessions of the same code, as a share: 5% on steps of 2.8 ms on a shared machine.
+#: Standard deviation between sessions of the same code, as a share. It was 5% with steps of 2.8 ms on a shared machine.
 ASSUMED_SPREAD = 0.05
-#: If fewer sessions per side have equal values, this does not show that there is no spread.
+#: If a side has fewer sessions and their values are equal, this does not show that there is no spread.
 MIN_SESSIONS = 4
 #: Maximum number of sessions per side that is recommended.
 MAX_SESSIONS = 1000

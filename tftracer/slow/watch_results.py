@@ -132,7 +132,7 @@ class Part(NamedTuple):
 
 
 class Stall(NamedTuple):
-    """A step, or the time before it, in a turn that took more than 3 times the median, and over 20 ms more than the median."""
+    """A step, or the time before it, in a turn that took more than 3 times the median, and more than 20 ms longer."""
 
     run: WatchedRun
     step: int  # number of the step in its run, from 1; for a time between steps, of the step after it
