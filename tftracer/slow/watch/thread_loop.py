@@ -17,8 +17,8 @@ MAX_TIMED = 10_000
 #: Maximum number of slow steps of a run whose times are kept, to estimate how much time a trace adds to a slow step.
 SLOW_STEPS = 15
 #: A run replaces the main run under three conditions. It has steps in at least the share EACH_TURN of the main run's turns, and
-#: in at least MIN_TURNS turns. It has on average at most ABOUT_ONCE steps in these turns. Its steps take more than LONGER times as
-#: long as those of the main run. Without this rule, a run of a hook that reads the global step could stay the main run.
+#: in at least MIN_TURNS turns. It has on average at most ABOUT_ONCE steps in these turns. Its steps take more than LONGER times
+#: as long as those of the main run. Without this rule, a run of a hook that reads the global step could stay the main run.
 EACH_TURN, ABOUT_ONCE, LONGER, MIN_TURNS = 0.8, 1.2, 1.5, 10
 
 
