@@ -30,8 +30,8 @@ from typing import Any
 import numpy as np
 
 from tftracer.capture.function_runs import FunctionRuns
-from tftracer.capture.functions.traces import FunctionTraces
-from tftracer.capture.hook import StepRecorder
+from tftracer.capture.functions.profiled_calls import FunctionTraces
+from tftracer.capture.hook import HookMethods
 from tftracer.recorder import Recorder
 from tftracer.session.files.saved import open_session
 from tftracer.session.recorded_steps import Capture, tracer_ns
@@ -41,7 +41,7 @@ BUSY = f"import time\nend = time.monotonic() + {LONGEST_S}\nwhile time.monotonic
 WITHIN = 10  # steps after a request
 BETWEEN = 5  # steps between two requests
 #: What the tracer does on the training's thread before and after a traced step.
-HOLDING = [(StepRecorder, "_trace_args"), (StepRecorder, "slow_after_run"), (FunctionTraces, "begin"), (FunctionTraces, "end")]
+HOLDING = [(HookMethods, "_trace_args"), (HookMethods, "slow_after_run"), (FunctionTraces, "begin"), (FunctionTraces, "end")]
 MIN_NS = 100_000
 
 

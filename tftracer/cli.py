@@ -1,8 +1,8 @@
 """The ``tftracer`` command: opens a saved session, the spool of a killed job, or another tool's traces. Needs no TensorFlow.
 
-The commands raise errors; no other module prints them or turns them into exit codes. Exit codes: 0 success (also a viewer that
-was ended by Ctrl-C), 1 the file cannot be opened, 2 wrong usage, 3 no port could be bound, 130 ended by Ctrl-C; ``tftracer
-compare`` has two more.
+The commands raise errors; this module prints them and turns them into exit codes. Errors in options are the exception: the parser
+itself prints them (subcommand_parser.py). Exit codes: 0 success (also a viewer that was ended by Ctrl-C), 1 the file cannot be
+opened, 2 wrong usage, 3 no port could be bound, 130 ended by Ctrl-C; ``tftracer compare`` has two more.
 """
 
 from __future__ import annotations

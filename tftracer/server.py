@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 from tftracer import arguments
 from tftracer.arguments import Path
 from tftracer.capture.after_import import after_import
-from tftracer.capture.function_cost import measure_call_cost
 from tftracer.capture.function_runs import FunctionRuns
+from tftracer.capture.own_cost_of_call import measure_call_cost
 from tftracer.capture.traces.requests import MAX_STEPS
 from tftracer.contract.session import Loaded
 from tftracer.errors import TracerError, UnknownError
@@ -63,8 +63,8 @@ class TracingServer:
         base_url: path prefix (``"/tracer"``) or public URL (``"https://host/tracer"``) behind a reverse proxy.
         hub: ``"host:port"`` or URL of the job's page, if the launcher does not provide it (see docs/launching.rst).
         trace_slow: watch for slow steps: find their causes, and trace those that come regularly (see docs/slow_steps.rst). A step
-            is slow if it, or the time before it, takes more than 3 times the median, and 20 ms more. A number
-            from 1.5 to 1000 replaces the 3; False turns the watch off.
+            is slow if it, or the time before it, takes more than 3 times the median, and more than 20 ms
+            longer than the median. A number from 1.5 to 1000 replaces the 3; False turns the watch off.
         export_dir: folder (or URL, with fsspec) to which a separate process exports the session's tables during the recording,
             one partition for each process of a job. Needs ``tftracer[tables]`` (see docs/tables.rst).
 
@@ -202,11 +202,11 @@ class TracingServer:
             MissingTensorFlowError: TensorFlow cannot be imported.
         """
         from tftracer.capture import session_wrappers
-        from tftracer.capture.hook import StepRecorder
+        from tftracer.capture.hook import HookMethods
 
         if self.recorder.queue.sees_all_sessions:
             return
-        missing = session_wrappers.install(StepRecorder(self.recorder)).missing
+        missing = session_wrappers.install(HookMethods(self.recorder)).missing
         self.recorder.queue.sees_all_sessions = True
         self._hook = None
         if missing:

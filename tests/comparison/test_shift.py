@@ -144,10 +144,10 @@ def test_blocks_are_of_so_many_steps() -> None:
 def test_values_that_are_rounded_have_a_wider_interval() -> None:
     equal = ([1.0] * 4, [1.0] * 4)
     assert (exact := shift_of("p99", *equal)) is not None and exact.low == exact.high == 0.0
-    rounded = shift_of("p99", *equal, rounding=0.01)
+    rounded = shift_of("p99", *equal, relative_error=0.01)
     assert rounded is not None and not rounded.differs
     assert (rounded.low, rounded.high) == pytest.approx((1 / 1.01**2 - 1, 1.01**2 - 1))
-    apart = shift_of("p99", [1.0, 1.001, 1.002, 1.003], [1.02, 1.021, 1.022, 1.023], rounding=0.01)
+    apart = shift_of("p99", [1.0, 1.001, 1.002, 1.003], [1.02, 1.021, 1.022, 1.023], relative_error=0.01)
     assert apart is not None and not apart.differs, "one bucket further, which may be chance"
 
 

@@ -9,7 +9,7 @@ from tftracer.memory_growth.answer import memory_growth
 from tftracer.memory_growth.facts import Growth, MemoryFacts
 from tftracer.memory_growth.growing_types import Thing
 from tftracer.memory_growth.growth_proof import Slope
-from tftracer.memory_growth.readings import Bin
+from tftracer.memory_growth.memory_curve import Bin
 
 MB = 1_000_000
 OPS = Growth(

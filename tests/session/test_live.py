@@ -22,7 +22,7 @@ from tftracer.recorder import Recorder
 from tftracer.session.files import records
 from tftracer.session.files.saved import open_session
 from tftracer.session.recorded_steps import Missed
-from tftracer.session.traces import retention
+from tftracer.session.traces import traces_to_drop
 from tftracer.session.writer import steps as step_writer
 
 
@@ -297,7 +297,7 @@ def test_traces_that_were_asked_for_make_way_at_the_cap_and_the_page_says_so(
 ) -> None:
     with recording(tmp_path) as recorder:
         steps(recorder, 4, {1: RAW, 2: RAW}, asked_by="user")
-        monkeypatch.setattr(retention, "MAX_REQUESTED_BYTES", 2 * recorder.trace_record(1)["stored_bytes"])
+        monkeypatch.setattr(traces_to_drop, "MAX_REQUESTED_BYTES", 2 * recorder.trace_record(1)["stored_bytes"])
         for number in (5, 6):
             step(recorder, number, raw=RAW, asked_by="user")
         assert recorder.flush()

@@ -187,7 +187,7 @@ def reached(page: bool = False) -> list[tuple[Any, str]]:
         threading.setprofile(None)
     assert flushed.is_set()
     called = [by_code[code] for code in list(seen)]  # a list: other threads may still add to it
-    return [pair for pair in called if not (pair[1] in ENTRIES and pair[0].__name__ == "StepRecorder")]
+    return [pair for pair in called if not (pair[1] in ENTRIES and pair[0].__name__ == "HookMethods")]
 
 
 def ours(frame: FrameType) -> bool:

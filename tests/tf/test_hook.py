@@ -15,7 +15,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 from tensorflow.python.debug.wrappers import hooks as tfdbg
 
-from tftracer.capture.hook import StepRecorder, hook_class, make_hook
+from tftracer.capture.hook import HookMethods, hook_class, make_hook
 from tftracer.errors import UnsupportedError
 from tftracer.recorder import Recorder
 
@@ -210,7 +210,7 @@ def test_a_metadata_that_the_script_fills_again_and_again_is_kept_each_time(reco
 def test_an_untraced_step_does_not_take_the_slow_path(recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
     """What keeps a step cheap, here shown to be so on this TensorFlow and Python."""
     slow_steps = []
-    monkeypatch.setattr(StepRecorder, "slow_after_run", lambda *step: slow_steps.append(step))
+    monkeypatch.setattr(HookMethods, "slow_after_run", lambda *step: slow_steps.append(step))
     inputs, train, _ = model()
     with tf.train.MonitoredTrainingSession(hooks=[make_hook(recorder)]) as session:
         for _ in range(50):

@@ -207,9 +207,9 @@ problems = ["tfdbg_watches"]
 def test_a_broken_tracer_lets_scripts_run(tmp_path: Path) -> None:
     run_script(
         """
-from tftracer.capture.hook import StepRecorder
+from tftracer.capture.hook import HookMethods
 def broken(*args): raise ValueError("on purpose")
-StepRecorder.before_run = StepRecorder.after_run = StepRecorder.session_opened = StepRecorder.record_untraced_step = broken
+HookMethods.before_run = HookMethods.after_run = HookMethods.session_opened = HookMethods.record_untraced_step = broken
 with tf.Session() as session:
     assert session.run(y, {x: batch()}) == 2
     assert session.make_callable(y, [x])(batch()) == 2

@@ -16,8 +16,8 @@ from tftracer.capture.functions.calls import FunctionCalls
 from tftracer.capture.functions.identity import FunctionIdentity, NamedStep, identify
 from tftracer.capture.functions.library import concrete_function_module, function_library, is_concrete, name_of
 from tftracer.capture.functions.partition_graphs import PartitionGraphs
+from tftracer.capture.functions.profiled_calls import MANY_SIGNATURES, FunctionTraces
 from tftracer.capture.functions.signatures import Signature, difference, signature_of, signatures_to_keep
-from tftracer.capture.functions.traces import MANY_SIGNATURES, FunctionTraces
 from tftracer.capture.loops.eager_steps import EagerSteps
 from tftracer.capture.loops.input_waits import InputWaits
 from tftracer.capture.loops.keras_eager_steps import CompiledKerasStep, KerasSteps
@@ -41,7 +41,7 @@ def graph_adder(concrete: Any, graphs: PartitionGraphs) -> Callable[[bytes], byt
     """
 
     def add_graphs(raw: bytes) -> bytes:
-        with contextlib.suppress(Exception):  # the graph is an addition
+        with contextlib.suppress(Exception):  # without the graph, the profile is still a useful trace
             partitions = graphs.of(concrete)
             if partitions:
                 raw = with_plane(raw, PARTITIONS_PLANE, name_of(concrete), partitions)

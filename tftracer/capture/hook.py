@@ -21,7 +21,7 @@ from threading import get_ident
 from time import perf_counter_ns, time
 from typing import Any, NamedTuple, Protocol
 
-from tftracer.capture.own_cost import ColdTimer
+from tftracer.capture.cold_timer import ColdTimer
 from tftracer.capture.steps.queue import MAX_EVENTS, STORING, StepQueue
 from tftracer.capture.steps.run_identity import DEBUG_WATCHES, has_debug_watches
 from tftracer.capture.traces.cpu_use import CpuReading, cpu_use, read_after, read_before
@@ -44,7 +44,7 @@ class Recorder(Protocol):
 RECORDED = object()
 
 
-class TracedStep:
+class TracedStepMark:
     """The mark of a step that is being traced; it lives as long as the step's run context."""
 
     def __init__(self, claim: Claim, options: Any) -> None:
@@ -73,7 +73,7 @@ def is_misuse(run_context: Any) -> bool:
     return False
 
 
-def restore_request(queue: StepQueue, step: TracedStep) -> None:
+def queue_failed_claim(queue: StepQueue, step: TracedStepMark) -> None:
     """Queue the claim of a traced step that failed, so that its request is restored.
 
     Runs when the step's run context is deleted, because ``after_run`` is not called for a failed step.
@@ -83,7 +83,7 @@ def restore_request(queue: StepQueue, step: TracedStep) -> None:
             step.restore_options()
             queue.failed_claims.append(step.claim)
     except Exception as error:
-        queue.failed("restore_request", error)
+        queue.failed("queue_failed_claim", error)
 
 
 def make_run_args(kind: Any, fetches: Any, feeds: Any = None, options: Any = None) -> Any:
@@ -103,14 +103,14 @@ class SessionCall:
         self.options = options
 
 
-class StepRecorder:
+class HookMethods:
     """The hook's methods without TensorFlow's base class, so that this module does not import TensorFlow.
 
     ``__slots__`` keeps the attributes in the object itself. Reading attributes from a dict took a third of the hook's time after
     a long step.
     """
 
-    __slots__ = ("_args", "_events", "_last_facts", "_mark", "_options", "_queue", "_requests", "_under_way")
+    __slots__ = ("_args_class", "_events", "_last_facts", "_mark", "_options_class", "_queue", "_requests", "_under_way")
 
     def __init__(self, recorder: Recorder) -> None:
         tf = tensorflow()
@@ -119,8 +119,8 @@ class StepRecorder:
         self._events = recorder.queue.events
         self._under_way = recorder.queue.under_way
         self._mark = recorder.queue.mark
-        self._args = tf.compat.v1.train.SessionRunArgs
-        self._options = tf.compat.v1.RunOptions
+        self._args_class = tf.compat.v1.train.SessionRunArgs
+        self._options_class = tf.compat.v1.RunOptions
         self._last_facts = SessionFacts()
         with contextlib.suppress(Exception):  # these facts are only shown on the page
             recorder.set_tensorflow(str(tf.__version__), measure_cost(self))
@@ -142,7 +142,8 @@ class StepRecorder:
             if self._requests.slow_path:
                 trace_args = self._trace_args(run_context)
                 if not (
-                    trace_args is None or (isinstance(trace_args, self._args) and isinstance(trace_args.options, self._options))
+                    trace_args is None
+                    or (isinstance(trace_args, self._args_class) and isinstance(trace_args.options, self._options_class))
                 ):
                     raise TypeError("no RunOptions were made")
             args = run_context._original_args
@@ -165,7 +166,7 @@ class StepRecorder:
         end = perf_counter_ns()
         try:
             thread = get_ident()
-            self._under_way[thread] = -end
+            self._under_way[thread] = -end  # minus the end: no step is under way
             _, options, metadata = run_values
             if self._requests.slow_path or (options is not None and options.trace_level) or len(self._events) >= MAX_EVENTS:
                 self.slow_after_run(run_context, options, metadata, end)
@@ -201,7 +202,7 @@ class StepRecorder:
         """Record a step that has just ended and that TensorFlow cannot trace. ``kind``: PARTIAL_RUN, in place of RunOptions."""
         end_ns = perf_counter_ns()
         if not self._queue.off:
-            if self._requests.trace_all or self._requests.any_run_steps:
+            if self._requests.trace_all or self._requests.steps_of_any_run:
                 self._queue.record_refusal(kind)
             self._queue.add((fetches, tuple(feeds or ()), kind, start_ns, end_ns, get_ident(), None))
 
@@ -219,8 +220,8 @@ class StepRecorder:
         claim = queue.claim(args.fetches, args.feed_dict, options)
         if claim is None:
             return None
-        step = run_context.__dict__[self._mark] = claim if isinstance(claim, Missed) else TracedStep(claim, options)
-        if isinstance(step, TracedStep):
+        step = run_context.__dict__[self._mark] = claim if isinstance(claim, Missed) else TracedStepMark(claim, options)
+        if isinstance(step, TracedStepMark):
             step.fed = describe_fed_values(args.feed_dict)
             step.cpu = read_before()
             step.began_at = time()
@@ -228,15 +229,15 @@ class StepRecorder:
         if isinstance(step, Missed):
             return None
         # If a step fails, TensorFlow does not call after_run, but it deletes the step's run context.
-        weakref.finalize(run_context, restore_request, queue, step).atexit = False
-        return make_run_args(self._args, None, None, self._trace_options())
+        weakref.finalize(run_context, queue_failed_claim, queue, step).atexit = False
+        return make_run_args(self._args_class, None, None, self._trace_options())
 
     def _trace_options(self) -> Any:
         facts = self._last_facts
         # A cluster's session fills step_stats only at FULL_TRACE (master_session.cc).
         needs_full_trace = facts.gpus or facts.distributed
-        level = self._options.FULL_TRACE if needs_full_trace else self._options.SOFTWARE_TRACE
-        return self._options(trace_level=level, output_partition_graphs=True)
+        level = self._options_class.FULL_TRACE if needs_full_trace else self._options_class.SOFTWARE_TRACE
+        return self._options_class(trace_level=level, output_partition_graphs=True)
 
     def slow_after_run(self, run_context: Any, options: Any, metadata: Any, end: int) -> None:
         """Do the rest of ``after_run`` if the step may have been traced, the queue is full, or the tracer is off."""
@@ -254,7 +255,7 @@ class StepRecorder:
         fetches, feeds, start = start_of_step
         self._queue.add((fetches, feeds, options, start, end, get_ident(), trace))
 
-    def _capture(self, step: TracedStep | None, options: Any, metadata: Any) -> Capture | Missed:
+    def _capture(self, step: TracedStepMark | None, options: Any, metadata: Any) -> Capture | Missed:
         """Return the trace of a step, or Missed. ``step``: its mark if the tracer requested the trace; None if the script did."""
         queue = self._queue
         if step is None:
@@ -276,7 +277,7 @@ class StepRecorder:
             self._queue.failed(where, error)
 
 
-class CopyingRecorder(StepRecorder):
+class CopyingHookMethods(HookMethods):
     """For a TensorFlow that does not store a step's arguments as ``_original_args``, as versions 2.12 to 2.21 do."""
 
     __slots__ = ()
@@ -288,7 +289,7 @@ class CopyingRecorder(StepRecorder):
 
 
 class PeekedCall(NamedTuple):
-    """Facts about a call that TensorFlow does not pass to hooks."""
+    """What a hook has to know about the call under way, but does not get from TensorFlow."""
 
     options: Any = None  # the call's RunOptions, with the changes by earlier hooks; None: not known
     has_debug_hook: bool = False  # whether the session has a tfdbg hook, which may add watches after this hook was called
@@ -321,7 +322,7 @@ def session_facts(session: Any) -> SessionFacts:
     return SessionFacts(gpus, distributed)
 
 
-def measure_cost(hook: StepRecorder) -> float | None:
+def measure_cost(hook: HookMethods) -> float | None:
     """Measure the seconds that the hook adds to an untraced step that takes some milliseconds.
 
     Before each call the CPU's caches are filled with other data, as a step of TensorFlow does. After shorter steps the hook takes
@@ -364,9 +365,9 @@ def hook_class() -> type:
     """Make the class TracingHook. It is made only when it is needed, because its base class is a class of TensorFlow."""
     train = tensorflow().compat.v1.train
     attributes = vars(train.SessionRunContext(make_run_args(train.SessionRunArgs, None), None))
-    base, recorder = train.SessionRunHook, StepRecorder if "_original_args" in attributes else CopyingRecorder
+    base, methods = train.SessionRunHook, HookMethods if "_original_args" in attributes else CopyingHookMethods
 
-    class TracingHook(recorder, base):  # type: ignore[misc, valid-type]
+    class TracingHook(methods, base):  # type: ignore[misc, valid-type]
         """Give it to ``hooks=`` of an Estimator or a MonitoredSession; one hook serves any number of sessions."""
 
     TracingHook.__module__ = __name__
@@ -380,4 +381,4 @@ def __getattr__(name: str) -> Any:
     return hook
 
 
-__all__ = ["StepRecorder", "TracingHook"]  # noqa: F822 (made by __getattr__)
+__all__ = ["HookMethods", "TracingHook"]  # noqa: F822 (made by __getattr__)

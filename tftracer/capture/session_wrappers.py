@@ -17,7 +17,7 @@ from collections.abc import Callable
 from time import perf_counter_ns
 from typing import Any, NamedTuple
 
-from tftracer.capture.hook import SessionCall, StepRecorder, make_run_args, session_facts, tensorflow
+from tftracer.capture.hook import HookMethods, SessionCall, make_run_args, session_facts, tensorflow
 from tftracer.capture.steps.run_identity import PARTIAL_RUN
 from tftracer.capture.tracebacks import hide_in_tracebacks, remove_our_frames
 from tftracer.session.recorded_steps import SessionFacts
@@ -48,12 +48,12 @@ class Installed(NamedTuple):
 class SessionCalls:
     """The two halves of a recorded call: ``begin`` before the original method, ``finish`` after it. Neither raises."""
 
-    def __init__(self, recorder: StepRecorder) -> None:
+    def __init__(self, recorder: HookMethods) -> None:
         v1 = tensorflow().compat.v1
         self._recorder = recorder
-        self._args = v1.train.SessionRunArgs
+        self._args_class = v1.train.SessionRunArgs
         self._hook = v1.train.SessionRunHook
-        self._options = v1.RunOptions
+        self._options_class = v1.RunOptions
         self._metadata = v1.RunMetadata
         self._known: weakref.WeakSet[Any] = weakref.WeakSet()  # sessions with the mark _SEEN
 
@@ -65,7 +65,7 @@ class SessionCalls:
         try:
             if _SEEN not in session.__dict__:
                 self._report_session(session)
-            call = SessionCall(make_run_args(self._args, self._fetches_of_caller(fetches), feeds), options)
+            call = SessionCall(make_run_args(self._args_class, self._fetches_of_caller(fetches), feeds), options)
             request = self._recorder.before_run(call)
             values = Values(None, options, metadata)
             return call, values if request is None else self._with_tracing(values, request.options)
@@ -117,7 +117,7 @@ class SessionCalls:
 
     def _with_tracing(self, values: Values, tracing: Any) -> Values:
         """Return a copy of the script's RunOptions with tracing added. The script's own RunOptions are not changed."""
-        options = self._options()
+        options = self._options_class()
         if values.options is not None:
             options.CopyFrom(values.options)
         options.trace_level = max(options.trace_level, tracing.trace_level)
@@ -125,7 +125,7 @@ class SessionCalls:
         return Values(None, options, self._metadata() if values.run_metadata is None else values.run_metadata)
 
 
-def install(recorder: StepRecorder) -> Installed:
+def install(recorder: HookMethods) -> Installed:
     """Wrap the methods of the session class."""
     calls, base = SessionCalls(recorder), session_class()
     callables = getattr(base, "_Callable", None)

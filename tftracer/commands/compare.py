@@ -1,4 +1,4 @@
-"""``tftracer compare A... -- B...``: sessions before and after a change, and a gate for CI."""
+"""``tftracer compare A... -- B...``: compares sessions before and after a change. With rules, it is a gate for CI."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PASS, FAIL, INCONCLUSIVE = 0, 4, 5
 COLOURS = {"PASS": GREEN, "FAIL": RED, "INCONCLUSIVE": YELLOW}
 
 
-SUMMARY = "sessions before and after a change, and a gate for CI"
+SUMMARY = "compares sessions before and after a change; with rules, it is a gate for CI"
 
 
 def parser() -> Parser:
@@ -30,8 +30,9 @@ def parser() -> Parser:
         description="Compares sessions before and after a change: step times with a 95% interval, and the ops that differ "
         "by more than chance explains. Record several sessions of each version, alternately (before, after, "
         "before, ...), because even sessions of the same code differ.",
-        epilog="exit codes: 0 all rules pass, 4 a rule fails, 5 one is inconclusive and none fails, 1 a file cannot be opened, "
-        "2 wrong usage: an option, a rule, an op that no trace has, or the -- is missing; 130 ended by Ctrl-C",
+        epilog="exit codes: 0 all rules pass, or none was given; 4 a rule fails; 5 a rule is inconclusive and none fails; "
+        "1 a file cannot be opened, or the sessions have no such run; 2 wrong usage: an option or a rule is wrong, a rule names "
+        "an op that no trace has, a session is given twice, or -- or the sessions beside it are missing; 130 ended by Ctrl-C",
     )
     syntax.add_argument("files", nargs="+", metavar="FILE", help="any file that tftracer opens, or the URL of a live page")
     syntax.add_argument("--run", help="title of the run to compare (default: the run that took the most time)")
@@ -42,7 +43,8 @@ def parser() -> Parser:
     syntax.add_argument(
         "--allow-undecided",
         action="store_true",
-        help="exit with 0 if rules are undecided (INCONCLUSIVE) only because of chance; with 5 if a rule lacks traces or steps",
+        help="exit with 0 although a rule is INCONCLUSIVE, for example because there is one session a side; still exit with 5 if "
+        "what a rule needs is not in the sessions, such as traces, and with 4 if a rule fails",
     )
     syntax.add_argument("--json", action="store_true", help="print JSON")
     syntax.add_argument("--junit", metavar="FILE", help="write the rules' outcomes as JUnit XML")

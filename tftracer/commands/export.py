@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from tftracer.subcommand_parser import Parser
 from tftracer.terminal import Progress
 
-SUMMARY = "sessions as Parquet files"
+SUMMARY = "exports sessions as Parquet files"
 
 
 def parser() -> Parser:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tftracer.scripting.query import Result
 
 
-SUMMARY = "SQL over sessions"
+SUMMARY = "runs SQL over sessions"
 
 
 def parser() -> Parser:

@@ -45,9 +45,15 @@ def parser() -> Parser:
         type=_slow_factor,
         default=True,
         metavar="FACTOR",
-        help="a step is slow if it takes more than FACTOR times the median (default: 3), and over 20 ms more; 'off': no watch",
+        help="a step is slow if it takes more than FACTOR times the median (default: 3), and more than 20 ms longer than the "
+        "median; 'off': do not look for slow steps",
     )
-    syntax.add_argument("--trace", type=int, metavar="N", help="trace N steps of the run that takes the most time, unattended")
+    syntax.add_argument(
+        "--trace",
+        type=int,
+        metavar="N",
+        help="trace N steps of the run that takes the most time; nobody has to ask for them on the page",
+    )
     first_step = f"with --trace: the first traced step (default: {FIRST_STEP})"
     syntax.add_argument("--from", dest="first_step", type=int, default=FIRST_STEP, metavar="STEP", help=first_step)
     syntax.add_argument(

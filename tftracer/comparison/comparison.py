@@ -37,9 +37,10 @@ class Comparison:
     def op_type(self, name: str) -> Shift | None:
         """Return the shift of an op type's time per step (``MatMul`` includes ``_MklMatMul``); None if no trace of a side has it.
 
-        Of the medians and the shortest times, the values that scatter less are compared; the interval accounts for this choice.
+        The median or the shortest time over each session's traces is compared, whichever scatters less between the sessions. The
+        interval is wider because of this choice.
         """
-        by_shortest = (False, True) if _has_shortest([*self.a, *self.b]) else (False,)
+        by_shortest = (False, True) if _have_equal_trace_counts([*self.a, *self.b]) else (False,)
         shifts = [shift for each in by_shortest if (shift := self._op_shift(name, each, len(by_shortest))) is not None]
         return min(shifts, key=lambda shift: shift.spread, default=None)
 
@@ -61,7 +62,7 @@ def compare(run: str, a: Sequence[Measured], b: Sequence[Measured]) -> Compariso
     findings = [frozenset[str]().union(*(each.findings for each in side)) for side in (a, b)]
     new = sorted(findings[1] - findings[0]) if traced_a and traced_b else []
     both = [each for side in traced for each in side]
-    shortest = [each.shortest_ops for each in both] if _has_shortest(both) else []
+    shortest = [each.shortest_ops for each in both] if _have_equal_trace_counts(both) else []
     ops = op_changes(traced_a, traced_b, _started(*traced), shortest)
     return Comparison(run, list(a), list(b), shifts, ops, new, list(_warnings(a, b)))
 
@@ -72,11 +73,11 @@ def _shift(metric: str, a: Sequence[Measured], b: Sequence[Measured]) -> Shift |
     if len(before) == len(after) == 1 and all(metric in side[0].blocks for side in (a, b)):
         blocks = (a[0].blocks[metric], b[0].blocks[metric])
     started = _started(*([each for each in side if metric in each.values] for side in (a, b)))
-    rounding = max((each.rounding.get(metric, 0.0) for each in (*a, *b)), default=0.0)
-    return shift_of(metric, before, after, blocks, rounding, started)
+    relative_error = max((each.relative_error.get(metric, 0.0) for each in (*a, *b)), default=0.0)
+    return shift_of(metric, before, after, blocks, relative_error, started)
 
 
-def _has_shortest(sessions: Sequence[Measured]) -> bool:
+def _have_equal_trace_counts(sessions: Sequence[Measured]) -> bool:
     """Return whether all traced sessions have equally many traces. (With more traces, the shortest times get shorter.)"""
     return len({each.traces for each in sessions if each.traces}) == 1
 
@@ -100,7 +101,7 @@ def _warnings(a: Sequence[Measured], b: Sequence[Measured]) -> Iterator[str]:
     started = _started(a, b)
     if min(len(a), len(b)) > 1 and started is not None and (row := in_a_row(*started)) >= MAX_MEAN_IN_A_ROW:
         yield NOT_IN_TURNS.format(row)
-    sketched = max((each.rounding.get("p99", 0.0) for each in (*a, *b)), default=0.0)
+    sketched = max((each.relative_error.get("p99", 0.0) for each in (*a, *b)), default=0.0)
     if sketched:
         yield (
             f"p99 is of all steps after the first tenth, with an error of up to {sketched:.0%}, which the interval includes. "

@@ -19,8 +19,8 @@ from tftracer.trace.arrays.types import Float64, Int64
 
 #: The share of steps that are left out as warming up.
 WARM_UP = 0.1
-#: Number of steps in a block. With one session per side, blocks replace sessions: neighbouring steps are correlated, blocks
-#: hardly.
+#: Number of steps in a block. With one session per side, blocks replace sessions, because neighbouring blocks are hardly
+#: correlated, but neighbouring steps are.
 BLOCK = 200
 
 
@@ -63,7 +63,7 @@ class Measured:
     shortest_op_types: Mapping[str, float] = field(default_factory=dict)  # op type -> ns per step: shortest over the traces
     findings: frozenset[str] = frozenset()  # codes
     traces: int = 0  # number of readable traces
-    rounding: Mapping[str, float] = field(default_factory=dict)  # possible relative error of a value
+    relative_error: Mapping[str, float] = field(default_factory=dict)  # possible relative error of a value
     started_at: float | None = None  # epoch seconds
     shares: Mapping[str, float] = field(default_factory=dict)  # part of the ledger -> share of the wall time; {}: not known
     growth_rate: float | None = None  # growth of the memory in bytes per second; None: not known
@@ -96,7 +96,7 @@ def gaps_between(steps: Steps) -> Int64:
 
 
 def block_values(steps: Steps) -> dict[str, Float64]:
-    """Return value -> [blocks] its number in each block of steps."""
+    """Return ``step``, ``p99`` and ``gap`` of the blocks of steps: name -> [blocks] ns."""
     starts = range(0, len(steps.number) - BLOCK + 1, BLOCK)
     blocks = [step_values(steps.only(slice(start, start + BLOCK))) for start in starts]
     return {name: np.array([block[name] for block in blocks if name in block]) for name in ("step", "p99", "gap")}

@@ -2,8 +2,9 @@
 
 One test covers all ops, because many tests would give many false alarms.
 
-Each op is a row; the step itself is one more row. The differences of a row are measured in the row's *unit*: its scatter, but at
-least the floors above which a difference matters.
+Each op is a row; the step itself is one more row. The differences of a row are measured in the row's *unit*. The unit depends on
+the row's scatter and on the floors above which a difference matters: for traces of one run it is the larger of the two, for
+traces of two runs their sum.
 
 - Traces of one run: two traces are compared. For every other trace, take its largest deviation from the median in any row. One of
   the two traces is *odd* in a row if its deviation there exceeds all of these. If nothing differs, each of n traces is equally
@@ -15,9 +16,9 @@ least the floors above which a difference matters.
   real difference exceeds these largest differences in 97% of the divisions. The test is valid for any number of rows and any
   distribution, as long as the traces of equal runs can be exchanged with each other. In each division, rows
   whose means differ by less than the floors do not count, so that unimportant rows do not reduce the power. Each row is tested
-  twice: with its times, and with its times corrected for the machine's speed in each trace. This speed is the median, over all
-  long rows, of a row's time relative to its median time. Without the correction, a varying speed would hide the change of a
-  single op. If most rows differ, the speeds of the two groups differ, too. Then only the uncorrected times count.
+  twice: with its times, and with its times corrected for the machine's slowness in each trace. This slowness is the median, over
+  all long rows, of a row's time relative to its median time. Without the correction, a varying slowness would hide the change of
+  a single op. If most rows differ, the slowness of the two groups differs, too. Then only the uncorrected times count.
 """
 
 from __future__ import annotations
@@ -35,13 +36,14 @@ from tftracer.trace.arrays.types import Bool, Float64
 FALSE_CLAIMS = 0.05
 #: With at least this many other traces, the probability is at most FALSE_CLAIMS.
 MIN_OTHERS = round(2 / FALSE_CLAIMS) - 2
-#: Maximum share of the divisions whose groups may differ as much as the real groups. Traces that follow each other are not quite
-#: independent: of 120 equal pairs of runs, traced alternately on a busy machine, 9 were called different with 5%, and 6 with 3%.
-#: Four traces in each group are enough: of their 70 divisions, at least 2 (2.9%) differ as much as the real one, because the real
-#: one is among them, and the same with the groups swapped.
+#: A row has changed if at most this share of the divisions have a row that differs as much. The share is not 5%, because traces
+#: that follow each other are not quite independent: of 120 pairs of runs of the same code, traced alternately on a busy machine,
+#: 9 pairs were called different with a share of 5%, and 6 pairs with a share of 3%. Four traces in each group are enough. They
+#: can be divided in 70 ways. At least 2 of these (2.9%) differ as much as the real division: the real one itself, and the same
+#: with the groups swapped.
 DIVISIONS_SHARE = 0.03
 MAX_DIVISIONS = 1_000  # if there are more divisions, this many are selected at random
-#: Rows that take at least LONG_NS show the machine's speed if there are at least MIN_LONG of them: of fewer rows, all may have
+#: Rows that take at least LONG_NS show the machine's slowness if there are at least MIN_LONG of them: of fewer rows, all may have
 #: changed.
 LONG_NS, MIN_LONG = 50_000, 5
 #: Factor from the median absolute deviation to the standard deviation of normal values.

@@ -1,12 +1,13 @@
 """Finds ops that differ between two groups of sessions by more than chance and by enough to matter.
 
 An op's value in a session is the median of its times in the traces, or the shortest of them: traces follow each other, so if the
-machine was busy for a moment, most times of a session are longer, but the shortest hardly. Of the two values, the one that
-scatters less between the sessions of a side is used and shown; the shortest only if all sessions have equally many traces. An op
-is *separated* if the means of the groups differ by more than the means of any op in 97% of the other divisions of the sessions
-into two groups (odd_ops.py; one test covers medians and shortest times), and if their medians differ, in the same direction, by
-more than the floors of trace/analyses/compare_ops.py. If sessions are equal, one comparison in twenty still separates an op.
-Sessions of one side that were recorded one after the other count once, as their mean.
+machine was busy for a moment, most times of a session are longer, but the shortest is hardly longer. Of the two values, the one
+that scatters less between the sessions of a side is used and shown; the shortest only if all sessions have equally many traces.
+
+An op is *separated* if the means of the groups differ by more than the means of any op in 97% of the other divisions of the
+sessions into two groups (odd_ops.py; one test covers medians and shortest times), and if their medians differ, in the same
+direction, by more than the floors of trace/analyses/compare_ops.py. If sessions are equal, one comparison in twenty still
+separates an op. Sessions of one side that were recorded one after the other count once, as their mean.
 """
 
 from __future__ import annotations

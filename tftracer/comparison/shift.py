@@ -23,9 +23,9 @@ CONFIDENCE = 0.95
 #: Five values are compared at once (comparison.py). If each interval has this confidence, all five together have 95%
 #: (Bonferroni).
 OF_ALL = 1 - (1 - CONFIDENCE) / 5
-#: Standard deviation between sessions of the same code, as a share: 5% on steps of 2.8 ms on a shared machine.
+#: Standard deviation between sessions of the same code, as a share. It was 5% with steps of 2.8 ms on a shared machine.
 ASSUMED_SPREAD = 0.05
-#: If fewer sessions per side have equal values, this does not show that there is no spread.
+#: If a side has fewer sessions and their values are equal, this does not show that there is no spread.
 MIN_SESSIONS = 4
 #: Maximum number of sessions per side that is recommended.
 MAX_SESSIONS = 1000
@@ -75,7 +75,7 @@ def shift_of(
     a: Sequence[float],
     b: Sequence[float],
     blocks: tuple[Float64, Float64] | None = None,
-    rounding: float = 0.0,
+    relative_error: float = 0.0,
     started: tuple[Sequence[float], Sequence[float]] | None = None,
     selected_from: int = 1,
 ) -> Shift | None:
@@ -84,10 +84,10 @@ def shift_of(
     ``blocks``: values of blocks of steps, for one session a side.
 
     ``started``: when the sessions began, if known for all. ``selected_from``: from how many shifts the caller selects one.
-    ``rounding``: the possible relative error of the values, in the same direction for all values of a side; it widens the
+    ``relative_error``: the possible relative error of the values, in the same direction for all values of a side; it widens the
     interval.
     """
-    if a and b and len({*a, *b}) == 1 and not rounding:
+    if a and b and len({*a, *b}) == 1 and not relative_error:
         return Shift(metric, a[0], b[0], 0.0, 0.0, 0.0, 0.0, len(a), len(b), "sessions")
     if not a or not b or min(*a, *b) <= 0:
         return None  # the ratio to zero is undefined
@@ -97,7 +97,7 @@ def shift_of(
     if started is not None and basis == "sessions":
         error = math.hypot(error, math.sqrt(drift_variance(log_a, log_b, *started)))
     half, half_of_all = (
-        (quantile(0.5 + sure / 2, freedom) * error if error else 0.0) + 2 * math.log1p(rounding)
+        (quantile(0.5 + sure / 2, freedom) * error if error else 0.0) + 2 * math.log1p(relative_error)
         for sure in (1 - (1 - CONFIDENCE) / selected_from, OF_ALL)
     )
     return Shift(

@@ -46,8 +46,8 @@ class OtherTotals(NamedTuple):
     older: int = 0  # number of traces that are not used
     unreadable: int = 0  # number of traces that cannot be read
     step_times: str = ""  # sentences about the step times of the two runs
-    #: When the traces of each side were recorded, in epoch seconds, first the compared trace; empty if not known; then no traces
-    #: are averaged.
+    #: When the traces of each side were recorded, in epoch seconds; the compared trace is the first. Empty if not known: then no
+    #: traces are averaged.
     started_a: Sequence[float] = ()
     started_b: Sequence[float] = ()
 

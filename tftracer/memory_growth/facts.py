@@ -10,7 +10,7 @@ from typing import Any
 from tftracer.memory_growth.cause_of_growth import Finding
 from tftracer.memory_growth.growing_types import MAX_THINGS, Thing
 from tftracer.memory_growth.growth_proof import NEAR, Slope
-from tftracer.memory_growth.readings import MAX_BINS, Bin
+from tftracer.memory_growth.memory_curve import MAX_BINS, Bin
 from tftracer.storage.spool import NewRecord
 from tftracer.storage.tftrace_format import MEMORY
 from tftracer.storage.untrusted import Fields, count, duration, fields_of, items, moment, number, readers, text

@@ -112,7 +112,7 @@ class CellRecording:
     def _of_its_own(self) -> Recorder:
         from tftracer.capture import session_wrappers
         from tftracer.capture.function_runs import FunctionRuns
-        from tftracer.capture.hook import StepRecorder
+        from tftracer.capture.hook import HookMethods
         from tftracer.recorder import Recorder
 
         folder = self._undo.enter_context(tempfile.TemporaryDirectory(prefix="tftracer-", ignore_cleanup_errors=True))
@@ -122,7 +122,7 @@ class CellRecording:
         functions = FunctionRuns(recorder.queue)
         self._undo.callback(functions.stop)
         functions.watch()
-        self._undo.callback(session_wrappers.install(StepRecorder(recorder)).undo)
+        self._undo.callback(session_wrappers.install(HookMethods(recorder)).undo)
         recorder.queue.sees_all_sessions = True
         return recorder
 

@@ -111,8 +111,8 @@ class LiveSession(SessionSource):
     """A live session.
 
     keep_traces: how many traces from global tracing or from the script are kept for each run; the oldest are deleted. Traces that
-    users requested are kept up to retention.MAX_REQUESTED_BYTES. spool_dir: the folder to which the session is written while it
-    runs (default: $TFTRACER_SPOOL_DIR or the user's cache). communication_ops: a pattern of ops that communicate.
+    users requested are kept up to traces_to_drop.MAX_REQUESTED_BYTES. spool_dir: the folder to which the session is written while
+    it runs (default: $TFTRACER_SPOOL_DIR or the user's cache). communication_ops: a pattern of ops that communicate.
     """
 
     def __init__(

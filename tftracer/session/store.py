@@ -20,7 +20,7 @@ from tftracer.session.problems import Problems
 from tftracer.session.recorded_steps import RunHandle
 from tftracer.session.steps.history import History
 from tftracer.session.steps.statistics import LiveRun
-from tftracer.session.traces import retention
+from tftracer.session.traces import traces_to_drop
 from tftracer.slow.record import records as slow_records
 from tftracer.slow.record.log import StallState, key_of
 from tftracer.storage import save, spool_folder
@@ -31,7 +31,7 @@ from tftracer.trace.model import TraceContext
 
 
 class SessionStore(SessionAnswers):
-    """``keep_traces``: the maximum number of automatic traces of each run; traces/retention.py selects those to remove."""
+    """``keep_traces``: the maximum number of automatic traces of each run; traces/traces_to_drop.py selects those to remove."""
 
     def __init__(self, facts: Session, keep_traces: int) -> None:
         super().__init__(SessionModel(facts))
@@ -39,7 +39,7 @@ class SessionStore(SessionAnswers):
         self.spool = Spool(None)
         self.problems = Problems(lambda problems: self.set_facts(problems=problems))
         self.keep_traces = keep_traces
-        self._retention = retention.Retention()
+        self._retention = traces_to_drop.Retention()
         self._unwritten_facts = True
         self._latest: dict[Hashable, int] = {}  # key -> bytes of its newest record; the next one makes it superfluous
 
@@ -147,11 +147,11 @@ class SessionStore(SessionAnswers):
 
     def _over_the_cap(self) -> list[TraceState]:
         with self.lock:
-            dropped = self._retention.over_the_cap(retention.MAX_REQUESTED_BYTES)
+            dropped = self._retention.over_the_cap(traces_to_drop.MAX_REQUESTED_BYTES)
         if dropped:
             self.problems.add(
                 "asked_traces",
-                f"The requested traces take more than {retention.MAX_REQUESTED_BYTES >> 30} GiB: the oldest are removed. "
+                f"The requested traces take more than {traces_to_drop.MAX_REQUESTED_BYTES >> 30} GiB: the oldest are removed. "
                 "Save the session to keep those that it has now.",
             )
         return dropped

@@ -89,12 +89,12 @@ class Cause(NamedTuple):
     ==============  ================================================================================================
     gc              Python's garbage collections make up half of the excess (``gc.callbacks``)
     machine         its thread waited for a CPU for half of the excess, or other processes had the CPUs
-    disk            its thread waited for a disk in half of the samples
+    disk            the thread mostly waited for a disk, at ``frame``
     hook            half of the samples are in a method of another hook; ``name`` is its class
     callback        the same for a Keras callback
     py_function     a Python function that TensorFlow calls, on any thread; ``frame`` is its line
-    wait            half of the samples without CPU at ``frame``: a sleep, a lock, the network
-    python          half of the samples at ``frame``, and the thread ran
+    wait            the thread mostly waited, at ``frame``: for a sleep, a lock or the network
+    python          the thread mostly ran Python code, at ``frame``
     lock            another thread held Python's lock; ``name`` is that thread and its line
     retrace         the function was traced again; ``name`` says why
     other_run       steps of another run passed; ``name`` is its title and their number
@@ -132,7 +132,7 @@ class Part(NamedTuple):
 
 
 class Stall(NamedTuple):
-    """A step, or the time before it, in a turn that took more than 3 times the median, and over 20 ms more than the median."""
+    """A step, or the time before it, in a turn that took more than 3 times the median, and more than 20 ms longer."""
 
     run: WatchedRun
     step: int  # number of the step in its run, from 1; for a time between steps, of the step after it

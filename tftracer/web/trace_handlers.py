@@ -65,8 +65,8 @@ class TraceHandlerBase(ApiHandler):
 class AnswerHandler(TraceHandlerBase):
     """Sends answers with ETags. A trace never changes, so clients may cache its answers.
 
-    The tag of a verdict changes with the results of the slow-step watch, the tags of a verdict and a roofline with the
-    run's other traces.
+    Some answers also depend on other data, and their tags change if these data change. A verdict depends on the results of the
+    slow-step watch. Verdicts, rooflines and comparisons depend on other traces of the run.
     """
 
     always_msgpack = False
@@ -115,7 +115,7 @@ class AnalysisArguments(ApiHandler):
             return self.number(index, "node")
         if name == "depth":
             return self._depth()
-        return self.is_packed()  # slack is a column, which only MessagePack answers have
+        return self.is_packed()  # "with_slack": slack is a column, and only MessagePack has columns
 
     def _depth(self) -> int:
         text = self.get_query_argument("depth", "1")
@@ -185,7 +185,7 @@ class RunOpsHandler(AnswerHandler):
             await self.send_answer(self.ask(traces, by))
 
     async def ask(self, traces: RunTraceKeys, by: str) -> Body:
-        """Compute the table. Traces that cannot be read, or that were removed meanwhile, are counted."""
+        """Compute the table. It leaves out traces that cannot be read or were removed meanwhile, and says how many these are."""
         answers = self.services.answers
         question = Question("op_totals", {"by": by, "with_flops": True})
         bodies = await ask_each(list(traces.traces), question, answers)
@@ -213,7 +213,10 @@ class OtherRunTraces:
 
 
 def other_run_traces(source: SessionSource, key_of: Callable[[TraceRecord], TraceKey], first: int, second: int) -> OtherRunTraces:
-    """Find the other traces. From any thread; takes the session's lock, may read the disk. UnknownError: a trace was removed."""
+    """Find the other traces of the runs of two traces.
+
+    May be called from any thread. Takes the session's lock, and may read the disk. Raises UnknownError if a trace was removed.
+    """
     runs = [source.run(source.trace_record(number)["run_id"]) for number in (first, second)]
     same_run = runs[0]["id"] == runs[1]["id"]
     a, b = (
@@ -238,7 +241,7 @@ def other_run_traces(source: SessionSource, key_of: Callable[[TraceRecord], Trac
 async def other_totals(runs: OtherRunTraces, compared: tuple[TraceKey, TraceKey], by: str, answers: AnswerCache) -> OtherTotals:
     """Return the other traces' totals, and when they and the ``compared`` traces were recorded.
 
-    Traces that cannot be read, or that were removed meanwhile, are counted.
+    Traces that cannot be read or were removed meanwhile are left out; ``unreadable`` is their number.
     """
     question = Question("op_totals", {"by": by})
     a, b = [await ask_each(traces, question, answers) for traces in (runs.a, runs.b)]

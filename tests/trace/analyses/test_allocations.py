@@ -44,7 +44,7 @@ def test_a_tensor_belongs_to_the_op_that_allocated_it_and_lives_until_its_addres
     assert lived is not None
     alive = lived.alive(curve)
     assert len(alive)
-    assert (lived.time[lived.alloc[alive]] <= curve["peak_ns"]).all() and (lived.free[alive] > curve["peak_ns"]).all()
+    assert (lived.time[lived.alloc_event[alive]] <= curve["peak_ns"]).all() and (lived.free_ns[alive] > curve["peak_ns"]).all()
 
 
 def test_what_the_listed_tensors_of_a_gpu_lack_is_what_it_held_before() -> None:

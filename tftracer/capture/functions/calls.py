@@ -19,7 +19,7 @@ from typing import Any
 from tftracer.capture.functions.identity import NamedStep
 from tftracer.capture.functions.library import concrete_function_module, function_module
 from tftracer.capture.functions.partition_graphs import PartitionGraphs
-from tftracer.capture.functions.traces import FunctionTraces
+from tftracer.capture.functions.profiled_calls import FunctionTraces
 from tftracer.capture.steps.queue import MAX_EVENTS, StepQueue
 from tftracer.capture.tracebacks import hide_in_tracebacks, remove_our_frames
 from tftracer.session.recorded_steps import Traced
@@ -101,7 +101,7 @@ class FunctionCalls:
                 remove_our_frames(error)
                 raise
             finally:
-                under_way[thread] = -end
+                under_way[thread] = -end  # minus the end: no step is under way
                 state.start_ns = 0
                 state.concrete = None
             return result
@@ -136,9 +136,10 @@ class FunctionCalls:
         return call_flat
 
     def step(self, function: Any, arguments: Any = None) -> Step:
-        """Return a Step for a call that may be traced or that Keras names, or for a NamedStep.
+        """Return a Step for a NamedStep, a step of an eager Keras model, or a call of a compiled function.
 
-        All other calls are timed within ``_wrap_call``, without a Step.
+        A call of a compiled function gets a Step only while ``slow_path`` is set, within a method of Keras such as
+        ``train_on_batch``, or while the queue is full. All other calls are timed within ``_wrap_call``, without a Step.
         """
         method = self.threads.state.method
         if method:
@@ -190,12 +191,12 @@ class Step:
         if state is None:
             return
         start, concrete, succeeded, self._state = state.start_ns, state.concrete, kind is None, None
-        self._calls.under_way[state.thread] = -end
+        self._calls.under_way[state.thread] = -end  # minus the end: no step is under way
         state.start_ns, state.concrete = 0, None
         traced = self._calls.end_step(self._begun, concrete, succeeded, end)
         if succeeded:
-            signature = None if isinstance(self._function, NamedStep) else concrete
-            self._calls.record(self._function, signature, start, end, state.thread, traced)
+            executed = None if isinstance(self._function, NamedStep) else concrete
+            self._calls.record(self._function, executed, start, end, state.thread, traced)
 
 
 def make_eager_check(context: Any) -> Callable[[], bool]:

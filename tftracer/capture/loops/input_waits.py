@@ -1,9 +1,10 @@
 """Measures how long a loop waits for the next element of a ``tf.data`` dataset between its steps: ``for batch in dataset``.
 
-Two methods of TensorFlow's ``OwnedIterator`` are wrapped: ``_next_internal``, for loops and ``next(iterator)``, and
-``get_next_as_optional``, for distribution strategies. If an element is fetched within a step, the wait is part of the step
-and visible in its trace. Each new iterator is reported to the part of the tracer that watches input pipelines
-(``StepQueue.pipelines``). Runs on the training threads.
+To measure the waits, two methods of TensorFlow's ``OwnedIterator`` are wrapped: ``_next_internal``, for loops and
+``next(iterator)``, and ``get_next_as_optional``, for distribution strategies. If an element is fetched within a step, the wait is
+part of the step and visible in its trace. ``_create_iterator`` and the constructor of sessions' iterators are wrapped, too. They
+report each new iterator to the part of the tracer that watches input pipelines (``StepQueue.pipelines``). Runs on the training
+threads.
 """
 
 from __future__ import annotations

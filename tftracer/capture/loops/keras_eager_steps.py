@@ -57,7 +57,7 @@ def make_callback(set_note: Callable[[str], None]) -> Any:
     return TracingCallback()
 
 
-class KerasStep(NamedStep):
+class EagerKerasStep(NamedStep):
     """The steps of a model that runs eagerly, one for each batch."""
 
     origin = "Keras, run eagerly"
@@ -136,13 +136,13 @@ class KerasSteps:
 
         return on_batch
 
-    def _step(self, fn: Any) -> KerasStep | None:
+    def _step(self, fn: Any) -> EagerKerasStep | None:
         """Return the step of the eager Keras model that ``fn`` belongs to; None if it belongs to none."""
         loop, model = keras_loop_and_model(fn)
         if not loop or model is None:
             return None
         method = self._calls.threads.state.method
-        step: KerasStep = self._step_of_model(model, KerasStep, method if _METHODS.get(method) == loop else loop)
+        step: EagerKerasStep = self._step_of_model(model, EagerKerasStep, method if _METHODS.get(method) == loop else loop)
         return step
 
     def _step_of_method(self, function: Any, method: str) -> Any:

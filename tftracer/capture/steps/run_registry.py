@@ -44,7 +44,7 @@ class RunRegistry:
         self._cache: dict[Hashable, RunFamily] = {}  # key: the ids of what is fetched and fed, while these objects live
         self._cached_objects: dict[Hashable, list[weakref.ref[Any]]] = {}
         self._families: dict[Hashable, RunFamily] = {}
-        self._runs = 0
+        self._run_count = 0
         self._titles: Counter[str] = Counter()
         self._lock = threading.Lock()
 
@@ -77,13 +77,17 @@ class RunRegistry:
         return handle
 
     def add_function(self, title: str, fetches: tuple[str, ...], feeds: tuple[str, ...], definition: str) -> RunFamily:
-        """Add a compiled function and return its family, which has one run."""
+        """Add a compiled function and return its family, which has one run.
+
+        ``fetches``: the function's name and place, as the only element. ``feeds``: its arguments. ``definition``: where it is
+        defined, or what made it.
+        """
         with self._lock:
-            if self._runs >= MAX_RUNS:
+            if self._run_count >= MAX_RUNS:
                 return self._overflow_family()
             family = RunFamily(RunIdentity(fetches, feeds), self._new_handle(title, fetches, feeds, ""))
             family.plain.definition = definition
-            self._families["function", self._runs] = family
+            self._families["function", self._run_count] = family
             return family
 
     def _find_or_add(self, key: Hashable, fetches: Any, feeds: Any) -> RunFamily:
@@ -95,14 +99,17 @@ class RunRegistry:
         return family
 
     def _new_family(self, identity: RunIdentity) -> RunFamily:
-        """Make a family. The caller of this method and of the methods below holds the lock. They make at most MAX_RUNS runs."""
-        if self._runs >= MAX_RUNS:
+        """Make a family; return the overflow family if there are MAX_RUNS runs.
+
+        Whoever calls this method, ``_new_variant``, ``_new_run``, ``_new_handle`` or ``_overflow_family`` must hold the lock.
+        """
+        if self._run_count >= MAX_RUNS:
             return self._overflow_family()
         family = self._families[identity.key] = RunFamily(identity, self._new_run(identity, ""))
         return family
 
     def _new_variant(self, family: RunFamily, options: str) -> RunHandle:
-        if self._runs >= MAX_RUNS:
+        if self._run_count >= MAX_RUNS:
             return self._overflow_family().plain
         handle = family.variants[options] = self._new_run(family.identity, options)
         handle.refusal = run_identity.refusal_of(options)
@@ -112,7 +119,7 @@ class RunRegistry:
         return self._new_handle(identity.title(options), identity.fetches, identity.feeds, options)
 
     def _new_handle(self, title: str, fetches: tuple[str, ...], feeds: tuple[str, ...], options: str) -> RunHandle:
-        self._runs += 1
+        self._run_count += 1
         self._titles[title] += 1  # each title must be unique, because traces of a run are requested by its title
         if self._titles[title] > 1:
             title += f" ({self._titles[title]})"

@@ -1,8 +1,8 @@
 """Measures the CPU time of a traced step and of its busiest thread, and how long threads were ready to run but had no CPU.
 
-``job_cpu_s`` is the CPU time of this process and of the processes that it started. (Elsewhere a job is all ranks of a training.)
-It includes the tracer's own work, for example a child process that still stores the previous trace. If one of these processes
-ended during the step, ``job_cpu_s`` is left out.
+``job_cpu_s`` is the CPU time of this process and of the processes that it started. It is not that of other ranks, although the
+name, which is part of the file format, may suggest it. It includes the tracer's own work, for example a child process that still
+stores the previous trace. If one of these processes ended during the step, ``job_cpu_s`` is left out.
 
 The counters are read on the training thread, just before and just after a traced step; other steps cost nothing. The threads'
 times come from Linux (``/proc/self/task/ID/schedstat``, some 10 µs a thread). If reading them fails or takes too long, they are
@@ -125,7 +125,10 @@ def _read(path: str) -> bytes:
 
 
 def usable_cpus(cgroup: str = "/sys/fs/cgroup") -> float | None:
-    """Return the number of CPUs that this process may use: of its CPU affinity, or the container's limit if that is lower."""
+    """Return how many CPUs this process may use: the number in its CPU affinity, or the container's limit if that is lower.
+
+    Return None if neither is known.
+    """
     try:
         allowed: float | None = len(os.sched_getaffinity(0))
     except (AttributeError, OSError):

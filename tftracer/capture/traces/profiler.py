@@ -1,9 +1,9 @@
 """Profiles (XSpace) of one call or of several in a row, taken with TensorFlow's profiler without touching the disk.
 
-A process has one profiler. The script's own use of it always wins: ours does not start while the script's runs, and ends before
-the script's starts. Starting and ending a profile takes 0.1 to 0.5 ms on the training thread. Collecting it takes up to some
-hundred milliseconds, on a separate thread that releases the GIL. Calls in a row share a profile: a profile for each call would
-cost this time for each, and calls during the collection could not be profiled.
+A process has one profiler. The script's own use of it always wins: the tracer's profile does not start while a profile of the
+script runs, and it ends before the script starts one. Starting and ending a profile takes 0.1 to 0.5 ms on the training thread.
+Collecting it takes up to some hundred milliseconds, on a separate thread that releases the GIL. Calls in a row share a profile:
+if each call had a profile of its own, each would cost this time, and calls during the collection could not be profiled.
 """
 
 from __future__ import annotations

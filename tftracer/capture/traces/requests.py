@@ -19,7 +19,7 @@ class Claim:
 
     handle: RunHandle | None  # None: a step of any run was requested
     asked_by: AskedBy
-    is_done: bool = False  # whether the step was traced, or its request was restored
+    is_done: bool = False  # whether ``complete`` or ``restore`` has ended the claim
     is_numbered: bool = False  # whether the request names the number of the step
 
 
@@ -36,10 +36,10 @@ class TraceRequests:
         "_lock",
         "_numbered",
         "_requested",
-        "any_run_steps",
         "count_steps",
         "off",
         "slow_path",
+        "steps_of_any_run",
         "trace_all",
     )
 
@@ -47,7 +47,7 @@ class TraceRequests:
         self.slow_path = False
         self.off = False
         self.trace_all = False
-        self.any_run_steps = 0
+        self.steps_of_any_run = 0
         self._claimed = 0  # number of claims that are not done
         self._numbered = 0  # number of run families with a request for a numbered step
         self._requested: set[RunHandle] = set()
@@ -60,7 +60,7 @@ class TraceRequests:
         with self._lock:
             steps = max(0, min(steps, MAX_STEPS))
             if handle is None:
-                self.any_run_steps = steps
+                self.steps_of_any_run = steps
             else:
                 self._request(handle, steps)
             self._update()
@@ -83,19 +83,29 @@ class TraceRequests:
             self._update()
 
     def cancel_expected(self, handle: RunHandle, steps: range) -> None:
-        """Drop an expectation whose steps did not come: while there are expectations, every step takes longer."""
+        """Stop expecting these steps, for example because they did not come.
+
+        As long as any steps are expected, all steps take the slow path.
+        """
         with self._lock:
             if self._expected.get(handle) == steps:
                 del self._expected[handle]
                 self._update()
 
     def is_expected(self, handles: list[RunHandle]) -> bool:
-        """Return whether some step of one of these runs is expected to be slow. Takes no lock: ``claim`` decides."""
+        """Return whether some step of one of these runs is expected to be slow.
+
+        Takes no lock, so the answer may be outdated; ``claim`` checks again.
+        """
         return bool(self._expected) and any(handle in self._expected for handle in handles)
 
     def has_any(self, handles: list[RunHandle]) -> bool:
-        """Return whether a step of one of these runs is to be traced. Takes no lock: ``claim`` decides."""
-        return self.trace_all or self.any_run_steps > 0 or any(handle.requested > 0 for handle in handles)
+        """Return whether the next step of one of these runs is requested, also by a request for any run or for all steps.
+
+        Steps that are requested by their number or expected to be slow do not count here. Takes no lock, so the answer may be
+        outdated; ``claim`` checks again.
+        """
+        return self.trace_all or self.steps_of_any_run > 0 or any(handle.requested > 0 for handle in handles)
 
     def claim(self, handles: list[RunHandle]) -> Claim | None:
         """Claim the step that is about to begin. It belongs to one of the runs ``handles``.
@@ -130,7 +140,7 @@ class TraceRequests:
             self._finish(claim)
             if claim.asked_by == "user" and not claim.is_numbered:
                 if claim.handle is None:
-                    self.any_run_steps += 1
+                    self.steps_of_any_run += 1
                 else:
                     self._request(claim.handle, claim.handle.requested + 1)
             self._update()
@@ -144,8 +154,8 @@ class TraceRequests:
             if handle.requested > 0:
                 self._request(handle, handle.requested - 1)
                 return Claim(handle, "user")
-        if self.any_run_steps > 0:
-            self.any_run_steps -= 1
+        if self.steps_of_any_run > 0:
+            self.steps_of_any_run -= 1
             return Claim(None, "user")
         if self.trace_all:
             return Claim(None, "global")
@@ -155,7 +165,7 @@ class TraceRequests:
         return None
 
     def _take_expected(self, handle: RunHandle) -> bool:
-        """Return whether the run's next step is expected to be slow. Drop the expectation at its last step."""
+        """Return whether the run's next step is expected to be slow. If it is the last expected step or later, expect no more."""
         steps, following = self._expected[handle], handle.steps + 1
         if following >= steps.stop - 1:
             del self._expected[handle]
@@ -174,7 +184,7 @@ class TraceRequests:
             self._requested.discard(handle)
 
     def _update(self) -> None:
-        requested = self.trace_all or self.any_run_steps or self._requested or self._numbered or self._expected
+        requested = self.trace_all or self.steps_of_any_run or self._requested or self._numbered or self._expected
         self.slow_path = bool(requested or self._claimed or self.off)
         if self.off:  # because ``switch_off`` takes no lock, so it may have run after the line above read ``off``
             self.slow_path = True

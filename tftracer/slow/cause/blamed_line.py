@@ -95,7 +95,8 @@ def stacks_outside(stacks: Iterable[FoldedStack], line: Frame) -> list[FoldedSta
 def _in_its_function(frames: list[Frame]) -> Frame:
     """Return the innermost frame. The frame of a comprehension gets the name of the function that contains it.
 
-    The frame of a lambda gets the name of its caller if that is in the same file, perhaps through C code (``sorted``).
+    The frame of a lambda gets the name of its caller if that is in the same file, also if C code such as ``sorted`` is between
+    the two.
     """
     line = frames[-1]
     if line.function == LAMBDA:

@@ -275,15 +275,15 @@ def _line_cause(parts: list[Part], span: Span, excess_s: float) -> Cause:
 
 
 def _does(kind: str, parts: list[Part]) -> float:
-    """Return the excess of parts of this kind. Code that runs also waits for a CPU, if that is among the parts."""
+    """Return the excess of parts of this kind. Waits for a CPU, if they are parts, count as "python"."""
     return sum(excess(part) for part in parts if part.kind == kind or (kind == "python" and part.kind == "no_cpu"))
 
 
 def _line_of(stacks: Sequence[FoldedStack], parts: list[Part], kind: str) -> Line:
-    """Return the line that most of the time of this kind was surely spent at.
+    """Return the line where most of the time of this kind was surely spent.
 
-    A turn may run at one line and wait at another. Then a line with half of the samples may be either of them: it counts if its
-    share of the samples is that of its kind, and another function has the other samples.
+    A turn may run at one line and wait at another. Then a line with half of the samples may be either of them. So it counts only
+    if its share of the samples is about the share of this kind in the time, and one other function has the other samples.
     """
     seconds: dict[str, float] = {part.kind: max(0.0, excess(part)) for part in parts if part.kind in ("python", "wait", "disk")}
     share = seconds.get(kind, 0.0) / max(sum(seconds.values()), 1e-9)

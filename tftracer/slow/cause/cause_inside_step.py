@@ -87,8 +87,10 @@ def lacked_cpu(queued_s: float, no_cpu: float, own: float) -> bool:
 
 
 def may_have_lacked_cpu(observed: Observed, own: float) -> bool:
-    """Whether TensorFlow's threads may have had no CPU for a notable part of ``own``: other processes used the CPUs, and Linux
-    counted long waits for one, some of which may be sleeps."""
+    """Return whether TensorFlow's threads may have had no CPU for a notable part of ``own``.
+
+    That is so if other processes used the CPUs, and Linux counted long waits for a CPU, some of which may have been sleeps.
+    """
     doubtful = observed.inside.process_doubtful_queue_s or 0.0
     return (observed.others_share or 0.0) >= NEARLY and doubtful >= SOME * own
 
@@ -99,7 +101,7 @@ class _Work(NamedTuple):
     computed_more: bool
     used_s: float  # CPU time
     more_s: float  # CPU time beyond the usual
-    queued_s: float | None  # time ready to run without a CPU, beyond the usual; None: not known
+    queued_s: float | None  # time for which threads were ready to run but had no CPU, beyond the usual; None: not known
 
 
 def _work(span: Span, observed: Observed, own: float) -> _Work | None:

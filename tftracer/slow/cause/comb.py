@@ -87,7 +87,7 @@ class Comb:
     def kind(self) -> Hashable:
         """Return the kind of most hits; None if there is none.
 
-        Then the hits may be chance, for example if many steps are slow.
+        Hits without a common kind may be chance, for example if many steps are slow.
         """
         known = {kind: times for kind, times in self.kinds.items() if kind is not None}
         kind = max(known, key=lambda each: known[each], default=None)
@@ -102,7 +102,7 @@ class Comb:
     def patience(self, misses: int) -> int:
         """Return the number of misses in a row that ends the period.
 
-        ``misses``: the current ones, which its usual rate leaves out.
+        ``misses``: the number of misses since the last hit. They do not count in the period's usual rate of misses.
         """
         teeth = max(self.teeth - misses, self.hits)
         miss = (teeth - self.hits + 1) / (teeth + 2)

@@ -9,8 +9,8 @@ from tftracer.slow.cause.blamed_line import FIT, below_loop, shared_line
 from tftracer.slow.cause.cause import cause_of, why_unknown, without_few_samples
 from tftracer.slow.cause.cause_inside_step import HALF
 from tftracer.slow.cause.observed import Observed, Span
-from tftracer.slow.cause.other_causes import other_causes
 from tftracer.slow.cause.parts_of_turn import parts_of
+from tftracer.slow.cause.seconds_of_other_causes import other_causes
 from tftracer.slow.watch.slow_turn import SlowTurn, is_no_loop
 from tftracer.slow.watch_results import Cause, OtherCause, Part
 
@@ -33,7 +33,9 @@ def explain(turn: SlowTurn, observed: Observed) -> Explained:
         line = shared_line(without_few_samples(observed.inside, excess_s).stacks).frame
         cause = cause._replace(frame=None if line is None or line.is_library else line)
     others = other_causes(cause, parts, observed, excess_s, turn.is_inside)
-    if cause.kind == "unknown" and sum(other.seconds for other in others) >= HALF * excess_s:  # none of them by itself
+    if (
+        cause.kind == "unknown" and sum(other.seconds for other in others) >= HALF * excess_s
+    ):  # together they explain it, although none does alone
         first, *rest = sorted(others, key=lambda other: -other.seconds)
         cause, others = first.cause, tuple(rest)
     elif cause.kind == "unknown":
@@ -48,7 +50,8 @@ def _below_loop(span: Span, methods: tuple[str, ...]) -> Span:
 def _methods(turn: SlowTurn) -> tuple[str, ...]:
     """Return Keras's methods that may run this loop.
 
-    () if the script itself runs the loop and trains another model with ``fit`` in it: then the line that calls ``fit`` matters.
+    Return () if the script itself runs the loop and trains another model with ``fit`` in it. Then the line that calls ``fit``
+    matters.
     """
     method = turn.run.title.partition(":")[0]
     if is_no_loop(turn.run):

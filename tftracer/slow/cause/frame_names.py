@@ -115,7 +115,7 @@ def _has_line(code: CodeType | None, file: str, line: int) -> bool:
 
 
 def is_callback(frame: Frame) -> bool:
-    """Return whether the owner of a frame is a Keras callback (True) or a hook."""
+    """Return whether the owner of a frame is a Keras callback (True) or a hook (False)."""
     return frame.function.startswith(CALLBACK_METHODS)
 
 

@@ -34,7 +34,7 @@ class Span:
     process_s: float | None = None  # CPU time of all threads of the process
     process_min_s: float | None = None  # the part of process_s that was surely used within this span
     process_queue_s: float | None = None  # like queue_s, but the sum over all threads of the process except the tracer's
-    process_doubtful_queue_s: float | None = None  # as process_queue_s: what Linux counted, which may be sleeps instead
+    process_doubtful_queue_s: float | None = None  # like process_queue_s: waits that Linux counted but that may be sleeps
     watch_delay_s: float = 0.0  # time for which the watch's own thread waited for Python's lock or for a CPU
     waits_for: str = ""  # what the training thread mostly waited for: "in a sleep", "for a pipe"; "": not known
     lock_wait_s: float | None = None  # time for which the training thread waited for Python's lock, by readings of its state
@@ -42,7 +42,7 @@ class Span:
     other_holder_share: float | None = None  # share of the readings of the lock in which another thread held it
     holders: tuple[LockHolder | None, ...] = ()  # one for each reading of the lock; None: no thread held it
     gc_s: float = 0.0  # time of garbage collections
-    others_gc_s: float = 0.0  # time of garbage collections on other threads that gc_s does not have
+    others_gc_s: float = 0.0  # time of garbage collections on other threads that gc_s does not include
     collected_by: str = ""  # name of another thread that collected for most of gc_s; "": the training thread, or not known
     samples: int = 0  # number of times at which stacks were read
     longest_unseen_s: float | None = None  # the longest time between two samples of all threads; None: there is no sample

@@ -199,10 +199,10 @@ def _between(observed: Observed, span: Span, length: float, usual: float, input_
         rest = Part("unknown", length - gc_s - input_s, max(0.0, usual - usual_input_s), "")
         return [Part("gc", gc_s, 0.0, ""), Part("input", input_s, usual_input_s, ""), rest]
     scale = min(1.0, length / span.length_s)  # the span also contains steps of other runs
-    ran = span.cpu_s / max(
-        span.cpu_s + span.queue_s, 1e-9
-    )  # how much of the time in which it was ready to run it had a CPU; assumed to be the same in collections
-    collecting_s = min(span.cpu_s, span.gc_s * ran)
+    # The share of the time in which the thread had a CPU, of all time in which it was ready to run. In collections, it is assumed
+    # to be the same.
+    cpu_share = span.cpu_s / max(span.cpu_s + span.queue_s, 1e-9)
+    collecting_s = min(span.cpu_s, span.gc_s * cpu_share)
     usual_cpu = min(usual, (observed.usual_cpu or 0.0) * usual)
     usual_lock = min(usual - usual_cpu, (observed.usual_lock_wait or 0.0) * usual)
     queued_s = max(0.0, span.queue_s - (span.gc_s - collecting_s)) * scale
@@ -276,7 +276,7 @@ def functions_holding_lock(span: Span) -> list[FoldedStack]:
 def starved_s(span: Span) -> float:
     """Return the seconds in which the tracer's threads held Python's lock.
 
-    They hold it longer than microseconds only without a CPU.
+    They hold it for more than microseconds only if they have no CPU meanwhile.
     """
     ours = len(_holders(span, "tracer"))
     waited_s = span.watch_delay_s if span.lock_wait_s is None else span.lock_wait_s

@@ -10,7 +10,7 @@ on its teeth do not end a period.
 Work that comes every 400th step but is slow only half of the time makes combs of length 1,600 by chance. So the steps between
 the teeth of a proven comb are examined, too: if a finer comb is slow there more often than by chance, it is the period.
 
-Slow steps of a proven period are not tried again. So several periods can be found, and a new period after a change. A period ends
+Slow steps of a proven period are not tried again. So several periods can be found, also a new one after a change. A period ends
 after more misses in a row than its past explains, and at least two. Teeth that are also teeth of another period do not count:
 when work that came every 105th step now comes every 70th, each 210th step is still slow.
 

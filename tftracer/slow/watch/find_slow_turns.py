@@ -1,4 +1,4 @@
-"""Finds the slow turns of a training loop: turns that take more than 3 times the median, and over 20 ms more than the median.
+"""Finds the slow turns of a training loop: turns that take more than 3 times the median, and more than 20 ms longer.
 
 A turn lasts from the end of one step of a thread's main run to the end of the next step. Everything in it counts: steps of other
 runs (for example of an evaluation), retraced calls, callbacks, other Python code. Signatures of one function are one run here.
@@ -24,7 +24,8 @@ MAX_SLOW_TURNS = 1000
 MAX_THREADS = 1000
 #: Maximum number of runs of one thread, and of other runs within one turn, that are counted separately.
 MAX_RUNS, MAX_OTHER_RUNS = 1000, 50
-#: The main run is replaced if it had no step for the longest of SILENT_TURNS medians, SILENT_LONGEST longest turns, SILENT_NS.
+#: The main run is replaced if it had no step for longer than SILENT_TURNS times its median turn, SILENT_LONGEST times its longest
+#: turn, and SILENT_NS.
 SILENT_TURNS, SILENT_LONGEST, SILENT_NS = 20, 3, 5_000_000_000
 #: Maximum number of steps of a thread whose times are kept, for the profile of the time between them.
 SPANS = 20_000

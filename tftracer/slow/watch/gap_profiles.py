@@ -21,7 +21,7 @@ from tftracer.slow.watch_results import FoldedStack, GapProfile, SlowRecords, Wa
 #: A run is profiled without a request if at least this share of its time is between steps, after this number of steps and this
 #: time.
 SHARE, MIN_STEPS, MIN_NS = 0.2, 50, 2_000_000_000
-#: Length of a profile; of a run's first profile; and of a first profile that the end of the session cuts short, at least.
+#: Length of a profile, length of a run's first profile, and minimum length of a first profile that the session's end cuts short.
 LENGTH_NS, FIRST_NS, SHORTEST_NS = 20_000_000_000, 10_000_000_000, 3_000_000_000
 #: Time until a run's second profile, and the factor by which the time until the next one grows. Later profiles show later
 #: changes.

@@ -1,4 +1,4 @@
-"""The usual time of a series of durations. One is slow if it takes more than 3 times the median, and over 20 ms more."""
+"""The usual time of a series of durations. One is slow if it is more than 3 times the median, and more than 20 ms longer."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ WAITS = {
     "file_lock": "for a lock on a file",
 }
 #: Minimum share and number of the readings of a waiting thread that must agree.
-MOST, FEWEST = 0.75, 2
+MIN_SHARE, MIN_READINGS = 0.75, 2
 _KIND = {number: kind for kind, numbers in _NUMBERS.get(platform.machine(), {}).items() for number in numbers}
 
 
@@ -68,7 +68,7 @@ def most_common(waits: Iterable[str]) -> str:
     """Return what most readings of a waiting thread show; "" if there are too few, or if they differ."""
     counts = Counter(waits)
     wait, times = max(counts.items(), key=lambda each: each[1], default=("", 0))
-    return wait if times >= max(FEWEST, MOST * sum(counts.values())) else ""
+    return wait if times >= max(MIN_READINGS, MIN_SHARE * sum(counts.values())) else ""
 
 
 def _of_descriptor(pid: int, descriptor: int) -> str:

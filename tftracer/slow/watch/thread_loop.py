@@ -16,8 +16,9 @@ from tftracer.slow.watch_results import WatchedRun
 MAX_TIMED = 10_000
 #: Maximum number of slow steps of a run whose times are kept, to estimate how much time a trace adds to a slow step.
 SLOW_STEPS = 15
-#: A run replaces the main run if it has steps in the share EACH_TURN of its turns, at most ABOUT_ONCE for each, takes LONGER
-#: times as long, and MIN_TURNS turns have passed. Otherwise hooks that read the global step could be the main run.
+#: A run replaces the main run under three conditions. It has steps in at least the share EACH_TURN of the main run's turns, and
+#: in at least MIN_TURNS turns. It has on average at most ABOUT_ONCE steps in these turns. Its steps take more than LONGER times
+#: as long as those of the main run. Without this rule, a run of a hook that reads the global step could stay the main run.
 EACH_TURN, ABOUT_ONCE, LONGER, MIN_TURNS = 0.8, 1.2, 1.5, 10
 
 
@@ -49,7 +50,10 @@ class RunState:
     traced_extra_sum_ns: int = 0
 
     def traced_extra(self, inside_ns: int, is_slow: bool) -> int:
-        """Return the ns that tracing added to an expected step; if slow steps have no known duration, the usual duration."""
+        """Estimate the ns that tracing added to a step that was expected to be slow.
+
+        If the step was slow, but the duration of untraced slow steps is not known, return the usual duration of a step.
+        """
         usual = 0 if self.inside.median_ns == NEVER else self.inside.median_ns
         if not is_slow:
             return max(0, inside_ns - usual)
@@ -111,8 +115,8 @@ class ThreadLoop:
     tracer_ns: int = 0  # time of the tracer since the main run's last step
     waits: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=MAX_TIMED))  # (start, end) of waits for input
     saves: deque[Save] = field(default_factory=lambda: deque(maxlen=MAX_TIMED))
-    #: (previous main run, other runs since its last step), if the main run was replaced because it had no step for long. It may
-    #: go on later: a long validation is a slow turn of the training.
+    #: (previous main run, other runs since its last step), if the previous main run was replaced because it had no step for long.
+    #: It may go on later: a long validation is a slow turn of the training.
     silent: tuple[LoopRun, OtherRuns] | None = None
     silent_tracer_ns: int = 0
     undecided: list[SlowTurn] = field(default_factory=list)  # turns that are slow only if the usual time has not changed

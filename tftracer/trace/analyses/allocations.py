@@ -1,8 +1,8 @@
 """Memory of a step, from the allocator events that a profile recorded.
 
-The *curve* of an allocator is its bytes in use after each event, memory from before the profile included. A *tensor* is one
-allocation, which lives until the same address is freed. A tensor that is not freed in the profile lives to the end of the step;
-one that was allocated before the step's first op lives from the step's beginning.
+The *curve* of an allocator is its bytes in use after each event, memory from before the profile included. Each allocation is one
+*tensor*. It lives until the next event at its address; if there is none in the profile, it lives to the end of the step. A tensor
+that was allocated before the step began counts from the step's beginning.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ _GPU = re.compile(r"GPU_(\d+)_bfc")
 
 @dataclass(frozen=True)
 class Lives:
-    """The allocations of a profile on the trace's clock. A piece is a tensor that lived longer than 0 ns."""
+    """The tensors of a profile that lived longer than 0 ns, on the trace's clock."""
 
     recorded: Allocations
     time: Int64  # [events] ns since the trace's origin
-    alloc: Int64  # [pieces] the event that allocated each
-    free: Int64  # [pieces] ns since the trace's origin
-    largest: Int64  # pieces, largest first
+    alloc_event: Int64  # [tensors] index of the event that allocated each
+    free_ns: Int64  # [tensors] when each was freed, in ns since the trace's origin
+    largest: Int64  # indices of the tensors, largest first
 
     def alive(self, curve: MemoryCurve) -> Int64:
-        """Return the pieces of a curve's allocator that are alive at its peak."""
-        of_curve = self.recorded.allocator[self.alloc] == self.recorded.allocators.index(curve["allocator"])
-        return np.flatnonzero(of_curve & (self.time[self.alloc] <= curve["peak_ns"]) & (self.free > curve["peak_ns"]))
+        """Return the indices of the tensors of a curve's allocator that are alive at its peak."""
+        of_curve = self.recorded.allocator[self.alloc_event] == self.recorded.allocators.index(curve["allocator"])
+        return np.flatnonzero(of_curve & (self.time[self.alloc_event] <= curve["peak_ns"]) & (self.free_ns > curve["peak_ns"]))
 
 
 def lives(trace: Trace, recorded: Allocations, origin: int) -> Lives:
-    """Compute the lives of all allocations. ``origin``: the profile's time at the trace's time 0."""
+    """Compute the lives of all tensors. ``origin``: the profile's time at the trace's time 0."""
     time = np.clip(recorded.time - origin, 0, trace.duration_ns)
-    alloc = np.flatnonzero(~recorded.is_freed)
-    free = _freed(recorded, time, alloc, trace.duration_ns)
-    lived = free > time[alloc]
-    alloc, free = alloc[lived], free[lived]
-    return Lives(recorded, time, alloc, free, np.argsort(-recorded.bytes[alloc], kind="stable"))
+    alloc_event = np.flatnonzero(~recorded.is_freed)
+    free_ns = _freed(recorded, time, alloc_event, trace.duration_ns)
+    lived = free_ns > time[alloc_event]
+    alloc_event, free_ns = alloc_event[lived], free_ns[lived]
+    return Lives(recorded, time, alloc_event, free_ns, np.argsort(-recorded.bytes[alloc_event], kind="stable"))
 
 
 def curves(lived: Lives) -> list[MemoryCurve]:
@@ -55,27 +55,27 @@ def curves(lived: Lives) -> list[MemoryCurve]:
 
 
 def memory_of_allocations(trace: Trace, lived: Lives, findings: list[Finding], most: int = MAX_TENSORS) -> Memory:
-    """Return the answer with the ``most`` largest pieces."""
+    """Return the answer with the ``most`` largest tensors."""
     tensors = tensor_columns(trace, lived, lived.largest[:most], trace.start)
     return {
         "curves": curves(lived),
         "tensors": tensor_rows(tensors),
-        "tensors_total": len(lived.alloc),
+        "tensors_total": len(lived.alloc_event),
         "temporary": [],
         "persistent_bytes": 0.0,
         "findings": findings,
     }
 
 
-def _freed(allocations: Allocations, time: Int64, alloc: Int64, end: int) -> Int64:
-    """Return [alloc] when each was freed: at the next event of its address; ``end`` if there is none."""
+def _freed(allocations: Allocations, time: Int64, alloc_event: Int64, end: int) -> Int64:
+    """Return [tensors] when each was freed: at the next event of its address; ``end`` if there is none."""
     order = np.lexsort((allocations.address, allocations.allocator))
     following = np.full(len(time), -1, np.int64)
     first, second = order[:-1], order[1:]
     same = allocations.address[first] == allocations.address[second]
     same &= allocations.allocator[first] == allocations.allocator[second]
     following[first[same]] = second[same]
-    freed = following[alloc]
+    freed = following[alloc_event]
     return np.where(freed >= 0, time[freed], end)
 
 
@@ -108,11 +108,11 @@ def name_of(trace: Trace, recorded: Allocations, event: int) -> str:
 
 
 def tensor_columns(trace: Trace, lived: Lives, shown: Int64, start: Int64) -> Columns:
-    """Return the columns of some pieces; slot, shape and consumers are not known.
+    """Return the columns of some tensors; slot, shape and consumers are not known.
 
-    ``start``: [n] the start of each node on the clock of the table.
+    ``shown``: the indices of these tensors. ``start``: [n] the start of each node on the clock of the table.
     """
-    recorded, event = lived.recorded, lived.alloc[shown]
+    recorded, event = lived.recorded, lived.alloc_event[shown]
     node, allocator = recorded.node[event], recorded.allocator[event]
     shift, unknown = _shift(trace, node, start), np.ma.masked_array(np.zeros(len(event), np.int64), True)
     return {
@@ -126,13 +126,13 @@ def tensor_columns(trace: Trace, lived: Lives, shown: Int64, start: Int64) -> Co
         "shape": lambda: Coded(np.full(len(event), -1), []),
         "dtype": lambda: [dtype_name(code) for code in recorded.dtype[event].tolist()],
         "alloc_ns": lambda: lived.time[event] + shift,
-        "free_ns": lambda: lived.free[shown] + shift,
+        "free_ns": lambda: lived.free_ns[shown] + shift,
         "last_consumer": lambda: unknown,
     }
 
 
 def _shift(trace: Trace, node: Int64, start: Int64) -> Int64:
-    """Return [node] the offset from the trace's clock to the table's. Pieces without a node use the earliest node's offset."""
+    """Return [node] the offset from the trace's clock to the table's. Tensors without a node use the earliest node's offset."""
     if not trace.n:
         return np.zeros(len(node), np.int64)
     shift = start - trace.start

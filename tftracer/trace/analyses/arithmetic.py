@@ -167,7 +167,10 @@ def _equations(graph: Graph, row_of: Int64, key: Int64) -> list[str]:
 
 
 def _distinct_rows(key: Int64) -> tuple[Int32, Int64]:
-    """Return (number of the distinct row that each row equals, index of the first row of each number)."""
+    """Number the distinct rows. Equal rows get the same number.
+
+    Return ([rows] the number of each row, [numbers] the index of the first row with each number).
+    """
     raw = key.tobytes()
     size = np.full(len(key), key.itemsize * key.shape[1])
     return numbered(Hasher.random().spans(Window(raw, 0, len(raw)), np.arange(len(key)) * size, size))

@@ -42,7 +42,8 @@ _REWRITTEN = re.compile(r"ConstantFolding|(Arithmetic|Layout|Loop|Dependency|Sco
 _BODIES = frozenset(["body", "cond", "then", "else"])
 _NUMBER = re.compile(r"_\d+")
 _NUMBERED = re.compile(r"_\d+$")
-#: Fast path: scopes without any of these, and without empty parts, are unchanged paths of the forward pass, as most are.
+#: Finds parts of a scope that may not belong to the path, empty parts, and names of optimizers. Most scopes have none of these:
+#: such a scope is itself the path, and its ops belong to the forward pass.
 _SPECIAL = re.compile(
     rf"(?:^|/)(?:(?:{'|'.join(pattern.pattern for pattern in (_GRADIENTS, _CALL, _REWRITTEN, _NUMBER, _ALLREDUCE))}"
     rf"|{_NAMED}|Func|body|cond|then|else)?(?=/|$)|__|a_)",
@@ -52,9 +53,10 @@ _REDUCED = re.compile(r".*?_(gradients|gradient_tape)(_\d+(?=_))?_(?P<path>.+)")
 
 
 class Place(NamedTuple):
-    """The place of an op in the model. The path may be longer than the layer's path.
+    """The place of an op in the model.
 
-    It then ends with the op whose gradient this is, or with the variable that is updated.
+    ``path``: the path of the op's layer. In the backward pass and in an optimizer, it may have more parts after the layer's path:
+    the name of the op whose gradient this op computes, or the name of the variable that this op updates.
     """
 
     path: tuple[str, ...]
@@ -112,7 +114,7 @@ def reduced_gradient(name: str) -> str:
 
 
 def is_gradient(part: str) -> bool:
-    """Return whether a part of a path is the scope of gradients, which repeats the path of the op below it."""
+    """Return whether a part of a path is TensorFlow's scope for gradients. After it comes the path of the differentiated op."""
     return _GRADIENTS.fullmatch(part) is not None
 
 
@@ -124,7 +126,7 @@ def is_inserted(part: str) -> bool:
 def _without_inserted(parts: list[str]) -> tuple[list[str], bool]:
     """Return (the path, whether it belongs to the backward pass)."""
     path: list[str] = []
-    section: list[str] = []  # parts since the last part after which the path may start again
+    section: list[str] = []  # the parts after the last body or scope for gradients; they may repeat ``path``
     is_backward = False
     for part, following in zip(parts, [*parts[1:], ""]):
         if part == "Func":  # an input or output of a body

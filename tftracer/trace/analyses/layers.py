@@ -66,7 +66,7 @@ def alive_of_outputs(used: memory.Use, node_of_output: Int64) -> Alive | None:
 def alive_of_allocations(lived: allocations.Lives) -> Alive:
     """Find the pieces from a profile's allocations. Memory from before the profile is one piece without an op."""
     peak = allocations.curves(lived)[0]
-    recorded, event = lived.recorded, lived.alloc[lived.alive(peak)]
+    recorded, event = lived.recorded, lived.alloc_event[lived.alive(peak)]
     size = recorded.bytes[event].astype(np.float64)
     before = peak["peak_bytes"] - size.sum()
     node, size = np.append(recorded.node[event], -1), np.append(size, max(before, 0.0))

@@ -1,4 +1,4 @@
-"""FLOPs, bytes moved, and number type of each op of a profile (``Arithmetic``), from the tensors in the profile.
+"""FLOPs, bytes moved, and dtype of each op of a profile (``Arithmetic``), from the tensors in the profile.
 
 Shapes of inputs are recorded with kernels or with the host's ops, shapes of outputs with their allocations. For ops that XLA
 compiled, XLA's modules have the shapes. If the profile has the graph that ran, more shapes are inferred from it. All other shapes
@@ -27,7 +27,7 @@ _RESOURCE = 20
 
 
 def arithmetic_of_profile(trace: Trace, calls: Calls, graphs: Sequence[Any] = ()) -> Arithmetic:
-    """Compute the FLOPs, bytes and number type of each node of the trace. ``graphs``: the GraphDefs that ran."""
+    """Compute the FLOPs, bytes and dtype of each node of the trace. ``graphs``: the GraphDefs that ran."""
     input_of = _of_launches(trace, calls.input_of)
     tensors = inferred(list(graphs))
     _add_inferred(trace, calls, input_of, tensors)
@@ -113,8 +113,10 @@ def _sizes(tensors: list[Tensor]) -> Float64:
 
 
 def _types(calls: Calls, input_of: Int64) -> Int32:
-    """Return [n] the type of the first output. If there is none, return that of the first input that is no resource, because the
-    two types are usually equal."""
+    """Return [n] the dtype of the first output.
+
+    If there is none, return the dtype of the first input that is no resource, because the two are usually equal.
+    """
     first = [next((tensor.dtype for tensor in tensors if tensor.dtype != _RESOURCE), 0) for tensors in calls.inputs]
     dtype = np.array([*first, 0], np.int32)[input_of]
     for node, outputs in calls.outputs.items():
@@ -123,7 +125,7 @@ def _types(calls: Calls, input_of: Int64) -> Int32:
 
 
 def _add_hlo(calls: Calls, result: Arithmetic) -> None:
-    """Set the FLOPs, bytes and number type of ops that XLA compiled.
+    """Set the FLOPs, bytes and dtype of ops that XLA compiled.
 
     ``is_matrix`` of such an op means that it has FLOPs, or that its FLOPs are not known: the compiled op may contain a matrix op.
     """

@@ -13,7 +13,8 @@ from tftracer.trace.decode.expansion_limit import Expansion
 
 #: At most this many nodes that did not run are skipped between a node that ran and its inputs.
 MAX_SKIPPED = 1000
-#: Ops without work for the executor: no profile records them (results of functions, _Retval, only in some releases).
+#: Ops that are no work for TensorFlow's executor. Profiles do not record them, except that profiles of some releases record
+#: _Retval, the result of a function.
 _NO_WORK = ("Const", "NoOp", "_Arg", "_Retval")
 SENDS, RECEIVES = (b"_Send", b"_HostSend", b"_SendV2"), (b"_Recv", b"_HostRecv", b"_RecvV2")
 

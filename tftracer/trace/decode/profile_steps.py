@@ -84,12 +84,12 @@ def _of_busiest_thread(host: Plane, marks: Int64) -> Int64:
 
 
 def _not_nested(host: Plane, marks: Int64, numbers: dict[int, int], lasting: bool) -> Iterator[Step]:
-    events, behind = host.events, -1
+    events, previous_end = host.events, -1
     for row in marks[np.argsort(events.start[marks], kind="stable")].tolist():
         start, end = int(events.start[row]), int(events.start[row] + events.duration[row])
-        if start < behind:
+        if start < previous_end:
             continue
-        behind = max(end, start + 1)
+        previous_end = max(end, start + 1)
         name = host.kind_name(int(events.kind[row]))
         title = name[len(_JIT) :].rstrip(")") if name.startswith(_JIT) else name
-        yield Step(title, max(numbers.get(row, 0), 0), start, behind, int(events.line[row]), lasting)
+        yield Step(title, max(numbers.get(row, 0), 0), start, previous_end, int(events.line[row]), lasting)

@@ -8,9 +8,9 @@ from statistics import median
 from types import SimpleNamespace
 from typing import Any
 
+from tftracer.capture.cold_timer import ColdTimer
 from tftracer.capture.function_runs import FunctionRuns
 from tftracer.capture.functions.calls import make_eager_check
-from tftracer.capture.own_cost import ColdTimer
 from tftracer.capture.steps.queue import StepQueue
 
 _CALLS = 9

@@ -12,7 +12,7 @@ from recording import LOSS, RAW, TRAIN, X, captured, recording
 from tftracer.contract.session import AskedBy
 from tftracer.recorder import Recorder
 from tftracer.session.model import TraceState
-from tftracer.session.traces.retention import Retention
+from tftracer.session.traces.traces_to_drop import Retention
 from tftracer.storage.spool import NOWHERE
 from tftracer.trace.model import TraceContext
 

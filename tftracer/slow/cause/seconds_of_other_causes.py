@@ -1,4 +1,4 @@
-"""Finds what else took much of a slow turn, if two causes fall together, so that each gets its own seconds. Pure."""
+"""Finds what else took much of a slow turn, if it has more than one cause, so that each cause gets its own seconds. Pure."""
 
 from __future__ import annotations
 
@@ -22,9 +22,11 @@ from tftracer.slow.watch_results import Cause, FoldedStack, OtherCause, Part
 
 #: Minimum seconds of another cause, and its minimum share of the excess.
 MIN_S, MIN_SHARE = 0.03, 0.1
-#: If no clock tells the two apart, because both ran or both waited: minimum number of samples of the other, and their share.
+#: No clock tells two causes apart if both ran or both waited. Then the other cause needs at least this many samples, and they
+#: must have at least this share of the excess.
 MIN_SAMPLES, MIN_SAMPLED_SHARE = 2, 0.2
-#: Seconds of stacks may be wrong by this factor; then a clock is right.
+#: The seconds that stacks show may be wrong by up to this factor. So a clock's seconds are used unless they are more than this
+#: many times the seconds of the stacks.
 ROUGH = 2.0
 #: Minimum share of the other code's samples that its line must have.
 MOST = 0.75
@@ -52,8 +54,9 @@ def _measured(
 ) -> Iterator[OtherCause]:
     """Yield causes that have a part of their own.
 
-    What passes in a hook or callback is its own. A Python function that TensorFlow calls explains waits for it. Beside threads
-    that always run Python, waits for Python's lock are a consequence of code that worked more.
+    If the cause is a hook or callback, parts that may have passed in it are left out. If it is a Python function that TensorFlow
+    calls, all parts are left out, because they may be waits for the function. If other threads always run Python, code that works
+    more also waits longer for Python's lock, so such waits are left out, too.
     """
     span = observed.inside if is_inside else observed.between
     explains_lock = cause.kind in DOES and (observed.usual_lock_wait or 0.0) >= LITTLE
@@ -90,7 +93,7 @@ def _code(cause: Cause, parts: tuple[Part, ...], span: Span, excess_s: float, is
     others: list[StallCause] = [kind for kind in DOES if kind in of_kind and kind != cause.kind]
     by_clock_s = sum(excess(of_kind[kind]) for kind in others)
     kind = max(others, key=lambda each: excess(of_kind[each]), default=cause.kind)
-    if cause.kind != "python":  # a wait for a CPU is one of code that runs
+    if cause.kind != "python":  # code that runs also waits for a CPU
         by_clock_s += sum(excess(part) for part in parts if part.kind == "no_cpu")
     seconds = by_clock_s if by_clock_s <= ROUGH * (sampled_s - usual_s) else sampled_s - usual_s
     if cause.kind in DOES and seconds < max(MIN_S, MIN_SHARE * excess_s):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tftracer.capture.function_cost import KnownFunction, measure_call_cost, wrapped_noop
+from tftracer.capture.own_cost_of_call import KnownFunction, measure_call_cost, wrapped_noop
 from tftracer.capture.steps.queue import StepQueue
 
 
