@@ -77,12 +77,13 @@ def _name(node: ast.AST) -> str:
 
 
 def _uses(trees: Sequence[ast.Module]) -> dict[str, set[str]]:
-    """The methods that are called on each name, anywhere."""
+    """The methods of each name that are used, anywhere."""
     uses: dict[str, set[str]] = {}
     for tree in trees:
         for node in ast.walk(tree):
-            if (called := _called(node)) and called[1] in METHODS:
-                uses.setdefault(_name(called[0]), set()).add(called[1])
+            called = _called(node)
+            if isinstance(node, ast.Attribute) and node.attr in METHODS:  # called, or handed on
+                uses.setdefault(_name(node.value), set()).add(node.attr)
             elif called and called[1] in TAKERS and isinstance(node, ast.Call) and node.args:
                 uses.setdefault(_name(node.args[0]), set()).add(TAKERS[called[1]])
     return uses

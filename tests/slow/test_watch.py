@@ -401,15 +401,17 @@ def test_a_lock_of_pythons_is_blamed_on_the_thread_that_holds_it(hold: Callable[
     wait_until_outside_reads(loop)
     try:
         loop.warm_up()
-        serializer = threading.Thread(target=hold, name="serializer")
-        serializer.start()
-        time.sleep(0.01)  # it is let run again when the other thread lets go of the lock
-        step = loop.step()
-        serializer.join()
-        stall = loop.stall(step, inside=False)
-        assert stall.cause.kind == "lock" and f"thread serializer, in {hold.__name__}() (test_watch.py:" in stall.cause.name, (
-            stall
-        )
+        names: list[str] = []
+        while len(names) < 5 and not (names and f"thread serializer, in {hold.__name__}() (test_watch.py:" in names[-1]):
+            serializer = threading.Thread(target=hold, name="serializer")
+            serializer.start()
+            time.sleep(0.01)  # it is let run again when the other thread lets go of the lock
+            step = loop.step()
+            serializer.join()
+            stall = loop.stall(step, inside=False)
+            assert stall.cause.kind == "lock", stall
+            names.append(stall.cause.name)  # without the thread, where a busy machine did not let its stack be read meanwhile
+        assert len(names) < 5 and set(names[:-1]) <= {"another thread"}, names
     finally:
         loop.watch.stop()
 

@@ -46,7 +46,7 @@ def other():
     for _ in data:
         if stop.is_set():
             return
-reading = threading.Thread(target=other)
+reading = threading.Thread(target=other, daemon=True)  # an assertion that fails ends the script
 reading.start()
 step = tf.function(lambda: layers(tf.ones((32, 64))))
 for answers in traced(step):
