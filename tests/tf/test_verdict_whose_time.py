@@ -23,10 +23,13 @@ def traced(call, count=3):
     run = max(recorder.runs(), key=lambda run: run["last_run_at"])
     recorder.request_traces(run["id"], count)
     traces = []
-    while len(traces) < count:
+    for _ in range(2_000):
+        if len(traces) >= count:
+            break
         call()
         assert recorder.flush()
         traces = [trace for each in recorder.runs() if each["id"] == run["id"] for trace in each["traces"]]
+    assert len(traces) >= count, recorder.session()["problems"]
     answers = [Answers(recorder.trace_bytes(trace["id"]), recorder.trace_context(trace["id"])) for trace in traces]
     for one in answers:  # flush() passes between the steps, and a test may run on a busy machine
         one.context.between_steps_s = one.context.before_step_s = None
