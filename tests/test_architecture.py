@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import importlib.util
 import os
 import re
 import subprocess
@@ -191,3 +193,23 @@ def test_tests_use_what_is_public() -> None:
         if name.startswith("_") and not name.startswith("__") and name not in OTHERS_PRIVATES
     ]
     assert not wrong, "\n".join(["private names in tests:", *wrong])
+
+
+def test_scripts_within_tests_import_what_exists() -> None:
+    """A script in a string is no code for the type checker: a name that moved would show only where TensorFlow runs it."""
+    imports = [(path, *found) for path in sorted((ROOT / "tests").rglob("*.py")) for found in imports_in_strings(path)]
+    assert len({(module, name) for _, module, name in imports}) > 40
+    wrong = [
+        f"{path.relative_to(ROOT)}: from {module} import {name}"
+        for path, module, name in imports
+        if not hasattr(importlib.import_module(module), name) and importlib.util.find_spec(f"{module}.{name}") is None
+    ]
+    assert not wrong, "\n".join(["imports of what does not exist:", *wrong])
+
+
+def imports_in_strings(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield the module and the name of each import from this package in a string of the file."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            for module, names in re.findall(r"^ *from (tftracer[\w.]*) import ([\w, ]+)$", node.value, re.MULTILINE):
+                yield from ((module, name.split()[0]) for name in names.split(","))

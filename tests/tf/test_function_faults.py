@@ -21,7 +21,7 @@ import gc, inspect, logging, time, zlib
 from tftracer.capture import function_runs
 from tftracer.capture.functions import identity as function_identity
 from tftracer.capture.functions import library as function_library
-from tftracer.capture.functions import traces as function_traces
+from tftracer.capture.functions import profiled_calls
 from tftracer.capture.functions import calls as functions
 from tftracer.capture.traces import profiler
 from tftracer.capture.loops import eager_steps
@@ -47,7 +47,7 @@ entries = {"watch", "wrap", "_wrap_call", "_wrap_call_flat", "step", "begin_step
 entries |= {"named_step", "failed", "switch_off", "is_within_step_or_off", "_wrap_run", "_wrap_on_batch", "_wrap_switch"}
 entries |= {"make_eager_check", "wrap_call_flat", "wrap_apply", "_try_action"}
 targets = []
-modules = (function_identity, function_runs, function_traces, functions, profiler, keras_eager_steps, partition_graphs)
+modules = (function_identity, function_runs, profiled_calls, functions, profiler, keras_eager_steps, partition_graphs)
 modules += (step_queue, trace_requests, eager_steps, function_library)
 for module in modules:
     holders = [module, *(kind for _, kind in inspect.getmembers(module, inspect.isclass) if kind.__module__ == module.__name__)]
@@ -94,7 +94,7 @@ def assert_the_profiler_is_free(name):
             session.stop()
             return
 server.close()
-function_traces.COLLECT_S = profiler.MAX_SHARED_CPU_S = profiler.MAX_SHARED_S = profiler.LONG_S = 0.2
+profiled_calls.COLLECT_S = profiler.MAX_SHARED_CPU_S = profiler.MAX_SHARED_S = profiler.LONG_S = 0.2
 eager_steps.LIMIT_S = eager_steps.LIMIT_TIMES = 0.2
 original = type(step).__call__
 is_older = tuple(int(part) for part in tf.__version__.split(".")[:2]) <= (2, 15)
