@@ -12,15 +12,16 @@ from tftracer.contract import stalls as contract
 from tftracer.errors import UnknownError
 from tftracer.slow.answer.messages import SlowMark
 from tftracer.slow.answer.texts import lines_text
-from tftracer.slow.record.sums_by_kind import KindKey, SlowKinds, by_cause, group_key, lost_s, of_known_period
+from tftracer.slow.record.sums_by_kind import KindKey, SlowKinds, by_cause, group_key, is_one_of, lost_s, of_known_period
 from tftracer.storage.tftrace_format import StoredPayload
 from tftracer.trace.model import SlowTime
 from tftracer.trace.units import counted
 
 #: Maximum number of slow steps that are kept for each run: the newest, the costliest older ones of each kind, and the newest
 #: older ones whose step was traced, because a trace shows the cause. If there are too many, one of the kind with the most is
-#: dropped: otherwise periodic slow steps would replace those that came once. Slow steps of cause "machine" (no CPU) are counted
-#: separately: on a busy machine they would replace all others.
+#: dropped: otherwise periodic slow steps would replace those that came once. For the same reason slow steps at the steps of a
+#: period are a kind apart from others with the same cause. Slow steps of cause "machine" (no CPU) are counted separately: on a
+#: busy machine they would replace all others.
 MAX_NEWEST, MAX_COSTLIEST, MAX_TRACED = 40, 260, 40
 #: Maximum number of slow steps that are kept, of all runs together.
 MAX_STALLS = 3000
@@ -61,8 +62,8 @@ class _Category:
 
     newest: deque[int] = field(default_factory=deque)  # ids
     traced: deque[int] = field(default_factory=deque)  # ids of older slow steps whose step was traced
-    #: Other older slow steps of each kind, as heaps: (seconds lost, id).
-    costliest: dict[KindKey, list[tuple[float, int]]] = field(default_factory=dict)
+    #: Other older slow steps of each kind, in and out of its periods, as heaps: (seconds lost, id).
+    costliest: dict[tuple[KindKey, bool], list[tuple[float, int]]] = field(default_factory=dict)
 
     def ids(self) -> Iterator[int]:
         yield from self.newest
@@ -222,7 +223,8 @@ class SlowLog:
         if number not in self.stalls:
             return None
         message = self.stalls[number].message
-        heapq.heappush(category.costliest.setdefault(group_key(message), []), (lost_s(message), number))
+        key = group_key(message), any(is_one_of(message, period) for period in self.periods_of(message["run_id"]))
+        heapq.heappush(category.costliest.setdefault(key, []), (lost_s(message), number))
         return category.drop_cheapest() if sum(map(len, category.costliest.values())) > MAX_COSTLIEST else None
 
     def put_period(self, period: contract.Period) -> None:
