@@ -400,6 +400,19 @@ def test_a_step_meanwhile_another_thread_held_pythons_lock_is_not_known_and_says
     assert found.cause.kind == "unknown" and "by thread serializer, in main() (train.py:10): the step may" in found.doubt
 
 
+def test_of_a_step_that_is_not_known_the_wait_for_pythons_lock_is_told_if_it_was_measured() -> None:
+    """A step of 1.2 s waited 0.55 s for a thread that searched with a regular expression; the rest is unknown."""
+    holder = LockHolder("scanner", "other", (MAIN, LOAD))
+    within = span(
+        1.2, process=0.7, process_queue_s=0.9, longest_unseen_s=None, lock_wait_s=0.55, lock_readings=9, holders=(holder,)
+    )
+    found = explained(0.0, 1.2, within=within)
+    assert found.cause.kind == "unknown" and found.doubt
+    assert [(other.cause.kind, round(other.seconds, 2)) for other in found.others] == [("lock", 0.55)]
+    little = explained(0.0, 1.2, within=dataclasses.replace(within, lock_wait_s=0.2))
+    assert (little.cause.kind, little.others) == ("unknown", ())
+
+
 def test_a_python_function_of_tensorflows_that_held_pythons_lock_is_the_cause_where_its_result_was_waited_for() -> None:
     holder = LockHolder("", "other", (SCRIPT_OPS, LOAD))
     within = span(0.6, watch_delay_s=0.55, holders=(holder, holder, None))

@@ -59,6 +59,8 @@ SAVE = Frame("train.py", 12, "save", "", False)
 def test_another_cause_is_named_too_with_its_own_seconds(cause: Cause, said: str) -> None:
     stall = a_stall(RUN, 5, cause=Cause("wait", "", LOAD, 0.9), stacks=(), others=(OtherCause(cause, 0.09),))
     assert texts.cause_text(stall) == f"Waited at {LOADED}; besides, {said}"
+    unknown = stall._replace(cause=Cause("unknown", "", None, None), doubt="No stack was read.")
+    assert texts.cause_text(unknown) == f"Not known for most of it; {said}"
 
 
 def test_the_line_that_calls_fit_is_not_named_beside_a_callbacks() -> None:

@@ -94,6 +94,8 @@ def cause_text(stall: Stall) -> str:
     Seconds in it are the length of the part that is the cause.
     """
     others = " and ".join(map(_other, stall.others))
+    if others and stall.cause.kind == "unknown":
+        return f"Not known for most of it; {others}"
     return _cause(stall) + (f"; besides, {others}" if others else "")
 
 

@@ -6,13 +6,16 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from tftracer.slow.cause.blamed_line import FIT, below_loop, shared_line
-from tftracer.slow.cause.cause import cause_of, why_unknown, without_few_samples
-from tftracer.slow.cause.cause_inside_step import HALF
+from tftracer.slow.cause.cause import CLOCKED_KINDS, cause_of, why_unknown, without_few_samples
+from tftracer.slow.cause.cause_inside_step import HALF, SOME
 from tftracer.slow.cause.observed import Observed, Span
 from tftracer.slow.cause.parts_of_turn import parts_of
 from tftracer.slow.cause.seconds_of_other_causes import other_causes
 from tftracer.slow.watch.slow_turn import SlowTurn, is_no_loop
 from tftracer.slow.watch_results import Cause, OtherCause, Part
+
+#: Causes with a clock of their own, which are told even if most of the excess is not explained.
+CLOCKED = (*CLOCKED_KINDS, "lock", "input")
 
 
 class Explained(NamedTuple):
@@ -38,8 +41,8 @@ def explain(turn: SlowTurn, observed: Observed) -> Explained:
     ):  # together they explain it, although none does alone
         first, *rest = sorted(others, key=lambda other: -other.seconds)
         cause, others = first.cause, tuple(rest)
-    elif cause.kind == "unknown":
-        others = ()
+    elif cause.kind == "unknown":  # parts that a clock measured are known nevertheless
+        others = tuple(other for other in others if other.cause.kind in CLOCKED and other.seconds >= SOME * excess_s)
     return Explained(parts, cause, others, why_unknown(cause, parts, observed, turn))
 
 
