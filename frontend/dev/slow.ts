@@ -212,6 +212,7 @@ export function fakeGaps(change: Partial<GapProfile> = {}): GapProfile {
     steps: 500,
     samples: 60,
     late: 5,
+    whole_turns: false,
     share: 0.3,
     gc_share: 0.1,
     lines: [fakeLine(), saverLine],

@@ -323,6 +323,7 @@ def test_the_times_before_the_steps_of_one_run_are_told_apart() -> None:
     assert slow.sums(THREAD, evaluate) == (30, 300 * MS, expected)
     assert [end - start for start, end in slow.gaps(THREAD, 0, evaluate)] == [2 * MS] * 20
     assert len(slow.gaps(THREAD, 0, None)) == 229
+    assert [end - start for start, end in slow.gaps(THREAD, 0, evaluate, whole_turns=True)] == [12 * MS] * 20
 
 
 def test_a_traced_step_may_take_longer() -> None:

@@ -269,6 +269,23 @@ def test_the_time_between_steps_is_profiled_when_asked(loop: Loop) -> None:
     assert sum(of_function) > 0.5 * sampled_s
 
 
+def test_an_eager_loop_that_is_always_in_a_step_is_profiled_over_its_steps(loop: Loop) -> None:
+    """Python code of the script runs in these steps, so their lines are asked for, though nothing passes between them."""
+    loop.warm_up()
+    begun_ns = time.perf_counter_ns()
+
+    def has_lasted() -> bool:
+        for _ in range(50):
+            loop.step(lambda: time.sleep(0.03))
+        return loop.queue.slow.run_profiled is not None and time.perf_counter_ns() - begun_ns > 3 * SHORTEST_NS
+
+    wait_for(has_lasted)
+    loop.watch.report_pending(timeout_s=60)
+    (found,) = [record for record in loop.queue.slow.take() if isinstance(record, GapProfile)]
+    assert found.whole_turns and found.inside_s > 4 * found.between_s and found.samples > 0
+    assert "has_lasted" in [frame.function for stack in found.stacks for frame in stack.frames]
+
+
 def test_a_first_profile_of_the_time_between_steps_ends_with_its_session(loop: Loop) -> None:
     loop.warm_up()
     loop.queue.slow.profile_requested.set()

@@ -243,7 +243,8 @@ class SlowSteps(TypedDict):
 
 
 class GapProfile(TypedDict):
-    """Where the time between a run's steps goes, by line (GET /api/runs/ID/gaps)."""
+    """Where the time between a run's steps goes, by line (GET /api/runs/ID/gaps). If the steps are those of an eager loop and fill
+    nearly all of its time: where the time of steps goes."""
 
     run_id: int
     state: GapState
@@ -258,4 +259,5 @@ class GapProfile(TypedDict):
     #: The same lines, without checkpoints, evaluations, TensorFlow's tracing of functions and waits for input.
     python_lines: list[CodeLine]
     other_lines: list[CodeLine]  # []; in files of older versions: Python functions that TensorFlow called on other threads
+    whole_turns: bool  # the lines are those of whole turns, from the end of a step to the end of the next
     text: str  # the result as a sentence, or why there is no profile

@@ -105,6 +105,7 @@ def ledger(
     _take_slow(facts, known, items, rest)
     main = max(items["steps"], key=lambda each: each["duration_s"], default=None)
     profile = gaps_of(main["run_id"]) if main and main["run_id"] else None
+    profile = None if profile and profile["whole_turns"] else profile
     items["python"] = _lines(profile, rest["python"])
     answer = _ledger(facts, items, rest, profile, steps_lost)
     answer["doubts"] += [NEVER_AGAIN.format(title) for title in never_again]

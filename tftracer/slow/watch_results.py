@@ -177,7 +177,7 @@ class Period(NamedTuple):
 
 
 class GapProfile(NamedTuple):
-    """A profile of the time between steps on one thread, over 20 s (a run's first profile: 10 s).
+    """A profile of the time between steps on one thread, or of whole turns, over 20 s (a run's first profile: 10 s).
 
     ``inside_s``, ``between_s`` and ``gc_s`` are measured. The samples only show at which lines the time was spent, and not in
     slow turns. The share of a line is its share of the ``seconds`` of all ``stacks``. Garbage collections have no separate
@@ -194,6 +194,7 @@ class GapProfile(NamedTuple):
     gc_s: float | None  # time of garbage collections between steps on this thread; None: not known
     stacks: tuple[FoldedStack, ...]  # of this thread between its steps, the most seconds first
     samples: int  # number of samples between steps
+    whole_turns: bool = False  # the stacks are of whole turns: from the end of a step to the end of the next
 
 
 class GcPause(NamedTuple):

@@ -315,6 +315,7 @@ class Watched(TypedDict):
     """What the part of the tracer that watches for slow steps found about a step. It may arrive after the trace."""
 
     between_lines: str
+    turn_lines: str
     slow_times: list[SlowTime]
 
 
@@ -331,6 +332,7 @@ class TraceContext:
     between_input_s: float | None = None  # part of between_steps_s in which the loop waits for a tf.data dataset
     before_input_s: float | None = None  # the same part of before_step_s
     between_lines: str = ""  # the Python lines sampled between steps, with their shares; "": not known
+    turn_lines: str = ""  # the same of an eager loop's whole turns, in and between its steps
     input_text: str = ""  # what limited the input pipeline just before the trace, in words; "": nothing, or not known
     input_advice: str = ""  # what to change in the input pipeline
     #: Share of the time since the first step that the largest activity outside the steps took (such as checkpoints). None: too
@@ -363,4 +365,4 @@ class TraceContext:
 
     @property
     def watched(self) -> Watched:
-        return {"between_lines": self.between_lines, "slow_times": self.slow_times}
+        return {"between_lines": self.between_lines, "turn_lines": self.turn_lines, "slow_times": self.slow_times}

@@ -259,6 +259,20 @@ describe("the time between steps", () => {
     page.unmount();
   });
 
+  it("says that the lines of an eager loop are those of its steps, too", async () => {
+    const client = new FakeClient(fakeState());
+    client.gaps = fakeGaps({ whole_turns: true });
+    const { page } = await show("/runs/1", client);
+    const section = page.find('[aria-labelledby="gaps-title"]');
+    expect(section.find("h2").text()).toBe("Steps and between them");
+    expect(section.text()).toContain("60 samples of 500 steps");
+    expect(section.text()).toContain(
+      "The lines are those of the steps, which run Python, and of the time between them.",
+    );
+    expect(section.find('[aria-label="Lines of steps"]').text()).toContain("train.py:88");
+    page.unmount();
+  });
+
   it("says why there are no lines, and offers no sampling without training", async () => {
     const client = new FakeClient(fakeState({ session: fakeSession({ live: false }) }));
     client.gaps = fakeGaps({

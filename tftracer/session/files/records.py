@@ -28,6 +28,7 @@ _OF_RUN = (
     "run_median_s",
     "feeds",
     "between_lines",
+    "turn_lines",
     "slow_times",
     "other_traced",
     "fastest_traced_s",

@@ -104,6 +104,7 @@ def gap_message(profile: GapProfile, offset: float) -> contract.GapProfile:
     passed = profile.inside_s + profile.between_s
     lines = code_lines(profile.stacks)
     python = [stack for stack in profile.stacks if not is_in_phase(stack)]
+    where = "from step to step" if profile.whole_turns else "between the steps"
     return {
         "run_id": profile.run.run_id,
         "state": "ready",
@@ -117,7 +118,8 @@ def gap_message(profile: GapProfile, offset: float) -> contract.GapProfile:
         "lines": lines,
         "python_lines": code_lines(python),
         "other_lines": [],
-        "text": f"Of the usual time between the steps: {texts.lines_text(lines)}." if lines else NO_LINES,
+        "whole_turns": profile.whole_turns,
+        "text": f"Of the usual time {where}: {texts.lines_text(lines)}." if lines else NO_LINES,
     }
 
 
@@ -139,6 +141,7 @@ def no_gaps(run_id: int, state: contract.GapState, why: str) -> contract.GapProf
         "lines": [],
         "python_lines": [],
         "other_lines": [],
+        "whole_turns": False,
         "text": why,
     }
 

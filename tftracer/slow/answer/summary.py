@@ -69,7 +69,8 @@ def _lines(slow: dict[str, Any], headlines: Mapping[int, tuple[int | None, str]]
         sampled = f"the {duration((gaps['duration_s'] or 0.0) * 1e9)} that were sampled last"
         share = f"{percent(gaps['share'])} of {sampled}. " if gaps["share"] is not None else ""
         lines = lines_text(gaps["lines"], 5)
-        usual = f"Of what made no step slow, by {counted(gaps['samples'], 'sample')}: {lines}"
+        whole = "the whole time from step to step" if gaps["whole_turns"] else "what made no step slow"
+        usual = f"Of {whole}, by {counted(gaps['samples'], 'sample')}: {lines}"
         yield _filled(f"Between steps: {share}{usual if lines else gaps['text']}")
 
 

@@ -276,11 +276,11 @@ class SlowLog:
         newest = self.stalls.get(self._of_run.get(run_id, _NONE).last_id)
         return newest.message["started_at"] if newest else None
 
-    def between_lines(self, run_id: int) -> str:
-        """Return the lines of the time between the run's steps in words, with the number of samples if it is low; "" if not
-        known."""
+    def lines_of(self, run_id: int, whole_turns: bool) -> str:
+        """Return the lines of the time between the run's steps, or of its whole turns, in words, with the number of samples if it
+        is low; "" if not known."""
         gaps = self.gaps.get(run_id)
-        if not gaps or not gaps["lines"]:
+        if not gaps or not gaps["lines"] or gaps["whole_turns"] != whole_turns:
             return ""
         few = f" (by {counted(gaps['samples'], 'sample')} only)" if gaps["samples"] < FEW_SAMPLES else ""
         return lines_text(gaps["lines"]) + few

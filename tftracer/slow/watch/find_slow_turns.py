@@ -99,17 +99,19 @@ class SlowSteps:
         loop = self._threads.get(thread)
         return loop.sums if loop else NONE_YET
 
-    def gaps(self, thread: int, since_ns: int, of_run: WatchedRun | None) -> list[tuple[int, int]]:
+    def gaps(
+        self, thread: int, since_ns: int, of_run: WatchedRun | None, whole_turns: bool = False
+    ) -> list[tuple[int, int]]:
         """Return (start, end) of the times between a thread's recent steps, in order, except in or near slow turns.
 
-        ``of_run``: return only times between two steps of this run."""
+        ``of_run``: return only times between two steps of this run. ``whole_turns``: each time ends with the second step."""
         loop = self._threads.get(thread)
         if loop is None:
             return []
         with self._lock:
             spans = loop.spans[:]
         limit_ns = loop.main.state.turns.lowest_limit_ns if loop.main else NEVER
-        pairs = list(zip(spans[1::3], spans[3::3]))
+        pairs = list(zip(spans[1::3], spans[4::3] if whole_turns else spans[3::3]))
         near = [(start - NEAR_NS, end + NEAR_NS) for start, end in pairs if end - start > limit_ns]
         usual = [
             (start, end)

@@ -1,7 +1,8 @@
 """Profiles the time between steps by line of code, from the samples of the last minute.
 
-A run is profiled repeatedly if it spends at least 20% of its time between its steps, and whenever the page requests it. Runs on
-the watch's thread.
+A run is profiled repeatedly if it spends at least 20% of its time between its steps, and whenever the page requests it. If less
+of its time is between its steps, but they run Python of the script, as in an eager loop, whole turns are profiled. Runs on the
+watch's thread.
 """
 
 from __future__ import annotations
@@ -80,9 +81,9 @@ class GapProfiles:
             for stack, length, times in answer.raw["spans"][0]["stacks"]
         ]
         # A sample may be taken later than its time stamp says, so it may show the next step: leave out stacks of steps.
-        outside = tuple(stack for stack in without_tracer(sampled) if not is_in_step(stack))
+        kept = tuple(stack for stack in without_tracer(sampled) if profile.whole_turns or not is_in_step(stack))
         self._records.run_profiled = None
-        self._records.add(profile._replace(stacks=outside, samples=sum(stack.samples for stack in outside)))
+        self._records.add(profile._replace(stacks=kept, samples=sum(stack.samples for stack in kept)))
 
     def _begin(self, now_ns: int, source: StackSource, under_way: Mapping[int, int], gc: GcPauses | None) -> None:
         is_requested = self._records.profile_requested.is_set()
@@ -122,9 +123,11 @@ class GapProfiles:
             stacks=(),
             samples=0,
         )
+        whole = profile.inside_s + profile.between_s
+        profile = profile._replace(whole_turns=profiled.run.has_python and profile.between_s < SHARE * whole)
         self._number -= 1  # negative: slow turns have positive numbers
         self._without_stacks = {self._number: profile}  # one at a time
-        spans = self._steps.gaps(profiled.thread, profiled.start_ns, profiled.only)
+        spans = self._steps.gaps(profiled.thread, profiled.start_ns, profiled.only, profile.whole_turns)
         source.ask(self._number, profiled.thread, native or 0, spans, profile=True)
 
     def _run_to_profile(self, is_requested: bool, now_ns: int) -> WatchedRun | None:
@@ -146,7 +149,7 @@ class GapProfiles:
         whole = inside + between
         if now_ns < due_ns or (not due_ns and len(self._next) >= MAX_RUNS):
             return False
-        return steps >= MIN_STEPS and whole >= MIN_NS and between >= SHARE * whole
+        return steps >= MIN_STEPS and whole >= MIN_NS and (between >= SHARE * whole or run.has_python)
 
 
 def _gc_ns(gc: GcPauses | None, thread: int) -> int:

@@ -43,7 +43,7 @@ def eager_ops(step: Step) -> Sentence | None:
         "eager_ops",
         f"The script runs {counted(len(rows), 'op')} one by one, without a compiled function: for "
         f"{duration(gaps.length + outside)} ({percent(share)}) of the step none runs"
-        f"{_long_gaps(int(is_long.sum()) + bool(outside), long_ns)}",
+        f"{_long_gaps(int(is_long.sum()) + bool(outside), long_ns)}{_lines(step)}",
         ELSEWHERE if long_ns > (gaps.length + outside) / 2 else COMPILE,
         share,
         {"ops": float(len(rows)), "gaps_ns": float(gaps.length + outside), "long_gaps_ns": long_ns},
@@ -55,12 +55,18 @@ def _mostly_outside(step: Step, outside: int) -> Sentence:
     return sentence(
         "eager_ops",
         f"Of the {duration(step.whole_ns)} of this step, {duration(outside)} ({percent(outside / step.whole_ns)}) pass before "
-        "its first op and after its last: the script does something else then (its input, for instance), or waits.",
+        "its first op and after its last: the script does something else then (its input, for instance), or waits."
+        f"{_lines(step)}",
         "See the Python stacks of the run's slow steps, or profile the script (cProfile), to find what it does in that time.",
         outside / step.whole_ns,
         {"outside_ns": float(outside)},
         {"nodes": []},
     )
+
+
+def _lines(step: Step) -> str:
+    lines = step.context.turn_lines
+    return f" Sampled over whole steps, the time between them included: {lines}." if lines else ""
 
 
 def _long_gaps(count: int, length: float) -> str:
