@@ -8,8 +8,8 @@ import threading
 import time
 
 from job_page import wait_for
-
 from tftracer.slow.watch.counters import Counters
+
 from tftracer.slow.watch.lock_holder import LockPlace, LockReader
 
 FINDS_PLACE = """

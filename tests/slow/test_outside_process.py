@@ -7,8 +7,9 @@ import os
 import threading
 
 from tftracer.slow.watch.counters import ThreadState
-from tftracer.slow.watch.outside_process import LATE_NS, TICK_NS, Pulse, name_at
 from tftracer.slow.watch.sample_clock import PULSE_BYTES, SampleClock, write_beat
+
+from tftracer.slow.watch.outside_process import LATE_NS, TICK_NS, Pulse, name_at
 from tftracer.slow.watch.stack_samples import Look
 
 

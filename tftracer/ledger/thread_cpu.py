@@ -31,8 +31,8 @@ def _schedstat(native: int, column: int) -> int | None:
 class WithoutCpu:
     """Adds up the time for which the training's thread could have run and had no CPU.
 
-    Linux may count a thread's sleep as such a wait (slow/watch/counter_spans.py): a wait that is longer than the time between two
-    looks is left out.
+    Linux may count a thread's sleep as such a wait (slow/watch/thread_times_in_span.py): a wait that is longer than the time
+    between two readings is left out.
     """
 
     def __init__(self) -> None:

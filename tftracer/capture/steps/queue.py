@@ -50,8 +50,8 @@ def level_of(options: Any) -> tuple[str, bool]:
 
 #: Stands in place of the function in an event that is not a step: the thread waited for an element of a dataset (input_waits.py).
 INPUT_WAIT = object()
-#: Stands in place of the function in the event of a phase (phases.py): a checkpoint, an evaluation, TensorFlow's tracing of a
-#: function.
+#: Stands in place of the function in the event of a phase (checkpoints_and_evaluations.py): a checkpoint, an evaluation,
+#: TensorFlow's tracing of a function.
 PHASE = object()
 
 #: A finished step: what was executed, start, end (perf_counter nanoseconds), thread, its trace. What was executed: fetches, feed

@@ -118,7 +118,7 @@ class Window:
         """Convert py-spy's events to intervals.
 
         A frame begins ("B") or ends ("E") on a thread if a sample differs from the previous sample. A sample that shows the
-        watch's thread in a slot (sample_clock.py) was taken before the thread left the slot.
+        watch's thread in a slot (times_of_samples.py) was taken before the thread left the slot.
         """
         slots = ((int(event["ts"]) * 1000, slot_of(str(event["name"]))) for event in events if event["ph"] == "B")
         seen = [(since, slot) for since, slot in slots if slot is not None]

@@ -69,7 +69,7 @@ class StackSource:
             self._counters.watch(natives, ours)
 
     def beat(self, native: int, number: int) -> None:
-        """Report that the watch's thread begins its sleep ``number`` (sample_clock.py)."""
+        """Report that the watch's thread begins its sleep ``number`` (times_of_samples.py)."""
         if self._outside:
             self._outside.beat(native, number)
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from tftracer.slow.watch.counter_spans import Reading, Wait, within
 from tftracer.slow.watch.counters import Queues
 
