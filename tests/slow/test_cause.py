@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tftracer.slow.cause.blamed_line import COMPILED_FUNCTIONS, is_in_step, shared_line, without_steps, without_tracer
 
 import tftracer
 from tftracer.session.recorded_steps import RunHandle
+from tftracer.slow.cause.blamed_code import COMPILED_FUNCTIONS, is_in_step, shared_line, without_steps, without_tracer
 from tftracer.slow.cause.cause import (
     LOOPS_OWN,
     MAY_HAVE_WAITED,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from tftracer.slow.cause.comb import Proven
-from tftracer.slow.cause.periods import Periods
+from tftracer.slow.cause.find_periods import Periods
 from tftracer.slow.record.sums_by_kind import APART, OF_CODE, OWNED
 from tftracer.slow.watch_results import EPOCH_TURN, MERGED, UNKNOWN, Cause, Period, SlowRecords, Stall, WatchedRun
 
