@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 from recording import RAW, recording, step
-from tftracer.ledger.beside_steps import beside_steps
 
 from tftracer.contract.ledger import Ledger, LedgerKind, LedgerPart
+from tftracer.ledger.largest_part_beside_steps import beside_steps
 
 
 def ledger_of(**seconds: float) -> Ledger:
