@@ -302,7 +302,7 @@ def _ledger(
     if sum(wait.own_s for wait in facts.step_waits) >= MIN_SHARE * whole:
         doubts.append(EPOCHS)
     if lost:
-        doubts.append(f"{counted(lost, 'step')} found the queue full and counted as time between steps.")
+        doubts.append(f"The queue was full at {counted(lost, 'step')}: their time counts as time between steps.")
     return {
         "started_at": facts.started_at,
         "until": facts.until,
@@ -330,8 +330,8 @@ def _text(kind: LedgerKind, facts: LedgerFacts, profile: GapProfile | None) -> s
     if kind == "python":
         if profile and profile["python_lines"]:
             return (
-                f"Estimated: the lines have the shares of all this time that they had in {profile['duration_s'] or 0:.0f} s, "
-                "in which they were sampled."
+                f"Estimated: the lines were sampled for {profile['duration_s'] or 0:.0f} s, and each gets the share of all this "
+                "time that it had in these samples."
             )
         return "Its lines were not sampled."
     if kind == "unknown":

@@ -56,7 +56,7 @@ class WithoutCpu:
 
 
 def _children_ns(native: int) -> dict[int, int]:
-    """Return the CPU time of each process that a thread of this process started, with those that it started and that ended.
+    """Return the CPU time of each process that a thread of this process started, and of the ended processes that these started.
 
     Raises OSError if Linux does not tell which processes these are.
     """
@@ -74,7 +74,7 @@ class OwnCpu:
     def __init__(self) -> None:
         self._next_ns = 0
         self._is_known = False
-        self._ns: dict[int, int] = {}  # by the kernel's number, of threads and processes that have ended, too
+        self._ns: dict[int, int] = {}  # kernel's number of a thread or process, also of an ended one -> its CPU time
 
     def sum_s(self, natives: Iterable[int]) -> float | None:
         """Return the seconds of these threads, of those of earlier calls, and of their processes; None if not known."""

@@ -201,7 +201,7 @@ class OtherRunTraces:
     a: list[TraceKey]
     b: list[TraceKey]
     same_run: bool
-    older: int  # number of readable traces that are too old to be read
+    older: int  # number of readable traces that are left out, because there are many newer ones
     broken: int  # number of traces that cannot be read
     step_times_text: str  # sentences about the runs' step times; "" for one run
 

@@ -59,7 +59,10 @@ def _process(job: JobServices, info: Process, own: SavedSession) -> SavedProcess
 
 
 def _model(job: JobServices, info: Process) -> SessionModel:
-    """Build the session of a process: its facts, a run for each title, and their traces. The file has no step times of it."""
+    """Build the session of a process: its facts, a run for each title, and their traces.
+
+    The file lacks the step times of other processes.
+    """
     facts = {name: info[name] for name in ("id", "host", "pid", "place")}
     model = SessionModel({**new_facts(), **facts, "rank": info["place"]["rank"]})  # type: ignore[typeddict-item]
     runs: dict[str, int] = {}

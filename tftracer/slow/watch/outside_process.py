@@ -4,8 +4,7 @@
 
 The training starts it (outside_client.py) and never waits for it. It runs py-spy in windows of a minute, and reads Linux's
 counters of the training's threads and the holder of Python's lock. It watches the training's pulse: a number in shared memory
-that the training's watch thread writes 20 times a second. While the pulse is late, threads probably wait for the
-lock.
+that the training's watch thread writes 20 times a second. While the pulse is late, threads probably wait for the lock.
 
 It keeps what it read in the last minutes. Each question is a line of JSON on standard input: a thread, spans of time, and the
 samples that the training took itself (stacks_from_inside.py). The answer is a line of JSON. Times are nanoseconds of

@@ -50,7 +50,7 @@ class RunPeriods:
         self._report(records)
 
     def passed_before(self, waiting: list[int], records: SlowRecords) -> None:
-        """Report that the run's counted steps have ended. Steps in ``waiting`` may be slow and may be added later."""
+        """Report that the run's counted steps before those in ``waiting`` have ended. These may be slow, and be added later."""
         self.passed(min([self._run.steps, *(step - 1 for step in waiting)]), records)
 
     def expected(self) -> list[tuple[WatchedRun, int, int]]:
