@@ -44,7 +44,7 @@ class StepWait:
 
 @dataclass(frozen=True)
 class LedgerFacts:
-    """Seconds. Entries, ``asleep_s`` and the three times without any activity add up to the wall time."""
+    """All times are in seconds. Entries, ``asleep_s`` and the three times without any activity add up to the wall time."""
 
     started_at: float  # start of the process, epoch seconds
     until: float

@@ -265,13 +265,13 @@ class Windows:
         times: Counter[Stack] = Counter()
         for window in self._ended:
             for start, end, stack in window.intervals.get(thread, ()):
-                if taken := samples_within(window.sampled_ns, start, end, spans):
+                if taken := count_samples(window.sampled_ns, start, end, spans):
                     lengths[stack] += taken * window.every_ns
                     times[stack] += taken
         return {"stacks": [[stack, length / 1e9, times[stack]] for stack, length in lengths.most_common(MAX_STACKS)]}
 
 
-def samples_within(sampled_ns: list[int], start_ns: int, end_ns: int, spans: list[tuple[int, int]]) -> int:
+def count_samples(sampled_ns: list[int], start_ns: int, end_ns: int, spans: list[tuple[int, int]]) -> int:
     """Return how many samples from ``start_ns`` until before ``end_ns`` lie in one of the spans.
 
     The distances of samples differ, so the number cannot be computed from the length of the spans.
