@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tftracer.slow.watch.py_spy_windows import has_root, is_whole, reason, count_samples
+from tftracer.slow.watch.py_spy_windows import count_samples, has_root, is_whole, reason
 
 DENIED = """Error: Failed to get process executable name. Check that the process is running.
 
