@@ -91,7 +91,8 @@ class StepQueue(OwnErrors):
         self.live_functions: Callable[[], list[Any]] = list
         self.slow = SlowRecords()
         self.activities = Activities()  # the activities that the ledger adds up
-        self.pipelines = Pipelines(self.activities)  # not of the queue: its thread would keep the queue alive
+        # It gets no reference to the queue, because its thread would keep the queue alive.
+        self.pipelines = Pipelines(self.activities)
         #: Thread -> when its current step began (perf_counter nanoseconds); without a current step, minus the end of its last
         #: step.
         self.under_way: dict[int, int] = {}
@@ -135,7 +136,7 @@ class StepQueue(OwnErrors):
             self.arrived.set()
 
     def count_steps(self) -> None:
-        """Move the finished steps from ``events`` to ``counted``, in order: find the run of each, and add 1 to its steps."""
+        """Handle the events in order: find the run of each step, add 1 to the run's steps, and put the step into ``counted``."""
         while self.events:
             with self._counting:
                 for _ in range(min(len(self.events), COUNTED_AT_ONCE)):

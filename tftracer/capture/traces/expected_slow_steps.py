@@ -1,6 +1,7 @@
-"""Requests traces of steps that are expected to be slow, shortly before they begin. They add at most 1% to its time.
+"""Requests traces of steps that are expected to be slow, shortly before they begin.
 
-Runs on the watch's thread. The training threads find out which step is next (TraceRequests.claim).
+The traces add at most 1% to the training's time (estimated). Runs on the watch's thread. The training threads
+find out which step is next (TraceRequests.claim).
 """
 
 from __future__ import annotations
