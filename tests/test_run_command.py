@@ -43,7 +43,7 @@ def test_a_script_that_fails_ends_the_turns(tmp_path: Path) -> None:
     said: list[str] = []
     script = str(tmp_path / "fails.py")
     assert main(["--repeat", "5", "--output", str(tmp_path / "out"), "--", script, "--", script], said.append) == 3
-    assert "ended with exit code 3 in turn 1" in said[0]
+    assert "ended with exit code 3 in round 1" in said[0]
 
 
 @pytest.mark.parametrize("wrong", [["--repeat", "2", "--", "one.py"], ["--repeat", "0", "--", "a", "--", "b"]])

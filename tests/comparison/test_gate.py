@@ -182,7 +182,7 @@ def test_an_op_is_compared_by_its_shortest_times_where_its_medians_scatter_more(
     comparison = compare("train", side(0), side(1))
     (change,) = comparison.ops.changes
     assert change.separated and change.of_shortest and (change.a_ns, change.b_ns) == (1e5, 2e5)
-    assert "+100%  (the shortest of each session's traces)" in report.as_text(comparison)
+    assert "+100%  (shortest time in each session's traces)" in report.as_text(comparison)
 
 
 def test_a_comparison_says_from_which_difference_on_it_tells_one() -> None:

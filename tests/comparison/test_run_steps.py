@@ -48,7 +48,9 @@ def test_it_is_the_interval_of_tftracer_compare_with_its_limit() -> None:
 
 
 def test_few_steps_are_said() -> None:
-    assert step_times_in_words(recorded([0.002] * 100), recorded(noisy(1, 0.003))).endswith("A run has only 90 steps that count.")
+    assert step_times_in_words(recorded([0.002] * 100), recorded(noisy(1, 0.003))).endswith(
+        "Only 90 steps of a run are compared (without warm-up and traced steps)."
+    )
 
 
 def test_traced_steps_do_not_count() -> None:

@@ -163,7 +163,7 @@ def test_lines_between_the_steps_are_those_that_were_sampled() -> None:
     answer = ledger(facts(Entry(STEPS, 1, "", 20.0, 100, None)), [run(1, "train")], {1: profile}.get)
     (part,) = (part for part in answer["parts"] if part["kind"] == "python")
     assert part["items"] == [{"name": "load (train.py:7)", "duration_s": 2.25, "times": None, "run_id": 1}]
-    assert part["text"].startswith("Estimated:") and "in 10 s" in part["text"]
+    assert part["text"].startswith("Estimated:") and "for 10 s" in part["text"]
     profile["whole_turns"] = True  # lines of an eager loop's steps are not those between its steps
     answer = ledger(facts(Entry(STEPS, 1, "", 20.0, 100, None)), [run(1, "train")], {1: profile}.get)
     (part,) = (part for part in answer["parts"] if part["kind"] == "python")

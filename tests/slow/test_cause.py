@@ -11,7 +11,7 @@ import pytest
 
 import tftracer
 from tftracer.session.recorded_steps import RunHandle
-from tftracer.slow.cause.blamed_line import COMPILED_FUNCTIONS, is_in_step, shared_line, without_steps, without_tracer
+from tftracer.slow.cause.blamed_code import COMPILED_FUNCTIONS, is_in_step, shared_line, without_steps, without_tracer
 from tftracer.slow.cause.cause import (
     LOOPS_OWN,
     MAY_HAVE_WAITED,

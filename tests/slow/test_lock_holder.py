@@ -9,8 +9,8 @@ import time
 
 from job_page import wait_for
 
-from tftracer.slow.watch.counters import Counters
 from tftracer.slow.watch.lock_holder import LockPlace, LockReader
+from tftracer.slow.watch.thread_counters import Counters
 
 FINDS_PLACE = """
 import ctypes, sys, threading

@@ -6,10 +6,10 @@ import mmap
 import os
 import threading
 
-from tftracer.slow.watch.counters import ThreadState
 from tftracer.slow.watch.outside_process import LATE_NS, TICK_NS, Pulse, name_at
-from tftracer.slow.watch.sample_clock import PULSE_BYTES, SampleClock, write_beat
-from tftracer.slow.watch.stack_samples import Look
+from tftracer.slow.watch.stack_samples import StackSample
+from tftracer.slow.watch.thread_counters import ThreadState
+from tftracer.slow.watch.times_of_samples import PULSE_BYTES, SampleClock, write_beat
 
 
 def test_it_wakes_ten_times_a_second_at_most_twice_as_often_and_when_the_pulse_is_late() -> None:
@@ -26,7 +26,7 @@ def test_it_wakes_ten_times_a_second_at_most_twice_as_often_and_when_the_pulse_i
 
 def test_a_thread_has_no_name_that_its_number_had_long_before() -> None:
     second = 1_000_000_000
-    dumps = [(Look(0, {}), {5: "an ended thread"})]
+    dumps = [(StackSample(0, {}), {5: "an ended thread"})]
     assert name_at(dumps, 5, 10 * second) == ("", False)
     assert name_at(dumps, 5, second) == ("an ended thread", False)
-    assert name_at([*dumps, (Look(10 * second, {}), {5: "ranker"})], 5, 10 * second) == ("ranker", True)
+    assert name_at([*dumps, (StackSample(10 * second, {}), {5: "ranker"})], 5, 10 * second) == ("ranker", True)

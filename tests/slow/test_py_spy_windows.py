@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tftracer.slow.watch.py_spy_windows import has_root, is_whole, reason, samples_within
+from tftracer.slow.watch.py_spy_windows import count_samples, has_root, is_whole, reason
 
 DENIED = """Error: Failed to get process executable name. Check that the process is running.
 
@@ -35,8 +35,8 @@ def test_its_own_reason_is_said_without_number_or_backtrace(output: str, said: s
 def test_a_stack_counts_only_where_a_sample_was_taken() -> None:
     """A stall of 0.2 s was seen once, and the next sample came late: what passed before that is of the usual steps after it."""
     sampled = [0, 250, 520, 770]
-    assert samples_within(sampled, 250, 520, [(0, 240), (460, 900)]) == 0
-    assert samples_within(sampled, 0, 800, [(0, 240), (460, 900)]) == 3
+    assert count_samples(sampled, 250, 520, [(0, 240), (460, 900)]) == 0
+    assert count_samples(sampled, 0, 800, [(0, 240), (460, 900)]) == 3
 
 
 def test_a_stack_that_was_read_while_its_memory_got_another_use_does_not_count() -> None:

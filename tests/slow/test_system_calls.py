@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from job_page import wait_for
 
-from tftracer.slow.watch.counters import Counters
 from tftracer.slow.watch.system_calls import most_common, waits_for
+from tftracer.slow.watch.thread_counters import Counters
 
 WAITS = {
     "time.sleep(60)": "sleep",

@@ -27,8 +27,8 @@ from tftracer.session.recorded_steps import RunHandle
 from tftracer.slow.watch.find_slow_turns import SlowSteps
 from tftracer.slow.watch.gap_profiles import FIRST_NS, SHORTEST_NS
 from tftracer.slow.watch.host_signals import HostSignals
+from tftracer.slow.watch.periods_of_run import RunPeriods
 from tftracer.slow.watch.py_spy_windows import FIRST_RATE
-from tftracer.slow.watch.run_periods import RunPeriods
 from tftracer.slow.watch.watch import SlowWatch
 from tftracer.slow.watch_results import GapProfile, GcPause, HostSample, Period, SlowRecord, SlowRecords, Stall
 

@@ -7,7 +7,7 @@ from time import perf_counter_ns
 
 from tftracer.slow.cause.frame_names import FrameNames
 from tftracer.slow.watch.outside_process import name_at
-from tftracer.slow.watch.stack_samples import Look
+from tftracer.slow.watch.stack_samples import StackSample
 from tftracer.slow.watch.stack_source import span_of
 from tftracer.slow.watch.watched_threads import WatchedThreads
 
@@ -31,7 +31,7 @@ def test_a_thread_that_began_later_names_nothing_before_it() -> None:
 
 def test_a_holder_of_the_lock_has_the_name_of_the_dump_nearest_to_it() -> None:
     assert name_at([], 7, 50) == ("", False)
-    dumps = [(Look(10, {}), {7: "serializer", 8: "reader"}), (Look(100, {}), {7: "spinner"})]
+    dumps = [(StackSample(10, {}), {7: "serializer", 8: "reader"}), (StackSample(100, {}), {7: "spinner"})]
     moments = (7, 40), (7, 90), (8, 1000), (9, 10)
     assert [name_at(dumps, thread, at)[0] for thread, at in moments] == ["serializer", "spinner", "reader", ""]
     assert [name_at(dumps, 8, at)[1] for at in (200, 400_000_000)] == [True, False]

@@ -1,4 +1,4 @@
-"""Calls a function when a forked child computes something with TensorFlow for the first time: most forks never do."""
+"""Calls a function when a forked child uses TensorFlow for the first time, and not earlier: most never use it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ log = logging.getLogger("tftracer")
 def at_first_use(then: Callable[[], None]) -> None:
     """Call ``then`` once, before the first call of a compiled function or of a session.
 
-    Raises AttributeError or ImportError if this TensorFlow has other classes.
+    Raises AttributeError or ImportError if this TensorFlow lacks one of these classes.
     """
     calls = [(function_module().Function, "__call__"), (concrete_function_module().ConcreteFunction, "_call_flat")]
     calls += [(session_class(), "run"), (session_class(), "make_callable")]

@@ -21,7 +21,7 @@ def after_import(name: str, then: Callable[[], None]) -> Callable[[], None]:
     if name in sys.modules:
         then()
         return lambda: None
-    # One finder serves all callbacks of a module, because n finders would call each other 2 ** n times.
+    # One finder serves all callbacks of a module. Each finder asks all others: n finders would search 2 ** n times.
     finder = next((other for other in sys.meta_path if isinstance(other, _AfterImport) and other.name == name), None)
     if finder is None:
         finder = _AfterImport(name)

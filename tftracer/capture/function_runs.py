@@ -13,15 +13,15 @@ from collections.abc import Callable
 from typing import Any
 
 from tftracer.capture.functions.calls import FunctionCalls
-from tftracer.capture.functions.identity import FunctionIdentity, NamedStep, identify
+from tftracer.capture.functions.identity import FunctionIdentity, StepName, identify
 from tftracer.capture.functions.library import concrete_function_module, function_library, is_concrete, name_of
 from tftracer.capture.functions.partition_graphs import PartitionGraphs
 from tftracer.capture.functions.profiled_calls import MANY_SIGNATURES, FunctionTraces
 from tftracer.capture.functions.signatures import Signature, difference, signature_of, signatures_to_keep
+from tftracer.capture.loops.checkpoints_and_evaluations import Phases
 from tftracer.capture.loops.eager_steps import EagerSteps
 from tftracer.capture.loops.input_waits import InputWaits
-from tftracer.capture.loops.keras_eager_steps import CompiledKerasStep, KerasSteps
-from tftracer.capture.loops.phases import Phases
+from tftracer.capture.loops.keras_steps import CompiledKerasStepName, KerasSteps
 from tftracer.capture.steps.queue import StepQueue
 from tftracer.capture.steps.run_registry import RunFamily
 from tftracer.capture.traces import profiler
@@ -63,7 +63,7 @@ class FunctionRuns:
         self._families: weakref.WeakKeyDictionary[Any, dict[str, RunFamily]] = weakref.WeakKeyDictionary()
         self._families_of_function: weakref.WeakKeyDictionary[Any, list[RunFamily]] = weakref.WeakKeyDictionary()
         self._families_of_identity: dict[FunctionIdentity, list[tuple[weakref.ref[Any], RunFamily]]] = {}
-        self._named_steps: dict[str, NamedStep] = {}
+        self._named_steps: dict[str, StepName] = {}
         self._counts: Counter[str] = Counter()  # calls by the function's label, "train_step at train.py:12"
         self._signatures: dict[str, tuple[int, list[Signature]]] = {}  # label -> (number of signatures, the kept signatures)
         self._undo: list[Callable[[], None]] = []
@@ -94,9 +94,9 @@ class FunctionRuns:
         """Add this note to the traces of all steps from now on."""
         self.traces.note = note
 
-    def named_step(self, name: str) -> NamedStep:
-        """Return the NamedStep of this name. It is always the same object, so all steps with one name are one run."""
-        return self._named_steps.setdefault(name, NamedStep(name))
+    def named_step(self, name: str) -> StepName:
+        """Return the StepName of this name. It is always the same object, so all steps with one name are one run."""
+        return self._named_steps.setdefault(name, StepName(name))
 
     def request_graph(self, handle: RunHandle) -> None:
         """Collect the optimized graph of a run's function in its next call. Raises UnsupportedError if it cannot be collected."""
@@ -203,8 +203,8 @@ class FunctionRuns:
 
 
 def keras_step_title(function: Any) -> str:
-    """Return the title of a CompiledKerasStep; "" for other functions.
+    """Return the title of a CompiledKerasStepName; "" for other functions.
 
     Keras 2's ``fit`` and ``train_on_batch`` share functions.
     """
-    return str(function.__name__) if isinstance(function, CompiledKerasStep) else ""
+    return str(function.__name__) if isinstance(function, CompiledKerasStepName) else ""

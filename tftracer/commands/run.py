@@ -34,7 +34,8 @@ def parser() -> Parser:
         "tftracer run",
         usage="tftracer run [options] [options of Python] (script.py | folder | -m module | -c code | -) [args...]",
         description="Runs a script and traces it without changing it: sessions, compiled functions and Keras, in every "
-        "process that it starts. The page's URL is printed as soon as the script has imported TensorFlow.",
+        "process that it starts. The page's URL is printed as soon as the script has imported TensorFlow. A 'run' is the calls "
+        "of session.run with the same fetches, feeds and options, or the calls of one compiled function with one signature.",
         epilog="All arguments after these options are passed to Python unchanged.",
     )
     syntax.add_argument("--port", type=int, default=9999, help="port of the page, or the next free port (default: 9999)")
@@ -77,7 +78,7 @@ def main(arguments: Sequence[str], say: Callable[[str], None]) -> int:
     options = checked(syntax, ours, script)
     if options.repeat is not None:
         folder = Path(options.output or FOLDER)
-        return record_in_turns(scripts_of(script), options.repeat, folder, _options_of_each_run(ours), say)
+        return record_in_turns(scripts_of(script), options.repeat, folder, _options_of_each_execution(ours), say)
     command = [sys.executable, *script]
     environment = environment_of(options, os.environ.get("PYTHONPATH", ""))
     if hasattr(os, "execve") and os.name == "posix":
@@ -115,13 +116,13 @@ def checked(syntax: Parser, ours: list[str], script: list[str]) -> argparse.Name
     if options.keep_traces < 1:
         syntax.error("--keep-traces is a number from 1")
     if options.repeat is not None and (options.repeat < 1 or options.stay or options.export_dir):
-        syntax.error("--repeat takes a number from 1, and neither --stay nor --export-dir")
+        syntax.error("--repeat needs a number of at least 1, and cannot be used with --stay or --export-dir")
     if options.repeat is not None and not (len(scripts := scripts_of(script)) == 2 and all(scripts)):
         syntax.error("--repeat takes two scripts: tftracer run --repeat 8 -- a.py -- b.py")
     return options
 
 
-def _options_of_each_run(ours: list[str]) -> list[str]:
+def _options_of_each_execution(ours: list[str]) -> list[str]:
     """Return the options for each execution of ``--repeat``: without --repeat and --output, and with any free port."""
     kept, skip = ["--port", "0"], False
     for argument in ours:
@@ -203,7 +204,7 @@ def record_in_turns(
             command = [sys.executable, "-m", "tftracer", "run", *options, "--output", str(session), *script]
             code = subprocess.call(command)
             if code:
-                say(f"{' '.join(script)[:200]} ended with exit code {code} in turn {number}; the remaining ones did not start.")
+                say(f"{' '.join(script)[:200]} ended with exit code {code} in round {number}; the rest was not started.")
                 return code
     say(f"{times} sessions of each script are in {folder}. To compare them:")
     say("  tftracer compare " + " -- ".join(f"{folder}/{side}-*.tftrace" for side in SIDES[: len(scripts)]))

@@ -104,12 +104,12 @@ def _warnings(a: Sequence[Measured], b: Sequence[Measured]) -> Iterator[str]:
     sketched = max((each.relative_error.get("p99", 0.0) for each in (*a, *b)), default=0.0)
     if sketched:
         yield (
-            f"p99 is of all steps after the first tenth, with an error of up to {sketched:.0%}, which the interval includes. "
-            "The other step times are of the last steps, which are kept one by one."
+            f"p99 is computed from all steps except the first 10%, with an error of up to {sketched:.0%}, which the interval "
+            "includes. The other step times are computed from the last steps, whose times are stored individually."
         )
     few = [each.name for each in (*a, *b) if each.steps < 200]
     if few:
-        yield f"Fewer than 200 steps count in {', '.join(few[:5])}{', ...' if len(few) > 5 else ''}."
+        yield f"Fewer than 200 steps are compared in {', '.join(few[:5])}{', ...' if len(few) > 5 else ''}."
 
 
 def as_html(compared: Comparison) -> str:
@@ -144,7 +144,7 @@ def sentences(shifts: Mapping[str, Shift], ops: OpChanges, changes: Sequence[OpC
 
 def _of_step(shift: Shift | None) -> str:
     if shift is None:
-        return "Step times cannot be compared: a side has no steps that count."
+        return "Step times cannot be compared: a side has no steps besides the warm-up and traced steps."
     return f"Step time: {shift.shift:+.1%} ({interval(shift)}), {outcome(shift)}."
 
 
@@ -172,7 +172,7 @@ def _shift_table(shifts: Sequence[Shift]) -> str:
 def _op_table(changes: Sequence[OpChange]) -> str:
     rows = [
         (
-            f"{change.key}{', the shortest of its traces' * change.of_shortest}",
+            change.key + " (shortest time in each session's traces)" * change.of_shortest,
             duration(change.a_ns),
             duration(change.b_ns),
             f"{change.delta_ns / change.a_ns:+.0%}" if change.a_ns else "",

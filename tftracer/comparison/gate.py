@@ -151,6 +151,6 @@ def _unknown(rule: Rule) -> str:
     if rule.op:
         return f"A side has no trace with an op of type {rule.op}. {RECORD}"
     if rule.metric in METRICS[:3]:
-        return "A side has no steps that count."
+        return "A side has no steps besides the warm-up and traced steps."
     lacking = " Traces of compiled functions on a CPU do not record memory." if rule.metric == "memory" else ""
     return f"A side has no trace that records it.{lacking} {RECORD}"

@@ -37,7 +37,7 @@ class Steps:
 
 
 def counted_steps(steps: Steps, traced: Int64) -> Steps:
-    """Return the steps that count: without the first 10%, traced steps and the step after each.
+    """Return the steps that are compared: without the first 10%, traced steps and the step after each.
 
     ``traced``: numbers of traced steps.
     """

@@ -6,11 +6,11 @@ Each op is a row; the step itself is one more row. The differences of a row are 
 the row's scatter and on the floors above which a difference matters: for traces of one run it is the larger of the two, for
 traces of two runs their sum.
 
-- Traces of one run: two traces are compared. For every other trace, take its largest deviation from the median in any row. One of
-  the two traces is *odd* in a row if its deviation there exceeds all of these. If nothing differs, each of n traces is equally
-  likely to deviate most. So the trace that deviates most is one of the two with a probability of 2 / n, which is 5% if there are
-  ``MIN_OTHERS`` other traces. With fewer, no trace is called odd, because on a busy machine an op of 60 us takes 20 ms in one of
-  fifty traces, and no margin separates that from a change.
+- Traces of one run: two traces are compared. For each of the remaining traces, take its largest deviation from the median over
+  all rows. One of the two traces is *odd* for an op (a row) if its deviation there exceeds all of these. If nothing differs, each
+  of n traces is equally likely to deviate most. So the trace that deviates most is one of the two with a probability of 2 / n,
+  which is 5% if there are ``MIN_OTHERS`` other traces. With fewer, no trace is called odd, because on a busy machine an op of
+  60 us takes 20 ms in one of fifty traces, and no margin separates that from a change.
 - Traces of two runs: a permutation test. The traces are also divided in other ways into two groups of these sizes: in all ways,
   or in up to ``MAX_DIVISIONS`` random ones. For each division, take the largest difference of any row. A row has *changed* if its
   real difference exceeds these largest differences in 97% of the divisions. The test is valid for any number of rows and any
@@ -43,8 +43,8 @@ MIN_OTHERS = round(2 / FALSE_CLAIMS) - 2
 #: with the groups swapped.
 DIVISIONS_SHARE = 0.03
 MAX_DIVISIONS = 1_000  # if there are more divisions, this many are selected at random
-#: Rows that take at least LONG_NS show the machine's slowness if there are at least MIN_LONG of them: of fewer rows, all may have
-#: changed.
+#: Rows that take at least LONG_NS show the machine's slowness if there are at least MIN_LONG of them. If there are fewer, all of
+#: them may have changed, so they do not show it.
 LONG_NS, MIN_LONG = 50_000, 5
 #: Factor from the median absolute deviation to the standard deviation of normal values.
 _MAD = 1.4826

@@ -11,7 +11,7 @@ import numpy as np
 
 from tftracer.trace.arrays.types import Float64
 
-#: Sessions count as recorded in turns if on average fewer than this many of one side follow each other.
+#: Sessions count as recorded in turns if on average fewer than this many of one side were recorded one after the other.
 MAX_MEAN_IN_A_ROW = 1.5
 #: The variance by drift is estimated from the differences of consecutive sessions of a side. These sessions also differ by
 #: chance, so only this share of the variance is added, times the mean number of sessions in a row. The share was found by

@@ -50,7 +50,7 @@ def _lines(comparison: Comparison, outcomes: Sequence[Outcome]) -> Iterator[str]
     yield f"{comparison.run[:100]}: {counted(len(comparison.a), 'session')} before, {counted(len(comparison.b), 'session')} after"
     yield ""
     if not comparison.shifts:
-        yield "Steps and traces cannot be compared: one side has no steps that count, and no traces."
+        yield "Steps and traces cannot be compared: one side has no traces, and no steps besides the warm-up."
     yield from (_shift_line(shift) for shift in comparison.shifts.values() if shift.a or shift.b)
     yield from _op_lines(comparison)
     if comparison.new_findings:
@@ -98,7 +98,7 @@ def _op_lines(comparison: Comparison) -> Iterator[str]:
 
 def _op_line(change: OpChange) -> str:
     ratio = f"{change.delta_ns / change.a_ns:+.0%}" if change.a_ns else ""
-    of_shortest = "  (the shortest of each session's traces)" if change.of_shortest else ""
+    of_shortest = "  (shortest time in each session's traces)" if change.of_shortest else ""
     return f"  {change.key[:_WIDTH]:{_WIDTH}} {duration(change.a_ns):>9} -> {duration(change.b_ns):>9}  {ratio}{of_shortest}"
 
 

@@ -79,7 +79,7 @@ def shift_of(
     started: tuple[Sequence[float], Sequence[float]] | None = None,
     selected_from: int = 1,
 ) -> Shift | None:
-    """Compute a shift; None if a side has no values, or a value of 0.
+    """Compute a shift; None if a side has no values, or a value is 0. If all values are equal (also 0) and exact, it is 0.
 
     ``blocks``: values of blocks of steps, for one session a side.
 
@@ -143,7 +143,7 @@ def _welch(parts: Sequence[float], sizes: tuple[int, int]) -> float:
 
 def quantile(probability: float, freedom: float) -> float:
     """Return the quantile of Student's t distribution for ``probability`` (0 to 1, exclusive), to six digits."""
-    root = math.sqrt(freedom)  # of t = root * tan(angle), the density is a power of the angle's cosine
+    root = math.sqrt(freedom)  # with t = root * tan(angle), the density of the angle is a power of cos(angle)
     angle = np.linspace(0.0, min(math.pi / 2, 12 / root), 20_001)
     density = np.cos(angle) ** (freedom - 1)
     area = np.concatenate([[0.0], np.cumsum(density[1:] + density[:-1])])

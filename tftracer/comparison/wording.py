@@ -15,13 +15,13 @@ _TITLES = {
 _IN_BYTES = ("memory", "bytes")
 TOO_FEW = "too few sessions to tell"
 ONE_SESSION = (
-    "With one session a side, neither the scatter between sessions nor the intervals are known; the gate assumes "
+    "With one session a side, neither the scatter between sessions nor the intervals are known; tftracer compare assumes "
     f"{ASSUMED_SPREAD:.0%} (standard deviation). Record several sessions of each version, alternately (before, after, ...)."
 )
 
 NOT_IN_TURNS = (
-    "The sessions were not recorded in turns: on average {:.1f} of one side follow each other. Whatever changed on the machine "
-    "meanwhile looks like a difference of the sides, so intervals are wider. To record in turns: "
+    "The sessions were not recorded in turns: on average, {:.1f} sessions of the same side were recorded one after the other. "
+    "Whatever changed on the machine meanwhile looks like a difference of the sides, so intervals are wider. To record in turns: "
     "tftracer run --repeat 8 -- before.py -- after.py"
 )
 

@@ -243,8 +243,9 @@ class SlowSteps(TypedDict):
 
 
 class GapProfile(TypedDict):
-    """Where the time between a run's steps goes, by line (GET /api/runs/ID/gaps). If the steps are those of an eager loop and fill
-    nearly all of its time: where the time of steps goes."""
+    """Where the time between a run's steps goes, by line (GET /api/runs/ID/gaps).
+
+    If its steps are those of an eager loop, and fill most of its time: where the time of whole turns goes."""
 
     run_id: int
     state: GapState

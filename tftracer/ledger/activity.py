@@ -13,9 +13,9 @@ from typing import Protocol, Union
 
 from tftracer.slow.watch_results import WatchedRun
 
-#: Ranks of activities. If several happen at once, the time counts for the lowest rank. Activities of other threads rank after all
-#: activities of the main thread, where a training waits: ``OTHER_THREAD`` is added. LOOP: the main thread is between two
-#: activities.
+#: Ranks of activities. If several happen at once, the time counts for the one with the lowest rank. ``OTHER_THREAD`` is added to
+#: the ranks on other threads, so they come after all activities of the main thread, where a training waits. LOOP: the main thread
+#: is between two activities.
 SUSPENDED, TRACER, BUILDING, CHECKPOINTS, EVALUATION, INPUT, STEPS, LOOP = range(8)
 OTHER_THREAD = 8
 #: The activities that a training begins and ends with.
@@ -42,13 +42,13 @@ Activity = tuple[int, Union[Run, str], int, int, int]
 
 
 def kind_of_step(run: Run) -> int:
-    """Return EVALUATION for a compiled function with such a name; else STEPS, since the name of a session's run shows nothing."""
+    """Return EVALUATION for a compiled function whose name is that of an evaluation; else STEPS."""
     return EVALUATION if run.definition and _evaluates(run.title.partition(" (")[0]) else STEPS
 
 
 @lru_cache(1000)
 def _evaluates(name: str) -> bool:
-    """Return whether a name is that of an evaluation. Cached, because each step of a compiled function calls it."""
+    """Return whether a name is that of an evaluation. Cached, because it is called for each step of a function."""
     return _EVALUATES.search(name) is not None
 
 
@@ -59,7 +59,7 @@ class Activities:
         self.ended: deque[Activity] = deque(maxlen=MAX_WAITING)
         #: Current activities: (thread, rank) -> (name, start). Those of steps are in ``StepQueue.under_way``.
         self.under_way: dict[tuple[int, int], tuple[str, int]] = {}
-        #: Thread -> begin of its wait for the next element of a dataset; 0: it does not wait.
+        #: Thread -> start of its wait for the next element of a dataset; 0: it does not wait.
         self.waiting: dict[int, int] = {}
         #: Dataset -> seconds for which steps waited for its elements, estimated from its pipeline.
         self.step_waits: dict[str, float] = {}

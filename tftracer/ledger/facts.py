@@ -44,11 +44,11 @@ class StepWait:
 
 @dataclass(frozen=True)
 class LedgerFacts:
-    """Seconds. Entries, ``asleep_s`` and the three times without any activity add up to the wall time."""
+    """All times are in seconds. Entries, ``asleep_s`` and the three times without any activity add up to the wall time."""
 
     started_at: float  # start of the process, epoch seconds
     until: float
-    recorded_s: float | None  # from the start to the begin of the recording; None: ``started_at`` is that begin
+    recorded_s: float | None  # from the start to the beginning of the recording; None: ``started_at`` is that beginning
     start_s: float  # before the first step
     between_s: float  # between steps
     end_s: float  # after the last one
@@ -75,7 +75,7 @@ def facts_of(
     no_cpu_ns: int | None,
     own_cpu_s: float | None = None,
 ) -> LedgerFacts:
-    """Make the facts. ``now_ns``, ``now``: one time, as perf_counter and epoch seconds. ``began_ns``: begin of the recording."""
+    """Make the facts. ``now_ns``, ``now``: one time, as perf_counter and epoch seconds. ``began_ns``: start of the recording."""
     start, between, end = (ns * 1e-9 for ns in sums.rest_ns)
     entries = []
     for (rank, what), row in sums.rows.items():

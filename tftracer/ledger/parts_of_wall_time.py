@@ -130,10 +130,10 @@ def _name(entry: Entry, runs: Mapping[int, RunWithoutTraces]) -> str:
 def _take_first_calls(
     facts: LedgerFacts, runs: Mapping[int, RunWithoutTraces], items: dict[LedgerKind, list[LedgerItem]]
 ) -> list[str]:
-    """Count the excess of a run's first step over the mean of the others as building: TensorFlow optimizes and places a graph.
+    """Count the time by which a run's first step exceeds the mean of the others as building: TensorFlow optimizes the graph.
 
-    Signatures of one function are taken together. If none was called again, the shortest call counts as the usual one: for a
-    function that was called once it is not known. Return the titles of functions with several signatures, none called again.
+    Signatures of one function are taken together. If none was called again, the shortest call counts as the usual one, so a
+    function that was called once has no excess. Return the titles of functions with several signatures, none called again.
     """
     families: dict[object, list[Entry]] = {}
     for entry in facts.entries:
@@ -170,7 +170,7 @@ def function_key(run: RunWithoutTraces | Run) -> object:
 
 
 def _take_step_waits(facts: LedgerFacts, items: dict[LedgerKind, list[LedgerItem]]) -> None:
-    """Move waits within steps to the input, out of the steps with the most time."""
+    """Count waits within steps as input, and subtract them from the steps with the most time."""
     for wait in facts.step_waits:
         remaining = wait.own_s
         for step in sorted(items["steps"], key=_longest):
@@ -203,7 +203,7 @@ def _take_slow(
 
 
 def _take_waited(waits: list[LedgerItem], seconds: float) -> float:
-    """Take the time of slow steps that waited for their dataset out of the waits within steps, which contain it. Return it."""
+    """Subtract the time of slow steps that waited for their dataset from the waits within steps, which contain it. Return it."""
     taken = 0.0
     for wait in waits:
         if wait["name"].startswith(WITHIN_STEPS):
@@ -239,7 +239,7 @@ def _by_code(slow: Sequence[SlowEntry]) -> Iterable[SlowEntry]:
 
 
 def _move(items: list[LedgerItem], run_id: int, seconds: float) -> float:
-    """Take up to ``seconds`` off a run's item, and return the seconds taken."""
+    """Subtract up to ``seconds`` from a run's item, and return the subtracted seconds."""
     for each in items:
         if each["run_id"] == run_id:
             taken = min(seconds, each["duration_s"])
@@ -303,7 +303,7 @@ def _ledger(
     if sum(wait.own_s for wait in facts.step_waits) >= MIN_SHARE * whole:
         doubts.append(EPOCHS)
     if lost:
-        doubts.append(f"{counted(lost, 'step')} found the queue full and counted as time between steps.")
+        doubts.append(f"The queue was full at {counted(lost, 'step')}: their time counts as time between steps.")
     return {
         "started_at": facts.started_at,
         "until": facts.until,
@@ -331,8 +331,8 @@ def _text(kind: LedgerKind, facts: LedgerFacts, profile: GapProfile | None) -> s
     if kind == "python":
         if profile and profile["python_lines"]:
             return (
-                f"Estimated: the lines have the shares of all this time that they had in {profile['duration_s'] or 0:.0f} s, "
-                "in which they were sampled."
+                f"Estimated: the lines were sampled for {profile['duration_s'] or 0:.0f} s, and each gets the share of all this "
+                "time that it had in these samples."
             )
         return "Its lines were not sampled."
     if kind == "unknown":

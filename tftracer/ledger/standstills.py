@@ -1,4 +1,4 @@
-"""Finds the begin of this process, and the times in which it was stopped or its machine was asleep."""
+"""Finds the start of this process, and the times in which it was stopped or its machine was asleep."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from typing import NamedTuple
 from tftracer.ledger.thread_cpu import without_cpu_ns
 from tftracer.slow.watch.host_signals import after_name
 
-#: A standstill is at least this long: the writer's thread, which looks five times a second, did not look.
+#: A standstill lasts at least this long, in which the writer's thread did not look. Otherwise it looks five times a second.
 MIN_NS = 600_000_000
-#: Meanwhile the process used hardly any CPU, did not wait for a CPU, and its threads hardly woke: no more often than before in a
-#: quarter of a second. The writer's own thread has not woken either: it wakes 200 times a second while another one sleeps and
-#: holds Python's lock.
+#: Meanwhile the process used hardly any CPU, did not wait for a CPU, and its threads hardly woke: at most WAKES times, plus
+#: WAKES_PER_S times a second, plus as often as before in RUNNING_S seconds. The writer's own thread hardly woke either: it wakes
+#: 200 times a second while another thread sleeps and holds Python's lock.
 CPU_SHARE, QUEUED_SHARE, WAKES, WAKES_PER_S, RUNNING_S = 0.05, 0.2, 20, 5, 0.25
 #: A shorter sleep of the machine does not count: the two clocks are not read at the same moment.
 MIN_SLEEP_NS = 100_000_000
@@ -34,7 +34,7 @@ def since_boot_ns() -> int | None:
 
 
 def process_start_ns(stat: str = "/proc/self/stat", booted_ns: int | None = None) -> int | None:
-    """Return the begin of the process in perf_counter nanoseconds, exact to 10 ms; None if the system does not provide it.
+    """Return the start of the process in perf_counter nanoseconds, exact to 10 ms; None if the system does not provide it.
 
     ``booted_ns``: the current time since the machine started.
     """

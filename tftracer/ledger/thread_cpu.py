@@ -31,8 +31,8 @@ def _schedstat(native: int, column: int) -> int | None:
 class WithoutCpu:
     """Adds up the time for which the training's thread could have run and had no CPU.
 
-    Linux may count a thread's sleep as such a wait (slow/watch/counter_spans.py): a wait that is longer than the time between two
-    looks is left out.
+    Linux may count a thread's sleep as such a wait (slow/watch/thread_times_in_span.py): a wait that is longer than the time
+    between two readings is left out.
     """
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class WithoutCpu:
 
 
 def _children_ns(native: int) -> dict[int, int]:
-    """Return the CPU time of each process that a thread of this process started, with those that it started and that ended.
+    """Return the CPU time of each process that a thread of this process started, and of the ended processes that these started.
 
     Raises OSError if Linux does not tell which processes these are.
     """
@@ -74,7 +74,7 @@ class OwnCpu:
     def __init__(self) -> None:
         self._next_ns = 0
         self._is_known = False
-        self._ns: dict[int, int] = {}  # by the kernel's number, of threads and processes that have ended, too
+        self._ns: dict[int, int] = {}  # kernel's number of a thread or process, also of an ended one -> its CPU time
 
     def sum_s(self, natives: Iterable[int]) -> float | None:
         """Return the seconds of these threads, of those of earlier calls, and of their processes; None if not known."""

@@ -26,7 +26,10 @@ class Painted(NamedTuple):
 
 
 def paint(spans: Int64, since_ns: int, until_ns: int, rank: int) -> Painted:
-    """Assign time to the span with the lowest rank, of equals to the earliest one. ``spans``: [n, 3] rank, start, end."""
+    """Assign each moment to the span with the lowest rank, and among equal ranks to the span that began first.
+
+    ``spans``: [n, 3] rank, start, end.
+    """
     starts, ends = (np.clip(spans[:, column], since_ns, until_ns) for column in (1, 2))
     own = np.zeros(len(spans), np.int64)
     covered = above = Cover.empty()
@@ -44,7 +47,7 @@ def paint(spans: Int64, since_ns: int, until_ns: int, rank: int) -> Painted:
 
 
 SECOND_NS = 10**9
-#: The time between two activities of the main thread is LOOP up to this length; beyond it, other threads' activities count.
+#: The time between two activities of the main thread is LOOP if it is shorter than this; else other threads' activities count.
 LOOP_NS = 60 * SECOND_NS
 #: Limits for current activities, in time and in spans; beyond them their time so far counts as UNDER_WAY until they end.
 PATIENCE_NS, MAX_PENDING = 120 * SECOND_NS, 200_000
@@ -55,7 +58,7 @@ OTHERS = "others"
 MAX_NAMES, MAX_SLOW = 300, 200
 #: Spans of the final time that are kept, and their shortest length: they are subtracted from slow steps.
 KEPT_SPAN_NS, MAX_KEPT_SPANS = 10_000_000, 4000
-#: A stop of the process counts once: if less than this share of a slow step remains, the writer's thread has seen the stop, too.
+#: A stop of the process counts once: if less than this share of a slow step remains, the stop is already counted.
 STOP_LEFT = 0.5
 
 What = Union[Run, str]
@@ -85,7 +88,7 @@ class Sums:
     until_ns: int
     rows: dict[tuple[int, What], Sum] = field(default_factory=dict)
     covered_ns: int = 0
-    first_ns: int | None = None  # begin of the first step
+    first_ns: int | None = None  # start of the first step
     last_ns: int | None = None  # end of the last step
     covered_before_first_ns: int = 0
     covered_until_last_ns: int = 0
@@ -139,7 +142,7 @@ class Sums:
 
 
 class Book:
-    """The sums of one process. ``since_ns``: begin of the process. ``main``: the number of its main thread."""
+    """The sums of one process. ``since_ns``: start of the process. ``main``: the id of its main thread."""
 
     def __init__(self, since_ns: int, main: int) -> None:
         self._final = Sums(since_ns, since_ns)

@@ -20,8 +20,8 @@ from tftracer.input_pipelines import answer as pipelines_answer
 from tftracer.input_pipelines import facts as pipeline_facts
 from tftracer.ledger import parts_of_wall_time
 from tftracer.ledger.activity import INPUT
-from tftracer.ledger.beside_steps import beside_steps
 from tftracer.ledger.facts import LedgerFacts
+from tftracer.ledger.largest_part_beside_steps import beside_steps
 from tftracer.memory_growth import answer as memory_answer
 from tftracer.memory_growth import facts as memory_facts
 from tftracer.session.steps.columns import read_history

@@ -26,7 +26,6 @@ from tftracer.trace.analyses import (
     budget,
     communication,
     cost_graph,
-    counters,
     critical_path,
     dependencies,
     layers,
@@ -38,6 +37,7 @@ from tftracer.trace.analyses import (
     placed_ops,
     roofline,
     scheduling,
+    timeline_counters,
 )
 from tftracer.trace.analyses.critical_path import MAX_STEPS
 from tftracer.trace.analyses.dependencies import Graph
@@ -324,7 +324,7 @@ class Answers:
         with self._lock:
             recorded = self.profile_allocations
             held = allocations.held_bytes(recorded) if recorded is not None else memory.held_bytes(self.trace, self.buffers)
-            return counters.counters(self.trace, self.outputs, held)
+            return timeline_counters.counters(self.trace, self.outputs, held)
 
     def roofline(
         self, by: RooflineBy = "name", most: int = MAX_ROOFLINE_ROWS, others: Sequence[Mapping[str, list[Roof]]] = ()

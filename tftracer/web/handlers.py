@@ -102,7 +102,7 @@ class ReadHandler(ApiHandler):
 
 
 class GapsHandler(ReadHandler):
-    """The lines of the time between steps, and sampling them again."""
+    """GET: the lines of code that ran between the run's steps. POST: sample them again."""
 
     async def post(self, run: str) -> None:
         await self.run_on_worker(self.services.source.sample_gaps, self.number(run, "run"))

@@ -66,14 +66,17 @@ class Outbox:
         messages = self._messages["urgent" if message["type"] in URGENT else "progress"]
         subject = subject_of(message)
         with self._lock:
-            if message["type"] in TRACE_MESSAGES and self._has_too_many_traces():
+            if message["type"] in TRACE_MESSAGES and self._drops_traces():
                 return
             if message["type"] == "job":  # includes the changes before it
                 messages.pop("job_changes", None)
             messages[subject] = join(messages.get(subject), message)  # keeps the older message's position in the queue
 
-    def _has_too_many_traces(self) -> bool:
-        """Return whether trace messages are dropped until the next snapshot, which includes them all."""
+    def _drops_traces(self) -> bool:
+        """Return whether trace messages are dropped now, because the next snapshot includes them.
+
+        If MAX_TRACES trace messages wait, drop them, and request a snapshot.
+        """
         urgent = self._messages["urgent"]
         waiting = [subject for subject, message in urgent.items() if message["type"] in TRACE_MESSAGES]
         if not self._needs_snapshot and len(waiting) >= MAX_TRACES:
@@ -157,7 +160,7 @@ class LiveFeed:
         self._snapshot: asyncio.Future[str] | None = None
         self._sender: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._wake_up: asyncio.Future[None] | None = None  # done when an urgent message is in the outbox
+        self._wake_up: asyncio.Future[None] | None = None  # done when a trace was published
         self._unsubscribe: Callable[[], None] = lambda: None
 
     def start(self) -> None:

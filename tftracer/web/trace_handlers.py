@@ -201,15 +201,15 @@ class OtherRunTraces:
     a: list[TraceKey]
     b: list[TraceKey]
     same_run: bool
-    older: int
-    broken: int
-    step_times: str
+    older: int  # number of readable traces that are left out, because there are many newer ones
+    broken: int  # number of traces that cannot be read
+    step_times_text: str  # sentences about the runs' step times; "" for one run
 
     @property
     def tag(self) -> str:
         """Return a text that changes whenever the comparison may change."""
         tags = " ".join(trace.tag for trace in (*self.a, *self.b))
-        return f"{tags} {self.same_run} {self.older} {self.broken} {self.step_times}"
+        return f"{tags} {self.same_run} {self.older} {self.broken} {self.step_times_text}"
 
 
 def other_run_traces(source: SessionSource, key_of: Callable[[TraceRecord], TraceKey], first: int, second: int) -> OtherRunTraces:
@@ -248,4 +248,4 @@ async def other_totals(runs: OtherRunTraces, compared: tuple[TraceKey, TraceKey]
     unreadable = runs.broken + len(runs.a) + len(runs.b) - len(a) - len(b)
     totals_a, totals_b = ([body for _, body in side] for side in (a, b))
     started = [[own.started_at, *(trace.started_at for trace, _ in side)] for own, side in zip(compared, (a, b))]
-    return OtherTotals(totals_a, totals_b, runs.same_run, runs.older, unreadable, runs.step_times, *started)
+    return OtherTotals(totals_a, totals_b, runs.same_run, runs.older, unreadable, runs.step_times_text, *started)

@@ -250,7 +250,7 @@ export interface SlowSteps {
   gaps_at: number | null;
 }
 
-/** Where the time between a run's steps goes, by line (GET /api/runs/ID/gaps). If the steps are those of an eager loop and fill nearly all of its time: where the time of steps goes. */
+/** Where the time between a run's steps goes, by line (GET /api/runs/ID/gaps). If its steps are those of an eager loop, and fill most of its time: where the time of whole turns goes. */
 export interface GapProfile {
   run_id: number;
   state: "none" | "sampling" | "ready";

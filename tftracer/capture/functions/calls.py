@@ -1,9 +1,9 @@
 """Steps of compiled functions: each call of a ``tf.function`` from Python is a step, also a call by one of Keras's loops.
 
-Two methods of TensorFlow are wrapped, and no object of the script: ``Function.__call__``, which nearly all calls of compiled
-functions use, and ``ConcreteFunction._call_flat``, which shows the signature. An untraced call costs two clock reads and an
-append. A call within another call (from a function whose graph is being built) is not a step. The wrappers run on the training
-threads: errors of the tracer never leave them, and they call the original method in any case.
+Only two methods of TensorFlow are wrapped; the script's objects are not changed. Nearly all calls of compiled functions use
+``Function.__call__``. ``_call_flat`` is a method of the ConcreteFunction that is executed, so it shows the signature. An untraced
+call costs two clock reads and an append. A call within another call (from a function whose graph is being built) is not a step.
+The wrappers run on the training threads. Errors of the tracer never leave them, and they always call the original method.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from time import perf_counter_ns
 from types import TracebackType
 from typing import Any
 
-from tftracer.capture.functions.identity import NamedStep
+from tftracer.capture.functions.identity import StepName
 from tftracer.capture.functions.library import concrete_function_module, function_module
 from tftracer.capture.functions.partition_graphs import PartitionGraphs
 from tftracer.capture.functions.profiled_calls import FunctionTraces
@@ -28,8 +28,8 @@ from tftracer.session.recorded_steps import Traced
 class FunctionCalls:
     """Watches the compiled functions of this process, and puts finished calls into the queue as FunctionEvents.
 
-    The function of an event is a tf.function, a ConcreteFunction that was called directly, a NamedStep or a Keras step
-    (keras_eager_steps.py). The ConcreteFunction of an event is the one that was executed; None if the function ran eagerly.
+    The function of an event is a tf.function, a ConcreteFunction that was called directly, a StepName or a Keras step
+    (keras_steps.py). The ConcreteFunction of an event is the one that was executed; None if the function ran eagerly.
     """
 
     def __init__(self, queue: StepQueue, tracing: FunctionTraces) -> None:
@@ -37,7 +37,7 @@ class FunctionCalls:
         self._queue = queue
         self.threads = ThreadStates()
         #: Takes a function and ``ThreadState.method``; returns the step of a call within that Keras method
-        #: (keras_eager_steps.py).
+        #: (keras_steps.py).
         self.step_of_method: Callable[[Any, str], Any] = lambda function, method: function
         self.requests = queue.requests
         self._tracing = tracing
@@ -75,14 +75,15 @@ class FunctionCalls:
     def _wrap_call(self, original: Callable[..., Any], is_eager: Callable[[], bool]) -> Callable[..., Any]:
         threads, events, requests = self.threads, self._queue.events, self.requests
         under_way = self.under_way
-        now, max_events = perf_counter_ns, MAX_EVENTS  # locals: after a long step, a global would be fetched from memory
+        # Local names, because after a long step the module's globals are no longer in the CPU's cache.
+        now, max_events = perf_counter_ns, MAX_EVENTS
 
         @hide_in_tracebacks
         def call(function: Any, *args: Any, **kwargs: Any) -> Any:
             state = threads.state
             if state.start_ns or requests.slow_path or state.method or len(events) >= max_events:
                 try:
-                    if state.start_ns or not is_eager():  # the call becomes part of a graph
+                    if state.start_ns or not is_eager():  # within another step, or while a graph is built
                         return original(function, *args, **kwargs)
                     with self.step(function, (args, kwargs)):
                         return original(function, *args, **kwargs)
@@ -136,7 +137,7 @@ class FunctionCalls:
         return call_flat
 
     def step(self, function: Any, arguments: Any = None) -> Step:
-        """Return a Step for a NamedStep, a step of an eager Keras model, or a call of a compiled function.
+        """Return a Step for a StepName, a step of an eager Keras model, or a call of a compiled function.
 
         A call of a compiled function gets a Step only while ``slow_path`` is set, within a method of Keras such as
         ``train_on_batch``, or while the queue is full. All other calls are timed within ``_wrap_call``, without a Step.
@@ -151,7 +152,7 @@ class FunctionCalls:
         return bool(self.threads.state.start_ns) or self.requests.off
 
     def begin_step(self, function: Any, arguments: Any = None) -> tuple[ThreadState | None, Any]:
-        """Return (the thread's state, the begun trace or None); (None, None) within another step and while the tracer is off."""
+        """Return (the thread's state, the begun trace or None); (None, None) within another step, or if the tracer is off."""
         if self.is_within_step_or_off():
             return None, None
         state = self.threads.state
@@ -195,7 +196,7 @@ class Step:
         state.start_ns, state.concrete = 0, None
         traced = self._calls.end_step(self._begun, concrete, succeeded, end)
         if succeeded:
-            executed = None if isinstance(self._function, NamedStep) else concrete
+            executed = None if isinstance(self._function, StepName) else concrete
             self._calls.record(self._function, executed, start, end, state.thread, traced)
 
 

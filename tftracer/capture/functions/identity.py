@@ -36,9 +36,9 @@ class FunctionIdentity(NamedTuple):
     variables: str = ""  # digest of the variables' types and shapes, because different models may have the same name
 
 
-class NamedStep:
-    """Names steps that no single function names: those of ``server.step("train")``, of an eager loop, or of a Keras model that
-    runs eagerly. They are one run, whatever functions they call."""
+class StepName:
+    """The common name of steps that are not calls of one function: of ``server.step("train")``, of an eager loop, or of a Keras
+    model that runs eagerly. All steps with one StepName belong to one run."""
 
     origin = "server.step"  # as the page shows it
 
@@ -88,7 +88,7 @@ def plain_name(name: str) -> str:
 
 
 def saved_model_functions(function: Any) -> list[Any]:
-    """Return the ConcreteFunctions of a function from a SavedModel, whose names contain its real name; [] for other functions."""
+    """Return the ConcreteFunctions of a function from a SavedModel; [] for other functions. Their names contain its real name."""
     with contextlib.suppress(Exception):
         return list(function.concrete_functions)
     return []
@@ -132,7 +132,7 @@ def _keras_origin(loop: str, model: Any) -> str:
 
 def _origin(function: Any) -> str:
     with contextlib.suppress(Exception):
-        return str(function.origin)  # NamedStep and CompiledKerasStep have it
+        return str(function.origin)  # StepName and CompiledKerasStepName have it
     return "SavedModel" if _text(function, "__name__") == RESTORED else "tf.function"
 
 

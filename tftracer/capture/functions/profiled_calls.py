@@ -14,7 +14,7 @@ from functools import partial
 from time import perf_counter_ns
 from typing import Any
 
-from tftracer.capture.functions.identity import NamedStep
+from tftracer.capture.functions.identity import StepName
 from tftracer.capture.steps.queue import StepQueue
 from tftracer.capture.steps.run_registry import RunFamily
 from tftracer.capture.traces.cpu_use import cpu_use, read_after, read_before
@@ -81,9 +81,9 @@ class BegunTrace:
         self.fed: list[FedValue] | None = None
 
     def run_key(self, concrete: Any) -> Any:
-        """Return what identifies this step's run: the ConcreteFunction; the function itself for a NamedStep, or if the call
+        """Return what identifies this step's run: the ConcreteFunction; the function itself for a StepName, or if the call
         executed no ConcreteFunction."""
-        return self.function if concrete is None or isinstance(self.function, NamedStep) else concrete
+        return self.function if concrete is None or isinstance(self.function, StepName) else concrete
 
 
 class FunctionTraces:

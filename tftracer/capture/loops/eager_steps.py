@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from tftracer.capture.after_import import after_import
 from tftracer.capture.background import Background
 from tftracer.capture.functions.calls import FunctionCalls
-from tftracer.capture.functions.identity import NamedStep
+from tftracer.capture.functions.identity import StepName
 from tftracer.capture.tracebacks import hide_in_tracebacks, remove_our_frames
 from tftracer.slow.cause.frame_names import is_library
 
@@ -53,7 +53,7 @@ class Place(NamedTuple):
 Turn = tuple[tuple[Place, int], ...]
 
 
-class EagerLoop(NamedStep):
+class EagerLoop(StepName):
     """An eager loop: each of its turns is a step."""
 
     origin = "eager code"

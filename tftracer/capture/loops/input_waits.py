@@ -1,10 +1,10 @@
 """Measures how long a loop waits for the next element of a ``tf.data`` dataset between its steps: ``for batch in dataset``.
 
 To measure the waits, two methods of TensorFlow's ``OwnedIterator`` are wrapped: ``_next_internal``, for loops and
-``next(iterator)``, and ``get_next_as_optional``, for distribution strategies. If an element is fetched within a step, the wait is
-part of the step and visible in its trace. ``_create_iterator`` and the constructor of sessions' iterators are wrapped, too. They
-report each new iterator to the part of the tracer that watches input pipelines (``StepQueue.pipelines``). Runs on the training
-threads.
+``next(iterator)``, and ``get_next_as_optional``, for distribution strategies. A wait within a step is part of the step. It is
+also recorded as a wait if the step runs eagerly (``server.step``). ``_create_iterator`` and the constructor of sessions'
+iterators are wrapped, too: their wrappers report each new iterator to the part of the tracer that watches input pipelines
+(``StepQueue.pipelines``). Runs on the training threads.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ class InputWaits:
         self._queue = queue
 
     def watch(self) -> Callable[[], None]:
-        """Wrap the methods once TensorFlow is imported; return a function that cancels this. Missing methods are skipped."""
+        """Wrap the methods as soon as TensorFlow is imported; return a function that cancels this.
+
+        Missing methods are skipped.
+        """
         return after_import(_MODULE, lambda: self._calls.run_safely(self._wrap))
 
     def _wrap(self) -> None:
@@ -85,7 +88,7 @@ class InputWaits:
                 waiting[state.thread] = 0
                 is_in_step = bool(state.start_ns)
                 # While TensorFlow builds a compiled function's graph, this method only adds an op and does not wait. So within
-                # a step, only waits of eager code (server.step) are recorded.
+                # a step, waits are recorded only if it runs eagerly (server.step).
                 if not calls.requests.off and len(events) < MAX_EVENTS and (not is_in_step or calls.is_eager()):
                     events.append((INPUT_WAIT, is_in_step, start, now(), state.thread, None))
 

@@ -50,8 +50,8 @@ def level_of(options: Any) -> tuple[str, bool]:
 
 #: Stands in place of the function in an event that is not a step: the thread waited for an element of a dataset (input_waits.py).
 INPUT_WAIT = object()
-#: Stands in place of the function in the event of a phase (phases.py): a checkpoint, an evaluation, TensorFlow's tracing of a
-#: function.
+#: Stands in place of the function in the event of a phase (checkpoints_and_evaluations.py): a checkpoint, an evaluation,
+#: TensorFlow's tracing of a function.
 PHASE = object()
 
 #: A finished step: what was executed, start, end (perf_counter nanoseconds), thread, its trace. What was executed: fetches, feed
@@ -82,18 +82,17 @@ class StepQueue(OwnErrors):
         self.failed_claims: deque[Claim] = deque()  # claims of steps that failed while they were traced
         self.open_sessions: list[weakref.ref[Any]] = []
         self.arrived = threading.Event()  # set to wake the writer at once
-        self.sees_all_sessions = False  # hook_inject has wrapped TensorFlow's session class: hooks record nothing
-        #: Counts a call of a function: (function, ConcreteFunction) -> the family of its run.
-        self.count_call: Callable[[Any, Any], RunFamily] = refuse_call
+        self.sees_all_sessions = False  # True: all sessions are recorded without a hook (hook_inject), so hooks record nothing
+        #: Takes (function, ConcreteFunction) of a call, counts the call, and returns the family of its run.
+        self.count_call: Callable[[Any, Any], RunFamily] = no_functions_watched
         #: Collects the optimized graph of a run's function in its next call; raises UnsupportedError if it cannot be collected.
         self.request_graph: Callable[[RunHandle], None] = refuse_graph
         #: Returns the ConcreteFunctions that were called and still exist.
         self.live_functions: Callable[[], list[Any]] = list
         self.slow = SlowRecords()
         self.activities = Activities()  # the activities that the ledger adds up
-        self.pipelines = Pipelines(
-            self.activities
-        )  # it gets no reference to the queue, because its thread would keep the queue alive
+        # It gets no reference to the queue, because its thread would keep the queue alive.
+        self.pipelines = Pipelines(self.activities)
         #: Thread -> when its current step began (perf_counter nanoseconds); without a current step, minus the end of its last
         #: step.
         self.under_way: dict[int, int] = {}
@@ -137,7 +136,7 @@ class StepQueue(OwnErrors):
             self.arrived.set()
 
     def count_steps(self) -> None:
-        """Count the steps in the queue, in order, and find the run of each step."""
+        """Handle the events in order: find the run of each step, add 1 to the run's steps, and put the step into ``counted``."""
         while self.events:
             with self._counting:
                 for _ in range(min(len(self.events), COUNTED_AT_ONCE)):
@@ -162,10 +161,11 @@ class StepQueue(OwnErrors):
             phase: Any = event[1]
             kind, name = phase
             ended.append((kind, name, start, end, thread))
-            if kind == CHECKPOINTS and "Writer" not in name:  # summaries are not checkpoints
+            # The kind CHECKPOINTS also includes summaries; the watch is told of checkpoints only.
+            if kind == CHECKPOINTS and "Writer" not in name:
                 self._tell_watch(lambda watch: watch.saved(thread, name, start, end))
             return
-        run = self._run_of_call(*event) if len(event) == 6 else self._run_of_session(*event)
+        run = self._count_call(*event) if len(event) == 6 else self._count_in_session(*event)
         if run is not None:
             outside = self._times.count_step(run, thread, start, end, trace)
             self.add_counted((run, start, end, *outside, trace), thread)
@@ -175,10 +175,10 @@ class StepQueue(OwnErrors):
                 ended.append((TRACER, "recording traces", start - before, start, thread))
                 ended.append((TRACER, "recording traces", end, end + after, thread))
 
-    def _run_of_session(
+    def _count_in_session(
         self, fetches: Any, feeds: Any, options: Any, start: int, end: int, thread: int, trace: Traced
     ) -> RunHandle | None:
-        """Count a step of a session and return its run; None if another hook of the same session has recorded it."""
+        """Add 1 to the steps of a session's run and return the run; None if another hook of the session has recorded the step."""
         family = self.runs.family(fetches, feeds)
         if (start, family) in self._last_steps:
             if isinstance(trace, Capture):
@@ -190,8 +190,8 @@ class StepQueue(OwnErrors):
         family.has_debug_watches = run.refusal == REFUSALS[DEBUG_WATCHES]
         return run
 
-    def _run_of_call(self, function: Any, concrete: Any, start: int, end: int, thread: int, trace: Traced) -> RunHandle:
-        """Count a call of a function and return its run."""
+    def _count_call(self, function: Any, concrete: Any, start: int, end: int, thread: int, trace: Traced) -> RunHandle:
+        """Add 1 to the steps of a function's run and return the run."""
         family = self.count_call(function, concrete)
         family.steps += 1
         self.last_function_ns = end
@@ -251,7 +251,7 @@ class StepQueue(OwnErrors):
         return self.requests.has_any([family.plain for family in families]) or any(family.requested_step for family in families)
 
     def restore_request(self, claim: Claim) -> None:
-        """Restore the request of a claimed step that was not traced. A request for one numbered step moves to the next step."""
+        """Restore the request of a claimed step that was not traced. A request by number moves to the next step."""
         self.requests.restore(claim)
         family = self.runs.find(claim.handle.title) if claim.is_numbered and claim.handle else None
         if family is not None and not family.requested_step:
@@ -293,18 +293,21 @@ class StepQueue(OwnErrors):
     def missed_mark(self, reason: str, numbered: RunFamily | None = None) -> Missed:
         """Return the mark of a step that should have been traced but was not.
 
-        If the next steps were requested, the request stays open. If a numbered step or all steps were, this trace is lost for
-        good.
+        A request for the next steps stays open. If a step was requested by its number, or all steps were requested, no other step
+        replaces it.
         """
         return Missed(reason, is_lost=numbered is not None or self.requests.trace_all)
 
     def _handles(self, family: RunFamily, options: Any) -> list[RunHandle]:
-        """Return the runs that the step about to begin may belong to: the run with these options; all runs of the family if the
-        options are not known, or if that run has no step yet: then a later hook may still change them."""
+        """Return the runs that the step about to begin may belong to: the run with these options.
+
+        Return all runs of the family if the options are not known, or if no step with these options has been stored so far: a
+        later hook may still change the options, and the step may belong to another run.
+        """
         run = None if options is None else self.runs.run(family, options)
         return [run] if run and run.run_id else family.handles()
 
-    # --------------------------------------------------------------------------------- one numbered step, for a job
+    # --------------------------------------------------------------- one step that is requested by its number, for a job
 
     def request_step(self, title: str, step: int) -> bool:
         """Trace only the step with this number. Return False if it may have begun already, or if there is no such run."""
@@ -317,7 +320,7 @@ class StepQueue(OwnErrors):
         return not self._may_have_begun(family, step) or not self._cancel(family)
 
     def cancel_steps(self) -> None:
-        """Cancel all requests for numbered steps."""
+        """Cancel all requests for steps by their numbers."""
         for family in self.runs.families():
             self._cancel(family)
 
@@ -339,7 +342,7 @@ class StepQueue(OwnErrors):
         return family.steps + 1 >= step
 
     def _cancel(self, family: RunFamily, step: int | None = None) -> bool:
-        """Cancel the request for a numbered step of this family, and return whether there was one.
+        """Cancel the request for a step of this family by its number, and return whether there was one.
 
         ``step``: cancel only a request for this number; None: for any number. If several threads cancel a request, only one of
         them gets True.
@@ -374,8 +377,8 @@ class StepQueue(OwnErrors):
         return recent or any(time_ns > 0 for time_ns in list(self.under_way.values()))
 
 
-def refuse_call(function: Any, concrete: Any) -> RunFamily:
-    raise LookupError("a call of a function in a queue that has none")
+def no_functions_watched(function: Any, concrete: Any) -> RunFamily:
+    raise LookupError("a function was called, but this queue watches no functions")
 
 
 def refuse_graph(handle: RunHandle) -> None:

@@ -76,17 +76,17 @@ class RunRegistry:
                 handle = family.variants.get(text) or self._new_variant(family, text)
         return handle
 
-    def add_function(self, title: str, fetches: tuple[str, ...], feeds: tuple[str, ...], definition: str) -> RunFamily:
+    def add_function(self, title: str, fetches: tuple[str, ...], feeds: tuple[str, ...], origin: str) -> RunFamily:
         """Add a compiled function and return its family, which has one run.
 
-        ``fetches``: the function's name and place, as the only element. ``feeds``: its arguments. ``definition``: where it is
+        ``fetches``: the function's name and place, as the only element. ``feeds``: its arguments. ``origin``: where it is
         defined, or what made it.
         """
         with self._lock:
             if self._run_count >= MAX_RUNS:
                 return self._overflow_family()
             family = RunFamily(RunIdentity(fetches, feeds), self._new_handle(title, fetches, feeds, ""))
-            family.plain.definition = definition
+            family.plain.definition = origin
             self._families["function", self._run_count] = family
             return family
 

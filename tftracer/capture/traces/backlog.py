@@ -9,9 +9,10 @@ from threading import Condition
 
 from tftracer.session.recorded_steps import Capture
 
-#: If fewer traces than FEW_TRACES wait, there is room while together they take less than MAX_BYTES_OF_FEW. If FEW_TRACES or more
-#: wait, there is room while together they take less than MAX_BYTES_OF_MANY. So small traces of consecutive steps are all kept,
-#: even if the thread that stores them gets no CPU for a while.
+#: Up to four waiting traces may be large; more may wait only if they are small. While fewer than FEW_TRACES wait, there is room
+#: if together they take less than MAX_BYTES_OF_FEW. While FEW_TRACES or more wait, there is room if together they take less than
+#: MAX_BYTES_OF_MANY. So small traces of consecutive steps are all kept, even if the thread that stores them gets no CPU for a
+#: while.
 FEW_TRACES = 4
 MAX_BYTES_OF_MANY = 64 << 20
 MAX_BYTES_OF_FEW = 512 << 20

@@ -22,7 +22,7 @@ from tftracer.ledger.thread_cpu import OWN_PREFIX
 from tftracer.slow.watch.host_signals import parse_schedstat
 from tftracer.trace.model import CpuUse
 
-#: The threads' counters are given up if reading them takes longer, because a process may have thousands of threads, and other
+#: If reading the threads' counters takes longer than this, they stay unknown: a process may have thousands of threads, and other
 #: threads may take the GIL while this thread reads.
 MAX_NS = 30_000_000
 
@@ -62,7 +62,7 @@ def cpu_use(before: CpuReading, after: CpuReading) -> CpuUse:
         # The threads' counters cover slightly more time than the process's counter, so own_s may be too large. So cpu_s is at
         # least the time of the busiest thread.
         use["cpu_s"] = max(use["cpu_s"] - own_s, min(use["cpu_s"], busiest_s))
-        # Linux may count a thread's sleep as a wait (slow/watch/counter_spans.py): a wait longer than the step is left out.
+        # Linux may count a sleep as a wait (slow/watch/thread_times_in_span.py): waits longer than the step are left out.
         waited = (max(0, now[1] - then[1]) for now, then in script_counters)
         use["run_queue_s"] = sum(ns for ns in waited if ns <= after.at_ns - before.at_ns) * 1e-9
     if before.children is not None and after.children is not None and before.children.keys() <= after.children.keys():

@@ -1,6 +1,7 @@
-"""Requests traces of steps that are expected to be slow, shortly before they begin. The traces may add 1% to the training's time.
+"""Requests traces of steps that are expected to be slow, shortly before they begin.
 
-Runs on the watch's thread. The training threads find out which step is next (TraceRequests.claim).
+The traces add at most 1% to the training's time (estimated). Runs on the watch's thread. The training threads
+find out which step is next (TraceRequests.claim).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from tftracer.slow.watch.slower_than_usual import NEVER
 from tftracer.slow.watch.thread_loop import RunState
 from tftracer.slow.watch_results import WatchedRun
 
-#: Maximum time that all these traces may add, as a share of the training's time.
+#: Maximum time that all these traces may add (estimated), as a share of the training's time.
 EXTRA = 0.01
 #: From NEAR_NS before an expected step, the number of finished steps is read exactly; REQUEST_NS before the step, its trace is
 #: requested. It is not requested earlier, because while a trace is requested, the tracer finds the number of each step when the
@@ -33,7 +34,7 @@ PATIENCE_NS = 5_000_000_000
 MAX_TRACES, MAX_REQUESTS = 5, 10
 
 
-class Expected(NamedTuple):
+class ExpectedSteps(NamedTuple):
     """A range of steps: one of them is expected to be slow."""
 
     run: RunHandle
@@ -50,7 +51,7 @@ class ExpectedTraces:
         self._requests = requests
         self._clock_ns = clock_ns
         self._requested: dict[RunHandle, tuple[range, int]] = {}  # run -> (its requested steps, when to cancel)
-        self._steps = SlowSteps(1.0)  # empty, a placeholder until ``set_steps``
+        self._step_times = SlowSteps(1.0)  # empty, a placeholder until ``set_steps``
         self._count_steps = count_steps
         self._last_requested: dict[RunHandle, int] = {}  # run -> last requested step
         self._requests_of: Counter[RunHandle] = Counter()
@@ -59,7 +60,7 @@ class ExpectedTraces:
 
     def set_steps(self, steps: SlowSteps) -> None:
         """Set the object that holds the step times of all runs."""
-        self._steps = steps
+        self._step_times = steps
 
     def caught(self, run: WatchedRun) -> None:
         """Count a slow step that was traced."""
@@ -75,8 +76,8 @@ class ExpectedTraces:
         if "tensorflow" not in sys.modules:
             return  # the steps of a loop without TensorFlow cannot be traced
         for run, first, last in expected:
-            state = self._steps.runs.get(run)
-            steps = Expected(cast(RunHandle, run), first, last)
+            state = self._step_times.runs.get(run)
+            steps = ExpectedSteps(cast(RunHandle, run), first, last)
             if state and _is_near(steps, state, NEAR_NS) and self._is_wanted(steps, state):
                 self._count_steps()
                 if _is_near(steps, state, REQUEST_NS) and steps.last > steps.run.steps:
@@ -86,7 +87,7 @@ class ExpectedTraces:
         """Cancel all requests."""
         self._cancel(list(self._requested))
 
-    def _request(self, steps: Expected, until_ns: int) -> None:
+    def _request(self, steps: ExpectedSteps, until_ns: int) -> None:
         numbers = range(steps.first, steps.last + 1)
         self._last_requested[steps.run] = steps.last
         self._numbering_ns += (steps.last - steps.run.steps) * NUMBERING_NS
@@ -99,21 +100,21 @@ class ExpectedTraces:
             numbers, _ = self._requested.pop(run)
             self._requests.cancel_expected(run, numbers)
 
-    def _is_wanted(self, steps: Expected, state: RunState) -> bool:
+    def _is_wanted(self, steps: ExpectedSteps, state: RunState) -> bool:
         if self._last_requested.get(steps.run, 0) >= steps.first or self._caught.get(steps.run, 0) >= MAX_TRACES:
             return False
         if self._requests_of[steps.run] >= MAX_REQUESTS:
             return False
         extra = state.traced_extra_ns
-        # Until the extra time of a trace was measured, a trace is assumed to add as much time as the step takes.
+        # Until the extra time of a trace was measured, a trace is assumed to add as much time as the step takes. NEVER: unknown.
         each = median(extra) if extra else (0 if state.inside.median_ns == NEVER else state.inside.median_ns)
-        runs = list(self._steps.runs.values())  # a copy, because other threads add runs
+        runs = list(self._step_times.runs.values())  # a copy, because other threads add runs
         so_far = sum(run.traced_extra_sum_ns for run in runs) + self._numbering_ns
         whole = sum(run.sums.inside_ns + run.sums.between_ns for run in runs)
         return so_far + each * (steps.last - steps.first + 1) <= EXTRA * whole
 
 
-def _is_near(steps: Expected, state: RunState, within_ns: int) -> bool:
+def _is_near(steps: ExpectedSteps, state: RunState, within_ns: int) -> bool:
     """Return whether the first expected step begins within ``within_ns``, or at most one step comes before it.
 
     The step before it may be the current one, so the expected step may begin at any time.

@@ -20,7 +20,7 @@ class Claim:
     handle: RunHandle | None  # None: a step of any run was requested
     asked_by: AskedBy
     is_done: bool = False  # whether ``complete`` or ``restore`` has ended the claim
-    is_numbered: bool = False  # whether the request names the number of the step
+    is_numbered: bool = False  # whether the step was requested by its number
 
 
 class TraceRequests:
@@ -49,7 +49,7 @@ class TraceRequests:
         self.trace_all = False
         self.steps_of_any_run = 0
         self._claimed = 0  # number of claims that are not done
-        self._numbered = 0  # number of run families with a request for a numbered step
+        self._numbered = 0  # number of run families with a step that is requested by its number
         self._requested: set[RunHandle] = set()
         self._expected: dict[RunHandle, range] = {}  # run -> numbers of the steps that are expected to be slow
         self.count_steps: Callable[[], None] = lambda: None  # counts the steps that have ended
@@ -71,7 +71,7 @@ class TraceRequests:
             self._update()
 
     def count_numbered(self, change: int) -> None:
-        """Add ``change`` (1 or -1) to the number of run families that have a request for a numbered step."""
+        """Add ``change`` (1 or -1) to the number of run families with a step that is requested by its number."""
         with self._lock:
             self._numbered += change
             self._update()

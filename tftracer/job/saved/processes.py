@@ -18,7 +18,7 @@ from tftracer.trace.model import TraceContext
 
 @dataclass(frozen=True)
 class SavedProcess:
-    """One process of a saved job. ``clock``: the same for processes of one machine, "" if not known."""
+    """One process of a saved job. ``clock`` identifies its clock: equal for processes of one machine, "" if not known."""
 
     title: str
     rank: int | None
@@ -59,7 +59,10 @@ def _process(job: JobServices, info: Process, own: SavedSession) -> SavedProcess
 
 
 def _model(job: JobServices, info: Process) -> SessionModel:
-    """Build the session of a process: its facts, a run for each title, and their traces. The file lacks its step times."""
+    """Build the session of a process: its facts, a run for each title, and their traces.
+
+    The file lacks the step times of other processes.
+    """
     facts = {name: info[name] for name in ("id", "host", "pid", "place")}
     model = SessionModel({**new_facts(), **facts, "rank": info["place"]["rank"]})  # type: ignore[typeddict-item]
     runs: dict[str, int] = {}

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from tftracer.contract.machine import GpuDevice
 from tftracer.contract.session import TraceRecord
 from tftracer.input_pipelines.answer import what_limits
-from tftracer.ledger.beside_steps import BesideSteps, beside_steps
+from tftracer.ledger.largest_part_beside_steps import BesideSteps, beside_steps
 from tftracer.session.files import records
 from tftracer.session.files.reading import read_trace_record
 from tftracer.session.problems import Guard

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from tftracer.contract import stalls as contract
 from tftracer.slow.answer import texts
 from tftracer.slow.answer.code_lines import code_lines, stack_tree
-from tftracer.slow.cause.blamed_line import is_in_phase
+from tftracer.slow.cause.blamed_code import is_in_phase
 from tftracer.slow.watch_results import GapProfile, GcPause, HostChange, HostSample, Period, Stall
 from tftracer.trace.units import duration, percent
 

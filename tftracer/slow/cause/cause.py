@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tftracer.contract.stalls import StallCause
-from tftracer.slow.cause.blamed_line import (
+from tftracer.slow.cause.blamed_code import (
     Line,
     caller_of_evaluation,
     caller_of_function,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tftracer.slow.cause.blamed_line import functions_called, shared_line
+from tftracer.slow.cause.blamed_code import functions_called, shared_line
 from tftracer.slow.cause.observed import Observed, Span
 from tftracer.slow.cause.parts_of_turn import (
     COMPUTED_MORE,

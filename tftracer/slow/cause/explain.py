@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from tftracer.slow.cause.blamed_line import FIT, below_loop, shared_line
+from tftracer.slow.cause.blamed_code import FIT, below_loop, shared_line
 from tftracer.slow.cause.cause import CLOCKED_KINDS, cause_of, why_unknown, without_few_samples
 from tftracer.slow.cause.cause_inside_step import HALF, SOME
 from tftracer.slow.cause.observed import Observed, Span

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Literal
 
 from tftracer.contract.stalls import PartKind
-from tftracer.slow.cause.blamed_line import (
+from tftracer.slow.cause.blamed_code import (
     called_by_tensorflow,
     functions_of_busiest_thread,
     is_in_phase,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tftracer.contract.stalls import StallCause
-from tftracer.slow.cause.blamed_line import (
+from tftracer.slow.cause.blamed_code import (
     functions_of_busiest_thread,
     own_python,
     owner_line,

@@ -24,8 +24,8 @@ MAX_SLOW_TURNS = 1000
 MAX_THREADS = 1000
 #: Maximum number of runs of one thread, and of other runs within one turn, that are counted separately.
 MAX_RUNS, MAX_OTHER_RUNS = 1000, 50
-#: The main run is replaced if it had no step for longer than SILENT_TURNS times its median turn, SILENT_LONGEST times its longest
-#: turn, and SILENT_NS.
+#: The main run is replaced if it had no step for longer than all of these: SILENT_TURNS times its median turn, SILENT_LONGEST
+#: times its longest turn, and SILENT_NS.
 SILENT_TURNS, SILENT_LONGEST, SILENT_NS = 20, 3, 5_000_000_000
 #: Maximum number of steps of a thread whose times are kept, for the profile of the time between them.
 SPANS = 20_000

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from tftracer.slow.cause.blamed_line import is_in_step, without_tracer
+from tftracer.slow.cause.blamed_code import is_in_step, without_tracer
 from tftracer.slow.cause.frame_names import FrameNames
 from tftracer.slow.watch.find_slow_turns import SlowSteps
 from tftracer.slow.watch.gc_pauses import GcPauses

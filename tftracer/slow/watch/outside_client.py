@@ -19,8 +19,8 @@ from pathlib import Path
 from time import perf_counter_ns
 from typing import Any
 
-from tftracer.slow.watch.sample_clock import PULSE_BYTES, write_beat
-from tftracer.slow.watch.stack_samples import Look
+from tftracer.slow.watch.stack_samples import StackSample
+from tftracer.slow.watch.times_of_samples import PULSE_BYTES, write_beat
 
 OFF = {"0", "off", "no"}
 PTRACE_SCOPE = Path("/proc/sys/kernel/yama/ptrace_scope")
@@ -93,12 +93,14 @@ class OutsideProcess:
         """Send where this process stores the holder of Python's lock (``LockPlace.place``)."""
         self._send({"lock": place})
 
-    def ask(self, number: int, thread: int, native: int, spans: list[tuple[int, int]], profile: bool, inside: list[Look]) -> None:
+    def ask(
+        self, number: int, thread: int, native: int, spans: list[tuple[int, int]], profile: bool, inside: list[StackSample]
+    ) -> None:
         """Send a question. ``spans``: in perf_counter nanoseconds. ``profile``: request the stacks of all spans together.
 
-        ``inside``: the looks that this process itself took within the spans.
+        ``inside``: the samples that this process itself took within the spans.
         """
-        seen = [[look.at_ns, list(look.stacks.items())] for look in inside]
+        seen = [[sample.at_ns, list(sample.stacks.items())] for sample in inside]
         self._send({"id": number, "thread": thread, "native": native, "spans": spans, "profile": profile, "inside": seen})
 
     def overdue(self) -> None:

@@ -4,11 +4,10 @@
 
 The training starts it (outside_client.py) and never waits for it. It runs py-spy in windows of a minute, and reads Linux's
 counters of the training's threads and the holder of Python's lock. It watches the training's pulse: a number in shared memory
-that the training's watch thread writes 20 times a second. While the pulse is late, threads probably wait for the
-lock.
+that the training's watch thread writes 20 times a second. While the pulse is late, threads probably wait for the lock.
 
 It keeps what it read in the last minutes. Each question is a line of JSON on standard input: a thread, spans of time, and the
-looks that the training took itself (stacks_from_inside.py). The answer is a line of JSON. Times are nanoseconds of
+samples that the training took itself (stacks_from_inside.py). The answer is a line of JSON. Times are nanoseconds of
 CLOCK_MONOTONIC, which is also Python's perf_counter on Linux.
 
 It imports only Python's standard library and modules of this folder, so that it starts fast and takes little memory.
@@ -29,11 +28,11 @@ from collections import deque
 from itertools import takewhile
 from typing import Any
 
-from tftracer.slow.watch.counters import Counters, ThreadState
 from tftracer.slow.watch.lock_holder import LockReader
 from tftracer.slow.watch.py_spy_windows import PR_SET_PDEATHSIG, Dump, Windows, dump
-from tftracer.slow.watch.sample_clock import PULSE_BYTES, SampleClock, read_beats
-from tftracer.slow.watch.stack_samples import Look, Stack, current_stacks, shares, without_biased
+from tftracer.slow.watch.stack_samples import Stack, StackSample, current_stacks, shares, without_biased
+from tftracer.slow.watch.thread_counters import Counters, ThreadState
+from tftracer.slow.watch.times_of_samples import PULSE_BYTES, SampleClock, read_beats
 
 #: Time between two readings of the counters; half of it while the pulse is late. The counters are also read at each message of
 #: the training, which sends 20 messages a second while a turn takes too long.
@@ -44,7 +43,7 @@ LATE_NS = 110_000_000
 #: of dumps that may follow each other at the minimum time, maximum number that are kept, and maximum number for one delay. While
 #: Python's lock is free, the training reads stacks itself (stacks_from_inside.py), at a lower cost.
 DUMPS_APART_NS, APART_NS, BURST, MAX_DUMPS, MAX_LATE = 100_000_000, 8_000_000_000, 20, 64, 3
-#: The stack of the lock's holder is taken from a look that is at most this time away.
+#: The stack of the lock's holder is taken from a sample that is at most this time away.
 NEAR_NS = 300_000_000
 #: The name of a thread is taken from a dump that is at most this time away: later another thread may have the same id.
 KNOWN_NS = 2_000_000_000
@@ -193,23 +192,25 @@ class Outside:
             answer["spans"] = [self._windows.profile(thread, spans)]
             return answer
         answer["usual"] = self._counters.usual(native, now_ns)
-        inside = [Look(at, {owner: tuple(map(tuple, stack)) for owner, stack in stacks}) for at, stacks in question["inside"]]
+        inside = [
+            StackSample(at, {owner: tuple(map(tuple, stack)) for owner, stack in stacks}) for at, stacks in question["inside"]
+        ]
         answer["spans"] = [self._span(thread, native, start, end, inside) for start, end in spans]
         return answer
 
-    def _span(self, thread: int, native: int, start: int, end: int, inside: list[Look]) -> dict[str, Any]:
+    def _span(self, thread: int, native: int, start: int, end: int, inside: list[StackSample]) -> dict[str, Any]:
         dumps = list(self._dumps)
         late = self._pulse.late_within(start, end)
-        outside = [*self._windows.looks(start, end), *(look for look, _ in dumps if start <= look.at_ns <= end)]
-        looks = sorted([*outside, *without_biased(inside, outside, thread, late)], key=lambda look: look.at_ns)
-        current = [look._replace(stacks=stacks) for look, stacks in zip(looks, current_stacks(looks))]
+        outside = [*self._windows.samples_between(start, end), *(sample for sample, _ in dumps if start <= sample.at_ns <= end)]
+        samples = sorted([*outside, *without_biased(inside, outside, thread, late)], key=lambda sample: sample.at_ns)
+        current = [sample._replace(stacks=stacks) for sample, stacks in zip(samples, current_stacks(samples))]
         waits = self._counters.wants_lock(native, start, end)
         held = [(at, at) for at, wants_lock in waits or () if wants_lock] or [(since, until) for since, until, _ in late]
         # The thread held Python's lock during a delay of the pulse if all readings in it show the thread as the holder.
         kept = [(a, b) for a, b, _ in late if {holder for _, holder in self._lock.holders(a, b)} == {thread}]
         holders = self._lock.holders(start, end) or self._lock.holders(start - TICK_NS, end + TICK_NS)
         return {
-            **shares(looks, thread, start, end, kept),
+            **shares(samples, thread, start, end, kept),
             **self._counters.within(native, start, end),
             "waits_for": self._counters.waits_for(native, start, end),
             "late": late,
@@ -233,14 +234,14 @@ def name_at(dumps: list[Dump], thread: int, at_ns: int) -> tuple[str, bool]:
 
     A later thread may get the id of a thread that has ended.
     """
-    near = ((abs(look.at_ns - at_ns), names[thread]) for look, names in dumps if thread in names)
+    near = ((abs(sample.at_ns - at_ns), names[thread]) for sample, names in dumps if thread in names)
     away_ns, name = min((each for each in near if each[0] <= KNOWN_NS), default=(0, ""))
     return name, bool(name) and away_ns <= NEAR_NS
 
 
-def _nearest_stack(looks: list[Look], at_ns: int, thread: int) -> Stack:
-    near = [look for look in looks if thread in look.stacks and abs(look.at_ns - at_ns) <= NEAR_NS]
-    return min(near, key=lambda look: abs(look.at_ns - at_ns)).stacks[thread] if near else ()
+def _nearest_stack(samples: list[StackSample], at_ns: int, thread: int) -> Stack:
+    near = [sample for sample in samples if thread in sample.stacks and abs(sample.at_ns - at_ns) <= NEAR_NS]
+    return min(near, key=lambda sample: abs(sample.at_ns - at_ns)).stacks[thread] if near else ()
 
 
 def main() -> None:

@@ -20,8 +20,8 @@ from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tftracer.slow.watch.sample_clock import NEVER, SampleClock, slot_of
-from tftracer.slow.watch.stack_samples import MAX_FRAMES, MAX_STACKS, Look, Stack, is_within
+from tftracer.slow.watch.stack_samples import MAX_FRAMES, MAX_STACKS, Stack, StackSample, is_within
+from tftracer.slow.watch.times_of_samples import NEVER, SampleClock, slot_of
 
 #: A line number above this shows that a stack was misread.
 MAX_LINE = 10_000_000
@@ -118,7 +118,7 @@ class Window:
         """Convert py-spy's events to intervals.
 
         A frame begins ("B") or ends ("E") on a thread if a sample differs from the previous sample. A sample that shows the
-        watch's thread in a slot (sample_clock.py) was taken before the thread left the slot.
+        watch's thread in a slot (times_of_samples.py) was taken before the thread left the slot.
         """
         slots = ((int(event["ts"]) * 1000, slot_of(str(event["name"]))) for event in events if event["ph"] == "B")
         seen = [(since, slot) for since, slot in slots if slot is not None]
@@ -247,11 +247,11 @@ class Windows:
 
     # ---------------------------------------------------------------------------------------------------------- answers
 
-    def looks(self, start_ns: int, end_ns: int) -> Iterator[Look]:
+    def samples_between(self, start_ns: int, end_ns: int) -> Iterator[StackSample]:
         """Yield the samples within a span. Where windows overlap, yield only those of the newest window."""
         for window in reversed(self._ended):
             for at in _between(window.sampled_ns, start_ns, end_ns):
-                yield _look(window, at)
+                yield _stack_sample(window, at)
             if window.start_ns <= start_ns:
                 return
             end_ns = min(end_ns, window.start_ns)
@@ -265,13 +265,13 @@ class Windows:
         times: Counter[Stack] = Counter()
         for window in self._ended:
             for start, end, stack in window.intervals.get(thread, ()):
-                if taken := samples_within(window.sampled_ns, start, end, spans):
+                if taken := count_samples(window.sampled_ns, start, end, spans):
                     lengths[stack] += taken * window.every_ns
                     times[stack] += taken
         return {"stacks": [[stack, length / 1e9, times[stack]] for stack, length in lengths.most_common(MAX_STACKS)]}
 
 
-def samples_within(sampled_ns: list[int], start_ns: int, end_ns: int, spans: list[tuple[int, int]]) -> int:
+def count_samples(sampled_ns: list[int], start_ns: int, end_ns: int, spans: list[tuple[int, int]]) -> int:
     """Return how many samples from ``start_ns`` until before ``end_ns`` lie in one of the spans.
 
     The distances of samples differ, so the number cannot be computed from the length of the spans.
@@ -283,7 +283,7 @@ def _between(sampled_ns: list[int], start_ns: int, end_ns: int) -> list[int]:
     return sampled_ns[bisect_left(sampled_ns, start_ns) : bisect_left(sampled_ns, end_ns)]
 
 
-def _look(window: Window, at_ns: int) -> Look:
+def _stack_sample(window: Window, at_ns: int) -> StackSample:
     stacks: dict[int, Stack] = {}
     unchanged = set()
     for thread, intervals in window.intervals.items():
@@ -292,11 +292,11 @@ def _look(window: Window, at_ns: int) -> Look:
             stacks[thread] = intervals[index][2]
             if intervals[index][0] < at_ns:
                 unchanged.add(thread)
-    return Look(at_ns, stacks, frozenset(unchanged), is_of_all=False)
+    return StackSample(at_ns, stacks, frozenset(unchanged), is_of_all=False)
 
 
-#: (look, thread -> its name).
-Dump = tuple[Look, dict[int, str]]
+#: (sample, thread -> its name).
+Dump = tuple[StackSample, dict[int, str]]
 
 
 def dump(pid: int, py_spy: str, clock: SampleClock) -> Dump | None:
@@ -311,7 +311,7 @@ def dump(pid: int, py_spy: str, clock: SampleClock) -> Dump | None:
         stacks = {thread: stack for thread, stack in stacks.items() if is_whole(stack)}
         slots = [slot for stack in stacks.values() for *_, function in stack if (slot := slot_of(function)) is not None]
         at = clock.when(slots[0], start, end) if slots else (start + end) // 2
-        return Look(at, stacks), {int(thread["thread_id"]): str(thread["thread_name"] or "") for thread in threads}
+        return StackSample(at, stacks), {int(thread["thread_id"]): str(thread["thread_name"] or "") for thread in threads}
     except (OSError, ValueError, KeyError, TypeError, subprocess.SubprocessError):
         return None
 

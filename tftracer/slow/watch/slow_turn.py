@@ -1,4 +1,4 @@
-"""A slow turn of a training loop. Pure."""
+"""A slow turn of a training loop: from the end of one step of the loop's main run to the end of its next step. Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class OtherSteps(NamedTuple):
     retraced: str  # why its function was retraced, "" if it was not
     start_ns: int = 0  # start of the first step
     end_ns: int = 0  # end of the last step
-    usual_ns: int = 0  # usual time of its steps in a turn, of at most as many steps; 0: many turns have none
+    usual_ns: int = 0  # usual time in a turn of at most this many of its steps; 0: many turns have none of them
 
 
 class Save(NamedTuple):

@@ -12,7 +12,7 @@ MIN_EXCESS_NS = 20_000_000
 #: After CHANGE slow times in a row, the usual time may have changed: the median starts again. Until the new median is known, the
 #: second shortest of them (index SHORTER) sets the limit.
 CHANGE, SHORTER = 5, 1
-NEVER = 1 << 62
+NEVER = 1 << 62  # a median or limit that is not known yet
 
 
 @dataclass

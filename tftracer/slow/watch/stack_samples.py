@@ -1,9 +1,9 @@
-"""Estimates the stacks within a span of time from looks at the stacks of all threads at single moments.
+"""Estimates the stacks within a span of time from samples of all threads' stacks at single moments.
 
-A look is a sample by py-spy (py_spy_windows.py, outside_process.py) or by the training itself (stacks_from_inside.py). A look
-represents the time that is nearer to it than to any other look in the span, up to a limit: a look at the edge does not represent
-the whole span. But if a thread holds Python's lock for longer than Python code can, it is in one call of C code. Then one look
-represents the whole time of the call.
+A sample is taken by py-spy (py_spy_windows.py, outside_process.py) or by the training itself (stacks_from_inside.py). It
+represents the time that is nearer to it than to any other sample in the span, up to a limit: a sample at the edge does not
+represent the whole span. But if a thread holds Python's lock for longer than Python code can, it is in one call of C code. Then
+one sample represents the whole time of the call.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ Stack = tuple[tuple[str, int, str], ...]
 MAX_STACKS, MAX_FRAMES = 60, 160
 #: TensorFlow calls Python functions (py_function, numpy_function, generators of tf.data) from this file.
 PYTHON_FUNCTIONS = "tensorflow/python/ops/script_ops.py"
-#: A look represents at most this share of the span before it, and the same share after it.
+#: A sample represents at most this share of the span before it, and the same share after it.
 REACH = 0.25
-#: A look from inside comes within this time after its thread got Python's lock.
+#: A sample from inside comes within this time after its thread got Python's lock.
 SOON_NS = 30_000_000
 
 
-class Look(NamedTuple):
+class StackSample(NamedTuple):
     """The stacks of threads at one moment.
 
     ``unchanged``: threads whose stacks did not change in py-spy's record. They may have ended, or could not be read.
@@ -39,16 +39,16 @@ class Look(NamedTuple):
 
 
 def shares(
-    looks: Iterable[Look], thread: int, start_ns: int, end_ns: int, held: Sequence[tuple[int, int]] = ()
+    samples: Iterable[StackSample], thread: int, start_ns: int, end_ns: int, held: Sequence[tuple[int, int]] = ()
 ) -> dict[str, Any]:
     """Return the stacks of a thread and of the others within a span, with their seconds and counts, by descending time.
 
     ``held``: (from, until) of the times in which the thread held Python's lock.
     """
-    within = sorted((look for look in looks if start_ns <= look.at_ns <= end_ns), key=lambda look: look.at_ns)
+    within = sorted((sample for sample in samples if start_ns <= sample.at_ns <= end_ns), key=lambda sample: sample.at_ns)
     current = current_stacks(within)
-    seen = [(look.at_ns, stacks) for look, stacks in zip(within, current) if thread in stacks]
-    complete = [look.at_ns for look, stacks in zip(within, current) if look.is_of_all or _has_all_functions(look, stacks)]
+    seen = [(sample.at_ns, stacks) for sample, stacks in zip(within, current) if thread in stacks]
+    complete = [sample.at_ns for sample, stacks in zip(within, current) if sample.is_of_all or _has_all_functions(sample, stacks)]
     seconds: Counter[Stack] = Counter()
     other_seconds: Counter[tuple[int, Stack]] = Counter()
     times: Counter[tuple[int, Stack]] = Counter()
@@ -69,22 +69,22 @@ def shares(
 
 
 def without_biased(
-    inside: Iterable[Look], outside: Sequence[Look], thread: int, late: Sequence[tuple[int, int, bool]]
-) -> list[Look]:
-    """Return the looks from inside, except biased ones.
+    inside: Iterable[StackSample], outside: Sequence[StackSample], thread: int, late: Sequence[tuple[int, int, bool]]
+) -> list[StackSample]:
+    """Return the samples from inside, except biased ones.
 
-    A look is biased if it was taken when Python's lock was released after a long time (``late``), and shows the thread in a
-    function that looks from outside do not show in this time: the thread released the lock there, but was elsewhere meanwhile.
+    A sample is biased if it was taken when Python's lock was released after a long time (``late``), and shows the thread in a
+    function that samples from outside do not show in this time: the thread released the lock there, but was elsewhere meanwhile.
     """
     unbiased = []
-    for look in inside:
-        wait = next(((since, until) for since, until, _ in late if since <= look.at_ns <= until + SOON_NS), None)
-        stack = look.stacks.get(thread)
+    for sample in inside:
+        wait = next(((since, until) for since, until, _ in late if since <= sample.at_ns <= until + SOON_NS), None)
+        stack = sample.stacks.get(thread)
         before = [
             other.stacks[thread] for other in outside if wait and wait[0] <= other.at_ns <= wait[1] and thread in other.stacks
         ]
         if stack is None or not before or any(_is_in(stack, other) for other in before):
-            unbiased.append(look)
+            unbiased.append(sample)
     return unbiased
 
 
@@ -100,9 +100,9 @@ def is_within(at: int, spans: list[tuple[int, int]]) -> bool:
     return latest >= 0 and spans[latest][1] > at
 
 
-def _has_all_functions(look: Look, current: dict[int, Stack]) -> bool:
-    """Return whether a look shows all Python functions that TensorFlow had called: no stack with one was left out as stale."""
-    stale = (stack for owner, stack in look.stacks.items() if owner not in current)
+def _has_all_functions(sample: StackSample, current: dict[int, Stack]) -> bool:
+    """Return whether a sample shows all Python functions that TensorFlow had called: no stack with one was left out as stale."""
+    stale = (stack for owner, stack in sample.stacks.items() if owner not in current)
     return not any(file.endswith(PYTHON_FUNCTIONS) for stack in stale for file, *_ in stack)
 
 
@@ -112,12 +112,12 @@ def _longest(at: list[int]) -> int:
 
 
 def _is_one_call(seen: list[tuple[int, dict[int, Stack]]], thread: int, since: int, until: int) -> bool:
-    """Return whether all looks at a thread within a time show the same functions."""
+    """Return whether all samples of a thread within a time show the same functions."""
     return len({tuple(frame[::2] for frame in stacks[thread]) for at, stacks in seen if since <= at <= until}) == 1
 
 
 def _lengths(at: list[int], start_ns: int, end_ns: int, in_one_call: Sequence[tuple[int, int]]) -> list[int]:
-    """Return the time that each look represents, in nanoseconds."""
+    """Return the time that each sample represents, in nanoseconds."""
     edges = [start_ns, *((moment + following) // 2 for moment, following in zip(at, at[1:])), end_ns]
     reach = int(REACH * (end_ns - start_ns))
     lengths = []
@@ -127,24 +127,26 @@ def _lengths(at: list[int], start_ns: int, end_ns: int, in_one_call: Sequence[tu
     return lengths
 
 
-def current_stacks(looks: list[Look]) -> list[dict[int, Stack]]:
-    """Return the stacks of each look that are surely current.
+def current_stacks(samples: list[StackSample]) -> list[dict[int, Stack]]:
+    """Return the stacks of each sample that are surely current.
 
-    A stack is current if it changed within the span, or if a later look at all threads still shows it. py-spy's record repeats
+    A stack is current if it changed within the span, or if a later sample of all threads still shows it. py-spy's record repeats
     the old stack of a thread that has ended or could not be read.
     """
     current: list[dict[int, Stack]] = []
     changed: set[int] = set()
-    for look in looks:
-        changed |= look.stacks.keys() - look.unchanged
-        current.append({owner: stack for owner, stack in look.stacks.items() if owner in changed})
+    for sample in samples:
+        changed |= sample.stacks.keys() - sample.unchanged
+        current.append({owner: stack for owner, stack in sample.stacks.items() if owner in changed})
     later: dict[int, Stack] | None = None
-    for index in range(len(looks) - 1, -1, -1):
-        look = looks[index]
-        if look.is_of_all:
-            later = look.stacks
+    for index in range(len(samples) - 1, -1, -1):
+        sample = samples[index]
+        if sample.is_of_all:
+            later = sample.stacks
         elif later is not None:
             current[index] = {
-                owner: stack for owner, stack in look.stacks.items() if owner not in look.unchanged or stack == later.get(owner)
+                owner: stack
+                for owner, stack in sample.stacks.items()
+                if owner not in sample.unchanged or stack == later.get(owner)
             }
     return current

@@ -12,15 +12,15 @@ from dataclasses import replace
 from time import perf_counter_ns
 from typing import Any, NamedTuple
 
-from tftracer.slow.cause.blamed_line import has_users_code
+from tftracer.slow.cause.blamed_code import has_users_code
 from tftracer.slow.cause.frame_names import FrameNames
 from tftracer.slow.cause.observed import LockHolder, Span
-from tftracer.slow.watch.counter_spans import NAMES
-from tftracer.slow.watch.counters import Counters
 from tftracer.slow.watch.outside_client import CannotWatch, OutsideProcess
 from tftracer.slow.watch.stack_samples import shares
 from tftracer.slow.watch.stacks_from_inside import InsideStacks
 from tftracer.slow.watch.system_calls import WAITS
+from tftracer.slow.watch.thread_counters import Counters
+from tftracer.slow.watch.thread_times_in_span import NAMES
 from tftracer.slow.watch_results import FoldedStack
 
 #: Counters are read more often during this time after the beginning of a turn that takes too long.
@@ -69,7 +69,7 @@ class StackSource:
             self._counters.watch(natives, ours)
 
     def beat(self, native: int, number: int) -> None:
-        """Report that the watch's thread begins its sleep ``number`` (sample_clock.py)."""
+        """Report that the watch's thread begins its sleep ``number`` (times_of_samples.py)."""
         if self._outside:
             self._outside.beat(native, number)
 
@@ -89,7 +89,7 @@ class StackSource:
         """Send a question about spans of time. ``answers`` returns the answer later."""
         if self._outside:
             self._questions[number] = (thread, native, spans, profile)
-            inside = [] if profile else self._inside.looks(spans[0][0], spans[-1][1])
+            inside = [] if profile else self._inside.samples_between(spans[0][0], spans[-1][1])
             self._outside.ask(number, thread, native, spans, profile, inside)
         elif self._counters:
             self._answers.append(self._answer_inside(number, thread, native, spans, profile))
@@ -148,7 +148,7 @@ class StackSource:
             "usual": counters.usual(native, max((end for _, end in spans), default=0)),
             "spans": [
                 {
-                    **shares(inside.looks(*span), thread, *span),
+                    **shares(inside.samples_between(*span), thread, *span),
                     **counters.within(native, *span),
                     "waits_for": counters.waits_for(native, *span),
                     "late": [],

@@ -1,4 +1,4 @@
-"""Reads a few stacks from inside the process while a turn takes too long.
+"""Reads a few stacks from inside the process while a turn (slow_turn.py) takes too long.
 
 They show which threads exist at that moment; py-spy's record does not show that. If stacks cannot be read from outside, these are
 the only stacks. Frames are read with garbage collections off (frames_of_threads.py). ``faulthandler`` cannot be used: it walks
@@ -14,22 +14,23 @@ from types import FrameType
 from typing import Any
 
 from tftracer.slow.watch.frames_of_threads import frames_of_threads
-from tftracer.slow.watch.stack_samples import MAX_FRAMES, Look, Stack, is_within
+from tftracer.slow.watch.stack_samples import MAX_FRAMES, Stack, StackSample, is_within
 
 #: Maximum average share of one core that sampling uses, and the maximum CPU time that it uses at once.
 SHARE, BURST_NS = 0.003, 300_000_000
-#: Time between two samples of a turn: at first, the factor by which it grows after each, and at most.
+#: The second sample of a turn comes FIRST_NS after the first. Then the time between samples grows by the factor LONGER each time,
+#: up to LONGEST_NS.
 FIRST_NS, LONGER, LONGEST_NS = 30_000_000, 1.5, 2_000_000_000
-#: If reading stacks takes longer than SURE_NS, the moment that they show is not known. A sample is tried TRIES times.
+#: If reading stacks takes longer than SURE_NS, the moment that they show is not known. A sample is tried at most TRIES times.
 SURE_NS, TRIES = 20_000_000, 3
-MAX_LOOKS = 600
+MAX_SAMPLES = 600
 PROFILE_NS = 250_000_000  # time between two samples of a profile
 
 
 class InsideStacks:
     def __init__(self) -> None:
         self.used_up = False  # whether sampling has used its share of a CPU
-        self._looks: deque[Look] = deque(maxlen=MAX_LOOKS)
+        self._samples: deque[StackSample] = deque(maxlen=MAX_SAMPLES)
         self._credit_ns = BURST_NS
         self._at_ns = perf_counter_ns()
         #: (thread, start of turn) -> (when to sample next, time until the sample after that).
@@ -42,7 +43,7 @@ class InsideStacks:
         self._at_ns = now_ns
         self._turns = {turn: self._turns.get(turn, (0, FIRST_NS)) for turn in overdue.items()}
         due = [turn for turn, (next_ns, _) in self._turns.items() if now_ns >= next_ns]
-        wants_profile = now_ns < self._profile_ns and (not self._looks or now_ns - self._looks[-1].at_ns >= PROFILE_NS)
+        wants_profile = now_ns < self._profile_ns and (not self._samples or now_ns - self._samples[-1].at_ns >= PROFILE_NS)
         self.used_up = self._credit_ns <= 0
         if (due or wants_profile) and not self.used_up:
             self._sample()
@@ -53,14 +54,14 @@ class InsideStacks:
     def begin_profile(self, until_ns: int) -> None:
         self._profile_ns = until_ns
 
-    def looks(self, start_ns: int, end_ns: int) -> list[Look]:
-        return [look for look in self._looks if start_ns <= look.at_ns <= end_ns]
+    def samples_between(self, start_ns: int, end_ns: int) -> list[StackSample]:
+        return [sample for sample in self._samples if start_ns <= sample.at_ns <= end_ns]
 
     def profile(self, thread: int, spans: list[tuple[int, int]]) -> dict[str, Any]:
         times: Counter[Stack] = Counter()
-        for look in self._looks:
-            if thread in look.stacks and is_within(look.at_ns, spans):
-                times[look.stacks[thread]] += 1
+        for sample in self._samples:
+            if thread in sample.stacks and is_within(sample.at_ns, spans):
+                times[sample.stacks[thread]] += 1
         return {"stacks": [[stack, count * PROFILE_NS / 1e9, count] for stack, count in times.most_common()]}
 
     def _sample(self) -> None:
@@ -70,7 +71,7 @@ class InsideStacks:
             stacks = stacks_of_threads()
             at_ns = perf_counter_ns()
             if at_ns - before_ns < SURE_NS:  # otherwise Python's lock may have been released in between
-                self._looks.append(Look(at_ns, stacks))
+                self._samples.append(StackSample(at_ns, stacks))
                 break
         self._credit_ns -= thread_time_ns() - begun
 

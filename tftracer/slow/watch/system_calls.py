@@ -50,7 +50,10 @@ _KIND = {number: kind for kind, numbers in _NUMBERS.get(platform.machine(), {}).
 
 
 def waits_for(call: list[bytes], pid: int) -> str:
-    """Return the key of ``WAITS`` for a system call of the process ``pid``: its number and arguments. "" if not known."""
+    """Return the key of ``WAITS`` for a system call of the process ``pid``; "" if not known.
+
+    ``call``: the number and the arguments of the system call, as in /proc.
+    """
     if len(call) < 3:  # "running"
         return ""
     kind, first, second = _KIND.get(int(call[0]), ""), int(call[1], 16), int(call[2], 16)

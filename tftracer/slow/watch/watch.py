@@ -25,7 +25,7 @@ from dataclasses import replace
 from time import perf_counter_ns
 from typing import Any, NamedTuple
 
-from tftracer.slow.cause.blamed_line import has_users_code, waits_for_thread, without_steps, without_tracer
+from tftracer.slow.cause.blamed_code import has_users_code, waits_for_thread, without_steps, without_tracer
 from tftracer.slow.cause.explain import explain
 from tftracer.slow.cause.frame_names import FrameNames, may_call_python
 from tftracer.slow.cause.observed import Observed, Span
@@ -36,10 +36,10 @@ from tftracer.slow.watch.gap_profiles import GapProfiles
 from tftracer.slow.watch.gc_pauses import GcPauses
 from tftracer.slow.watch.host_signals import HostSignals
 from tftracer.slow.watch.lock_holder import LockPlace
-from tftracer.slow.watch.run_periods import RunPeriods
-from tftracer.slow.watch.sample_clock import sleeps
+from tftracer.slow.watch.periods_of_run import RunPeriods
 from tftracer.slow.watch.slow_turn import SlowTurn, sides
 from tftracer.slow.watch.stack_source import Answer, StackSource, span_of, with_collections
+from tftracer.slow.watch.times_of_samples import sleeps
 from tftracer.slow.watch.watched_threads import WatchedThreads
 from tftracer.slow.watch_results import HostChange, Stall, WatchedRun
 

@@ -79,7 +79,7 @@ def add_host(
     added = nodes.add(plane, plane_index, rows, outside=owner == Owner.OTHER, **columns)
     started.nodes[has_event] = added[own]
     host_nodes = HostNodes(rows, added)
-    _add_unnamed(nodes, plane, plane_index, owners, started)
+    _add_without_event(nodes, plane, plane_index, owners, started)
     if len(staged):
         path, stage, apart = stages.name(staged), stages.op(staged), owners.apart(staged)
         stage_nodes = nodes.add(plane, plane_index, staged, device=nodes.device(INPUT), name=path, op=stage, outside=apart)
@@ -91,7 +91,10 @@ def add_host(
 
 @dataclass
 class _Started:
-    """Asynchronous ops, [ops] each: one thread starts them, another ends them. Without ops that have a second event."""
+    """Asynchronous ops: one thread starts them, another ends them. Each column has one row per op.
+
+    Ops that have a second event are left out.
+    """
 
     row: Int64  # the event of the start
     event: Int64  # the op's own event, which ends when the op is started; -1: the profiler left it out as cheap
@@ -137,7 +140,7 @@ def _without(rows: Int64, left_out: Int64) -> Int64:
     return rows[~is_in(rows, left_out)] if len(left_out) else rows
 
 
-def _add_unnamed(nodes: Nodes, plane: Plane, plane_index: int, owners: Owners, started: _Started) -> None:
+def _add_without_event(nodes: Nodes, plane: Plane, plane_index: int, owners: Owners, started: _Started) -> None:
     """Add the asynchronous ops that have no event of their own."""
     which = np.flatnonzero(started.event < 0)
     rows = started.row[which]

@@ -10,13 +10,13 @@ from collections.abc import Callable
 
 from tftracer.contract.trace import Sentence
 from tftracer.trace.verdict.rules import (
-    around_ops,
     beside_steps,
     communication,
-    copies,
     cpu_use,
+    device_copies,
     eager,
     elementwise,
+    feeds_and_fetches,
     functions,
     gpu_waits_for_launches,
     idle,
@@ -41,7 +41,7 @@ RULES: tuple[Rule, ...] = (
     slow_step.slow_before,
     beside_steps.beside_steps,
     python_time.between_steps,
-    around_ops.around_ops,
+    feeds_and_fetches.around_ops,
     functions.retraced,
     functions.compiled,
     input_pipeline.input_pipeline,
@@ -52,7 +52,7 @@ RULES: tuple[Rule, ...] = (
     printing.printing,
     ops.one_op,
     tiny_ops.tiny_ops,
-    copies.copies,
+    device_copies.copies,
     python_time.python_function,
     python_time.python_lock,
     eager.eager_ops,

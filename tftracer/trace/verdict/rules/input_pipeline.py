@@ -10,7 +10,7 @@ from tftracer.trace.arrays.intervals import Cover
 from tftracer.trace.decode.profiler_names import STAGE
 from tftracer.trace.model import TraceContext
 from tftracer.trace.units import counted, duration, percent
-from tftracer.trace.verdict.rules.around_ops import FEED_BYTES, PYTHON_DTYPES
+from tftracer.trace.verdict.rules.feeds_and_fetches import FEED_BYTES, PYTHON_DTYPES
 from tftracer.trace.verdict.step import HELD_UP_NS, Step, evidence_of, mask, sentence
 
 INPUT_SHARE = 0.20  # minimal part of the step in which nothing but input ops runs

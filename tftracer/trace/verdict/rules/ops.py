@@ -14,7 +14,7 @@ from tftracer.trace.model import DeviceKind
 from tftracer.trace.units import duration, percent
 from tftracer.trace.verdict.busy import HELD_UP
 from tftracer.trace.verdict.op_time import OpTime
-from tftracer.trace.verdict.rules.around_ops import around_ops, converts_arguments
+from tftracer.trace.verdict.rules.feeds_and_fetches import around_ops, converts_arguments
 from tftracer.trace.verdict.rules.number_types import TRY_FLOAT32, is_in_float64
 from tftracer.trace.verdict.rules.printing import FORMAT, PRINTS, printing
 from tftracer.trace.verdict.step import HELD_UP_NS, Step, evidence_of, mask, sentence, spoken

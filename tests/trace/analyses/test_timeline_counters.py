@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from traces import GPU, H2D, STREAM, N, make_trace, received
 
 from tftracer.contract.trace import Counter, Counters
-from tftracer.trace.analyses.counters import counters
+from tftracer.trace.analyses.timeline_counters import counters
 from tftracer.trace.answers import Answers
 from tftracer.trace.arrays.columns import array
 from tftracer.trace.decode.node_kinds import NO_COLLECTIVE

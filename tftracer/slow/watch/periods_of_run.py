@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from tftracer.slow.cause.comb import Proven
-from tftracer.slow.cause.periods import Periods
+from tftracer.slow.cause.find_periods import Periods
 from tftracer.slow.record.sums_by_kind import APART, OF_CODE, OWNED
 from tftracer.slow.watch_results import EPOCH_TURN, MERGED, UNKNOWN, Cause, Period, SlowRecords, Stall, WatchedRun
 
@@ -50,7 +50,7 @@ class RunPeriods:
         self._report(records)
 
     def passed_before(self, waiting: list[int], records: SlowRecords) -> None:
-        """Report that the run's counted steps have ended. Steps in ``waiting`` may be slow and may be added later."""
+        """Report that the run's counted steps before those in ``waiting`` have ended. These may be slow, and be added later."""
         self.passed(min([self._run.steps, *(step - 1 for step in waiting)]), records)
 
     def expected(self) -> list[tuple[WatchedRun, int, int]]:

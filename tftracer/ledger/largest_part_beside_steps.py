@@ -1,4 +1,4 @@
-"""Says what the training did beside its steps so far, for the verdict on a trace, which shows one step and no checkpoint."""
+"""Finds what took most time beside the steps. The verdict on a trace names it, because a trace shows only one step."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tftracer.contract.ledger import Ledger, LedgerKind
 KINDS: tuple[LedgerKind, ...] = ("checkpoints", "evaluation")
 #: Parts that come once.
 ONCE: tuple[LedgerKind, ...] = ("start", "end")
-#: A smaller share of the time since the first step is not told.
+#: A smaller share of the time since the first step is not mentioned.
 MIN_SHARE = 0.2
 
 

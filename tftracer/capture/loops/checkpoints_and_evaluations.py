@@ -21,10 +21,10 @@ from tftracer.capture.steps.queue import PHASE, StepQueue
 from tftracer.capture.tracebacks import hide_in_tracebacks, remove_our_frames
 from tftracer.ledger.activity import BUILDING, CHECKPOINTS, EVALUATION
 
-_MODEL = ("save", "save_weights", "load_weights", "export")
-_LIBRARY = ("save_model", "load_model", "save_weights_only", "load_weights_only")
-_CHECKPOINT = ("on_epoch_end", "_save_model")
-_EVALUATE = ("evaluate", "predict")
+_MODEL_METHODS = ("save", "save_weights", "load_weights", "export")
+_LIBRARY_FUNCTIONS = ("save_model", "load_model", "save_weights_only", "load_weights_only")
+_CALLBACK_METHODS = ("on_epoch_end", "_save_model")
+_EVALUATION_METHODS = ("evaluate", "predict")
 #: Module, class in it ("": none), methods, kind in the ledger. For Keras 3, Keras 2, the Keras of TensorFlow 2.12, and tf_keras.
 _WRAPPED: list[tuple[str, str, tuple[str, ...], int]] = [
     ("tensorflow.python.framework.func_graph", "", ("func_graph_from_py_func",), BUILDING),
@@ -39,21 +39,21 @@ _WRAPPED: list[tuple[str, str, tuple[str, ...], int]] = [
     ("tensorflow.python.saved_model.load", "", ("load_partial",), CHECKPOINTS),
     ("tensorflow.python.summary.writer.writer", "FileWriter", ("add_summary", "flush"), CHECKPOINTS),
     ("tensorflow_estimator.python.estimator.estimator", "Estimator", ("_call_model_fn",), BUILDING),
-    ("tensorflow_estimator.python.estimator.estimator", "Estimator", _EVALUATE, EVALUATION),
+    ("tensorflow_estimator.python.estimator.estimator", "Estimator", _EVALUATION_METHODS, EVALUATION),
     ("tensorflow_estimator.python.estimator.estimator", "Estimator", ("export_saved_model",), CHECKPOINTS),
-    ("keras.src.models.model", "Model", _MODEL, CHECKPOINTS),
-    ("keras.src.saving.saving_lib", "", _LIBRARY, CHECKPOINTS),
+    ("keras.src.models.model", "Model", _MODEL_METHODS, CHECKPOINTS),
+    ("keras.src.saving.saving_lib", "", _LIBRARY_FUNCTIONS, CHECKPOINTS),
     ("keras.src.saving.legacy.save", "", ("load_model",), CHECKPOINTS),
     ("keras.src.legacy.saving.legacy_h5_format", "", ("save_model_to_hdf5", "load_model_from_hdf5"), CHECKPOINTS),
-    ("keras.src.backend.tensorflow.trainer", "TensorFlowTrainer", _EVALUATE, EVALUATION),
-    ("keras.src.callbacks.model_checkpoint", "ModelCheckpoint", _CHECKPOINT, CHECKPOINTS),
+    ("keras.src.backend.tensorflow.trainer", "TensorFlowTrainer", _EVALUATION_METHODS, EVALUATION),
+    ("keras.src.callbacks.model_checkpoint", "ModelCheckpoint", _CALLBACK_METHODS, CHECKPOINTS),
     *(
-        methods
+        entry
         for package in ("keras.src", "keras", "tf_keras.src")
-        for methods in (
-            (f"{package}.engine.training", "Model", _MODEL, CHECKPOINTS),
-            (f"{package}.engine.training", "Model", _EVALUATE, EVALUATION),
-            (f"{package}.callbacks", "ModelCheckpoint", _CHECKPOINT, CHECKPOINTS),
+        for entry in (
+            (f"{package}.engine.training", "Model", _MODEL_METHODS, CHECKPOINTS),
+            (f"{package}.engine.training", "Model", _EVALUATION_METHODS, EVALUATION),
+            (f"{package}.callbacks", "ModelCheckpoint", _CALLBACK_METHODS, CHECKPOINTS),
         )
     ),
 ]
@@ -79,14 +79,14 @@ class Phases:
         self._wrappers: set[Any] = set()  # several modules may have the same class, which is wrapped once
 
     def watch(self) -> Callable[[], None]:
-        """Wrap the methods of each module once it is imported; return a function that cancels this.
+        """Wrap the methods of each module as soon as it is imported; return a function that cancels this.
 
         Missing methods are skipped.
         """
-        waiting = [after_import(methods[0], partial(self._calls.run_safely, self._wrap, *methods)) for methods in _WRAPPED]
+        cancel_functions = [after_import(entry[0], partial(self._calls.run_safely, self._wrap, *entry)) for entry in _WRAPPED]
 
         def stop() -> None:
-            for cancel in waiting:
+            for cancel in cancel_functions:
                 cancel()
 
         return stop

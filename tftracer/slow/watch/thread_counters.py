@@ -18,9 +18,9 @@ from itertools import takewhile
 from pathlib import Path
 from statistics import mean, median
 
-from tftracer.slow.watch.counter_spans import Reading, Times, Wait, within
 from tftracer.slow.watch.host_signals import after_name
 from tftracer.slow.watch.system_calls import most_common, waits_for
+from tftracer.slow.watch.thread_times_in_span import Reading, Times, Wait, within
 
 #: Maximum number of readings of a thread that are kept: at least those of the last two minutes.
 MAX_READINGS = 2400
@@ -29,8 +29,8 @@ READ_BYTES = 1024
 #: For the waits of all threads: time between two readings, time between two listings of the threads, maximum number of threads,
 #: and maximum number of waits that are kept.
 QUEUES_NS, LIST_NS, MAX_LISTED, MAX_WAITS = 200_000_000, 5_000_000_000, 200, 600
-#: Whether Linux counts sleeps of moved threads as waits for a CPU (``counter_spans._waited``). Then waits that are longer than
-#: the time between two readings are left out for threads whose state is not read.
+#: Whether Linux counts sleeps of moved threads as waits for a CPU (``thread_times_in_span._waited``). Then waits that are longer
+#: than the time between two readings are left out for threads whose state is not read.
 COUNTS_SLEEP = tuple(map(int, re.findall(r"\d+", platform.release())[:2])) >= (6, 12)
 SECOND_NS, MINUTE_NS = 10**9, 60 * 10**9
 NS = 1e-9

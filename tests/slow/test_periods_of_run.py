@@ -9,7 +9,7 @@ from made_stalls import LOAD, a_save, a_stall, put, run_of
 from recording import recording
 
 from tftracer.session.files.saved import open_session
-from tftracer.slow.watch.run_periods import RunPeriods
+from tftracer.slow.watch.periods_of_run import RunPeriods
 from tftracer.slow.watch_results import UNKNOWN, Cause, OtherCause, Period, SlowRecords
 
 

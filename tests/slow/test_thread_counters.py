@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tftracer.slow.watch.counter_spans import Reading, Wait, within
-from tftracer.slow.watch.counters import Queues
+from tftracer.slow.watch.thread_counters import Queues
+from tftracer.slow.watch.thread_times_in_span import Reading, Wait, within
 
 MS = 1_000_000
 
@@ -99,7 +99,7 @@ def test_waits_of_all_threads_that_may_be_sleeps_are_told_apart(tmp_path: Path, 
     (tmp_path / "11").mkdir()
     counters = tmp_path / "11" / "schedstat"
     for counts_sleep, expected in ((True, (0.0, 0.5)), (False, (0.5, 0.0))):
-        monkeypatch.setattr("tftracer.slow.watch.counters.COUNTS_SLEEP", counts_sleep)
+        monkeypatch.setattr("tftracer.slow.watch.thread_counters.COUNTS_SLEEP", counts_sleep)
         queues = Queues(tmp_path)
         for at, queued in ((1000, 0), (1300, 0), (1600, 500)):
             counters.write_text(f"5 {queued * MS} 1\n")

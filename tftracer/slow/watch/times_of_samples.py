@@ -1,8 +1,8 @@
 """Finds the times of stack samples from the samples themselves.
 
 py-spy's times count from a moment that it does not print; on a busy machine this moment is uncertain by half a second. So the
-training's watch thread sleeps in several functions in turn (``slot_0``, ``slot_1``, ...), and writes to shared memory when it
-enters the next function (``write_beat``). A sample that shows the thread in a slot was taken while that slot was current.
+training's watch thread sleeps in several functions in turn (``slot_0``, ``slot_1``, ...). When it enters the next function, it
+writes the time to shared memory: a *beat*. A sample that shows the thread in a slot was taken while that slot was current.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def read_beats(memory: mmap.mmap, since: int) -> tuple[int, list[tuple[int, int]
 
 
 class SampleClock:
-    """Knows the times of each slot."""
+    """The times at which the watch's thread entered each slot."""
 
     def __init__(self) -> None:
         self._beats: deque[tuple[int, int]] = deque(maxlen=MAX_BEATS)  # (start, number)

@@ -7,7 +7,7 @@ strategy, even to the default strategy: ``Strategy.run(function, batch)``. That 
 ``evaluate``, ``predict`` or their ``..._on_batch`` is a step. Other calls are not steps, and neither are calls within a step,
 because a compiled ``fit`` also calls the method while its graph is built. Getting the batch is not part of the step.
 
-``train_on_batch``, ``test_on_batch`` *and* ``predict_on_batch`` call the functions of ``fit``, ``evaluate`` and ``predict``.
+``train_on_batch``, ``test_on_batch`` and ``predict_on_batch`` call the functions of ``fit``, ``evaluate`` and ``predict``.
 These methods are wrapped, too: each stores its name in the thread's state, and the step within it takes its title from there.
 """
 
@@ -23,7 +23,7 @@ from typing import Any
 
 from tftracer.capture.after_import import after_import
 from tftracer.capture.functions.calls import FunctionCalls
-from tftracer.capture.functions.identity import NamedStep, keras_loop_and_model, keras_title
+from tftracer.capture.functions.identity import StepName, keras_loop_and_model, keras_title
 from tftracer.capture.hook import tensorflow
 from tftracer.capture.tracebacks import hide_in_tracebacks, remove_our_frames
 
@@ -41,8 +41,8 @@ _METHODS = {"train_on_batch": "fit", "test_on_batch": "evaluate", "predict_on_ba
 def make_callback(set_note: Callable[[str], None]) -> Any:
     """Make a callback for this TensorFlow's Keras. It calls ``set_note`` with "epoch 3" (for example), and with "" at the end."""
 
-    class TracingCallback(tensorflow().keras.callbacks.Callback):  # type: ignore[misc]
-        """Pass it to ``fit(callbacks=[...])``."""
+    class EpochCallback(tensorflow().keras.callbacks.Callback):  # type: ignore[misc]
+        """Adds the epoch to the traces. Pass it to ``fit(callbacks=[...])``."""
 
         async_safe = True
 
@@ -54,17 +54,20 @@ def make_callback(set_note: Callable[[str], None]) -> Any:
             with contextlib.suppress(Exception):
                 set_note("")
 
-    return TracingCallback()
+    return EpochCallback()
 
 
-class EagerKerasStep(NamedStep):
-    """The steps of a model that runs eagerly, one for each batch."""
+class EagerKerasStepName(StepName):
+    """The name of the steps of a model that runs eagerly, one for each batch."""
 
     origin = "Keras, run eagerly"
 
 
-class CompiledKerasStep:
-    """The compiled steps of a model's ``train_on_batch``, ``test_on_batch`` or ``predict_on_batch``. Each signature is a run."""
+class CompiledKerasStepName:
+    """The name of the compiled steps of a model's ``train_on_batch``, ``test_on_batch`` or ``predict_on_batch``.
+
+    Each signature is a run.
+    """
 
     origin = "Keras"
 
@@ -77,21 +80,24 @@ class KerasSteps:
 
     def __init__(self, calls: FunctionCalls) -> None:
         self._calls = calls
-        #: Model -> (class, loop or method) -> the model's step of that kind.
+        #: Model -> (class, loop or method) -> the name of the model's steps of that kind.
         self._steps: weakref.WeakKeyDictionary[Any, dict[tuple[type[Any], str], Any]] = weakref.WeakKeyDictionary()
         #: Function that was called within one of ``_METHODS`` -> (loop, weak reference to the model).
         self._functions: weakref.WeakKeyDictionary[Any, tuple[str, Callable[[], Any]]] = weakref.WeakKeyDictionary()
-        self._waiting: list[Callable[[], None]] = []  # each cancels the wrapping of a Keras that is not imported yet
+        #: Each cancels the wrapping of a Keras that is not imported yet.
+        self._cancel_functions: list[Callable[[], None]] = []
 
     def watch(self) -> None:
         """Wrap the methods. Raises AttributeError or ImportError if this TensorFlow lacks ``Strategy.run``."""
         strategy = importlib.import_module("tensorflow.python.distribute.distribute_lib").StrategyBase
         self._calls.wrap(strategy, "run", self._wrap_run(strategy.run))
         self._calls.step_of_method = self._step_of_method
-        self._waiting = [after_import(module, partial(self._calls.run_safely, self._wrap_methods, module)) for module in _OWNERS]
+        self._cancel_functions = [
+            after_import(module, partial(self._calls.run_safely, self._wrap_methods, module)) for module in _OWNERS
+        ]
 
     def stop(self) -> None:
-        for cancel in self._waiting:
+        for cancel in self._cancel_functions:
             cancel()
 
     def _wrap_run(self, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -136,28 +142,32 @@ class KerasSteps:
 
         return on_batch
 
-    def _step(self, fn: Any) -> EagerKerasStep | None:
-        """Return the step of the eager Keras model that ``fn`` belongs to; None if it belongs to none."""
+    def _step(self, fn: Any) -> EagerKerasStepName | None:
+        """Return the name of the steps of the eager Keras model that ``fn`` belongs to; None if it belongs to none."""
         loop, model = keras_loop_and_model(fn)
         if not loop or model is None:
             return None
         method = self._calls.threads.state.method
-        step: EagerKerasStep = self._step_of_model(model, EagerKerasStep, method if _METHODS.get(method) == loop else loop)
+        step: EagerKerasStepName = self._step_of_model(
+            model, EagerKerasStepName, method if _METHODS.get(method) == loop else loop
+        )
         return step
 
     def _step_of_method(self, function: Any, method: str) -> Any:
-        """Return the step of a call of ``function`` within ``method``; ``function`` itself if it is not a Keras model's."""
-        if isinstance(function, NamedStep):
+        """Return the name of a step that calls ``function`` within ``method``; ``function`` itself if no Keras model owns it."""
+        if isinstance(function, StepName):
             return function
         if function not in self._functions:
             loop, model = keras_loop_and_model(function)
             self._functions[function] = loop, (weakref.ref(model) if model is not None else lambda: None)
         loop, model_of = self._functions[function]
         model = model_of()
-        return function if model is None or _METHODS[method] != loop else self._step_of_model(model, CompiledKerasStep, method)
+        return (
+            function if model is None or _METHODS[method] != loop else self._step_of_model(model, CompiledKerasStepName, method)
+        )
 
     def _step_of_model(self, model: Any, kind: type[Any], name: str) -> Any:
-        """Return the model's step of this kind and name; it is always the same object."""
+        """Return the name of the model's steps; for the same ``kind`` and ``name`` it is always the same object."""
         steps = self._steps.setdefault(model, {})
         if (kind, name) not in steps:
             steps[kind, name] = kind(keras_title(name, model))

@@ -8,7 +8,7 @@ import pytest
 from recording import RAW, recording, step
 
 from tftracer.contract.ledger import Ledger, LedgerKind, LedgerPart
-from tftracer.ledger.beside_steps import beside_steps
+from tftracer.ledger.largest_part_beside_steps import beside_steps
 
 
 def ledger_of(**seconds: float) -> Ledger:
