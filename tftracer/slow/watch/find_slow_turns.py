@@ -99,9 +99,7 @@ class SlowSteps:
         loop = self._threads.get(thread)
         return loop.sums if loop else NONE_YET
 
-    def gaps(
-        self, thread: int, since_ns: int, of_run: WatchedRun | None, whole_turns: bool = False
-    ) -> list[tuple[int, int]]:
+    def gaps(self, thread: int, since_ns: int, of_run: WatchedRun | None, whole_turns: bool = False) -> list[tuple[int, int]]:
         """Return (start, end) of the times between a thread's recent steps, in order, except in or near slow turns.
 
         ``of_run``: return only times between two steps of this run. ``whole_turns``: each time ends with the second step."""
