@@ -211,3 +211,24 @@ def test_a_step_is_counted_once_and_in_order() -> None:
     for step in (200, 150):
         periods.add(step, 9.0, None)
     assert only(periods) == Proven(50, 0, 50, 200, 4, 0.4, LOAD, True, 250)
+
+
+def test_a_period_that_falls_together_with_another_at_every_second_step_keeps_its_length() -> None:
+    """Of steps with two causes only the larger counted: what came every 400th step was told as "every 800th"."""
+    for larger, smaller in ((LOAD, SAVE), (SAVE, LOAD)):
+        periods, lengths = Periods(), {LOAD: 160, SAVE: 400}
+        for step in range(160, 12_000, 80):
+            kinds = [kind for kind in (larger, smaller) if step % lengths[kind] == 0]
+            periods.passed(step - 1)
+            if kinds:
+                periods.add(step, 0.4, kinds[0], [(0.2, kind) for kind in kinds[1:]])
+        told = sorted((period.length, period.kind, period.is_active) for period in periods.periods())
+        assert told == [(160, LOAD, True), (400, SAVE, True)], told
+
+
+def test_two_causes_of_the_same_slow_steps_are_one_period() -> None:
+    periods = Periods()
+    for step in range(60, 3000, 60):
+        periods.add(step, 0.4, SAVE, [(0.1, LOAD)] if step % 180 else [])
+    period = only(periods)
+    assert (period.length, period.kind, period.median_s, period.is_active) == (60, SAVE, 0.4, True)

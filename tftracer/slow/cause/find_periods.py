@@ -94,27 +94,42 @@ class Periods:
         self._tests = 0  # number of combs tried
         self.merged: list[tuple[int, int]] = []  # (first step, length) of periods that became parts of other periods
 
-    def add(self, step: int, seconds: float, kind: Hashable = None) -> None:
+    def add(self, step: int, seconds: float, kind: Hashable = None, others: Sequence[tuple[float, Hashable]] = ()) -> None:
         """Add a slow step. A step that is not newer than the last slow step is ignored.
 
-        ``step``: its number in its run. ``seconds``: its duration. ``kind``: its cause and place; None: not known.
+        ``step``: its number in its run. ``seconds``: its duration. ``kind``: its cause and place; None: not known. ``others``:
+        seconds and kinds of its other causes: where two periods fall together, a step has the causes of both.
         """
         if step <= max(
             self._without_period[-1].step if self._without_period else 0, self._with_period[-1] if self._with_period else 0
         ):
             return
         self._steps_done = max(self._steps_done, step)
-        if self._on_a_tooth(step, seconds, kind):
+        causes = [_Slow(step, *cause) for cause in ((seconds, kind), *others)]
+        of_periods = self._on_teeth(causes)
+        if of_periods:
             self._with_period.append(step)
-            return
-        newest = _Slow(step, seconds, kind)
+        for newest in causes:
+            if newest not in of_periods:
+                self._try(newest)
+
+    def _try(self, newest: _Slow) -> None:
+        """Try whether a slow step is the newest of a new period."""
         self._without_period.append(newest)
         del self._without_period[:-REMEMBERED]
         for series in self._series(newest):
-            best = min(self._trials(series), key=lambda trial: trial.chance, default=None)
-            if best and best.chance * self._tests < MAX_CHANCE and (finer := self._finer(best)):
-                self._prove(finer)
+            best = min(self._trials(series, newest.kind), key=lambda trial: trial.chance, default=None)
+            if best and best.chance * self._tests < MAX_CHANCE and (finer := self._finer(best, newest.kind)):
+                self._prove(finer, newest.kind)
                 return
+
+    def _one_a_step(self, kind: Hashable) -> dict[int, _Slow]:
+        """Return the slow steps without a period by step. Of a step with several causes, the one of this kind, or the first."""
+        chosen: dict[int, _Slow] = {}
+        for slow in self._without_period:
+            if slow.step not in chosen or slow.kind == kind:
+                chosen[slow.step] = slow
+        return chosen
 
     def passed(self, steps_done: int) -> None:
         """Note that this many steps have ended, and that all slow steps among them were added. May end periods."""
@@ -158,28 +173,34 @@ class Periods:
 
     # -------------------------------------------------------------------------------------------------- known periods
 
-    def _on_a_tooth(self, step: int, seconds: float, kind: Hashable) -> bool:
-        """Count a slow step as a hit of active periods, and return whether it is one.
+    def _on_teeth(self, causes: Sequence[_Slow]) -> list[_Slow]:
+        """Count a slow step as a hit of active periods, and return those of its causes that are hits.
 
-        Two hits in a row make an ended period active.
+        Of its causes, the one of the period's kind counts, or the main cause, which comes first. Two hits in a row make an ended
+        period active.
         """
-        hit = [comb for comb in self._combs if comb.is_active and comb.lengths_to(step) >= 0 and comb.may_be_hit(seconds, kind)]
-        for comb in hit:
-            lengths = comb.lengths_to(step)
-            if lengths:
-                comb.hit(step, lengths, seconds, kind)
-        if hit:
-            return True
+        step, _, _ = main = causes[0]
+        hits = []
+        for comb in self._combs:
+            kind = comb.kind()
+            cause = next((each for each in causes if kind is not None and each.kind == kind), main)
+            if comb.is_active and comb.lengths_to(step) >= 0 and comb.may_be_hit(cause.seconds, cause.kind):
+                hits.append(cause)
+                lengths = comb.lengths_to(step)
+                if lengths:
+                    comb.hit(step, lengths, cause.seconds, cause.kind)
+        if hits:
+            return hits
         for comb in self._combs:
             if not comb.is_active and comb.kind() is not None and comb.lengths_to(step) > 0:
                 if comb.again and 0 < step - comb.again <= comb.length + comb.tolerance:
-                    comb.hit(step, 1, seconds, kind)
+                    comb.hit(step, 1, main.seconds, main.kind)
                     comb.is_active = True
-                    return True
+                    return [main]
                 comb.again = step
-        return False
+        return []
 
-    def _prove(self, trial: _Trial) -> None:
+    def _prove(self, trial: _Trial, kind: Hashable) -> None:
         last, first = trial.steps[0], trial.steps[-1]
         comb = Comb(
             trial.length,
@@ -196,15 +217,19 @@ class Periods:
             comb.take(earlier)
             comb.teeth += earlier.teeth
         hits = set(trial.steps)
-        for slow in self._without_period:
-            if slow.step in hits:
-                comb.count(slow.seconds, slow.kind)
-        self._without_period = [slow for slow in self._without_period if slow.step not in hits]
+        counted = {step: slow for step, slow in self._one_a_step(kind).items() if step in hits}
+        for slow in counted.values():
+            comb.count(slow.seconds, slow.kind)
+        self._without_period = [
+            slow for slow in self._without_period if slow.step not in counted or slow.kind not in (None, counted[slow.step].kind)
+        ]
         self._with_period = deque(sorted({*self._with_period, *hits}), maxlen=REMEMBERED)
         if trial.slack and any(
             each.is_active and is_within(comb, each) and comb.kind() in (None, each.kind()) for each in self._combs
         ):
             return  # these slow steps come just before or after those of a known period, which cause them
+        if any(each.is_active and each.length == comb.length and is_within(comb, each) for each in self._combs):
+            return  # another cause of the same slow steps
         self._combs = [*(each for each in self._combs if each not in before), comb]
         self._unite(comb)
         self._forget()
@@ -246,15 +271,17 @@ class Periods:
         loose = self._without_period
         same_kind = [slow.step for slow in loose if slow.kind == newest.kind] if newest.kind is not None else []
         low, high = newest.seconds / ALIKE, newest.seconds * ALIKE
-        series = [same_kind, [slow.step for slow in loose], [slow.step for slow in loose if low <= slow.seconds <= high]]
+        alike = [slow.step for slow in loose if low <= slow.seconds <= high]
+        series = [same_kind, list(dict.fromkeys(slow.step for slow in loose)), list(dict.fromkeys(alike))]
         return [steps for steps in series if len(steps) >= FEWEST_HITS]
 
-    def _finer(self, trial: _Trial) -> _Trial | None:
+    def _finer(self, trial: _Trial, of_kind: Hashable) -> _Trial | None:
         """Return a comb of a fraction of the length if steps between the teeth are slow, too, else the comb; None if too few are
         slow."""
         if trial.slack:
             return trial
-        known = Counter(slow.kind for slow in self._without_period if slow.kind is not None and slow.step in trial.steps)
+        slow_steps = self._one_a_step(of_kind).values()
+        known = Counter(slow.kind for slow in slow_steps if slow.kind is not None and slow.step in trial.steps)
         kind = max(known, key=lambda each: known[each], default=None)
         alike = {slow.step for slow in self._without_period if slow.kind in (None, kind)}
         last, first = trial.steps[0], trial.steps[-1]
@@ -275,9 +302,9 @@ class Periods:
         best = min(finer, key=lambda each: each.chance, default=trial)
         return best if len(best.steps) >= MIN_FINER_HITS * best.teeth else None
 
-    def _trials(self, steps: list[int]) -> Iterator[_Trial]:
+    def _trials(self, steps: list[int], kind: Hashable) -> Iterator[_Trial]:
         newest, taken = steps[-1], list(self._with_period)
-        kinds = {slow.step: slow.kind for slow in self._without_period}
+        kinds = {step: slow.kind for step, slow in self._one_a_step(kind).items()}
         lengths = newest - distinct(np.array(steps[-TRIED - 1 : -1], np.int64))
         lengths = lengths[lengths >= SHORTEST]
         sorted_steps = np.sort([*steps, *taken, np.iinfo(np.int64).max])

@@ -41,7 +41,11 @@ class RunPeriods:
         self._ahead = stall.call - stall.step
         self._calls[stall.call] = stall.step, stall.inside
         own_s = (stall.end_ns - stall.start_ns) * 1e-9 - sum(other.seconds for other in stall.others)
-        self._periods.add(stall.call, own_s, kind)
+        others = [(other, kind_of(stall._replace(cause=other.cause))) for other in stall.others]
+        for other, other_kind in others:
+            if other_kind is not None and (other_kind in self._causes or len(self._causes) < MAX_KINDS):
+                self._causes[other_kind] = other.cause, stall.inside
+        self._periods.add(stall.call, own_s, kind, [(other.seconds, each) for other, each in others if each is not None])
         self._report(records)
 
     def passed(self, steps: int, records: SlowRecords) -> None:
