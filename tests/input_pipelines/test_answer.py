@@ -71,7 +71,7 @@ def test_the_planted_stage_limits(planted: str, stage: str, advice: str) -> None
 def test_no_stage_limits_a_training_that_is_the_slower_side(planted: str) -> None:
     answer = pipeline(planted)
     assert answer["side"] == "training" and not limiting(answer) and not answer["advice"]
-    assert "The training is the slower side then." in answer["text"]
+    assert "The loop is the slower side then." in answer["text"]
 
 
 def test_a_function_that_computes_in_python_may_hold_a_training_up_that_does_not_wait() -> None:
@@ -193,7 +193,7 @@ def test_a_pipeline_that_has_ended_comes_after_the_one_that_goes_on() -> None:
     answer = input_pipelines(PipelineFacts((replace(limits, is_open=False), trains), (), 0.0), 0.0)
     assert [each["side"] for each in answer["pipelines"]] == ["training", "input"]
     said = " ".join(render(answer).split())
-    assert said.index("The training is the slower side") < said.index("limits it")
+    assert said.index("The loop is the slower side") < said.index("limits it")
 
 
 def test_what_limits_is_told_of_the_one_pipeline_that_holds_the_training_up_just_now() -> None:

@@ -92,7 +92,7 @@ def test_p99_of_a_long_run_is_of_all_its_steps(tmp_path: Path) -> None:
         comparison = before.compare(after)
     p99, step = comparison.shifts["p99"], comparison.shifts["step"]
     assert p99.b == pytest.approx(10 * step.b, rel=0.2) and p99.a == pytest.approx(step.a, rel=0.2)
-    assert any("p99 is of all steps" in warning and "1%" in warning for warning in comparison.warnings)
+    assert any("p99 is computed from all steps" in warning and "1%" in warning for warning in comparison.warnings)
 
 
 def test_the_gate_s_exit_codes(files: dict[str, list[Path]], tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from tftracer.slow.cause.cause import (
     NO_STACK,
     PARTLY_NO_CPU,
     SHORT,
+    TOO_FEW,
 )
 from tftracer.slow.cause.explain import Explained, explain
 from tftracer.slow.cause.observed import LockHolder, Observed, Span
@@ -133,7 +134,10 @@ def test_collections_without_a_cpu_leave_the_code_that_they_struck_its_time() ->
 
 def test_a_turn_that_did_no_more_than_usual_and_had_no_cpu_is_the_machines() -> None:
     found = explained(0.3, between=span(0.3, stack(MAIN, LOAD, seconds=0.3), cpu=0.001, queue=0.29))
-    assert (found.cause.kind, found.cause.frame) == ("machine", None)
+    assert (found.cause.kind, found.cause.frame) == ("machine", LOAD)  # it says where the thread was
+    assert explained(0.3, between=span(0.3, stack(NUMPY), queue=0.29)).cause.frame is None
+    hook = explained(0.3, between=span(0.3, stack(MAIN, SAVE, seconds=0.3), cpu=0.001, queue=0.29)).cause.frame
+    assert hook is not None and hook.owner == "CheckpointSaverHook"
 
 
 def test_three_helpers_below_one_line_name_that_line() -> None:
@@ -914,3 +918,47 @@ def test_a_thread_that_waits_for_a_socket_does_not_hold_pythons_lock() -> None:
     holder = LockHolder("MainThread", "training", (SEND,))
     seen = span(0.3, stack(MAIN, SEND, seconds=0.3), watch_delay_s=0.2, holders=(holder,) * 3, waits_for="for a socket")
     assert [part.what for part in explained(0.3, between=seen).parts if part.kind == "wait"] == ["for a socket"]
+
+
+def test_on_a_busy_machine_a_single_sample_names_no_line() -> None:
+    """ "Python code at lines_of()" of a sort: the reader of the stacks got a CPU when the sort had ended."""
+    one = stack(MAIN, PACK, seconds=0.3)._replace(samples=1)
+    seen = span(0.32, one, cpu=0.31, samples=1)
+    assert explained(0.32, between=seen, others_share=0.2).cause.frame == PACK
+    busy = explained(0.32, between=seen, others_share=0.6)
+    assert busy.cause[:3] == ("python", "", None) and busy.doubt == TOO_FEW
+    assert explained(0.32, between=span(0.32, one._replace(samples=2), cpu=0.31), others_share=0.6).cause.frame == PACK
+
+
+def test_on_a_busy_machine_two_samples_are_no_other_cause() -> None:
+    """ "Besides, about 520 ms at emit()", which took at most 160 ms."""
+    sorts = stack(MAIN, Frame("hooks.py", 119, "rank_words", "VocabularyHook", False), seconds=0.66)
+    two = stack(MAIN, PACK, seconds=0.52)._replace(samples=2)
+    seen = span(1.18, sorts, two, cpu=0.7, queue=0.48)
+    assert [other.cause.frame for other in explained(1.18, between=seen, others_share=0.2).others] == [PACK]
+    assert explained(1.18, between=seen, others_share=0.9).others == ()
+    three = dataclasses.replace(seen, stacks=(sorts, two._replace(samples=3)))
+    assert [other.cause.frame for other in explained(1.18, between=three, others_share=0.9).others] == [PACK]
+
+
+def test_steps_of_another_run_are_not_told_again_as_those_of_the_hook_that_runs_them() -> None:
+    """ "Steps of another run: global_step/add, 493 ms; besides, about 490 ms in the hook CheckpointSaverHook"."""
+    reads = OtherSteps("global_step/add", 1, 493 * MS, "", 1_000 * MS, 1_493 * MS)
+    found = explained(0.494, between=span(0.494, stack(MAIN, SAVE, RUN, seconds=0.12)), other_runs=(reads,))
+    assert found.cause.kind == "other_run" and found.others == ()
+
+
+def test_the_cause_with_the_most_seconds_comes_first() -> None:
+    """ "The Keras callback HardExamples; besides, about 220 ms in RemoteLog", where the first took 126 ms."""
+    waits = stack(MAIN, Frame("hooks.py", 9, "send", "RemoteLog", False), seconds=0.22)
+    ran = stack(MAIN, EPOCH, seconds=0.126)
+    found = explained(0.35, between=span(0.35, waits, ran, cpu=0.126))
+    assert [found.cause.name, *(other.cause.name for other in found.others)] == ["RemoteLog", "MyLogger"]
+
+
+def test_code_beside_a_collection_is_not_the_code_that_collects() -> None:
+    """ "Garbage collection at sweep(); besides, about 510 ms in the callback RemoteLog", whose line is the same."""
+    sweeps = stack(MAIN, Frame("callbacks.py", 180, "sweep", "RemoteLog", False), seconds=2.67)
+    copies = stack(MAIN, Frame("callbacks.py", 169, "clone", "HardExamples", False), seconds=0.43)
+    found = explained(3.1, between=span(3.1, sweeps, copies, cpu=2.75, gc_s=2.6))
+    assert found.cause.kind == "gc" and [other.cause.name for other in found.others] == ["HardExamples"]

@@ -135,7 +135,7 @@ def _text(pipeline: Pipeline, flow: Flow | None, limiting: Stage | None, steps: 
     if flow.wait is None:
         return _filling(flow, steps) or "The training took no element in the last seconds."
     seconds = f"{max(1.0, pipeline.looks[-1].at - pipeline.looks[0].at):.0f} s"
-    waits = f"The training waits for input {percent(flow.wait)} of the time (in the pipeline's last {seconds})"
+    waits = f"The loop that uses it waits for input {percent(flow.wait)} of the time (in the pipeline's last {seconds})"
     if flow.wait < WAITS:
         python = _computes_in_python(flow, steps)
         if python is not None:
@@ -146,7 +146,7 @@ def _text(pipeline: Pipeline, flow: Flow | None, limiting: Stage | None, steps: 
                 f"It is not known whether the training waits: by TensorFlow's times {percent(flow.wait)} of the time, while its "
                 f"calls for the next element, of all datasets, take {percent(flow.counted_wait or 0.0)}."
             )
-        return f"{waits}. The training is the slower side then." if flow.wait <= WORKS else f"{waits}."
+        return f"{waits}. The loop is the slower side then." if flow.wait <= WORKS else f"{waits}."
     if is_distributed(pipeline.steps):
         return f"{waits}. {DISTRIBUTED}"
     if limiting is None:

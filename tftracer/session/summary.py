@@ -99,7 +99,7 @@ def render(summary: dict[str, Any]) -> str:
 
 
 def _recomputed(runs: list[Run], answers: Callable[[int], Answers], others: OtherTraces) -> dict[int, str]:
-    """Return trace -> its headline as computed now, if that does not begin with the stored one.
+    """Return trace -> its headline as computed now.
 
     Covers only the newest traces of each run, up to ``MAX_BYTES_AT_ONCE`` together.
     """
@@ -108,9 +108,7 @@ def _recomputed(runs: list[Run], answers: Callable[[int], Answers], others: Othe
         _, newest = newest_readable([trace for trace in run["traces"] if trace["headline"]], MAX_RECOMPUTED)
         for trace in newest_that_fit(newest, MAX_BYTES_AT_ONCE):
             with contextlib.suppress(TracerError):
-                now = headline(answers(trace["id"]).verdict(others=others.of(trace["id"], "verdict")))
-                if not _core(now).startswith(_core(trace["headline"])):
-                    result[trace["id"]] = now
+                result[trace["id"]] = headline(answers(trace["id"]).verdict(others=others.of(trace["id"], "verdict")))
     return result
 
 
@@ -189,10 +187,11 @@ def _traces(run: dict[str, Any], recomputed: dict[int, str]) -> str:
 
 
 def _line(trace: dict[str, Any], recomputed: str) -> str:
-    """``recomputed``: the trace's headline as computed now, if it differs from the stored one; else ""."""
-    text = trace["headline"] or next(iter(trace["findings"]), "")
-    if recomputed:
-        text = f"{recomputed} (When it was recorded, the headline was: {text})"
+    """``recomputed``: the trace's headline as computed now; "" if it was not computed."""
+    stored = trace["headline"] or next(iter(trace["findings"]), "")
+    text = recomputed or stored
+    if recomputed and not _core(recomputed).startswith(_core(stored)):
+        text += f" (When it was recorded, the headline was: {stored})"
     step = f"step {trace['step']:,}" if trace["step"] else ""
     start = f"  {trace['id']:>4}  {step:<12} {_seconds(trace['duration_s']):>8}  "
     note = f" ({trace['note']})" if trace["note"] else ""

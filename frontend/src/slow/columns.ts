@@ -41,7 +41,7 @@ export function stallColumns(withCalls: boolean): TableColumn<Stall>[] {
       numeric: true,
       width: withCalls ? "minmax(92px, 252px)" : "92px",
       value: (s) => s.step,
-      text: (s) => (s.step === null ? NONE : s.step_text.replace("step ", "")),
+      text: (s) => (s.step === null && !s.call ? NONE : s.step_text.replace("step ", "")),
     },
     secondsColumn("duration", "Took", (s) => s.duration_s, { width: "88px" }),
     { key: "cause", title: "Cause", width: "minmax(110px, 210px)", value: (s) => CAUSES[s.cause] },

@@ -26,3 +26,9 @@ def test_without_it_nothing_is_told() -> None:
     assert "beside_steps" not in {
         each["code"] for each in verdict(make_trace([N("m", "MatMul", 0, MS)]), TraceContext(), [])["sentences"]
     }
+
+
+def test_the_trace_of_a_checkpoint_itself_is_not_said_to_lack_it() -> None:
+    context = TraceContext(step_s=0.016, median_s=0.016, beside_share=0.9, beside_text="Checkpoints and summaries (save)")
+    nodes = [N("s", "SaveV2", 0, 15 * MS), N("m", "MergeV2Checkpoints", 15 * MS, 16 * MS)]
+    assert "beside_steps" not in {each["code"] for each in verdict(make_trace(nodes), context, [])["sentences"]}

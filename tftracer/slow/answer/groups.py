@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
 from typing import NamedTuple
 
-from tftracer.contract.stalls import GroupPeriod, Period, SlowGroup, SlowKind, Stall, StallCause
+from tftracer.contract.stalls import Period, SlowGroup, SlowKind, Stall, StallCause
 from tftracer.slow.answer import texts
 from tftracer.slow.record.log import Headline, SlowLog
 from tftracer.slow.record.sums_by_kind import (
@@ -107,13 +107,27 @@ class _Ranked(NamedTuple):
             else kind["longest_s"],
             "last_step": kind["last_step"],
             "last_call": kind["last_call"],
-            "last_text": texts.step_text(kind["last_step"], kind["last_call"]) if kind["last_step"] else "",
-            "periods": [_in_words(each) for each in self.periods if each["next_step"] is not None or each["every"] not in active],
+            "last_text": self._step_text(kind["last_step"], kind["last_call"]),
+            "periods": [
+                {
+                    **each,
+                    "last_text": self._step_text(each["last_step"], each["last_call"]),
+                    "next_text": texts.next_text(each),
+                }
+                for each in self.periods
+                if each["next_step"] is not None or each["every"] not in active
+            ],
             "ended": self.ended,
             "stalls": [stall["id"] for stall in costliest],
             "trace_id": self.newest_trace(traces),
             "text": self.text,
         }
+
+    def _step_text(self, step: int | None, call: int | None) -> str:
+        """Return a step in words. Its slow step knows whether the step number is that of the call."""
+        of_call = next((stall for stall in self.stalls if call and stall["call"] == call), None)
+        step = of_call["step"] if of_call else step
+        return texts.step_text(step, call) if step or call else ""
 
     @property
     def needs_trace(self) -> bool:
@@ -124,14 +138,6 @@ class _Ranked(NamedTuple):
         if not self.needs_trace:
             return None
         return max((trace for stall in self.stalls if (trace := trace_of(stall, traces)) is not None), default=None)
-
-
-def _in_words(period: Period) -> GroupPeriod:
-    return {
-        **period,
-        "last_text": texts.step_text(period["last_step"], period["last_call"]),
-        "next_text": texts.next_text(period),
-    }
 
 
 def groups(log: SlowLog, run_id: int, steps: int, traces: Traces = NO_TRACES) -> list[SlowGroup]:

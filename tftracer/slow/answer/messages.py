@@ -50,7 +50,7 @@ def stall_message(number: int, stall: Stall, offset: float) -> contract.Stall:
     return {
         "id": number,
         "run_id": stall.run.run_id,
-        "step": stall.step,
+        "step": None if stall.of_other_signature else stall.step,
         "call": stall.call,
         "step_text": "",
         "where": where(stall.inside),

@@ -34,9 +34,12 @@ def ordinal(number: int) -> str:
 
 
 def step_text(step: int | None, call: int | None) -> str:
-    """Return "step 97", or "step 26 (call 2,211 of all signatures)" if its function has steps with other signatures, too."""
+    """Return "step 97", or "step 26 (call 2,211 of all signatures)" if its function has steps with other signatures, too.
+
+    ``step``: None if the call has another signature than the run with which its slow steps are listed.
+    """
     if step is None:
-        return "a step"
+        return f"call {call:,} of all signatures" if call else "a step"
     return f"step {step:,}" + (f" (call {call:,} of all signatures)" if call and call != step else "")
 
 
@@ -145,7 +148,7 @@ def _cause(stall: Stall) -> str:
     took = f" for {duration(seconds * 1e9)}" if seconds else ""
     return {
         "gc": f"Python's garbage collection, {duration((seconds or stall.gc_s) * 1e9)}{',' if at else ''}{at}",
-        "machine": f"Its thread had no CPU{took}: other processes or threads had them",
+        "machine": f"Its thread had no CPU{took}{at}: other processes or threads had them",
         "disk": f"Waited for a disk{at}",
         "hook": f"The hook {place}",
         "callback": f"The Keras callback {place}",
@@ -166,12 +169,12 @@ def without_cpu(stall: Stall) -> WithoutCpu:
     """Return which threads had no CPU: "own" for the step's thread (measured), "any" for others; "" if that is not the cause."""
     if stall.cause.kind != "machine":
         return ""
-    is_any = not _seconds(stall) and any(part.kind == "tensorflow" for part in stall.parts)
+    is_any = not _seconds(stall) and any(part.kind in ("tensorflow", "other_run") for part in stall.parts)
     return "any" if is_any else "own"
 
 
 def _no_cpu_for_tensorflow(stall: Stall) -> str:
-    what = _what(stall, "tensorflow")
+    what = _what(stall, "tensorflow") or _what(stall, "other_run")
     return "Threads of the process had no CPU: other processes or threads had them" + (f"; {what}" if what else "")
 
 
@@ -296,12 +299,22 @@ def evidence(stall: Stall) -> list[str]:
         collected = duration(stall.others_gc_s * 1e9)
         sentences.insert(0, f"Other threads collected garbage for {collected} of this time, and held the lock meanwhile.")
     if stall.cause.share is not None and stall.cause.kind != "unknown":
-        who = "The Python code of its thread" if stall.cause.kind in CODE_CAUSES else "The cause"
+        who, share = "The Python code of its thread" if stall.cause.kind in CODE_CAUSES else "The cause", stall.cause.share
+        if stall.cause.kind == "retrace":
+            who = "The call in which it was traced (the tracing and the first execution)"
         without_s = sum(part.seconds for part in stall.parts if part.kind == "no_cpu") if stall.cause.kind in CODE_CAUSES else 0.0
         if without_s >= MIN_SHARE * (stall.end_ns - stall.start_ns) * 1e-9:
             who += f", including {duration(without_s * 1e9)} without a CPU,"
-        sentences.insert(0, f"{who} explains {percent(stall.cause.share)} of the time beyond the usual.")
+            share = max(share, _share_of_code(stall))
+        sentences.insert(0, f"{who} explains {percent(share)} of the time beyond the usual.")
     return sentences
+
+
+def _share_of_code(stall: Stall) -> float:
+    """Return the share of the excess that parts of code have, with their time without a CPU."""
+    parts = [part for part in stall.parts if part.kind in (*OF_CODE, "unknown", "gc", "no_cpu")]
+    beyond_s = (stall.end_ns - stall.start_ns) * 1e-9 - stall.expected_s
+    return min(1.0, sum(part.seconds - (part.usual_s or 0.0) for part in parts) / max(beyond_s, 1e-9))
 
 
 def _host_evidence(host: HostChange, has_parts: bool) -> Iterator[str]:

@@ -335,7 +335,7 @@ def why_unknown(cause: Cause, parts: tuple[Part, ...], observed: Observed, turn:
     if observed.doubt:
         return observed.doubt
     if not span.stacks:
-        return SHORT if span.length_s <= SHORT_S else NO_STACK
+        return TOO_FEW if span.samples else SHORT if span.length_s <= SHORT_S else NO_STACK
     excess_s = (turn.length_ns - turn.usual_ns) * 1e-9
     if turn.is_inside and cause.kind == "unknown" and span.lock_wait_s is None and held_s(span) >= HALF * excess_s:
         by = holder_text(span) or "another thread"

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from tftracer.slow.cause.blamed_code import FIT, below_loop, shared_line
+from tftracer.slow.cause.blamed_code import FIT, below_loop, owner_line, shared_line
 from tftracer.slow.cause.cause import CLOCKED_KINDS, cause_of, why_unknown, without_few_samples
 from tftracer.slow.cause.cause_inside_step import HALF, SOME
 from tftracer.slow.cause.observed import Observed, Span
 from tftracer.slow.cause.parts_of_turn import parts_of
-from tftracer.slow.cause.seconds_of_other_causes import other_causes
+from tftracer.slow.cause.seconds_of_other_causes import is_notable, other_causes
 from tftracer.slow.watch.slow_turn import SlowTurn, is_no_loop
-from tftracer.slow.watch_results import Cause, OtherCause, Part
+from tftracer.slow.watch_results import Cause, Frame, OtherCause, Part
 
 #: Causes with a clock of their own, which are told even if most of the excess is not explained.
 CLOCKED = (*CLOCKED_KINDS, "lock", "input")
@@ -28,13 +28,18 @@ class Explained(NamedTuple):
 def explain(turn: SlowTurn, observed: Observed) -> Explained:
     """Split a slow turn into parts and find its causes."""
     methods = _methods(turn)
-    observed = replace(observed, between=_below_loop(observed.between, methods), inside=_below_loop(observed.inside, methods))
+    between, inside = (_below_loop(span, methods) for span in (observed.between, observed.inside))
+    if observed.is_busy:
+        between, inside = _without_single_sample(between), _without_single_sample(inside)
+    observed = replace(observed, between=between, inside=inside)
     parts = parts_of(turn, observed)
     excess_s = max(1e-9, (turn.length_ns - turn.usual_ns) * 1e-9)
     cause = cause_of(parts, observed, excess_s, turn.is_inside)
     if cause.kind == "tensorflow" and turn.run.has_python:  # in an eager loop, lines of the script call single ops
         line = shared_line(without_few_samples(observed.inside, excess_s).stacks).frame
         cause = cause._replace(frame=None if line is None or line.is_library else line)
+    if cause.kind == "machine" and not turn.is_inside:
+        cause = cause._replace(frame=_place_without_cpu(observed))
     others = other_causes(cause, parts, observed, excess_s, turn.is_inside)
     if (
         cause.kind == "unknown" and sum(other.seconds for other in others) >= HALF * excess_s
@@ -43,11 +48,32 @@ def explain(turn: SlowTurn, observed: Observed) -> Explained:
         cause, others = first.cause, tuple(rest)
     elif cause.kind == "unknown":  # parts that a clock measured are known nevertheless
         others = tuple(other for other in others if other.cause.kind in CLOCKED and other.seconds >= SOME * excess_s)
+    elif others:
+        cause, others = _largest_first(cause, others, excess_s)
     return Explained(parts, cause, others, why_unknown(cause, parts, observed, turn))
 
 
 def _below_loop(span: Span, methods: tuple[str, ...]) -> Span:
     return replace(span, stacks=tuple(below_loop(stack, methods) for stack in span.stacks))
+
+
+def _largest_first(cause: Cause, others: tuple[OtherCause, ...], excess_s: float) -> tuple[Cause, tuple[OtherCause, ...]]:
+    """Return the cause and the other causes with the one that has the most seconds first."""
+    own = OtherCause(cause, excess_s - sum(other.seconds for other in others))
+    first, *rest = sorted((own, *others), key=lambda each: -each.seconds)
+    return first.cause, tuple(each for each in rest if each is not own or is_notable(each, excess_s))
+
+
+def _place_without_cpu(observed: Observed) -> Frame | None:
+    """Return the line of the script, hook or callback where the thread was for most of the time between steps; None: unknown."""
+    span = observed.between
+    owner = owner_line(span.stacks, span.sampled_s)
+    line = owner.frame._replace(owner=owner.name) if owner else shared_line(span.stacks).frame
+    return None if line is None or (line.is_library and not owner) else line
+
+
+def _without_single_sample(span: Span) -> Span:
+    return replace(span, stacks=()) if sum(stack.samples for stack in span.stacks) == 1 else span
 
 
 def _methods(turn: SlowTurn) -> tuple[str, ...]:

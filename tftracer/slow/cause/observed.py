@@ -7,6 +7,9 @@ from typing import Literal
 
 from tftracer.slow.watch_results import FoldedStack, Frame
 
+#: From this share of the CPUs on that other processes use, the machine counts as busy.
+BUSY = 0.5
+
 
 @dataclass(frozen=True)
 class LockHolder:
@@ -70,3 +73,12 @@ class Observed:
     others_share: float | None = None  # share of the machine's CPUs that other processes used during the turn
     may_call_python: bool = True  # whether Python code may run inside the step: of the script, or functions that TensorFlow calls
     doubt: str = ""  # why a measurement is missing
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether other processes used so much of the CPUs that py-spy often had none.
+
+        Then it mostly reads when the training thread gives its CPU away: just after a stall, for example. So few samples prove
+        no line.
+        """
+        return (self.others_share or 0.0) >= BUSY

@@ -24,8 +24,8 @@ from tftracer.slow.watch_results import Cause, FoldedStack, OtherCause, Part
 #: Minimum seconds of another cause, and its minimum share of the excess.
 MIN_S, MIN_SHARE = 0.03, 0.1
 #: No clock tells two causes apart if both ran or both waited. Then the other cause needs at least this many samples, and they
-#: must have at least this share of the excess.
-MIN_SAMPLES, MIN_SAMPLED_SHARE = 2, 0.2
+#: must have at least this share of the excess. On a busy machine it always needs more samples.
+MIN_SAMPLES, MIN_SAMPLED_SHARE, MIN_SAMPLES_IF_BUSY = 2, 0.2, 3
 #: The seconds that stacks show may be wrong by up to this factor. So a clock's seconds are used unless they are more than this
 #: many times the seconds of the stacks.
 ROUGH = 2.0
@@ -41,11 +41,17 @@ def other_causes(
         return ()
     span = observed.inside if is_inside else observed.between
     others, left = [], excess_s
-    for other in (*_measured(cause, parts, observed, excess_s, is_inside), *_code(cause, parts, span, excess_s, is_inside)):
-        if other.seconds >= max(MIN_S, MIN_SHARE * excess_s) and other.seconds < left:
+    least = MIN_SAMPLES_IF_BUSY if observed.is_busy else 0
+    code = _code(cause, parts, span, excess_s, is_inside, least)
+    for other in (*_measured(cause, parts, observed, excess_s, is_inside), *code):
+        if is_notable(other, excess_s) and other.seconds < left:
             others.append(other)
             left -= other.seconds
     return tuple(others)
+
+
+def is_notable(other: OtherCause, excess_s: float) -> bool:
+    return other.seconds >= max(MIN_S, MIN_SHARE * excess_s)
 
 
 def _measured(
@@ -64,6 +70,8 @@ def _measured(
         is_own = not measured or any(frame.owner == cause.name for stack in measured for frame in stack.frames)
         parts = () if is_own else tuple(part for part in parts if part.kind in CLOCKED_KINDS)
     for part in parts if cause.kind != "py_function" else ():
+        if part.kind == cause.kind and cause.name.startswith(part.what):
+            continue  # it is the cause itself
         share = min(1.0, max(0.0, excess(part) / excess_s))
         found = None
         if part.kind in CLOCKED_KINDS or (part.kind == "lock" and not explains_lock):
@@ -72,12 +80,17 @@ def _measured(
             found = input_cause(observed, share, is_inside)
         elif part.kind == "py_function" and cause.kind != "lock":  # it may have waited for the lock, too
             found = Cause("py_function", "", shared_line(functions_of_busiest_thread(span.all_stacks)).frame, share)
-        if found and not (found.kind == cause.kind and cause.name.startswith(found.name)):
+        if found:
             yield OtherCause(found, excess(part))
 
 
-def _code(cause: Cause, parts: tuple[Part, ...], span: Span, excess_s: float, is_inside: bool) -> Iterator[OtherCause]:
-    """Yield the code of another function on the training thread, with the seconds that stacks show and clocks allow."""
+def _code(
+    cause: Cause, parts: tuple[Part, ...], span: Span, excess_s: float, is_inside: bool, least: int
+) -> Iterator[OtherCause]:
+    """Yield the code of another function on the training thread, with the seconds that stacks show and clocks allow.
+
+    ``least``: minimum number of its samples.
+    """
     if cause.kind in OF_CODE and cause.frame is None:
         return  # the stacks were too few for the line of the cause, or they show several
     own = own_python(span.stacks) if is_inside else span.stacks
@@ -85,7 +98,7 @@ def _code(cause: Cause, parts: tuple[Part, ...], span: Span, excess_s: float, is
     rest = tuple(stack for stack in rest if not waits_for_input([stack]))
     sampled_s = sum(stack.seconds for stack in rest)
     owner, frame = owner_line(rest, sampled_s, MOST), shared_line(rest, least=MOST).frame
-    if owner is None and (frame is None or frame.is_library):
+    if (owner is None and (frame is None or frame.is_library)) or sum(stack.samples for stack in rest) < least:
         return
     of_kind: dict[str, Part] = {part.kind: part for part in parts if part.kind in OF_CODE}
     usual_s = sum(part.usual_s or 0.0 for part in of_kind.values())
@@ -110,6 +123,5 @@ def _outside(stacks: Sequence[FoldedStack], cause: Cause) -> Sequence[FoldedStac
     """Return the stacks that do not show the code that is the cause."""
     if cause.kind in ("hook", "callback"):
         return [stack for stack in stacks if all(frame.owner != cause.name for frame in stack.frames)]
-    return (
-        stacks_outside(stacks, cause.frame) if cause.frame and cause.kind in (*OF_CODE, *CLOCKED_KINDS, "py_function") else stacks
-    )
+    has_own_code = cause.frame and cause.kind in (*OF_CODE, *CLOCKED_KINDS, "py_function", "gc")
+    return stacks_outside(stacks, cause.frame) if cause.frame and has_own_code else stacks

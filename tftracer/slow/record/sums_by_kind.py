@@ -76,11 +76,12 @@ def group_key(entry: SlowKind | Stall | Period, collecting: str = "") -> KindKey
 def may_be_of(stall: Stall, period: Period) -> bool:
     """Return whether a slow step comes at a step of a period. With short distances this may be by chance."""
     step, stands = stall["step"], period["next_step"] is not None
-    if not step or step < period["first_step"] - period["tolerance"]:
+    at = stall["call"] or step
+    if not at or (step and step < period["first_step"] - period["tolerance"]):
         return False
-    distance = (stall["call"] or step) - (period["last_call"] or period["last_step"])
+    distance = at - (period["last_call"] or period["last_step"])
     is_on_time = is_tooth(distance, period["every"], period["tolerance"])
-    return is_on_time and (stands or step <= period["last_step"] + period["tolerance"])
+    return is_on_time and (stands or distance <= period["tolerance"])
 
 
 def is_one_of(stall: Stall, period: Period) -> bool:
@@ -100,7 +101,8 @@ def of_known_period(stall: Stall, periods: Sequence[Period]) -> Period | None:
     if stall["cause"] == "unknown":  # the other side of a turn has another cause
         known = [period for period in periods if period["cause"] not in APART and period["where"] == stall["where"]]
     elif stall["cause"] in (*OF_CODE, "input") and not stall["place"]:
-        known = [period for period in periods if period["cause"] in HAS_CODE and period["place"]]
+        kinds = HAS_CODE if stall["cause"] != "input" else ("input", "py_function")
+        known = [period for period in periods if period["cause"] in kinds and period["place"]]
     elif stall["cause"] in OF_CODE:
         own, seen = without_line(stall["place"]), {_place_of(line) for line in stall["lines"]}
         if any(is_one_of(stall, each) for each in periods):
@@ -157,6 +159,7 @@ class SlowKinds:
         """Count a slow step. ``of``: the period that it belongs to, if its own cause or line is unknown."""
         of = of or stall
         key = kind_key(stall["run_id"], of["cause"], of["place"])
+        place = "" if of["cause"] == "machine" else of["place"]  # where the thread had no CPU may be anywhere
         before = self._kinds.pop(key, None)
         known = [step for step in (before and before["first_step"], before and before["last_step"], stall["step"]) if step]
         self._put(
@@ -164,7 +167,7 @@ class SlowKinds:
             {
                 "run_id": stall["run_id"],
                 "cause": of["cause"],
-                "place": _both_lines(before["place"], of["place"]) if before else of["place"],
+                "place": _both_lines(before["place"], place) if before else place,
                 "where": stall["where"],
                 "times": (before["times"] if before else 0) + 1,
                 "duration_s": (before["duration_s"] if before else 0.0) + stall["duration_s"],

@@ -231,7 +231,7 @@ class SlowSteps:
                     main.run, step, self._calls[run.fetches], thread, main.last_end_ns, start_ns, end_ns, tracer_ns, usual,
                     inside, limit if is_slow else lowest_limit, other_runs, tracing_of(run, main.tracings), asked_by is not None,
                     input_ns, min(state.input.median_ns, usual - inside), waited_ns(waits, start_ns, end_ns, []), saves,
-                    asked_by not in (None, "slow"), main.was_traced,
+                    asked_by not in (None, "slow"), main.was_traced, main.run not in (run, main.last_run),
                 )
             )  # fmt: skip
         if not is_certain and turns.judge_change(took, allowed):
@@ -244,7 +244,7 @@ class SlowSteps:
             state.traced_extra_sum_ns += extra
         elif is_slow and asked_by is None:
             state.slow_inside_ns.append(end_ns - start_ns)
-        main.was_traced = asked_by is not None
+        main.was_traced, main.last_run = asked_by is not None, run
         if is_slow and turns.has_restarted:
             for each in (state.inside, state.before, state.input):
                 each.restart()

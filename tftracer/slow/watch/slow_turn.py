@@ -13,6 +13,7 @@ from tftracer.slow.watch_results import FIRST_CALL, Cause, WatchedRun
 BOTH = 0.25
 #: A smaller side is reported, too, if it makes a turn slow by itself and takes this much longer than usual.
 MIN_ALONE_NS = 100_000_000
+NOTABLE = 0.1
 #: Recording a step of thousands of ops takes up to this long.
 TRACING_NS = 500_000_000
 #: Beginnings of the titles of runs that only evaluate or use a model, so they are no training loops.
@@ -63,6 +64,7 @@ class SlowTurn(NamedTuple):
     saves: tuple[Save, ...] = ()
     is_usual_traced: bool = False  # whether it is traced, but not because it was expected to be slow
     follows_traced: bool = False  # whether the step before it was traced
+    of_other_signature: bool = False  # whether calls of other signatures of its function end it and the turn before it
 
     @property
     def inside_ns(self) -> int:
@@ -71,6 +73,11 @@ class SlowTurn(NamedTuple):
     @property
     def length_ns(self) -> int:
         return self.end_ns - self.start_ns - self.tracer_ns
+
+    @property
+    def has_other_steps(self) -> bool:
+        """Whether steps of other runs took a notable part of it."""
+        return sum(other.ns for other in self.other_runs) >= NOTABLE * self.length_ns
 
     def may_be_cost_of_tracing(self, cause: Cause) -> bool:
         """Return whether tracing alone may have made the step slow, or the time after the step before it, which was traced.

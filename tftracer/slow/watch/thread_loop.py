@@ -70,6 +70,7 @@ class LoopRun:
     last_end_ns: int = 0
     longest_ns: int = 0  # its longest turn
     was_traced: bool = False  # whether its last step was traced
+    last_run: WatchedRun | None = None  # the signature of its last step
     tracings: int = 0  # number of times that TensorFlow traced its function
     #: Since the loop has its current main run: the number of turns in which this run has steps, the last such turn, the number of
     #: these steps, and their time.

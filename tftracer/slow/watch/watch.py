@@ -332,6 +332,7 @@ class SlowWatch:
             thread_id=turn.thread,
             others=others,
             others_gc_s=span.others_gc_s,
+            of_other_signature=turn.of_other_signature,
         )
         self._records.add(stall)
         if turn.is_traced:
@@ -353,7 +354,7 @@ class SlowWatch:
             span = span_of(raw_span, end - start, turn.thread, self._names, names, self._threads.ours)
             spans.append(with_collections(span, turn.thread, names, collected, is_inside))
         stacks = without_tracer(spans[0].stacks)
-        if self._queue.sees_all_sessions and not turn.other_runs:
+        if self._queue.sees_all_sessions and not turn.has_other_steps:
             stacks = without_steps(stacks)
         between = replace(spans[0], stacks=stacks)
         usual = raw["usual"]

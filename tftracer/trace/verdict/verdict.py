@@ -216,7 +216,7 @@ def balanced(step: Step, is_delayed: bool = False) -> Sentence:
         text = f"{subject} of {step.whole_words}, {percent(share)} of {duration(step.whole_ns)}, is {main_part}{rest}."
     return sentence(
         "balanced",
-        text + _largest(step, longest_op, op_type, text)
+        text + _largest(step, longest_op, op_type, text, is_delayed)
         if computes
         else f"{text} {_not_shown(step, main_part, beside)}".rstrip() + _ops(step, main_part),
         FASTER_OPS if computes else CHEAPER_ADVICE if beside else _advice(step, main_part),
@@ -264,12 +264,13 @@ def _ops(step: Step, main_part: str) -> str:
     return f" {spanned}; the longest, {step.describe(nodes[0])}, runs for {duration(runs)}."
 
 
-def _largest(step: Step, longest_op: Bool, op_type: MainOpType | None, text: str) -> str:
+def _largest(step: Step, longest_op: Bool, op_type: MainOpType | None, text: str, is_delayed: bool) -> str:
     """Describe the longest op ([n] its executions), as a share of the step, and the op type, as a share of the op time, unless
-    ``text`` names it."""
+    ``text`` names it. ``is_delayed``: the op is the longest one without ops that were held up."""
     nodes = step.longest(longest_op)
     if not nodes or op_type is None:
         return ""
     runs = step.cover(longest_op).length
-    longest = f" The longest op, {step.describe(nodes[0])}, runs for {percent(runs / step.whole_ns)} of the step."
+    the = "Without what was held up, the" if is_delayed else "The"
+    longest = f" {the} longest op, {step.describe(nodes[0])}, runs for {percent(runs / step.whole_ns)} of the step."
     return longest if text.startswith(op_type.text) else f"{longest} {op_type.text}"

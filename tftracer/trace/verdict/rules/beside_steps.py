@@ -7,13 +7,15 @@ from tftracer.trace.units import percent
 from tftracer.trace.verdict.step import Step, sentence
 
 ADVICE = "Do it more rarely, or beside the training (asynchronous checkpoints, evaluation in another process)."
+#: Ops that write or read a checkpoint.
+_SAVES = ("SaveV2", "RestoreV2", "MergeV2Checkpoints").__contains__
 
 
 def beside_steps(step: Step) -> Sentence | None:
     """Name checkpoints or evaluations that take a large part of the training's time, by the session's ledger."""
     share, what = step.context.beside_share, step.context.beside_text
-    if share is None:
-        return None
+    if share is None or step.trace.of_ops(_SAVES).any():
+        return None  # or it is a checkpoint's own run
     return sentence(
         "beside_steps",
         f"{what} took {percent(share)} of the time since the training's first step. This trace shows the step alone.",
