@@ -928,6 +928,9 @@ def test_on_a_busy_machine_a_single_sample_names_no_line() -> None:
     busy = explained(0.32, between=seen, others_share=0.6)
     assert busy.cause[:3] == ("python", "", None) and busy.doubt == TOO_FEW
     assert explained(0.32, between=span(0.32, one._replace(samples=2), cpu=0.31), others_share=0.6).cause.frame == PACK
+    owned = one._replace(frames=(MAIN, EPOCH))
+    assert explained(0.32, between=span(0.32, owned, cpu=0.31), others_share=0.6).cause[:3] == ("callback", "MyLogger", None)
+    assert explained(0.32, between=span(0.32, owned, cpu=0.31)).cause[:3] == ("callback", "MyLogger", EPOCH)
 
 
 def test_on_a_busy_machine_two_samples_are_no_other_cause() -> None:
@@ -939,6 +942,9 @@ def test_on_a_busy_machine_two_samples_are_no_other_cause() -> None:
     assert explained(1.18, between=seen, others_share=0.9).others == ()
     three = dataclasses.replace(seen, stacks=(sorts, two._replace(samples=3)))
     assert [other.cause.frame for other in explained(1.18, between=three, others_share=0.9).others] == [PACK]
+    owned = dataclasses.replace(seen, stacks=(sorts, two._replace(frames=(MAIN, EPOCH), samples=1)))
+    found = explained(1.18, between=owned, others_share=0.9).others
+    assert [(other.cause.name, other.cause.frame) for other in found] == [("MyLogger", None)]
 
 
 def test_steps_of_another_run_are_not_told_again_as_those_of_the_hook_that_runs_them() -> None:

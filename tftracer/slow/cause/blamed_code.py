@@ -141,6 +141,11 @@ def owner_line(stacks: Iterable[FoldedStack], whole_s: float, min_share: float =
     return Owner("callback" if is_callback(method) else "hook", owner, frame)
 
 
+def is_owned(stack: FoldedStack) -> bool:
+    """Return whether the stack shows a method of a hook or callback."""
+    return any(frame.owner for frame in stack.frames)
+
+
 def _first_owned(stack: FoldedStack) -> int:
     return next(position for position, frame in enumerate(stack.frames) if frame.owner)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from tftracer.slow.cause.blamed_code import FIT, below_loop, owner_line, shared_line
+from tftracer.slow.cause.blamed_code import FIT, below_loop, is_in_phase, is_owned, owner_line, shared_line
 from tftracer.slow.cause.cause import CLOCKED_KINDS, cause_of, why_unknown, without_few_samples
 from tftracer.slow.cause.cause_inside_step import HALF, SOME
 from tftracer.slow.cause.observed import Observed, Span
 from tftracer.slow.cause.parts_of_turn import parts_of
 from tftracer.slow.cause.seconds_of_other_causes import is_notable, other_causes
+from tftracer.slow.record.sums_by_kind import OWNED
 from tftracer.slow.watch.slow_turn import SlowTurn, is_no_loop
 from tftracer.slow.watch_results import Cause, Frame, OtherCause, Part
 
@@ -38,6 +39,9 @@ def explain(turn: SlowTurn, observed: Observed) -> Explained:
     if cause.kind == "tensorflow" and turn.run.has_python:  # in an eager loop, lines of the script call single ops
         line = shared_line(without_few_samples(observed.inside, excess_s).stacks).frame
         cause = cause._replace(frame=None if line is None or line.is_library else line)
+    span = observed.inside if turn.is_inside else observed.between
+    if observed.is_busy and cause.kind in OWNED and span.is_single_sample and not is_in_phase(span.stacks[0]):
+        cause = cause._replace(frame=None)
     if cause.kind == "machine" and not turn.is_inside:
         cause = cause._replace(frame=_place_without_cpu(observed))
     others = other_causes(cause, parts, observed, excess_s, turn.is_inside)
@@ -73,7 +77,8 @@ def _place_without_cpu(observed: Observed) -> Frame | None:
 
 
 def _without_single_sample(span: Span) -> Span:
-    return replace(span, stacks=()) if sum(stack.samples for stack in span.stacks) == 1 else span
+    """Return a span of a busy machine without a single sample, unless it shows a hook or callback. Of these it tells no line."""
+    return replace(span, stacks=tuple(filter(is_owned, span.stacks))) if span.is_single_sample else span
 
 
 def _methods(turn: SlowTurn) -> tuple[str, ...]:

@@ -56,6 +56,10 @@ class Span:
         return (*self.stacks, *self.other_stacks)
 
     @property
+    def is_single_sample(self) -> bool:
+        return sum(stack.samples for stack in self.stacks) == 1
+
+    @property
     def sampled_s(self) -> float:
         return sum(stack.seconds for stack in self.stacks)
 

@@ -24,7 +24,7 @@ from tftracer.slow.watch_results import Cause, FoldedStack, OtherCause, Part
 #: Minimum seconds of another cause, and its minimum share of the excess.
 MIN_S, MIN_SHARE = 0.03, 0.1
 #: No clock tells two causes apart if both ran or both waited. Then the other cause needs at least this many samples, and they
-#: must have at least this share of the excess. On a busy machine it always needs more samples.
+#: must have at least this share of the excess. On a busy machine code that is no hook or callback always needs more samples.
 MIN_SAMPLES, MIN_SAMPLED_SHARE, MIN_SAMPLES_IF_BUSY = 2, 0.2, 3
 #: The seconds that stacks show may be wrong by up to this factor. So a clock's seconds are used unless they are more than this
 #: many times the seconds of the stacks.
@@ -41,8 +41,7 @@ def other_causes(
         return ()
     span = observed.inside if is_inside else observed.between
     others, left = [], excess_s
-    least = MIN_SAMPLES_IF_BUSY if observed.is_busy else 0
-    code = _code(cause, parts, span, excess_s, is_inside, least)
+    code = _code(cause, parts, span, excess_s, is_inside, observed.is_busy)
     for other in (*_measured(cause, parts, observed, excess_s, is_inside), *code):
         if is_notable(other, excess_s) and other.seconds < left:
             others.append(other)
@@ -85,12 +84,9 @@ def _measured(
 
 
 def _code(
-    cause: Cause, parts: tuple[Part, ...], span: Span, excess_s: float, is_inside: bool, least: int
+    cause: Cause, parts: tuple[Part, ...], span: Span, excess_s: float, is_inside: bool, is_busy: bool
 ) -> Iterator[OtherCause]:
-    """Yield the code of another function on the training thread, with the seconds that stacks show and clocks allow.
-
-    ``least``: minimum number of its samples.
-    """
+    """Yield the code of another function on the training thread, with the seconds that stacks show and clocks allow."""
     if cause.kind in OF_CODE and cause.frame is None:
         return  # the stacks were too few for the line of the cause, or they show several
     own = own_python(span.stacks) if is_inside else span.stacks
@@ -98,7 +94,8 @@ def _code(
     rest = tuple(stack for stack in rest if not waits_for_input([stack]))
     sampled_s = sum(stack.seconds for stack in rest)
     owner, frame = owner_line(rest, sampled_s, MOST), shared_line(rest, least=MOST).frame
-    if (owner is None and (frame is None or frame.is_library)) or sum(stack.samples for stack in rest) < least:
+    samples = sum(stack.samples for stack in rest)
+    if owner is None and (frame is None or frame.is_library or (is_busy and samples < MIN_SAMPLES_IF_BUSY)):
         return
     of_kind: dict[str, Part] = {part.kind: part for part in parts if part.kind in OF_CODE}
     usual_s = sum(part.usual_s or 0.0 for part in of_kind.values())
@@ -109,10 +106,14 @@ def _code(
         by_clock_s += sum(excess(part) for part in parts if part.kind == "no_cpu")
     seconds = by_clock_s if by_clock_s <= ROUGH * (sampled_s - usual_s) else sampled_s - usual_s
     if cause.kind in OF_CODE and seconds < max(MIN_S, MIN_SHARE * excess_s):
-        is_seen = sum(stack.samples for stack in rest) >= MIN_SAMPLES and sampled_s >= MIN_SAMPLED_SHARE * excess_s
+        is_seen = samples >= MIN_SAMPLES and sampled_s >= MIN_SAMPLED_SHARE * excess_s
         kind, seconds = cause.kind, sampled_s - usual_s if is_seen else 0.0
     share = min(1.0, max(0.0, seconds / excess_s))
-    yield OtherCause(Cause(owner.kind, owner.name, owner.frame, share) if owner else Cause(kind, "", frame, share), seconds)
+    if owner is not None:
+        line = None if is_busy and samples == 1 else owner.frame
+        yield OtherCause(Cause(owner.kind, owner.name, line, share), seconds)
+    else:
+        yield OtherCause(Cause(kind, "", frame, share), seconds)
 
 
 def _has_other_steps(parts: tuple[Part, ...]) -> bool:
