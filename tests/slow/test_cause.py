@@ -924,7 +924,7 @@ def test_on_a_busy_machine_a_single_sample_names_no_line() -> None:
     """ "Python code at lines_of()" of a sort: the reader of the stacks got a CPU when the sort had ended."""
     one = stack(MAIN, PACK, seconds=0.3)._replace(samples=1)
     seen = span(0.32, one, cpu=0.31, samples=1)
-    assert explained(0.32, between=seen, others_share=0.2).cause.frame == PACK
+    assert explained(0.32, between=seen, others_share=0.1).cause.frame == PACK
     busy = explained(0.32, between=seen, others_share=0.6)
     assert busy.cause[:3] == ("python", "", None) and busy.doubt == TOO_FEW
     assert explained(0.32, between=span(0.32, one._replace(samples=2), cpu=0.31), others_share=0.6).cause.frame == PACK
@@ -938,7 +938,7 @@ def test_on_a_busy_machine_two_samples_are_no_other_cause() -> None:
     sorts = stack(MAIN, Frame("hooks.py", 119, "rank_words", "VocabularyHook", False), seconds=0.66)
     two = stack(MAIN, PACK, seconds=0.52)._replace(samples=2)
     seen = span(1.18, sorts, two, cpu=0.7, queue=0.48)
-    assert [other.cause.frame for other in explained(1.18, between=seen, others_share=0.2).others] == [PACK]
+    assert [other.cause.frame for other in explained(1.18, between=seen, others_share=0.1).others] == [PACK]
     assert explained(1.18, between=seen, others_share=0.9).others == ()
     three = dataclasses.replace(seen, stacks=(sorts, two._replace(samples=3)))
     assert [other.cause.frame for other in explained(1.18, between=three, others_share=0.9).others] == [PACK]

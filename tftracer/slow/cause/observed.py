@@ -8,7 +8,7 @@ from typing import Literal
 from tftracer.slow.watch_results import FoldedStack, Frame
 
 #: From this share of the CPUs on that other processes use, the machine counts as busy.
-BUSY = 0.5
+BUSY = 0.25
 
 
 @dataclass(frozen=True)
