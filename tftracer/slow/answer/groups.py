@@ -69,9 +69,14 @@ class _Ranked(NamedTuple):
             if not any(_are_at_same_steps(period, each) for each in alike):
                 alike.append(period)
         rhythms = {length: texts.Rhythm(len(alike), max(map(_share, alike))) for length, alike in of_length.items()}
-        return texts.group_text(
-            self.causes, self.kind["place"], rhythms, self.kind["times"], self._regular, self.placed, self._has_all
-        )
+        return texts.group_text(self.causes, self._place, rhythms, self.kind["times"], self._regular, self.placed, self._has_all)
+
+    @property
+    def _place(self) -> str:
+        """The place of its kind. If that has too many lines to name, the place of its period, which has one."""
+        place = self.kind["place"]
+        of_period = next((period["place"] for period in self.periods if without_line(period["place"]) == place), "")
+        return of_period if ":" not in place and of_period else place
 
     @property
     def _has_all(self) -> bool:
@@ -96,7 +101,7 @@ class _Ranked(NamedTuple):
         return {
             "run_id": kind["run_id"],
             "cause": kind["cause"],
-            "place": kind["place"],
+            "place": self._place,
             "where": kind["where"],
             "times": kind["times"],
             "lost_s": kind["lost_s"],
