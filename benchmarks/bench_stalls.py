@@ -33,7 +33,7 @@ import numpy as np
 
 from tftracer.capture.function_runs import FunctionRuns
 from tftracer.capture.steps.queue import StepQueue
-from tftracer.capture.traces.expected_slow_steps import ExpectedTraces
+from tftracer.capture.traces.trace_expected_slow_steps import ExpectedTraces
 from tftracer.recorder import Recorder
 from tftracer.session.recorded_steps import RunHandle
 from tftracer.slow.watch.watch import SlowWatch

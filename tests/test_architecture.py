@@ -44,7 +44,7 @@ LAYERS = [
         "terminal",
         "run_in_script",
         "run_sessions",
-        "unattended_traces",
+        "traces_from_command_line",
         "viewer",
         "arguments",
         "notebook",

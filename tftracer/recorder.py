@@ -6,7 +6,7 @@ import contextlib
 import os
 
 from tftracer.capture.steps.queue import StepQueue
-from tftracer.capture.traces.expected_slow_steps import ExpectedTraces
+from tftracer.capture.traces.trace_expected_slow_steps import ExpectedTraces
 from tftracer.engine.engine import HelperEngine
 from tftracer.session.live import LiveSession
 from tftracer.slow.watch.watch import SlowWatch

@@ -25,7 +25,7 @@ from tftracer.terminal import PrintableFormatter
 if TYPE_CHECKING:
     from tftracer.contract.live import LiveMessage
     from tftracer.server import TracingServer
-    from tftracer.unattended_traces import UnattendedTraces
+    from tftracer.traces_from_command_line import UnattendedTraces
 
 log = logging.getLogger("tftracer")
 
@@ -77,7 +77,7 @@ class ScriptProcess:
         log_to_stderr("" if self._is_first else f" ({process_name()})", self._stderr)
         server = self._server = hook_inject(**self._options["server"], start_web_server_on_start=self._is_first)
         if self._options["trace"]:
-            from tftracer.unattended_traces import UnattendedTraces
+            from tftracer.traces_from_command_line import UnattendedTraces
 
             self._unattended = UnattendedTraces(server.recorder, *self._options["trace"])
         if not self._is_first:
@@ -91,7 +91,7 @@ class ScriptProcess:
         server, self._server = self._server, None
         if server is None:
             return  # TensorFlow is not imported yet
-        from tftracer.capture.after_fork import at_first_use
+        from tftracer.capture.first_use_in_child import at_first_use
         from tftracer.record_all_sessions import leave_to_parent
 
         with contextlib.suppress(Exception):

@@ -22,7 +22,7 @@ from job_page import wait_for
 
 from tftracer.capture.function_runs import FunctionRuns
 from tftracer.capture.steps.queue import StepQueue
-from tftracer.capture.traces.expected_slow_steps import ExpectedTraces
+from tftracer.capture.traces.trace_expected_slow_steps import ExpectedTraces
 from tftracer.session.recorded_steps import RunHandle
 from tftracer.slow.watch.find_slow_turns import SlowSteps
 from tftracer.slow.watch.gap_profiles import FIRST_NS, SHORTEST_NS
@@ -451,7 +451,7 @@ def test_a_step_in_a_generator_that_is_left_is_no_trouble(loop: Loop) -> None:
 SCRIPT = """
 import gc, os, sys, threading, time
 from tftracer.recorder import Recorder
-from tftracer.capture.traces.expected_slow_steps import ExpectedTraces
+from tftracer.capture.traces.trace_expected_slow_steps import ExpectedTraces
 from tftracer.capture.function_runs import FunctionRuns
 
 recorder = Recorder(spool_dir=sys.argv[1], slow_factor=3.0).start()

@@ -6,8 +6,8 @@ Each op is a row; the step itself is one more row. The differences of a row are 
 the row's scatter and on the floors above which a difference matters: for traces of one run it is the larger of the two, for
 traces of two runs their sum.
 
-- Traces of one run: two traces are compared. For each of the remaining traces, take its largest deviation from the median over
-  all rows. One of the two traces is *odd* for an op (a row) if its deviation there exceeds all of these. If nothing differs, each
+- Traces of one run: two traces are compared. For each of the remaining traces, compute its deviation from the median of each
+  row, and take the largest over all rows. One of the two traces is *odd* for an op (a row) if its deviation there exceeds all of these. If nothing differs, each
   of n traces is equally likely to deviate most. So the trace that deviates most is one of the two with a probability of 2 / n,
   which is 5% if there are ``MIN_OTHERS`` other traces. With fewer, no trace is called odd, because on a busy machine an op of
   60 us takes 20 ms in one of fifty traces, and no margin separates that from a change.

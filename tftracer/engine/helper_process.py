@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 from tftracer import errors, memory_limit
 from tftracer.engine.helper_protocol import DATA, MESSAGE, receive, send
 from tftracer.errors import HelperError, TracerError
-from tftracer.session.forked_child import call_in_child
+from tftracer.session.call_in_child import call_in_child
 from tftracer.storage.trace_payload import LoadPayload, Payload, TraceKey
 
 #: Maximum seconds for an answer, and in addition for each MB of the traces. Long, because the helper has a low priority on a busy

@@ -1,1 +1,1 @@
-"""The parts of a process's wall time: ``time_sums`` adds them up in the recorded process, ``answer`` describes them elsewhere."""
+"""The parts of a process's wall time: ``divide_wall_time`` measures them in the recorded process, ``parts_of_wall_time`` lists them."""

@@ -30,10 +30,10 @@ from tftracer.contract.session import Loaded, Run, TraceRecord
 from tftracer.contract.stalls import Stall, StallDetail
 from tftracer.errors import UnsupportedError
 from tftracer.session.answers import SessionSource
+from tftracer.session.call_in_child import call_in_child
 from tftracer.session.ctrl_c_at_end import at_end
 from tftracer.session.files import records
 from tftracer.session.files.saved import SavedSession, open_session
-from tftracer.session.forked_child import call_in_child
 from tftracer.session.model import is_analyzed
 from tftracer.session.process.facts import process_facts
 from tftracer.session.recorded_steps import StepSource

@@ -63,7 +63,7 @@ class StoredPayload:
     crc: int | None  # None for a PlainPayload (session/files/imported.py)
 
     def copied(self) -> bytes:
-        """Return the zstd frame as it is stored, for another file with the same ``crc``."""
+        """Return the zstd frame without checking it, to copy it to another file with the same ``crc``."""
         data = self.source.read_at(self.offset, self.size)
         if len(data) != self.size:
             raise TruncatedError(f"{self.source.name}: ends inside a record. What comes before it can be read.")

@@ -33,7 +33,7 @@ from tftracer.contract.session import TraceRecord
 from tftracer.engine.engine import Engine
 from tftracer.errors import PortError, UnsupportedError
 from tftracer.session.answers import SessionSource
-from tftracer.session.forked_child import call_in_child
+from tftracer.session.call_in_child import call_in_child
 from tftracer.web.answer_cache import AnswerCache
 from tftracer.web.answer_rate import RateLimit
 from tftracer.web.credentials import WILDCARDS, Access, HostNames, choose_token

@@ -39,9 +39,9 @@ YIELD_S = 5.0
 END_S = 5.0
 #: Maximum number of steps that wait, each for a short time, until one profile is collected. Later steps do not wait for it.
 MAX_WAITS = 10
-#: A profile that several calls share ends after MAX_SHARED_CPU_S seconds of the process's CPU time (MAX_SHARED_S seconds at
-#: most), or after IDLE_S without a call: what it records takes memory. While it is collected, no other profile can begin, so
-#: the limit is CPU time: a process that gets little CPU time has longer profiles.
+#: A profile that several calls share takes no further call when MAX_SHARED_CPU_S seconds have passed and the process has used as
+#: much CPU time, after MAX_SHARED_S seconds in any case, or after IDLE_S without a call: what it records takes memory. A process
+#: that gets little CPU time has longer profiles, because no other profile can begin while one is collected.
 MAX_SHARED_CPU_S, MAX_SHARED_S, IDLE_S = 2.0, 10.0, 1.0
 #: A call that joined a profile and takes more seconds than this loses its part, so that the parts of earlier calls are not
 #: delayed further.

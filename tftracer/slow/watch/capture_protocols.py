@@ -24,7 +24,7 @@ class WatchedQueue(Protocol):
 
 
 class TracesAhead(Protocol):
-    """Requests traces of steps that are expected to be slow (capture/traces/expected_slow_steps.py)."""
+    """Requests traces of steps that are expected to be slow (capture/traces/trace_expected_slow_steps.py)."""
 
     def set_steps(self, steps: SlowSteps) -> None: ...
 

@@ -1,4 +1,7 @@
-"""The state of the loop that one thread runs: its runs, their usual times, and what has passed since the last step."""
+"""The state of the loop that one thread runs: its runs, their usual times, and what has passed since the last step.
+
+slow_turn.py defines a turn and the main run of a loop.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,9 @@ from tftracer.slow.watch_results import WatchedRun
 MAX_TIMED = 10_000
 #: Maximum number of slow steps of a run whose times are kept, to estimate how much time a trace adds to a slow step.
 SLOW_STEPS = 15
-#: A run replaces the main run under three conditions. It has steps in at least the share EACH_TURN of the main run's turns, and
+#: A run replaces the main run under four conditions. It is none that only evaluates, unless the main run is one, too. It has steps in at least the share EACH_TURN of the main run's turns, and
 #: in at least MIN_TURNS turns. It has on average at most ABOUT_ONCE steps in these turns. Its steps take more than LONGER times
-#: as long as those of the main run. Without this rule, a run of a hook that reads the global step could stay the main run.
+#: as long as those of the main run. Without these conditions, a run of a hook that reads the global step could stay the main run.
 EACH_TURN, ABOUT_ONCE, LONGER, MIN_TURNS = 0.8, 1.2, 1.5, 10
 
 
@@ -38,7 +41,7 @@ class RunState:
     """Usual times of one run, sums, and the time that traces of expected slow steps have added."""
 
     inside: UsualTime
-    before: UsualTime  # the rest of a turn
+    before: UsualTime  # the part of a turn before its step
     turns: UsualTime
     input: UsualTime  # waits for the next element of a dataset, in the rest of a turn
     sums: Sums = NONE_YET

@@ -6,8 +6,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
-#: Maximum time from the reading before a span to its beginning plus from its end to the reading after it: BESIDE_NS, or the share
-#: BESIDE of the span's length. It may be longer if the thread used and waited for a CPU for at most that share meanwhile.
+#: The readings around a span lie outside it. The gaps before and after the span, together, may have at most BESIDE_NS or BESIDE
+#: times the span's length, whichever is more. They may be longer if the thread's CPU time and waits for a CPU that may lie in
+#: them have at most BESIDE times the span's length.
 BESIDE_NS, BESIDE = 150_000_000, 0.3
 NS = 1e-9
 #: Linux's letters for a thread that sleeps, or waits for a disk.

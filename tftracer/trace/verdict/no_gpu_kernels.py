@@ -63,14 +63,14 @@ def _no_kernels(context: TraceContext, errors: str) -> Finding:
         return _restricted(refused)
     loaded = facts.get("libcupti_loaded")
     state = f"libcupti is loaded ({loaded})" if loaded else "nothing is known of libcupti"
-    load = "" if loaded else "Could not load libcupti: put its folder on LD_LIBRARY_PATH before Python starts. "
+    load = "" if loaded else "'Could not load libcupti': put its folder on LD_LIBRARY_PATH before Python starts. "
     return finding(
         "no_gpu_events",
         "warning",
         f"{LAUNCHES_ONLY} The reason is not known: {state}.",
-        f"Look for CUPTI errors in TensorFlow's log at the traced step. {load}"
-        "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED: another profiler (Nsight, tf.profiler) was active. "
-        "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES: allow profiling (NVreg_RestrictProfilingToAdminUsers=0). "
+        f"Look in TensorFlow's log, at the traced step, for one of these errors. {load}"
+        "'CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED': another profiler (Nsight, tf.profiler) was active. "
+        "'CUPTI_ERROR_INSUFFICIENT_PRIVILEGES': allow profiling (NVreg_RestrictProfilingToAdminUsers=0). "
         "On ROCm: see whether libroctracer64 can be loaded.",
     )
 

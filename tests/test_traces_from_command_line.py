@@ -9,7 +9,7 @@ from typing import Any
 from recording import LOSS, TRAIN, recording, step
 
 from tftracer.recorder import Recorder
-from tftracer.unattended_traces import UnattendedTraces
+from tftracer.traces_from_command_line import UnattendedTraces
 
 
 def run_steps(recorder: Recorder, numbers: range, fetches: object = (TRAIN, LOSS), seconds: float = 0.001) -> None:
