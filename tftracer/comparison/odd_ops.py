@@ -6,11 +6,11 @@ Each op is a row; the step itself is one more row. The differences of a row are 
 the row's scatter and on the floors above which a difference matters: for traces of one run it is the larger of the two, for
 traces of two runs their sum.
 
-- Traces of one run: two traces are compared. For each of the remaining traces, compute its deviation from the median of each
-  row, and take the largest over all rows. One of the two traces is *odd* for an op (a row) if its deviation there exceeds all of these. If nothing differs, each
-  of n traces is equally likely to deviate most. So the trace that deviates most is one of the two with a probability of 2 / n,
-  which is 5% if there are ``MIN_OTHERS`` other traces. With fewer, no trace is called odd, because on a busy machine an op of
-  60 us takes 20 ms in one of fifty traces, and no margin separates that from a change.
+- Traces of one run: two traces are compared. For each of the remaining traces, compute its deviation from the median of each row,
+  and take the largest over all rows. One of the two traces is *odd* for an op (a row) if its deviation there exceeds all of
+  these. If nothing differs, each of n traces is equally likely to deviate most. So the trace that deviates most is one of the two
+  with a probability of 2 / n, which is 5% if there are ``MIN_OTHERS`` other traces. With fewer, no trace is called odd, because
+  on a busy machine an op of 60 us takes 20 ms in one of fifty traces, and no margin separates that from a change.
 - Traces of two runs: a permutation test. The traces are also divided in other ways into two groups of these sizes: in all ways,
   or in up to ``MAX_DIVISIONS`` random ones. For each division, take the largest difference of any row. A row has *changed* if its
   real difference exceeds these largest differences in 97% of the divisions. The test is valid for any number of rows and any

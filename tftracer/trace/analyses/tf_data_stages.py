@@ -128,8 +128,8 @@ class Stages:
         return self._begun_before(path, ran) if waits else AwaitedStage(path, False, ran, self._longest_input(path))
 
     def _begun_before(self, path: Path, ran: Cover) -> AwaitedStage:
-        """Find the stage that ``path`` waits for: the first stage, from it downwards, that does work and has fast inputs, or that has
-        no single input. If inputs on the way ran for most of the time, follow the busiest."""
+        """Find the stage that ``path`` waits for: the first stage, from it downwards, that does work and has fast inputs, or that
+        has no single input. If inputs on the way ran for most of the time, follow the busiest."""
         inputs = self.inputs(path)
         only = inputs[0] if len(inputs) == 1 else None
         inputs_ns = self._longest_input(path)
