@@ -106,7 +106,8 @@ def test_a_callback_is_one_item_whichever_of_its_lines_was_seen() -> None:
     slow = (
         SlowEntry(1, "python", "main() (train.py:8)", True, 3.5, 1),
         SlowEntry(1, "callback", "Journal (train.py:35)", True, 3.0, 9),
-        SlowEntry(1, "callback", "Journal (train.py:39)", True, 1.0, 6),
+        SlowEntry(1, "callback", "Journal (train.py:39)", True, 0.75, 5),
+        SlowEntry(1, "callback", "Journal", True, 0.25, 1),
         SlowEntry(1, "python", "main() (train.py:9)", True, 0.5, 1),
         SlowEntry(1, "callback", "Saver (train.py:50)", True, 0.25, 1),
     )

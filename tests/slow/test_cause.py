@@ -13,6 +13,7 @@ import tftracer
 from tftracer.session.recorded_steps import RunHandle
 from tftracer.slow.cause.blamed_code import COMPILED_FUNCTIONS, is_in_step, shared_line, without_steps, without_tracer
 from tftracer.slow.cause.cause import (
+    COLLECTED_SOMEWHERE,
     LOOPS_OWN,
     MAY_HAVE_WAITED,
     NO_COUNTERS,
@@ -968,3 +969,20 @@ def test_code_beside_a_collection_is_not_the_code_that_collects() -> None:
     copies = stack(MAIN, Frame("callbacks.py", 169, "clone", "HardExamples", False), seconds=0.43)
     found = explained(3.1, between=span(3.1, sweeps, copies, cpu=2.75, gc_s=2.6))
     assert found.cause.kind == "gc" and [other.cause.name for other in found.others] == ["HardExamples"]
+
+
+def test_a_collection_beside_a_checkpoint_is_not_at_the_line_that_saves() -> None:
+    """ "Garbage collection at main() (script.py:378); besides, a checkpoint", whose stacks alone had been read."""
+    saves = stack(MAIN, SAVE, Frame("tftracer-wrappers.py", 1, "phase", "", True), seconds=0.3)
+    save = Save("CheckpointSaverHook.save", 1_000 * MS, 1_298 * MS)
+    found = explained(0.67, between=span(0.67, saves, cpu=0.4, gc_s=0.368), saves=(save,))
+    assert found.cause[:3] == ("gc", "", None) and found.doubt == COLLECTED_SOMEWHERE
+    assert [other.cause.name for other in found.others] == ["CheckpointSaverHook"]
+
+
+def test_code_beside_steps_of_another_run_that_has_few_samples_says_so() -> None:
+    """ "No line of code was running for half of the time", where the stacks of the code covered less than half of it."""
+    evaluation = OtherSteps("net/Mean", 10, 459 * MS, "", 1_000 * MS, 1_459 * MS)
+    seen = span(1.1, stack(MAIN, LOAD, RUN, seconds=0.44), stack(MAIN, PACK, seconds=0.3), cpu=0.5, queue=0.1)
+    found = explained(1.1, between=seen, other_runs=(evaluation,))
+    assert found.cause[:3] == ("python", "", None) and found.doubt == TOO_FEW

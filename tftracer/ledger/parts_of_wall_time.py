@@ -11,7 +11,7 @@ from tftracer.contract.session import Run, RunWithoutTraces
 from tftracer.contract.stalls import CodeLine, GapProfile
 from tftracer.ledger.activity import BUILDING, CHECKPOINTS, EVALUATION, INPUT, STEPS, STOPPED, SUSPENDED, TRACER
 from tftracer.ledger.facts import Entry, LedgerFacts, SlowEntry, has_steps
-from tftracer.slow.record.sums_by_kind import OWNED, without_line
+from tftracer.slow.record.sums_by_kind import OWNED
 from tftracer.trace.units import counted, duration
 
 NAMES: dict[LedgerKind, str] = {
@@ -227,13 +227,14 @@ def _by_code(slow: Sequence[SlowEntry]) -> Iterable[SlowEntry]:
     """Add up the rows of a callback or hook: all of its lines are one item."""
     rows: dict[tuple[int, str, str, bool], SlowEntry] = {}
     for row in slow:
-        code = without_line(row.place) if row.cause in OWNED else row.place
+        code = row.place.partition(" (")[0] if row.cause in OWNED else row.place
         key = (row.run_id, row.cause, code, row.inside)
         other = rows.get(key)
         if other is None:
             rows[key] = row
         else:
-            place = row.place if row.place == other.place else code
+            # Some rows have no line: "Journal", "Journal (train.py:35)".
+            place = row.place if row.place == other.place else max(without_line(row.place), without_line(other.place), key=len)
             rows[key] = replace(other, place=place, own_s=other.own_s + row.own_s, times=other.times + row.times)
     return rows.values()
 

@@ -47,6 +47,7 @@ from tftracer.slow.cause.parts_of_turn import (
     holder_text,
     may_have_waited_for_lock,
 )
+from tftracer.slow.record.sums_by_kind import OF_CODE
 from tftracer.slow.watch.slow_turn import NO_LOOPS, SlowTurn
 from tftracer.slow.watch_results import EPOCH_TURN, UNKNOWN, Cause, FoldedStack, Frame, Part
 from tftracer.trace.units import duration
@@ -137,17 +138,16 @@ def cause_of(parts: tuple[Part, ...], observed: Observed, excess_s: float, is_in
     if top.kind in ("tensorflow", "py_function"):
         return step_cause(parts, observed, excess_s)
     if top.kind == "gc" and share >= HALF and sums.get("python", 0.0) < MADE_GARBAGE * excess_s:
-        return Cause("gc", "", _collecting_line(observed, excess_s), share)
-    waited_s = sum(excess(part) for part in parts if part.kind == "input")
-    return _line_cause(between, _span_of_code(observed, excess_s, waited_s, parts), excess_s)
+        return Cause("gc", "", _collecting_line(observed, parts, excess_s), share)
+    return _line_cause(between, _span_of_code(observed, excess_s, parts), excess_s)
 
 
-def _collecting_line(observed: Observed, excess_s: float) -> Frame | None:
+def _collecting_line(observed: Observed, parts: tuple[Part, ...], excess_s: float) -> Frame | None:
     """Return the line whose objects were collected: of the script, a function that TensorFlow called, or another thread."""
     collector = observed.inside.collected_by
     if collector:
         return shared_line(stack for stack in observed.inside.other_stacks if stack.thread == collector).frame
-    line = shared_line(without_few_samples(_span_with_python(observed, excess_s), excess_s).stacks).frame
+    line = shared_line(_span_of_code(observed, excess_s, parts).stacks).frame
     return line or shared_line(functions_of_graphs(observed.inside.all_stacks, excess_s)).frame
 
 
@@ -228,12 +228,10 @@ def _span_with_python(observed: Observed, excess_s: float) -> Span:
     return inside if inside.sampled_s >= HALF * excess_s else observed.between
 
 
-def _span_of_code(observed: Observed, excess_s: float, waited_s: float, parts: tuple[Part, ...]) -> Span:
-    """Return the span with the Python code, without what is measured by itself if it took more than a little.
-
-    ``waited_s``: seconds of waits for a dataset.
-    """
-    span = _span_with_python(observed, excess_s)
+def _span_of_code(observed: Observed, excess_s: float, parts: tuple[Part, ...]) -> Span:
+    """Return the span with the Python code, without what is measured by itself if it took more than a little. Without stacks if
+    they are too few for a line."""
+    span, waited_s = _span_with_python(observed, excess_s), sum(excess(part) for part in parts if part.kind == "input")
     code, code_s = span.stacks, excess_s
     if waited_s >= LITTLE * excess_s:
         code, code_s = tuple(stack for stack in code if not waits_for_input([stack])), code_s - waited_s
@@ -342,7 +340,7 @@ def why_unknown(cause: Cause, parts: tuple[Part, ...], observed: Observed, turn:
         return f"Python's lock was held meanwhile by {by}: the step may have waited for it."
     if turn.is_inside and cause.kind == "unknown" and not would_have_seen_functions(observed, excess_s):
         return "Its threads were looked at too seldom to tell whether a Python function took the time."
-    if not has_enough_samples(span, excess_s):
+    if not has_enough_samples(span, excess_s) or (cause.kind in OF_CODE and not _span_of_code(observed, excess_s, parts).stacks):
         return TOO_FEW
     no_cpu = sum(excess(part) for part in parts if part.kind == "no_cpu")
     own = no_cpu + sum(excess(part) for part in parts if part.kind == "tensorflow")
