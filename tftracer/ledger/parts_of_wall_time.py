@@ -11,7 +11,7 @@ from tftracer.contract.session import Run, RunWithoutTraces
 from tftracer.contract.stalls import CodeLine, GapProfile
 from tftracer.ledger.activity import BUILDING, CHECKPOINTS, EVALUATION, INPUT, STEPS, STOPPED, SUSPENDED, TRACER
 from tftracer.ledger.facts import Entry, LedgerFacts, SlowEntry, has_steps
-from tftracer.slow.record.sums_by_kind import OWNED
+from tftracer.slow.record.sums_by_kind import OWNED, without_line
 from tftracer.trace.units import counted, duration
 
 NAMES: dict[LedgerKind, str] = {
