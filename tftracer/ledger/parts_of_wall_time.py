@@ -108,7 +108,7 @@ def ledger(
     profile = None if profile and profile["whole_turns"] else profile
     items["python"] = _lines(profile, rest["python"])
     answer = _ledger(facts, items, rest, profile, steps_lost)
-    answer["doubts"] += [NEVER_AGAIN.format(title) for title in never_again]
+    answer["doubts"] += [NEVER_AGAIN.format(title.partition(" (")[0]) for title in never_again]
     if answer["largest"] == "building" and not _is_traced_again(facts, known):
         answer["advice"] = _TRACED_ONCE
     return answer
