@@ -63,6 +63,8 @@ REMEMBERED, TRIED = 512, 32
 OTHER_KINDS = 0.25
 #: Misses are searched after this many of a comb's newest hits, among this many teeth after each hit.
 HITS_SEARCHED, TEETH_SEARCHED = 16, 40
+#: A period's usual time is the median of its newest slow steps, at most this many (the page says so).
+TIMED = 64
 #: Maximum number of active periods, and of ended periods, that are kept.
 MAX_PERIODS = 8
 
@@ -210,7 +212,7 @@ class Periods:
             len(trial.steps),
             trial.teeth,
             deque(trial.steps[::-1], HITS_SEARCHED),
-            deque(maxlen=64),
+            deque(maxlen=TIMED),
         )
         before = [each for each in self._combs if is_same(each, comb)]
         for earlier in before:
