@@ -84,3 +84,14 @@ def test_a_period_that_turns_out_to_be_a_part_of_another_is_taken_back_also_in_t
         spool = recorder.session()["file"]
     (period,) = open_session(spool).all_stalls()["periods"]
     assert period["every"] == 400
+
+
+def test_a_period_of_a_hook_keeps_the_line_that_was_seen(tmp_path: Path) -> None:
+    with recording(tmp_path) as recorder:
+        run, records = run_of(recorder, 650), SlowRecords()
+        periods = RunPeriods(run)
+        for number in range(60, 361, 60):
+            stall = a_save(run, number)
+            periods.add(stall if number < 300 else stall._replace(cause=stall.cause._replace(frame=None)), records)
+        period = [record for record in records.take() if isinstance(record, Period)][-1]
+        assert period.cause == a_save(run, 60).cause and period.occurrences == 6

@@ -390,8 +390,11 @@ def test_a_period_of_a_callback_that_was_seen_at_many_lines_names_its_own() -> N
     def at(line: int, step: int) -> Any:
         return a_stall(run, step, cause=Cause("callback", "HardExamples", LOAD._replace(line=line), 0.9))
 
-    regular = [at(103, step) for step in range(150, 1501, 150)]
+    regular = [at(103, step) for step in range(150, 1351, 150)]
+    regular.append(a_stall(run, 1500, cause=Cause("callback", "HardExamples", None, 0.9)))  # its line is not known
     period = a_period(run, cause=regular[0].cause, steps=150, occurrences=10, last_step=1500, next_step=1650, first_step=150)
     (group,) = groups(log_of(*regular, *(at(line, 40 + line) for line in (32, 159, 169)), periods=[period]), run.run_id, 1600)
     assert group["text"].startswith("Every 150th step: the Keras callback HardExamples (train.py:103)")
     assert group["place"] == "HardExamples (train.py:103)"
+    few = groups(log_of(*regular, periods=[period]), run.run_id, 1600)
+    assert [each["place"] for each in few] == ["HardExamples (train.py:103)"]

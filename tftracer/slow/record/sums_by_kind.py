@@ -128,8 +128,10 @@ def _both_lines(place: str, other: str) -> str:
 
     If the files differ, the name alone.
     """
-    if place == other or not other:
+    if place == other or " (" not in other:  # a hook or callback without a known line, or nothing
         return place
+    if " (" not in place:
+        return other
     name, colon, lines = place.rstrip(")").partition(":")
     other_name, _, line = other.rstrip(")").partition(":")
     if name != other_name:

@@ -37,16 +37,21 @@ class RunPeriods:
             kind = place_of(stall.cause)  # this code also causes other slow steps, so it makes the garbage
         if kind not in self._causes and len(self._causes) >= MAX_KINDS:
             self._causes.pop(next(iter(self._causes)))
-        self._causes[kind] = (stall.cause if kind is not None else UNKNOWN, stall.inside)
+        self._causes[kind] = (self._with_line(kind, stall.cause) if kind is not None else UNKNOWN, stall.inside)
         self._ahead = stall.call - stall.step
         self._calls[stall.call] = stall.step, stall.inside
         own_s = (stall.end_ns - stall.start_ns) * 1e-9 - sum(other.seconds for other in stall.others)
         others = [(other, kind_of(stall._replace(cause=other.cause))) for other in stall.others]
         for other, other_kind in others:
             if other_kind is not None and (other_kind in self._causes or len(self._causes) < MAX_KINDS):
-                self._causes[other_kind] = other.cause, stall.inside
+                self._causes[other_kind] = self._with_line(other_kind, other.cause), stall.inside
         self._periods.add(stall.call, own_s, kind, [(other.seconds, each) for other, each in others if each is not None])
         self._report(records)
+
+    def _with_line(self, kind: Hashable, cause: Cause) -> Cause:
+        """Return the cause. Of a hook or callback without a line, return the newest cause with one."""
+        before, _ = self._causes.get(kind, (cause, False))
+        return before if cause.kind in OWNED and cause.frame is None else cause
 
     def passed(self, steps: int, records: SlowRecords) -> None:
         """Report the number of steps that have ended. All slow steps among them must have been added."""
