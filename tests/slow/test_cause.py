@@ -135,9 +135,9 @@ def test_collections_without_a_cpu_leave_the_code_that_they_struck_its_time() ->
 
 def test_a_turn_that_did_no_more_than_usual_and_had_no_cpu_is_the_machines() -> None:
     found = explained(0.3, between=span(0.3, stack(MAIN, LOAD, seconds=0.3), cpu=0.001, queue=0.29))
-    assert (found.cause.kind, found.cause.frame) == ("machine", LOAD)  # it says where the thread was
-    assert explained(0.3, between=span(0.3, stack(NUMPY), queue=0.29)).cause.frame is None
-    hook = explained(0.3, between=span(0.3, stack(MAIN, SAVE, seconds=0.3), cpu=0.001, queue=0.29)).cause.frame
+    assert (found.cause.kind, found.cause.frame, found.place) == ("machine", None, LOAD)
+    assert explained(0.3, between=span(0.3, stack(NUMPY), queue=0.29)).place is None
+    hook = explained(0.3, between=span(0.3, stack(MAIN, SAVE, seconds=0.3), cpu=0.001, queue=0.29)).place
     assert hook is not None and hook.owner == "CheckpointSaverHook"
 
 

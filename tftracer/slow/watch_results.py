@@ -154,6 +154,7 @@ class Stall(NamedTuple):
     thread_id: int = 0  # the thread's ident; 0: not known
     others: tuple[OtherCause, ...] = ()  # what else took much of it
     others_gc_s: float = 0.0  # time of garbage collections on other threads meanwhile; 0 inside a step: gc_s has them
+    place: Frame | None = None  # where the thread was while it had no CPU, if that is the cause; None: not known
     of_other_signature: bool = False  # the step has another signature of its function, so ``step`` is not its number
 
 

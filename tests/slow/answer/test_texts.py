@@ -80,6 +80,12 @@ def test_evidence_says_what_was_measured_and_nothing_of_what_was_not() -> None:
     assert texts.evidence(a_stall(RUN, 5, host=UNKNOWN, gc_s=0.0, cause=Cause("unknown", "", None, None))) == []
 
 
+def test_a_step_without_a_cpu_says_where_its_thread_was() -> None:
+    stall = a_stall(RUN, 5, cause=Cause("machine", "", None, 0.9), stacks=(), parts=(Part("no_cpu", 0.29, 0.0, ""),), place=LOAD)
+    assert texts.cause_text(stall) == f"Its thread had no CPU for 290 ms at {LOADED}: other processes or threads had them"
+    assert stall_message(1, stall, 0.0)["place"] == ""  # it is no cause
+
+
 def test_evidence_of_code_says_how_long_it_had_no_cpu() -> None:
     cause = Cause("python", "", LOAD, 0.83)
     parts = (Part("no_cpu", 0.25, 0.0, ""), Part("python", 0.04, 0.0, ""))

@@ -75,8 +75,7 @@ class _Ranked(NamedTuple):
     def _place(self) -> str:
         """The place of its kind. If that has too many lines to name, the place of its period, which has one."""
         place = self.kind["place"]
-        of_period = next((period["place"] for period in self.periods if without_line(period["place"]) == place), "")
-        return of_period if ":" not in place and of_period else place
+        return next((period["place"] for period in self.periods if without_line(period["place"]) == place), place)
 
     @property
     def _has_all(self) -> bool:

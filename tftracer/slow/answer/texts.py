@@ -9,6 +9,8 @@ from typing import NamedTuple
 from tftracer.contract import stalls as contract
 from tftracer.contract.stalls import CodeLine, StallCause, WithoutCpu
 from tftracer.slow.answer.code_lines import code_lines
+from tftracer.slow.cause.cause import KINDS_WITH_LINE
+from tftracer.slow.cause.parts_of_turn import excess
 from tftracer.slow.record.sums_by_kind import OF_CODE, OWNED
 from tftracer.slow.watch_results import EPOCH_TURN, FIRST_CALL, Cause, HostChange, OtherCause, Period, Stall
 from tftracer.trace.units import byte_size, duration, percent
@@ -148,7 +150,7 @@ def _cause(stall: Stall) -> str:
     took = f" for {duration(seconds * 1e9)}" if seconds else ""
     return {
         "gc": f"Python's garbage collection, {duration((seconds or stall.gc_s) * 1e9)}{',' if at else ''}{at}",
-        "machine": f"Its thread had no CPU{took}{at}: other processes or threads had them",
+        "machine": f"Its thread had no CPU{took}{_without_cpu_at(stall)}: other processes or threads had them",
         "disk": f"Waited for a disk{at}",
         "hook": f"The hook {place}",
         "callback": f"The Keras callback {place}",
@@ -156,6 +158,11 @@ def _cause(stall: Stall) -> str:
         "lock": f"Python's lock was held{took}{' by ' if place else ''}{place}",
         "stopped": f"The process was stopped{f' for at least {duration(seconds * 1e9)}' if seconds else ''}",
     }[cause.kind]
+
+
+def _without_cpu_at(stall: Stall) -> str:
+    frame = stall.place
+    return f" at {code_text(frame.file, frame.line, frame.function, frame.owner)}" if frame else ""
 
 
 def _seconds(stall: Stall) -> float | None:
@@ -312,9 +319,8 @@ def evidence(stall: Stall) -> list[str]:
 
 def _share_of_code(stall: Stall) -> float:
     """Return the share of the excess that parts of code have, with their time without a CPU."""
-    parts = [part for part in stall.parts if part.kind in (*OF_CODE, "unknown", "gc", "no_cpu")]
-    beyond_s = (stall.end_ns - stall.start_ns) * 1e-9 - stall.expected_s
-    return min(1.0, sum(part.seconds - (part.usual_s or 0.0) for part in parts) / max(beyond_s, 1e-9))
+    code_s = sum(excess(part) for part in stall.parts if part.kind in {*KINDS_WITH_LINE, "no_cpu"})
+    return min(1.0, code_s / max((stall.end_ns - stall.start_ns) * 1e-9 - stall.expected_s, 1e-9))
 
 
 def _host_evidence(host: HostChange, has_parts: bool) -> Iterator[str]:

@@ -209,7 +209,7 @@ def _checkpoint_callers(stacks: tuple[FoldedStack, ...]) -> list[FoldedStack]:
 
 def input_cause(observed: Observed, share: float, is_inside: bool) -> Cause:
     """Return the cause of a wait for the next element: the Python function that makes the element, or the line that takes it."""
-    span = observed.inside if is_inside else observed.between
+    span = observed.side(is_inside)
     called = functions_called(span.all_stacks, span.length_s)
     if sum(stack.seconds for stack in called) >= HALF * span.length_s:
         return Cause("py_function", "", shared_line(called).frame, share)
@@ -311,7 +311,7 @@ def _waited(parts: list[Part], excess_s: float) -> bool:
 
 def why_unknown(cause: Cause, parts: tuple[Part, ...], observed: Observed, turn: SlowTurn) -> str:
     """Return why the cause, or its line, is not known; "" if both are known."""
-    span = observed.inside if turn.is_inside else observed.between
+    span = observed.side(turn.is_inside)
     if cause.kind == "gc":
         return "" if cause.frame else COLLECTED_SOMEWHERE
     if cause.kind == "wait" and span.watch_delay_s >= HALF * span.length_s:

@@ -24,6 +24,7 @@ class Explained(NamedTuple):
     cause: Cause
     others: tuple[OtherCause, ...]
     doubt: str  # why the cause, or its line, is not known; "" if both are known
+    place: Frame | None  # where the thread was while it had no CPU, if that is the cause; None: not known
 
 
 def explain(turn: SlowTurn, observed: Observed) -> Explained:
@@ -39,33 +40,29 @@ def explain(turn: SlowTurn, observed: Observed) -> Explained:
     if cause.kind == "tensorflow" and turn.run.has_python:  # in an eager loop, lines of the script call single ops
         line = shared_line(without_few_samples(observed.inside, excess_s).stacks).frame
         cause = cause._replace(frame=None if line is None or line.is_library else line)
-    span = observed.inside if turn.is_inside else observed.between
+    span = observed.side(turn.is_inside)
     if observed.is_busy and cause.kind in OWNED and span.is_single_sample and not is_in_phase(span.stacks[0]):
         cause = cause._replace(frame=None)
-    if cause.kind == "machine" and not turn.is_inside:
-        cause = cause._replace(frame=_place_without_cpu(observed))
     others = other_causes(cause, parts, observed, excess_s, turn.is_inside)
-    if (
-        cause.kind == "unknown" and sum(other.seconds for other in others) >= HALF * excess_s
-    ):  # together they explain it, although none does alone
-        first, *rest = sorted(others, key=lambda other: -other.seconds)
-        cause, others = first.cause, tuple(rest)
+    if cause.kind == "unknown" and sum(other.seconds for other in others) >= HALF * excess_s:
+        cause, others = _largest_first(others)  # together they explain it, although none does alone
     elif cause.kind == "unknown":  # parts that a clock measured are known nevertheless
         others = tuple(other for other in others if other.cause.kind in CLOCKED and other.seconds >= SOME * excess_s)
     elif others:
-        cause, others = _largest_first(cause, others, excess_s)
-    return Explained(parts, cause, others, why_unknown(cause, parts, observed, turn))
+        own = OtherCause(cause, excess_s - sum(other.seconds for other in others))
+        cause, others = _largest_first((own, *others) if is_notable(own, excess_s) else others)
+    place = _place_without_cpu(observed) if cause.kind == "machine" and not turn.is_inside else None
+    return Explained(parts, cause, others, why_unknown(cause, parts, observed, turn), place)
 
 
 def _below_loop(span: Span, methods: tuple[str, ...]) -> Span:
     return replace(span, stacks=tuple(below_loop(stack, methods) for stack in span.stacks))
 
 
-def _largest_first(cause: Cause, others: tuple[OtherCause, ...], excess_s: float) -> tuple[Cause, tuple[OtherCause, ...]]:
-    """Return the cause and the other causes with the one that has the most seconds first."""
-    own = OtherCause(cause, excess_s - sum(other.seconds for other in others))
-    first, *rest = sorted((own, *others), key=lambda each: -each.seconds)
-    return first.cause, tuple(each for each in rest if each is not own or is_notable(each, excess_s))
+def _largest_first(causes: tuple[OtherCause, ...]) -> tuple[Cause, tuple[OtherCause, ...]]:
+    """Return the cause with the most seconds, and the others."""
+    first, *rest = sorted(causes, key=lambda each: -each.seconds)
+    return first.cause, tuple(rest)
 
 
 def _place_without_cpu(observed: Observed) -> Frame | None:

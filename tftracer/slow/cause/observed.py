@@ -78,6 +78,10 @@ class Observed:
     may_call_python: bool = True  # whether Python code may run inside the step: of the script, or functions that TensorFlow calls
     doubt: str = ""  # why a measurement is missing
 
+    def side(self, is_inside: bool) -> Span:
+        """Return the step, or the time before it."""
+        return self.inside if is_inside else self.between
+
     @property
     def is_busy(self) -> bool:
         """Whether other processes used so much of the CPUs that py-spy often had none.

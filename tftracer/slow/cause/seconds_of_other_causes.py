@@ -39,7 +39,7 @@ def other_causes(
     """Return the other causes of a turn, each with its seconds beyond the usual, which together are less than the excess."""
     if cause.kind in ("machine", "stopped") or (cause.kind == "unknown" and cause.frame):
         return ()
-    span = observed.inside if is_inside else observed.between
+    span = observed.side(is_inside)
     others, left = [], excess_s
     code = _code(cause, parts, span, excess_s, is_inside, observed.is_busy)
     for other in (*_measured(cause, parts, observed, excess_s, is_inside), *code):
@@ -62,7 +62,7 @@ def _measured(
     calls, all parts are left out, because they may be waits for the function. If other threads always run Python, code that works
     more also waits longer for Python's lock, so such waits are left out, too.
     """
-    span = observed.inside if is_inside else observed.between
+    span = observed.side(is_inside)
     explains_lock = cause.kind in OF_CODE and (observed.usual_lock_wait or 0.0) >= LITTLE
     if cause.kind in ("hook", "callback"):
         measured = set(span.stacks) - set(without_measured(span.stacks, _has_other_steps(parts)))

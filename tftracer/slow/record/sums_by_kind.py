@@ -161,7 +161,6 @@ class SlowKinds:
         """Count a slow step. ``of``: the period that it belongs to, if its own cause or line is unknown."""
         of = of or stall
         key = kind_key(stall["run_id"], of["cause"], of["place"])
-        place = "" if of["cause"] == "machine" else of["place"]  # where the thread had no CPU may be anywhere
         before = self._kinds.pop(key, None)
         known = [step for step in (before and before["first_step"], before and before["last_step"], stall["step"]) if step]
         self._put(
@@ -169,7 +168,7 @@ class SlowKinds:
             {
                 "run_id": stall["run_id"],
                 "cause": of["cause"],
-                "place": _both_lines(before["place"], place) if before else place,
+                "place": _both_lines(before["place"], of["place"]) if before else of["place"],
                 "where": stall["where"],
                 "times": (before["times"] if before else 0) + 1,
                 "duration_s": (before["duration_s"] if before else 0.0) + stall["duration_s"],

@@ -35,23 +35,23 @@ class RunPeriods:
         kind = kind_of(stall)
         if kind == "gc" and place_of(stall.cause) in self._causes:
             kind = place_of(stall.cause)  # this code also causes other slow steps, so it makes the garbage
-        if kind not in self._causes and len(self._causes) >= MAX_KINDS:
-            self._causes.pop(next(iter(self._causes)))
-        self._causes[kind] = (self._with_line(kind, stall.cause) if kind is not None else UNKNOWN, stall.inside)
+        others = [(kind_of(stall._replace(cause=other.cause)), other) for other in stall.others]
+        others = [(each, other) for each, other in others if each is not None]
+        for each, cause in ((kind, stall.cause), *((each, other.cause) for each, other in others)):
+            self._keep_cause(each, cause, stall.inside)
         self._ahead = stall.call - stall.step
         self._calls[stall.call] = stall.step, stall.inside
         own_s = (stall.end_ns - stall.start_ns) * 1e-9 - sum(other.seconds for other in stall.others)
-        others = [(other, kind_of(stall._replace(cause=other.cause))) for other in stall.others]
-        for other, other_kind in others:
-            if other_kind is not None and (other_kind in self._causes or len(self._causes) < MAX_KINDS):
-                self._causes[other_kind] = self._with_line(other_kind, other.cause), stall.inside
-        self._periods.add(stall.call, own_s, kind, [(other.seconds, each) for other, each in others if each is not None])
+        self._periods.add(stall.call, own_s, kind, [(other.seconds, each) for each, other in others])
         self._report(records)
 
-    def _with_line(self, kind: Hashable, cause: Cause) -> Cause:
-        """Return the cause. Of a hook or callback without a line, return the newest cause with one."""
+    def _keep_cause(self, kind: Hashable, cause: Cause, inside: bool) -> None:
+        """Keep the newest cause of a kind; of a hook or callback, the newest one with a line."""
+        if kind not in self._causes and len(self._causes) >= MAX_KINDS:
+            self._causes.pop(next(iter(self._causes)))
         before, _ = self._causes.get(kind, (cause, False))
-        return before if cause.kind in OWNED and cause.frame is None else cause
+        has_no_line = cause.kind in OWNED and cause.frame is None
+        self._causes[kind] = (UNKNOWN if kind is None else before if has_no_line else cause, inside)
 
     def passed(self, steps: int, records: SlowRecords) -> None:
         """Report the number of steps that have ended. All slow steps among them must have been added."""

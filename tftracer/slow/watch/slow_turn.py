@@ -13,6 +13,7 @@ from tftracer.slow.watch_results import FIRST_CALL, Cause, WatchedRun
 BOTH = 0.25
 #: A smaller side is reported, too, if it makes a turn slow by itself and takes this much longer than usual.
 MIN_ALONE_NS = 100_000_000
+#: Steps of other runs took a notable part of a turn if they have at least this share of it.
 NOTABLE = 0.1
 #: Recording a step of thousands of ops takes up to this long.
 TRACING_NS = 500_000_000
@@ -76,7 +77,7 @@ class SlowTurn(NamedTuple):
 
     @property
     def has_other_steps(self) -> bool:
-        """Whether steps of other runs took a notable part of it."""
+        """Whether steps of other runs took a notable part of the turn."""
         return sum(other.ns for other in self.other_runs) >= NOTABLE * self.length_ns
 
     def may_be_cost_of_tracing(self, cause: Cause) -> bool:

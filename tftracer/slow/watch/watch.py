@@ -304,14 +304,13 @@ class SlowWatch:
             between=observed.between if turn.step_ns > turn.start_ns else Span(0.0),
             inside=observed.inside if turn.end_ns > turn.step_ns else Span(0.0),
         )
-        span = observed.inside if turn.is_inside else observed.between
+        span = observed.side(turn.is_inside)
         if not turn.is_inside and span.stacks and not has_users_code(span.stacks):
             return  # a prompt, or a notebook between two cells
-        parts, cause, others, why = explain(turn, replace(observed, others_share=host.others_share if host else None))
+        parts, cause, others, why, place = explain(turn, replace(observed, others_share=host.others_share if host else None))
         if (cause.kind in ("wait", "unknown") and self._waits_for_work(turn, span)) or turn.may_be_cost_of_tracing(cause):
             return
         start, end = (turn.step_ns, turn.end_ns) if turn.is_inside else (turn.start_ns, turn.step_ns)
-        usual = turn.usual_inside_ns if turn.is_inside else turn.usual_ns - turn.usual_inside_ns
         stall = Stall(
             run=turn.run,
             step=turn.step,
@@ -320,7 +319,7 @@ class SlowWatch:
             thread=self._threads.names.get(turn.thread, ""),
             start_ns=start,
             end_ns=end,
-            expected_s=usual * 1e-9,
+            expected_s=(turn.usual_inside_ns if turn.is_inside else turn.usual_ns - turn.usual_inside_ns) * 1e-9,
             cause=cause,
             stacks=span.stacks[:MAX_STACKS],
             other_stacks=span.other_stacks[:MAX_STACKS],
@@ -333,6 +332,7 @@ class SlowWatch:
             others=others,
             others_gc_s=span.others_gc_s,
             of_other_signature=turn.of_other_signature,
+            place=place,
         )
         self._records.add(stall)
         if turn.is_traced:
