@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from tftracer.contract.trace import Sentence
 from tftracer.trace.units import percent
+from tftracer.trace.verdict.rules.ops import SAVE_OPS
 from tftracer.trace.verdict.step import Step, sentence
 
 ADVICE = "Do it more rarely, or beside the training (asynchronous checkpoints, evaluation in another process)."
-#: Ops that write or read a checkpoint.
-_SAVES = ("SaveV2", "RestoreV2", "MergeV2Checkpoints").__contains__
 
 
 def beside_steps(step: Step) -> Sentence | None:
     """Name checkpoints or evaluations that take a large part of the training's time, by the session's ledger."""
     share, what = step.context.beside_share, step.context.beside_text
-    if share is None or step.trace.of_ops(_SAVES).any():
+    if share is None or step.trace.of_ops(SAVE_OPS.fullmatch).any():
         return None  # or it is a checkpoint's own run
     return sentence(
         "beside_steps",

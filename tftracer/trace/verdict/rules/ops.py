@@ -43,7 +43,7 @@ HELD_UP_ADVICE = (
 )
 
 SAVE_ADVICE = "Save less often, or fewer variables (those of the optimizer double or triple them), or to a faster disk."
-_SAVE_OPS = re.compile(r"Save(V2|Slices)?|Restore(V2|Slice)?|MergeV2Checkpoints|ShardedFilename")
+SAVE_OPS = re.compile(r"Save(V2|Slices)?|Restore(V2|Slice)?|MergeV2Checkpoints|ShardedFilename")
 _TEXT_OPS = re.compile(r"String\w+|(Static)?Regex\w+|AsString|ReduceJoin|Substr|Unicode\w+|(En|De)codeBase64|LookupTableFind\w*")
 
 
@@ -101,7 +101,7 @@ def _one_op(step: Step, selected: Bool, only_held_up: bool = False) -> Sentence 
     if in_parallel:
         text += f" For {duration(beside)} of that other ops run at the same time: without it, the step may be shorter by less."
     on_text = _TEXT_OPS.fullmatch(step.op(nodes[0]))
-    saves = _SAVE_OPS.fullmatch(step.op(nodes[0]))
+    saves = SAVE_OPS.fullmatch(step.op(nodes[0]))
     advice = f"{TRY_FLOAT32} " * in_float64 + (
         SAVE_ADVICE if saves else TEXT_ADVICE if on_text else SMALLER if in_parallel else ON_GPU if on_gpu else EACH_STEP
     )
