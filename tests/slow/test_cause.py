@@ -229,6 +229,29 @@ def test_steps_of_another_run_are_named_and_those_of_a_hook_by_the_hook() -> Non
     assert found.cause.kind == "other_run", "misread: a hook that runs it is in nearly all samples"
 
 
+def test_code_that_ran_beside_an_evaluation_keeps_its_cpu_time() -> None:
+    evaluated = OtherSteps("evaluate: net", 20, 440 * MS, "", 1_000 * MS, 1_450 * MS)
+    asks = Frame(TF + "keras/src/trainer.py", 500, "evaluate", "", True)
+    samples = (stack(MAIN, asks, RUN, seconds=0.45), stack(MAIN, LOAD, seconds=0.35))
+    both = span(0.8, *samples, cpu=0.36, clocked=Span(0.45, cpu_s=0.01, queue_s=0.0))
+    found = explained(0.8, between=both, other_runs=(evaluated,))
+    assert {part.kind: round(part.seconds, 2) for part in found.parts if part.kind in ("python", "wait")} == {"python": 0.35}
+    assert found.cause.kind == "other_run"
+    assert [(other.cause.kind, other.cause.frame) for other in found.others] == [("python", LOAD)]
+
+
+def test_the_spans_that_clocks_measure_do_not_overlap_and_have_no_gaps() -> None:
+    turn = SlowTurn(RunHandle("fit: net", (), (), ""), 50, 50, 7, 0, 2_000 * MS, 2_010 * MS, 0, 10 * MS, 5 * MS, 30 * MS, (), "", False)
+    others = (
+        OtherSteps("evaluate: net", 9, 300 * MS, "", 100 * MS, 600 * MS),  # all time of an evaluation counts
+        OtherSteps("augment", 40, 400 * MS, "", 0, 2_000 * MS),  # its steps are far apart
+        OtherSteps("read", 1, 20 * MS, "", 1_900 * MS, 1_920 * MS),  # too short
+    )
+    saves = (Save("Checkpoint.save", 500 * MS, 900 * MS),)
+    spans = turn._replace(other_runs=others, saves=saves).clocked
+    assert spans == [(100 * MS, 600 * MS), (600 * MS, 900 * MS)]
+
+
 def test_a_run_that_each_turn_has_exceeds_its_usual_time_alone_and_may_have_lacked_a_cpu() -> None:
     augment = OtherSteps("augment (8,3)", 1, 500 * MS, "", 1_010 * MS, 1_510 * MS, usual_ns=100 * MS)
     calm = span(0.55, stack(MAIN, RUN, seconds=0.5), cpu=0.01, process=0.5)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tftracer.slow.watch.thread_counters import Queues
-from tftracer.slow.watch.thread_times_in_span import Reading, Wait, within
+from tftracer.slow.watch.thread_times_in_span import Reading, Wait, added, within
 
 MS = 1_000_000
 
@@ -50,6 +50,13 @@ def test_the_kernel_s_part_of_the_cpu_time_and_page_faults() -> None:
     given = [Reading(at * MS, at * MS, 0, "R", 0, 0, None, at * MS // 2, 10 * at) for at in (0, 100, 200, 300)]
     seconds = within(given, 50 * MS, 250 * MS)
     assert seconds["kernel_s"] == pytest.approx(0.1) and seconds["faults"] == pytest.approx(2000)
+
+
+def test_the_counters_of_several_spans_are_added_up_if_they_are_known_exactly() -> None:
+    readings = [Reading(at * MS, min(at, 300) * MS, 0, "R", 0, 0) for at in range(0, 1000, 50)]  # it runs for 300 ms, then sleeps
+    sums = added(readings, [(100 * MS, 250 * MS), (700 * MS, 900 * MS)])
+    assert sums is not None and (sums["length_s"], sums["cpu_s"]) == pytest.approx((0.35, 0.15))
+    assert added(readings, []) is None and added(readings, [(800 * MS, 2000 * MS)]) is None
 
 
 class Counted(list[Reading]):

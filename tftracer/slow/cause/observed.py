@@ -44,6 +44,7 @@ class Span:
     lock_readings: int | None = None  # number of readings of its state
     other_holder_share: float | None = None  # share of the readings of the lock in which another thread held it
     holders: tuple[LockHolder | None, ...] = ()  # one for each reading of the lock; None: no thread held it
+    clocked: Span | None = None  # lengths and counters of the times in it that a clock measures; None: the counters are not known
     gc_s: float = 0.0  # time of garbage collections
     others_gc_s: float = 0.0  # time of garbage collections on other threads that gc_s does not include
     collected_by: str = ""  # name of another thread that collected for most of gc_s; "": the training thread, or not known

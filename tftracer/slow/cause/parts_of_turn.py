@@ -20,6 +20,7 @@ from tftracer.slow.cause.blamed_code import (
 from tftracer.slow.cause.observed import LockHolder, Observed, Span
 from tftracer.slow.watch.slow_turn import OtherSteps, Save, SlowTurn, is_no_loop, saves_inside
 from tftracer.slow.watch.system_calls import WAITS
+from tftracer.slow.watch.thread_times_in_span import OF_THREAD
 from tftracer.slow.watch_results import FoldedStack, Part
 from tftracer.trace.units import duration
 
@@ -49,7 +50,7 @@ def parts_of(turn: SlowTurn, observed: Observed) -> tuple[Part, ...]:
     parts += others
     between = length - inside - sum(part.seconds for part in others)
     usual_between = max(0.0, (turn.usual_ns - turn.usual_inside_ns) * 1e-9 - sum(part.usual_s or 0.0 for part in others))
-    span = _without_saves(observed.between, sum(part.seconds for part in saves))
+    span = _without_clocked(observed.between, sum(part.seconds for part in saves))
     usual_input = turn.usual_input_ns * 1e-9
     parts += _between(observed, span, max(0.0, between), usual_between, turn.input_ns * 1e-9, usual_input)
     return tuple(sorted((part for part in _merged(parts) if part.seconds > 1e-6), key=excess, reverse=True))
@@ -179,16 +180,27 @@ def _other(other: OtherSteps, length: float) -> Part:
     return Part("other_run", seconds, other.usual_ns * 1e-9 or None, f"{other.title}: {steps}, {duration(other.ns)}")
 
 
-def _without_saves(span: Span, saves_s: float) -> Span:
-    """Return the time between steps without the checkpoints in it, which are measured.
+def _without_clocked(span: Span, saves_s: float) -> Span:
+    """Return the time between steps without the times in it that a clock measures: checkpoints, and steps of other runs.
 
-    These run on the training thread: they had a CPU as often as the thread had one when it was ready to run.
+    If the counters of these times are not known, leave out the checkpoints alone, and assume that in them the thread had a CPU as
+    often as when it was ready to run in the whole span.
     """
-    if not saves_s or span.cpu_s is None or span.queue_s is None:
+    if span.cpu_s is None or span.queue_s is None:
         return span
-    ran = span.cpu_s / max(span.cpu_s + span.queue_s, 1e-9)
-    cpu_s, queue_s = max(0.0, span.cpu_s - saves_s * ran), max(0.0, span.queue_s - saves_s * (1 - ran))
-    return replace(span, length_s=max(0.0, span.length_s - saves_s), cpu_s=cpu_s, queue_s=queue_s, kernel_s=None, faults=None)
+    clocked = span.clocked
+    if clocked is None:
+        if not saves_s:
+            return span
+        ran = span.cpu_s / max(span.cpu_s + span.queue_s, 1e-9)
+        span = replace(span, kernel_s=None, faults=None)
+        clocked = Span(saves_s, cpu_s=saves_s * ran, queue_s=saves_s * (1 - ran))
+    left = {name: _minus(getattr(span, name), getattr(clocked, name)) for name in OF_THREAD}
+    return replace(span, length_s=max(0.0, span.length_s - clocked.length_s), **left)
+
+
+def _minus(whole: float | None, part: float | None) -> float | None:
+    return None if whole is None else max(0.0, whole - (part or 0.0))
 
 
 def _between(observed: Observed, span: Span, length: float, usual: float, input_s: float, usual_input_s: float) -> list[Part]:
@@ -198,7 +210,7 @@ def _between(observed: Observed, span: Span, length: float, usual: float, input_
         input_s = min(input_s, length - gc_s)
         rest = Part("unknown", length - gc_s - input_s, max(0.0, usual - usual_input_s), "")
         return [Part("gc", gc_s, 0.0, ""), Part("input", input_s, usual_input_s, ""), rest]
-    scale = min(1.0, length / span.length_s)  # the span also contains steps of other runs
+    scale = min(1.0, length / span.length_s)  # the span may contain short steps of other runs
     # The share of the time in which the thread had a CPU, of all time in which it was ready to run. In collections, it is assumed
     # to be the same.
     cpu_share = span.cpu_s / max(span.cpu_s + span.queue_s, 1e-9)

@@ -14,6 +14,7 @@ from tftracer.slow.cause.blamed_code import is_in_step, without_tracer
 from tftracer.slow.cause.frame_names import FrameNames
 from tftracer.slow.watch.find_slow_turns import SlowSteps
 from tftracer.slow.watch.gc_pauses import GcPauses
+from tftracer.slow.watch.outside_client import Question
 from tftracer.slow.watch.stack_source import Answer, StackSource
 from tftracer.slow.watch.thread_loop import RunState, Sums
 from tftracer.slow.watch.watched_threads import WatchedThreads
@@ -128,7 +129,7 @@ class GapProfiles:
         self._number -= 1  # negative: slow turns have positive numbers
         self._without_stacks = {self._number: profile}  # one at a time
         spans = self._steps.gaps(profiled.thread, profiled.start_ns, profiled.only, profile.whole_turns)
-        source.ask(self._number, profiled.thread, native or 0, spans, profile=True)
+        source.ask(self._number, Question(profiled.thread, native or 0, spans, profile=True))
 
     def _run_to_profile(self, is_requested: bool, now_ns: int) -> WatchedRun | None:
         """Return the run that the page requests, or the run with the most time between its steps; None if none is worth a

@@ -15,9 +15,10 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter_ns
-from typing import Any
+from typing import Any, NamedTuple
 
 from tftracer.slow.watch.stack_samples import StackSample
 from tftracer.slow.watch.times_of_samples import PULSE_BYTES, write_beat
@@ -43,6 +44,16 @@ def find_py_spy() -> str:
     if not program:
         raise CannotWatch("py-spy is not installed (pip install py-spy)")
     return program
+
+
+class Question(NamedTuple):
+    """A question about a thread. Spans of time are in perf_counter nanoseconds."""
+
+    thread: int
+    native: int  # its native id
+    spans: list[tuple[int, int]]
+    clocked: Sequence[tuple[int, int]] = ()  # spans for which the sums of the counters are wanted
+    profile: bool = False  # whether the stacks of all spans together are wanted, and nothing else
 
 
 class OutsideProcess:
@@ -93,15 +104,10 @@ class OutsideProcess:
         """Send where this process stores the holder of Python's lock (``LockPlace.place``)."""
         self._send({"lock": place})
 
-    def ask(
-        self, number: int, thread: int, native: int, spans: list[tuple[int, int]], profile: bool, inside: list[StackSample]
-    ) -> None:
-        """Send a question. ``spans``: in perf_counter nanoseconds. ``profile``: request the stacks of all spans together.
-
-        ``inside``: the samples that this process itself took within the spans.
-        """
+    def ask(self, number: int, question: Question, inside: list[StackSample]) -> None:
+        """Send a question. ``inside``: the samples that this process itself took within its spans."""
         seen = [[sample.at_ns, list(sample.stacks.items())] for sample in inside]
-        self._send({"id": number, "thread": thread, "native": native, "spans": spans, "profile": profile, "inside": seen})
+        self._send({"id": number, **question._asdict(), "inside": seen})
 
     def overdue(self) -> None:
         """Request that counters are read now, because a turn takes too long."""

@@ -196,6 +196,7 @@ class Outside:
             StackSample(at, {owner: tuple(map(tuple, stack)) for owner, stack in stacks}) for at, stacks in question["inside"]
         ]
         answer["spans"] = [self._span(thread, native, start, end, inside) for start, end in spans]
+        answer["clocked"] = self._counters.added(native, question["clocked"])
         return answer
 
     def _span(self, thread: int, native: int, start: int, end: int, inside: list[StackSample]) -> dict[str, Any]:

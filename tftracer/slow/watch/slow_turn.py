@@ -15,6 +15,10 @@ BOTH = 0.25
 MIN_ALONE_NS = 100_000_000
 #: Steps of other runs took a notable part of a turn if they have at least this share of it.
 NOTABLE = 0.1
+#: Steps of another run are one span of time if they have at least this share of the time from the first to the last of them.
+WITHOUT_GAPS = 0.9
+#: Linux's counters of shorter times are too rough: they are read 10 to 20 times a second.
+MIN_CLOCKED_NS = 100_000_000
 #: Recording a step of thousands of ops takes up to this long.
 TRACING_NS = 500_000_000
 #: Beginnings of the titles of runs that only evaluate or use a model, so they are no training loops.
@@ -76,6 +80,23 @@ class SlowTurn(NamedTuple):
         return self.end_ns - self.start_ns - self.tracer_ns
 
     @property
+    def spans(self) -> list[tuple[int, int]]:
+        """The time before the step, and the step."""
+        return [(self.start_ns, self.step_ns), (self.step_ns, self.end_ns)]
+
+    @property
+    def clocked(self) -> list[tuple[int, int]]:
+        """The spans before the step that a clock measures: saves, and steps of other runs. They do not overlap."""
+        known = [(save.start_ns, save.end_ns) for save in self.saves]
+        known += [(other.start_ns, other.end_ns) for other in self.other_runs if _is_without_gaps(other)]
+        spans: list[tuple[int, int]] = []
+        for start, end in sorted(known):
+            start, end = max(start, spans[-1][1] if spans else self.start_ns), min(end, self.step_ns)
+            if end - start >= MIN_CLOCKED_NS:
+                spans.append((start, end))
+        return spans
+
+    @property
     def has_other_steps(self) -> bool:
         """Whether steps of other runs took a notable part of the turn."""
         return sum(other.ns for other in self.other_runs) >= NOTABLE * self.length_ns
@@ -116,6 +137,10 @@ def sides(turn: SlowTurn) -> list[SlowTurn]:
 def saves_inside(turn: SlowTurn) -> tuple[Save, ...]:
     """Return the saves in the step itself, such as those of an eager loop."""
     return tuple(save for save in turn.saves if save.start_ns >= turn.step_ns)
+
+
+def _is_without_gaps(other: OtherSteps) -> bool:
+    return is_no_loop(other) or other.ns >= WITHOUT_GAPS * (other.end_ns - other.start_ns)
 
 
 def is_no_loop(run: WatchedRun | OtherSteps) -> bool:

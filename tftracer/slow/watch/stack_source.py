@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from tftracer.slow.cause.blamed_code import has_users_code
 from tftracer.slow.cause.frame_names import FrameNames
 from tftracer.slow.cause.observed import LockHolder, Span
-from tftracer.slow.watch.outside_client import CannotWatch, OutsideProcess
+from tftracer.slow.watch.outside_client import CannotWatch, OutsideProcess, Question
 from tftracer.slow.watch.stack_samples import shares
 from tftracer.slow.watch.stacks_from_inside import InsideStacks
 from tftracer.slow.watch.system_calls import WAITS
@@ -50,7 +50,7 @@ class StackSource:
         self._counters: Counters | None = None
         self._answers: list[Answer] = []
         self._threads: tuple[list[int], list[int]] = ([], [])
-        self._questions: dict[int, tuple[int, int, list[tuple[int, int]], bool]] = {}
+        self._questions: dict[int, Question] = {}
         try:
             self._outside = OutsideProcess()
             if lock:
@@ -85,14 +85,15 @@ class StackSource:
         elif self._counters:
             self._counters.read(now_ns)
 
-    def ask(self, number: int, thread: int, native: int, spans: list[tuple[int, int]], profile: bool = False) -> None:
-        """Send a question about spans of time. ``answers`` returns the answer later."""
+    def ask(self, number: int, question: Question) -> None:
+        """Send a question. ``answers`` returns the answer later."""
         if self._outside:
-            self._questions[number] = (thread, native, spans, profile)
-            inside = [] if profile else self._inside.samples_between(spans[0][0], spans[-1][1])
-            self._outside.ask(number, thread, native, spans, profile, inside)
+            self._questions[number] = question
+            spans = question.spans
+            inside = [] if question.profile else self._inside.samples_between(spans[0][0], spans[-1][1])
+            self._outside.ask(number, question, inside)
         elif self._counters:
-            self._answers.append(self._answer_inside(number, thread, native, spans, profile))
+            self._answers.append(self._answer_inside(number, question))
 
     def hurry(self) -> None:
         """Request all outstanding answers now, because the session ends or is saved."""
@@ -136,13 +137,13 @@ class StackSource:
                 outside.stop()
         questions, self._questions = self._questions, {}
         for number, question in questions.items():
-            self.ask(number, *question)
+            self.ask(number, question)
 
-    def _answer_inside(self, number: int, thread: int, native: int, spans: list[tuple[int, int]], profile: bool) -> Answer:
-        inside, counters = self._inside, self._counters
+    def _answer_inside(self, number: int, question: Question) -> Answer:
+        inside, counters, (thread, native, spans, clocked, is_profile) = self._inside, self._counters, question
         assert counters is not None
         counters.read(perf_counter_ns(), at_once=True)
-        if profile:
+        if is_profile:
             return Answer(number, {"spans": [inside.profile(thread, spans)]}, "")
         raw = {
             "usual": counters.usual(native, max((end for _, end in spans), default=0)),
@@ -156,6 +157,7 @@ class StackSource:
                 }
                 for span in spans
             ],
+            "clocked": counters.added(native, clocked),
         }
         return Answer(number, raw, USED_UP if inside.used_up else "")
 

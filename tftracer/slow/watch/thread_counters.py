@@ -20,7 +20,7 @@ from statistics import mean, median
 
 from tftracer.slow.watch.host_signals import after_name
 from tftracer.slow.watch.system_calls import most_common, waits_for
-from tftracer.slow.watch.thread_times_in_span import Reading, Times, Wait, within
+from tftracer.slow.watch.thread_times_in_span import Reading, Times, Wait, added, within
 
 #: Maximum number of readings of a thread that are kept: at least those of the last two minutes.
 MAX_READINGS = 2400
@@ -231,6 +231,10 @@ class Counters:
         readings = self._threads[native].readings if native in self._threads else ()
         queued_s, doubtful_s = self._queues.within(start_ns, end_ns)
         return {**within(readings, start_ns, end_ns), "process_queue_s": queued_s, "process_doubtful_queue_s": doubtful_s}
+
+    def added(self, native: int, spans: Sequence[tuple[int, int]]) -> dict[str, float] | None:
+        """Return the length of spans, and a thread's counters in them, added up; None without spans, or if not known exactly."""
+        return added(self._threads[native].readings if native in self._threads else (), spans)
 
     def wants_lock(self, native: int, start_ns: int, end_ns: int) -> list[tuple[int, bool]] | None:
         """Return (time, whether the thread waited for Python's lock) of each reading within a span; None if not known."""

@@ -56,6 +56,8 @@ OF_READINGS = (
     "kernel_s",
     "faults",
 )
+#: Those of them that may be added up over spans of one thread.
+OF_THREAD = ("cpu_s", "kernel_s", "queue_s", "disk_s", "faults")
 #: What ``Counters.within`` returns.
 NAMES = (*OF_READINGS, "process_queue_s", "process_doubtful_queue_s")
 
@@ -109,6 +111,15 @@ def within(readings: Sequence[Reading], start_ns: int, end_ns: int) -> dict[str,
         "kernel_s": _grown(inner, "kernel_ns", start_ns, end_ns).seconds,
         "faults": _grown(inner, "faults", start_ns, end_ns).seconds / NS,
     }
+
+
+def added(readings: Sequence[Reading], spans: Sequence[tuple[int, int]]) -> dict[str, float] | None:
+    """Return the length of spans and the values of ``OF_THREAD`` in them, added up; None without spans, or if not known exactly."""
+    each = [within(readings, start, end) for start, end in spans]
+    if not each or any(values["uncertain_s"] != 0.0 for values in each):
+        return None
+    sums = {name: sum(values[name] or 0.0 for values in each) for name in OF_THREAD}
+    return {"length_s": sum(end - start for start, end in spans) * NS, **sums}
 
 
 class _Grown(NamedTuple):

@@ -36,6 +36,7 @@ from tftracer.slow.watch.gap_profiles import GapProfiles
 from tftracer.slow.watch.gc_pauses import GcPauses
 from tftracer.slow.watch.host_signals import HostSignals
 from tftracer.slow.watch.lock_holder import LockPlace
+from tftracer.slow.watch.outside_client import Question
 from tftracer.slow.watch.periods_of_run import RunPeriods
 from tftracer.slow.watch.slow_turn import SlowTurn, sides
 from tftracer.slow.watch.stack_source import Answer, StackSource, span_of, with_collections
@@ -57,8 +58,8 @@ TOO_MANY = "Its stacks were not read: too many steps were slow at once."
 NO_ANSWER = "Its stacks were not read: the process that reads them did not answer."
 
 
-class Question(NamedTuple):
-    turn: SlowTurn
+class PendingTurn(NamedTuple):
+    turn: SlowTurn  # a question about it is open
     at_ns: int
 
 
@@ -79,7 +80,7 @@ class SlowWatch:
         self._lock_place = LockPlace()
         self._source: StackSource | None = None
         self._gaps = GapProfiles(self._records, self._steps, queue.count_steps)
-        self._questions: dict[int, Question] = {}
+        self._questions: dict[int, PendingTurn] = {}
         self._number = 0
         self._periods: dict[WatchedRun, RunPeriods] = {}
         self._next_second_ns = 0
@@ -223,13 +224,12 @@ class SlowWatch:
             turn = self._steps.slow_turns[0]
             self._number += 1
             number, native = self._number, self._threads.native_ids.get(turn.thread)
-            self._questions[number] = Question(turn, now_ns)
+            self._questions[number] = PendingTurn(turn, now_ns)
             self._steps.slow_turns.popleft()
             if self._source is None or native is None:
                 self._explain(number, None, "")
             else:
-                spans = [(turn.start_ns, turn.step_ns), (turn.step_ns, turn.end_ns)]
-                self._part("stacks", self._source.ask, number, turn.thread, native, spans)
+                self._part("stacks", self._source.ask, number, Question(turn.thread, native, turn.spans, turn.clocked))
             if len(self._questions) > MAX_QUESTIONS:  # explain the oldest first, because periods need the order
                 self._explain(next(iter(self._questions)), None, TOO_MANY)
 
@@ -347,16 +347,15 @@ class SlowWatch:
 
     def _observed(self, turn: SlowTurn, raw: dict[str, Any] | None, doubt: str) -> Observed:
         raw = raw or {"usual": {}, "spans": [{"stacks": [], "others": [], "late": [], "holders": []}] * 2}
-        bounds = [(turn.start_ns, turn.step_ns), (turn.step_ns, turn.end_ns)]
         spans, names = [], self._threads.names_at(turn.end_ns)
-        for raw_span, (start, end), is_inside in zip(raw["spans"], bounds, (False, True)):
+        for raw_span, (start, end), is_inside in zip(raw["spans"], turn.spans, (False, True)):
             collected = self._gc.by_thread(start, end) if self._gc else {}
             span = span_of(raw_span, end - start, turn.thread, self._names, names, self._threads.ours)
             spans.append(with_collections(span, turn.thread, names, collected, is_inside))
         stacks = without_tracer(spans[0].stacks)
         if self._queue.sees_all_sessions and not turn.has_other_steps:
             stacks = without_steps(stacks)
-        between = replace(spans[0], stacks=stacks)
+        between = replace(spans[0], stacks=stacks, clocked=Span(**raw["clocked"]) if raw.get("clocked") else None)
         usual = raw["usual"]
         rates = {f"usual_{name}": usual.get(name) for name in ("cpu", "process", "process_queue", "lock_wait")}
         return Observed(between, spans[1], **rates, may_call_python=turn.run.has_python or may_call_python(), doubt=doubt)
