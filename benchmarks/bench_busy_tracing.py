@@ -29,10 +29,10 @@ from typing import Any
 
 import numpy as np
 
+from tftracer.assemble_live_session import Recorder
 from tftracer.capture.function_runs import FunctionRuns
 from tftracer.capture.functions.profiled_calls import FunctionTraces
 from tftracer.capture.hook import HookMethods
-from tftracer.recorder import Recorder
 from tftracer.session.files.saved import open_session
 from tftracer.session.recorded_steps import Capture, tracer_ns
 

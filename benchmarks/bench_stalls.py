@@ -2,7 +2,8 @@
 
     python benchmarks/bench_stalls.py [--pairs N] [--steps N] [--py-spy PATH] [--only training|balanced|idle|memory|lines]
 
-training: steps of one session in short blocks that come in pairs, in either order at random, with the watch and without; the
+training: steps of one session in blocks of a second that come in pairs, in either order at random, with the watch and without. A
+block begins when the watch's processes have started, which takes half a second of two processors once in a training. Printed: the
 median of the pairs' ratios with the interval that holds it with 95% certainty, for each block's median and its p99. There are as
 many pairs as make the median's interval as narrow as 0.2%, at most 600.
 balanced: 10,000 steps of a training whose steps are alike, with everything on: what was called slow, by cause. It should be
@@ -31,15 +32,17 @@ from time import perf_counter, perf_counter_ns
 
 import numpy as np
 
+from tftracer.assemble_live_session import Recorder
 from tftracer.capture.function_runs import FunctionRuns
 from tftracer.capture.steps.queue import StepQueue
 from tftracer.capture.traces.trace_expected_slow_steps import ExpectedTraces
-from tftracer.recorder import Recorder
 from tftracer.session.recorded_steps import RunHandle
 from tftracer.slow.watch.watch import SlowWatch
 from tftracer.slow.watch_results import GapProfile, Stall
 
-BLOCK, SETTLING = 150, 5
+BLOCK = 500
+#: Steps run for this time before a block with the watch, and before one without, in seconds.
+SETTLE_WATCHED_S, SETTLE_S = 3.0, 0.3
 #: Pairs of blocks: at least and at most, and the width of the interval that is enough.
 MIN_PAIRS, MAX_PAIRS, NARROW = 60, 600, 0.002
 MS = 1_000_000
@@ -93,20 +96,22 @@ def training(pairs: int) -> None:
     ratios: dict[str, list[float]] = {"median": [], "p99": []}
     with a_training(recorder) as step:
 
-        def block() -> dict[str, float]:
-            times = []
+        def block(settle_s: float = SETTLE_S) -> dict[str, float]:
+            times: list[float] = []
+            settled_at = perf_counter() + settle_s
+            while perf_counter() < settled_at:
+                step()
             for _ in range(BLOCK):
                 start = perf_counter()
                 step()
                 times.append(perf_counter() - start)
-            kept = sorted(times[SETTLING:])
-            return {"median": statistics.median(kept), "p99": kept[round(0.99 * len(kept)) - 1]}
+            return {"median": statistics.median(times), "p99": sorted(times)[round(0.99 * len(times)) - 1]}
 
         def watched() -> dict[str, float]:
             watch = SlowWatch(recorder.queue, 3.0, ExpectedTraces(recorder.queue.requests, recorder.queue.count_steps))
             watch.start()
             try:
-                return block()
+                return block(SETTLE_WATCHED_S)
             finally:
                 watch.stop()
 

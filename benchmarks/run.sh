@@ -24,7 +24,7 @@ bench tf221 bench_hook.py
 bench tf221 bench_functions.py
 bench tf221 bench_traced_steps.py
 bench tf221 bench_fit.py $(few --pairs 40)
-bench tf221 bench_stalls.py $(few --pairs 150)
+bench tf221 bench_stalls.py $(few --pairs 40)
 bench tf221 bench_retracing.py
 bench tf221 bench_ledger.py
 bench tf215 bench_ledger.py

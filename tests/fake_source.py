@@ -15,7 +15,7 @@ from tftracer.contract.memory_growth import ProcessMemory
 from tftracer.contract.session import Loaded, Run, Session, StepTimes, TraceRecord
 from tftracer.contract.stalls import GapProfile, RunStalls, Stall, StallDetail, StallList
 from tftracer.errors import StorageError, UnknownError, UnsupportedError
-from tftracer.ledger import parts_of_wall_time
+from tftracer.ledger import answer as ledger_answer
 from tftracer.session.answers import SessionSource
 from tftracer.session.publisher import Listener
 from tftracer.slow.answer.messages import no_gaps
@@ -206,7 +206,7 @@ class FakeSource(SessionSource):
         return {"at": [], "low": [], "high": [], "growths": [], "growth_rate": None, "text": ""}
 
     def ledger(self) -> Ledger:
-        return parts_of_wall_time.ledger(None, [], lambda run_id: None)
+        return ledger_answer.ledger(None, [], lambda run_id: None)
 
     def all_stalls(self) -> StallList:
         return {"stalls": [a_stall_message(1)], "count": 1, "groups": [], "periods": []}

@@ -6,7 +6,7 @@ from typing import Any
 
 from recording import step as record_step
 
-from tftracer.recorder import Recorder
+from tftracer.assemble_live_session import Recorder
 from tftracer.session.recorded_steps import RunHandle
 from tftracer.slow.watch_results import (
     Cause,

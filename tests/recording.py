@@ -9,9 +9,9 @@ from pathlib import Path
 from threading import get_ident
 from typing import Any
 
+from tftracer.assemble_live_session import Recorder
 from tftracer.contract.live import LiveMessage
 from tftracer.contract.session import AskedBy
-from tftracer.recorder import Recorder
 from tftracer.session.recorded_steps import Capture, SessionFacts
 
 DATA = Path(__file__).parent / "data"

@@ -29,7 +29,7 @@ LAYERS = [
     ["ledger", "input_pipelines", "memory_growth"],
     ["session"],
     ["engine", "capture"],
-    ["recorder"],
+    ["assemble_live_session"],
     ["web"],
     ["job"],
     ["scripting"],
@@ -43,7 +43,7 @@ LAYERS = [
         "subcommand_parser",
         "terminal",
         "run_in_script",
-        "run_sessions",
+        "sessions_of_one_command",
         "traces_from_command_line",
         "viewer",
         "arguments",
@@ -156,8 +156,8 @@ def test_no_thread_lists_all_python_objects() -> None:
     lists = re.compile(r"\bget_(objects|referrers)\b")
     assert [path.name for path in PACKAGE.rglob("*.py") if lists.search(path.read_text())] == ["object_counts.py"]
     within_one_call = re.compile(r"chain\.from_iterable\(map\(gc\.get_objects, GENERATIONS\)\)")
-    census = (PACKAGE / "memory_growth" / "object_counts.py").read_text()
-    assert len(lists.findall(census)) == len(within_one_call.findall(census))
+    counts = (PACKAGE / "memory_growth" / "object_counts.py").read_text()
+    assert len(lists.findall(counts)) == len(within_one_call.findall(counts))
 
 
 #: Names of others that a test cannot avoid: of named tuples, of os, a method of TensorFlow that is recorded, what Jupyter calls.

@@ -8,6 +8,7 @@ from pathlib import Path
 from test_architecture import HEIGHT
 
 ROOT = Path(__file__).parents[1]
+ROOT_MODULES = {path.stem for path in (ROOT / "tftracer").glob("*.py")}
 CONTRIBUTING = (ROOT / "CONTRIBUTING.rst").read_text(encoding="utf-8")
 CODE_MAP = (ROOT / "docs/code-map.rst").read_text(encoding="utf-8")
 #: With the pages that it leads to.
@@ -30,6 +31,15 @@ def test_every_path_that_it_names_exists() -> None:
 def test_it_tells_of_every_folder() -> None:
     folders = {path.name for path in (ROOT / "tftracer").iterdir() if path.is_dir() and path.name != "__pycache__"}
     assert folders == set(re.findall(r"^``tftracer/(\w+)/``", CODE_MAP, re.MULTILINE))
+
+
+def test_the_modules_that_it_names_within_a_folder_exist() -> None:
+    table = CODE_MAP[: CODE_MAP.index("Where do I look for")]
+    rows = re.findall(r"^``(tftracer/\w+)/`` (.*(?:\n +.*)*)", table, re.MULTILINE)
+    named = [(folder, name) for folder, text in rows for name in re.findall(r"``([a-z_]+)(?:\.py)?``", text)]
+    assert len(named) > 20
+    there = {(folder, path.stem) for folder, _ in rows for path in (ROOT / folder).iterdir()}
+    assert [each for each in named if each not in there and each[1] not in ROOT_MODULES] == []
 
 
 def test_the_folders_stand_in_the_order_of_imports() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from recording import LOSS, TRAIN, recording, step
 
-from tftracer.recorder import Recorder
+from tftracer.assemble_live_session import Recorder
 from tftracer.traces_from_command_line import UnattendedTraces
 
 

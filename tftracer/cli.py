@@ -157,7 +157,7 @@ def line_of(spool: EndedSpool) -> str:
 
 
 def summary(source: SavedSession, as_json: bool) -> int:
-    from tftracer.session.summary import render, summarize
+    from tftracer.session.summary_of_session import render, summarize
 
     source.analyze_pending()  # a killed job may not have analyzed its last traces
     contents = summarize(source)

@@ -16,10 +16,10 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from tftracer import run_sessions
+from tftracer import sessions_of_one_command
 from tftracer.capture.after_import import after_import
-from tftracer.run_sessions import ProcessSession
 from tftracer.session.ctrl_c_at_end import at_end
+from tftracer.sessions_of_one_command import ProcessSession
 from tftracer.terminal import PrintableFormatter
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class ScriptProcess:
         def listen(message: LiveMessage) -> None:
             if message["type"] == "run":
                 unsubscribe()
-                run_sessions.add(self._options["sessions"], ProcessSession(process_name(), server.session_file))
+                sessions_of_one_command.add(self._options["sessions"], ProcessSession(process_name(), server.session_file))
                 if not self._ending:
                     threading.Thread(target=server.start_web_server, name="tftracer-first-step", daemon=True).start()
 
@@ -165,13 +165,13 @@ class ScriptProcess:
         return output
 
     def _others(self) -> list[ProcessSession]:
-        return run_sessions.read(self._options["sessions"])
+        return sessions_of_one_command.read(self._options["sessions"])
 
     def _list_other_sessions(self) -> None:
         if not self._is_first:
             return  # a forked child
         others = self._others()
-        run_sessions.delete(self._options["sessions"])
+        sessions_of_one_command.delete(self._options["sessions"])
         if self._server is None and sys.modules.keys() & {"jax", "keras"}:
             self._explain_no_session()
         if not others:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from tftracer import arguments
 from tftracer.arguments import Path
+from tftracer.assemble_live_session import Recorder
 from tftracer.capture.after_import import after_import
 from tftracer.capture.function_runs import FunctionRuns
 from tftracer.capture.own_cost_of_call import measure_call_cost
@@ -26,7 +27,6 @@ from tftracer.capture.traces.requests import MAX_STEPS
 from tftracer.contract.session import Loaded
 from tftracer.errors import TracerError, UnknownError
 from tftracer.job.membership import JobMembership, port_of
-from tftracer.recorder import Recorder
 from tftracer.session.ctrl_c_at_end import at_end
 from tftracer.web.app import Options, WebServer
 
@@ -191,7 +191,7 @@ class TracingServer:
         Raises:
             MissingTensorFlowError: TensorFlow cannot be imported.
         """
-        from tftracer.capture.loops.keras_steps import make_callback
+        from tftracer.capture.loops.eager_keras_steps import make_callback
 
         return make_callback(self.functions.set_note)
 

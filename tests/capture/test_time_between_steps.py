@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from recording import LOSS, RAW, TRAIN, captured, recording
 
+from tftracer.assemble_live_session import Recorder
 from tftracer.capture.steps.queue import INPUT_WAIT
-from tftracer.recorder import Recorder
 from tftracer.session.recorded_steps import Missed
 from tftracer.slow.watch.find_slow_turns import SlowSteps
 

@@ -24,6 +24,7 @@ from recording import LOSS, RAW, TRAIN, X, recording, step, steps
 from web_client import Client
 
 from tftracer import memory_limit
+from tftracer.assemble_live_session import Recorder
 from tftracer.capture.traces.requests import Claim
 from tftracer.comparison.run_ops import RunTraces
 from tftracer.comparison.two_traces import OtherTotals
@@ -33,7 +34,6 @@ from tftracer.engine.decoded_traces import EXPORTS, AnswerFormat, Question
 from tftracer.engine.engine import Engine, HelperEngine
 from tftracer.engine.helper_process import Failure, Helper
 from tftracer.errors import FormatError, HelperError, UnknownError
-from tftracer.recorder import Recorder
 from tftracer.session import live
 from tftracer.session.files.saved import open_session
 from tftracer.session.writer import threads as writer

@@ -22,7 +22,7 @@ from tftracer.errors import TracerError
 from tftracer.export.tables.schema import TABLES
 from tftracer.scripting.compare import compare_sessions
 from tftracer.scripting.session import Session
-from tftracer.session import summary
+from tftracer.session import summary_of_session
 from tftracer.session.files.saved import SavedSession
 from tftracer.trace.answers import Answers
 
@@ -80,9 +80,9 @@ def borne(ask: Callable[[], object]) -> None:
 
 
 def summarized(source: SavedSession) -> None:
-    facts = summary.summarize(source)
+    facts = summary_of_session.summarize(source)
     json.loads(json.dumps(facts))
-    summary.render(facts)
+    summary_of_session.render(facts)
 
 
 def read(session: Session, name: str) -> None:

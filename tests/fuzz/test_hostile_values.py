@@ -13,7 +13,7 @@ from fuzz import changes, questions, targets
 from tftracer.errors import FormatError
 from tftracer.export.chrome import write_chrome_traces
 from tftracer.importers import timeline_json
-from tftracer.session import summary
+from tftracer.session import summary_of_session
 from tftracer.session.files.reading import read_model
 from tftracer.session.files.saved import SavedSession
 from tftracer.storage import tftrace_format
@@ -99,7 +99,7 @@ def test_a_date_that_no_calendar_holds_is_not_known(moment: object) -> None:
     session = SavedSession(read_model(Reader(targets.InMemory(data)), "memory"))
     assert session.session()["started_at"] == 0 and session.runs()[0]["first_run_at"] is None
     questions.ask_all(session)
-    assert "train_op" in summary.render(summary.summarize(session))
+    assert "train_op" in summary_of_session.render(summary_of_session.summarize(session))
 
 
 @pytest.mark.parametrize("origin", ["9" * 19, str(LARGEST)])

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tftracer.ledger.divide_wall_time import paint
+from tftracer.ledger.add_up_activities import paint
 from tftracer.trace.arrays.intervals import Cover
 
 SPANS = st.lists(

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from recording import LOSS, RAW, TRAIN, X, recording, step, steps
 
+from tftracer.assemble_live_session import Recorder
 from tftracer.capture.steps import queue as step_queue
 from tftracer.capture.traces import backlog as trace_backlog
 from tftracer.contract.live import LiveMessage
 from tftracer.contract.session import Bookmark
 from tftracer.errors import StorageError, UnknownError, UnsupportedError
-from tftracer.recorder import Recorder
 from tftracer.session.files import records
 from tftracer.session.files.saved import open_session
 from tftracer.session.recorded_steps import Missed

@@ -19,7 +19,7 @@ import tftracer
 from tftracer.contract.analyses import OTHER_TRACES_NEEDED
 from tftracer.display.iframe import Frame
 from tftracer.session.files.saved import open_session
-from tftracer.session.summary import render, summarize
+from tftracer.session.summary_of_session import render, summarize
 from tftracer.session.traces.other_traces import MAX_BYTES_AT_ONCE, other_traces_of_run
 
 __all__ = ["no_stray_logs"]  # a fixture

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from recording import RAW, recording, step, steps
 
-from tftracer.recorder import Recorder
+from tftracer.assemble_live_session import Recorder
 from tftracer.session.files.saved import open_session
 from tftracer.session.writer import traces as trace_writer
 from tftracer.storage.spool import Spool

@@ -90,8 +90,8 @@ def explained(
 def test_what_the_tracer_does_between_steps_is_nobody_s_line() -> None:
     ours = str(Path(tftracer.__file__).parent) + "/"
     wait = Frame(threading.__file__, 300, "wait", "", True)
-    reads = stack(MAIN, Frame(ours + "capture/functions/calls.py", 99, "_call", "", True), wait)
-    in_step = stack(MAIN, Frame(ours + "capture/functions/calls.py", 99, "_call", "", True), RUN)
+    reads = stack(MAIN, Frame(ours + "capture/functions/calls_and_own_steps.py", 99, "_call", "", True), wait)
+    in_step = stack(MAIN, Frame(ours + "capture/functions/calls_and_own_steps.py", 99, "_call", "", True), RUN)
     of_user = stack(MAIN, LOAD, wait)
     kept = without_tracer([reads, in_step, of_user])
     assert [each.frames for each in kept] == [in_step.frames, of_user.frames]
@@ -241,7 +241,8 @@ def test_code_that_ran_beside_an_evaluation_keeps_its_cpu_time() -> None:
 
 
 def test_the_spans_that_clocks_measure_do_not_overlap_and_have_no_gaps() -> None:
-    turn = SlowTurn(RunHandle("fit: net", (), (), ""), 50, 50, 7, 0, 2_000 * MS, 2_010 * MS, 0, 10 * MS, 5 * MS, 30 * MS, (), "", False)
+    run, usual_and_limit = RunHandle("fit: net", (), (), ""), (10 * MS, 5 * MS, 30 * MS)
+    turn = SlowTurn(run, 50, 50, 7, 0, 2_000 * MS, 2_010 * MS, 0, *usual_and_limit, (), "", False)
     others = (
         OtherSteps("evaluate: net", 9, 300 * MS, "", 100 * MS, 600 * MS),  # all time of an evaluation counts
         OtherSteps("augment", 40, 400 * MS, "", 0, 2_000 * MS),  # its steps are far apart

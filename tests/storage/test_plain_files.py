@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 import tftracer
-from tftracer import run_sessions
+from tftracer import sessions_of_one_command
 from tftracer.cli import main
 from tftracer.errors import StorageError, TracerError
 from tftracer.job.agent import discovery
-from tftracer.run_sessions import ProcessSession
 from tftracer.scripting.find_partitions import partitions
 from tftracer.scripting.write_partition import MANIFESTS
+from tftracer.sessions_of_one_command import ProcessSession
 from tftracer.storage import roof_file, spool_folder
 from tftracer.storage.plain_files import open_own, open_plain, read_plain
 
@@ -55,11 +55,11 @@ def test_a_file_of_another_user_is_not_written(tmp_path: Path) -> None:
 
 
 def test_the_list_of_a_runs_sessions_is_in_a_folder_of_its_own() -> None:
-    path = run_sessions.new_list()
+    path = sessions_of_one_command.new_list()
     assert Path(path).parent.stat().st_mode & 0o777 == 0o700
-    run_sessions.add(path, SESSION)
-    assert run_sessions.read(path) == [SESSION]
-    run_sessions.delete(path)
+    sessions_of_one_command.add(path, SESSION)
+    assert sessions_of_one_command.read(path) == [SESSION]
+    sessions_of_one_command.delete(path)
     assert not Path(path).parent.exists()
 
 
@@ -67,23 +67,23 @@ def test_nothing_is_written_where_the_list_was(tmp_path: Path, fifo: Path) -> No
     """The first process has ended, and its name in the temporary folder is free for everyone."""
     victim = tmp_path / "victim"
     victim.write_text("untouched")
-    path = Path(run_sessions.new_list())
-    run_sessions.delete(str(path))
+    path = Path(sessions_of_one_command.new_list())
+    sessions_of_one_command.delete(str(path))
     path.parent.mkdir(mode=0o700)
     try:
         for other in (victim, fifo):
             path.symlink_to(other)
-            run_sessions.add(str(path), SESSION)
-            assert run_sessions.read(str(path)) == []
+            sessions_of_one_command.add(str(path), SESSION)
+            assert sessions_of_one_command.read(str(path)) == []
             path.unlink()
         os.mkfifo(path)
-        run_sessions.add(str(path), SESSION)
-        assert run_sessions.read(str(path)) == []
+        sessions_of_one_command.add(str(path), SESSION)
+        assert sessions_of_one_command.read(str(path)) == []
     finally:
-        run_sessions.delete(str(path))
+        sessions_of_one_command.delete(str(path))
     path.parent.symlink_to(tmp_path)
     (tmp_path / path.name).write_text("untouched")
-    run_sessions.add(str(path), SESSION)
+    sessions_of_one_command.add(str(path), SESSION)
     path.parent.unlink()
     assert victim.read_text() == (tmp_path / path.name).read_text() == "untouched"
 

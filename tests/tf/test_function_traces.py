@@ -59,7 +59,7 @@ def test_ops_of_real_models_are_joined_to_their_graphs(model: str, tmp_path: Pat
     """
     run_eager_script(
         """
-from tftracer.trace.analyses.placed_ops import PHASES
+from tftracer.trace.analyses.layer_of_each_op import PHASES
 from tftracer.trace.answers import Answers
 from tftracer.trace.decode.descriptors import message_class
 """

@@ -16,7 +16,7 @@ import pytest
 from tf.traced_scripts import RUN, environment, outcome, run, run_both, runs_of, sessions, start
 
 from tftracer.session.files.saved import open_session
-from tftracer.session.summary import render, summarize
+from tftracer.session.summary_of_session import render, summarize
 
 pytestmark = pytest.mark.tf
 

@@ -24,7 +24,7 @@ from tftracer.storage.tftrace_format import compress
 from tftracer.storage.trace_payload import Payload, TraceKey
 from tftracer.trace.answers import Answers
 from tftracer.trace.model import TraceContext
-from tftracer.web.other_traces import MAX_BYTES, MAX_TRACES
+from tftracer.web.ask_several_traces import MAX_BYTES, MAX_TRACES
 
 __all__ = ["client", "no_stray_logs", "source"]  # fixtures
 

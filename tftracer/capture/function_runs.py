@@ -12,26 +12,22 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from tftracer.capture.functions.calls import FunctionCalls
+from tftracer.capture.functions.calls_and_own_steps import FunctionCalls
 from tftracer.capture.functions.identity import FunctionIdentity, StepName, identify
 from tftracer.capture.functions.library import concrete_function_module, function_library, is_concrete, name_of
 from tftracer.capture.functions.partition_graphs import PartitionGraphs
-from tftracer.capture.functions.profiled_calls import MANY_SIGNATURES, FunctionTraces
-from tftracer.capture.functions.signatures import Signature, difference, signature_of, signatures_to_keep
+from tftracer.capture.functions.profiled_calls import FunctionTraces
+from tftracer.capture.functions.retracing import Retracing
 from tftracer.capture.loops.checkpoints_and_evaluations import Phases
+from tftracer.capture.loops.eager_keras_steps import CompiledKerasStepName, KerasSteps
 from tftracer.capture.loops.eager_steps import EagerSteps
 from tftracer.capture.loops.input_waits import InputWaits
-from tftracer.capture.loops.keras_steps import CompiledKerasStepName, KerasSteps
 from tftracer.capture.steps.queue import StepQueue
 from tftracer.capture.steps.run_registry import RunFamily
 from tftracer.capture.traces import profiler
 from tftracer.errors import UnsupportedError
 from tftracer.session.recorded_steps import RunHandle
 from tftracer.trace.decode.xplane_reader import DEFINITIONS_PLANE, PARTITIONS_PLANE, with_plane
-
-#: TensorFlow traces a function too often if the function has MANY_SIGNATURES signatures, and on average fewer than CALLS_EACH
-#: calls for each.
-CALLS_EACH = 5
 
 
 def graph_adder(concrete: Any, graphs: PartitionGraphs) -> Callable[[bytes], bytes]:
@@ -65,7 +61,7 @@ class FunctionRuns:
         self._families_of_identity: dict[FunctionIdentity, list[tuple[weakref.ref[Any], RunFamily]]] = {}
         self._named_steps: dict[str, StepName] = {}
         self._counts: Counter[str] = Counter()  # calls by the function's label, "train_step at train.py:12"
-        self._signatures: dict[str, tuple[int, list[Signature]]] = {}  # label -> (number of signatures, the kept signatures)
+        self._retracing = Retracing()
         self._undo: list[Callable[[], None]] = []
         queue.count_call = self._count_call
         queue.request_graph = self.request_graph
@@ -119,7 +115,7 @@ class FunctionRuns:
             "concrete functions": len(self._families),
             "runs": len(self._queue.runs.families()),
             "runs by identity": sum(map(len, self._families_of_identity.values())),
-            "places": len(self._signatures),
+            "places": len(self._retracing),
             "called functions": len(self.calls.graphs.called_functions),
             "partition graphs": len(self.calls.graphs),
         }
@@ -180,25 +176,16 @@ class FunctionRuns:
         if family.plain.fetches == (label,):  # not the overflow run, which stands for all runs beyond the limit
             family.plain.changed = changed
             family.plain.has_python = not is_concrete(key)
-            family.plain.tracings = self._signatures[label][0] if label in self._signatures else 0
+            family.plain.tracings = self._retracing.count(label)
             self._families_of_identity.setdefault(identity, []).append((weakref.ref(key), family))
         return family
 
     def _difference(self, label: str, key: Any) -> str:
-        """Return how a function's new signature differs from its earlier signatures; "" for its first signature.
-
-        Also reports the most common mistake: TensorFlow traces a function again for each new shape or Python value.
-        """
-        count, known = self._signatures.get(label, (0, []))
-        signature = signature_of(key)
-        changed = difference(known, signature)
-        self._signatures[label] = (count + 1, signatures_to_keep(known, signature))
-        # Calls of runs beyond the limit are not counted, so they are not reported.
-        if count + 1 >= MANY_SIGNATURES and count <= self._counts[label] < CALLS_EACH * (count + 1):
-            self._queue.other_problems[f"retracing:{label}"] = (
-                f"{label} was traced {count + 1} times in {self._counts[label] + 1} calls: {changed}. Each tracing "
-                "builds the graph again. Pass tensors of one shape and type, or give the function an input_signature."
-            )
+        """Return how a function's new signature differs from its earlier ones, and report a function that is traced too often."""
+        changed = self._retracing.add(label, key)
+        problem = self._retracing.problem(label, self._counts[label], changed)
+        if problem:
+            self._queue.other_problems[f"retracing:{label}"] = problem
         return changed
 
 

@@ -33,7 +33,7 @@ from tftracer.trace.model import FedValue
 
 
 class Recorder(Protocol):
-    """The part of the recorder that a hook uses (tftracer/recorder.py)."""
+    """The part of the recorder that a hook uses (tftracer/assemble_live_session.py)."""
 
     queue: StepQueue
 

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tftracer import run_sessions
+from tftracer import sessions_of_one_command
 from tftracer.run_in_script import VARIABLE
 from tftracer.subcommand_parser import Parser
 
@@ -152,7 +152,7 @@ def environment_of(options: argparse.Namespace, python_path: str) -> dict[str, s
         "trace": trace,
         "output": output,
         "stay": options.stay,
-        "sessions": run_sessions.new_list(),
+        "sessions": sessions_of_one_command.new_list(),
     }
     path = os.pathsep.join([str(AUTOSTART), *([python_path] if python_path else [])])
     return {**os.environ, "PYTHONPATH": path, VARIABLE: json.dumps(settings)}

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from tftracer.ledger.activity import MAX_DATASETS, STEPPING, STEPS
-from tftracer.ledger.divide_wall_time import MAX_NAMES, MAX_SLOW, SlowRow, Sums
+from tftracer.ledger.add_up_activities import MAX_NAMES, MAX_SLOW, SlowRow, Sums
 from tftracer.storage.spool import NewRecord
 from tftracer.storage.tftrace_format import LEDGER
 from tftracer.storage.untrusted import Fields, count, duration, duration_or_none, fields_of, items, moment, readers, text

@@ -144,7 +144,7 @@ def _thing(
 
 
 def functions_thing(functions: Sequence[Any], grown: int, rate: float) -> Thing:
-    """Describe compiled functions without a census: ``grown`` more are alive, ``rate`` a second."""
+    """Describe compiled functions without a count of all objects: ``grown`` more are alive, ``rate`` a second."""
     names = _names(_newest_graphs(functions, grown))
     return Thing("functions", names, grown, rate, None, place_of_calls(functions, grown))
 

@@ -5,7 +5,8 @@
     ...
     session.close()                                                   # also at exit: writes what is left, ends the session
 
-``tftracer.recorder.Recorder`` is a live session with this process's training queue and the process that decodes traces.
+``tftracer.assemble_live_session.Recorder`` is a live session with this process's training queue and the process that decodes
+traces.
 
 Threads: the training threads touch only the queue. ``tftracer-writer`` (writer/steps.py) counts steps and writes them;
 ``tftracer-traces`` (writer/traces.py) compresses and stores traces, ``tftracer-summaries`` (writer/summaries.py) has them
@@ -43,7 +44,7 @@ from tftracer.session.writer.steps import Flush
 from tftracer.session.writer.summaries import TraceAnalyzer
 from tftracer.session.writer.threads import HELPER_S, Writer
 from tftracer.slow.answer.sources import with_sources
-from tftracer.slow.record.log import SlowLog
+from tftracer.slow.record.kept_slow_steps import SlowLog
 from tftracer.slow.record.records import copied_stall_record
 from tftracer.storage import save
 from tftracer.storage.trace_payload import Payload, TraceKey

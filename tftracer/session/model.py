@@ -18,7 +18,7 @@ from tftracer.contract.session import Run, RunStatistics, RunWithoutTraces, Sess
 from tftracer.errors import UnknownError
 from tftracer.input_pipelines import answer as pipelines_answer
 from tftracer.input_pipelines import facts as pipeline_facts
-from tftracer.ledger import parts_of_wall_time
+from tftracer.ledger import answer as ledger_answer
 from tftracer.ledger.activity import INPUT
 from tftracer.ledger.facts import LedgerFacts
 from tftracer.ledger.largest_part_beside_steps import beside_steps
@@ -30,7 +30,7 @@ from tftracer.session.steps.statistics import LiveRun
 from tftracer.session.traces.usual import durations_s, follows_traced, usual
 from tftracer.slow.answer.answers import slow_steps
 from tftracer.slow.answer.groups import Traces
-from tftracer.slow.record.log import SlowLog
+from tftracer.slow.record.kept_slow_steps import SlowLog
 from tftracer.storage.tftrace_format import Record, StoredPayload
 from tftracer.trace.model import TraceContext
 
@@ -179,7 +179,7 @@ class SessionModel:
 
     def ledger_message(self) -> Ledger:
         runs = list(map(self.run_without_traces, self.runs.values()))
-        return parts_of_wall_time.ledger(self.ledger, runs, self.slow.gaps.get, self.facts["steps_lost"])
+        return ledger_answer.ledger(self.ledger, runs, self.slow.gaps.get, self.facts["steps_lost"])
 
     def input_pipelines_message(self) -> InputPipelines:
         waited = sum(entry.own_s for entry in self.ledger.entries if entry.rank == INPUT) if self.ledger else 0.0

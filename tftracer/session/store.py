@@ -22,7 +22,7 @@ from tftracer.session.steps.history import History
 from tftracer.session.steps.statistics import LiveRun
 from tftracer.session.traces import traces_to_drop
 from tftracer.slow.record import records as slow_records
-from tftracer.slow.record.log import StallState, key_of
+from tftracer.slow.record.kept_slow_steps import StallState, key_of
 from tftracer.storage import save, spool_folder
 from tftracer.storage.spool import NOWHERE, NewRecord, Spool
 from tftracer.storage.tftrace_format import HISTORY, STALL, TRACE, TRACE_FACTS, TRACE_REMOVED, Record

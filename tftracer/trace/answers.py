@@ -28,13 +28,13 @@ from tftracer.trace.analyses import (
     cost_graph,
     critical_path,
     dependencies,
+    layer_of_each_op,
     layers,
     layers_by_graph,
     memory,
     node_details,
     ops,
     over_traces,
-    placed_ops,
     roofline,
     scheduling,
     timeline_counters,
@@ -147,11 +147,11 @@ class Answers:
         return self._once("arithmetic", compute)
 
     @property
-    def layers_of_ops(self) -> placed_ops.PlacedOps:
+    def layers_of_ops(self) -> layer_of_each_op.PlacedOps:
         """The layer of each op. The graph is read only if it may place ops that names do not place."""
 
-        def compute() -> placed_ops.PlacedOps:
-            placed = placed_ops.placed_ops(self.trace, self.work)
+        def compute() -> layer_of_each_op.PlacedOps:
+            placed = layer_of_each_op.placed_ops(self.trace, self.work)
             if not layers_by_graph.may_be_placed(self.trace, self.work, placed).any():
                 return placed
             return layers_by_graph.with_graph(self.trace, self.work, placed, self._static_graph())

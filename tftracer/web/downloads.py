@@ -21,8 +21,8 @@ from tftracer.errors import StorageError, TracerError
 from tftracer.session.answers import SessionSource
 from tftracer.storage.trace_payload import TraceKey
 from tftracer.trace.decode.formats import is_xspace
+from tftracer.web.ask_several_traces import other_answers
 from tftracer.web.handlers import ApiHandler
-from tftracer.web.other_traces import other_answers
 from tftracer.web.refusal import Refusal
 from tftracer.web.trace_handlers import TraceHandlerBase
 

@@ -20,8 +20,7 @@ from tftracer.session.traces.usual import measures_tracing
 from tftracer.storage.trace_payload import TraceKey
 from tftracer.version import __version__
 from tftracer.web.answer_cache import AnswerCache
-from tftracer.web.handlers import ID_DIGITS, ApiHandler
-from tftracer.web.other_traces import (
+from tftracer.web.ask_several_traces import (
     MAX_BYTES,
     OtherTraceKeys,
     RunTraceKeys,
@@ -30,6 +29,7 @@ from tftracer.web.other_traces import (
     other_trace_keys,
     traces_to_read,
 )
+from tftracer.web.handlers import ID_DIGITS, ApiHandler
 from tftracer.web.refusal import Refusal
 from tftracer.web.services import Services
 

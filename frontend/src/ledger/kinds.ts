@@ -16,7 +16,7 @@ export const COLOURS: Record<LedgerKind, string> = {
   unknown: "#a9b0bd",
 };
 
-/** What each part is called, in their order (tftracer/ledger/parts_of_wall_time.py). */
+/** What each part is called, in their order (tftracer/ledger/answer.py). */
 export const KINDS: Record<LedgerKind, string> = {
   start: "Start, until the first step",
   building: "Building and tracing functions",

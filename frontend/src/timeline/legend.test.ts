@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { modelOf } from "../../dev/timeline";
 import { legendOf } from "./legend";
 import { Kind } from "./model";
-import { coloursOf } from "./opColours";
+import { coloursOf } from "./resolveColourClashes";
 
 describe("legend", () => {
   it("lists op types by time, without repeats", () => {

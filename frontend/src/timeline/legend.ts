@@ -1,6 +1,6 @@
 /** What the colours mean in this trace: op types (and the kinds that have a hue of their own) by the time they take. */
 import { isCounted, Kind, KIND_NAMES, type TimelineModel } from "./model";
-import type { OpColours } from "./opColours";
+import type { OpColours } from "./resolveColourClashes";
 
 export interface LegendEntry {
   /** An op type; for a kind its name. */

@@ -3,7 +3,7 @@ import { LEVELS, Palette, Shade, THEMES } from "./colours";
 import { modelOf, random, randomRow } from "../../dev/timeline";
 import { Labels, LevelIndex, RowPainter, type Colours } from "./lod";
 import type { TimelineModel } from "./model";
-import { coloursOf } from "./opColours";
+import { coloursOf } from "./resolveColourClashes";
 
 const palette = new Palette(THEMES.light);
 

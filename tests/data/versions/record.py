@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from tftracer import TracingServer
-from tftracer.recorder import Recorder
+from tftracer.assemble_live_session import Recorder
 from tftracer.session.files.saved import open_session
 from tftracer.storage.tftrace_format import VERSION
 

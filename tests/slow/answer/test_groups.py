@@ -11,7 +11,7 @@ from tftracer.slow.answer.answers import stalls_of
 from tftracer.slow.answer.groups import groups, headline
 from tftracer.slow.answer.messages import period_message, stall_message
 from tftracer.slow.answer.texts import step_text
-from tftracer.slow.record.log import SlowLog, StallState
+from tftracer.slow.record.kept_slow_steps import SlowLog, StallState
 from tftracer.slow.watch_results import Cause
 from tftracer.storage.spool import NOWHERE
 

@@ -9,7 +9,7 @@ from made_stalls import a_stall, put, record_slow_steps, run_of
 from recording import RAW, recording, step
 
 from tftracer.session.files.saved import open_session
-from tftracer.session.summary import render, summarize
+from tftracer.session.summary_of_session import render, summarize
 from tftracer.slow.watch_results import Cause, OtherCause
 from tftracer.trace.answers import Answers
 

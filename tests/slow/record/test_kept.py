@@ -14,7 +14,7 @@ from recording import RAW, recording, step
 from tftracer.errors import FormatError, UnknownError, UnsupportedError
 from tftracer.session.files.saved import SavedSession, open_session
 from tftracer.slow.answer.messages import STARVED, SlowMark
-from tftracer.slow.record.log import MAX_COSTLIEST, MAX_NEWEST, SlowLog
+from tftracer.slow.record.kept_slow_steps import MAX_COSTLIEST, MAX_NEWEST, SlowLog
 from tftracer.slow.watch_results import Cause, FoldedStack, OtherCause
 from tftracer.storage.tftrace_format import RECORD_TYPES, header, record
 

@@ -12,11 +12,11 @@ from traces import CPU, GPU, STREAM, TF_DATA, N, make_trace, received
 
 from tftracer.contract.layers import Layers
 from tftracer.errors import UnknownError
+from tftracer.trace.analyses.layer_of_each_op import placed_ops
 from tftracer.trace.analyses.layer_tree import LayerTree, layer_rows
 from tftracer.trace.analyses.layers import IN_NO_LAYER, INPUT_PIPELINE, NO_KNOWN_OP, layers_of_time
 from tftracer.trace.analyses.name_scopes import own_scopes
 from tftracer.trace.analyses.ops import work_of
-from tftracer.trace.analyses.placed_ops import placed_ops
 from tftracer.trace.answers import Answers
 from tftracer.trace.arrays.strings import StringTable
 from tftracer.trace.model import NodeKind, TraceContext

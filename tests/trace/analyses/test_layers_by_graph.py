@@ -9,7 +9,7 @@ from unittest import mock
 from traces import CPU, N, make_trace
 
 from tftracer.trace.analyses import layers_by_graph
-from tftracer.trace.analyses.placed_ops import PHASES
+from tftracer.trace.analyses.layer_of_each_op import PHASES
 from tftracer.trace.answers import Answers
 from tftracer.trace.model import NodeKind, TraceContext
 

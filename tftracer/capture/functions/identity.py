@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tftracer.capture.functions.signatures import leaves, tensor_text
+from tftracer.capture.functions.retracing import leaves, tensor_text
 from tftracer.slow.cause.frame_names import is_library
 
 #: Keras 2's methods that make step functions -> the loop that calls these functions.

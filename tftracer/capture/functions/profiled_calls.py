@@ -15,6 +15,7 @@ from time import perf_counter_ns
 from typing import Any
 
 from tftracer.capture.functions.identity import StepName
+from tftracer.capture.functions.retracing import MANY_SIGNATURES
 from tftracer.capture.steps.queue import StepQueue
 from tftracer.capture.steps.run_registry import RunFamily
 from tftracer.capture.traces.cpu_use import cpu_use, read_after, read_before
@@ -31,8 +32,6 @@ WAIT_S = 0.08
 COLLECTING = "TensorFlow's profiler was still collecting the profile of the previous step"
 #: Maximum size of a profile that several steps share, in bytes, estimated from earlier steps.
 MAX_SHARED_BYTES = 64 << 20
-#: If a function has this many signatures, a further signature shows that TensorFlow traces (builds) the function again and again.
-MANY_SIGNATURES = 4
 #: Code of the problem that requests wait because the script itself uses the profiler.
 BUSY = "profiler_busy"
 

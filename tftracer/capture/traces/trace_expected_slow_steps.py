@@ -16,7 +16,7 @@ from typing import NamedTuple, cast
 from tftracer.capture.traces.requests import TraceRequests
 from tftracer.session.recorded_steps import RunHandle
 from tftracer.slow.watch.find_slow_turns import SlowSteps
-from tftracer.slow.watch.slower_than_usual import NEVER
+from tftracer.slow.watch.slow_limit import NEVER
 from tftracer.slow.watch.thread_loop import RunState
 from tftracer.slow.watch_results import WatchedRun
 

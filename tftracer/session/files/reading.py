@@ -18,7 +18,7 @@ from tftracer.session.files.records import WRITTEN_OF_CONTEXT
 from tftracer.session.model import RunState, SessionModel, TraceState
 from tftracer.session.steps.statistics import RECENT_STEPS
 from tftracer.slow.record import reading as slow_reading
-from tftracer.slow.record.log import SlowLog
+from tftracer.slow.record.kept_slow_steps import SlowLog
 from tftracer.storage import tftrace_format, untrusted
 from tftracer.storage.tftrace_format import Record, StoredPayload
 from tftracer.storage.tftrace_reader import Reader

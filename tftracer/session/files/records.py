@@ -13,7 +13,7 @@ from tftracer.memory_growth import facts as memory_facts
 from tftracer.session.model import RunState, SessionModel, TraceState
 from tftracer.session.steps.columns import history_payload, steps_payload
 from tftracer.session.steps.history import Doubles, History
-from tftracer.slow.record.log import SlowLog
+from tftracer.slow.record.kept_slow_steps import SlowLog
 from tftracer.slow.record.records import all_records
 from tftracer.storage.spool import NewRecord
 from tftracer.storage.tftrace_format import HISTORY, RUN, SESSION, STEPS, TRACE, compress

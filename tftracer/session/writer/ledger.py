@@ -9,7 +9,7 @@ from time import perf_counter_ns
 
 from tftracer.ledger import facts as ledger_facts
 from tftracer.ledger.activity import INPUT, NEXT_ELEMENT, STEPS, STOPPED, SUSPENDED, Activity
-from tftracer.ledger.divide_wall_time import HELPERS, UNDER_WAY, Book
+from tftracer.ledger.add_up_activities import HELPERS, UNDER_WAY, Book
 from tftracer.ledger.standstills import Standstills, process_start_ns
 from tftracer.ledger.thread_cpu import OWN_PREFIX, OwnCpu, WithoutCpu
 from tftracer.session.recorded_steps import StepSource

@@ -12,7 +12,7 @@ from tftracer.session.writer.summaries import TraceSummaries
 from tftracer.slow.answer import messages
 from tftracer.slow.answer.messages import SlowMark
 from tftracer.slow.record import records
-from tftracer.slow.record.log import key_of
+from tftracer.slow.record.kept_slow_steps import key_of
 from tftracer.slow.record.sums_by_kind import APART
 from tftracer.slow.watch_results import GapProfile, GcPause, HostSample, Period, SlowRecord, SlowRecords, Stall
 from tftracer.storage.trace_payload import TraceKey

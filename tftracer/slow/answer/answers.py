@@ -8,7 +8,7 @@ from tftracer.contract import stalls as contract
 from tftracer.slow.answer.groups import Traces, all_groups, headline, trace_of
 from tftracer.slow.answer.messages import no_gaps
 from tftracer.slow.answer.texts import ordinal, step_text
-from tftracer.slow.record.log import SlowLog
+from tftracer.slow.record.kept_slow_steps import SlowLog
 from tftracer.slow.record.sums_by_kind import is_one_of, of_known_period
 
 NEVER_SAMPLED = "The time between the steps was not sampled, so that there are no lines for it."

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tftracer.contract.stalls import Period, SlowGroup, SlowKind, Stall, StallCause
 from tftracer.slow.answer import texts
-from tftracer.slow.record.log import Headline, SlowLog
+from tftracer.slow.record.kept_slow_steps import Headline, SlowLog
 from tftracer.slow.record.sums_by_kind import (
     APART,
     OF_CODE,

@@ -9,7 +9,7 @@ from typing import Any
 from tftracer.contract.session import Run
 from tftracer.contract.stalls import GapProfile, SlowGroup, Stall, StallList
 from tftracer.slow.answer.texts import lines_text, ordinal, trace_text
-from tftracer.slow.record.log import by_cost
+from tftracer.slow.record.kept_slow_steps import by_cost
 from tftracer.trace.summary import WIDTH, shortened
 from tftracer.trace.units import counted, duration, percent
 

@@ -39,14 +39,8 @@ from tftracer.slow.cause.cause_inside_step import (
     would_have_seen_functions,
 )
 from tftracer.slow.cause.observed import Observed, Span
-from tftracer.slow.cause.parts_of_turn import (
-    COMPUTED_MORE,
-    excess,
-    functions_holding_lock,
-    held_s,
-    holder_text,
-    may_have_waited_for_lock,
-)
+from tftracer.slow.cause.parts_of_turn import COMPUTED_MORE, excess
+from tftracer.slow.cause.waits_for_lock import functions_holding_lock, held_s, holder_text, may_have_waited_for_lock
 from tftracer.slow.record.sums_by_kind import OF_CODE
 from tftracer.slow.watch.slow_turn import NO_LOOPS, SlowTurn
 from tftracer.slow.watch_results import EPOCH_TURN, UNKNOWN, Cause, FoldedStack, Frame, Part

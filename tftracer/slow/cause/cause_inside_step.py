@@ -6,9 +6,8 @@ from typing import NamedTuple
 
 from tftracer.slow.cause.blamed_code import functions_called, shared_line
 from tftracer.slow.cause.observed import Observed, Span
-from tftracer.slow.cause.parts_of_turn import (
-    COMPUTED_MORE,
-    excess,
+from tftracer.slow.cause.parts_of_turn import COMPUTED_MORE, excess
+from tftracer.slow.cause.waits_for_lock import (
     functions_holding_lock,
     held_s,
     holder_text,

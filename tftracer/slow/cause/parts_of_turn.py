@@ -7,33 +7,25 @@ Linux's counters show how the training thread spent it. Pure functions.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal
 
 from tftracer.contract.stalls import PartKind
-from tftracer.slow.cause.blamed_code import (
-    called_by_tensorflow,
-    functions_of_busiest_thread,
-    is_in_phase,
-    own_python,
-    shared_line,
-)
-from tftracer.slow.cause.observed import LockHolder, Observed, Span
+from tftracer.slow.cause.blamed_code import functions_of_busiest_thread, is_in_phase, own_python
+from tftracer.slow.cause.observed import Observed, Span
+from tftracer.slow.cause.waits_for_lock import free_lock_s, holder_text, holders_of, lock_s, starved_s
 from tftracer.slow.watch.slow_turn import OtherSteps, Save, SlowTurn, is_no_loop, saves_inside
 from tftracer.slow.watch.system_calls import WAITS
 from tftracer.slow.watch.thread_times_in_span import OF_THREAD
-from tftracer.slow.watch_results import FoldedStack, Part
+from tftracer.slow.watch_results import Part
 from tftracer.trace.units import duration
 
 #: Minimum time in the kernel that is mentioned: Linux counts it in hundredths of a second.
 MIN_KERNEL_S = 0.05
 #: Assumed maximum seconds of a page fault, and the minimum share of the time in the kernel for which page faults are mentioned.
 FAULT_S, LITTLE = 5e-6, 0.1
-#: A thread counts as the holder of Python's lock if it held it in more than this share of the readings of the lock.
+#: Minimum share of a time for what a text says of the kernel, of Python's lock, and of all threads of the process.
 HALF = 0.5
 #: What the thread waited for is named if the wait has at least this share of all its waiting time.
 MOST = 0.75
-#: Minimum number of readings that show whether a thread waited for the lock.
-ENOUGH_READINGS = 4
 #: A turn computed more than usual if its CPU time is at least this multiple of the usual.
 COMPUTED_MORE = 3.0
 
@@ -149,7 +141,7 @@ def wait_text(span: Span, seconds: float) -> str:
     """
     waited_s = span.length_s - sum(each or 0.0 for each in (span.cpu_s, span.queue_s, span.lock_wait_s))
     waits_for = span.waits_for if seconds >= MOST * waited_s else ""
-    held_lock = len(_holders(span, "training")) > HALF * len(span.holders)
+    held_lock = len(holders_of(span, "training")) > HALF * len(span.holders)
     # Python's own functions release the lock before they wait for a socket or a file; those of a C library may sleep with it.
     held_lock &= span.watch_delay_s >= HALF * span.length_s > 0 and waits_for in ("", WAITS["sleep"], WAITS["thread"])
     lock = "with Python's lock, so that no other thread could run Python" if held_lock else ""
@@ -243,81 +235,6 @@ def _between(observed: Observed, span: Span, length: float, usual: float, input_
         what = holder_text(span) if kind == "lock" and seconds else kernel_text(span) if kind == "python" else ""
         parts.append(Part(_kind(kind), seconds, usual_of.get(kind, 0.0), what))
     return [*parts, Part("wait", left, max(0.0, usual - usual_cpu - usual_lock - usual_input_s), wait_text(span, left))]
-
-
-def lock_s(span: Span) -> float:
-    """Return the seconds in which the training thread waited for Python's lock; ``held_s`` if they are not known."""
-    return held_s(span) if span.lock_wait_s is None else span.lock_wait_s - starved_s(span) - free_lock_s(span)
-
-
-def may_have_waited_for_lock(span: Span) -> bool:
-    """Return whether other threads mostly held the lock, and too few readings show whether the training thread waited for it."""
-    return span.lock_readings is not None and span.lock_readings < ENOUGH_READINGS and (span.other_holder_share or 0.0) >= HALF
-
-
-def held_s(span: Span) -> float:
-    """Return the seconds in which the watch's thread waited for Python's lock because another thread held it.
-
-    0 if it is not known that another thread did: the training thread itself may hold the lock in a library call.
-    """
-    own_s = (span.cpu_s or 0.0) + (span.uncertain_s or 0.0)
-    if span.holders:
-        is_held_by_other = len(other_holders(span)) > HALF * len(span.holders)
-    else:
-        is_held_by_other = span.process_s is not None and span.process_s - own_s > HALF * span.watch_delay_s
-    return max(0.0, span.watch_delay_s - own_s) if is_held_by_other else 0.0
-
-
-def other_holders(span: Span) -> list[LockHolder]:
-    """Return the holders of the lock except the training thread and the tracer's threads."""
-    return _holders(span, "other")
-
-
-def _holders(span: Span, whose: Literal["training", "tracer", "other"]) -> list[LockHolder]:
-    return [holder for holder in span.holders if holder is not None and holder.whose == whose]
-
-
-def functions_holding_lock(span: Span) -> list[FoldedStack]:
-    """Return the stacks of Python functions called by TensorFlow that held the lock; [] if they did not in most of the
-    readings."""
-    held = [FoldedStack("", holder.stack, 2, 1.0) for holder in other_holders(span)]
-    called = [cut for stack in held if (cut := called_by_tensorflow(stack)) is not None]
-    return called if len(called) > HALF * len(span.holders) else []
-
-
-def starved_s(span: Span) -> float:
-    """Return the seconds in which the tracer's threads held Python's lock.
-
-    They hold it for more than microseconds only if they have no CPU meanwhile.
-    """
-    ours = len(_holders(span, "tracer"))
-    waited_s = span.watch_delay_s if span.lock_wait_s is None else span.lock_wait_s
-    return waited_s * ours / len(span.holders) if ours else 0.0
-
-
-def free_lock_s(span: Span) -> float:
-    """Return the seconds in which the training thread waited for Python's lock although no other thread was seen with the lock.
-
-    What it waited for is not known. If the training thread itself was seen with the lock, it had just got it.
-    """
-    if span.lock_wait_s is None:
-        return 0.0
-    free = sum(holder is None or holder.whose == "training" for holder in span.holders)
-    return span.lock_wait_s * (free / len(span.holders) if span.holders else 1.0)
-
-
-def holder_text(span: Span) -> str:
-    """Describe the thread that held the lock most often in the readings, and its line; "" if no other thread held it."""
-    others = other_holders(span)
-    names = [holder.thread for holder in others]
-    if not names:
-        return ""
-    name = max(names, key=names.count)
-    is_one = names.count(name) > HALF * len(names)
-    stacks = [FoldedStack(name, holder.stack, 1, 1.0) for holder in others if holder.thread == name or not is_one]
-    frame = shared_line(stack for stack in stacks if stack.frames).frame
-    where = f", in {frame.function}() ({frame.file.rpartition('/')[2]}:{frame.line})" if frame else ""
-    return f"{'several threads' if not is_one else f'thread {name}' if name else 'another thread'}{where}"
 
 
 def _kind(name: str) -> PartKind:

@@ -22,7 +22,7 @@ from tftracer.contract.stalls import (
 from tftracer.errors import FormatError
 from tftracer.slow.answer.code_lines import MAX_LINES, MAX_NODES
 from tftracer.slow.answer.messages import SlowMark
-from tftracer.slow.record.log import MAX_MARKS, SlowLog, StallState
+from tftracer.slow.record.kept_slow_steps import MAX_MARKS, SlowLog, StallState
 from tftracer.slow.record.sums_by_kind import MAX_KINDS
 from tftracer.storage.tftrace_format import Record, StoredPayload
 from tftracer.storage.tftrace_reader import unpack_map

@@ -9,7 +9,7 @@ import msgpack
 
 from tftracer.contract.stalls import GapProfile, Period, SlowKind, Stall, StallStacks
 from tftracer.slow.answer.messages import SlowMark
-from tftracer.slow.record.log import SlowLog, StallState
+from tftracer.slow.record.kept_slow_steps import SlowLog, StallState
 from tftracer.storage.spool import NewRecord
 from tftracer.storage.tftrace_format import GAPS, KINDS, MARKS, PERIOD, STALL, compress
 

@@ -13,8 +13,8 @@ import threading
 from collections import Counter, deque
 from collections.abc import Iterable
 
+from tftracer.slow.watch.slow_limit import MIN_EXCESS_NS, NEVER, WARM_UP, UsualTime
 from tftracer.slow.watch.slow_turn import OtherSteps, Save, SlowTurn, is_no_loop, tracing_of, waited_ns
-from tftracer.slow.watch.slower_than_usual import MIN_EXCESS_NS, NEVER, WARM_UP, UsualTime
 from tftracer.slow.watch.stack_samples import is_within
 from tftracer.slow.watch.thread_loop import NONE_YET, LoopRun, OtherRuns, RunState, Sums, ThreadLoop
 from tftracer.slow.watch_results import WatchedRun

@@ -28,8 +28,8 @@ from collections import deque
 from itertools import takewhile
 from typing import Any
 
-from tftracer.slow.watch.lock_holder import LockReader
 from tftracer.slow.watch.py_spy_windows import PR_SET_PDEATHSIG, Dump, Windows, dump
+from tftracer.slow.watch.read_lock_holder import LockReader
 from tftracer.slow.watch.stack_samples import Stack, StackSample, current_stacks, shares, without_biased
 from tftracer.slow.watch.thread_counters import Counters, ThreadState
 from tftracer.slow.watch.times_of_samples import PULSE_BYTES, SampleClock, read_beats

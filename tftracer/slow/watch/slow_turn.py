@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tftracer.slow.record.sums_by_kind import OF_CODE
-from tftracer.slow.watch.slower_than_usual import MIN_EXCESS_NS
+from tftracer.slow.watch.slow_limit import MIN_EXCESS_NS
 from tftracer.slow.watch_results import FIRST_CALL, Cause, WatchedRun
 
 #: Both sides of a turn are slow if each has at least this share of the turn's excess.

@@ -233,7 +233,7 @@ class Counters:
         return {**within(readings, start_ns, end_ns), "process_queue_s": queued_s, "process_doubtful_queue_s": doubtful_s}
 
     def added(self, native: int, spans: Sequence[tuple[int, int]]) -> dict[str, float] | None:
-        """Return the length of spans, and a thread's counters in them, added up; None without spans, or if not known exactly."""
+        """Return the total length of spans, and a thread's counters in them; None if there are no spans, or not known."""
         return added(self._threads[native].readings if native in self._threads else (), spans)
 
     def wants_lock(self, native: int, start_ns: int, end_ns: int) -> list[tuple[int, bool]] | None:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import NamedTuple
 
+from tftracer.slow.watch.slow_limit import NEVER, RECENT, UsualTime
 from tftracer.slow.watch.slow_turn import OtherSteps, Save, SlowTurn, is_no_loop
-from tftracer.slow.watch.slower_than_usual import NEVER, RECENT, UsualTime
 from tftracer.slow.watch_results import WatchedRun
 
 #: Maximum number of waits for input, and of saves, that are kept for one turn.

@@ -114,7 +114,7 @@ def within(readings: Sequence[Reading], start_ns: int, end_ns: int) -> dict[str,
 
 
 def added(readings: Sequence[Reading], spans: Sequence[tuple[int, int]]) -> dict[str, float] | None:
-    """Return the length of spans and the values of ``OF_THREAD`` in them, added up; None without spans, or if not known exactly."""
+    """Return the total length of spans and of the values of ``OF_THREAD`` in them; None if there are no spans, or not known."""
     each = [within(readings, start, end) for start, end in spans]
     if not each or any(values["uncertain_s"] != 0.0 for values in each):
         return None

@@ -35,9 +35,9 @@ from tftracer.slow.watch.find_slow_turns import SlowSteps
 from tftracer.slow.watch.gap_profiles import GapProfiles
 from tftracer.slow.watch.gc_pauses import GcPauses
 from tftracer.slow.watch.host_signals import HostSignals
-from tftracer.slow.watch.lock_holder import LockPlace
 from tftracer.slow.watch.outside_client import Question
 from tftracer.slow.watch.periods_of_run import RunPeriods
+from tftracer.slow.watch.read_lock_holder import LockPlace
 from tftracer.slow.watch.slow_turn import SlowTurn, sides
 from tftracer.slow.watch.stack_source import Answer, StackSource, span_of, with_collections
 from tftracer.slow.watch.times_of_samples import sleeps

@@ -1,6 +1,6 @@
 """A step's time, and its memory at the peak, by layer of the model: a tree of name scopes.
 
-- A *layer* is a name scope. ``placed_ops`` and ``layers_by_graph`` find each op's layer and phase.
+- A *layer* is a name scope. ``layer_of_each_op`` and ``layers_by_graph`` find each op's layer and phase.
 - *Time* is the self time of the ops (``ops``); its sum is the time in which the devices were busy. Kernels and copies of a GPU
   belong to the layer of the op that launched them, and so does the launch.
 - *Memory* is everything alive at the peak of the allocator with the highest peak, by the op that allocated it. Variables and
@@ -18,9 +18,9 @@ import numpy as np
 from tftracer.contract.basics import Finding
 from tftracer.contract.layers import Layer, Layers
 from tftracer.trace.analyses import allocations, memory
+from tftracer.trace.analyses.layer_of_each_op import PHASES, PlacedOps
 from tftracer.trace.analyses.layer_tree import OTHERS, layer_rows, row
 from tftracer.trace.analyses.ops import NO_OP, Work
-from tftracer.trace.analyses.placed_ops import PHASES, PlacedOps
 from tftracer.trace.arrays.groups import largest_in_groups
 from tftracer.trace.arrays.intervals import Numbering
 from tftracer.trace.arrays.types import Bool, Float64, Int64

@@ -16,8 +16,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from tftracer.trace.analyses.layer_of_each_op import PHASES, VARIABLES, PlacedOps
 from tftracer.trace.analyses.ops import Work
-from tftracer.trace.analyses.placed_ops import PHASES, VARIABLES, PlacedOps
 from tftracer.trace.arrays.intervals import batches, is_in
 from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.decode.static_graph import StaticGraph

@@ -15,9 +15,9 @@ from tftracer.trace.arrays.groups import largest_first
 from tftracer.trace.arrays.types import Bool, Float64, Int32
 from tftracer.trace.model import Trace
 from tftracer.trace.units import duration, percent
-from tftracer.trace.verdict.busy import ns_capped_by_bytes, ns_without_outliers
 from tftracer.trace.verdict.scopes import scope_sentence
 from tftracer.trace.verdict.step import MAX_EVIDENCE, Step, evidence_of, sentence
+from tftracer.trace.verdict.undelayed_op_times import ns_capped_by_bytes, ns_without_outliers
 
 MAX_TYPES = 3  # op types in a sentence
 LISTED = 0.01  # minimal share of the op time, for an op type to be listed

@@ -12,13 +12,13 @@ from tftracer.trace.arrays.intervals import distinct
 from tftracer.trace.arrays.types import Bool
 from tftracer.trace.model import DeviceKind
 from tftracer.trace.units import duration, percent
-from tftracer.trace.verdict.busy import HELD_UP
 from tftracer.trace.verdict.op_time import OpTime
 from tftracer.trace.verdict.rules.feeds_and_fetches import around_ops, converts_arguments
 from tftracer.trace.verdict.rules.number_types import TRY_FLOAT32, is_in_float64
 from tftracer.trace.verdict.rules.printing import FORMAT, PRINTS, printing
 from tftracer.trace.verdict.step import HELD_UP_NS, Step, evidence_of, mask, sentence, spoken
 from tftracer.trace.verdict.time_around_ops import HOST_OP_NS, SLOW_FACTOR, longest_median_s
+from tftracer.trace.verdict.undelayed_op_times import HELD_UP
 
 ONE_OP_SHARE = 0.40  # minimal part of the step in which one op runs
 BESIDE_SHARE = 0.5  # minimal part of the time in which the op runs, for other ops beside it to be mentioned

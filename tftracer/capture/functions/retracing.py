@@ -1,4 +1,6 @@
-"""The signatures of a compiled function: its arguments, and how a new signature differs from earlier ones.
+"""Tells why TensorFlow traced a compiled function again, and reports functions that it traces at nearly every call.
+
+A function is traced for each new signature: a new shape or type of an argument, or a new Python value.
 
 Reads attributes of TensorFlow's objects and never raises: an attribute that is not as expected is left out.
 """
@@ -12,6 +14,9 @@ from typing import Any
 #: Argument -> its text: "x" -> "float32[32,8]", "rate" -> "0.1".
 Signature = dict[str, str]
 
+#: TensorFlow traces a function too often if the function has MANY_SIGNATURES signatures, and on average fewer than CALLS_EACH
+#: calls for each.
+MANY_SIGNATURES, CALLS_EACH = 4, 5
 #: Maximum number of differences that a text names, and of characters of a Python value in it.
 MAX_DIFFERENCES, MAX_VALUE = 3, 40
 MAX_SIGNATURES = 16  # maximum number of signatures kept for each function name and definition, to compare new signatures with
@@ -21,6 +26,41 @@ SAME_ARGUMENTS = (
     "its arguments are as before: the script created the function anew, or something other than the arguments, on which the "
     "function depends, changed"
 )
+
+
+class Retracing:
+    """The signatures of all compiled functions, by the function's label. The number of functions is limited by the runs."""
+
+    def __init__(self) -> None:
+        self._signatures: dict[str, tuple[int, list[Signature]]] = {}  # label -> (number of signatures, the kept signatures)
+
+    def __len__(self) -> int:
+        return len(self._signatures)
+
+    def count(self, label: str) -> int:
+        """Return the number of a function's signatures."""
+        return self._signatures[label][0] if label in self._signatures else 0
+
+    def add(self, label: str, concrete: Any) -> str:
+        """Add a function's new signature. Return how it differs from its earlier signatures; "" for its first signature."""
+        count, known = self._signatures.get(label, (0, []))
+        signature = signature_of(concrete)
+        self._signatures[label] = (count + 1, signatures_to_keep(known, signature))
+        return difference(known, signature)
+
+    def problem(self, label: str, calls: int, changed: str) -> str:
+        """Return a text for the page if a function is traced too often; else "".
+
+        ``calls``: the number of its counted calls, without the current one. ``changed``: what ``add`` returned for it.
+        """
+        count = self.count(label)
+        # Calls of runs beyond the limit are not counted, so they are not reported.
+        if count < MANY_SIGNATURES or not count - 1 <= calls < CALLS_EACH * count:
+            return ""
+        return (
+            f"{label} was traced {count} times in {calls + 1} calls: {changed}. Each tracing builds the graph again. Pass "
+            "tensors of one shape and type, or give the function an input_signature."
+        )
 
 
 class _ObjectText(str):

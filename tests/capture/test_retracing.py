@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from tftracer.capture.functions.signatures import MAX_SIGNATURES, Signature, difference, signature_of, signatures_to_keep
+from tftracer.capture.functions.retracing import MAX_SIGNATURES, Signature, difference, signature_of, signatures_to_keep
 
 USUAL: Signature = {"x": "float32[64,256]", "rate": "1"}
 

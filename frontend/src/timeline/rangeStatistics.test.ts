@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { Shade } from "./colours";
 import { modelOf, random, randomRow } from "../../dev/timeline";
 import { Kind } from "./model";
-import { busyTime, gaps, rangeStatistics } from "./range";
+import { busyTime, gaps, rangeStatistics } from "./rangeStatistics";
 
 const all = (n: number): Uint8Array => new Uint8Array(n).fill(Shade.NORMAL);
 

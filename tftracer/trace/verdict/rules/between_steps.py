@@ -1,18 +1,13 @@
-"""Time in which TensorFlow computes nothing: between two steps, and in Python functions of the graph."""
+"""Time between two steps."""
 
 from __future__ import annotations
 
-import re
-
-import numpy as np
-
 from tftracer.contract.trace import Sentence
-from tftracer.trace.arrays.intervals import Cover
 from tftracer.trace.model import TraceContext
 from tftracer.trace.units import duration, percent
 from tftracer.trace.verdict.rules.input_pipeline import seen_before
 from tftracer.trace.verdict.rules.slow_step import slow_before
-from tftracer.trace.verdict.step import ONLY_HERE, Step, evidence_of, sentence
+from tftracer.trace.verdict.step import ONLY_HERE, Step, sentence
 
 BETWEEN_SHARE = 0.20  # minimal part of the time from step to step that passes outside of steps
 BETWEEN_S = 0.001  # minimal time outside of steps: less is Python's own cost of a call
@@ -21,9 +16,6 @@ SAMPLED = "Sampled"  # first word of a text about sampled lines
 #: Parts of the time between steps. If the loop waits for tf.data for so long, the wait is named, decides the advice, explains
 #: all.
 INPUT_NAMED, INPUT_MAIN, INPUT_ALL = 0.10, 0.50, 0.90
-LOCK_SHARE = 0.30  # minimal part of the step in which the call is in Python while another thread runs a Python function
-LOCK_NS = 1_000_000  # the same as a time
-PYTHON_SHARE = 0.15  # minimal part of the step in which a Python function runs and nothing else does
 
 LOOP = (
     "Time the parts of the training loop (time.perf_counter). If it prepares batches, make them with tf.data (parallel map, "
@@ -35,8 +27,6 @@ INPUT = (
     "map(num_parallel_calls=tf.data.AUTOTUNE), cache, interleave over files. To see which stage of it takes the time, get the "
     'element within the step: with server.step("train"): batch = next(iterator); and what follows.'
 )
-
-_PYTHON_OP = re.compile(r".*:(PyFunc|PyFuncStateless|EagerPyFunc)$")
 
 
 def between_steps(step: Step) -> Sentence | None:
@@ -131,53 +121,3 @@ def _activities(step: Step) -> str:
     if step.context.feeds == 0:
         return f"{always} (it feeds nothing to this run)"
     return f"preparing what it feeds, {always}"
-
-
-def python_function(step: Step) -> Sentence | None:
-    """Name py_function and numpy_function. The trace shows that they run, but not what they do."""
-    if not step.python_functions.any():
-        return None
-    alone = step.cover(step.python_functions) - step.activity.compute - step.activity.communication
-    share = alone.length / step.whole_ns
-    if share < PYTHON_SHARE:
-        return None
-    nodes = step.longest(step.python_functions)
-    calls = int(step.python_functions.sum())
-    which = f"{calls:,} calls of Python functions run" if calls > 1 else "A Python function runs"
-    longest = "the longest is " if calls > 1 else ""
-    return sentence(
-        "python_function",
-        f"{which} in the graph for {duration(alone.length)} ({percent(share)}) in which no other op does: {longest}"
-        f"{step.describe(nodes[0])}. The trace does not show what happens in it.",
-        "Profile the function (cProfile, or time.perf_counter around its parts). If it computes, write it with TensorFlow ops: "
-        "they need neither the copy out to Python and back nor the GIL. If it waits, make that wait shorter or move it out of "
-        "the step.",
-        share,
-        {"exposed_ns": float(alone.length), "calls": float(calls)},
-        {**evidence_of(step, nodes, "budget"), "op": step.op(nodes[0])},
-    )
-
-
-def python_lock(step: Step) -> Sentence | None:
-    """Tell that the call was in Python while another thread ran a Python function, mostly one of tf.data."""
-    if step.host is None or not step.calls:
-        return None
-    runs = Cover.of(
-        np.array([call.runs_at for call in step.calls]), np.array([call.runs_at + call.ran_ns for call in step.calls])
-    )
-    elsewhere = step.host.cover(step.host.rows(_PYTHON_OP)) - step.cover(step.python_functions)
-    overlap = (step.called - runs) & elsewhere
-    share = overlap.length / step.whole_ns
-    if share < LOCK_SHARE or overlap.length < LOCK_NS:
-        return None
-    return sentence(
-        "python_lock",
-        f"For {duration(overlap.length)} ({percent(share)}) of the step the call was in Python (before or after its function "
-        "ran) while a Python function ran in another thread, mostly one of tf.data. If that function computes, it holds Python's "
-        "lock, which only one thread at a time can have.",
-        "Do that work with TensorFlow ops (tf.data's map with ops, TFRecordDataset), or in another process, which has a lock of "
-        "its own.",
-        share,
-        {"overlap_ns": float(overlap.length)},
-        {"nodes": []},
-    )

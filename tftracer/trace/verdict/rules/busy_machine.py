@@ -5,9 +5,9 @@ from __future__ import annotations
 from tftracer.contract.trace import Sentence
 from tftracer.trace.model import DeviceKind
 from tftracer.trace.units import duration, percent
-from tftracer.trace.verdict.busy import WAITING_SHARE, lacked_cpu_s
 from tftracer.trace.verdict.op_time import OpTime
 from tftracer.trace.verdict.step import Step, evidence_of, sentence
+from tftracer.trace.verdict.undelayed_op_times import WAITING_SHARE, lacked_cpu_s
 
 COMPUTING_SHARE = 0.50  # minimal part of the step in which ops run
 RECORDED_SHARE = 0.40  # minimal part of the measured time that the step takes: in the rest TensorFlow collects the trace

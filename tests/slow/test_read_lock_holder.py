@@ -9,13 +9,13 @@ import time
 
 from job_page import wait_for
 
-from tftracer.slow.watch.lock_holder import LockPlace, LockReader
+from tftracer.slow.watch.read_lock_holder import LockPlace, LockReader
 from tftracer.slow.watch.thread_counters import Counters
 
 FINDS_PLACE = """
 import ctypes, sys, threading
 sys.path[:0] = sys.argv[1:]
-from tftracer.slow.watch.lock_holder import LockPlace
+from tftracer.slow.watch.read_lock_holder import LockPlace
 place = LockPlace()
 place.narrow()
 thread = threading.Thread(target=place.narrow)

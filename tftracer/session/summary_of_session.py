@@ -25,7 +25,7 @@ from tftracer.trace import summary as trace_summary
 from tftracer.trace.answers import Answers
 from tftracer.trace.summary import WIDTH, shortened, table
 from tftracer.trace.units import duration
-from tftracer.trace.verdict.rules.python_time import SAMPLED
+from tftracer.trace.verdict.rules.between_steps import SAMPLED
 from tftracer.trace.verdict.verdict import headline
 
 _SESSION = (

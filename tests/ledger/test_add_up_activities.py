@@ -19,7 +19,7 @@ from tftracer.ledger.activity import (
     Activity,
     kind_of_step,
 )
-from tftracer.ledger.divide_wall_time import LOOP_NS, OTHERS, PATIENCE_NS, UNDER_WAY, Book, Sums
+from tftracer.ledger.add_up_activities import LOOP_NS, OTHERS, PATIENCE_NS, UNDER_WAY, Book, Sums
 from tftracer.session.recorded_steps import RunHandle
 from tftracer.slow.watch_results import Cause, Stall
 

@@ -3,7 +3,7 @@ import { modelOf } from "../../dev/timeline";
 import { slotOf } from "./colours";
 import { legendOf } from "./legend";
 import { Kind, type TimelineModel } from "./model";
-import { coloursOf, OpColours } from "./opColours";
+import { coloursOf, OpColours } from "./resolveColourClashes";
 
 /** A trace whose ops take the times, each after the one before it. */
 function trace(times: Record<string, number>): TimelineModel {

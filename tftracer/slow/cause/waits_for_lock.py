@@ -1,0 +1,89 @@
+"""Finds how long the training thread waited for Python's lock, and which thread held it, from what was observed. Pure."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from tftracer.slow.cause.blamed_code import called_by_tensorflow, shared_line
+from tftracer.slow.cause.observed import LockHolder, Span
+from tftracer.slow.watch_results import FoldedStack
+
+#: A thread counts as the holder of the lock if it held it in more than this share of the readings of the lock.
+HALF = 0.5
+#: Minimum number of readings that show whether a thread waited for the lock.
+ENOUGH_READINGS = 4
+
+
+def lock_s(span: Span) -> float:
+    """Return the seconds in which the training thread waited for Python's lock; ``held_s`` if they are not known."""
+    return held_s(span) if span.lock_wait_s is None else span.lock_wait_s - starved_s(span) - free_lock_s(span)
+
+
+def may_have_waited_for_lock(span: Span) -> bool:
+    """Return whether other threads mostly held the lock, and too few readings show whether the training thread waited for it."""
+    return span.lock_readings is not None and span.lock_readings < ENOUGH_READINGS and (span.other_holder_share or 0.0) >= HALF
+
+
+def held_s(span: Span) -> float:
+    """Return the seconds in which the watch's thread waited for Python's lock because another thread held it.
+
+    0 if it is not known that another thread did: the training thread itself may hold the lock in a library call.
+    """
+    own_s = (span.cpu_s or 0.0) + (span.uncertain_s or 0.0)
+    if span.holders:
+        is_held_by_other = len(other_holders(span)) > HALF * len(span.holders)
+    else:
+        is_held_by_other = span.process_s is not None and span.process_s - own_s > HALF * span.watch_delay_s
+    return max(0.0, span.watch_delay_s - own_s) if is_held_by_other else 0.0
+
+
+def other_holders(span: Span) -> list[LockHolder]:
+    """Return the holders of the lock except the training thread and the tracer's threads."""
+    return holders_of(span, "other")
+
+
+def holders_of(span: Span, whose: Literal["training", "tracer", "other"]) -> list[LockHolder]:
+    return [holder for holder in span.holders if holder is not None and holder.whose == whose]
+
+
+def functions_holding_lock(span: Span) -> list[FoldedStack]:
+    """Return the stacks of Python functions called by TensorFlow that held the lock; [] if they did not in most of the
+    readings."""
+    held = [FoldedStack("", holder.stack, 2, 1.0) for holder in other_holders(span)]
+    called = [cut for stack in held if (cut := called_by_tensorflow(stack)) is not None]
+    return called if len(called) > HALF * len(span.holders) else []
+
+
+def starved_s(span: Span) -> float:
+    """Return the seconds in which the tracer's threads held Python's lock.
+
+    They hold it for more than microseconds only if they have no CPU meanwhile.
+    """
+    ours = len(holders_of(span, "tracer"))
+    waited_s = span.watch_delay_s if span.lock_wait_s is None else span.lock_wait_s
+    return waited_s * ours / len(span.holders) if ours else 0.0
+
+
+def free_lock_s(span: Span) -> float:
+    """Return the seconds in which the training thread waited for Python's lock although no other thread was seen with the lock.
+
+    What it waited for is not known. If the training thread itself was seen with the lock, it had just got it.
+    """
+    if span.lock_wait_s is None:
+        return 0.0
+    free = sum(holder is None or holder.whose == "training" for holder in span.holders)
+    return span.lock_wait_s * (free / len(span.holders) if span.holders else 1.0)
+
+
+def holder_text(span: Span) -> str:
+    """Describe the thread that held the lock most often in the readings, and its line; "" if no other thread held it."""
+    others = other_holders(span)
+    names = [holder.thread for holder in others]
+    if not names:
+        return ""
+    name = max(names, key=names.count)
+    is_one = names.count(name) > HALF * len(names)
+    stacks = [FoldedStack(name, holder.stack, 1, 1.0) for holder in others if holder.thread == name or not is_one]
+    frame = shared_line(stack for stack in stacks if stack.frames).frame
+    where = f", in {frame.function}() ({frame.file.rpartition('/')[2]}:{frame.line})" if frame else ""
+    return f"{'several threads' if not is_one else f'thread {name}' if name else 'another thread'}{where}"
