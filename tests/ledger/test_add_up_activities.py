@@ -21,7 +21,7 @@ from tftracer.ledger.activity import (
 )
 from tftracer.ledger.add_up_activities import LOOP_NS, OTHERS, PATIENCE_NS, UNDER_WAY, Book, Sums
 from tftracer.session.recorded_steps import RunHandle
-from tftracer.slow.watch_results import Cause, Stall
+from tftracer.slow.watch_results import Cause, Frame, OtherCause, Stall
 
 MAIN, WORKER = 1, 2
 S = 10**9
@@ -201,15 +201,26 @@ def with_a_pause(seen: list[tuple[Any, ...]]) -> Training:
 )
 def test_of_a_slow_step_counts_what_is_nothing_else(seen: list[tuple[Any, ...]], inside: bool, counted: float) -> None:
     training = with_a_pause(seen)
-    training.book.add_slow(stall(RUN, 2, 5, 0.1, inside=inside), "load() (train.py:3)")
+    training.book.add_slow(stall(RUN, 2, 5, 0.1, inside=inside))
     (row,) = training.book.slow()
     assert (row.run, row.cause, row.times, row.own_ns / S) == (RUN, "wait", 1, counted)
+
+
+def test_the_causes_of_a_slow_step_share_what_is_nothing_else_by_their_seconds() -> None:
+    training = with_a_pause([(CHECKPOINTS, "save", 3, 4)])
+    saves, line = Cause("checkpoint", "Saver.save", None, None), Frame("train.py", 3, "load", "", False)
+    others = (OtherCause(saves, 1.0), OtherCause(Cause("python", "", line, None), 0.6))
+    training.book.add_slow(stall(RUN, 2, 5, 0.2)._replace(others=others))  # 2.8 s longer: 1.2 s of it are the first cause
+    assert [(row.cause, row.place, round(row.own_ns / S, 3)) for row in training.book.slow()] == [
+        ("wait", "", 1.333),
+        ("python", "load() (train.py:3)", 0.667),
+    ]
 
 
 def test_a_slow_step_of_a_time_that_is_not_final_yet_is_counted_later() -> None:
     training = Training()
     training.saw(STEPS, RUN, 1, 2)
-    training.book.add_slow(stall(RUN, 2, 5, 0.1), "load() (train.py:3)")
+    training.book.add_slow(stall(RUN, 2, 5, 0.1))
     assert training.book.slow() == []
     training.saw(STEPS, RUN, 5, 6)
     training.sums(7)
@@ -219,7 +230,7 @@ def test_a_slow_step_of_a_time_that_is_not_final_yet_is_counted_later() -> None:
 
 def test_a_thread_that_feeds_a_queue_is_not_slow_while_nobody_takes_from_it() -> None:
     training = with_a_pause([(STEPS, OTHER, 1, 2, WORKER)])
-    training.book.add_slow(stall(OTHER, 2, 5, 0.1)._replace(thread_id=WORKER), "feeder() (train.py:3)")
+    training.book.add_slow(stall(OTHER, 2, 5, 0.1)._replace(thread_id=WORKER))
     assert training.book.slow() == []
 
 
@@ -227,14 +238,14 @@ def test_a_call_that_traced_its_function_is_no_slow_step() -> None:
     training = Training()
     training.saw(STEPS, RUN, 1, 6)
     training.sums(7)
-    training.book.add_slow(stall(RUN, 1, 6, 0.1, "retrace", inside=True), "")
+    training.book.add_slow(stall(RUN, 1, 6, 0.1, "retrace", inside=True))
     assert training.book.slow() == []
 
 
 @pytest.mark.parametrize(("suspended", "times"), [([], 1), ([(SUSPENDED, "stopped", 2.2, 4.9)], 0)])
 def test_a_stop_that_the_watch_saw_counts_once(suspended: list[tuple[Any, ...]], times: int) -> None:
     training = with_a_pause(suspended)
-    training.book.add_slow(stall(RUN, 2, 5, 0.1, "stopped"), "")
+    training.book.add_slow(stall(RUN, 2, 5, 0.1, "stopped"))
     assert [row.times for row in training.book.slow()] == [1] * times
 
 

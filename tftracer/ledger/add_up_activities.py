@@ -14,7 +14,8 @@ from typing import NamedTuple, Union
 import numpy as np
 
 from tftracer.ledger.activity import LOOP, OTHER_THREAD, STEPPING, STEPS, SUSPENDED, Activity, Run
-from tftracer.slow.watch_results import Stall, WatchedRun
+from tftracer.slow.answer.texts import place_of
+from tftracer.slow.watch_results import Cause, Stall, WatchedRun
 from tftracer.trace.arrays.intervals import Cover, distinct, is_in
 from tftracer.trace.arrays.types import Int64
 
@@ -60,6 +61,8 @@ MAX_NAMES, MAX_SLOW = 300, 200
 KEPT_SPAN_NS, MAX_KEPT_SPANS = 10_000_000, 4000
 #: A stop of the process counts once: if less than this share of a slow step remains, the stop is already counted.
 STOP_LEFT = 0.5
+#: Causes of slow steps whose time is that of other activities.
+COVERED = ("retrace", "checkpoint", "other_run")
 
 What = Union[Run, str]
 
@@ -156,7 +159,7 @@ class Book:
         self._spans_rest: deque[tuple[int, int]] = deque(maxlen=MAX_KEPT_SPANS)
         self._spans_above: deque[tuple[int, int]] = deque(maxlen=MAX_KEPT_SPANS)
         self._slow: dict[tuple[WatchedRun, str, str, bool], tuple[int, int]] = {}
-        self._early: list[tuple[Stall, str]] = []  # slow steps of a time that is not final
+        self._early: list[Stall] = []  # slow steps of a time that is not final
 
     def add(self, activities: Iterable[Activity], helpers: set[int]) -> None:
         """Add activities in the order of their ends. ``helpers``: threads that are not counted."""
@@ -219,17 +222,15 @@ class Book:
             pairs = zip(spans.start.tolist(), spans.end.tolist())
             recent.extend((start, end) for start, end in pairs if end - start >= KEPT_SPAN_NS)
         early, self._early = self._early, []
-        for stall, place in early:
-            self.add_slow(stall, place)
+        for stall in early:
+            self.add_slow(stall)
 
-    def add_slow(self, stall: Stall, place: str) -> None:
+    def add_slow(self, stall: Stall) -> None:
         """Add a slow step's excess over the usual time, without the parts that other activities cover."""
-        if stall.cause.kind == "retrace":
-            return  # counted as its run's first step
         if stall.thread_id not in (0, self.training):
             return  # a thread that feeds a queue waits until an element is taken
         if stall.end_ns > self._final.until_ns:
-            self._early = [*self._early[-MAX_SLOW:], (stall, place)]
+            self._early = [*self._early[-MAX_SLOW:], stall]
             return
         excess = stall.end_ns - stall.start_ns - round(stall.expected_s * 1e9)
         if stall.inside:
@@ -239,14 +240,28 @@ class Book:
         is_counted = stall.cause.kind == "stopped" and excess < STOP_LEFT * (stall.end_ns - stall.start_ns)
         if excess <= 0 or is_counted:
             return
-        key: tuple[WatchedRun, str, str, bool] = (stall.run, stall.cause.kind, place, stall.inside)
-        if key not in self._slow and len(self._slow) >= MAX_SLOW:
-            key = (stall.run, "unknown", "", stall.inside)
-        own_ns, times = self._slow.get(key, (0, 0))
-        self._slow[key] = own_ns + excess, times + 1
+        for cause, share in _shares(stall):
+            key: tuple[WatchedRun, str, str, bool] = (stall.run, cause.kind, place_of(cause), stall.inside)
+            if key not in self._slow and len(self._slow) >= MAX_SLOW:
+                key = (stall.run, "unknown", "", stall.inside)
+            own_ns, times = self._slow.get(key, (0, 0))
+            self._slow[key] = own_ns + round(share * excess), times + 1
 
     def slow(self) -> list[SlowRow]:
         return [SlowRow(*key, *sums) for key, sums in self._slow.items()]
+
+
+def _shares(stall: Stall) -> list[tuple[Cause, float]]:
+    """Return the causes of a slow step with their shares, which add up to 1. If there are several, without those that other
+    activities cover. Empty for the tracing of a function, which counts as the first step of its run.
+    """
+    others = [(other.cause, other.seconds) for other in stall.others]
+    own_s = (stall.end_ns - stall.start_ns) * 1e-9 - stall.expected_s - sum(seconds for _, seconds in others)
+    left = [(cause, max(0.0, seconds)) for cause, seconds in ((stall.cause, own_s), *others) if cause.kind not in COVERED]
+    whole_s = sum(seconds for _, seconds in left)
+    if whole_s:
+        return [(cause, seconds / whole_s) for cause, seconds in left]
+    return [] if stall.cause.kind == "retrace" else [(stall.cause, 1.0)]
 
 
 def overlap(spans: Iterable[tuple[int, int]], start_ns: int, end_ns: int) -> int:

@@ -14,7 +14,6 @@ from tftracer.ledger.standstills import Standstills, process_start_ns
 from tftracer.ledger.thread_cpu import OWN_PREFIX, OwnCpu, WithoutCpu
 from tftracer.session.recorded_steps import StepSource
 from tftracer.session.store import SessionStore
-from tftracer.slow.answer.texts import place_of
 from tftracer.slow.watch_results import Stall
 
 #: A killed process loses at most the ledger of the last LOST_S seconds or, in a long session, of LOST_SHARE of its time.
@@ -45,7 +44,7 @@ class LedgerWriter:
 
     def add_slow(self, stall: Stall) -> None:
         if self._book is not None:
-            self._book.add_slow(stall, place_of(stall.cause))
+            self._book.add_slow(stall)
             self._has_late = True
 
     def facts(self) -> ledger_facts.LedgerFacts | None:
