@@ -52,7 +52,7 @@ class OpTotals:
         return dict(zip(self.keys, self.total_ns))
 
     def time_of(self, key: str) -> float | None:
-        """Return an op's total in ns; None if unknown, because ops are left out."""
+        """Return an op's total in ns, 0 if it did not run; None if it may be one of the ops that are left out."""
         return self.by_key.get(key, None if self.left_out else 0.0)
 
     def rates(self) -> tuple[Float64, Float64]:

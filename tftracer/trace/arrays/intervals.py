@@ -17,10 +17,10 @@ from tftracer.trace.arrays.types import Bool, Float64, Int32, Int64
 
 Sorted = TypeVar("Sorted", Int32, Int64)
 
-#: Beyond every time of a trace; the difference of -FAR and FAR still fits into int64.
+#: Later than every time of a trace; the difference of -FAR and FAR still fits into int64.
 FAR = 1 << 61
 
-_FEW = 8  # up to so many wanted values are compared one by one
+_FEW = 8  # up to this many wanted values are compared one by one
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,7 +38,7 @@ _KIND_ORDER = (
 
 @functools.lru_cache(maxsize=4096)
 def parse_device(name: str) -> Device:
-    """Parse a device name of step_stats. Never fails: any other name has kind UNKNOWN, and is its own title."""
+    """Parse a device name of step_stats. Never fails: an unknown name has the kind UNKNOWN, and is its own title."""
     unit, index = _unit(name)
     job, task = _match(_JOB, name), _match(_TASK, name)
     kind, stream, detail = _line(name, unit)
@@ -66,7 +66,7 @@ def process_of(name: str) -> str:
 
 
 def sort_key(device: Device) -> tuple[Any, ...]:
-    """Return the display order: the host by job and task; then each GPU's launches, streams and copies; then repeating devices.
+    """Return the key of the display order: hosts by job and task; each GPU's launches, streams and copies; repeating devices.
 
     Streams are in the order of their numbers.
     """
