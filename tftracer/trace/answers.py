@@ -329,7 +329,10 @@ class Answers:
     def roofline(
         self, by: RooflineBy = "name", most: int = MAX_ROOFLINE_ROWS, others: Sequence[Mapping[str, list[Roof]]] = ()
     ) -> Roofline:
-        """Return the roofline with the ``most`` rows that took most time. ``others``: ``best_rates()`` of the run's other traces."""
+        """Return the roofline with the ``most`` rows that took most time.
+
+        ``others``: ``best_rates()`` of the run's other traces.
+        """
         if by not in ("name", "type"):
             raise UnknownError(f"The ops of a roofline are grouped by name or type, not by {by!r}.")
 

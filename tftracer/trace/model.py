@@ -26,7 +26,7 @@ MAX_COLLECTED_NODES = 1 << 20
 #: The note of a profile without the ops that TensorFlow considers cheap; the number of recorded ops follows it.
 OPS_LEFT_OUT = "cheap_ops_left_out"
 
-#: In a time column: missing in the source, or not a valid time.
+#: Stands in a time column for a time that is missing in the source, or not valid.
 UNKNOWN_TIME = -1
 
 
@@ -140,7 +140,7 @@ class NodeSource(Protocol):
     """What a source knows about nodes beyond the columns."""
 
     def facts(self, node: int) -> list[tuple[str, str]]:
-        """Return (name, value) pairs for people."""
+        """Return (name, value) pairs that users read."""
 
     def hlo(self, node: int) -> str:
         """Return XLA's text of the op, "" if there is none."""
@@ -312,7 +312,7 @@ class SlowTime(TypedDict):
 
 
 class Watched(TypedDict):
-    """What the part of the tracer that watches for slow steps found about a step. It may arrive after the trace."""
+    """What the watch for slow steps (slow/watch) found about a step. It may arrive after the trace."""
 
     between_lines: str
     turn_lines: str
@@ -332,7 +332,7 @@ class TraceContext:
     between_input_s: float | None = None  # part of between_steps_s in which the loop waits for a tf.data dataset
     before_input_s: float | None = None  # the same part of before_step_s
     between_lines: str = ""  # the Python lines sampled between steps, with their shares; "": not known
-    turn_lines: str = ""  # the same of an eager loop's whole turns, in and between its steps
+    turn_lines: str = ""  # the same for whole turns of an eager loop, in and between its steps
     input_text: str = ""  # what limited the input pipeline just before the trace, in words; "": nothing, or not known
     input_advice: str = ""  # what to change in the input pipeline
     #: Share of the time since the first step that the largest activity outside the steps took (such as checkpoints). None: too

@@ -61,7 +61,8 @@ class Roofs:
         result = []
         for source in ORDER:
             of_source = [(roof["dtype"], roof["rate"]) for roof in of_kind if roof["source"] == source]
-            compute = max((rate for name, rate in of_source if name == dtype != ""), default=None)  # the fastest part of the device, such as tensor cores
+            # The fastest part of the device, such as tensor cores.
+            compute = max((rate for name, rate in of_source if name == dtype != ""), default=None)
             result.append(Limit(source, compute, max((rate for name, rate in of_source if not name), default=None)))
         return [limit for limit in result if limit.compute or limit.memory]
 

@@ -114,7 +114,7 @@ class Stages:
         return self._recorded(path, self.cover(path) & wait) if path is not None else None
 
     def _recorded(self, path: Path, ran: Cover) -> AwaitedStage:
-        """Return the awaited stage: the lowest stage that ran for most of the wait, or an unrecorded stage that this one waits for."""
+        """Return the awaited stage: the lowest stage that ran for most of the wait, or a stage for which this one waits."""
         busiest = self._busiest_input(path, ran)
         if busiest is not None:
             return self._recorded(*busiest)
@@ -128,8 +128,8 @@ class Stages:
         return self._begun_before(path, ran) if waits else AwaitedStage(path, False, ran, self._longest_input(path))
 
     def _begun_before(self, path: Path, ran: Cover) -> AwaitedStage:
-        """Find the stage that ``path`` waits for: the first stage from ``path`` downwards that does work and has fast inputs, or that
-        has no input or several. If the inputs of a stage on the way ran for most of the time, continue with the busiest input."""
+        """Find the stage that ``path`` waits for: the first stage, from ``path`` downwards, that does work and has fast inputs,
+        or that has no input or several. If the inputs of a stage ran for most of the time, continue with the busiest input."""
         inputs = self.inputs(path)
         only = inputs[0] if len(inputs) == 1 else None
         inputs_ns = self._longest_input(path)

@@ -118,7 +118,7 @@ class Fields(NamedTuple):
 
 
 def of_kinds(fields: Fields, wanted: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int, Any]]:
-    """Yield (number, wire type, indices of the fields with these) of the wanted kinds.
+    """Yield (number, wire type, indices of the fields of this kind) for each wanted kind that occurs.
 
     Usually all fields are of one kind: messages of one program have the same first field, the same second field, and so on.
     """
