@@ -21,7 +21,7 @@ class Lane(TypedDict):
     rows: int
     slices: int
     busy_ns: float  # length of the union of its slices
-    collapsed: bool  # initially
+    collapsed: bool  # whether the page shows it collapsed at first
 
 
 class Timeline(TypedDict):

@@ -23,7 +23,7 @@ COMMUNICATION = re.compile(
     r"|D[Dd][Ll]\w*|All[Rr]educe(N|Bucketed)?|Bcast|Broadcast_?DDL"  # IBM's Distributed Deep Learning
 )
 #: Communication ops that are not collectives: point to point, or answered locally. DuckDB gets this expression, too
-#: (fleet/partial.py), and does not support look-around.
+#: (fleet/partial.py); it does not support look-around.
 NO_COLLECTIVE = re.compile(
     r"RecvTensor|_?(Host)?(Send|Recv)(V2)?|_?Xla\w*|_?Nccl(Manager\w*|\w*(Send|Recv))"
     r"|Horovod(Local|Cross)?(Rank|Size)\w*|HorovodProcessSet\w*|HorovodJoin"

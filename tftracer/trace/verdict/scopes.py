@@ -46,7 +46,7 @@ def _by_name(work: Work, trace: Trace, selected: Bool) -> Float64:
 
 
 def _scopes(name: str) -> list[str]:
-    """Return the scopes of an op's name, the outermost first, without the one of its gradients."""
+    """Return the scopes of an op's name, the outermost first, without TensorFlow's scope for gradients."""
     parts = name.split("/")[:-1]
     gradients = next((number for number, part in enumerate(parts) if is_gradient(part)), len(parts))
     return parts[:gradients] + parts[gradients + 1 :]

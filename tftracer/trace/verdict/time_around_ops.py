@@ -9,7 +9,8 @@ from tftracer.trace.decode.host_events import FunctionCall
 from tftracer.trace.model import NodeKind, Trace, TraceContext
 
 SLOW_FACTOR = 1.5  # a step that takes this many times the median untraced one is slow
-LIKE_THE_STEP = 0.9  # from this part of the traced step's time on, a time is that step's own; a shorter one is the usual time
+#: A time of at least this part of the traced step's time is that step's own time; a shorter time is a usual step's.
+LIKE_THE_STEP = 0.9
 START_NS = 5_000_000  # maximal cost of tracing within a step, apart from recording its ops
 #: Maximal cost of recording an op in a profile of the host; measured: 1.4 µs on TensorFlow 2.21, 2.5 µs on 2.15.
 HOST_OP_NS = 5_000
