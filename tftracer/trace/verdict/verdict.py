@@ -56,7 +56,8 @@ MIN_PART = 0.05  # smaller parts of the step are not listed
 MAIN_SHARE = 0.5  # minimal share of the main part of the step
 #: The slow-step watch calls a step slow that takes this many times the median untraced step, and this much longer.
 SLOW_TURN, SLOW_TURN_S = 3.0, 0.020
-LARGE_PART = 1 / 3  # a part other than compute stands out from this share of the step on, an op type from this share of the op time
+#: From this share of the step on, a part other than compute stands out; from this share of the op time on, an op type does.
+LARGE_PART = 1 / 3
 
 
 def verdict(
