@@ -199,7 +199,7 @@ class SlowGroup(TypedDict):
     last_call: int | None  # as in SlowKind
     last_text: str  # "step 291", as Stall.step_text; "" if not known
     periods: list[GroupPeriod]  # its periods, the most frequent first; [] if none is proven
-    ended: bool  # whether all its periods have ended; without a period: whether no slow step came for long
+    ended: bool  # whether all its periods have ended; without a period: whether no slow step came for a long time
     stalls: list[int]  # ids of its slow steps that are kept, those that lost the most time first
     trace_id: int | None  # its newest trace, if a trace explains more than the text
     text: str  # "Every 97th step: waiting at load() (train.py:31)"

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 _NICE = 10
-#: Maximum number of attempts at the last round. (A problem in an earlier round is solved by the next round.)
+#: Maximum number of attempts at the last round. If an earlier round fails, the next round writes its rows, too.
 _LAST_ROUNDS = 15
 
 

@@ -205,7 +205,7 @@ class Trace:
     cost_graph: Span | None = None
     #: What the decoder could not read: a code of verdict/findings.py, or ``code: details``.
     notes: list[str] = field(default_factory=list)
-    source: str = "run_metadata"  # or "xspace"
+    source: str = "run_metadata"  # or "xspace", or "job" for several processes' traces merged into one
     launch: Int64 | None = None  # [n] the node that launched each, -1: none; None: not known (physical_devices.py)
     launched_at: Int64 | None = None  # [n] ns since origin: launch of a kernel or copy, else UNKNOWN_TIME; 0 if before the origin
     known_edges: tuple[Int64, ...] = ()  # (nodes, nodes that waited for them) as the source has them
@@ -273,7 +273,7 @@ class GpuFacts(TypedDict, total=False):
 class CpuUse(TypedDict, total=False):
     """The traced process's use of the CPUs during the step (capture/traces/cpu_use.py). A missing key: not known."""
 
-    wall_s: float  # the interval in which the other values were measured
+    wall_s: float  # length of the interval in which the other values were measured
     cpu_s: float  # CPU time of all threads except the tracer's own
     job_cpu_s: float  # CPU time of all threads, and of the processes that this one has started (not of the other ranks)
     busiest_thread_s: float  # the highest CPU time of one thread

@@ -45,7 +45,7 @@ class Arithmetic:
 
     flops: Float64  # [n] floating-point operations; NaN if not known; 0 for ops that are no matrix ops
     bytes: Float64  # [n] compulsory traffic; NaN if not known
-    is_matrix: Bool  # [n]
+    is_matrix: Bool  # [n] whether the node is a matrix op
     dtype: Int32  # [n] tensorflow.DataType of output 0, 0 if not known
 
 

@@ -205,7 +205,10 @@ def _codes(trace: Trace, *wanted: str) -> Int64:
 
 
 def _backwards(trace: Trace, writer: Int64, reader: Int64) -> Bool:
-    """Return whether each edge could close a cycle: it leads to its own node, or from a NextIteration that started too late."""
+    """Return whether each edge could close a cycle.
+
+    Such an edge leads from a node to itself, or from a NextIteration that did not start before the edge's consumer.
+    """
     back = is_in(trace.op[writer], _codes(trace, "NextIteration", "RefNextIteration"))
     result: Bool = (back & (trace.start[writer] >= trace.start[reader])) | (writer == reader)
     return result

@@ -146,9 +146,7 @@ def _add_sizes(sizes: dict[str, int], labels: list[str], shape: Known) -> bool:
 def _steps(of: int, *weights: int, times: int = 1) -> Formula:
     """Return the formula of a recurrent layer, which multiplies each row of input ``of`` by weights.
 
-    A row is an element of all dimensions but the last.
-
-    ``weights``: the positions of the weights among the inputs.
+    The number of rows is the product of all dimensions but the last. ``weights``: the positions of the weights among the inputs.
     """
 
     def formula(call: Call) -> float | None:

@@ -1,7 +1,7 @@
 """Infers the shapes of all tensors of a step from the graph that ran, starting at its arguments, variables and constants.
 
-This is for profiles, which record no shapes. A shape is unknown if there is no rule for it (shape_rules.py), or if it changes
-between the iterations of a loop.
+This is for profiles, which record only some shapes. A shape is unknown if there is no rule for it (shape_rules.py), or if it
+changes between the iterations of a loop.
 """
 
 from __future__ import annotations

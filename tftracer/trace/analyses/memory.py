@@ -181,7 +181,7 @@ class HeldBytes(NamedTuple):
     """The bytes of an allocator over a step: ``bytes[i]`` from ``time[i]`` on."""
 
     allocator: str
-    device: str  # its name
+    device: str  # the name of its device
     time: Int64  # ns
     bytes: Int64
 

@@ -51,8 +51,8 @@ class _Named:
     begin: Int64
     end: Int64
     slashes: Int64  # the positions of all slashes in the text
-    low: Int64  # index of the first slash of each name
-    high: Int64  # index after its last slash
+    low: Int64  # index into ``slashes`` of each name's first slash
+    high: Int64  # index into ``slashes`` after its last slash
 
     @property
     def size(self) -> Int64:

@@ -6,7 +6,7 @@
 - *self*: each moment in which k ops of a device run counts 1/k for each of them. An op that only waits for the ops inside it (a
   function call, a ``While``) counts only while nothing else runs. The self times of a device add up to its busy time.
   (TensorFlow records no thread numbers on a CPU, so nested and concurrent ops look alike.)
-- *share*: of the sum of all totals.
+- *share*: the total as a part of the sum of all totals.
 - *host*: ops of a CPU, and launches. *device*: kernels and copies on a GPU's streams, counted under the op that launched them.
 - *delay*: the sum of the known scheduling delays; unknown if no delay is known.
 - *FLOPs*, *bytes*: sums over the executions for which they are known (arithmetic.py), and the number of other executions.

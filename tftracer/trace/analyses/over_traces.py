@@ -140,7 +140,7 @@ class OpsOverTraces:
 
     @cached_property
     def best_flop_rate(self) -> Float64:
-        """[k] FLOP/s in the trace in which other work disturbed the op least."""
+        """[k] The highest FLOP/s of all traces: the one in the trace in which other work disturbed the op least."""
         return _floats(np.fmax.reduce(self.flop_rate, axis=1, initial=np.nan))
 
     @cached_property

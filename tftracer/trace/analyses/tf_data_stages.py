@@ -87,7 +87,7 @@ class Stages:
 
     @cached_property
     def ahead(self) -> Bool:
-        """[n] whether a node is tf.data's work in the background: all of it but the roots that the step waits for."""
+        """[n] whether a node is tf.data's work in the background: all its nodes except the roots that the step waits for."""
         result = self.members.copy()
         result[self.waited_for] = False
         return result

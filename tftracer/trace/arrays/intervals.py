@@ -176,7 +176,7 @@ class Numbering:
     def __call__(self, wanted: Int64) -> Int64:
         """Return the number of each value, -1 for unknown values."""
         if self._table is not None:
-            last = len(self._table) - 1  # always -1
+            last = len(self._table) - 1  # its entry is always -1
             return self._table[np.where((wanted < 0) | (wanted > last), last, wanted)]
         place = np.minimum(np.searchsorted(self.values, wanted), len(self.values) - 1)
         return np.where(self.values[place] == wanted, place, -1)

@@ -3,7 +3,7 @@
     /job:worker/replica:0/task:1/device:CPU:0      ops of a CPU; `/job:localhost/replica:0/task:0/cpu:0` before 1.4
     /job:localhost/replica:0/task:0/device:GPU:0   launches on the host
     /gpu:0/stream:12                               kernels of one stream, up to 1.4
-    /device:GPU:0/stream:14<MemcpyH2D>             copies of one stream, later
+    /device:GPU:0/stream:14<MemcpyH2D>             copies of one stream, after 1.4
     /device:GPU:0/stream:all, /gpu:0/memcpy        repeat what the single streams hold
     /device:GPU:0/sync                             the host waits for the GPU
 

@@ -180,7 +180,7 @@ def _graph(root: _Call, functions: dict[str, _Function], expansion: Expansion) -
 
 
 def _expanded(root: _Call, functions: dict[str, _Function], expansion: Expansion) -> list[_Call]:
-    """Collect all calls first, so that each node's calls are known before any inputs are resolved."""
+    """Return all calls. They are collected first, so that each node's calls are known before any inputs are resolved."""
     calls = [root]
     for call in calls:  # the list grows in this loop
         if call.depth == MAX_DEPTH:

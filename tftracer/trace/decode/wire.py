@@ -2,7 +2,7 @@
 
 The readers work on a ``Window``: a range of the raw bytes that can be read slightly past its end, as unaligned 8-byte
 little-endian words. A varint's end is found by its continuation bits, and three shifts remove these bits, for all rows together.
-NumPy releases the GIL in nearly all of this. Format: https://protobuf.dev/programming-guides/encoding
+NumPy does nearly all of this, and releases the GIL meanwhile. Format: https://protobuf.dev/programming-guides/encoding
 """
 
 from __future__ import annotations

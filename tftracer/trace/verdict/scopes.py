@@ -24,7 +24,7 @@ def scope_sentence(work: Work, trace: Trace, selected: Bool) -> str:
     """Return " 72% of that is in clip_by_global_norm."; "" if one op has half of the time, if no scope has half
     of it, or if the scope has nearly as large a share of the time of all ops (``CONCENTRATED``).
 
-    ``selected``: [work] the executions of which "that" speaks.
+    ``selected``: [work] the executions that the word "that" refers to.
     """
     by_name = _by_name(work, trace, selected)
     total = float(by_name.sum())

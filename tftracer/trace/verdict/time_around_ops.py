@@ -73,7 +73,7 @@ def without_tracing_s(context: TraceContext) -> float:
 def _untraced(traced: Around, trace: Trace, context: TraceContext, calls: Sequence[FunctionCall]) -> Around:
     """Limit the times to those of the median untraced step where tracing may have made them longer. Times of a call that traced
     its function (a retrace) stay, since untraced steps have none. Ops that turn arguments into tensors run while the call is in
-    Python, so they count in both times."""
+    Python, so their time counts both as time of ops and as time in Python."""
     took, usual, fastest = context.step_s, context.median_s, context.fastest_traced_s
     if any(call.was_traced for call in calls) or took is None or usual is None:
         return traced

@@ -79,7 +79,8 @@ def verdict(
     elif _is_start_of_trace(ranked[0]) or (
         ranked[0]["share"] < LARGE_PART and (ONLY_HERE in ranked[0]["numbers"] or _is_unexplained_around(step, ranked))
     ):
-        # The first sentence is short of a third of the step, and says nothing of usual steps, or of the time around the ops.
+        # The first sentence is about less than a third of the step. Either it says nothing about usual steps, or most of the
+        # step passes around its ops and no sentence says why.
         ranked.insert(0, balanced(step))
     elif _waits_for_a_cpu(step, ranked):
         # The busy machine delayed a step that mostly computes.
