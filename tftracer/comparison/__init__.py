@@ -1,4 +1,4 @@
-"""Compares two groups of sessions, or two traces, with tests against chance; combines ops over the traces of one run.
+"""Compares two groups of sessions, or two traces, with statistical tests; combines ops over the traces of one run.
 
 Pure NumPy; reads no files.
 """

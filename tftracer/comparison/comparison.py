@@ -14,14 +14,14 @@ from tftracer.display import markup
 from tftracer.trace.analyses.compare_ops import FLOOR_NS, FLOOR_SHARE
 from tftracer.trace.units import counted, duration
 
-#: In display order.
+#: The compared values, in display order.
 METRICS = ("step", "p99", "gap", "memory", "bytes")
 _SHOWN_OPS = 5
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """The result.
+    """The result of comparing sessions before (``a``) and after (``b``) a change.
 
     ``shifts``: metric -> shift, without metrics that only one side has. ``warnings``: limits of the comparison, in words.
     """

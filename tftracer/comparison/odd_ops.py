@@ -105,7 +105,7 @@ def _slowness(rows: Float64) -> Float64:
 
 
 def _divisions(count: int, first: int) -> Bool:
-    """Return [divisions, traces] whether a trace is in the first group. The first division is that into the real groups."""
+    """Return [divisions, traces] whether a trace is in the first group. The first division is the real one."""
     real = np.arange(count) < first
     if math.comb(count, first) <= MAX_DIVISIONS:
         members = list(itertools.combinations(range(count), first))  # the first combination is that of the real groups

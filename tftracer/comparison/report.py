@@ -118,5 +118,5 @@ def as_junit(outcomes: Sequence[Outcome]) -> str:
 
 
 def _clean(text: str) -> str:
-    """Remove control characters, which XML does not allow."""
+    """Replace characters that are not printable by U+FFFD: XML does not allow control characters."""
     return "".join(character if character.isprintable() else "�" for character in text)

@@ -1,8 +1,8 @@
 """The difference of a value between two groups of sessions, with its 95% interval.
 
-Welch's interval on the logarithms of the sessions' values: groups may differ in spread and size. A side with one session uses the
-other side's spread. With one session per side, the spread within the sessions (between blocks of steps) is added to
-``ASSUMED_SPREAD``, an assumption about sessions of the same code. This assumption is also used if a side has fewer than
+It is Welch's interval for the logarithms of the sessions' values, so the groups may differ in spread and size. A side with one
+session uses the other side's spread. With one session per side, the spread within the sessions (between blocks of steps) is
+added to ``ASSUMED_SPREAD``, an assumption about sessions of the same code. It is also used if a side has fewer than
 ``MIN_SESSIONS`` sessions and the values within each side are equal. If all values of both sides are equal, there is no
 difference.
 """

@@ -17,7 +17,7 @@ GROUPINGS = ("type", "name", "scope")
 ROOFLINE_GROUPINGS = ("name", "type")
 MEASURES = ("time", "memory")
 
-#: With fewer traces, no usual time or rate of an op is given.
+#: Minimum number of traces that are needed to know the usual time or rate of an op.
 MIN_TRACES = 4
 
 

@@ -100,7 +100,7 @@ def msgpack_pieces(message: Any) -> Iterator[bytes]:
 
 
 def joined(pieces: Iterable[bytes], size: int = WRITE_BYTES) -> Iterator[bytes]:
-    """Join the pieces to chunks of about ``size`` bytes."""
+    """Join small pieces and cut large ones, into chunks of about ``size`` bytes."""
     waiting: list[bytes] = []
     length = 0
     for piece in pieces:
@@ -131,8 +131,8 @@ def accepted_encoding(accept: str) -> str:
 
 
 def compressed(chunks: Iterable[bytes], encoding: str) -> Iterator[bytes]:
-    """Compress without holding the GIL. Level 1, because higher levels save little and take much longer (trace of 96,108
-    nodes)."""
+    """Compress without holding the GIL. The level is 1, because higher levels save little and take much longer (measured with a
+    trace of 96,108 nodes)."""
     if encoding == "zstd":
         compressor: Any = zstandard.ZstdCompressor(level=1).compressobj()
     else:

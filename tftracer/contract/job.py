@@ -33,7 +33,7 @@ class Process(TypedDict):
 
 
 class JobTrace(TypedDict):
-    """The same step traced on several processes."""
+    """One request to trace a step on several processes."""
 
     id: int
     title: str
@@ -69,7 +69,7 @@ class JobTraceRequest(TypedDict, total=False):
 
 class ClockOffset(TypedDict):
     process: str
-    offset_ns: float | None  # None, as also the next two: the offset from the first process's clock is not known
+    offset_ns: float | None  # None, like the next two fields, if the offset from the first process's clock is not known
     drift_ppm: float | None
     uncertainty_ns: float | None
     matches: int

@@ -135,7 +135,7 @@ class Period(TypedDict):
 
 
 class GroupPeriod(Period):
-    """A period as the page lists it, with its steps in words: with their calls if other signatures have steps, too."""
+    """A period with texts for its steps. The texts name calls instead if other signatures of the function have steps."""
 
     last_text: str  # "step 291", "step 26 (call 2,211 of all signatures)"
     next_text: str  # "step 388", "call 2,261 of all signatures"; "" if the period has ended
@@ -152,7 +152,7 @@ class Mark(TypedDict):
 
 
 class StepChange(TypedDict):
-    """The usual step time changed for good."""
+    """A lasting change of the usual step time."""
 
     step: int  # the first step after the change
     before_s: float  # median before
@@ -160,7 +160,7 @@ class StepChange(TypedDict):
 
 
 class Drift(TypedDict):
-    """The usual step time changes slowly."""
+    """A slow change of the usual step time."""
 
     first_step: int
     last_step: int
@@ -173,7 +173,7 @@ class SlowKind(TypedDict):
 
     run_id: int
     cause: StallCause
-    place: str  # as in Stall; that of the newest
+    place: str  # as in Stall, of the newest slow step
     where: Place
     times: int  # number of slow steps
     duration_s: float  # sum of their durations
@@ -181,7 +181,7 @@ class SlowKind(TypedDict):
     longest_s: float
     first_step: int | None
     last_step: int | None
-    last_call: int | None  # the highest call, as in Stall
+    last_call: int | None  # the highest number of a call, as in Stall
     last_at: float  # when the newest slow step began
 
 
@@ -199,7 +199,7 @@ class SlowGroup(TypedDict):
     last_call: int | None  # as in SlowKind
     last_text: str  # "step 291", as Stall.step_text; "" if not known
     periods: list[GroupPeriod]  # its periods, the most frequent first; [] if none is proven
-    ended: bool  # whether all its periods have ended; without a period: whether no slow step came for long
+    ended: bool  # whether all its periods have ended; without a period: whether no slow step came for a long time
     stalls: list[int]  # ids of its slow steps that are kept, those that lost the most time first
     trace_id: int | None  # its newest trace, if a trace explains more than the text
     text: str  # "Every 97th step: waiting at load() (train.py:31)"
@@ -245,7 +245,7 @@ class SlowSteps(TypedDict):
 class GapProfile(TypedDict):
     """Where the time between a run's steps goes, by line (GET /api/runs/ID/gaps).
 
-    If its steps are those of an eager loop, and fill most of its time: where the time of whole turns goes."""
+    For an eager loop whose steps fill most of the run's time, the lines cover whole turns."""
 
     run_id: int
     state: GapState

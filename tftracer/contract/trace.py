@@ -21,7 +21,7 @@ class Lane(TypedDict):
     rows: int
     slices: int
     busy_ns: float  # length of the union of its slices
-    collapsed: bool  # initially
+    collapsed: bool  # whether the page shows it collapsed at first
 
 
 class Timeline(TypedDict):
@@ -69,7 +69,7 @@ class Sentence(TypedDict):
     code: str  # "input_bound", "communication_bound", "one_op", ..., "balanced": docs/analyses.rst lists them
     text: str  # what limits the step
     advice: str  # what to try next
-    share: float  # share of the step, from 0 to 1; sentences are ranked by it
+    share: float  # part of the step that would go away at best, from 0 to 1
     numbers: dict[str, float]
     evidence: Evidence
 
@@ -92,7 +92,7 @@ class OpRow(TypedDict):
     max_ns: float
     share: float  # share of the sum of all counted work
     host_ns: float  # time on the host: CPU ops, launches
-    device_ns: float  # time of kernels on a GPU, joined by name
+    device_ns: float  # time of kernels and copies on a GPU, under the op that launched them
     delay_ns: float | None  # sum of the times from scheduled to start; None if no scheduling time is known
     node: int  # node of the longest execution
 

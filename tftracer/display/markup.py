@@ -20,7 +20,7 @@ _CELL = (
 
 
 def text(value: object, limit: int = MAX_CHARACTERS) -> str:
-    """Return any text as HTML: shortened, and without invisible characters (such as those that reverse the text)."""
+    """Return any text as HTML: shortened, with U+FFFD in place of invisible characters (such as those that reverse the text)."""
     shown = str(value)
     shown = shown if len(shown) <= limit else shown[: limit - 1] + "…"
     return html.escape("".join(character if character.isprintable() else "�" for character in shown))

@@ -35,7 +35,7 @@ _BATCH = 400  # number of events that are formatted at a time, in about 1 ms
 _KERNELS = (DeviceKind.STREAM, DeviceKind.MEMCPY, DeviceKind.REPEAT)
 _THOUSANDTHS = [f".{number:03d}" for number in range(1000)]
 _KINDS: tuple[LaneKind, ...] = get_args(LaneKind)
-_ROWS_OF_A_KIND = 100_000
+_ROWS_OF_A_KIND = 100_000  # each kind of lane has this many thread numbers
 
 #: The name of a counter whose allocator has no name: TensorFlow records none for tensors received over the network.
 UNNAMED = "(unnamed allocator)"
@@ -91,7 +91,7 @@ class _File:
 
 
 def process_id(device: str, identity: str) -> int:
-    """Return 31 bits of a hash."""
+    """Return the number of a device's process in the file: 31 bits of a hash."""
     digest = blake2s(f"{identity} {device}".encode("utf-8", "replace"), digest_size=4).digest()
     return int.from_bytes(digest, "big") & 0x7FFFFFFF or 1
 
@@ -108,12 +108,12 @@ def write_chrome_traces(
 
 
 def chrome_traces(traces: list[tuple[str, Answers]], *, show_dataflow: bool = True, show_memory: bool = False) -> Iterator[str]:
-    """Yield the output of ``write_chrome_traces`` in parts of some thousand events."""
+    """Yield the output of ``write_chrome_traces`` in parts."""
     of_file = _File.of([answers.trace for _, answers in traces])
     findings = [finding for _, answers in traces for finding in answers.findings()]
     about = json.dumps({"tftracer": __version__, "origin_ns": str(of_file.origin_ns), "findings": findings})
     before = f'{{"displayTimeUnit":"ns","otherData":{about},"traceEvents":['
-    flows = process_id("flows", of_file.identity) << 21  # below 2^52: a double holds them all
+    flows = process_id("flows", of_file.identity) << 21  # below 2^52, so that a double can hold it exactly
     for title, answers in traces:
         writer = _Trace(answers, of_file, title or _rank(answers), flows)
         for part in writer.events(show_dataflow, show_memory):
@@ -155,7 +155,7 @@ class _Trace:
     def _metadata(self) -> Iterator[str]:
         """Yield the names of processes and threads.
 
-        Devices have short titles: of a name with slashes, Perfetto shows only the last part.
+        Devices have short titles, because Perfetto shows only the last part of a name with slashes.
         """
         titles = {device.name: device.title for device in self._answers.trace.devices}
         for order, device in enumerate(self._tracks.devices):

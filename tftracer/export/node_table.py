@@ -164,7 +164,7 @@ def _links(answers: Answers) -> tuple[dict[str, Links], list[str]]:
 
 
 def _first_links(owner: npt.NDArray[Any], node: npt.NDArray[Any], n: int) -> Links:
-    """Return the links of each owner as in ``node_details``: distinct, of the first 2 * MAX_LINKS, at most MAX_LINKS.
+    """Return the links of each owner as in ``node_details``: the first MAX_LINKS distinct ones among the first 2 * MAX_LINKS.
 
     ``owner`` must be sorted."""
     owner, node = owner.astype(np.int64), node.astype(np.int64)

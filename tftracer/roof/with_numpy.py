@@ -12,14 +12,14 @@ import numpy as np
 
 from tftracer.contract.machine import MeasuredRate
 
-#: NumPy's products of other types do not use the libraries that make these fast.
+#: The types that are measured. For other types, NumPy's products do not use the libraries that make these types fast.
 DTYPES = ("float32", "float64")
 SIZES = (512, 1024, 2048, 4096)
-#: Far larger than caches. A smaller size is copied only if memory is short.
+#: Number of bytes that are copied: far more than caches hold. Fewer are copied only if memory is short.
 COPIED_BYTES = 256 << 20
 
 
-_GROWTH = 8.0  # of a product's work when its size doubles
+_GROWTH = 8.0  # factor by which a product's work grows when its size doubles
 
 
 def best_rate(work: Callable[[], object], amount: float, seconds: float) -> float:
@@ -36,9 +36,9 @@ def best_rate(work: Callable[[], object], amount: float, seconds: float) -> floa
 
 
 def best_of_sizes(work_of: Callable[[int], tuple[Callable[[], object], float]], sizes: tuple[int, ...], seconds: float) -> float:
-    """Return the best rate over doubling sizes, as long as one repetition takes less than ``seconds``.
+    """Return the best rate over the sizes, which double. Stop if one repetition at the next size would exceed ``seconds``.
 
-    work_of: size -> (function to repeat, amount of its work).
+    ``work_of``: size -> (function to repeat, amount of its work).
     """
     best = 0.0
     for size in sizes:
@@ -84,7 +84,7 @@ def copy_rate(seconds: float) -> float:
 
 
 def _free_bytes() -> int:
-    """Return the bytes that are available without swapping; a sufficient value if not known."""
+    """Return the bytes that are available without swapping; if not known, as many as a copy of COPIED_BYTES needs."""
     try:
         for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
             if line.startswith("MemAvailable:"):

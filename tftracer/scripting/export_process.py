@@ -14,7 +14,7 @@ from tftracer.contract.session import LauncherInfo, Session
 from tftracer.engine.helper_process import Unusable, environment, interpreter
 from tftracer.errors import UnsupportedError
 
-#: Seconds between two looks at the session.
+#: Seconds between two rounds; in each round the process exports what is new.
 ROUND_S = 20.0
 #: Maximum seconds that the end of the script waits for the last files. After that, the process continues to write them.
 END_S = 20.0

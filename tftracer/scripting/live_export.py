@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 _NICE = 10
-#: How often the last round is tried, because no later round follows.
+#: Maximum number of attempts at the last round. If an earlier round fails, the next round writes its rows, too.
 _LAST_ROUNDS = 15
 
 
@@ -81,7 +81,7 @@ class LivePartition:
 
     @staticmethod
     def _is_whole(session: Session, trace: int, ended: bool) -> bool:
-        """Return whether a trace can be read and was analyzed. A live session analyzes its traces soon."""
+        """Return whether a trace can be read and was analyzed. While the session is live, a new trace is analyzed soon."""
         if session.source.trace_record(trace)["state"] == "pending" and not ended:
             return False
         return bool(session.table("traces", trace)["state"][0] == "ready")

@@ -1,6 +1,6 @@
 """``Answers``: all analyses of one trace, for the server, the command line and the exports.
 
-``Answers(raw, context)`` decodes the trace at the first question, caches expensive results, and returns the messages of
+``Answers(raw, context)`` decodes the trace for the first answer, caches expensive results, and returns the messages of
 contract/trace.py: plain dicts, lists, floats and ints, with ``Column`` where the contract has it. Thread-safe: a lock lets one
 answer be computed at a time. No TensorFlow, no Tornado.
 """
@@ -71,7 +71,7 @@ class Answers:
     """All analyses of one trace.
 
     ``raw``: serialized RunMetadata or XSpace, or a function that loads it, which may be called again. Or pass a decoded
-    ``trace``. The first question raises FormatError or TruncatedError for invalid bytes.
+    ``trace``. The first answer raises FormatError or TruncatedError for invalid bytes.
     """
 
     def __init__(
@@ -168,7 +168,7 @@ class Answers:
 
     @property
     def slack(self) -> Float64:
-        """[n] ns; -1 if not known: for repeats, and for all nodes if the trace has no dependencies."""
+        """[n] The slack in ns; -1 if not known: for repeats, and for all nodes if the trace has no dependencies."""
 
         def compute() -> Float64:
             is_known = self.graph.source != "none"
@@ -228,7 +228,7 @@ class Answers:
         return self._once("critical", compute)
 
     # ------------------------------------------------------------------------------------------------------ answers
-    # Below a method, its name in a default argument is the method, not the module: constants have names of their own.
+    # Inside the class, `ops` means the method once it is defined. So defaults use imported constants (MAX_OPS), not ops.MAX_ROWS.
 
     def timeline(self) -> messages.Timeline:
         """Return what the page draws. ``critical`` is all 0 until another answer has computed the critical path.
@@ -277,7 +277,7 @@ class Answers:
         return self._once(f"layers {of} {most}", compute)
 
     def _alive(self) -> Alive | None:
-        """Return the buffers that are alive at the peak."""
+        """Return the memory that is alive at the highest peak; None if the trace has no records of memory."""
         recorded = self.profile_allocations
         if recorded is not None:
             return layers.alive_of_allocations(recorded)
@@ -304,7 +304,7 @@ class Answers:
             return {**answer, "slack_ns": slack}
 
     def memory(self, most: int = MAX_TENSORS) -> messages.Memory:
-        """``most``: the number of largest tensors to return."""
+        """Return the memory use of each allocator and its largest tensors. ``most``: maximum number of tensors."""
 
         def compute() -> messages.Memory:
             recorded = self.profile_allocations
@@ -329,7 +329,10 @@ class Answers:
     def roofline(
         self, by: RooflineBy = "name", most: int = MAX_ROOFLINE_ROWS, others: Sequence[Mapping[str, list[Roof]]] = ()
     ) -> Roofline:
-        """``most``: the number of rows that took most time. ``others``: ``best_rates()`` of the run's other traces."""
+        """Return the roofline with the ``most`` rows that took most time.
+
+        ``others``: ``best_rates()`` of the run's other traces.
+        """
         if by not in ("name", "type"):
             raise UnknownError(f"The ops of a roofline are grouped by name or type, not by {by!r}.")
 

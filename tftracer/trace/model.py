@@ -26,7 +26,7 @@ MAX_COLLECTED_NODES = 1 << 20
 #: The note of a profile without the ops that TensorFlow considers cheap; the number of recorded ops follows it.
 OPS_LEFT_OUT = "cheap_ops_left_out"
 
-#: In a time column: missing in the source, or not a valid time.
+#: Stands in a time column for a time that is missing in the source, or not valid.
 UNKNOWN_TIME = -1
 
 
@@ -140,7 +140,7 @@ class NodeSource(Protocol):
     """What a source knows about nodes beyond the columns."""
 
     def facts(self, node: int) -> list[tuple[str, str]]:
-        """Return (name, value) pairs for people."""
+        """Return (name, value) pairs that users read."""
 
     def hlo(self, node: int) -> str:
         """Return XLA's text of the op, "" if there is none."""
@@ -205,7 +205,7 @@ class Trace:
     cost_graph: Span | None = None
     #: What the decoder could not read: a code of verdict/findings.py, or ``code: details``.
     notes: list[str] = field(default_factory=list)
-    source: str = "run_metadata"  # or "xspace"
+    source: str = "run_metadata"  # or "xspace", or "job" for several processes' traces merged into one
     launch: Int64 | None = None  # [n] the node that launched each, -1: none; None: not known (physical_devices.py)
     launched_at: Int64 | None = None  # [n] ns since origin: launch of a kernel or copy, else UNKNOWN_TIME; 0 if before the origin
     known_edges: tuple[Int64, ...] = ()  # (nodes, nodes that waited for them) as the source has them
@@ -273,7 +273,7 @@ class GpuFacts(TypedDict, total=False):
 class CpuUse(TypedDict, total=False):
     """The traced process's use of the CPUs during the step (capture/traces/cpu_use.py). A missing key: not known."""
 
-    wall_s: float  # the interval in which the other values were measured
+    wall_s: float  # length of the interval in which the other values were measured
     cpu_s: float  # CPU time of all threads except the tracer's own
     job_cpu_s: float  # CPU time of all threads, and of the processes that this one has started (not of the other ranks)
     busiest_thread_s: float  # the highest CPU time of one thread
@@ -312,7 +312,7 @@ class SlowTime(TypedDict):
 
 
 class Watched(TypedDict):
-    """What the part of the tracer that watches for slow steps found about a step. It may arrive after the trace."""
+    """What the watch for slow steps (slow/watch) found about a step. It may arrive after the trace."""
 
     between_lines: str
     turn_lines: str
@@ -332,7 +332,7 @@ class TraceContext:
     between_input_s: float | None = None  # part of between_steps_s in which the loop waits for a tf.data dataset
     before_input_s: float | None = None  # the same part of before_step_s
     between_lines: str = ""  # the Python lines sampled between steps, with their shares; "": not known
-    turn_lines: str = ""  # the same of an eager loop's whole turns, in and between its steps
+    turn_lines: str = ""  # the same for whole turns of an eager loop, in and between its steps
     input_text: str = ""  # what limited the input pipeline just before the trace, in words; "": nothing, or not known
     input_advice: str = ""  # what to change in the input pipeline
     #: Share of the time since the first step that the largest activity outside the steps took (such as checkpoints). None: too

@@ -32,7 +32,7 @@ def read_contents(raw: bytes, context: TraceContext) -> dict[str, Any]:
 def contents_of(answers: Answers, watched: Watched | None = None) -> dict[str, Any]:
     """Compute the fields of ``read_contents`` from ``answers``, without reading the graph, the memory or the layout.
 
-    ``watched``: as for ``Answers.verdict``. Raises what the engine raises.
+    ``watched``: as for ``Answers.verdict``. Raises the errors of ``Answers``.
     """
     from tftracer.trace.analyses.physical_devices import physical_devices
     from tftracer.trace.verdict.verdict import headline

@@ -138,7 +138,7 @@ def _findings(summary: dict[str, Any]) -> str:
 
 
 def table(rows: list[list[str]]) -> str:
-    """Align the first column to the left, the others to the right."""
+    """Format a table. The first column is aligned to the left, the others to the right."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return "\n".join(
         "  ".join([row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:]))]).rstrip() for row in rows

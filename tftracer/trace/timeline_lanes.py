@@ -1,8 +1,9 @@
 """Lanes and rows: where each slice of a timeline is drawn, so that no two slices overlap on a row.
 
-A lane is one device's compute, its communication, the launches of a GPU, or one stream. It has as many rows as the
-largest number of slices at the same time. A slice takes the row that was freed last, or the first row if all are free. No Python
-loop over the slices (arrays/predecessors.py). A slice of zero length takes one nanosecond, so that no other slice covers it.
+A lane is one device's compute, its communication, its work outside the step, the launches of a GPU, or one stream. It has as many
+rows as the largest number of slices at the same time. A slice takes the row that was freed last, or the first row if all are
+free. No Python loop over the slices (arrays/predecessors.py). A slice of zero length takes one nanosecond, so that no other slice
+covers it.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class Lane:
     rows: int
     slices: int
     busy_ns: int  # length of the union of its slices
-    collapsed: bool  # initially
+    collapsed: bool  # whether the page shows it collapsed at first
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""The message that the page draws a trace from: its slices as columns, in the order of the layout's rows."""
+"""The message from which the page draws a trace: its slices as columns, in the order of the layout's rows."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def duration(ns: float) -> str:
-    """``12.3 µs``, ``4.56 ms``, ``1.23 s``."""
+    """Format a time: ``12.3 µs``, ``4.56 ms``, ``1.23 s``."""
     for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
         if ns >= 0.9995 * size:
             return f"{three_digits(ns / size)} {unit}"
@@ -12,7 +12,7 @@ def duration(ns: float) -> str:
 
 
 def byte_size(count: float) -> str:
-    """``12.3 kB``, ``4.56 MB``."""
+    """Format a size: ``12.3 kB``, ``4.56 MB``."""
     for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if count >= 0.9995 * size:
             return f"{three_digits(count / size)} {unit}"
@@ -24,7 +24,7 @@ def percent(share: float) -> str:
 
 
 def counted(number: int, one: str, several: str = "") -> str:
-    """``1 trace``, ``2,000 traces``."""
+    """Format a number of things: ``1 trace``, ``2,000 traces``."""
     return f"{number:,} {one if number == 1 else several or one + 's'}"
 
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from tftracer.export.tables.schema import Field
 
 Array = npt.NDArray[Any]
-#: https://arrow.apache.org/docs/format/CDataInterface.html#data-type-description-format-strings
+#: Arrow's names of types: https://arrow.apache.org/docs/format/CDataInterface.html#data-type-description-format-strings
 _FORMATS = {"int": b"l", "float": b"g", "bool": b"b", "text": b"U", "time": b"tsn:"}
 _NULLABLE = 2
 _NAME = b"arrow_array_stream"

@@ -28,7 +28,7 @@ _KINDS = [kind.name.lower() for kind in NodeKind]
 
 @dataclass(frozen=True)
 class Times:
-    """A trace's times on the tables' clock: its own, or that of the first process of its job."""
+    """A trace's times on the tables' clock, which is its own clock, or the clock of its job's first process."""
 
     origin_ns: int  # epoch nanoseconds of time 0
     start: Int64  # [n] ns since then

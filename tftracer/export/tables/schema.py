@@ -22,7 +22,10 @@ Type = Literal["int", "float", "bool", "text", "time"]
 
 @dataclass(frozen=True)
 class Field:
-    """A column. ``unknown``: whether values may be unknown. ``counts``: set if a row stands for several things: what they are."""
+    """A column. ``unknown``: whether values may be unknown.
+
+    ``counts``: for a column with the number of things in a row, the kind of thing ("step"); else "".
+    """
 
     name: str
     type: Type
@@ -296,7 +299,7 @@ TABLES: dict[str, tuple[Field, ...]] = {
     "input_stages": INPUT_STAGES,
     "memory_growth": MEMORY_GROWTH,
 }
-#: Also the tables that only scripts use: their rows combine several traces.
+#: All tables, with those that only scripts use, whose rows combine several traces.
 SCRIPT_TABLES = {**TABLES, "ops_over_traces": OPS_OVER_TRACES}
 #: The tables in which each row belongs to a trace.
 OF_TRACES = tuple(name for name, fields in TABLES.items() if fields[: len(_TRACE)] == _TRACE)

@@ -1,1 +1,1 @@
-"""One module an analysis: a ``Trace`` in, a message of ``contract.trace`` out."""
+"""Analyses: most modules turn a ``Trace`` into one message of ``contract.trace``."""

@@ -92,7 +92,7 @@ def _in_use(allocations: Allocations, time: Int64, code: int) -> tuple[Int64, In
     in_use, times = allocations.in_use[mine], time[mine]
     held = in_use[0] + allocations.bytes[mine[0]] * (1 if allocations.is_freed[mine[0]] else -1)  # before its first event
     in_use, times = np.append(held, in_use), np.append(0, times)
-    last = np.append(np.diff(times) > 0, True)  # of several events at one time the last counts
+    last = np.append(np.diff(times) > 0, True)  # only the last of several events at the same time counts
     return times[last], in_use[last]
 
 

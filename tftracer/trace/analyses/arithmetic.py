@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 #: Above this, the FLOPs or bytes of an op are impossible and count as unknown.
 MAX_VALUE = 1e24
 
-#: Formulas read this many inputs: the weights of a BlockLSTM are its fifth.
+#: The number of inputs that formulas may read: the weights of a BlockLSTM are its fifth input.
 MAX_INPUTS = 5
 
 _HOLDS_NO_DATA = (20,)  # tensorflow.DT_RESOURCE: reads through a resource are counted by the op's rule (memory_traffic.py)
@@ -45,7 +45,7 @@ class Arithmetic:
 
     flops: Float64  # [n] floating-point operations; NaN if not known; 0 for ops that are no matrix ops
     bytes: Float64  # [n] compulsory traffic; NaN if not known
-    is_matrix: Bool  # [n]
+    is_matrix: Bool  # [n] whether the node is a matrix op
     dtype: Int32  # [n] tensorflow.DataType of output 0, 0 if not known
 
 
@@ -71,8 +71,8 @@ class _Tensors:
     """The outputs of all nodes by node and slot. For a RecvTensor, ``find`` returns the output that was sent."""
 
     bytes: Float64  # [outputs] NaN if not known
-    first: Int64  # [n] the first output of each node, -1 for none
-    past: Int64  # [n] the index after its last output
+    first: Int64  # [n] the index of each node's first output, -1 for none
+    past: Int64  # [n] the index after each node's last output
     regular: bool  # whether output k of each node is at first + k
     dtype: Int32  # [n] of output 0
     received: Int64  # [n] for a RecvTensor, whose own output has no shape, the output that was sent; else -1
@@ -177,7 +177,7 @@ def _distinct_rows(key: Int64) -> tuple[Int32, Int64]:
 
 
 def _traffic(trace: Trace, outputs: Outputs, graph: Graph, tensors: _Tensors) -> Float64:
-    """Return [n] bytes."""
+    """Return [n] the bytes that each node has to read and write; NaN if not known."""
     n, sizes = trace.n, np.append(tensors.bytes, np.nan)
     data = np.flatnonzero(~graph.control)
     consumer = graph.consumer[data]
@@ -199,7 +199,7 @@ def _traffic(trace: Trace, outputs: Outputs, graph: Graph, tensors: _Tensors) ->
 
 
 def on_kernels(trace: Trace, result: Arithmetic, takes_share: Bool) -> Arithmetic:
-    """Move the arithmetic of launches to the kernels that they launched.
+    """Move the arithmetic of launches to the kernels that they launched. Impossible values become NaN.
 
     ``takes_share``: [n] True for kernels that get a share of it; False for kernels whose own arithmetic is known.
     """
@@ -210,7 +210,7 @@ def on_kernels(trace: Trace, result: Arithmetic, takes_share: Bool) -> Arithmeti
         return result
     launch = physical_devices.launch_of(trace)[kernel]
     kernel, launch = kernel[launch >= 0], launch[launch >= 0]
-    duration = (trace.end[kernel] - trace.start[kernel]).astype(np.float64) + 1  # every kernel gets a share
+    duration = (trace.end[kernel] - trace.start[kernel]).astype(np.float64) + 1  # + 1: a kernel of 0 ns gets a share, too
     share = duration / np.bincount(launch, duration, trace.n)[launch]
     to, of, part = kernel[takes_share[kernel]], launch[takes_share[kernel]], share[takes_share[kernel]]
     for column in (result.flops, result.bytes):

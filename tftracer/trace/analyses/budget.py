@@ -38,7 +38,7 @@ from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.decode.profile_host import TF_DATA
 from tftracer.trace.model import UNKNOWN_TIME, DeviceKind, NodeKind, Trace
 
-#: The parts' names for people.
+#: The names of the parts that users see.
 PART_TITLES = {
     "compute": "compute",
     "python": "Python functions",

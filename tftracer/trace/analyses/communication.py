@@ -63,7 +63,7 @@ def transfers(trace: Trace) -> Transfers:
 def unrecorded(trace: Trace) -> dict[str, tuple[int, int]]:
     """Return title of process -> (received tensors without a RecvTensor in the trace, all received tensors).
 
-    Only the partition graphs say what a process receives from others; without them the answer is empty.
+    Processes that lack none are left out. Only partition graphs say what a process receives; without them the result is empty.
     """
     if not trace.partition_graphs or len({(d.job, d.task) for d in trace.devices if d.job}) < 2:
         return {}
@@ -82,7 +82,7 @@ def unrecorded(trace: Trace) -> dict[str, tuple[int, int]]:
 def communication(
     trace: Trace, findings: list[Finding], activities: Activities | None = None, work: ops.Work | None = None
 ) -> Communication:
-    """Answer with the links sorted by waiting time, the longest transfers, and the collectives."""
+    """Return the links sorted by waiting time, the longest transfers, and the collectives."""
     activities = activities or budget.activities(trace)
     all_transfers = transfers(trace)
     whole = activities.whole

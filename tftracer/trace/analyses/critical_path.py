@@ -96,7 +96,7 @@ def last_predecessor(trace: Trace, edges: Edges) -> tuple[Int32, Int8]:
     best = np.full(trace.n, -1, np.int32)
     why = np.full(trace.n, _START, np.int8)
     order = np.argsort(edges.rank[edges.producer], kind="stable")
-    best[edges.consumer[order]] = edges.producer[order]  # of several writes to one index the last one stays
+    best[edges.consumer[order]] = edges.producer[order]  # if an index occurs several times, the last write stays
     why[edges.consumer[order]] = edges.reason[order]
     counted = np.flatnonzero(trace.counted)
     orphans = counted[best[counted] < 0]
@@ -124,9 +124,9 @@ def _ended_before(trace: Trace, rank: Int64, counted: Int64, orphans: Int64) -> 
 
 
 def _last_ended(trace: Trace, rank: Int64, counted: Int64, group: Int64, nodes: Int64, moment: Int64) -> Int64:
-    """Return for each of the nodes the counted node of its group that ended last, not after the node's moment; -1: none.
+    """Return for each of ``nodes`` the counted node of its group that ended last, at the latest at its moment; -1: none.
 
-    ``group``: [n].
+    ``group``: [n] the group of each node of the trace. ``moment``: [nodes].
     """
     by_end = counted[np.lexsort((rank[counted], group[counted]))]
     stride = trace.duration_ns + 1
@@ -188,7 +188,7 @@ def path_of(trace: Trace, edges: Edges) -> Path:
 def critical_path(
     trace: Trace, graph: Graph, findings: list[Finding], computed: Path | None = None, most: int = MAX_STEPS
 ) -> CriticalPath:
-    """Answer with the path: its last ``most`` steps, which lead to the step's end, and the path's time by op type.
+    """Return the path: its last ``most`` steps, which lead to the step's end, and the path's time by op type.
 
     ``slack_ns`` stays None; callers that can send a column add it (``slack_of``).
     """

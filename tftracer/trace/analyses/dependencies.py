@@ -38,7 +38,7 @@ class Arguments:
 class Graph:
     """Edges between executions: node indices of the trace."""
 
-    n: int  # nodes
+    n: int  # number of nodes in the trace
     producer: Int32  # [e]
     consumer: Int32  # [e]
     slot: Int32  # [e] index of the producer's output; -1 for a control edge
@@ -205,14 +205,17 @@ def _codes(trace: Trace, *wanted: str) -> Int64:
 
 
 def _backwards(trace: Trace, writer: Int64, reader: Int64) -> Bool:
-    """Return whether an edge leads back in a loop at the same instant: only such edges could close a cycle."""
+    """Return whether each edge could close a cycle.
+
+    Such an edge leads from a node to itself, or from a NextIteration that did not start before the edge's consumer.
+    """
     back = is_in(trace.op[writer], _codes(trace, "NextIteration", "RefNextIteration"))
     result: Bool = (back & (trace.start[writer] >= trace.start[reader])) | (writer == reader)
     return result
 
 
 def _merged_once(trace: Trace, writer: Int64, reader: Int64, control: Bool) -> Any:
-    """Return which edges to keep: all except the data inputs of a Merge other than the last one."""
+    """Return which edges to keep: all, but only one data input of each Merge, the one that ended last."""
     merges = np.flatnonzero(is_in(trace.op[reader], _codes(trace, "Merge", "RefMerge", "_XlaMerge")) & ~control)
     keep = np.ones(len(writer), np.bool_)
     order = merges[np.lexsort((trace.end[writer[merges]], reader[merges]))]

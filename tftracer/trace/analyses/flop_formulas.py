@@ -1,4 +1,4 @@
-"""FLOPs of matrix ops from their shapes: two for each pair of numbers that is multiplied and added up.
+"""FLOPs of matrix ops from their shapes: two for each product of two numbers that is added to a sum.
 
 They are *nominal*: a convolution with SAME padding counts the padding, a sequence counts its full length, a fused op counts only
 the product, and zeros are not skipped. Faster algorithms (Winograd) are not taken into account.
@@ -19,7 +19,7 @@ class Call(NamedTuple):
 
     inputs: Sequence[Shape]  # in order; None: not known
     output: Shape  # the first output
-    equation: str | None = None  # of an Einsum
+    equation: str | None = None  # only for an Einsum
 
 
 #: Returns the FLOPs; None if a shape that it needs is missing or invalid.
@@ -27,7 +27,7 @@ Formula = Callable[[Call], Optional[float]]
 
 
 def flops_of(kind: str, call: Call) -> float | None:
-    """Return the FLOPs of a call; None if they are not known. ``kind``: one of op_kinds.COUNTED."""
+    """Return the FLOPs of a call; None if they are not known. ``kind``: the canonical name of a matrix op."""
     formula = FORMULAS.get(kind)
     return formula(call) if formula is not None else None
 
@@ -91,26 +91,29 @@ def _convolution(dimensions: int, depthwise: bool = False) -> Formula:
 
 
 def _sums(kernel: Known | None, output: Known | None, depthwise: bool) -> float | None:
-    """Each element of a convolution's output is a sum over the kernel; for a depthwise one, only over the kernel's window."""
+    """Return a convolution's FLOPs. Each output element is a sum over the kernel; if depthwise, only over the kernel's window."""
     if kernel is None or output is None:
         return None
     return 2 * _size(output) * _size(kernel[:-2] if depthwise else kernel[:-1])
 
 
 def _input_gradient(dimensions: int, depthwise: bool = False) -> Formula:
-    """Inputs of the op: sizes of the forward input, the kernel, the gradient of the output."""
+    """Return the formula. The op's inputs are the sizes of the forward input, the kernel, and the gradient of the output."""
     rank = dimensions + 2
     return lambda call: _sums(_input(call, 1, rank), _input(call, 2, rank), depthwise)
 
 
 def _kernel_gradient(dimensions: int, depthwise: bool = False) -> Formula:
-    """Inputs of the op: the forward input, sizes of the kernel, the gradient of the output. The output has the kernel's shape."""
+    """Return the formula. The op's inputs are the forward input, the sizes of the kernel, and the gradient of the output.
+
+    The op's output has the kernel's shape.
+    """
     rank = dimensions + 2
     return lambda call: _sums(_known(call.output, rank), _input(call, 2, rank), depthwise)
 
 
 def _einsum(call: Call) -> float | None:
-    """A multiplication and an addition for each combination of indices; 0 with one operand."""
+    """Return 2 FLOPs for each combination of indices (a multiplication and an addition); 0 if there is only one operand."""
     if call.equation is None or "->" not in call.equation:
         return None
     terms = [list(term.replace(" ", "").replace("...", ".")) for term in call.equation.split("->")[0].split(",")]
@@ -141,7 +144,10 @@ def _add_sizes(sizes: dict[str, int], labels: list[str], shape: Known) -> bool:
 
 
 def _steps(of: int, *weights: int, times: int = 1) -> Formula:
-    """A recurrent layer: each row of input ``of`` (all dimensions but the last) is multiplied with the weights."""
+    """Return the formula of a recurrent layer, which multiplies each row of input ``of`` by weights.
+
+    The number of rows is the product of all dimensions but the last. ``weights``: the positions of the weights among the inputs.
+    """
 
     def formula(call: Call) -> float | None:
         rows, factors = _input(call, of, 2, 3), [_input(call, weight, 2) for weight in weights]
@@ -154,7 +160,7 @@ def _steps(of: int, *weights: int, times: int = 1) -> Formula:
 
 
 def _sparse_times_dense(call: Call) -> float | None:
-    """Inputs of the op: indices and values of the nonzero elements, the shape, the dense matrix."""
+    """Return the FLOPs. The op's inputs are the indices and values of the nonzero elements, the shape, and the dense matrix."""
     values, output = _input(call, 1, 1), _known(call.output, 2)
     return None if values is None or output is None else 2 * _size(values) * output[1]
 

@@ -1,7 +1,7 @@
 """Infers the shapes of all tensors of a step from the graph that ran, starting at its arguments, variables and constants.
 
-This is for profiles, which record no shapes. A shape is unknown if there is no rule for it (shape_rules.py), or if it changes
-between the iterations of a loop.
+This is for profiles, which record only some shapes. A shape is unknown if there is no rule for it (shape_rules.py), or if it
+changes between the iterations of a loop.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tftracer.trace.decode.labels import parse_input
 from tftracer.trace.decode.tensor_shapes import Shape
 from tftracer.trace.model import Tensor
 
-#: A loop's variables need a second pass, nested loops a third.
+#: Maximum number of passes over the nodes. A loop's variables need a second pass, nested loops a third.
 PASSES = 4
 MAX_NODES = 1 << 18
 _MAX_VALUES = 64
@@ -36,7 +36,7 @@ class _Node:
     kind: str
     inputs: list[tuple[str, int]]
     shapes: list[Shape] = field(default_factory=list)
-    values: Values = None  # of its only output
+    values: Values = None  # the values of its only output, if known
     handle: Shape = None  # shape of the variable, if the output is a variable's handle
     conflicting: bool = False  # whether it is a Merge whose inputs had different shapes
 

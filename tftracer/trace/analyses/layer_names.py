@@ -19,8 +19,8 @@ from tftracer.contract.layers import LayerPhase
 
 #: Deeper scopes count for the scope at this depth.
 MAX_DEPTH = 64
-_MAX_PARTS = 2 * MAX_DEPTH  # so many parts of a name are examined
-_MAX_COMPARED = 8  # positions in a path that are compared with a body's repeated path
+_MAX_PARTS = 2 * MAX_DEPTH  # maximum number of a name's parts that are examined
+_MAX_COMPARED = 8  # maximum number of positions in a path that are compared with a body's repeated path
 
 _OPTIMIZER = (
     "Adadelta|Adafactor|Adagrad(?:DA)?|Adam|Adamax|AdamW|AdamWeightDecay|Ftrl|GradientDescent|Lamb|LARS|Lion|LossScaleOptimizer"
@@ -80,7 +80,7 @@ def updating_scopes(scopes: Iterable[str]) -> frozenset[str]:
 
 
 def place_of(scope: str, updating: frozenset[str] = frozenset()) -> Place:
-    """Return the place of a scope's ops. ``updating``: optimizers' scopes with other names (``minimize(name="train")``)."""
+    """Return the place of a scope's ops. ``updating``: the scopes from ``updating_scopes`` (``minimize(name="train")``)."""
     if scope and not updating and not _SPECIAL.search(scope):
         return Place(tuple(scope.split("/", MAX_DEPTH)[:MAX_DEPTH]), "forward")
     path, is_backward = _without_inserted(scope.split("/", _MAX_PARTS)[:_MAX_PARTS])
@@ -105,9 +105,10 @@ def place_of_variable(name: str) -> Place:
 
 
 def reduced_gradient(name: str) -> str:
-    """Return the gradient that a collective of Horovod reduces, by its name: a path with ``_`` instead of ``/``; "" if unknown.
+    """Return the path of the gradient that a Horovod collective reduces, with ``_`` instead of ``/``; "" if unknown.
 
-    ``dense_MatMul_grad_tuple_control_dependency_1_0`` from ``.../HorovodAllreduce_gradients_dense_MatMul_grad_tuple_...``.
+    ``name``: the collective's name. ``.../HorovodAllreduce_gradients_dense_MatMul_grad_tuple_control_dependency_1_0`` gives
+    ``dense_MatMul_grad_tuple_control_dependency_1_0``.
     """
     match = _REDUCED.fullmatch(name.rpartition("/")[2])
     return match["path"] if match else ""

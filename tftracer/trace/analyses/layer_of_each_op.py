@@ -36,7 +36,7 @@ from tftracer.trace.model import NodeKind, Trace
 
 PHASES: tuple[LayerPhase, ...] = ("forward", "backward", "optimizer", "communication", "input", "variables")
 
-#: At most so many scopes and names are examined: those with the most time.
+#: Maximum number of scopes and names that are examined: those with the most time.
 MAX_EXAMINED = 1 << 15
 
 VARIABLES = frozenset(["VarHandleOp", "_VarHandlesOp", "Variable", "VariableV2", "AutoReloadVariable"])

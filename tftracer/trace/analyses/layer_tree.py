@@ -117,7 +117,7 @@ def _folded(tree: LayerTree, own: Float64, folded: list[int], row_of: dict[int, 
 
 
 def row(parent: int, name: str, own: Float64, node: int = -1, kind: _Kind = "layer", folded: int = 0) -> Layer:
-    """Return a row. ``own``: [phases]."""
+    """Return a layer's row. ``own``: [phases] its amounts without child layers."""
     return {"parent": parent, "name": name, "kind": kind, "folded": folded, "own": own.tolist(), "node": node}
 
 

@@ -141,7 +141,7 @@ def _largest(group: Int64, amount: Float64, node: Int64, groups: int) -> Int64:
 
 
 def _input(work: Work, unplaced: Measured) -> list[Layer]:
-    """Return the row of the input pipeline, if it has any amount."""
+    """Return the row of the input pipeline; no row if its amount is 0."""
     of_input = unplaced.only(unplaced.phase == _INPUT)
     if not of_input.amount.sum() > 0:
         return []
@@ -150,14 +150,17 @@ def _input(work: Work, unplaced: Measured) -> list[Layer]:
 
 
 def _not_examined(placed: PlacedOps, rest: Measured) -> list[Layer]:
-    """Return the row of the scopes beyond the limit."""
+    """Return the row of the scopes beyond the limit; no row if their amount is 0."""
     if not rest.amount.sum() > 0:
         return []
     return [row(-1, OTHERS, rest.by_phase(), -1, "others", placed.not_examined)]
 
 
 def _in_no_layer(trace: Trace, work: Work, placed: PlacedOps, unplaced: Measured, first: int) -> list[Layer]:
-    """Return a row for all ops in no layer, and child rows for each optimizer and each op type."""
+    """Return a row for all ops in no layer, and child rows for each optimizer and each op type.
+
+    ``first``: the index of the first of these rows in the answer.
+    """
     names, codes = _kinds(trace, work, placed, unplaced)
     numbers = Numbering(codes)
     group = numbers(codes)

@@ -23,7 +23,7 @@ from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.decode.static_graph import StaticGraph
 from tftracer.trace.model import Trace
 
-#: If there are more edges to such ops, the graph is not used.
+#: If more edges than this lead to or from the ops to place, the edges are not used.
 MAX_EDGES = 1 << 18
 
 _BACKWARD, _OPTIMIZER, _COMMUNICATION = (PHASES.index(phase) for phase in ("backward", "optimizer", "communication"))
@@ -71,9 +71,9 @@ def _marked(entity: Int64, selected: Bool, entities: int) -> Bool:
 
 
 def _spread(layer: Int64, source: Int64, target: Int64, rank: Int64) -> None:
-    """Give each target the layer of its sources if these are all in one layer.
+    """Give each target the layer of its sources; ``_SEVERAL`` if they are in different layers. Sources in no layer do not count.
 
-    Targets with a smaller ``rank`` ([entities]) come first.
+    Targets with a smaller ``rank`` ([entities]) come first. Do nothing if there are more than MAX_EDGES edges.
     """
     if len(target) > MAX_EDGES:
         return

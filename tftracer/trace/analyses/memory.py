@@ -35,7 +35,7 @@ MAX_POINTS = 4_000
 MAX_TENSORS = 5_000
 MAX_TEMPORARY = 100
 
-#: Their outputs live in memory that was allocated before the step.
+#: Op types whose outputs live in memory that was allocated before the step.
 PERSISTENT = frozenset([
     "Const", "HostConst", "Variable", "VariableV2", "ReadVariableOp", "VarHandleOp", "_VarHandlesOp", "AutoReloadVariable",
     "ImmutableConst",
@@ -161,7 +161,7 @@ class Use:
     last: Int64  # result of ``_last_of_buffers``
 
     def alive(self) -> Int64:
-        """Return the buffers that are alive at the highest peak of all allocators."""
+        """Return the buffers of the allocator with the highest peak that are alive at this peak."""
         (place, first), allocated = self.curves[0], self.buffers
         at_peak = (allocated.alloc <= first["peak_ns"]) & (allocated.free > first["peak_ns"])
         return np.flatnonzero(at_peak & (allocated.place == place))
@@ -181,7 +181,7 @@ class HeldBytes(NamedTuple):
     """The bytes of an allocator over a step: ``bytes[i]`` from ``time[i]`` on."""
 
     allocator: str
-    device: str  # its name
+    device: str  # the name of its device
     time: Int64  # ns
     bytes: Int64
 

@@ -1,4 +1,4 @@
-"""Name scopes: ``a/b/c`` is in ``a/b``, which is in ``a``. Found by hashes of name prefixes, without a Python loop."""
+"""Finds name scopes by hashes of name prefixes, without a Python loop: ``a/b/c`` is in ``a/b``, which is in ``a``."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ class Scopes:
 
 @dataclass(frozen=True)
 class _Named:
-    """The names that are used, with the slashes in them."""
+    """The names that are used, and the positions of their slashes."""
 
     code: Int64  # code of each name
     begin: Int64
     end: Int64
-    slashes: Int64  # their positions in the text
-    low: Int64  # index of the first slash of each name
-    high: Int64  # index after its last slash
+    slashes: Int64  # the positions of all slashes in the text
+    low: Int64  # index into ``slashes`` of each name's first slash
+    high: Int64  # index into ``slashes`` after its last slash
 
     @property
     def size(self) -> Int64:
@@ -69,9 +69,9 @@ def _named(names: StringTable, text: bytes, name: Int32) -> _Named:
 
 
 def own_scopes(names: StringTable, name: Int32) -> tuple[Int32, StringTable]:
-    """Return ([name] code of the direct scope of each, these scopes without their ancestors); "" for no scope.
+    """Return ([name] the code of each name's direct scope, the direct scopes). Names without a scope have the scope "".
 
-    ``name``: codes into ``names``. A name that is also a scope is in it: ``dense/MatMul``, if there is a ``dense/MatMul/x``.
+    ``name``: codes into ``names``. A name that is also a scope is in this scope: ``dense/MatMul`` if ``dense/MatMul/x`` exists.
     """
     text = bytes(names.data)
     named = _named(names, text, name)
@@ -91,7 +91,7 @@ def scopes_of(names: StringTable, name: Int32) -> Scopes:
     hasher = Hasher.random()
     window = Window(text, 0, len(text))
     code, first = numbered(hasher.spans(window, begin, size))
-    counts = np.where(size[first] > 0, (high - low)[first], 0)  # of slashes, the last one included
+    counts = np.where(size[first] > 0, (high - low)[first], 0)  # number of slashes, the one after the scope included
     inside = np.repeat(np.arange(len(first)), counts)
     position = np.arange(len(inside)) - np.repeat(np.cumsum(counts) - counts, counts)
     offset = begin[first][inside]

@@ -56,7 +56,10 @@ def _launches_by_name(trace: Trace, wanted: Bool) -> list[tuple[Int64, Int64]]:
 
 
 def _same_name(trace: Trace, first: Bool, second: Bool) -> tuple[Int64, Int64]:
-    """Return all pairs of a node of ``first`` and one of ``second`` with one name on one GPU, the second in time order."""
+    """Return all pairs of a node of ``first`` and one of ``second`` with the same name on the same GPU.
+
+    The pairs of one node are in time order of their second nodes.
+    """
     nodes = np.flatnonzero(first)
     others = np.flatnonzero(second)
     if len(nodes) < len(others):
@@ -192,7 +195,10 @@ def _share_of_type(trace: Trace, index: int) -> float:
 
 
 def _inputs(trace: Trace, index: int, graph: Graph | None, label: str) -> tuple[list[NodeRef], list[NodeRef]]:
-    """Return (data inputs, control inputs); inputs in the label that did not run have node -1."""
+    """Return (data inputs, control inputs).
+
+    If the graph is missing, or lacks edges to the node, inputs come from the label and have node -1.
+    """
     named = [parse_input(text) for text in parse_label(label).inputs]
     if graph is None:
         data = [_not_run(source.name) for source in named if not source.control]

@@ -42,7 +42,7 @@ ELEMENTWISE = re.compile(
     r"|Logical(And|Not|Or)|Maximum|Minimum|Mul(NoNan)?|Neg|Pow|RealDiv|Reciprocal|SelectV2|Sign|Sin|Square|SquaredDifference"
     r"|Sub|Tan|(Relu|Relu6|Elu|Selu|Rsqrt|Sigmoid|Softplus|Sqrt|Tanh)(Grad)?"
 )
-#: Kinds that make one element of several, by adding them up or comparing them.
+#: Kinds of ops that reduce several elements to one, such as by adding or comparing them.
 REDUCTIONS = re.compile(r"BiasAddGrad|Sum|Mean|Max|Min|ArgMax|ArgMin|Prod|All|Any|EuclideanNorm|L2Loss")
 #: Other kinds that XLA fuses with elementwise ops and reductions.
 _FUSED_TOO = re.compile(r"BiasAdd|LeakyRelu(Grad)?|Softplus|Softsign(Grad)?|UnaryOpsComposition|Xdivy|Xlogy|Erfc|Inv")
@@ -76,7 +76,7 @@ def is_matrix_op(op: str) -> bool:
 
 
 def family(op: str) -> str:
-    """Return "convolutions" or "products" for the ops of a model's layers that belong together; "" for others."""
+    """Return the group of similar matrix ops that an op belongs to: "convolutions" or "products"; "" for other ops."""
     kind = canonical(op)
     if "Conv" in kind:
         return "convolutions" if kind in COUNTED else ""
@@ -84,5 +84,5 @@ def family(op: str) -> str:
 
 
 def is_elementwise(kind: str) -> bool:
-    """Return whether a kind (``canonical``) computes little for each element that it reads: XLA fuses such ops."""
+    """Return whether XLA fuses ops of this kind (``canonical``), because they compute little for each element that they read."""
     return any(kinds.fullmatch(kind) for kinds in (ELEMENTWISE, REDUCTIONS, _FUSED_TOO))

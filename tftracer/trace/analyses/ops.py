@@ -6,13 +6,13 @@
 - *self*: each moment in which k ops of a device run counts 1/k for each of them. An op that only waits for the ops inside it (a
   function call, a ``While``) counts only while nothing else runs. The self times of a device add up to its busy time.
   (TensorFlow records no thread numbers on a CPU, so nested and concurrent ops look alike.)
-- *share*: of the sum of all totals.
+- *share*: the total as a part of the sum of all totals.
 - *host*: ops of a CPU, and launches. *device*: kernels and copies on a GPU's streams, counted under the op that launched them.
 - *delay*: the sum of the known scheduling delays; unknown if no delay is known.
 - *FLOPs*, *bytes*: sums over the executions for which they are known (arithmetic.py), and the number of other executions.
 - *by scope*: an op counts for each scope that it is in (``a`` includes ``a/b``); an op without a ``/`` is in no scope.
 
-Repeating devices are left out.
+Devices that show other devices' executions again are left out.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Work:
 def work_of(trace: Trace) -> Work:
     """Compute the entries of all counted nodes, for any grouping."""
     node = np.flatnonzero(trace.counted)
-    self_ns = self_times(trace)[node]  # first, because it needs most temporary memory
+    self_ns = self_times(trace)[node]  # first, because it needs the most temporary memory
     op, name = trace.op[node], trace.name[node]
     stream, joined = physical_devices.on_stream(trace), np.zeros(len(node), bool)
     duration = execution_ns = _without_inner_stages(trace)[node]
@@ -134,7 +134,7 @@ def _devices_in_sequence(trace: Trace, node: Int64) -> tuple[Int64, Int64]:
 
 @dataclass(frozen=True)
 class Computed:
-    """FLOPs and bytes of ops, one entry per group."""
+    """FLOPs and bytes of ops, one entry per group or per node."""
 
     flops: Float64  # sum over the executions for which they are known
     flops_unknown: Float64  # number of the other executions
@@ -143,7 +143,7 @@ class Computed:
 
     @property
     def no_flops(self) -> Bool:
-        """Whether nothing is known. A sum of 0 may come from launches alone, which never have FLOPs of their own."""
+        """Whether no FLOPs are known. Launches count as known with 0, so a sum of 0 beside unknown executions means unknown."""
         return np.asarray((self.flops == 0) & (self.flops_unknown > 0))
 
     @property
@@ -302,7 +302,7 @@ def _sums(work: Work, code: Int32, groups: int, computed: Arithmetic | None = No
     nodes, has_delay = np.bincount(code, minlength=groups), work.delay != UNKNOWN_TIME
     launched = added(work.launched.astype(np.float64)).astype(np.int64)
     return Sums(
-        np.where(launched < nodes, nodes - launched, nodes),  # kernels without a launch in the group are executions themselves
+        np.where(launched < nodes, nodes - launched, nodes),  # in a group of launched kernels only, each is an execution
         added(duration),
         added(work.self_ns),
         added(duration * work.on_stream),
@@ -314,7 +314,7 @@ def _sums(work: Work, code: Int32, groups: int, computed: Arithmetic | None = No
 
 
 def _computed(work: Work, computed: Arithmetic | None) -> Computed:
-    """Return the contribution of each counted node."""
+    """Return the FLOPs and bytes of each counted node."""
     if computed is None:
         zero, one = np.zeros(len(work.node)), np.ones(len(work.node))
         return Computed(zero, one, zero, one)
@@ -351,7 +351,7 @@ def _with_ancestors(sums: Sums, scopes: Scopes, work: Work) -> Sums:
 
     longest = np.zeros(groups, np.int64)
     order = np.lexsort((-np.arange(len(own)), work.execution_ns[sums.longest[own]]))
-    longest[key[order]] = sums.longest[own[order]]  # of several writes to one index the last one stays
+    longest[key[order]] = sums.longest[own[order]]  # if an index occurs several times, the last write stays
     count = added(sums.count).astype(np.int64)
     host, device = (added(sums.total), added(sums.self_ns)), added(sums.device_ns)
     return Sums(count, *host, device, added(sums.delay), added(sums.delays), longest, sums.computed.each(added))

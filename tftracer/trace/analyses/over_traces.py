@@ -52,7 +52,7 @@ class OpTotals:
         return dict(zip(self.keys, self.total_ns))
 
     def time_of(self, key: str) -> float | None:
-        """Return an op's total in ns; None if unknown, because ops are left out."""
+        """Return an op's total in ns, 0 if it did not run; None if it may be one of the ops that are left out."""
         return self.by_key.get(key, None if self.left_out else 0.0)
 
     def rates(self) -> tuple[Float64, Float64]:
@@ -140,7 +140,7 @@ class OpsOverTraces:
 
     @cached_property
     def best_flop_rate(self) -> Float64:
-        """[k] FLOP/s in the trace in which other work disturbed the op least."""
+        """[k] The highest FLOP/s of all traces: the one in the trace in which other work disturbed the op least."""
         return _floats(np.fmax.reduce(self.flop_rate, axis=1, initial=np.nan))
 
     @cached_property

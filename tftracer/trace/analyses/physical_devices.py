@@ -60,7 +60,7 @@ def _group(key: str, devices: list[Device], codes: list[int]) -> Group:
 
 
 def processes(trace: Trace) -> list[Group]:
-    """Return one group per job and task. A device without a job belongs to the only process, or is a group of its own."""
+    """Return one group per job and task. Devices without a job belong to the only process, or form a group of their own."""
     groups = physical_devices(trace)
     places = list(dict.fromkeys((g.job, g.task) for g in groups if g.job))
     members: dict[tuple[str, int], list[Group]] = {}
@@ -112,7 +112,8 @@ def launch_of(trace: Trace) -> Int32:
     """Return [n] the host's node that launched each kernel or copy, -1 if not known.
 
     Profiles record it. Otherwise a kernel has its op's name (up to a ``:``), and its launch is the last execution of that op that
-    began before the kernel. O(k log n) for k kernels; one Python iteration per distinct name on a stream.
+    began before the kernel, or else the first execution. O(k log n) for k kernels; one Python iteration per distinct name on a
+    stream.
     """
     if trace.launch is not None:
         return np.where(trace.counted, trace.launch, -1).astype(np.int32)

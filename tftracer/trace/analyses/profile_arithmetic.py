@@ -23,7 +23,7 @@ from tftracer.trace.arrays.types import Float64, Int32, Int64
 from tftracer.trace.decode.tensor_shapes import element_bytes, elements_of
 from tftracer.trace.model import Calls, NodeKind, Tensor, Trace
 
-_RESOURCE = 20
+_RESOURCE = 20  # tensorflow.DT_RESOURCE
 
 
 def arithmetic_of_profile(trace: Trace, calls: Calls, graphs: Sequence[Any] = ()) -> Arithmetic:
@@ -93,7 +93,7 @@ def _flops(trace: Trace, calls: Calls, input_of: Int64, tensors: dict[str, Infer
 
 
 def _traffic(trace: Trace, calls: Calls, input_of: Int64) -> Float64:
-    """Return [n] bytes."""
+    """Return [n] the bytes that each node has to read and write; NaN if not known."""
     sizes = [_sizes(tensors) for tensors in calls.inputs]
     unknown = [np.nan]  # for index -1
     total = np.array([float(size.sum()) for size in sizes] + unknown)[input_of]

@@ -61,7 +61,8 @@ class Roofs:
         result = []
         for source in ORDER:
             of_source = [(roof["dtype"], roof["rate"]) for roof in of_kind if roof["source"] == source]
-            compute = max((rate for name, rate in of_source if name == dtype != ""), default=None)  # the fastest unit
+            # The fastest part of the device, such as tensor cores.
+            compute = max((rate for name, rate in of_source if name == dtype != ""), default=None)
             result.append(Limit(source, compute, max((rate for name, rate in of_source if not name), default=None)))
         return [limit for limit in result if limit.compute or limit.memory]
 
@@ -78,7 +79,7 @@ def roofs_of(
     context: TraceContext,
     others: Sequence[Sequence[Roof]],
 ) -> Roofs:
-    """Collect the roofs. ``names``: of the types of numbers. ``others``: the best rates of other traces of the run."""
+    """Collect the roofs. ``names``: type code -> name. ``others``: the best rates of other traces of the run."""
     result, own = Roofs([], []), best_rates(groups, executions, names)
     present = [groups[code] for code in distinct(executions.group).tolist()]
     for kind in sorted({kind_of(group) for group in present}):
@@ -114,7 +115,7 @@ def _add_device(result: Roofs, kind: str, roof: MeasuredRoof, gpus: list[GpuDevi
 
 
 def _peaks(trace: Trace, groups: list[Group], gpus: list[GpuDevice]) -> Peaks:
-    """Return the peaks of the first GPU whose peaks are known."""
+    """Return the peaks of the first GPU whose peaks are known; else those of the first GPU, which say why they are unknown."""
     every = []
     for group in groups:
         device = trace.devices[group.codes[0]]
@@ -150,7 +151,7 @@ def best_rates(groups: list[Group], executions: Executions, names: dict[int, str
 
 
 def _add_best(result: Roofs, kind: str, own: Sequence[Roof], others: Sequence[Sequence[Roof]]) -> None:
-    """Add the best of the trace's own rates and those of other traces."""
+    """Add the highest rates among the trace's own rates and those of other traces."""
     best: dict[str, Roof] = {}
     elsewhere: list[Roof] = [{**roof, "node": -1} for rates in others for roof in rates]
     for roof in [*own, *elsewhere]:

@@ -1,6 +1,6 @@
 """Infers the shapes of an op's outputs from those of its inputs, as TensorFlow does, for common ops of models.
 
-A rule returns the shape of each output; None: not known.
+A rule returns the shape of each output; None for an unknown shape.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Optional
 from tftracer.trace.analyses.strided_slice import Masks, sliced_shape
 from tftracer.trace.decode.tensor_shapes import Shape
 
-#: Limits of valid shapes; TensorFlow's own are lower.
+#: Limits of valid shapes; TensorFlow's own limits are lower.
 MAX_DIMENSIONS, MAX_SIZE = 32, 1 << 62
 _MAX_PARTS = 1 << 12
 
@@ -121,7 +121,7 @@ def _matmul(turned_left: str, turned_right: str) -> Rule:
 
 
 def _window(node: NodeInputs, shape: Shape, window: Sequence[int], channels: int | None) -> Shape:
-    """Return the shape after a window moved over an image. ``channels``: those of the output; None: as many as the image has."""
+    """Return the shape after a window moved over an image. ``channels``: number of channels of the output; None: the image's."""
     strides, explicit = node.numbers("strides"), node.numbers("explicit_paddings")
     layout, padding = node.text("data_format") or "N...C", node.text("padding")
     if shape is None or len(strides) != len(shape) or padding not in ("SAME", "VALID", "EXPLICIT"):
@@ -159,7 +159,7 @@ def _pool(node: NodeInputs) -> list[Shape]:
 
 
 def _of_value(position: int) -> Rule:
-    """The shape is the value of an input."""
+    """Return the rule for ops whose output has the shape that is the value of an input."""
     return lambda node: [node.value(position)]
 
 

@@ -1,4 +1,4 @@
-"""Evaluates StridedSlice: Python's slices, with the bits of five masks instead of syntax."""
+"""Evaluates StridedSlice. It is like Python's slices, but the bits of five masks replace syntax such as ``...`` and ``None``."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def sliced_shape(
 def sliced_values(
     values: tuple[int, ...], begin: Sequence[int], end: Sequence[int], strides: Sequence[int], masks: Masks
 ) -> tuple[int, ...] | None:
-    """Return the slice of a vector; None unless it is given by exactly one slice or index."""
+    """Return the slice of a vector; None if there is not exactly one entry, or if the entry is neither a slice nor an index."""
     entries = list(_entries(1, begin, end, strides, masks))
     if len(entries) != 1 or entries[0] is None:
         return None

@@ -23,7 +23,7 @@ Path = tuple[str, ...]
 #: A stage waits for its inputs if they run for this share of its time.
 INPUTS_SHARE = 0.5
 #: A stage that only forwards elements needs less than this for each element. If it forwards fewer elements
-#: than one per FORWARD_NS of its time, it waits for one.
+#: than one per FORWARD_NS of its time, it waits for its inputs.
 FORWARD_NS = 1_000_000
 _NUMBER = re.compile(r"\[\d+\]")
 #: Stages that only forward elements that another thread has produced.
@@ -87,7 +87,7 @@ class Stages:
 
     @cached_property
     def ahead(self) -> Bool:
-        """[n] whether a node is tf.data's work in the background: all of it but the roots that the step waits for."""
+        """[n] whether a node is tf.data's work in the background: all its nodes except the roots that the step waits for."""
         result = self.members.copy()
         result[self.waited_for] = False
         return result
@@ -114,7 +114,7 @@ class Stages:
         return self._recorded(path, self.cover(path) & wait) if path is not None else None
 
     def _recorded(self, path: Path, ran: Cover) -> AwaitedStage:
-        """Follow the stages that ran for most of the wait down to the lowest one."""
+        """Return the awaited stage: the lowest stage that ran for most of the wait, or a stage for which this one waits."""
         busiest = self._busiest_input(path, ran)
         if busiest is not None:
             return self._recorded(*busiest)
@@ -128,8 +128,8 @@ class Stages:
         return self._begun_before(path, ran) if waits else AwaitedStage(path, False, ran, self._longest_input(path))
 
     def _begun_before(self, path: Path, ran: Cover) -> AwaitedStage:
-        """Find the stage that ``path`` waits for: the first stage, from it downwards, that does work and has fast inputs, or that
-        has no single input. If inputs on the way ran for most of the time, follow the busiest."""
+        """Find the stage that ``path`` waits for: the first stage, from ``path`` downwards, that does work and has fast inputs,
+        or that has no input or several. If the inputs of a stage ran for most of the time, continue with the busiest input."""
         inputs = self.inputs(path)
         only = inputs[0] if len(inputs) == 1 else None
         inputs_ns = self._longest_input(path)

@@ -55,7 +55,7 @@ def waits_for_threads(trace: Trace) -> tuple[Int64, Int64]:
 
 
 def _right_after(trace: Trace) -> tuple[Int64, Int64]:
-    """Do the same for known threads: return ops that started within NEXT_OP_NS of the end of the op before on their thread."""
+    """Do the same for known threads: return ops that started within NEXT_OP_NS of the end of the previous op on their thread."""
     hosts = np.array([device.kind in _HOSTS and not device.repeats for device in trace.devices] or [False])
     nodes = np.flatnonzero(trace.counted & hosts[trace.device] & ~_asynchronous(trace) & (trace.kind != NodeKind.INPUT))
     thread = np.unique(trace.thread[nodes], return_inverse=True)[1].reshape(-1).astype(np.int64)

@@ -132,7 +132,7 @@ def _memory(trace: Trace, held: Sequence[HeldBytes]) -> Iterator[CounterOrMissin
 
 
 def _counter(key: str, title: str, unit: CounterUnit, points: tuple[Int64, Int64], note: str = "") -> Counter:
-    """``points``: (times, ascending; the value from each time to the next)."""
+    """Return a counter. ``points``: (ascending times, the value from each time to the next)."""
     time, value = points
     if not len(time) or time[0] > 0:
         time, value = np.append(0, time), np.append(0, value)
@@ -151,7 +151,7 @@ def _counter(key: str, title: str, unit: CounterUnit, points: tuple[Int64, Int64
 
 
 def _narrow(value: Int64) -> npt.NDArray[np.generic]:
-    """Convert to the smallest type of the wire that fits."""
+    """Convert to the smallest unsigned type that fits; values that fit none stay int64."""
     low, high = int(value.min(initial=0)), int(value.max(initial=0))
     for narrow in (np.uint8, np.uint16, np.uint32):
         if low >= 0 and high <= np.iinfo(narrow).max:

@@ -17,7 +17,7 @@ def largest_in_groups(group: Int64 | Int32, amount: Int64 | Float64, groups: int
     if tie_breaker is not None:
         rows = rows[_is_largest(group[rows], tie_breaker[rows], groups)]
     largest = np.full(groups, -1, np.int64)
-    largest[group[rows]] = rows  # of several writes to one index the last one stays
+    largest[group[rows]] = rows  # if an index occurs several times, the last write stays
     return largest
 
 

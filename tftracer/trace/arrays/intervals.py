@@ -17,10 +17,10 @@ from tftracer.trace.arrays.types import Bool, Float64, Int32, Int64
 
 Sorted = TypeVar("Sorted", Int32, Int64)
 
-#: Beyond every time of a trace; the difference of -FAR and FAR still fits into int64.
+#: Later than every time of a trace; the difference of -FAR and FAR still fits into int64.
 FAR = 1 << 61
 
-_FEW = 8  # up to so many wanted values are compared one by one
+_FEW = 8  # up to this many wanted values are compared one by one
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +176,7 @@ class Numbering:
     def __call__(self, wanted: Int64) -> Int64:
         """Return the number of each value, -1 for unknown values."""
         if self._table is not None:
-            last = len(self._table) - 1  # always -1
+            last = len(self._table) - 1  # its entry is always -1
             return self._table[np.where((wanted < 0) | (wanted > last), last, wanted)]
         place = np.minimum(np.searchsorted(self.values, wanted), len(self.values) - 1)
         return np.where(self.values[place] == wanted, place, -1)

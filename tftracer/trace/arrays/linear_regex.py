@@ -141,7 +141,7 @@ class _Search:
         return self._states[key]
 
     def _reading(self, state: _State, next_kind: int) -> list[_Position] | None:
-        """Return the positions that read the next character, also of a match that begins here; None: a match ends here."""
+        """Return the positions that read the next character, also those of a match that begins here; None: a match ends here."""
         if next_kind not in state.reading:
             state.reading[next_kind] = self._closure(state, next_kind)
         return state.reading[next_kind]

@@ -167,7 +167,7 @@ def numbered(hashes: UInt64) -> tuple[Int32, Int64]:
 
 
 _SAMPLE = 4096
-_MIN_TO_SAMPLE = 1 << 15  # a sample does not pay for fewer hashes
+_MIN_TO_SAMPLE = 1 << 15  # for fewer hashes a sample costs more than it saves
 _SLOT_BITS = 16
 _MAX_SLOT_BITS = 20
 
@@ -175,7 +175,7 @@ _MAX_SLOT_BITS = 20
 def _common(hashes: UInt64) -> tuple[Int32, Int64]:
     """Return codes of the strings that appear among the first _SAMPLE, -1 for the others: a loop repeats the same ops.
 
-    No codes if there are few hashes, or if more than half of the sample are distinct.
+    Return no codes if there are few hashes, or if more than half of the sample are distinct.
     """
     first = _by_slots(hashes[:_SAMPLE])[1] if len(hashes) > _MIN_TO_SAMPLE else np.zeros(0, np.int64)
     if not 0 < len(first) <= _SAMPLE // 2:
@@ -201,7 +201,7 @@ def _by_slots(hashes: UInt64) -> tuple[Int32, Int64]:
     slot = (hashes >> np.uint64(64 - bits)).view(np.int64)
     place = np.arange(len(hashes), dtype=np.int32)
     slots = np.empty(1 << bits, np.int32)
-    slots[slot[::-1]] = place[::-1]  # the last one written stays
+    slots[slot[::-1]] = place[::-1]  # if a slot is written several times, the last write stays
     same = slots[slot]
     others = np.flatnonzero(hashes[same] != hashes)
     if len(others):
@@ -241,7 +241,7 @@ def table(raw: bytes, offset: Int64, size: Int64) -> StringTable:
 def gathered(text: npt.NDArray[np.uint8], offset: Int64, size: Int64) -> npt.NDArray[np.uint8]:
     """Concatenate the bytes of the strings at offset[i] : offset[i] + size[i] of ``text``.
 
-    ``text`` has ``wire.PADDING`` more bytes after the last string. Strings are copied in chunks; the next string overwrites
+    ``text`` has ``window.PADDING`` more bytes after the last string. Strings are copied in chunks; the next string overwrites
     the bytes that a chunk copies past the end of its string. Takes a fifth of the time of slices.
     """
     place = np.cumsum(size) - size

@@ -1,6 +1,6 @@
 """TensorFlow's protobuf messages without TensorFlow: RunMetadata, StepStats, GraphDef and the messages in them.
 
-The descriptors ship as ``run_metadata.binpb``, a FileDescriptorSet extracted from TensorFlow 2.21. It also reads messages of
+The descriptors ship as ``run_metadata.binpb``, a FileDescriptorSet extracted from TensorFlow 2.21. They also fit messages of
 older and newer versions, because field numbers never change meaning. The descriptors have a DescriptorPool of their own, which
 cannot clash with TensorFlow's. To write the file again, run ``python -m tftracer.trace.decode.descriptors`` where TensorFlow is
 installed.

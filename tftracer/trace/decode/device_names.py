@@ -3,7 +3,7 @@
     /job:worker/replica:0/task:1/device:CPU:0      ops of a CPU; `/job:localhost/replica:0/task:0/cpu:0` before 1.4
     /job:localhost/replica:0/task:0/device:GPU:0   launches on the host
     /gpu:0/stream:12                               kernels of one stream, up to 1.4
-    /device:GPU:0/stream:14<MemcpyH2D>             copies of one stream, later
+    /device:GPU:0/stream:14<MemcpyH2D>             copies of one stream, after 1.4
     /device:GPU:0/stream:all, /gpu:0/memcpy        repeat what the single streams hold
     /device:GPU:0/sync                             the host waits for the GPU
 
@@ -38,7 +38,7 @@ _KIND_ORDER = (
 
 @functools.lru_cache(maxsize=4096)
 def parse_device(name: str) -> Device:
-    """Parse a device name of step_stats. Never fails: any other name has kind UNKNOWN, and is its own title."""
+    """Parse a device name of step_stats. Never fails: an unknown name has the kind UNKNOWN, and is its own title."""
     unit, index = _unit(name)
     job, task = _match(_JOB, name), _match(_TASK, name)
     kind, stream, detail = _line(name, unit)
@@ -66,7 +66,7 @@ def process_of(name: str) -> str:
 
 
 def sort_key(device: Device) -> tuple[Any, ...]:
-    """Return the display order: the host by job and task; then each GPU's launches, streams and copies; then repeating devices.
+    """Return the key of the display order: hosts by job and task; each GPU's launches, streams and copies; repeating devices.
 
     Streams are in the order of their numbers.
     """

@@ -52,7 +52,7 @@ def executed_inputs(
 
 
 def merged_partitions(graphs: list[Any], executed: Mapping[str, tuple[str, str]], expansion: Expansion) -> Any:
-    """Merge the nodes that ran, of a function's partition graphs, into one GraphDef. A _Recv gets its _Send as an input."""
+    """Merge a function's partition graphs into one GraphDef of the nodes that ran. A _Recv gets its _Send as an input."""
     nodes = [node for graph in graphs for node in graph.node]
     sends = {channel(node): node.name for node in nodes if node.op.encode() in SENDS}
     inputs: dict[str, list[str]] = {}

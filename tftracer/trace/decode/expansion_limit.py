@@ -13,13 +13,13 @@ ITEM_BYTES = 300
 
 
 class Expansion:
-    """``left``: the bytes that a file of ``size`` bytes may still expand to."""
+    """The bytes (``left``) to which the graph of a file of ``size`` bytes may still expand."""
 
     def __init__(self, size: int) -> None:
         self.left = min(MAX_BYTES, MIN_BYTES + FACTOR * size)
 
     def admits(self, items: int, characters: int = 0) -> bool:
-        """Reserve room for items and characters. Return False if there is not enough, and from then on."""
+        """Reserve room for items and characters. Return whether there is enough; after the first False, always False."""
         cost = ITEM_BYTES * items + characters
         self.left = self.left - cost if cost <= self.left else 0
         return self.left > 0

@@ -21,7 +21,7 @@ from tftracer.trace.decode.lowered_control_flow import lowered
 
 #: No model nests its functions deeper than this; recursion in a library ends here, too.
 MAX_DEPTH = 16
-#: How far results of calls, and arguments of arguments, are followed.
+#: Maximum number of calls through which a result or an argument is followed.
 _MAX_CHAIN = 4 * MAX_DEPTH
 #: Attribute that holds a branch or body -> the name under which its nodes run.
 _BRANCHES = {"then_branch": "then", "else_branch": "else", "body": "body", "cond": "cond"}
@@ -119,7 +119,7 @@ def inlined(library: Any, root: str, executed: dict[str, tuple[str, str]], expan
 
 
 def _with_replacements(graph: _Graph, executed: dict[str, tuple[str, str]], expansion: Expansion) -> dict[str, tuple[str, str]]:
-    """Add the replaced ops to ``executed``. If the optimizer split one op, each part becomes a node of the graph."""
+    """Return ``executed`` with the ops that the optimizer replaced. If it split an op, each part becomes a node of the graph."""
     ran = dict(executed)
     missing = [key for key in executed if key not in graph.inputs]
     for key, (op, reads) in lowered(missing, graph.ops, graph.inputs, _VARIABLE, _RESULT).items():
@@ -180,7 +180,7 @@ def _graph(root: _Call, functions: dict[str, _Function], expansion: Expansion) -
 
 
 def _expanded(root: _Call, functions: dict[str, _Function], expansion: Expansion) -> list[_Call]:
-    """Collect all calls first, so that each node's calls are known before any inputs are resolved."""
+    """Return all calls. They are collected first, so that each node's calls are known before any inputs are resolved."""
     calls = [root]
     for call in calls:  # the list grows in this loop
         if call.depth == MAX_DEPTH:

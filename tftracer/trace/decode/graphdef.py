@@ -77,7 +77,7 @@ def _coded(window: Window, raw: bytes, hasher: Hasher, offset: Int64, size: Int6
     return codes, table(raw, offset[first] + window.low, size[first])
 
 
-_MIN_TOGETHER = 8  # up to so many messages are read one by one
+_MIN_TOGETHER = 8  # up to this many messages are read one by one
 
 
 def leading_fields(window: Window, start: Int64, end: Int64, last: int) -> Iterator[Fields]:

@@ -15,8 +15,9 @@ _MAX_DEPTH, _MAX_COMPUTATIONS = 8, 100
 _TYPES = {1: (10, 1), 2: (6, 1), 3: (5, 2), 4: (3, 4), 5: (9, 8), 6: (4, 1), 7: (17, 2), 8: (22, 4), 9: (23, 8)}
 _TYPES |= {10: (19, 2), 11: (1, 4), 12: (2, 8), 15: (8, 8), 16: (14, 2), 18: (18, 16), 19: (24, 1), 20: (25, 1)}
 _TUPLE = 13
-#: Ops that do no work themselves, because they run other ops, which have events of their own, or pass tuples on.
+#: Ops that do no work themselves: they run other ops, which have events of their own, or only pass values on.
 _NO_WORK = ("while", "conditional", "tuple", "get-tuple-element", "parameter", "constant", "bitcast")
+#: Ops whose FLOPs are unknown.
 _UNKNOWN = ("custom-call", "call", "fft", "cholesky", "triangular-solve")
 
 

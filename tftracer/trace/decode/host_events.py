@@ -66,7 +66,7 @@ class HostEvents:
         return Cover.of(self.start[rows], self.end[rows])
 
     def settings(self, pattern: re.Pattern[str], stats: Sequence[str]) -> dict[str, dict[str, str]]:
-        """Return event name -> values of the stats, from the last event of that name that has them."""
+        """Return event name -> values of the stats, each value from the last event of that name that has it."""
         rows = self.rows(pattern)
         columns = stats_of(self.plane, rows, stats)
         result: dict[str, dict[str, str]] = {}

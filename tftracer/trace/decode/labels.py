@@ -59,7 +59,7 @@ class Received:
 
 
 def parse_label(text: str) -> Label:
-    """Parse the label of an op; any other text returns an empty Label.
+    """Parse the label of an op; return an empty Label for any other text.
 
     Like TensorFlow's timeline.py, it uses the last ` = ` and the outermost parentheses after it.
     """
@@ -221,7 +221,7 @@ def input_spans(text: npt.NDArray[np.uint8], first: Int64, end: Int64) -> tuple[
 
 
 def _last(text: npt.NDArray[np.uint8], byte: int, before: Int64) -> Int64:
-    """Return the position of the last such byte before each position; -1 if there is none."""
+    """Return the last position of ``byte`` before each position; -1 if there is none."""
     places = np.append(-1, _positions(text, byte))
     return places[np.searchsorted(places, before) - 1]
 

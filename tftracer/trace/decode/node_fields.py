@@ -26,7 +26,7 @@ RESOURCES = (OUTPUT, MEMORY_STATS)  # what resources.py reads
 _TIMES = {START: START_US, OP_START: OP_START_US, OP_END: OP_END_US, END: END_US, SCHEDULED: SCHEDULED_US}
 _WIDE = {START, SCHEDULED, START_US, SCHEDULED_US}  # epoch times: eight or nine bytes
 _MICROS = set(_TIMES.values())
-_REPEATS = 8  # repeated fields that the fast pass reads; a row with more is left to ``walk``
+_REPEATS = 8  # how many repeats of a field the fast pass reads; ``walk`` reads rows with more
 
 _LARGEST_US = np.int64((1 << 63) // 1000 - 1)
 
@@ -50,7 +50,7 @@ class NodeColumns:
 def read_nodes(window: Window, start: Int64, end: Int64, numbers: Sequence[int] = ()) -> NodeColumns:
     """Read the nodes at start[i] : end[i] of the window. Raises FormatError for invalid bytes.
 
-    ``numbers``: submessages to return as well, if all nodes have their fields in ascending order.
+    ``numbers``: field numbers of submessages to return as well; returned only if all nodes have their fields in ascending order.
     """
     fast = _Pass(window, start, end, numbers)
     columns = fast.read()

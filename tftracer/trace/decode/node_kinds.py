@@ -22,8 +22,8 @@ COMMUNICATION = re.compile(
     r"|Horovod\w*|Byteps\w*|MPI\w*"  # Horovod and similar libraries
     r"|D[Dd][Ll]\w*|All[Rr]educe(N|Bucketed)?|Bcast|Broadcast_?DDL"  # IBM's Distributed Deep Learning
 )
-#: Communication ops that are not collectives: point to point, or answered locally. DuckDB uses this expression, too (fleet), and
-#: does not support look-around.
+#: Communication ops that are not collectives: point to point, or answered locally. DuckDB gets this expression, too
+#: (fleet/partial.py); it does not support look-around.
 NO_COLLECTIVE = re.compile(
     r"RecvTensor|_?(Host)?(Send|Recv)(V2)?|_?Xla\w*|_?Nccl(Manager\w*|\w*(Send|Recv))"
     r"|Horovod(Local|Cross)?(Rank|Size)\w*|HorovodProcessSet\w*|HorovodJoin"

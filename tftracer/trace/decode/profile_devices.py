@@ -24,14 +24,14 @@ from tftracer.trace.model import UNKNOWN_TIME, Device, DeviceKind
 
 _STREAM = re.compile(r"Stream #(\d{1,9})(?:\((.*)\))?")
 _SIZE = re.compile(r"(?:^|\s)size:(\d{1,15})\b")
-#: The line with the work of a device without streams (a TPU); its other lines repeat it.
+#: Names of the line with the work of a device without streams (a TPU). The device's other lines repeat this work.
 _WORK_LINES = ("XLA Ops", "TensorFlow Ops")
 _STATS = ("tf_op", "annotation", "hlo_op", "hlo_module", "name", "memcpy_details", "kernel_details")
 
 
 @dataclass
 class DeviceNodes:
-    """Those nodes of devices whose launches are known."""
+    """The nodes of devices whose launches are known, and these launches."""
 
     nodes: list[Int64] = field(default_factory=list)
     launches: list[Int64] = field(default_factory=list)  # the host's events
@@ -79,7 +79,7 @@ def add_device(
 
 
 def _outside(plane: Plane, host: Plane | None, joined: tuple[Int64, Int64], step: Step | None) -> Bool:
-    """Return [events] whether each was launched before or after the step; without a known launch, whether it ran then."""
+    """Return [events] whether each was launched before or after the step; if its launch is not known, whether it ran outside."""
     events = plane.events
     if step is None or host is None:
         return np.zeros(len(events), np.bool_)

@@ -28,7 +28,7 @@ _INPUT_THREADS = "tf_data"
 _REDUCE = "ReduceDatasetOp"  # a loop of the step itself, which runs on these threads of tf.data:
 _REDUCE_THREADS = "tf_data_reduce_dataset"
 _INPUT_FUNCTIONS = "tf_data_private_threadpool"  # threads that only run the functions of map, filter and similar stages
-_ROUNDS = 8  # levels of nested calls
+_ROUNDS = 8  # maximum number of levels of nested calls that are followed
 
 
 class Owner(enum.IntEnum):

@@ -215,7 +215,7 @@ def _read_block(
 def _set_times(columns: _Columns, notes: list[str]) -> int:
     """Make the times relative to the earliest start, in place, and return the earliest start.
 
-    Invalid times become UNKNOWN_TIME.
+    A node whose start is invalid gets UNKNOWN_TIME for all of its times. An invalid end becomes the start.
     """
     start, end = columns.start, columns.end
     if not len(start):

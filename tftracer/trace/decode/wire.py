@@ -2,7 +2,7 @@
 
 The readers work on a ``Window``: a range of the raw bytes that can be read slightly past its end, as unaligned 8-byte
 little-endian words. A varint's end is found by its continuation bits, and three shifts remove these bits, for all rows together.
-NumPy releases the GIL in nearly all of this. Format: https://protobuf.dev/programming-guides/encoding
+NumPy does nearly all of this, and releases the GIL meanwhile. Format: https://protobuf.dev/programming-guides/encoding
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class Fields(NamedTuple):
 
 
 def of_kinds(fields: Fields, wanted: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int, Any]]:
-    """Yield (number, wire type, indices of the fields with these) of the wanted kinds.
+    """Yield (number, wire type, indices of the fields of this kind) for each wanted kind that occurs.
 
     Usually all fields are of one kind: messages of one program have the same first field, the same second field, and so on.
     """

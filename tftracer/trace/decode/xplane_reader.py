@@ -211,7 +211,7 @@ def _parsed(kind: str, raw: bytes) -> Any:
 
 
 def with_plane(raw: bytes, plane_name: str, root: str, content: bytes) -> bytes:
-    """Add DEFINITIONS_PLANE or PARTITIONS_PLANE to an XSpace: its content, and the name of the step's function."""
+    """Return the XSpace ``raw`` with DEFINITIONS_PLANE or PARTITIONS_PLANE added. ``root``: the name of the step's function."""
     space = plane_messages()["Space"]()
     entry = space.planes.add(name=plane_name.encode()).event_metadata.add(id=1)
     entry.value.name, entry.value.content = root.encode(), content

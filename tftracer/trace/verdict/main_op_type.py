@@ -13,7 +13,7 @@ from tftracer.trace.units import counted, percent
 from tftracer.trace.verdict.op_time import OpTime
 from tftracer.trace.verdict.step import Step
 
-MAIN_SHARE = 0.5  # minimal share of the op time of a type or family that has most of it
+MAIN_SHARE = 0.5  # minimal share of the op time, for a type or family to have most of it
 MIN_SHARE = 0.05  # types with a smaller share of the op time are not listed
 LISTED_TYPES = 3
 

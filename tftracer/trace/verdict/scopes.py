@@ -24,7 +24,7 @@ def scope_sentence(work: Work, trace: Trace, selected: Bool) -> str:
     """Return " 72% of that is in clip_by_global_norm."; "" if one op has half of the time, if no scope has half
     of it, or if the scope has nearly as large a share of the time of all ops (``CONCENTRATED``).
 
-    ``selected``: [work] the executions of which "that" speaks.
+    ``selected``: [work] the executions that the word "that" refers to.
     """
     by_name = _by_name(work, trace, selected)
     total = float(by_name.sum())
@@ -46,7 +46,7 @@ def _by_name(work: Work, trace: Trace, selected: Bool) -> Float64:
 
 
 def _scopes(name: str) -> list[str]:
-    """Return the scopes of an op's name, the outermost first, without the one of its gradients."""
+    """Return the scopes of an op's name, the outermost first, without TensorFlow's scope for gradients."""
     parts = name.split("/")[:-1]
     gradients = next((number for number, part in enumerate(parts) if is_gradient(part)), len(parts))
     return parts[:gradients] + parts[gradients + 1 :]

@@ -9,7 +9,8 @@ from tftracer.trace.decode.host_events import FunctionCall
 from tftracer.trace.model import NodeKind, Trace, TraceContext
 
 SLOW_FACTOR = 1.5  # a step that takes this many times the median untraced one is slow
-LIKE_THE_STEP = 0.9  # from this part of the traced step's time on, a time is that step's own; a shorter one is the usual time
+#: A time of at least this part of the traced step's time is that step's own time; a shorter time is a usual step's.
+LIKE_THE_STEP = 0.9
 START_NS = 5_000_000  # maximal cost of tracing within a step, apart from recording its ops
 #: Maximal cost of recording an op in a profile of the host; measured: 1.4 µs on TensorFlow 2.21, 2.5 µs on 2.15.
 HOST_OP_NS = 5_000
@@ -72,7 +73,7 @@ def without_tracing_s(context: TraceContext) -> float:
 def _untraced(traced: Around, trace: Trace, context: TraceContext, calls: Sequence[FunctionCall]) -> Around:
     """Limit the times to those of the median untraced step where tracing may have made them longer. Times of a call that traced
     its function (a retrace) stay, since untraced steps have none. Ops that turn arguments into tensors run while the call is in
-    Python, so they count in both times."""
+    Python, so their time counts both as time of ops and as time in Python."""
     took, usual, fastest = context.step_s, context.median_s, context.fastest_traced_s
     if any(call.was_traced for call in calls) or took is None or usual is None:
         return traced

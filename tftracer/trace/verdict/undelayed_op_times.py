@@ -36,7 +36,7 @@ def lacked_cpu_s(step: Step) -> float:
     job = use.get("job_cpu_s")
     if wall < MIN_WALL_S or cpu is None or job is None or queued is None or cpus is None:
         return 0.0
-    lacked = min(queued, cpus * wall - job)  # no more than the job left: its own threads used the rest
+    lacked = min(queued, cpus * wall - job)  # at most the CPU time that the job itself did not use
     return 0.0 if lacked < MIN_LACKED_CPUS * wall or lacked < WAITING_SHARE * (lacked + cpu) else lacked
 
 

@@ -56,7 +56,8 @@ MIN_PART = 0.05  # smaller parts of the step are not listed
 MAIN_SHARE = 0.5  # minimal share of the main part of the step
 #: The slow-step watch calls a step slow that takes this many times the median untraced step, and this much longer.
 SLOW_TURN, SLOW_TURN_S = 3.0, 0.020
-LARGE_PART = 1 / 3  # from this part of the step on, a part beside compute stands out; of the op time, an op type
+#: From this share of the step on, a part other than compute stands out; from this share of the op time on, an op type does.
+LARGE_PART = 1 / 3
 
 
 def verdict(
@@ -78,7 +79,8 @@ def verdict(
     elif _is_start_of_trace(ranked[0]) or (
         ranked[0]["share"] < LARGE_PART and (ONLY_HERE in ranked[0]["numbers"] or _is_unexplained_around(step, ranked))
     ):
-        # The first sentence is short of a third of the step, and says nothing of usual steps, or of the time around the ops.
+        # The first sentence is about less than a third of the step. Either it says nothing about usual steps, or most of the
+        # step passes around its ops and no sentence says why.
         ranked.insert(0, balanced(step))
     elif _waits_for_a_cpu(step, ranked):
         # The busy machine delayed a step that mostly computes.
@@ -159,7 +161,7 @@ def _takes_ns(step: Step, candidate: Sentence) -> float:
         return numbers[MORE_NS]
     if candidate["code"] == "between_steps":
         return numbers.get("before_step_ns", numbers.get("between_steps_ns", 0.0))
-    if candidate["code"] == "beside_steps":  # as long, for each second of the rest of the training, as the share says
+    if candidate["code"] == "beside_steps":  # its share is of the whole training: converted to a time per step
         turn_ns = ((step.context.median_s or step.whole_ns / 1e9) + (step.context.between_steps_s or 0.0)) * 1e9
         return turn_ns * candidate["share"] / (1 - min(candidate["share"], 0.99))
     takes_ns = candidate["share"] * step.whole_ns

@@ -13,8 +13,8 @@ BETWEEN_SHARE = 0.20  # minimal part of the time from step to step that passes o
 BETWEEN_S = 0.001  # minimal time outside of steps: less is Python's own cost of a call
 LONGER = 3.0  # a time before the step that is this many times the usual one is a delay of this step alone
 SAMPLED = "Sampled"  # first word of a text about sampled lines
-#: Parts of the time between steps. If the loop waits for tf.data for so long, the wait is named, decides the advice, explains
-#: all.
+#: Parts of the time between steps in which the loop waits for tf.data. From these parts on, the wait is named, decides the
+#: advice, and explains all of the time.
 INPUT_NAMED, INPUT_MAIN, INPUT_ALL = 0.10, 0.50, 0.90
 
 LOOP = (
@@ -70,7 +70,7 @@ def _did_not_wait(context: TraceContext) -> bool:
 
 
 def _share_between(between_s: float | None, inside_s: float) -> float:
-    """Return the share of the time from step to step; 0 below the thresholds."""
+    """Return the share of ``between_s`` in the time from step to step; 0 below the thresholds."""
     if between_s is None or between_s < BETWEEN_S:
         return 0.0
     share = between_s / (between_s + inside_s)

@@ -14,7 +14,7 @@ def beside_steps(step: Step) -> Sentence | None:
     """Name checkpoints or evaluations that take a large part of the training's time, by the session's ledger."""
     share, what = step.context.beside_share, step.context.beside_text
     if share is None or step.trace.of_ops(SAVE_OPS.fullmatch).any():
-        return None  # or it is a checkpoint's own run
+        return None  # not known, or the step itself saves a checkpoint
     return sentence(
         "beside_steps",
         f"{what} took {percent(share)} of the time since the training's first step. This trace shows the step alone.",

@@ -78,7 +78,7 @@ def around_ops(step: Step) -> Sentence | None:
 
 
 def converts_arguments(step: Step) -> Bool:
-    """Return [n] the ops that make tensors of what a function is given. TensorFlow 2.21 runs them before the function."""
+    """Return [n] whether an op converts an argument of a function to a tensor. TensorFlow 2.21 runs these before the function."""
     if step.is_session or not step.context.fed:
         return np.zeros(step.trace.n, np.bool_)
     selected: Bool = step.process_nodes & step.trace.of_ops("_EagerConst".__eq__)[step.trace.op]
@@ -86,7 +86,7 @@ def converts_arguments(step: Step) -> Bool:
 
 
 def _converting_before_ns(step: Step) -> int:
-    """Return the time in which tensors of the arguments are made before the call."""
+    """Return the time in which arguments are converted to tensors before the call."""
     in_calls = reduce(lambda a, b: a | b, (Cover.span(call.start, call.end) for call in step.calls), Cover.empty())
     return (step.cover(converts_arguments(step)) - in_calls).length
 

@@ -126,7 +126,7 @@ def memory_saving(step: Step) -> Sentence | None:
     """Name ops of TensorFlow's memory optimizer, which swap tensors to the host or compute them again."""
     text = bytes(step.trace.names.data)
     if not any(part in text for part in (b"swap_", b"Recomputed/")):
-        return None  # the usual case: saves a look at each of up to a million names
+        return None  # the usual case: the names, up to a million, need not be read one by one
     marks = np.array([_saves_memory(name) for name in step.trace.names] or [False])
     selected = step.process_nodes & marks[step.trace.name]
     spent = step.cover(selected).length

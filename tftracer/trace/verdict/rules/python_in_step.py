@@ -12,7 +12,7 @@ from tftracer.trace.units import duration, percent
 from tftracer.trace.verdict.step import Step, evidence_of, sentence
 
 LOCK_SHARE = 0.30  # minimal part of the step in which the call is in Python while another thread runs a Python function
-LOCK_NS = 1_000_000  # the same as a time
+LOCK_NS = 1_000_000  # minimal length of that time
 PYTHON_SHARE = 0.15  # minimal part of the step in which a Python function runs and nothing else does
 
 _PYTHON_OP = re.compile(r".*:(PyFunc|PyFuncStateless|EagerPyFunc)$")

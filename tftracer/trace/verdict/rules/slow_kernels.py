@@ -1,4 +1,4 @@
-"""Matrix ops that compute far more slowly than the best of them, in each of several traces of the run."""
+"""Matrix ops that compute far more slowly than the best matrix op, in each of several traces of the run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ MIN_SHARE = 0.01  # minimal part of the op time, for an op to be compared
 
 
 def slow_kernel(step: Step) -> Sentence | None:
-    """Compare each op's rate at its shortest time over several traces, and over equal ops: a single time may be disturbed."""
+    """Name matrix ops that are far slower than the best one.
+
+    Use each op's best rate among the traces and among ops of the same kind and FLOPs: a single time may be disturbed.
+    """
     times = step.times
     if times is None or len(times.work_ns) < MIN_TRACES or step.arithmetic is None:
         return None
@@ -51,7 +54,10 @@ def slow_kernel(step: Step) -> Sentence | None:
 
 
 def _rates(step: Step, time: OpTime, matrix: Bool, times: OpsOverTraces) -> tuple[Float64, Float64]:
-    """Return [names] FLOP/s at the shortest time, and the median share of the op time; 0 if its execution count varies."""
+    """Return [names] FLOP/s at the shortest time, and the median share of the op time.
+
+    Both are 0 for an op whose execution count varies between traces.
+    """
     assert step.arithmetic is not None
     names, work = len(step.trace.names), time.work
     flops = np.asarray(np.bincount(work.name[matrix], step.arithmetic.flops[work.node[matrix]], names), np.float64)
@@ -67,7 +73,7 @@ def _rates(step: Step, time: OpTime, matrix: Bool, times: OpsOverTraces) -> tupl
 
 
 def _best_of_equals(time: OpTime, rate: Float64, flops: Float64) -> Float64:
-    """Return [names] the best rate of equal ops (same kind and FLOPs): a slower one of them was disturbed."""
+    """Return [names] the best rate among equal ops (same kind and FLOPs): the slower ones were disturbed."""
     type_of = np.zeros(len(rate), np.int64)
     type_of[time.work.name] = time.work.op
     best: dict[tuple[str, float], float] = {}

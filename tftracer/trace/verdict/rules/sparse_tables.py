@@ -184,7 +184,7 @@ class _Flow:
         return not addends or any(is_matrix_op(self._kind(row)) for row in addends)
 
     def _reachable(self, rows: list[int], neighbours: Callable[[int], Int32], passes: Callable[[int], bool]) -> set[int]:
-        """Return the rows and those reached from them through rows that pass."""
+        """Return ``rows``, and the rows that are reached from them through rows for which ``passes`` is true."""
         reached, waiting = set(rows), list(rows)
         while waiting:
             nodes = neighbours(int(self._time.work.node[waiting.pop()])).tolist()

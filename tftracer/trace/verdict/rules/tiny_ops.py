@@ -19,7 +19,7 @@ from tftracer.trace.verdict.step import GAP_NS, Step, sentence
 from tftracer.trace.verdict.time_around_ops import longest_median_s
 
 TINY_NS = 20_000  # running an op costs the executor about as much as an op of this length
-TINY_COUNT = 1_000
+TINY_COUNT = 1_000  # minimal number of tiny ops
 TINY_SHARE = 0.50  # minimal part of the step that goes into tiny ops and into the gaps between ops
 #: An execution of STRAY_NS or longer was interrupted if its type does no work (Enter), or if its type has at most STRAY_SHARE as
 #: many such executions as tiny ones.
@@ -82,7 +82,7 @@ def _recorded(step: Step) -> Sentence | None:
 
 
 def _elementwise(step: Step, tiny: Bool) -> str:
-    """Say how many of them XLA fuses, if these are most."""
+    """Say how many of the tiny ops are elementwise, which XLA fuses; "" if fewer than half are."""
     count = int(step.trace.of_ops(ELEMENTWISE.fullmatch)[step.trace.op[tiny]].sum())
     are_most = count >= ELEMENTWISE_SHARE * tiny.sum()
     return f" {count:,} are elementwise: XLA, which is off for them, fuses such ops." if are_most else ""
