@@ -31,7 +31,8 @@ MIN_BUSY = 0.25
 #: The thread that feeds a parallel stage limits, not the calls of that stage's function, if it works this many times as much as
 #: each of the threads that call it.
 FAR_BUSIER = 2.0
-#: From a share of WAITS of the time on, the training waits for its input; up to WORKS, the training is the slower side.
+#: If the waits take at least the share WAITS of the time, the training waits for its input; if they take at most WORKS, the
+#: training is the slower side.
 WAITS, WORKS = 0.10, 0.05
 #: The overhead of calling a function for one element is at most this; a larger rest has another reason.
 CALL_S = 2e-3
@@ -68,10 +69,10 @@ class Stage:
         """Return the share of its buffer that is full; may exceed 1."""
         parameter = self.node.parameters.get("buffer_size") or self.node.parameters.get("max_buffered_elements")
         room = parameter.value if parameter else self.parallelism or 1.0
-        if self.node.name.startswith("MapAndBatch"):  # it counts the batches that its calls work on, too
+        if self.node.name.startswith("MapAndBatch"):  # ``buffered`` also counts the batches that its calls work on
             room = ceil(room / max(1.0, self.node.ratio))
             return max(0.0, buffered - room) / room
-        if "Interleave" in self.node.name:  # two thirds belong to the next datasets
+        if "Interleave" in self.node.name:  # two thirds of the buffer belong to the next datasets
             return max(0.0, 3 * buffered / max(1.0, room) - 2)
         return buffered / max(1.0, room)
 
@@ -333,7 +334,7 @@ def _rest(thread: Thread, available: float, pool: Thread | None, cores: int) -> 
         return pool.stages[0], True  # its calls use all of TensorFlow's threads for functions
     has_callers = bool(thread.before) or any(stage.calls_function for stage in thread.stages)
     if pool is not None and not has_callers and thread.busy < MIN_SHARE <= pool.busy / min(pool.threads, cores):
-        return pool.stages[0], True  # nothing else is before its empty buffer
+        return pool.stages[0], True  # no other stage with work is before the empty buffer
     callers = [stage for stage in thread.stages if not stage.inner and _may_take(stage, available - thread.busy)]
     if pool is not None and _may_take(pool.stages[0], pool.threads - pool.busy):
         if busy >= max(MIN_BUSY * available, FAR_BUSIER * pool.busy / pool.threads):

@@ -91,7 +91,7 @@ class Pipelines:
             thread.join(JOIN_S)
 
     def facts(self) -> PipelineFacts | None:
-        """Return the facts; None if no iterator was made."""
+        """Return the facts; None if no iterator was looked into or reported."""
         with self._lock:
             known = [each.pipeline() for each in reversed(self._watched.values())]
             pipelines = tuple(each for each in known if each.looks)
@@ -112,7 +112,7 @@ class Pipelines:
                 return
             spent = time.thread_time() - began
             self._cost_s += spent
-            # Epochs may be short.
+            # New iterators are looked into more often, because an epoch may be short.
             is_new = any(len(each.looks) <= ENOUGH for each in open_ones)
             pause = LOOK_S / 4 if is_new else LOOK_S
             if self._cost_s > FREE_S + MAX_SHARE * (time.monotonic() - start):

@@ -18,7 +18,7 @@ from tftracer.slow.watch_results import WatchedRun
 #: is between two activities.
 SUSPENDED, TRACER, BUILDING, CHECKPOINTS, EVALUATION, INPUT, STEPS, LOOP = range(8)
 OTHER_THREAD = 8
-#: The activities that a training begins and ends with.
+#: Ranks of the activities that a training consists of: it lasts from the beginning of the first one to the end of the last one.
 STEPPING = (EVALUATION, STEPS)
 
 #: Usual names of functions that evaluate or predict: "test_step", "evaluate: convnet", "validation_loop".

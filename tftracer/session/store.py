@@ -1,4 +1,4 @@
-"""A live session's state and its spool. A change is written first, then applied, so the file is never behind what is shown.
+"""A live session's state and its spool. Traces and slow steps are written to the file before they are added to the state.
 
 Any thread may call. Locks are taken in this order: ``spool.lock``, ``lock``.
 """
@@ -41,7 +41,7 @@ class SessionStore(SessionAnswers):
         self.keep_traces = keep_traces
         self._retention = traces_to_drop.Retention()
         self._unwritten_facts = True
-        self._latest: dict[Hashable, int] = {}  # key -> bytes of its newest record; the next one makes it superfluous
+        self._latest: dict[Hashable, int] = {}  # key -> size of its newest record, which the next one makes superfluous
 
     def open_spool(self, folder: str | os.PathLike[str] | None) -> None:
         self.spool, trouble = spool_folder.open_spool(folder, self.session()["id"])

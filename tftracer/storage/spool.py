@@ -240,7 +240,7 @@ class Spool:
         """Free payloads that waited for a reader, and write records that waited for space. Call it with the lock."""
         while self._unreleased and not self._readers:
             self._give_back(self._unreleased.pop())
-        while self._deferred:  # later records may refer to it
+        while self._deferred:  # later records may refer to these
             self._append(self._deferred[0])
             self._deferred.popleft()
 
@@ -311,7 +311,7 @@ def _record(store: Disk | Memory, new: NewRecord, start: int, offset: int) -> Re
 
 
 def lock(fd: int) -> bool:
-    """Mark a file as in use; return False if the file system has no locks."""
+    """Lock a file, which marks it as in use; return False if it cannot be locked."""
     if fcntl is None:
         return False
     try:

@@ -291,7 +291,7 @@ def bindings() -> Any:
 
 
 class YieldingBindings:
-    """Replaces the module from which ``profiler_v2`` takes ``ProfilerSession``. Ends the tracer's profile whenever it is read."""
+    """Replaces the module from which ``profiler_v2`` reads ``ProfilerSession``. Each such read ends the tracer's profile."""
 
     def __init__(self, bindings: Any) -> None:
         self._bindings = bindings

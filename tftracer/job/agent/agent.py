@@ -68,8 +68,8 @@ REPORT_AFTER_S = 30.0
 class Agent:
     """Keeps the connection. Any thread may call ``start`` and ``stop``.
 
-    ``own_page``: where this process's page is, None while there is none. ``hub_changed``: called on the agent's thread when the
-    process has joined a hub in another process, and with None when it has lost it.
+    ``own_page``: returns this process's page; None while it has none. ``hub_changed``: called on the agent's thread with the job
+    when the process has joined a hub in another process, and with None when the connection to the hub has ended.
     """
 
     def __init__(

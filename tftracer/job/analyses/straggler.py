@@ -87,7 +87,7 @@ class Waits:
         return float(np.mean(others)) if others else 0.0
 
     def last_arrival(self, q: int) -> int | None:
-        """Return when q arrived at the last collective that it reached last."""
+        """Return the time of q's latest arrival at a collective that it reached after all other ranks; None if there is none."""
         late = (self.last == q) & (self.spread > 0)
         return int(self.arrival[late, q].max()) if late.any() else None
 

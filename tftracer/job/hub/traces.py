@@ -25,7 +25,7 @@ from tftracer.web.worker_threads import WorkerThreads
 T = TypeVar("T")
 
 NICE = 5
-#: Limits of the caches: merged traces, and compressed bytes of fetched traces.
+#: Limits of the caches: merged traces (besides SUSPECT_STEPS), and compressed bytes of fetched traces.
 OPEN_TRACES = 4
 FETCHED_BYTES = 256 << 20
 FETCHES_AT_ONCE = 8

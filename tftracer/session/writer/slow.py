@@ -32,7 +32,7 @@ class SlowWriter:
         self._unwritten_kinds: set[int] = set()  # runs with slow steps since their kinds were written
 
     def take(self) -> list[int]:
-        """Store what the watch recorded. Called after the steps were counted. Return the ids of the runs that it is about."""
+        """Store what the watch recorded, and return the ids of the runs concerned. Called after the steps were counted."""
         taken = [*self._waiting, *self._slow.take()]
         self._waiting.clear()
         offset = time.time() - perf_counter()
