@@ -32,7 +32,7 @@ except ImportError:  # no flock on this system: only the process id tells whethe
 MEMORY_LIMIT = 64 << 20
 #: The suffix of a spool while it is rewritten.
 ASIDE = ".new"
-#: A payload shares its first and last block with other records, so these blocks cannot be freed.
+#: Bytes of a payload's first and last block, which it shares with other records, so that they cannot be freed.
 BLOCKS = 2 << 12
 #: Maximum number of small records that wait for space on a full disk.
 MAX_DEFERRED = 10_000
