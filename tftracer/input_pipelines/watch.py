@@ -1,8 +1,8 @@
 """Looks into the script's dataset iterators once a second, in the training process, on the thread ``tftracer-input``.
 
 It keeps weak references to iterators, taken at their creation. A look holds only the iterator's resource, for some 25 µs: if the
-script drops the iterator meanwhile, it is freed on this thread. The training's threads only append to a queue: they wait neither
-for this thread nor for a look: TensorFlow's look takes no lock that ``next`` holds while it waits.
+script drops the iterator meanwhile, it is freed on this thread. The training's threads only append to a queue. They wait neither
+for this thread nor for a look, because TensorFlow's look takes no lock that ``next`` holds while it waits.
 """
 
 from __future__ import annotations

@@ -13,5 +13,5 @@ files                 ``saved/``
 for TracingServer     ``membership``
 ====================  ==================================================================================================
 
-Only server.py, cli.py and scripting/ import this package.
+Only server.py, viewer.py and scripting/ import this package.
 """

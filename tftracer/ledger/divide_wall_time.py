@@ -186,7 +186,7 @@ class Book:
     def sums_until(self, now_ns: int, under_way: Sequence[Activity]) -> Sums:
         """Return the sums of all time until now. ``under_way``: current activities, which count as if they ended now.
 
-        What the training thread does after its last step may be the next step of an eager loop, which is known when it ends.
+        The time after the training thread's last step may be the next step of an eager loop, which is known only when it ends.
         """
         known = [activity for activity in under_way if activity[2] < now_ns]
         horizon = min([now_ns, *(activity[2] for activity in known)])

@@ -31,7 +31,10 @@ from tftracer.trace.model import TraceContext
 
 
 class SessionStore(SessionAnswers):
-    """``keep_traces``: the maximum number of automatic traces of each run; traces/traces_to_drop.py selects those to remove."""
+    """The state and the spool of a live session.
+
+    ``keep_traces``: the maximum number of automatic traces of each run; traces/traces_to_drop.py selects the traces to remove.
+    """
 
     def __init__(self, facts: Session, keep_traces: int) -> None:
         super().__init__(SessionModel(facts))

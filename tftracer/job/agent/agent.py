@@ -170,7 +170,7 @@ class Agent:
         return [page.target(self._token)]
 
     def _publish(self, page: OwnPage) -> None:
-        """In the hub's process: write the file by which processes on this host find the hub, again if the hub's port changed."""
+        """Write the file by which processes on this host find the hub; write it again if the hub's port changed."""
         if self._published == (self._plan.job, page.port):
             return
         host = page.host if is_loopback(page.ip) else socket.gethostname()
@@ -237,7 +237,7 @@ def _url(target: Target) -> str:
 
 
 def _endpoint(connection: WebSocketClientConnection, target: Target) -> Endpoint:
-    """The hub's address and certificate as this process sees them."""
+    """Return the hub's address and certificate as this process sees them."""
     stream: Any = getattr(connection.protocol, "stream", None)
     certificate = stream.socket.getpeercert(binary_form=True) if target.secure else None
     return Endpoint(address(target.host, target.port), other_end(stream), digest_of(certificate))

@@ -39,7 +39,7 @@ MAX_FILE = 1 << 16
 class OwnPage:
     """Address and token of this process's web server."""
 
-    ip: str  # as bound
+    ip: str  # the address that the server listens on
     port: int
     secure: bool
     path: str
@@ -60,7 +60,7 @@ class OwnPage:
         return Target(self.host, self.port, token, self.secure, self.path, "own")
 
     def tls_context(self) -> ssl.SSLContext | None:
-        """A context that verifies nothing, because the server is this process itself; None without TLS."""
+        """Return a context that verifies nothing, because the server is this process itself; None without TLS."""
         return unverified() if self.secure else None
 
 

@@ -47,14 +47,14 @@ class StepWatch:
     def __init__(self, source: LiveSession, post: Callable[..., None]) -> None:
         self._source = source
         self._post = post
-        self._watched: dict[int, WatchedStep] = {}  # by the job's trace
+        self._watched: dict[int, WatchedStep] = {}  # by the id of the job's trace
         self._seen: OrderedDict[int, WatchedStep | None] = OrderedDict()  # trace id -> the step whose trace it is
 
     def subscribe(self) -> Callable[[], None]:
         """Follow the session's traces from now on; return a function that stops it."""
         loop = asyncio.get_running_loop()
 
-        def stored(message: LiveMessage) -> None:  # on the thread that stored it
+        def stored(message: LiveMessage) -> None:  # called on the thread that stored the trace
             if message["type"] == "trace":
                 with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
                     loop.call_soon_threadsafe(self._stored, message["payload"])

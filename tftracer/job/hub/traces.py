@@ -43,13 +43,13 @@ class MergedTrace:
 
 
 class JobTraces:
-    """``communication_ops``: the user's pattern, as the hub's process has it."""
+    """Fetches, merges and caches the traces of steps. ``communication_ops``: the user's pattern in the hub's process."""
 
     def __init__(self, hub: Hub, communication_ops: str = "") -> None:
         self.communication_ops = communication_ops
         self._hub = hub
-        self._merged: OrderedDict[int, MergedTrace] = OrderedDict()  # by the job's trace
-        self._fetched: OrderedDict[tuple[str, int], tuple[bytes, int]] = OrderedDict()  # by process and its trace
+        self._merged: OrderedDict[int, MergedTrace] = OrderedDict()  # by the id of the job's trace
+        self._fetched: OrderedDict[tuple[str, int], tuple[bytes, int]] = OrderedDict()  # by process and trace id
         self._stored: dict[tuple[int, str], StoredPayload] = {}  # traces of a job that was opened from a file
         self._merging: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
         self._workers: WorkerThreads | None = None

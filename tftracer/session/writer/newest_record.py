@@ -19,7 +19,10 @@ Facts = TypeVar("Facts")
 
 
 class NewestRecord(Generic[Facts]):
-    """``name``: the model's attribute. ``facts`` returns the current facts, or None. ``end`` stops collecting them."""
+    """The newest record of one kind of facts.
+
+    ``name``: the model's attribute. ``facts`` returns the current facts, or None. ``end`` stops collecting the facts.
+    """
 
     def __init__(
         self,

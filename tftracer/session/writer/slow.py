@@ -72,7 +72,7 @@ class SlowWriter:
         self._analyze_again(stall)
 
     def _analyze_again(self, stall: Stall) -> None:
-        """Have the traces of the step analyzed again: the cause may be their first sentence now."""
+        """Request a new analysis of the step's traces, because their first sentence may name the cause now."""
         with self._store.lock:
             records = [trace.record for trace in self._store.model.traces_of(stall.run.run_id)]
         for record in records:

@@ -74,7 +74,7 @@ def _place_without_cpu(observed: Observed) -> Frame | None:
 
 
 def _without_single_sample(span: Span) -> Span:
-    """If a span on a busy machine has only one sample, remove that sample, unless it shows a hook or callback."""
+    """Return the span without its only sample, unless that shows a hook or callback; other spans unchanged."""
     return replace(span, stacks=tuple(filter(is_owned, span.stacks))) if span.is_single_sample else span
 
 

@@ -126,7 +126,7 @@ class Periods:
                 return
 
     def _one_a_step(self, kind: Hashable) -> dict[int, _Slow]:
-        """Return step -> slow step, for slow steps without a period. Of several causes of a step, one of this kind is preferred."""
+        """Return step -> slow step, for those without a period. Of several causes of a step, one of this kind is preferred."""
         chosen: dict[int, _Slow] = {}
         for slow in self._without_period:
             if slow.step not in chosen or slow.kind == kind:

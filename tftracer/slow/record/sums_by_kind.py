@@ -92,11 +92,11 @@ def is_one_of(stall: Stall, period: Period) -> bool:
 
 
 def of_known_period(stall: Stall, periods: Sequence[Period]) -> Period | None:
-    """For a slow step of unknown cause or line, return the period with a known cause that it belongs to, or None.
+    """Return the period with a known cause to which a slow step of unknown cause or line belongs; None if there is none.
 
-    A slow step in a function that the period's function calls also belongs to it, if stacks of the step show both: by chance, half
-    of its time may be in the key function of a sort, or below it. But if two periods fall together, the step belongs to the period
-    of its own cause.
+    A slow step in a function that the period's function calls also belongs to it, if stacks of the step show both: by chance,
+    half of its time may be in the key function of a sort, or below it. But if two periods fall together, the step belongs to the
+    period of its own cause.
     """
     shortest_s, longest_s = 0.0, stall["duration_s"] / SHORT
     if stall["cause"] == "unknown":  # the other side of a turn has another cause
