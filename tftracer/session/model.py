@@ -1,4 +1,4 @@
-"""A session's state: its facts, runs and traces. Knows no files and threads; the owner locks.
+"""A session's state: its facts, runs and traces. It knows no files and no threads; its owner holds the lock.
 
 A live session changes it as things happen (store.py). files/reading.py builds the same state from a file's records, so that a
 reopened session shows what the live page showed.

@@ -187,7 +187,7 @@ class SessionStore(SessionAnswers):
             return self.model.slow.next_id()
 
     def add_stall(self, message: Stall, number: int, is_traced: bool, new: NewRecord) -> None:
-        """Add a slow step. ``number``: its position among those of its run, from 1. ``is_traced``: there is a trace of it.
+        """Add a slow step. ``number``: its position among its run's, from 1. ``is_traced``: whether there is a trace of it.
 
         If it cannot be written now, its stacks are missing as long as the session is live.
         """

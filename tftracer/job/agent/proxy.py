@@ -46,7 +46,7 @@ class OpenRequest:
 
 
 class Proxy:
-    """Answers requests. ``send`` sends a message to the hub, and returns when it has left."""
+    """Answers requests. ``send`` sends a message to the hub, and returns when the message was sent."""
 
     def __init__(self, source: LiveSession, own_page: Callable[[], OwnPage | None], send: Callable[..., Awaitable[None]]) -> None:
         self._source = source

@@ -164,7 +164,7 @@ def _earliest(rank: Rank, ranks: Sequence[Rank], waits: Waits) -> int:
 
 
 def _parts(rank: Rank, waiting: Cover, until: int, earliest: int) -> npt.NDArray[np.float64]:
-    """Return the ns of (compute, input, exposed communication) of a rank until a moment, without waiting for other ranks."""
+    """Return the ns of (compute, input, exposed communication) of a rank until a moment, not counting waits for other ranks."""
     window = Cover.span(earliest, until)
     compute = rank.compute & window
     late = Cover.span(earliest, rank.begin) & window

@@ -135,7 +135,7 @@ class Hub:
         self.changed()
 
     def drop_silent(self) -> None:
-        """Mark silent processes as lost, which have sent nothing for too long."""
+        """Mark processes as lost that have sent nothing for too long."""
         now, patience_s = time.monotonic(), MISSED_HEARTBEATS * self.interval_s + GRACE_S
         for member in list(self.members.values()):
             if member.connection is not None and now - member.heard_at > patience_s:

@@ -104,7 +104,7 @@ class PageUpdates:
 
 
 class JobServices:
-    """``publish`` sends a message to all pages; ``has_viewers`` says whether there are any."""
+    """The hub's services. ``publish`` sends a message to all pages; ``has_viewers`` says whether there are any."""
 
     def __init__(
         self,

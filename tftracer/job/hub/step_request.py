@@ -211,7 +211,7 @@ class StepRequests:
                 member.connection.post(kind, job_trace=traced.message["id"])
 
     def _in_lockstep(self, states: dict[str, Message]) -> bool:
-        """Return whether the processes run the same steps together, by their step counts. Not with parameter servers."""
+        """Return whether the processes run the same steps together, by their step counts. False with parameter servers."""
         launchers = [self._hub.members[p].info["place"] for p in states]
         roles = {m.info["place"]["role"] for m in self._hub.members.values()}
         if "ps" in roles or any(text(state, "servers") for state in states.values()):

@@ -90,7 +90,7 @@ def is_chief(info: LauncherInfo) -> bool:
 
 
 def _from_horovod(modules: Mapping[str, Any]) -> LauncherInfo | None:
-    """Ask Horovod, if it is imported and initialized. ``rank()`` and the like are local look-ups, not collectives."""
+    """Ask Horovod, if it is imported and initialized. ``rank()`` and similar functions are local look-ups, not collectives."""
     for name in HOROVOD_MODULES:
         horovod = modules.get(name)
         try:
