@@ -46,7 +46,7 @@ def injected_server() -> TracingServer | None:
 
 
 def leave_to_parent(server: TracingServer) -> None:
-    """In a forked child: stop using the parent's server. Nothing is recorded until ``hook_inject`` is called again."""
+    """Stop using the parent's server in a forked child. Nothing is recorded until ``hook_inject`` is called again."""
     from tftracer.capture import session_wrappers
 
     server.functions.stop()

@@ -86,7 +86,7 @@ class ScriptProcess:
         atexit.register(self._end, server)
 
     def _forked(self) -> None:
-        """In a forked child: stop using the parent's server. The tracer starts anew before the child's first computation."""
+        """Stop using the parent's server in a forked child. The tracer starts again before the child's first computation."""
         self._is_first = False
         server, self._server = self._server, None
         if server is None:

@@ -1,4 +1,4 @@
-"""Calls a function when a forked child uses TensorFlow for the first time, and not earlier: most never use it."""
+"""Calls a function when a forked child uses TensorFlow for the first time, and not earlier: most children never use it."""
 
 from __future__ import annotations
 

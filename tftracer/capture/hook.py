@@ -278,7 +278,7 @@ class HookMethods:
 
 
 class CopyingHookMethods(HookMethods):
-    """For a TensorFlow that does not store a step's arguments as ``_original_args``, as versions 2.12 to 2.21 do."""
+    """For a TensorFlow that does not store a step's arguments as ``_original_args``. Versions 2.12 to 2.21 store them."""
 
     __slots__ = ()
 

@@ -39,7 +39,10 @@ class Values(NamedTuple):
 
 
 class Installed(NamedTuple):
-    """``missing``: names of methods that this TensorFlow lacks; their calls are not recorded. ``undo``: ends the recording."""
+    """The result of ``install``.
+
+    ``missing``: names of methods that this TensorFlow lacks; their calls are not recorded. ``undo``: ends the recording.
+    """
 
     missing: list[str]
     undo: Callable[[], None]

@@ -70,7 +70,7 @@ Load = Callable[[TraceKey], Union[Payload, Loadable]]
 
 
 class DecodedTraces:
-    """The cache. ``load`` returns the payload of a trace that is not in the cache. ``most``: traces that are kept."""
+    """The cache. ``load`` returns the payload of a trace that is not in the cache. ``most``: maximum number of traces in it."""
 
     def __init__(self, load: Load, most: int = DECODED_TRACES) -> None:
         self._load = load

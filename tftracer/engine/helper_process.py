@@ -40,8 +40,7 @@ NICE = 10
 START_S = 180.0  # maximum time to start: with 20 busy processes on the machine, the helper's imports took 70 s
 END_S = 5.0
 CLOSE_S = 1.0  # time that the helper gets to exit at the end of the session; it has nothing to save
-#: After ENDS unexpected exits within ENDS_S seconds, no helper is started until ENDS_S seconds have passed since the first of
-#: them.
+#: After ENDS failures in a row, no helper is started until ENDS_S seconds have passed since the first of them.
 ENDS, ENDS_S = 3, 600.0
 #: Environment variables that the helper gets: what Python needs, and nothing for launchers, profilers, GPUs or preloaded
 #: libraries.

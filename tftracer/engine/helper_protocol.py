@@ -35,7 +35,8 @@ def send(line: socket.socket, kind: bytes, payload: Any, deadline: float | None 
 def receive(line: socket.socket, deadline: float | None = None) -> tuple[bytes, Any]:
     """Return (kind, payload) of the next frame.
 
-    Raises EOFError if the connection is closed; MemoryError: the payload was skipped.
+    Raises EOFError if the connection is closed or the frame is invalid, and MemoryError if there is not enough memory for the
+    payload, which is then skipped.
     """
     kind, size = HEAD.unpack(_exactly(line, HEAD.size, deadline))
     if kind not in (MESSAGE, DATA) or size > MAX_BYTES:

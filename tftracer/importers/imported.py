@@ -43,7 +43,7 @@ class ImportedRun:
 class Imported:
     """A whole file."""
 
-    kind: str  # "tensorflow-tracer session", "RunMetadata", "Chrome timeline", ...: for people
+    kind: str  # the format as users see it: "tensorflow-tracer session", "RunMetadata", "Timeline JSON"
     runs: list[ImportedRun] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)  # findings about the file as a whole
     cut: str = ""  # how the file ends early, in words; "" if it is complete

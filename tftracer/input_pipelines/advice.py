@@ -78,7 +78,7 @@ def _with_refills(flow: Flow, stage: Stage, steps: Mapping[int, Step], target: f
 
 
 def _parallel(flow: Flow, stage: Stage, target: float | None, call: str, is_python: bool, max_calls: int | None = None) -> Advice:
-    """Advise more calls at once, as many as would help, but not more than ``max_calls``."""
+    """Return advice about more calls at once: how many help (at most ``max_calls``), or what to do if they would not help."""
     busy, now = stage.busy or 0.0, stage.parallelism or 1.0
     if stage.parallelism is not None:
         busy = next((each.pool.busy for each in flow.workers.values() if each.pool and each.pool.stages[0] is stage), busy)

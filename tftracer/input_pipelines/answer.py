@@ -28,7 +28,7 @@ RECENT_S = 15.0
 
 
 def input_pipelines(facts: PipelineFacts | None, waited_s: float) -> InputPipelines:
-    """Return the answer. ``waited_s``: the time for which the training waited for elements between its steps, by the ledger."""
+    """Return the answer. ``waited_s``: how long the training waited for elements between its steps, according to the ledger."""
     if facts is None:
         return {"pipelines": [], "text": ""}
     codes = [code.partition(": ") for code in facts.unseen]
@@ -50,7 +50,7 @@ def what_limits(facts: PipelineFacts | None, now: float) -> tuple[str, str]:
 
 
 def limiting_name(pipeline: Pipeline, flow: Flow | None) -> str:
-    """Return the limiting stage, "map(decode)"; "" if not known."""
+    """Return the name of the limiting stage, such as "map(decode)"; "" if it is not known."""
     if flow is None or flow.limiting is None or is_distributed(pipeline.steps):
         return ""
     return _name(flow.limiting, steps_by_node(flow, pipeline.steps))
@@ -90,7 +90,9 @@ def _side(flow: Flow | None, steps: dict[int, Step]) -> Literal["input", "traini
 
 
 def _computes_in_python(flow: Flow, steps: dict[int, Step]) -> Stage | None:
-    """Return a stage that may delay the training without a wait for input, since only one thread runs Python at a time."""
+    """Return a stage that computes in Python; None if there is none. It may delay the training without a wait for input, because
+    only one thread runs Python at a time.
+    """
 
     def computes(stage: Stage) -> bool:
         step, busy = steps.get(stage.node.id), stage.busy or 0.0

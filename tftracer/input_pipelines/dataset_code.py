@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-#: Kinds of stages, by the begin of their names in TensorFlow's model and in Python.
+#: Beginning of a stage's name, in TensorFlow's model and in Python -> kind of the stage.
 KINDS = {
     "Map": "map",
     "ParallelMap": "map",
@@ -19,8 +19,8 @@ KINDS = {
 }
 #: The function by which Keras takes a batch from arrays, and its files in Keras 3 and 2.
 KERAS_BATCHES = ("grab_batch", "array_data_adapter.py:", "data_adapter.py:")
-#: Kinds whose advice depends on the number of elements of their input: there cannot be more inner datasets at once, and a
-#: shuffle whose buffer holds all of them gives nothing while it fills.
+#: Kinds whose advice depends on the number of elements of their input: an interleave reads at most that many datasets at once,
+#: and a shuffle whose buffer holds all elements gives out none while it fills.
 COUNTED_INPUTS = ("interleave", "shuffle")
 MAX_STEPS = 200
 MAX_OPS = 5000
@@ -61,12 +61,12 @@ def is_distributed(steps: Sequence[Step]) -> bool:
 
 
 def gives_batches(steps: Sequence[Step]) -> bool:
-    """Return whether Keras makes batches from arrays: no stage is called batch then."""
+    """Return whether Keras makes batches from arrays. Then no stage has "Batch" in its name."""
     return any(step.function == KERAS_BATCHES[0] and step.place.startswith(KERAS_BATCHES[1:]) for step in steps)
 
 
 def title_of(steps: list[Step]) -> str:
-    """Return "TFRecord → map(decode) → batch"."""
+    """Return a title such as "TFRecord → map(decode) → batch"."""
     names = [f"{step.kind or _spoken(step.name)}({step.function})" if step.function else _spoken(step.name) for step in steps]
     return " → ".join(name for name in reversed(names) if name not in ("Options", "Model"))[:300]
 

@@ -29,7 +29,7 @@ from tftracer.storage.untrusted import (
 MAX_PIPELINES = 8
 MAX_LOOKS = 10
 MAX_HISTORY = 100
-#: Bytes of one look: some hundred stages. A larger pipeline is not looked at again.
+#: Maximum bytes of one look, enough for some hundred stages. A larger pipeline is not looked at again.
 MAX_BYTES = 1 << 18
 
 
@@ -38,20 +38,20 @@ class Look:
     at: float  # epoch seconds
     cpu_s: float  # CPU time of the process
     idle_s: float | None  # idle time of all cores of the machine together
-    waited_s: float  # waits for elements of all iterators, in calls of ``next`` between steps
-    waits: int  # number of these calls
+    waited_s: float  # time of all waits so far for elements of any iterator, in calls of ``next`` between steps
+    waits: int  # number of these waits
     raw: bytes  # a ModelProto
     model: model_proto.Model
 
 
 @dataclass(frozen=True)
 class Moment:
-    """The result for the ten seconds before."""
+    """What the looks of the ten seconds before ``at`` showed."""
 
     at: float
     rate: float  # elements a second
     wait: float | None  # share of the time in which the training waited
-    stage: str  # the limiting one, "" if not known
+    stage: str  # name of the limiting stage; "" if not known
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Pipeline:
     steps: tuple[Step, ...]  # from the last transformation to the sources
     looks: tuple[Look, ...]  # of the last ten seconds with any work, oldest first
     history: tuple[Moment, ...]
-    is_open: bool  # its iterator exists
+    is_open: bool  # whether its iterator still exists
 
 
 @dataclass(frozen=True)

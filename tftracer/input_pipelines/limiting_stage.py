@@ -3,8 +3,8 @@
 A stage with a buffer (prefetch, parallel map) has separate threads; the stages before it, up to the next buffer, run one after
 the other in one of them. A stage limits if its threads work all the time, or if the buffer before its thread is full and the one
 behind it empty. TensorFlow times kernels, but neither the overhead of calling a function for each element nor the work of ended
-iterators inside flat_map and interleave. This untimed rest of a busy thread's time belongs to its stage that calls a function; if
-several of its stages call functions, the stage is not known.
+iterators inside flat_map and interleave. The rest of a busy thread's time, which is not timed, belongs to the thread's stage that
+calls a function; if several of the thread's stages call functions, the stage is not known.
 """
 
 from __future__ import annotations
@@ -20,25 +20,26 @@ from tftracer.input_pipelines.facts import Look, Pipeline
 from tftracer.input_pipelines.model_proto import Model, Node
 from tftracer.input_pipelines.waits import MANY, counted_wait, waited_s
 
-#: Threads that delay the others work for at least this share of their time.
+#: A thread delays the others if it works for at least this share of its time.
 SATURATED = 0.75
 #: A buffer counts as full from this share on.
 FULL = 0.5
 #: The limiting stage takes at least this share of its thread's time.
 MIN_SHARE = 0.5
-#: A thread whose stages are all timed may limit even if it works only for this share of its time: other threads have its core.
+#: A thread whose stages are all timed may limit even if it works for only this share of its time: other threads have its core.
 MIN_BUSY = 0.25
-#: The thread that feeds a parallel stage limits, not the calls of that stage's function, if it works this many times as much as
-#: each of the threads that call it.
+#: If the thread that feeds a parallel stage works this many times as much as each thread that calls the stage's function, the
+#: feeding thread limits, not these calls.
 FAR_BUSIER = 2.0
-#: From a share of WAITS of the time on, the training waits for its input; up to WORKS, the training is the slower side.
+#: If the waits take at least the share WAITS of the time, the training waits for its input; if they take at most WORKS, the
+#: training is the slower side.
 WAITS, WORKS = 0.10, 0.05
-#: The overhead of calling a function for one element is at most this; a larger rest has another reason.
+#: Maximum overhead of calling a function for one element; a larger rest has another reason.
 CALL_S = 2e-3
 MAX_DEPTH = 200
-#: With fewer elements of inner datasets, their work is not estimated.
+#: Minimum number of elements of inner datasets from which their work is estimated.
 MIN_INNER = 20
-#: Number of looks that prove a wait of the training that the ledger does not count.
+#: Minimum number of looks that prove a wait of the training that the ledger does not count.
 ENOUGH = 5
 #: Stages that read; TensorFlow builds them within a flat_map.
 READERS = ("Generator", "TFRecord", "TextLine", "FixedLengthRecord")
@@ -48,7 +49,7 @@ READERS = ("Generator", "TFRecord", "TextLine", "FixedLengthRecord")
 class Stage:
     node: Node
     depth: int
-    inner: bool  # part of a dataset that flat_map or interleave makes
+    inner: bool  # whether it is part of a dataset that flat_map or interleave makes
     rate: float | None = None  # elements a second
     element_s: float | None = None  # own time for an element
     busy: float | None = None  # average number of threads that work for it
@@ -68,10 +69,10 @@ class Stage:
         """Return the share of its buffer that is full; may exceed 1."""
         parameter = self.node.parameters.get("buffer_size") or self.node.parameters.get("max_buffered_elements")
         room = parameter.value if parameter else self.parallelism or 1.0
-        if self.node.name.startswith("MapAndBatch"):  # it counts the batches that its calls work on, too
+        if self.node.name.startswith("MapAndBatch"):  # ``buffered`` also counts the batches that its calls work on
             room = ceil(room / max(1.0, self.node.ratio))
             return max(0.0, buffered - room) / room
-        if "Interleave" in self.node.name:  # two thirds belong to the next datasets
+        if "Interleave" in self.node.name:  # two thirds of the buffer belong to the next datasets
             return max(0.0, 3 * buffered / max(1.0, room) - 2)
         return buffered / max(1.0, room)
 
@@ -180,10 +181,11 @@ def flow_of(pipeline: Pipeline) -> Flow | None:
 
 
 def _wait(looks: Sequence[Look], own: Thread, counted: float | None) -> float | None:
-    """Return the share of time in ``next``, without the times between its calls; at most ``counted``, by the ledger.
+    """Return the share of time that the training spends in ``next``; at most ``counted``, the share by the ledger.
 
-    It is the median over the looks: each has only the last 100 of these times, and a long one may have come before them. For the
-    same reason the share is None (not known) if the training seems to wait although most looks found an element ready.
+    The result is the median over the looks: each look has only the last 100 times between two calls of ``next``, and a long one
+    may have come before these. For the same reason the result is None (not known) if the training seems to wait although most
+    looks found an element ready.
     """
     pairs = ((waited_s(earlier, later), later.at - earlier.at) for earlier, later in zip(looks, looks[1:]))
     shares = [min(1.0, max(0.0, waited / seconds)) for waited, seconds in pairs if waited is not None]
@@ -333,7 +335,7 @@ def _rest(thread: Thread, available: float, pool: Thread | None, cores: int) -> 
         return pool.stages[0], True  # its calls use all of TensorFlow's threads for functions
     has_callers = bool(thread.before) or any(stage.calls_function for stage in thread.stages)
     if pool is not None and not has_callers and thread.busy < MIN_SHARE <= pool.busy / min(pool.threads, cores):
-        return pool.stages[0], True  # nothing else is before its empty buffer
+        return pool.stages[0], True  # no other stage with work is before the empty buffer
     callers = [stage for stage in thread.stages if not stage.inner and _may_take(stage, available - thread.busy)]
     if pool is not None and _may_take(pool.stages[0], pool.threads - pool.busy):
         if busy >= max(MIN_BUSY * available, FAR_BUSIER * pool.busy / pool.threads):

@@ -17,7 +17,7 @@ class Ledger(Protocol):
     def evaluates(self) -> bool: ...
 
     def add_step_wait(self, title: str, seconds: float) -> None:
-        """Add a wait within a step. ``title``: of the dataset."""
+        """Add a wait within a step. ``title``: the dataset's title."""
 
 
 class StepWaits:
@@ -26,9 +26,9 @@ class StepWaits:
     def __init__(self, title: str, ledger: Ledger) -> None:
         self._title = title
         self._ledger = ledger
-        self._since: Look | None = None  # the newest look before which elements passed
+        self._since: Look | None = None  # the newest look that found more elements than the look before
         self._pending = 0.0  # seconds in ``next`` before that look
-        self._waits = 0  # waits between steps that had ended at the begin of these seconds
+        self._waits = 0  # number of waits between steps that had ended when these seconds began
 
     def look(self, seen: Look) -> None:
         self._count(seen.waits)

@@ -8,12 +8,12 @@ from tftracer.contract.input_pipelines import InputPipeline, InputPipelines
 from tftracer.input_pipelines.answer import rate_text
 from tftracer.trace.summary import WIDTH
 
-#: Pipelines that are listed; open ones that delay the training come first.
+#: Maximum number of pipelines in the list; open ones that delay the training come first.
 MAX_PIPELINES = 3
 
 
 def render(pipelines: InputPipelines) -> str:
-    """Return the text of the pipelines; "" without any."""
+    """Return the text of the pipelines, then the note about iterators that were not examined."""
     listed = sorted(pipelines["pipelines"], key=lambda each: (not each["is_open"], each["side"] != "input"))[:MAX_PIPELINES]
     lines = [line for each in listed for line in textwrap.wrap(f"Input {each['title']}: {_text(each)}", WIDTH)]
     return "\n".join([*lines, *textwrap.wrap(pipelines["text"], WIDTH)])

@@ -13,7 +13,7 @@ MANY = (1, 2)
 LONG_S = 2.5
 #: TensorFlow records no longer time between two calls of ``next``.
 LONGEST_GAP_S = 10.0
-#: Stages without a function take at most this together, beside their timed work, to pass an element on.
+#: Besides their timed work, stages without a function together take at most this time to pass an element on.
 PASSED_ON_S = 50e-6
 
 
@@ -26,8 +26,9 @@ def counted_wait(looks: Sequence[Look]) -> float | None:
 def waited_s(earlier: Look, later: Look) -> float | None:
     """Return the time in ``next`` between two looks, without the times between its calls. None: not known.
 
-    It may be below 0: a time between two calls that contains a look counts only for the later look. The begin of the wait for the
-    first element is not known, since the training may build its function before: it counts at most as long as the stages worked.
+    The result may be below 0: a time between two calls that contains a look counts only for the later look. When the wait for the
+    first element began is not known, because the training may build its function before. This wait counts at most as long as the
+    stages worked.
     """
     passed, seconds = later.model.elements - earlier.model.elements, later.at - earlier.at
     gaps = later.model.gaps_s[-passed:] if passed > 0 else ()

@@ -1,8 +1,8 @@
 """Looks into the script's dataset iterators once a second, in the training process, on the thread ``tftracer-input``.
 
 It keeps weak references to iterators, taken at their creation. A look holds only the iterator's resource, for some 25 µs: if the
-script drops the iterator meanwhile, it is freed on this thread. The training's threads only append to a queue: they wait neither
-for this thread nor for a look: TensorFlow's look takes no lock that ``next`` holds while it waits.
+script drops the iterator meanwhile, it is freed on this thread. The training's threads only append to a queue. They wait neither
+for this thread nor for a look, because TensorFlow's look takes no lock that ``next`` holds while it waits.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Pipelines:
             thread.join(JOIN_S)
 
     def facts(self) -> PipelineFacts | None:
-        """Return the facts; None if no iterator was made."""
+        """Return the facts; None if no iterator was looked into or reported."""
         with self._lock:
             known = [each.pipeline() for each in reversed(self._watched.values())]
             pipelines = tuple(each for each in known if each.looks)
@@ -112,7 +112,7 @@ class Pipelines:
                 return
             spent = time.thread_time() - began
             self._cost_s += spent
-            # Epochs may be short.
+            # New iterators are looked into more often, because an epoch may be short.
             is_new = any(len(each.looks) <= ENOUGH for each in open_ones)
             pause = LOOK_S / 4 if is_new else LOOK_S
             if self._cost_s > FREE_S + MAX_SHARE * (time.monotonic() - start):

@@ -1,7 +1,7 @@
 """Jobs of many processes: they find each other, one of them shows them all, and a step is traced on all at once.
 
 Every process runs an agent, which finds the hub (``agent/discovery``: the page of rank 0 or of the chief) and keeps one
-connection to it. The two greet by ``wire/handshake``; ``wire/protocol`` lists their messages.
+connection to it. Both ends prove that they know the token (``wire/handshake``); ``wire/protocol`` lists their messages.
 
 ====================  ==================================================================================================
 in each process       ``agent/``: ``agent`` keeps the ``connection``; ``proxy`` and ``requested_traces`` answer the hub
@@ -13,5 +13,5 @@ files                 ``saved/``
 for TracingServer     ``membership``
 ====================  ==================================================================================================
 
-Only server.py, cli.py and scripting/ import this package.
+Only server.py, viewer.py and scripting/ import this package.
 """

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def port_of(server_port: int, local_rank: int | None) -> int:
-    """Return the port to use: the default port plus the local rank; another port stays.
+    """Return the port to use: the default port plus the local rank; any other port unchanged.
 
     So rank 0 of each host has the expected port.
     """
@@ -57,7 +57,7 @@ class JobMembership:
         return JobPages(routes(self._job), self._job.job_message, self.hub.connected, self._job.strangers.__len__)
 
     def attach(self, web: WebServer) -> None:
-        """``web``: the server of ``pages``."""
+        """Give the hub the address of its web server. ``web``: the server of ``pages``."""
         self._web = web
         self.hub.path = web.path
         self.hub.address = lambda: web.address
@@ -78,7 +78,7 @@ class JobMembership:
         return addresses
 
     def start(self) -> None:
-        """Join the job's hub, also again after each loss of the connection. A second call makes it try at once."""
+        """Start to join the job's hub; the agent joins again after each lost connection. A second call makes it try now."""
         if self._web is None:
             return
         self._job.addresses = self._addresses(self._web)  # the certificate may have been renewed since the last start
@@ -102,7 +102,7 @@ class JobMembership:
         return OwnPage(web.options.ip, web.port, bool(web.options.certfile), web.path, web.token)
 
     def _hub_changed(self, job: Job | None) -> None:
-        """On the agent's thread: this process has joined a hub in another process, or has lost it (None)."""
+        """Handle that this process has joined a hub in another process, or has lost it (None). Called on the agent's thread."""
         self._job.other_hub = job
         message = self._job.job_message()
         if message is not None:

@@ -179,7 +179,7 @@ class ProcessApiHandler(HubHandler, Download):
                 self.set_header(name, headers[name])
 
     def compute_etag(self) -> str | None:
-        return None  # the process's own
+        return None  # the process sends its own
 
 
 class ProcessFileHandler(ProcessApiHandler):

@@ -14,11 +14,11 @@ from typing import Protocol, Union
 from tftracer.slow.watch_results import WatchedRun
 
 #: Ranks of activities. If several happen at once, the time counts for the one with the lowest rank. ``OTHER_THREAD`` is added to
-#: the ranks on other threads, so they come after all activities of the main thread, where a training waits. LOOP: the main thread
-#: is between two activities.
+#: the ranks on other threads, so they come after all activities of the main thread, on which a training usually waits. LOOP: the
+#: main thread is between two activities.
 SUSPENDED, TRACER, BUILDING, CHECKPOINTS, EVALUATION, INPUT, STEPS, LOOP = range(8)
 OTHER_THREAD = 8
-#: The activities that a training begins and ends with.
+#: Ranks of the activities that a training consists of: it lasts from the beginning of the first one to the end of the last one.
 STEPPING = (EVALUATION, STEPS)
 
 #: Usual names of functions that evaluate or predict: "test_step", "evaluate: convnet", "validation_loop".

@@ -52,14 +52,15 @@ SECOND_NS = 10**9
 LOOP_NS = 60 * SECOND_NS
 #: Limits for current activities, in time and in spans; beyond them their time so far counts as UNDER_WAY until they end.
 PATIENCE_NS, MAX_PENDING = 120 * SECOND_NS, 200_000
-#: Threads of queue runners (TensorFlow 1) always run a step that waits, so they are no training.
+#: Name of the threads of queue runners (TensorFlow 1). They always run a step that waits, so they do not count as training.
 HELPERS = "QueueRunnerThread"
 UNDER_WAY = "a step that has not ended"
 OTHERS = "others"
 MAX_NAMES, MAX_SLOW = 300, 200
 #: Spans of the final time that are kept, and their shortest length: they are subtracted from slow steps.
 KEPT_SPAN_NS, MAX_KEPT_SPANS = 10_000_000, 4000
-#: A stop of the process counts once: if less than this share of a slow step remains, the stop is already counted.
+#: A stop of the process counts only once: if less than this share of a slow step is not covered by other activities, the stop is
+#: counted already.
 STOP_LEFT = 0.5
 #: Causes of slow steps whose time is that of other activities.
 COVERED = ("retrace", "checkpoint", "other_run")
@@ -159,7 +160,7 @@ class Book:
         self._spans_rest: deque[tuple[int, int]] = deque(maxlen=MAX_KEPT_SPANS)
         self._spans_above: deque[tuple[int, int]] = deque(maxlen=MAX_KEPT_SPANS)
         self._slow: dict[tuple[WatchedRun, str, str, bool], tuple[int, int]] = {}
-        self._early: list[Stall] = []  # slow steps of a time that is not final
+        self._early: list[Stall] = []  # slow steps that end in the time that is not final yet
 
     def add(self, activities: Iterable[Activity], helpers: set[int]) -> None:
         """Add activities in the order of their ends. ``helpers``: threads that are not counted."""
@@ -188,7 +189,7 @@ class Book:
     def sums_until(self, now_ns: int, under_way: Sequence[Activity]) -> Sums:
         """Return the sums of all time until now. ``under_way``: current activities, which count as if they ended now.
 
-        What the training thread does after its last step may be the next step of an eager loop, which is known when it ends.
+        The time after the training thread's last step may be the next step of an eager loop, which is known only when it ends.
         """
         known = [activity for activity in under_way if activity[2] < now_ns]
         horizon = min([now_ns, *(activity[2] for activity in known)])

@@ -49,7 +49,7 @@ _ADVICE: dict[LedgerKind, str] = {
     "evaluation": "Evaluate less often, or on fewer batches.",
     "checkpoints": "Save less often, or asynchronously.",
 }
-#: The advice where no function was traced a second time.
+#: The advice about building functions if no function was traced a second time.
 _TRACED_ONCE = "Each function was traced once, when it was called first: in a longer training that weighs less."
 #: A shorter time without a CPU is not mentioned: in seconds, and as a share of the wall time.
 MIN_NO_CPU_S, MIN_NO_CPU = 1.0, 0.01
@@ -69,7 +69,7 @@ NEVER_AGAIN = (
 )
 MAX_ITEMS = 20
 WITHIN_STEPS = "within steps, as its pipeline tells"
-#: Causes of slow steps that mostly waited for their dataset. TensorFlow may also call a Python function in the step itself.
+#: Causes of slow steps that mostly waited for their dataset. A Python function may also be called by the step itself.
 WAITS_FOR_INPUT = ("input", "py_function")
 #: A line with fewer samples may belong to a slow step nearby, which is counted as such.
 MIN_SAMPLES = 3
@@ -79,7 +79,7 @@ NOTHING = "This session was recorded without a ledger: by an older version, or b
 def ledger(
     facts: LedgerFacts | None, runs: Sequence[RunWithoutTraces], gaps_of: Callable[[int], GapProfile | None], steps_lost: int = 0
 ) -> Ledger:
-    """Return the ledger. ``gaps_of``: returns the lines between the steps of a run, None without any."""
+    """Return the ledger. ``gaps_of``: returns the sampled lines between the steps of a run; None if there are none."""
     if facts is None or facts.wall_s <= 0:
         return {
             "started_at": None,
@@ -159,7 +159,7 @@ def _usual_s(entries: Sequence[Entry]) -> float:
 
 
 def _is_traced_again(facts: LedgerFacts, runs: Mapping[int, RunWithoutTraces]) -> bool:
-    """Tell whether a function was traced more than once, or has several signatures."""
+    """Return whether a function was traced more than once, or has several signatures."""
     signatures = Counter(function_key(runs[entry.run_id]) for entry in facts.entries if entry.run_id in runs)
     return max(signatures.values(), default=0) > 1 or any(entry.times > 1 for entry in facts.entries if entry.rank == BUILDING)
 
@@ -203,7 +203,10 @@ def _take_slow(
 
 
 def _take_waited(waits: list[LedgerItem], seconds: float) -> float:
-    """Subtract the time of slow steps that waited for their dataset from the waits within steps, which contain it. Return it."""
+    """Subtract the time of slow steps that waited for their dataset from the waits within steps, which contain it.
+
+    Return the subtracted seconds.
+    """
     taken = 0.0
     for wait in waits:
         if wait["name"].startswith(WITHIN_STEPS):

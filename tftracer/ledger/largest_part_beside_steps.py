@@ -1,4 +1,4 @@
-"""Finds what took most time beside the steps. The verdict on a trace names it, because a trace shows only one step."""
+"""Finds what took most time outside the steps. The verdict on a trace names it, because a trace shows only one step."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from tftracer.contract.ledger import Ledger, LedgerKind
 
-#: Parts of the ledger that come beside the steps again and again.
+#: Parts of the ledger that a training does repeatedly outside its steps.
 KINDS: tuple[LedgerKind, ...] = ("checkpoints", "evaluation")
-#: Parts that come once.
+#: Parts that occur once in a training.
 ONCE: tuple[LedgerKind, ...] = ("start", "end")
 #: A smaller share of the time since the first step is not mentioned.
 MIN_SHARE = 0.2
@@ -20,7 +20,7 @@ class BesideSteps(NamedTuple):
 
 
 def beside_steps(ledger: Ledger) -> BesideSteps | None:
-    """Return the largest of these parts; None if it is smaller than ``MIN_SHARE``."""
+    """Return the largest part of ``KINDS``; None if its share is smaller than ``MIN_SHARE``."""
     training_s = sum(part["duration_s"] for part in ledger["parts"] if part["kind"] not in ONCE)
     largest = max((part for part in ledger["parts"] if part["kind"] in KINDS), key=lambda part: part["duration_s"], default=None)
     if largest is None or largest["duration_s"] < MIN_SHARE * training_s:

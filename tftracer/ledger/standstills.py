@@ -14,9 +14,9 @@ from typing import NamedTuple
 from tftracer.ledger.thread_cpu import without_cpu_ns
 from tftracer.slow.watch.host_signals import after_name
 
-#: A standstill lasts at least this long, in which the writer's thread did not look. Otherwise it looks five times a second.
+#: A standstill is a time of at least this length in which the writer's thread did not look. Usually it looks five times a second.
 MIN_NS = 600_000_000
-#: Meanwhile the process used hardly any CPU, did not wait for a CPU, and its threads hardly woke: at most WAKES times, plus
+#: In a standstill the process used hardly any CPU, did not wait for a CPU, and its threads hardly woke: at most WAKES times, plus
 #: WAKES_PER_S times a second, plus as often as before in RUNNING_S seconds. The writer's own thread hardly woke either: it wakes
 #: 200 times a second while another thread sleeps and holds Python's lock.
 CPU_SHARE, QUEUED_SHARE, WAKES, WAKES_PER_S, RUNNING_S = 0.05, 0.2, 20, 5, 0.25

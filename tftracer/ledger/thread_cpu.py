@@ -1,4 +1,4 @@
-"""Linux's counters of threads of this process: the time for which one had no CPU, and the CPU time of the tracer."""
+"""Linux's counters of threads of this process: the time for which a thread had no CPU, and the CPU time of the tracer."""
 
 from __future__ import annotations
 

@@ -20,8 +20,10 @@ _SCOPES = (*_FUNCTIONS, ast.ClassDef)
 
 
 class Name(NamedTuple):
-    """``line``: the first line of the function whose local it is; 0: a global. ``is_attribute``: of any object of a user's class.
-    ``is_within``: one of its entries grows, as in ``kept["loss"].append(1)``; ``key``: the ``repr`` of that entry's key.
+    """A name of the user's source that leads to a growing object.
+    ``line``: the first line of the function of which it is a local variable; 0: it is a global variable. ``is_attribute``: it is
+    an attribute of any object of a user's class. ``is_within``: an entry of the named object grows, as in
+    ``kept["loss"].append(1)``; ``key``: the ``repr`` of that entry's key.
     """
 
     file: str
@@ -51,8 +53,8 @@ def adding_line(of: Name, sources: Mapping[str, str]) -> str:
 
 
 def _lines(of: Name, trees: Mapping[str, _Tree], repeats: bool, seen: set[Name]) -> _Lines:
-    """Return the lines that add. ``repeats``: the function whose parameter the name is, is called repeatedly. ``seen``: names
-    that were followed."""
+    """Return the lines that add. ``repeats``: whether the name is a parameter of a function that is called repeatedly.
+    ``seen``: names that were followed already."""
     if of in seen:
         return set()
     seen.add(of)

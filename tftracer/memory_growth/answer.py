@@ -64,7 +64,7 @@ def rate_text(rate: float) -> str:
 
 
 def memory_growth(facts: MemoryFacts | None, is_live: bool = True) -> ProcessMemory:
-    """``is_live``: whether the process still trains."""
+    """Return the memory of a process and its growths. ``is_live``: whether the process still trains."""
     if facts is None:
         return {"at": [], "low": [], "high": [], "growths": [], "growth_rate": None, "text": ""}
     at, low, high = ([each[i] for each in facts.bins] for i in range(3))

@@ -25,14 +25,14 @@ from tftracer.memory_growth.growing_types import (
     things,
 )
 
-#: Between two counts, the memory is read so often.
+#: The time between two counts is this many times the time between two readings of the memory.
 READINGS_BETWEEN_COUNTS = 8
 COUNTS = 3
-#: A container explains the growth if its new entries take a share of it between these two: an estimate from their sizes.
+#: A container explains the growth if the estimated size of its new entries is between these two shares of the growth.
 EXPLAINS = (0.5, 2.0)
-#: Entries of a container for each new object of a type that it holds.
+#: A container keeps the objects of a type if it gets between these two numbers of new entries for each new object.
 HOLDS = (0.6, 1.6)
-#: Tensors, and objects whose size is known, are the cause from this share of the growth on.
+#: Tensors, and objects whose size is known, are the cause if they make up at least this share of the growth.
 SHARE = 0.3
 #: A file that was written after this may differ from the code that runs.
 STARTED = time.time()
@@ -85,7 +85,8 @@ def look_for(
 
 
 def _with_objects(rate: float, wait: Callable[[], bool], grown: Sequence[Growing], clock: Callable[[], float]) -> Finding | None:
-    """Count all objects. ``grown``: containers, none of which explains the growth by its size."""
+    """Count all objects and return what grows; None if the process ends before. ``grown``: containers, none of which explains the
+    growth by its size."""
     counted: list[object_counts.Census] = []
     while len(counted) < COUNTS:
         if counted and wait():
@@ -111,7 +112,7 @@ def _with_objects(rate: float, wait: Callable[[], bool], grown: Sequence[Growing
 
 
 def _with_container(main: Thing, kinds: dict[type, str], rates: dict[type, float], grown: Sequence[Growing]) -> list[Thing]:
-    """Return the main thing, and the container that keeps about each object of it, or the models that own them."""
+    """Return the main thing and, if exactly one container keeps its objects or the models that own them, this container."""
     types = {each for each, kind in kinds.items() if kind == main.kind or (main.kind == "variables" and is_keras(each))}
 
     def holds(container: Growing) -> bool:

@@ -27,8 +27,8 @@ from tftracer.memory_growth.growing_types import steady_rate, tensor_bytes
 from tftracer.slow.cause.frame_names import is_library
 from tftracer.slow.watch.frames_of_threads import frames_of_threads
 
-#: Limits of one walk: objects; steps from a name; entries of a container that is followed; library calls below a line of the
-#: user's whose locals are followed, such as the arguments of ``fit``.
+#: Limits of one walk: objects; steps from a name; entries of a container that is followed; library calls, from the one that the
+#: user's line makes, whose locals are followed (such as the arguments of ``fit``).
 MAX_SEEN, MAX_DEPTH, MAX_ENTRIES, LIBRARY_CALLS = 20_000, 5, 50, 4
 #: The size of an entry is estimated from this number of the newest entries.
 SAMPLED = 40

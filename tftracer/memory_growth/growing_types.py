@@ -155,7 +155,7 @@ def _names(graphs: Iterable[Any]) -> str:
 
 
 def typical_bytes(objects: Iterable[Any], bytes_of: Callable[[Any], float | None]) -> float | None:
-    """Return the median: among many small objects that are kept are a few large ones that the current step uses."""
+    """Return the median size; None if no size is known. A few large objects may belong to the current step, not to the growth."""
     sizes = [size for each in objects if (size := bytes_of(each)) is not None]
     return median(sizes) if sizes else None
 

@@ -15,11 +15,12 @@ from tftracer.trace.arrays.types import Float64
 PARTS = 12
 #: Minimum of the number of rising pairs of parts minus the number of falling pairs, of 66 pairs. Three jumps give 54.
 RISES = 56
-#: A pair rises by at least this share of the rise of even growth: a heap grows by some kilobytes all the time.
+#: A pair of parts counts as rising if it rises by at least this share of what even growth gives: heaps always grow a little.
 EVEN = 0.25
 #: Allocators keep some more megabytes for minutes, and then no more.
 MIN_BYTES = 16 << 20
-#: The last quarter rises at least STILL times as fast as the average; the time before rose at most SLOWER times as fast.
+#: The last quarter rises at least STILL times as fast as the average; the time before the growth rose at most SLOWER times as
+#: fast.
 STILL, SLOWER = 0.75, 1.5
 #: The share of the growth that has to lie above all earlier values.
 NEW = 0.25
@@ -54,7 +55,7 @@ def floors(at: Float64, low: Float64, since: float, until: float) -> Float64:
 def slope_of(at: Float64, low: Float64, since: float, until: float) -> Slope | None:
     """Return the slope through the lowest values of the parts, whether or not it is growth.
 
-    Parts without a reading are left out: there are none while the watch finds what grows.
+    Parts without a reading are left out: the memory is not read while the watch finds what grows.
     """
     lowest = floors(at, low, since, until)
     known = np.isfinite(lowest)
@@ -95,7 +96,7 @@ def floors_before(at: Float64, low: Float64, width: float) -> float:
 def growth(at: Float64, low: Float64, shortest: float, since: float = 0.0) -> Slope | None:
     """Return the growth that is proven over the longest time after ``since``, the end of an earlier growth.
 
-    ``at``, ``low``: [n] of the training; ``shortest``: seconds.
+    ``at``, ``low``: [n] readings during the training; ``shortest``: seconds.
     """
     if not len(at):
         return None

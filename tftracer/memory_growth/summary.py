@@ -7,11 +7,11 @@ import textwrap
 from tftracer.contract.memory_growth import ProcessMemory
 from tftracer.trace.summary import WIDTH
 
-#: Growths that are listed, the newest first.
+#: Maximum number of growths in the text, the newest first.
 MAX_GROWTHS = 3
 
 
 def render(memory: ProcessMemory) -> str:
-    """Return the text of the proven growths; "" without any."""
+    """Return the text of the proven growths, then why nothing is known, if so; "" if there is neither."""
     texts = [" ".join(filter(None, [each["text"], each["advice"], *each["doubts"]])) for each in memory["growths"][:MAX_GROWTHS]]
     return "\n".join(line for text in [*texts, memory["text"]] for line in textwrap.wrap(text, WIDTH))

@@ -35,7 +35,7 @@ MAX_NOTE = 10_000
 
 
 class SessionAnswers:
-    """The part that reads a session."""
+    """Reads a session's model, and changes the records of its traces."""
 
     def __init__(self, model: SessionModel, lock: threading.RLock | None = None, publisher: Publisher | None = None) -> None:
         self.model = model
@@ -197,7 +197,10 @@ class SessionSource(SessionAnswers):
 
 
 def placed_marks(marks: Sequence[SlowMark], history: History) -> list[contract.Mark]:
-    """Return the marks, each with the number of its step; a mark between two steps has that of the next step."""
+    """Return the marks, each with the number of its step.
+
+    A mark between two steps has the number of the next step; one before the first step has None. No history: [].
+    """
     rows = history.entries()
     if not len(rows) or not marks:
         return []

@@ -173,13 +173,16 @@ class LiveSession(SessionSource):
         self.store.spool.leave_to_parent()
 
     def flush(self, timeout_s: float = 600.0) -> bool:
-        """Wait until everything recorded before the call is counted, written and analyzed; False after ``timeout_s``."""
+        """Wait until everything recorded before the call is counted, written and analyzed.
+
+        Return False if that takes longer than ``timeout_s``, or if the session was not started.
+        """
         until = time.monotonic() + timeout_s
         flush = self._flush(timeout_s)
         return flush is not None and flush.analyzed.wait(max(until - time.monotonic(), 0))
 
     def flush_to_file(self, timeout_s: float) -> bool:
-        """Wait until everything recorded before the call is counted and written; False after ``timeout_s``."""
+        """Wait until everything recorded before the call is counted and written. Return False like ``flush``."""
         with self._steps.activities.tracing(WRITING):
             return self._flush(timeout_s) is not None
 
@@ -250,7 +253,7 @@ class LiveSession(SessionSource):
         return live
 
     def finished_steps(self) -> dict[str, int]:
-        """Return run title -> number of steps so far; the next one may be under way."""
+        """Return run title -> number of finished steps; the next one may be under way."""
         return self._steps.finished_steps()
 
     def request_trace_at(self, run_title: str, step: int) -> bool:

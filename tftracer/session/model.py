@@ -1,4 +1,4 @@
-"""A session's state: its facts, runs and traces. Knows no files and threads; the owner locks.
+"""A session's state: its facts, runs and traces. It knows no files and no threads; its owner holds the lock.
 
 A live session changes it as things happen (store.py). files/reading.py builds the same state from a file's records, so that a
 reopened session shows what the live page showed.
@@ -42,7 +42,7 @@ def no_statistics() -> RunStatistics:
 
 
 def is_analyzed(record: TraceRecord) -> bool:
-    """Return whether a trace's contents are known. They are not before its analysis, nor if the job was killed before that."""
+    """Return whether a trace's contents are known: False before its analysis, also if the job was killed before it."""
     return record["state"] != "pending"
 
 
@@ -93,7 +93,7 @@ class SessionModel:
         self.memory: memory_facts.MemoryFacts | None = None
         self._last_run_id = 0
         self._beside: tuple[LedgerFacts, dict[str, Any]] | None = None  # a ledger, and what ``_beside_steps`` returns for it
-        self._last_trace_id = 0  # also of removed traces: ids are never used again
+        self._last_trace_id = 0  # the highest id so far, also of a removed trace: ids are never used again
 
     # ------------------------------------------------------------------------------------------------------- reading
 
@@ -158,7 +158,7 @@ class SessionModel:
         )
 
     def _beside_steps(self) -> dict[str, Any]:
-        """Return what the training did beside its steps, as fields of a trace's context, by the whole ledger."""
+        """Return what the training did outside its steps, according to the whole ledger, as fields of a trace's context."""
         if self.ledger is None:
             return {}
         if self._beside is None or self._beside[0] is not self.ledger:

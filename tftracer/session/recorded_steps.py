@@ -17,7 +17,7 @@ from tftracer.trace.model import CpuUse, FedValue
 
 @dataclass(eq=False)
 class RunHandle:
-    """A run as the training threads know it. The session sets ``run_id`` at its first step; it is 0 before."""
+    """A run as the training threads know it. The session sets ``run_id`` at the run's first step; it is 0 before."""
 
     title: str
     fetches: tuple[str, ...]
@@ -34,7 +34,7 @@ class RunHandle:
     tracings: int = 0  # for compiled functions: how often TensorFlow traced the function so far, all signatures together
     has_python: bool = False  # its steps also run Python code of the script, as the steps of an eager loop do
     last_thread: int = 0  # the thread that ran the last step
-    outside_ns: int = 0  # ThreadTime.outside_ns of that thread at the time (capture/steps/thread_time.py)
+    outside_ns: int = 0  # ThreadTime.outside_ns of that thread at that step (capture/steps/thread_time.py)
     input_ns: int = 0  # the part of outside_ns in which the thread waited for tf.data
 
 
@@ -116,7 +116,7 @@ class StepSource(Protocol):
     activities: Activities  # the activities that the ledger adds up; also filled by ``count_steps``
     pipelines: Pipelines
     slow: SlowRecords  # slow steps and what was observed during them
-    under_way: dict[int, int]  # thread -> when its step began (perf_counter nanoseconds), or, negative, when its last one ended
+    under_way: dict[int, int]  # thread -> start of its step (perf_counter ns), or minus the end of its last step
     lost: int  # number of steps that were dropped because the queue was full
     sees_all_sessions: bool  # sessions are recorded without a hook
     facts: SessionFacts  # of the TensorFlow session that was opened last

@@ -1,4 +1,4 @@
-"""A live session's state and its spool. A change is written first, then applied, so the file is never behind what is shown.
+"""A live session's state and its spool. Traces and slow steps are written to the file before they are added to the state.
 
 Any thread may call. Locks are taken in this order: ``spool.lock``, ``lock``.
 """
@@ -31,7 +31,10 @@ from tftracer.trace.model import TraceContext
 
 
 class SessionStore(SessionAnswers):
-    """``keep_traces``: the maximum number of automatic traces of each run; traces/traces_to_drop.py selects those to remove."""
+    """The state and the spool of a live session.
+
+    ``keep_traces``: the maximum number of automatic traces of each run; traces/traces_to_drop.py selects the traces to remove.
+    """
 
     def __init__(self, facts: Session, keep_traces: int) -> None:
         super().__init__(SessionModel(facts))
@@ -41,7 +44,7 @@ class SessionStore(SessionAnswers):
         self.keep_traces = keep_traces
         self._retention = traces_to_drop.Retention()
         self._unwritten_facts = True
-        self._latest: dict[Hashable, int] = {}  # key -> bytes of its newest record; the next one makes it superfluous
+        self._latest: dict[Hashable, int] = {}  # key -> size of its newest record, which the next one makes superfluous
 
     def open_spool(self, folder: str | os.PathLike[str] | None) -> None:
         self.spool, trouble = spool_folder.open_spool(folder, self.session()["id"])
@@ -184,7 +187,7 @@ class SessionStore(SessionAnswers):
             return self.model.slow.next_id()
 
     def add_stall(self, message: Stall, number: int, is_traced: bool, new: NewRecord) -> None:
-        """Add a slow step. ``number``: its position among those of its run, from 1. ``is_traced``: there is a trace of it.
+        """Add a slow step. ``number``: its position among its run's, from 1. ``is_traced``: whether there is a trace of it.
 
         If it cannot be written now, its stacks are missing as long as the session is live.
         """

@@ -46,7 +46,8 @@ _RUN = ("id", "title", "steps", "mean_s", "p50_s", "p95_s", "p99_s", "max_s", "b
 _TRACE = ("id", "step", "started_at", "duration_s", "nodes", "state", "headline", "note")
 _UNKNOWN = "-"
 NO_TRACE = "No step was traced. What a step consists of: tftracer run --trace 3 SCRIPT, or Trace on the page while a script runs."
-#: Rare runs have at most FEW steps, and at most RARE of the steps of the busiest run. FOLDED or more of them share one row.
+#: A rare run has one step, or at most FEW steps and at most this share (RARE) of the steps of the run with the most steps.
+#: FOLDED or more rare runs share one row.
 FEW, RARE, FOLDED = 5, 0.01, 3
 #: The headlines of the newest traces of each run are computed again, at most this many.
 MAX_RECOMPUTED = 20
@@ -131,7 +132,7 @@ def _selected_fields(message: Session | Run | TraceRecord, names: tuple[str, ...
 
 
 def _run(run: Run, slow: StallList, gaps: GapProfile) -> dict[str, Any]:
-    """``slow``: the slow steps of all runs."""
+    """Return the summary of a run. ``slow``: the slow steps of all runs."""
     slow_steps = slow_summary.slow_steps(run, slow, gaps)
     return {**_selected_fields(run, _RUN), "slow_steps": slow_steps, "traces": [_trace(trace) for trace in run["traces"]]}
 
@@ -187,7 +188,7 @@ def _traces(run: dict[str, Any], recomputed: dict[int, str]) -> str:
 
 
 def _line(trace: dict[str, Any], recomputed: str) -> str:
-    """``recomputed``: the trace's headline as computed now; "" if it was not computed."""
+    """Return the lines about a trace. ``recomputed``: its headline as computed now; "" if it was not computed."""
     stored = trace["headline"] or next(iter(trace["findings"]), "")
     text = recomputed or stored
     if recomputed and not _core(recomputed).startswith(_core(stored)):

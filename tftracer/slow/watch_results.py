@@ -116,7 +116,7 @@ UNKNOWN = Cause("unknown", "", None, None)
 
 
 class OtherCause(NamedTuple):
-    """What else took much of a slow turn, beside its cause."""
+    """What else took much of a slow turn, besides its cause."""
 
     cause: Cause
     seconds: float  # beyond the usual

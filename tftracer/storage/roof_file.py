@@ -17,7 +17,7 @@ _MAX_BYTES = 1 << 20
 
 
 def roof_path(host: str) -> Path:
-    """Return the file of a host: home folders are shared by many hosts."""
+    """Return the file of a host. Each host has its own, because several hosts may share the home folder."""
     name = re.sub(r"[^A-Za-z0-9_.-]", "_", host)[:100]
     return user_cache() / "roofs" / f"{name}.json"
 

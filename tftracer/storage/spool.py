@@ -32,7 +32,7 @@ except ImportError:  # no flock on this system: only the process id tells whethe
 MEMORY_LIMIT = 64 << 20
 #: The suffix of a spool while it is rewritten.
 ASIDE = ".new"
-#: A payload shares its first and last block with other records, so these blocks cannot be freed.
+#: Bytes of a payload's first and last block, which it shares with other records, so that they cannot be freed.
 BLOCKS = 2 << 12
 #: Maximum number of small records that wait for space on a full disk.
 MAX_DEFERRED = 10_000
@@ -240,7 +240,7 @@ class Spool:
         """Free payloads that waited for a reader, and write records that waited for space. Call it with the lock."""
         while self._unreleased and not self._readers:
             self._give_back(self._unreleased.pop())
-        while self._deferred:  # later records may refer to it
+        while self._deferred:  # later records may refer to these
             self._append(self._deferred[0])
             self._deferred.popleft()
 
@@ -311,7 +311,7 @@ def _record(store: Disk | Memory, new: NewRecord, start: int, offset: int) -> Re
 
 
 def lock(fd: int) -> bool:
-    """Mark a file as in use; return False if the file system has no locks."""
+    """Lock a file, which marks it as in use; return False if it cannot be locked."""
     if fcntl is None:
         return False
     try:

@@ -5,7 +5,8 @@
 
 ``meta`` is a separate msgpack map. ``crc`` covers the record's type, its meta and the length of each part. ``meta`` has
 ``payload_crc`` and ``raw_size`` if the payload is not empty, so that a reader can build its index without reading payloads, and
-any change of the file is still detected. Payloads are zstd frames. An ``end`` record has the number of records before it.
+any change of the file is still detected. Payloads are zstd frames. An ``end`` record has the number of records of each type since
+the previous ``end`` record.
 
 This module writes; tftrace_reader.py reads. spool.py handles appending and locking.
 """

@@ -16,7 +16,7 @@ from tftracer.storage import tftrace_format
 from tftracer.storage.file_bytes import Bytes
 from tftracer.storage.tftrace_format import Record, StoredPayload, is_session, missing, record_crc
 
-#: How much is read at a time: little while payloads are skipped, more and more if many small records follow each other.
+#: How many bytes are read at a time: few while payloads are skipped, more and more if many small records follow each other.
 _MIN_WINDOW = 8 << 10
 _WINDOW = 256 << 10
 _MAX_WINDOW = tftrace_format.MAX_META + _WINDOW  # holds the head of any record
@@ -24,7 +24,7 @@ _MAX_WINDOW = tftrace_format.MAX_META + _WINDOW  # holds the head of any record
 _HEAD = re.compile(rb"\x94[\xa0-\xbf][\x20-\x7e]{0,31}[\xcc-\xce]")
 _HEAD_SIZE = 2 + tftrace_format.MAX_TYPE + 1
 _SEARCH_FROM, _SEARCH_WINDOW = 4 << 10, 1 << 20
-#: The time to search a file of false heads would be quadratic in its size: the search stops after this many bytes of metas.
+#: A search stops after it has checked this many bytes of metas: in a file full of false heads, its time would be quadratic.
 _MAX_TRIED = 256 << 20
 
 

@@ -141,7 +141,7 @@ def readers(message: type, names: Sequence[str] = (), kinds: Fields = _NONE, **s
 def rows_of(
     message: type, limit: int = MAX_ITEMS, kinds: Fields = _NONE, **special: Callable[[Any], Any]
 ) -> Callable[[Any], list[Any]]:
-    """Return a reader of a list of such messages; entries that are not maps are left out."""
+    """Return a reader of a list of messages of this type; entries that are not maps are left out."""
     fields = readers(message, (), kinds, **special)
     return lambda value: [fields_of(item, fields) for item in items(value)[:limit] if isinstance(item, dict)]
 

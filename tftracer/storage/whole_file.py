@@ -15,10 +15,10 @@ from tftracer.storage.plain_files import open_plain
 
 @contextlib.contextmanager
 def writing(path: object, remedy: str = "") -> Iterator[None]:
-    """Raise ``StorageError`` if the block cannot write the file. ``remedy``: what the error says besides."""
+    """Raise ``StorageError`` if the block cannot write the file. ``remedy``: the end of the error's message."""
     try:
         yield
-    except StorageError:  # of what was to be written
+    except StorageError:  # an error of the data to be written, not of this file
         raise
     except OSError as error:
         raise StorageError(f"{path}: cannot be written ({error.strerror or error}){remedy or '.'}") from error

@@ -143,7 +143,7 @@ class Guarded(AccessCheck):
             self._work = None
 
     def finish(self, chunk: str | bytes | dict[str, Any] | None = None) -> asyncio.Future[None]:
-        """Also end the connection of an unauthenticated client, so that its next request waits in the queue (flood_limit.py)."""
+        """Finish, and close an unauthenticated client's connection: its next request then waits in the queue (flood_limit.py)."""
         if self.is_authenticated or self.get_status() == 101:
             return super().finish(chunk)
         self.set_header("Connection", "close")

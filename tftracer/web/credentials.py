@@ -163,7 +163,7 @@ class Access:
         return cookie_value(header, self.cookie_name)
 
     def cookie(self) -> str:
-        """The Set-Cookie header."""
+        """Return the value of the Set-Cookie header."""
         secure = "; Secure" if self.secure else ""
         return f"{self.cookie_name}={self.logins.cookie}; Path={self.path or '/'}; HttpOnly; SameSite=Strict{secure}"
 

@@ -162,9 +162,9 @@ class Admission:
         self._resume: asyncio.TimerHandle | None = None
 
     def start(self, listeners: Sequence[socket.socket], serve: Serve, other_strangers: Callable[[], int] = lambda: 0) -> None:
-        """Start.
+        """Start to accept connections.
 
-        ``serve`` gets admitted connections. ``other_strangers``: number of strangers' connections that are not requests any more.
+        ``serve`` gets admitted connections. ``other_strangers``: number of strangers' connections that are WebSockets now.
         """
         self._serve = serve
         self._other_strangers = other_strangers
@@ -254,7 +254,7 @@ class Admission:
         self._read(arrival)
 
     def _make_room(self, peer: str) -> None:
-        """Close the oldest connection of this peer if it has too many, else of the peer that has the most.
+        """Close the oldest connection of this peer if it has too many, or of the peer with the most if there are too many in all.
 
         If files run short, strangers that are being answered are closed, too.
         """

@@ -30,6 +30,6 @@ button { border-color: #1668c7; background: #1668c7; color: #fff; cursor: pointe
 def render(path: str, following: str, why: str) -> str:
     """Return the page. ``path``: the reverse proxy's prefix. ``following``: the path after the login.
 
-    ``why``: the reason for it.
+    ``why``: why the last login failed; "" if none did.
     """
     return PAGE.format(path=path, next=html.escape(following), why=html.escape(why))

@@ -38,7 +38,7 @@ class Logins:
         self._token = token
         self._generation = ""
         self._clock = clock
-        self._codes: dict[str, float] = {}  # code -> its end
+        self._codes: dict[str, float] = {}  # code -> when it expires
 
     def sign_out_all(self) -> None:
         """Invalidate all cookies and keys that were issued so far."""
@@ -75,7 +75,7 @@ class OneTimeLinks:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._links: OrderedDict[str, tuple[str, float]] = OrderedDict()  # code -> (target, end)
+        self._links: OrderedDict[str, tuple[str, float]] = OrderedDict()  # code -> (target, when it expires)
 
     def make(self, target: str) -> str:
         """Add a code to ``target``, the path and query of a download."""

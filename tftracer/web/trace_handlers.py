@@ -143,7 +143,7 @@ class AnalysisHandler(AnalysisArguments, AnswerHandler):
             await self.send_answer(self.ask(key, question, others))
 
     async def ask(self, trace: TraceKey, question: Question, others: OtherTraceKeys) -> Body:
-        """``others``: traces of the same run that the analysis needs."""
+        """Return the answer to a question. ``others``: traces of the same run that the analysis needs."""
         answers = self.services.answers
         other_replies = (await other_answers(others, answers)).get(question.name)
         whole_question = Question(question.name, {**question.arguments, "others": other_replies}) if other_replies else question

@@ -231,7 +231,7 @@ class ThreadState:
 
 
 class ThreadStates(threading.local):
-    """``state``: the state of the calling thread."""
+    """The states of all threads. ``state``: the state of the calling thread."""
 
     def __init__(self) -> None:
         self.state = ThreadState()

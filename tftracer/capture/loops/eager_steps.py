@@ -36,7 +36,8 @@ _OWNERS = [
 ]
 _MAX_FRAMES = 12  # maximum number of frames between an optimizer and the script's code
 MAX_LOOPS, MAX_CODES = 1000, 4096
-#: A trace is given up if its step takes longer than LIMIT_S seconds and LIMIT_TIMES the previous step: the loop has ended.
+#: A trace is given up if its step takes longer than LIMIT_S seconds and than LIMIT_TIMES times the previous step: the loop has
+#: ended.
 LIMIT_S, LIMIT_TIMES = 10.0, 10
 
 

@@ -29,7 +29,7 @@ class InputWaits:
     """Puts the waits of this process into the queue, each before the step that it delays."""
 
     def __init__(self, calls: FunctionCalls, queue: StepQueue) -> None:
-        """``calls.watch()`` must have been called before."""
+        """Requires that ``calls.watch()`` was called before."""
         self._calls = calls
         self._queue = queue
 

@@ -17,7 +17,7 @@ FEW_TRACES = 4
 MAX_BYTES_OF_MANY = 64 << 20
 MAX_BYTES_OF_FEW = 512 << 20
 MAX_WAITING = 1000  # maximum number of waiting traces, however small they are
-#: A step that is to be traced waits at most this long for room. If it waited in vain, later steps do not wait at all
+#: A step that is to be traced waits at most this long for room. If it waited without success, later steps do not wait at all
 #: until a trace has left the backlog. Steps without room run untraced, and the page names them.
 WAIT_S = 0.05
 
@@ -28,7 +28,7 @@ class TraceBacklog:
     def __init__(self) -> None:
         self.wait_s = WAIT_S
         self._traces: set[Capture] = set()
-        self._timed_out = False  # whether the last wait was in vain: until a trace is removed, steps do not wait
+        self._timed_out = False  # whether the last wait was without success: until a trace is removed, steps do not wait
         self._room = Condition()
 
     def add(self, capture: Capture) -> Capture:

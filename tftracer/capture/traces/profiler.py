@@ -57,7 +57,7 @@ class Profile:
         self.wanted_calls = 0  # number of calls whose part of the profile is wanted
         self.closing = threading.Event()  # set when no further call may join the profile
         self.problem = ""  # why there is no profile
-        self.failed_waits = 0  # number of steps that waited for the collection in vain
+        self.failed_waits = 0  # number of steps that waited for the collection without success
         self.started_at = self.idle_since = perf_counter()
         self._cpu_at_start = process_time()
         self._session: Any = None
@@ -291,7 +291,7 @@ def bindings() -> Any:
 
 
 class YieldingBindings:
-    """Replaces the module from which ``profiler_v2`` takes ``ProfilerSession``. Ends the tracer's profile whenever it is read."""
+    """Replaces the module from which ``profiler_v2`` reads ``ProfilerSession``. Each such read ends the tracer's profile."""
 
     def __init__(self, bindings: Any) -> None:
         self._bindings = bindings

@@ -68,8 +68,8 @@ REPORT_AFTER_S = 30.0
 class Agent:
     """Keeps the connection. Any thread may call ``start`` and ``stop``.
 
-    ``own_page``: where this process's page is, None while there is none. ``hub_changed``: called on the agent's thread when the
-    process has joined a hub in another process, and with None when it has lost it.
+    ``own_page``: returns this process's page; None while it has none. ``hub_changed``: called on the agent's thread with the job
+    when the process has joined a hub in another process, and with None when the connection to the hub has ended.
     """
 
     def __init__(
@@ -170,7 +170,7 @@ class Agent:
         return [page.target(self._token)]
 
     def _publish(self, page: OwnPage) -> None:
-        """In the hub's process: write the file by which processes on this host find the hub, again if the hub's port changed."""
+        """Write the file by which processes on this host find the hub; write it again if the hub's port changed."""
         if self._published == (self._plan.job, page.port):
             return
         host = page.host if is_loopback(page.ip) else socket.gethostname()
@@ -237,7 +237,7 @@ def _url(target: Target) -> str:
 
 
 def _endpoint(connection: WebSocketClientConnection, target: Target) -> Endpoint:
-    """The hub's address and certificate as this process sees them."""
+    """Return the hub's address and certificate as this process sees them."""
     stream: Any = getattr(connection.protocol, "stream", None)
     certificate = stream.socket.getpeercert(binary_form=True) if target.secure else None
     return Endpoint(address(target.host, target.port), other_end(stream), digest_of(certificate))

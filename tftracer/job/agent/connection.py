@@ -1,4 +1,4 @@
-"""The agent's end of its connection to the hub, from the greeting to its end. On the agent's loop."""
+"""The agent's end of its connection to the hub, after the greeting. Runs on the agent's loop."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tftracer.job.wire.handshake import Channel
 from tftracer.job.wire.protocol import Message
 from tftracer.session.live import LiveSession
 
-#: A hub that has sent nothing for this long is gone; after half of this time it is asked to answer.
+#: A hub that has sent nothing for this long is considered gone; after half of this time it is asked to answer.
 SILENCE_S = 90.0
 BYE_S = 1.0
 

@@ -2,7 +2,8 @@
 
 The hub is the page of rank 0 or of the chief. A process looks for it in this order: at the address that the user gives (``hub=``
 or ``TFTRACER_HUB``), in a file on this host that rank 0 wrote, on the first host of ``TF_CONFIG``, of SLURM's node list, or of
-Horovod's launcher. Of these, only the file holds a token; otherwise the processes share ``TFTRACER_TOKEN``.
+Horovod's launcher. The file holds the hub's token, and a given URL may hold it; otherwise the processes must share
+``TFTRACER_TOKEN``.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ MAX_FILE = 1 << 16
 class OwnPage:
     """Address and token of this process's web server."""
 
-    ip: str  # as bound
+    ip: str  # the address that the server listens on
     port: int
     secure: bool
     path: str
@@ -59,7 +60,7 @@ class OwnPage:
         return Target(self.host, self.port, token, self.secure, self.path, "own")
 
     def tls_context(self) -> ssl.SSLContext | None:
-        """A context that verifies nothing, because the server is this process itself; None without TLS."""
+        """Return a context that verifies nothing, because the server is this process itself; None without TLS."""
         return unverified() if self.secure else None
 
 
@@ -72,7 +73,7 @@ def unverified() -> ssl.SSLContext:
 
 @dataclass(frozen=True)
 class Target:
-    """An address at which the hub may be. An empty ``token`` means the process's own, which the hub has, too."""
+    """An address at which the hub may be. An empty ``token`` means the process's own token, which the hub must have, too."""
 
     host: str
     port: int
@@ -107,7 +108,7 @@ class Plan:
 
 
 def make_plan(place: LauncherInfo, environ: Environment, hub: str = "", shared_token: bool = False) -> Plan:
-    """Make the plan from the launcher and the environment. Raises ValueError if ``hub`` is not a host and port."""
+    """Make the plan from the launcher and the environment. Raises ValueError if the given hub is neither host:port nor a URL."""
     given = hub or environ.get("TFTRACER_HUB", "")
     targets = (parse_target(given),) if given.strip() else ()
     job = job_name(place, environ, one_host=not targets)
@@ -201,7 +202,7 @@ def hub_file(job: str, folder: Path | None = None) -> Path:
 
 
 def hub_folder() -> Path:
-    """Return the hub's folder of this user on this host. It is not in the home folder, which other hosts may share."""
+    """Return this user's folder for hub files on this host. It is not in the home folder, which other hosts may share."""
     user = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
     return Path(os.environ.get("TFTRACER_HUB_DIR") or Path(tempfile.gettempdir()) / f"tftracer-hub-{user}")
 
@@ -249,7 +250,7 @@ def _target(content: Any, job: str) -> Target | None:
 
 
 def _check_own(path: Path) -> None:
-    """Raise StorageError if another user created the file or can read it."""
+    """Raise StorageError if the path is a link, belongs to another user, or if other users have access to it."""
     facts = path.lstat()
     if hasattr(os, "getuid") and (facts.st_uid != os.getuid() or stat.S_ISLNK(facts.st_mode) or facts.st_mode & 0o077):
         raise StorageError(f"{path}: belongs to another user, or others may read it. Remove it.")

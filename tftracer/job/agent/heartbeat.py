@@ -14,7 +14,7 @@ from tftracer.session.process.launcher import process_title
 from tftracer.session.steps.statistics import total_s
 from tftracer.slow.answer.texts import trace_text
 
-LEDGER_S = 5.0  # between two computations of the ledger
+LEDGER_S = 5.0  # seconds between two computations of the ledger
 
 
 def identity(session: Session) -> Message:

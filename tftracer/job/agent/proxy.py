@@ -1,7 +1,7 @@
 """Answers the hub's requests to this process: the bytes of a trace, and HTTP requests and live messages of its own page.
 
-Requests to this process's page block, on a few threads. Parts are sent only as fast as the hub takes them, so a slow reader costs
-the memory of a few parts, however much it downloads. All methods run on the agent's loop unless they say otherwise.
+Requests to this process's page block, so they run on a few threads. Parts are sent only as fast as the hub takes them, so a slow
+reader costs only the memory of a few parts. All methods run on the agent's loop unless they say otherwise.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class OpenRequest:
 
 
 class Proxy:
-    """Answers requests. ``send`` sends a message to the hub, and returns when it has left."""
+    """Answers requests. ``send`` sends a message to the hub, and returns when the message was sent."""
 
     def __init__(self, source: LiveSession, own_page: Callable[[], OwnPage | None], send: Callable[..., Awaitable[None]]) -> None:
         self._source = source
@@ -95,7 +95,7 @@ class Proxy:
     # ---------------------------------------------------------------------------------------------------- the requests
 
     async def _fetch(self, request: int, message: Message) -> None:
-        """Send a trace's RunMetadata, from the session itself, so also while this process has no page."""
+        """Send a trace's RunMetadata. It comes from the session itself, so this works while the process has no page, too."""
         trace_id = number(message, "trace")
         raw = await self._work(lambda: self._source.trace_bytes(trace_id))
         for at in range(0, len(raw), PART_BYTES):
@@ -141,7 +141,7 @@ class Proxy:
             await self._send("more", request=request)
 
     async def _socket(self, request: int, message: Message) -> None:
-        """Forward the live messages of this process's page, each in pieces: a session of many runs has long ones."""
+        """Forward the live messages of this process's page, each in pieces, because those of many runs are long."""
         page = self._page()
         url = f"{'wss' if page.secure else 'ws'}://{page.address}{page.path}/api/live"
         headers = {"Authorization": f"Bearer {page.token}"}

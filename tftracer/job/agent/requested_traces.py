@@ -35,7 +35,7 @@ class WatchedStep:
     job_trace: int
     run_title: str
     step: int
-    uncounted: int  # steps that had begun but that the session had not counted at the time of the request
+    uncounted: int  # steps that had finished but that the session had not counted at the time of the request
     lower_numbered: int = 0  # id of a trace of this run with a slightly lower number, which may be this step's
     passed_at: float | None = None
     summed_up: bool = False  # whether the hub has been sent the trace's summary
@@ -47,14 +47,14 @@ class StepWatch:
     def __init__(self, source: LiveSession, post: Callable[..., None]) -> None:
         self._source = source
         self._post = post
-        self._watched: dict[int, WatchedStep] = {}  # by the job's trace
+        self._watched: dict[int, WatchedStep] = {}  # by the id of the job's trace
         self._seen: OrderedDict[int, WatchedStep | None] = OrderedDict()  # trace id -> the step whose trace it is
 
     def subscribe(self) -> Callable[[], None]:
         """Follow the session's traces from now on; return a function that stops it."""
         loop = asyncio.get_running_loop()
 
-        def stored(message: LiveMessage) -> None:  # on the thread that stored it
+        def stored(message: LiveMessage) -> None:  # called on the thread that stored the trace
             if message["type"] == "trace":
                 with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
                     loop.call_soon_threadsafe(self._stored, message["payload"])
@@ -74,7 +74,7 @@ class StepWatch:
                 self._source.request_trace_at(watched.run_title, watched.step)
 
     def _prepare(self, job_trace: int, title: str) -> None:
-        """Report how many steps of the run have begun. Without a title, it is the run that takes most of this process's time."""
+        """Report how many steps of the run have finished. Without a title, use the run that takes most of this process's time."""
         begun, runs = self._source.finished_steps(), self._source.runs()
         live = [run for run in runs if run["title"] in begun and (not title or run["title"] == title)]
         run = max(live, key=total_s, default=None)
@@ -151,7 +151,7 @@ class StepWatch:
 
 
 def uncounted_steps(title: str, runs: list[Run], begun: dict[str, int]) -> int:
-    """Return the number of steps of a run that have begun but that the session has not counted, or has counted for another run.
+    """Return the number of finished steps of a run that the session has not counted, or has counted for another run.
 
     ``runs`` must not be newer than ``begun``.
     """

@@ -38,9 +38,9 @@ ADVICE = {
 
 
 class JobAnswers:
-    """``sources``: the traces of the step. ``earlier``: other steps of the job, from which the clocks' drift is estimated.
+    """The analyses of one step. ``sources``: its traces. ``earlier``: other steps of the job, to estimate the clocks' drift.
 
-    ``missing``: title of a process without a trace -> why. ``shared_clocks``: title of a process -> its machine's clock.
+    ``missing``: title of a process without a trace -> why. ``shared_clocks``: title of a process -> id of its machine's clock.
     """
 
     def __init__(
@@ -71,14 +71,17 @@ class JobAnswers:
         self._lock = threading.RLock()
 
     def observations_for(self, owners: Owners) -> list[Observation]:
-        """Return this step's observations of the clocks, with the numbers of another step's ``owners``, for those that it has."""
+        """Return this step's observations of the clocks, renumbered for another step's ``owners``.
+
+        Observations of processes that the other step lacks are left out.
+        """
         index = {title: i for i, title in enumerate(owners.titles)}
         number = [index.get(title, -1) for title in self.owners.titles]
         kept = [o for o in self.observations if number[o.a] >= 0 and number[o.b] >= 0]
         return [Observation(number[o.a], number[o.b], o.at_ns, o.offset_ns, o.sigma_ns, o.matches) for o in kept]
 
     def _arrivals(self) -> Int64:
-        """Return [collectives, sources] when each process reached each collective, on the reference clock, or MISSING."""
+        """Return [collectives, sources] the reference time when each process reached each collective; MISSING if it did not."""
         arrivals = self.collectives.start.copy()
         for i in range(len(self.sources)):
             present = arrivals[:, i] != MISSING
@@ -115,7 +118,10 @@ class JobAnswers:
         return straggler.stragglers(self.ranks, self.waits, self._ids, self._clock_error_ns)
 
     def analysis(self, steps: Sequence[Sequence[Straggler]] = ()) -> JobAnalysis:
-        """``steps``: the stragglers of the job's traced steps, for the usual suspects; by default those of this step."""
+        """Return the clocks, collectives, stragglers and links of this step, and sentences about them.
+
+        ``steps``: the stragglers of the job's traced steps, for the usual suspects; by default those of this step.
+        """
         stragglers = self.stragglers()
         titles = dict(zip(self._ids, (source.title for source in self.sources)))
         links, tensors = self._links()
@@ -209,7 +215,7 @@ class JobAnswers:
         }
 
     def findings(self) -> list[Finding]:
-        """Return what the merged trace and its processes' traces lack."""
+        """Return the findings about missing processes, about the clocks, and about the processes' traces."""
         clocks = clock_findings(self.owners.titles, self.clocks, self._shared_clocks, self.collectives)
         return [*missing_processes(self._missing), *clocks, *process_findings(self.sources)]
 

@@ -20,7 +20,7 @@ from tftracer.trace.arrays.types import Int64
 
 Float64 = npt.NDArray[np.float64]
 
-#: Ends that are closer together belong to one fused response, whose callbacks run one after another, so they count once.
+#: Ends that are closer together than this belong to one fused response, whose callbacks run one after another: they count as one.
 BATCH_GAP_NS = 50_000
 #: Prior standard deviation of the drift: quartz clocks are off by some 10 ppm, bad ones by 100.
 DRIFT_PRIOR = 200e-6
@@ -28,9 +28,9 @@ DRIFT_PRIOR = 200e-6
 NO_DRIFT = 1e-12
 #: Maximum number of observations from one step's matches. There are several, so that drift within a long step shows.
 WINDOWS = 16
-#: No observation is more precise than the clocks' own resolution.
+#: The clocks' resolution, added to the error of each observation.
 RESOLUTION_NS = 500.0
-#: Normal consistency of the median absolute deviation, and the median's efficiency against the mean.
+#: For normal noise: sigma divided by the median absolute deviation, and the median's standard error divided by the mean's.
 MAD_TO_SIGMA, MEDIAN_TO_MEAN = 1.4826, 1.2533
 HUBER = 1.5
 
@@ -136,7 +136,7 @@ def estimate(observations: Sequence[Observation], processes: int, shared: Sequen
         pairs[a, b] = []
     for (a, b), seen in pairs.items():
         clock = _line(seen, at_ns) if seen else Clock(at_ns)
-        if shared and shared[a] == shared[b] != "":  # ends may differ even so: without a CPU a process notices them later
+        if shared and shared[a] == shared[b] != "":  # the offset is 0; ends differ if a process waits for a CPU
             clock = Clock(at_ns, 0.0, 0.0, RESOLUTION_NS, clock.matches)
         edges[a].append((b, clock))
         edges[b].append((a, Clock(at_ns, -clock.offset_ns, -clock.drift, clock.sigma_ns, clock.matches)))

@@ -83,7 +83,7 @@ def _occurrences(trace: Trace) -> Iterator[tuple[tuple[str, int], int]]:
 
 
 def observations(sources: Sequence[ProcessTrace], owners: Owners, collectives: Collectives) -> list[Observation]:
-    """Collect what the step shows about the owners' clocks, by the ends of collectives that two owners share, and by sends."""
+    """Collect the observations of the owners' clocks: from the ends of collectives that two owners share, and from sends."""
     result: list[Observation] = []
     for i in range(1, len(sources)):
         present = collectives.end[:, i] != MISSING

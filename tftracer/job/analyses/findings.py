@@ -28,7 +28,7 @@ NO_GRAPHS: Finding = {
 
 
 def missing_processes(missing: Mapping[str, str]) -> list[Finding]:
-    """``missing``: title -> why."""
+    """Return the finding about processes without a trace; [] if none is missing. ``missing``: title -> why."""
     if not missing:
         return []
     reasons = "; ".join(f"{title}: {why}" for title, why in sorted(missing.items())[:20])

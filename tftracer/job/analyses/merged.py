@@ -21,7 +21,7 @@ from tftracer.trace.model import UNKNOWN_TIME, Content, Device, Trace
 
 @dataclass(frozen=True)
 class Merged:
-    """``first_node[i] : first_node[i + 1]`` are the nodes of source i; ``groups`` names the owner of each merged device."""
+    """A merged trace. ``first_node[i] : first_node[i + 1]`` are source i's nodes; ``groups`` names each merged device's owner."""
 
     trace: Trace
     first_node: list[int]

@@ -87,7 +87,7 @@ class Waits:
         return float(np.mean(others)) if others else 0.0
 
     def last_arrival(self, q: int) -> int | None:
-        """Return when q arrived at the last collective that it reached last."""
+        """Return the time of q's latest arrival at a collective that it reached after all other ranks; None if there is none."""
         late = (self.last == q) & (self.spread > 0)
         return int(self.arrival[late, q].max()) if late.any() else None
 
@@ -164,7 +164,7 @@ def _earliest(rank: Rank, ranks: Sequence[Rank], waits: Waits) -> int:
 
 
 def _parts(rank: Rank, waiting: Cover, until: int, earliest: int) -> npt.NDArray[np.float64]:
-    """Return the ns of (compute, input, exposed communication) of a rank until a moment, without waiting for other ranks."""
+    """Return the ns of (compute, input, exposed communication) of a rank until a moment, not counting waits for other ranks."""
     window = Cover.span(earliest, until)
     compute = rank.compute & window
     late = Cover.span(earliest, rank.begin) & window

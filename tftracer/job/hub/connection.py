@@ -1,7 +1,7 @@
 """The hub's end of the connection to one process: the greeting, the process's messages, and requests to it.
 
-Runs on the server's loop. A client without the token (a stranger) gets only a random number and the job's name. Silent strangers
-are disconnected when others need their place.
+Runs on the server's loop. A client that has not proved that it knows the token (a stranger) gets only a random number and the
+hub's id and job name. It is disconnected after GREETING_S, or earlier if other clients need its place.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class Connection(Protocol):
 
 @dataclass(eq=False)
 class Member:
-    """One process of the job. ``connection`` is None once it has ended or was lost."""
+    """One process of the job. ``connection`` is None once the process has ended or was lost."""
 
     id: str
     info: Process
@@ -135,7 +135,7 @@ class Hub:
         self.changed()
 
     def drop_silent(self) -> None:
-        """Mark silent processes as lost, which have sent nothing for too long."""
+        """Mark processes as lost that have sent nothing for too long."""
         now, patience_s = time.monotonic(), MISSED_HEARTBEATS * self.interval_s + GRACE_S
         for member in list(self.members.values()):
             if member.connection is not None and now - member.heard_at > patience_s:
@@ -163,7 +163,7 @@ class Hub:
         return oldest is not None
 
     def process(self, process_id: str, fields: Message) -> Process:
-        """Check a process's description of itself."""
+        """Return a process from its description of itself, after checks."""
         given = fields.get("place")
         launcher = launcher_info(given) if isinstance(given, dict) else no_launcher()
         pid = number(fields, "pid")
@@ -262,7 +262,7 @@ class Hub:
 
 
 def _totals(fields: Message) -> dict[str, Any]:
-    """Check the totals of a heartbeat."""
+    """Return the totals of a heartbeat, after checks."""
     return {
         "steps": number(fields, "steps"),
         "steps_per_s": seconds(fields, "steps_per_s"),

@@ -22,7 +22,7 @@ COLLECT_S, PROCESSES_PER_S = 0.2, 2000
 SILENCE_CHECK_S = 2.0
 
 
-#: So many connections may wait to be greeted: enough for the processes of a large job, which connect at the same moment.
+#: How many connections may wait to be greeted, in all and from one peer. The processes of a large job connect at the same moment.
 MAX_STRANGERS = 256
 MAX_OF_ONE_PEER = 128
 
@@ -104,7 +104,7 @@ class PageUpdates:
 
 
 class JobServices:
-    """``publish`` sends a message to all pages; ``has_viewers`` says whether there are any."""
+    """The hub's services. ``publish`` sends a message to all pages; ``has_viewers`` says whether there are any."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
 """Requests a trace of the same step from several processes: the hub's side.
 
-All processes are asked first how many steps they have begun. Ranks that run in lockstep get one step number, far enough ahead to
+All processes are asked first how many steps have finished. Ranks that run in lockstep get one step number, far enough ahead to
 reach all of them in time; if the request comes too late for one of them, it is taken back and a later step is tried. The workers
 of a parameter-server job run at different speeds, so each traces the next step that it begins. Requests run one after another.
 Runs on the server's loop.
@@ -24,7 +24,7 @@ from tftracer.session.files.reading import read_trace_record
 
 #: How long a process may take to answer.
 ANSWER_S = 3.0
-#: How far ahead the step is selected. Doubled after each try that came too late for a process.
+#: How far ahead the step is selected, doubled after each try that came too late for a process; the maximum number of tries.
 MARGIN_S, TRIES = 0.3, 5
 #: A request waits this long for earlier ones to finish. Not longer, because a step that hangs must not block all others.
 WAIT_FOR_EARLIER_S = 60.0
@@ -85,7 +85,10 @@ class StepRequests:
             task.cancel()
 
     def _training(self) -> list[str]:
-        """Return all connected processes except parameter servers, whose work is in the workers' traces."""
+        """Return all connected processes except parameter servers without steps, whose work is in the workers' traces.
+
+        If there are only such servers, return all connected processes.
+        """
         connected = [m for m in self._hub.members.values() if m.connection is not None]
         serving = {m.id for m in connected if m.info["place"]["role"] == "ps" and not m.info["steps"]}
         return [m.id for m in connected if m.id not in serving] or [m.id for m in connected]
@@ -173,7 +176,7 @@ class StepRequests:
             margin_s *= 2
 
     async def _ask_progress(self, traced: TracedStep) -> dict[str, Message]:
-        """Ask each process how many steps it has begun. Those without an answer or without steps are missing."""
+        """Ask each process how many steps have finished. Mark processes without an answer or without steps as missing."""
         requests = {p: {"run_title": traced.message["run_title"]} for p in self._pending(traced)}
         answers = await self._ask(traced, requests, "prepare")
         silent = dict.fromkeys((p for p in requests if p not in answers), "It did not answer in time.")
@@ -208,7 +211,7 @@ class StepRequests:
                 member.connection.post(kind, job_trace=traced.message["id"])
 
     def _in_lockstep(self, states: dict[str, Message]) -> bool:
-        """Return whether the processes run the same steps together, by their step counts. Not with parameter servers."""
+        """Return whether the processes run the same steps together, by their step counts. False with parameter servers."""
         launchers = [self._hub.members[p].info["place"] for p in states]
         roles = {m.info["place"]["role"] for m in self._hub.members.values()}
         if "ps" in roles or any(text(state, "servers") for state in states.values()):

@@ -25,7 +25,7 @@ from tftracer.web.worker_threads import WorkerThreads
 T = TypeVar("T")
 
 NICE = 5
-#: Limits of the caches: merged traces, and compressed bytes of fetched traces.
+#: Limits of the caches: merged traces (besides SUSPECT_STEPS), and compressed bytes of fetched traces.
 OPEN_TRACES = 4
 FETCHED_BYTES = 256 << 20
 FETCHES_AT_ONCE = 8
@@ -43,13 +43,13 @@ class MergedTrace:
 
 
 class JobTraces:
-    """``communication_ops``: the user's pattern, as the hub's process has it."""
+    """Fetches, merges and caches the traces of steps. ``communication_ops``: the user's pattern in the hub's process."""
 
     def __init__(self, hub: Hub, communication_ops: str = "") -> None:
         self.communication_ops = communication_ops
         self._hub = hub
-        self._merged: OrderedDict[int, MergedTrace] = OrderedDict()  # by the job's trace
-        self._fetched: OrderedDict[tuple[str, int], tuple[bytes, int]] = OrderedDict()  # by process and its trace
+        self._merged: OrderedDict[int, MergedTrace] = OrderedDict()  # by the id of the job's trace
+        self._fetched: OrderedDict[tuple[str, int], tuple[bytes, int]] = OrderedDict()  # by process and trace id
         self._stored: dict[tuple[int, str], StoredPayload] = {}  # traces of a job that was opened from a file
         self._merging: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
         self._workers: WorkerThreads | None = None

@@ -25,7 +25,7 @@ from tftracer.storage.tftrace_format import StoredPayload
 from tftracer.storage.tftrace_reader import Reader
 
 JOB, JOB_TRACE = "job", "job_trace"
-MEMORY_BYTES = 32 << 20  # of the processes' traces; more is kept on disk
+MEMORY_BYTES = 32 << 20  # if the processes' traces have more bytes, they are kept on disk
 CHUNK_BYTES = 1 << 20
 
 

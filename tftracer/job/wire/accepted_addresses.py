@@ -22,12 +22,15 @@ from tftracer.web.credentials import Location, is_loopback
 
 @dataclass
 class HubAddresses:
-    """``names``: of this host, accepted with the hub's own port. ``forwarded``: other host:port that lead here."""
+    """The addresses that the hub accepts as its own.
+
+    ``names``: names of this host, accepted with the hub's own port. ``forwarded``: other host:port that lead here.
+    """
 
     names: set[str] = field(default_factory=set)
     forwarded: set[str] = field(default_factory=set)
     proxy: str = ""  # host:port of the reverse proxy that base_url names; TLS ends there
-    certificate: str = ""  # digest of the hub's own; "" without TLS
+    certificate: str = ""  # digest of the hub's certificate; "" without TLS
 
     def allow(self, entries: str) -> None:
         """Accept the entries of ``TFTRACER_ALLOWED_HOSTS``: names and name:port, separated by commas."""

@@ -21,7 +21,8 @@ from tftracer.trace.model import TraceContext
 
 #: Facts that are not written: the reader determines them.
 _FOUND_BY_READER = ("live", "file", "cut", "damage")
-#: Fields of a trace's context about its run and the run's other traces: other records hold these facts, and they may change.
+#: Fields of a trace's context about its run and the run's other traces. Other records hold these facts, and the facts may change
+#: after the trace was written.
 _OF_RUN = (
     "step",
     "title",
@@ -34,7 +35,7 @@ _OF_RUN = (
     "fastest_traced_s",
     "follows_traced",
 )
-_NOT_WRITTEN = (*_OF_RUN, "device_pattern")  # the pattern is the reader's choice
+_NOT_WRITTEN = (*_OF_RUN, "device_pattern")  # the user who opens the file chooses the pattern
 WRITTEN_OF_CONTEXT = tuple(field.name for field in fields(TraceContext) if field.name not in _NOT_WRITTEN)
 
 
@@ -93,7 +94,7 @@ def history_record(run: RunState, history: History) -> NewRecord:
 
 
 def trace_record(record: Any, context: TraceContext, stored: bytes, raw_size: int) -> NewRecord:
-    """``record``: a TraceRecord; ``stored``: the trace's zstd frame."""
+    """Return the record of a trace. ``record``: a TraceRecord; ``stored``: the trace's zstd frame."""
     return NewRecord(
         TRACE, {**record, "context": {name: getattr(context, name) for name in WRITTEN_OF_CONTEXT}}, stored, raw_size
     )

@@ -2,7 +2,7 @@
 
 TensorFlow records them with NVIDIA's CUPTI library, which it loads when a step is first traced with FULL_TRACE. It reports
 failures only in its log. This module therefore looks at the libraries that the process has loaded, at the driver's files and at
-the loader's folders. It imports, loads and initializes nothing. It takes a few milliseconds: not for a training thread.
+the loader's folders. It imports, loads and initializes nothing. It takes a few milliseconds: do not call it on a training thread.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def gpu_facts(
 
 
 def _of_build(build: Mapping[str, Any] | None) -> GpuFacts:
-    """``build``: TensorFlow's description of its own build."""
+    """Return the facts about TensorFlow's build. ``build``: TensorFlow's own description of it."""
     if build is None:
         return {}
     facts: GpuFacts = {"build": "cuda" if build.get("is_cuda_build") else "rocm" if build.get("is_rocm_build") else "cpu"}

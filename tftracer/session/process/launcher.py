@@ -1,4 +1,4 @@
-"""Finds out from the launcher of a job: this process's rank, the number of ranks, its local rank, its role.
+"""Finds this process's rank, the number of ranks, its local rank and its role, from the launcher of its job.
 
 It reads the environment and, once Horovod is initialized, Horovod's local getters. It never makes a collective call: a script in
 which only one rank has the hook would hang. It imports neither Horovod nor MPI.
@@ -41,9 +41,10 @@ def no_launcher() -> LauncherInfo:
 
 
 def detect_launcher(environ: Environment | None = None, modules: Mapping[str, Any] | None = None) -> LauncherInfo:
-    """Ask Horovod if it is initialized, else read ``TF_CONFIG``, else the launcher's variables.
+    """Return the facts from Horovod (if it is initialized, else its variables), else ``TF_CONFIG``, else another launcher.
 
-    Invalid values (a rank that is not a number, a ``TF_CONFIG`` that is not JSON) are treated as missing.
+    Facts that are missing there are taken from the variables of the other launchers. Invalid values (a rank that is not a number,
+    a ``TF_CONFIG`` that is not JSON) are treated as missing.
     """
     environ = os.environ if environ is None else environ
     info = _from_horovod(sys.modules if modules is None else modules) or _from_variables("horovod", environ)
@@ -59,7 +60,7 @@ def detect_launcher(environ: Environment | None = None, modules: Mapping[str, An
 
 
 def _fill_in(info: LauncherInfo, other: LauncherInfo) -> None:
-    """Add missing facts from another launcher: PMIx under SLURM gives no size. If the ranks differ, the sizes may, too."""
+    """Add missing facts from another launcher: PMIx under SLURM gives no size. Its size counts only if its rank is the same."""
     if info["local_rank"] is None:
         info["local_rank"] = other["local_rank"]
     if info["size"] is None and info["rank"] == other["rank"]:
@@ -89,7 +90,7 @@ def is_chief(info: LauncherInfo) -> bool:
 
 
 def _from_horovod(modules: Mapping[str, Any]) -> LauncherInfo | None:
-    """Ask Horovod, if it is imported and initialized. ``rank()`` and the like are local look-ups, not collectives."""
+    """Ask Horovod, if it is imported and initialized. ``rank()`` and similar functions are local look-ups, not collectives."""
     for name in HOROVOD_MODULES:
         horovod = modules.get(name)
         try:

@@ -23,7 +23,7 @@ MAX_CHANGES = 8
 
 
 def step_changes(history: History) -> tuple[list[StepChange], Drift | None]:
-    """Return the changes in order of steps, or no changes and the drift, if that fits better."""
+    """Return (the changes in order of steps, None), or ([], the drift) if a drift fits better."""
     steps, times = _points(history)
     edges = [0, *sorted(_splits(times, 0)), len(times)]
     drift = _drift(steps, times, edges)

@@ -107,7 +107,7 @@ def _read_sketched(columns: dict[str, Doubles]) -> SketchedSteps:
 def _add_steps(history: History, first: Any, columns: dict[str, Doubles]) -> None:
     first = first if isinstance(first, int) and 0 < first < _MAX_STEP else 1
     rows = _rows(columns, ("start_at", "duration_s"))
-    repeated = min(max(0, history.last_step + 1 - first), len(rows))  # the history may contain them since a rewrite
+    repeated = min(max(0, history.last_step + 1 - first), len(rows))  # already in the history, after a rewrite
     traced = distinct(np.clip(columns.get("traced", np.zeros(0)), 0, _MAX_STEP).astype(np.int64)) - repeated
     traced = traced[(traced >= 0) & (traced < len(rows) - repeated)]
     history.add(first + repeated, rows[repeated:, 0], rows[repeated:, 1], traced.tolist())

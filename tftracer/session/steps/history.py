@@ -21,7 +21,7 @@ Doubles = npt.NDArray[np.float64]
 RECENT = 4096
 LEVEL = 512
 
-#: The columns of an entry, which stands for ``count`` consecutive steps. ``step`` is the number of the first one, from 1,
+#: The columns of an entry, which covers ``count`` consecutive steps. ``step`` is the number of the first one, from 1,
 #: ``start_at`` its start in epoch seconds; the others are seconds, and equal if the entry has one step.
 COLUMNS = ("step", "count", "start_at", "mean_s", "min_s", "max_s")
 _STEP, _COUNT, _START, _MEAN, _MIN, _MAX = range(6)

@@ -97,7 +97,7 @@ class Sketch:
 class SketchedSteps:
     """At most ``MAX_SKETCHES`` sketches of a run's steps, each of equally many consecutive steps.
 
-    The sketches of early steps can be left out. Traced steps, and the slower steps right after them, are not in the sketches.
+    ``after`` leaves out the sketches of early steps. Traced steps, and the slower steps right after them, are in no sketch.
     """
 
     MAX_SKETCHES = 16
@@ -128,7 +128,7 @@ class SketchedSteps:
         self.length *= 2
 
     def after(self, step: float) -> Sketch:
-        """Return a sketch of the steps after ``step``. Up to a sixteenth of all steps, right after ``step``, may be missing."""
+        """Return a sketch of the steps after ``step``, without the later steps that are in the same sketch as ``step``."""
         starts = [self.first_step + number * self.length for number in range(len(self.sketches))]
         return Sketch.merged(sketch for start, sketch in zip(starts, self.sketches) if start > step)
 

@@ -30,7 +30,7 @@ class Steps(NamedTuple):
     first_step: int
     starts: Doubles
     durations: Doubles
-    traced: list[int]  # positions among them
+    traced: list[int]  # positions among these steps
 
 
 class UnwrittenSteps:
@@ -59,7 +59,10 @@ class UnwrittenSteps:
             self._want_history()
 
     def take(self, last_step: int, limit: int) -> Steps | None:
-        """Return the steps to write now. None: write the whole history instead, as after ``limit`` single steps."""
+        """Return the steps to write now; None if the whole history is to be written instead.
+
+        That is so after more than ``limit`` single steps, after an error, and without new steps.
+        """
         self.changed = False
         if self.needs_history or self._since_history + self._count > limit or not self._columns:
             self._want_history()
@@ -89,7 +92,7 @@ class UnwrittenSteps:
         self._columns, self._traced, self._count = [], [], 0
 
 
-#: The medians of the times between steps, and of the overhead of tracing, are of at most this many recent values.
+#: The medians of the times between steps, and of the overhead of tracing, are computed from at most this many recent values.
 MAX_GAPS = 501
 #: Times between steps up to this many times their median count as usual.
 MAX_USUAL = 3.0
@@ -171,7 +174,7 @@ class StepStatistics:
         return BetweenSteps(usual, usual * sum(waited for _, waited in pairs) / total if total else None)
 
     def message(self) -> RunStatistics:
-        """Return the numbers for the page. Traced steps do not count in the times, unless there are no others."""
+        """Return the numbers for the page. Traced steps do not count in the times, unless all steps were traced."""
         sketch = self._untraced if self._untraced.count else self._all
         return {
             "steps": self.steps,

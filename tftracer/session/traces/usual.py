@@ -8,7 +8,7 @@ from tftracer.contract.session import AskedBy, TraceRecord
 
 
 def measures_tracing(asked_by: AskedBy) -> bool:
-    """Return whether a traced step shows what tracing costs: False for a step traced because it was expected to be slow."""
+    """Return whether a traced step shows the cost of tracing. False if it was traced because it was expected to be slow."""
     return asked_by != "slow"
 
 

@@ -21,7 +21,7 @@ LOST_S, LOST_SHARE = 1.9, 0.005
 
 
 class LedgerWriter:
-    """An error in the ledger switches off only the ledger."""
+    """Adds up the ledger. An error in it switches off only the ledger."""
 
     def __init__(self, steps: StepSource, store: SessionStore) -> None:
         self._steps = steps
@@ -34,7 +34,7 @@ class LedgerWriter:
         self._no_cpu = WithoutCpu()
         self._own_cpu = OwnCpu()
         self._newest: ledger_facts.LedgerFacts | None = None
-        self._until = self._began_ns, 0.0  # the time until which was added up, as perf_counter and epoch seconds
+        self._until = self._began_ns, 0.0  # the end of the ledger: perf_counter ns, epoch seconds
         self._is_over = False
         self._has_late = False  # slow steps that were found after the script's end
 
@@ -84,14 +84,14 @@ class LedgerWriter:
         self._newest = ledger_facts.facts_of(sums, slow, waits, now_ns, now, asleep_ns, began_ns, self._no_cpu.sum_ns, own_s)
 
     def _now(self) -> tuple[int, float]:
-        """Return the time until which the ledger goes. The time of a server that outlives its script is not the script's."""
+        """Return the end of the ledger (perf_counter ns, epoch seconds): now, or the end of the script if it has ended."""
         if self._is_over:
             return self._until
         ended_at = self._store.session()["ended_at"]
         now_ns, now = perf_counter_ns(), time.time()
         self._is_over = ended_at is not None
         since_end_ns = round(max(0.0, now - (ended_at or now)) * 1e9)
-        end_ns = max(now_ns - since_end_ns, self._until[0])  # the ledger goes never back
+        end_ns = max(now_ns - since_end_ns, self._until[0])  # the end never moves back
         return end_ns, now - (now_ns - end_ns) * 1e-9
 
     def _under_way(self, now_ns: int) -> list[Activity]:

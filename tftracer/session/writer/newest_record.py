@@ -13,13 +13,16 @@ from tftracer.session.store import SessionStore
 from tftracer.storage.spool import NewRecord
 
 UPDATE_S = 1.0
-#: (seconds, share of the session's time): a killed process loses at most the facts of the longer one of these times.
+#: (seconds, share of the session's time): a killed process loses at most the facts of the longer of these two times.
 LOST = (5.0, 0.01)
 Facts = TypeVar("Facts")
 
 
 class NewestRecord(Generic[Facts]):
-    """``name``: the model's attribute. ``facts`` returns the current facts, or None. ``end`` stops collecting them."""
+    """The newest record of one kind of facts.
+
+    ``name``: the model's attribute. ``facts`` returns the current facts, or None. ``end`` stops collecting the facts.
+    """
 
     def __init__(
         self,
@@ -38,7 +41,7 @@ class NewestRecord(Generic[Facts]):
         self._lost_s, self._lost_share = lost
         self._began = time.monotonic()
         self._next_update = self._next_write = 0.0
-        self._written: Facts | None = None  # the newest in the file
+        self._written: Facts | None = None  # the facts of the newest record in the file
 
     def take(self) -> None:
         """Update the model if it is time. Called five times a second."""

@@ -32,7 +32,7 @@ class SlowWriter:
         self._unwritten_kinds: set[int] = set()  # runs with slow steps since their kinds were written
 
     def take(self) -> list[int]:
-        """Store what the watch recorded. Called after the steps were counted. Return the ids of the runs that it is about."""
+        """Store what the watch recorded, and return the ids of the runs concerned. Called after the steps were counted."""
         taken = [*self._waiting, *self._slow.take()]
         self._waiting.clear()
         offset = time.time() - perf_counter()
@@ -72,7 +72,7 @@ class SlowWriter:
         self._analyze_again(stall)
 
     def _analyze_again(self, stall: Stall) -> None:
-        """Have the traces of the step analyzed again: the cause may be their first sentence now."""
+        """Request a new analysis of the step's traces, because their first sentence may name the cause now."""
         with self._store.lock:
             records = [trace.record for trace in self._store.model.traces_of(stall.run.run_id)]
         for record in records:

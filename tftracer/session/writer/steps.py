@@ -79,7 +79,7 @@ class StepWriter:
         self._steps.arrived.set()
 
     def flush(self, flush: Flush) -> None:
-        """Set the events when everything from before the call is written, and when it is analyzed."""
+        """Set the events when everything recorded before the call is written, and when it is analyzed."""
         self._flushes.append(flush)
         self._steps.arrived.set()
 
@@ -202,7 +202,7 @@ class StepWriter:
     def _take_slow(self) -> None:
         """Store new slow steps, and have their runs published: a run's last slow steps are found after its last step.
 
-        After the script's end nothing asks for the ledger again and again: tell the page that its last figures are there.
+        After the script's end the page does not ask for the ledger at intervals, so tell it when the last figures are there.
         """
         run_ids = self._slow.take()
         self._unpublished.update(dict.fromkeys(run_ids))

@@ -78,7 +78,10 @@ class Writer:
         return self._memory.facts()
 
     def flush(self, timeout_s: float) -> Flush | None:
-        """Return when everything from before the call is written; None if that takes longer, or the threads do not run."""
+        """Wait until everything recorded before the call is written. Return the flush.
+
+        Return None if that takes longer than ``timeout_s``, or if the threads do not run.
+        """
         flush = Flush(threading.Event(), threading.Event())
         self._steps.flush(flush)
         is_alive = all(thread.is_alive() for thread in self._threads)

@@ -41,7 +41,7 @@ class CountedTrace(NamedTuple):
 
 
 Job = Callable[[], object]
-#: The time beside the steps is computed anew after this many seconds: a session may have a thousand runs.
+#: The time outside the steps is computed again only after this many seconds, because a session may have a thousand runs.
 BESIDE_S = 2.0
 
 
@@ -152,7 +152,7 @@ class TraceWriter:
         )
 
     def _beside_steps(self) -> BesideSteps | None:
-        """Return what the training did beside its steps so far. Computed again after BESIDE_S; an error costs no trace."""
+        """Return what the training did outside its steps so far; None if nothing is known. Computed again after BESIDE_S."""
         now = time.monotonic()
         if now - self._beside_at >= BESIDE_S:
             self._beside, self._beside_at = None, now
@@ -161,7 +161,7 @@ class TraceWriter:
         return self._beside
 
     def _gpu_facts(self, trace_level: str) -> GpuFacts:
-        """Read the facts after the first trace of each level: TensorFlow loads its profiling library at the first FULL_TRACE."""
+        """Return the GPU facts, read after the first trace of the level: the first FULL_TRACE loads the profiling library."""
         if trace_level not in self._gpu:
             self._gpu[trace_level] = gpu_facts()
         return self._gpu[trace_level]

@@ -55,7 +55,7 @@ def stalls_of(log: SlowLog, run_id: int, traces: Traces) -> list[contract.Stall]
 
 
 def _current(stall: contract.Stall, periods: Sequence[contract.Period], traces: Traces) -> contract.Stall:
-    """Return a slow step with its current trace and period. If its line is unknown, the text names the others' place."""
+    """Return a slow step with its current trace and period. If its line is unknown, the text names the place of the period."""
     known = of_known_period(stall, periods)
     period = next((period for period in periods if is_one_of(stall, period)), known)
     others = ""

@@ -73,7 +73,7 @@ class _Ranked(NamedTuple):
 
     @property
     def _place(self) -> str:
-        """The place of its kind. If that has too many lines to name, the place of its period, which has one."""
+        """The place of its kind. If that names no line, the place of a period at the same code, which may name one."""
         place = self.kind["place"]
         return next((period["place"] for period in self.periods if without_line(period["place"]) == place), place)
 

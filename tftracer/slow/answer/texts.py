@@ -46,7 +46,7 @@ def step_text(step: int | None, call: int | None) -> str:
 
 
 def trace_text(trace_id: int, step: int | None, headline: str) -> str:
-    """Return the first sentence of the trace of a slow step."""
+    """Return a sentence with the headline of a trace and the step that it shows."""
     return f"Trace {trace_id}, of {step_text(step, None)}, says: {headline}"
 
 

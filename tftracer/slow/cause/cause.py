@@ -58,11 +58,11 @@ OWNS_RUN = 0.75
 SURE = 0.9
 #: Maximum difference of two shares that count as alike.
 ALIKE = 0.15
-#: If ``fit`` itself, not what it calls, waits for at least this many seconds, it frees the iterator of the previous epoch.
+#: If ``fit`` itself, not what it calls, waits for at least this many seconds, it frees the previous epoch's iterator (assumed).
 FREES_S = 0.5
 #: Kinds of parts that need no line of code, because they are measured.
 MEASURED_KINDS = ("retrace", "lock", "stopped", "checkpoint")
-#: Kinds of parts that have clocks of their own: steps of other runs, and what tftracer's wrappers measure.
+#: Kinds of parts whose time is measured on the training thread: steps of other runs, and what tftracer's wrappers time.
 CLOCKED_KINDS = ("checkpoint", "retrace", "other_run")
 #: Class whose saves are timed -> the kind of cause that it is.
 SAVERS: dict[str, StallCause] = {"CheckpointSaverHook": "hook", "ModelCheckpoint": "callback"}
@@ -223,8 +223,8 @@ def _span_with_python(observed: Observed, excess_s: float) -> Span:
 
 
 def _span_of_code(observed: Observed, excess_s: float, parts: tuple[Part, ...]) -> Span:
-    """Return the span with the Python code, without what is measured by itself if it took more than a little. Without stacks if
-    they are too few for a line."""
+    """Return the span with the Python code. Stacks of waits for input and of measured parts are left out if these took more
+    than a little time. All stacks are left out if the rest covers too little time to name a line."""
     span, waited_s = _span_with_python(observed, excess_s), sum(excess(part) for part in parts if part.kind == "input")
     code, code_s = span.stacks, excess_s
     if waited_s >= LITTLE * excess_s:

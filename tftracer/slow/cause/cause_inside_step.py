@@ -1,4 +1,8 @@
-"""Finds why the inside of a step took longer: a Python function, TensorFlow's work, or a lack of CPUs. Pure."""
+"""Finds why the inside of a step took longer: a Python function, TensorFlow's work, or a lack of CPUs. Pure.
+
+``own`` is in all functions the time to explain, in seconds: for a step, how much longer than usual TensorFlow's part took, plus
+the time without a CPU.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,7 @@ from tftracer.slow.watch_results import UNKNOWN, Cause, Part
 
 #: A cause explains at least this share of the excess.
 HALF = 0.5
-#: Shares of a time. A step that used at most LITTLE of a CPU waited.
+#: Shares of the excess time: at most LITTLE is negligible, SOME is notable, NEARLY is almost all.
 LITTLE, SOME, NEARLY = 0.1, 0.25, 0.9
 #: If the excess is shorter, the counters of a busy machine may lack waits for a CPU: Linux counts a wait only when it ends.
 SHORT_WAIT_S = 0.2
@@ -81,7 +85,7 @@ def had_no_cpu(observed: Observed, own: float) -> bool:
 
 
 def lacked_cpu(queued_s: float, no_cpu: float, own: float) -> bool:
-    """Return whether TensorFlow's threads or the training thread had no CPU for much of ``own``, the step's excess."""
+    """Return whether TensorFlow's threads (``queued_s``) or the training thread (``no_cpu``) had no CPU for much of ``own``."""
     return queued_s >= SOME * own or no_cpu >= LITTLE * own
 
 
@@ -104,10 +108,10 @@ class _Work(NamedTuple):
 
 
 def _work(span: Span, observed: Observed, own: float) -> _Work | None:
-    """Return what the process did during a span; None if Linux's counters are missing. ``own``: seconds of the span's excess.
+    """Return what the process did during a span; None if Linux's counters are missing.
 
-    On a busy machine, all work waits for a CPU most of the time. Then a step computed more if its extra CPU time, together with
-    the usual wait for this CPU time, explains half of ``own``.
+    On a busy machine, each second of CPU time brings a usual wait for a CPU with it. If threads waited for a CPU for half of
+    ``own``, the step computed more only if its extra CPU time plus the usual wait for it is half of ``own``.
     """
     if span.process_s is None or span.process_min_s is None or observed.usual_process is None:
         return None

@@ -15,7 +15,7 @@ from tftracer.slow.record.sums_by_kind import OWNED
 from tftracer.slow.watch.slow_turn import SlowTurn, is_no_loop
 from tftracer.slow.watch_results import Cause, Frame, OtherCause, Part
 
-#: Causes with a clock of their own, which are told even if most of the excess is not explained.
+#: Causes whose time is measured. They are reported even if most of the excess is not explained.
 CLOCKED = (*CLOCKED_KINDS, "lock", "input")
 
 
@@ -74,7 +74,7 @@ def _place_without_cpu(observed: Observed) -> Frame | None:
 
 
 def _without_single_sample(span: Span) -> Span:
-    """Return a span of a busy machine without a single sample, unless it shows a hook or callback. Of these it tells no line."""
+    """Return the span without its only sample, unless that shows a hook or callback; other spans unchanged."""
     return replace(span, stacks=tuple(filter(is_owned, span.stacks))) if span.is_single_sample else span
 
 

@@ -126,7 +126,7 @@ class Periods:
                 return
 
     def _one_a_step(self, kind: Hashable) -> dict[int, _Slow]:
-        """Return the slow steps without a period by step. Of a step with several causes, the one of this kind, or the first."""
+        """Return step -> slow step, for those without a period. Of several causes of a step, one of this kind is preferred."""
         chosen: dict[int, _Slow] = {}
         for slow in self._without_period:
             if slow.step not in chosen or slow.kind == kind:

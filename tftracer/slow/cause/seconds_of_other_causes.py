@@ -56,7 +56,7 @@ def is_notable(other: OtherCause, excess_s: float) -> bool:
 def _measured(
     cause: Cause, parts: tuple[Part, ...], observed: Observed, excess_s: float, is_inside: bool
 ) -> Iterator[OtherCause]:
-    """Yield causes that have a part of their own.
+    """Yield the other causes that have a separate part.
 
     If the cause is a hook or callback, parts that may have passed in it are left out. If it is a Python function that TensorFlow
     calls, all parts are left out, because they may be waits for the function. If other threads always run Python, code that works

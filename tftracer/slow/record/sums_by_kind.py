@@ -92,10 +92,11 @@ def is_one_of(stall: Stall, period: Period) -> bool:
 
 
 def of_known_period(stall: Stall, periods: Sequence[Period]) -> Period | None:
-    """For a slow step of unknown cause or line, return the period with a known cause that it belongs to, or None.
+    """Return the period with a known cause to which a slow step of unknown cause or line belongs; None if there is none.
 
-    So too for one in a function that the period's function calls, if stacks of the step show both: half of its time may be in the
-    key function of a sort, or below it, by chance. But if two periods fall together, the step is one of the period of its cause.
+    A slow step in a function that the period's function calls also belongs to it, if stacks of the step show both: by chance,
+    half of its time may be in the key function of a sort, or below it. But if two periods fall together, the step belongs to the
+    period of its own cause.
     """
     shortest_s, longest_s = 0.0, stall["duration_s"] / SHORT
     if stall["cause"] == "unknown":  # the other side of a turn has another cause
@@ -119,14 +120,14 @@ def of_known_period(stall: Stall, periods: Sequence[Period]) -> Period | None:
 
 
 def _place_of(line: CodeLine) -> str:
-    """Return the place of a line as ``without_line`` does."""
+    """Return the place of a line without the line's number."""
     return f"{line['function']}() ({line['file'].rpartition('/')[2]})"
 
 
 def _both_lines(place: str, other: str) -> str:
-    """Return a place with the lines of both: "Saver (train.py:35, 39)". Without lines if there are too many.
+    """Return a place with the lines of both: "Saver (train.py:35, 39)"; without lines if there are too many.
 
-    If the files differ, the name alone.
+    If the files differ, return only the name.
     """
     if place == other or " (" not in other:  # a hook or callback without a known line, or nothing
         return place

@@ -11,7 +11,7 @@ from tftracer.slow.watch_results import SlowRecords, WatchedRun
 class WatchedQueue(Protocol):
     """The attributes of the queue of steps that the watch uses (capture/steps/queue.py)."""
 
-    under_way: dict[int, int]
+    under_way: dict[int, int]  # thread -> start of its step (perf_counter ns), or minus the end of its last step
     slow: SlowRecords
     slow_step_watch: SlowSteps | None
     other_problems: dict[str, str]

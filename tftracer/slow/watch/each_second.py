@@ -28,7 +28,7 @@ def report_collections(gc: GcPauses, records: SlowRecords) -> None:
 
 
 class HostReadings:
-    """Readings of the machine's counters: of each of the last 120 seconds, or fewer, and at the ends of slow turns."""
+    """The newest readings of the machine's counters: one each second, and one at the end of each slow turn."""
 
     def __init__(self) -> None:
         self._readings: deque[HostReading] = deque(maxlen=MAX_READINGS)

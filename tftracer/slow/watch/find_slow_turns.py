@@ -36,7 +36,7 @@ MANY_MORE = 10
 
 
 class SlowSteps:
-    """Finds slow turns. ``step`` must be called for each counted step of a thread, in order. Methods: from any thread."""
+    """Finds slow turns. Call ``step`` for each counted step of a thread, in order. Methods may be called from any thread."""
 
     def __init__(self, factor: float) -> None:
         self.slow_turns: deque[SlowTurn] = deque(maxlen=MAX_SLOW_TURNS)

@@ -19,10 +19,10 @@ from tftracer.slow.watch_results import WatchedRun
 MAX_TIMED = 10_000
 #: Maximum number of slow steps of a run whose times are kept, to estimate how much time a trace adds to a slow step.
 SLOW_STEPS = 15
-#: A run replaces the main run under four conditions. It is none that only evaluates, unless the main run is one, too. It has
+#: A run replaces the main run under four conditions. It does more than evaluate, unless the main run only evaluates, too. It has
 #: steps in at least the share EACH_TURN of the main run's turns, and in at least MIN_TURNS turns. It has on average at most
-#: ABOUT_ONCE steps in these turns. Its steps take more than LONGER times as long as those of the main run. Without these
-#: conditions, a run of a hook that reads the global step could stay the main run.
+#: ABOUT_ONCE steps in these turns. Its steps take more than LONGER times as long as those of the main run. Otherwise the run of a
+#: hook that reads the global step could stay the main run.
 EACH_TURN, ABOUT_ONCE, LONGER, MIN_TURNS = 0.8, 1.2, 1.5, 10
 
 
