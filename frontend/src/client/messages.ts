@@ -138,7 +138,7 @@ export interface Period {
   text: string;
 }
 
-/** A period as the page lists it, with its steps in words: with their calls if other signatures have steps, too. */
+/** A period with texts for its steps. The texts name calls instead if other signatures of the function have steps. */
 export interface GroupPeriod {
   run_id: number;
   every: number;
@@ -166,14 +166,14 @@ export interface Mark {
   text: string;
 }
 
-/** The usual step time changed for good. */
+/** A lasting change of the usual step time. */
 export interface StepChange {
   step: number;
   before_s: number;
   after_s: number;
 }
 
-/** The usual step time changes slowly. */
+/** A slow change of the usual step time. */
 export interface Drift {
   first_step: number;
   last_step: number;
@@ -250,7 +250,7 @@ export interface SlowSteps {
   gaps_at: number | null;
 }
 
-/** Where the time between a run's steps goes, by line (GET /api/runs/ID/gaps). If its steps are those of an eager loop, and fill most of its time: where the time of whole turns goes. */
+/** Where the time between a run's steps goes, by line (GET /api/runs/ID/gaps). For an eager loop whose steps fill most of the run's time, the lines cover whole turns. */
 export interface GapProfile {
   run_id: number;
   state: "none" | "sampling" | "ready";
@@ -1032,7 +1032,7 @@ export interface Process {
   problem: string;
 }
 
-/** The same step traced on several processes. */
+/** One request to trace a step on several processes. */
 export interface JobTrace {
   id: number;
   title: string;
