@@ -16,10 +16,7 @@ const ORDER = [
   "client",
   "styles",
 ];
-/**
- * OUTSIDE: files that may import from any folder (they start the page) or are in none. FOR_ALL: any folder may import it; `dev`
- * is beside src/ and for tests.
- */
+/** OUTSIDE: files in no folder. FOR_ALL: what every folder may import; `dev` is beside src/ and for tests. */
 const OUTSIDE = ["App.vue", "main.ts", "router.ts", "standalone.ts", "format.ts", "env.d.ts"];
 const FOR_ALL = ["format", "dev"];
 const SOURCES = import.meta.glob<string>("./**/*.{ts,vue}", { query: "?raw", import: "default", eager: true });
