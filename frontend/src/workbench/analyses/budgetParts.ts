@@ -1,4 +1,4 @@
-/** The parts of a step's budget: order, names, what each means. Colours are in BudgetBar.vue's classes. */
+/** The parts of a step's budget: order, names and meanings. Their colours are in components/budget.css. */
 import type { BudgetPart, DeviceBudget } from "@/client/messages";
 
 export interface Part {
