@@ -82,8 +82,8 @@ export interface Rest {
 }
 
 /**
- * Return one box for each group of siblings that are narrower than `least` and whose parent is drawn: siblings are sorted by size,
- * so the narrow ones are neighbours. A group that is narrower than `least` is left out.
+ * Return one box for each group of siblings that are narrower than `least` and whose parent is drawn. Siblings are sorted by
+ * size, so the narrow ones are neighbours. A group that is narrower than `least` is left out.
  */
 export function rests(shown: readonly Box[], least: number): Rest[] {
   const of = new Map<number, Rest>();

@@ -1,6 +1,6 @@
 /**
- * Return an answer about the whole process. Asks again when the runs change, and at intervals while a live script has no runs. After
- * the script's end, asks soon after each message, because the last figures arrive late.
+ * Return an answer about the whole process. Asks again when the runs change, and at intervals while a live script has no runs.
+ * After the script's end, asks soon after each message, because the last figures arrive late.
  */
 import type { ShallowRef } from "vue";
 import { useRepeated } from "@/state/repeated";

@@ -55,7 +55,7 @@ const KINDS: Record<number, Lch> = {
   [Kind.OUTSIDE]: [0.86, 0.005, 260],
 };
 
-/** Families of ops (`familyOf`) that take most of the time of most traces. The families of an entry have a colour of their own. */
+/** Families of ops (`familyOf`) that take most of the time of most traces. Each entry has a colour of its own. */
 const OWN: readonly (readonly string[])[] = [
   ["MatMul", "BatchMatMul", "Einsum"],
   ["Conv2D", "Conv3D", "DepthwiseConv2dNative"],

@@ -116,7 +116,7 @@ export function gaps(
   return [Float64Array.from(starts), Float64Array.from(ends)];
 }
 
-/** Move each row's cursor past the slices that end by t. Returns how far the rows cover the time from t on, and the next start. */
+/** Move each row's cursor past the slices that end by t. Returns how far the rows cover time from t on, and the next start. */
 function advance(
   model: TimelineModel,
   shade: Uint8Array | null,
