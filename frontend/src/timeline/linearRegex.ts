@@ -2,7 +2,7 @@
  * Regular expressions whose search takes time linear in the text, even if the pattern and the text are hostile.
  *
  * The browser's own engine backtracks: `(a+)+$` on forty letters freezes the page, and a link can contain a pattern. So an
-* automaton reads the text, as in tftracer/trace/arrays/linear_regex.py: a state is a set of positions, made when first needed.
+ * automaton reads the text, as in tftracer/trace/arrays/linear_regex.py: a state is a set of positions, made when first needed.
  * A single character is still tested by the browser's RegExp. Look-around and back references need backtracking and are refused.
  */
 
