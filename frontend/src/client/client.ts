@@ -12,7 +12,7 @@ import type {
   TraceRecord,
 } from "./messages";
 
-/** An error that the server answered, or that there was no answer (status 0). `message` is the server's text if it sent one. */
+/** An error answer of the server, or no answer at all (status 0). `message` is the server's own text if it sent one. */
 export class ClientError extends Error {
   override readonly name = "ClientError";
   constructor(
@@ -86,7 +86,7 @@ export interface Client {
   readonly state: SessionState;
   /** Call `listener` after changes of `state`. Returns the function that ends the subscription. */
   subscribe(listener: (state: SessionState) => void): () => void;
-  /** Connect now, also while a next attempt is due later. */
+  /** Connect now, even if the next attempt is due later. */
   connect(): void;
   close(): void;
 }

@@ -102,7 +102,7 @@ export class LiveClient implements Client {
     this.pause = Math.min(this.pause * 1.7, LONGEST_PAUSE_MS);
   }
 
-  /** Ask by HTTP before reconnecting: a WebSocket reports no status, which tells a lost login from a lost server. */
+  /** Ask by HTTP before reconnecting: its status tells a lost login from a lost server; a WebSocket reports no status. */
   private async probe(): Promise<void> {
     try {
       await get<SessionMessage>("session");

@@ -7,7 +7,7 @@ export function tensorName(name: string): string {
   return name.replace(/:0$/, "");
 }
 
-/** Return a run's heading: a function's title, or what a session.run fetches if its title begins with that. */
+/** Return a run's heading: what a session.run fetches, if its title begins with that; else the title. */
 export function runName(run: Run): string {
   if (run.definition) return run.title;
   const names = run.fetches.map(tensorName);

@@ -94,7 +94,7 @@ export function ownSlotOf(family: string): number | undefined {
   return OWN_SLOT.get(family);
 }
 
-/** Return the slot of an op's name and kind. Within a trace, `OpColours` gives ops that share one different slots. */
+/** Return the slot of an op's name and kind. Within a trace, `OpColours` replaces slots that several families share. */
 export function slotOf(op: string, kind: number): number {
   if (kind !== Kind.COMPUTE) return COMPUTE.length + kind;
   const family = familyOf(op);

@@ -104,7 +104,7 @@ export class TimelineView extends CanvasView {
     this.stopGliding();
   }
 
-  // --------------------------------------------------------------------------------------------------- public
+  // ------------------------------------------------------------------------------------------------------------ public
 
   /** Apply what differs from the previous look. */
   setLook(look: Look): void {
@@ -275,7 +275,7 @@ export class TimelineView extends CanvasView {
     return { left, top, width: Math.max(2, right - left), height: Math.max(2, band.rowHeight - 1) };
   }
 
-  // ---------------------------------------------------------------------------------------------------------- private
+  // ---------------------------------------------------------------------------------------------------------- internal
 
   protected override draw(): void {
     this.renderer.draw(this.viewport, this.layout, this.overlay, this.ratio);
