@@ -1,4 +1,4 @@
-/** The folders use each other one way, from top to bottom in this list; README.md says what each holds. */
+/** A folder imports only from folders below it in this list; README.md says what each contains. */
 import { describe, expect, it } from "vitest";
 
 const ORDER = [
@@ -16,13 +16,13 @@ const ORDER = [
   "client",
   "styles",
 ];
-/** Start the page and so use any folder, or may be used from any. `dev` stands beside src/ and is for tests. */
+/** OUTSIDE: files in no folder. FOR_ALL: what every folder may import; `dev` is beside src/ and for tests. */
 const OUTSIDE = ["App.vue", "main.ts", "router.ts", "standalone.ts", "format.ts", "env.d.ts"];
 const FOR_ALL = ["format", "dev"];
 const SOURCES = import.meta.glob<string>("./**/*.{ts,vue}", { query: "?raw", import: "default", eager: true });
 const IMPORT = /(?:from|import|import\(|src=)\s*"((?:@\/|\.\.?\/)[^"]+)"/g;
 
-/** The first part of a path under src/: a folder, or a file that is in none. */
+/** Return the first part of a path under src/: a folder, or a file in no folder. */
 function folderOf(path: string): string {
   return path.split("/")[0] ?? "";
 }
@@ -44,7 +44,7 @@ describe("the folders", () => {
     expect([...new Set([...folders, "styles"])].sort()).toEqual([...ORDER].sort());
   });
 
-  it("use those below them only", () => {
+  it("import only from those below them", () => {
     expect(arrows.length).toBeGreaterThan(300);
     const wrong = arrows.filter(([from, to]) => {
       const [upper, lower] = [folderOf(from), folderOf(to)].map((name) => ORDER.indexOf(name)) as [number, number];

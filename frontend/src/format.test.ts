@@ -36,7 +36,7 @@ describe("durations", () => {
     expect(plain(formatNs(ns))).toBe(text);
   });
 
-  it("says nothing of what is not known", () => {
+  it("shows a dash for an unknown number", () => {
     expect(formatNs(null)).toBe(NONE);
     expect(formatSeconds(undefined)).toBe(NONE);
     expect(formatNs(Infinity)).toBe(NONE);
@@ -67,13 +67,13 @@ describe("sizes, counts, shares", () => {
     expect([0, 0.0004, 0.0123, 0.41, 1].map(formatShare)).toEqual(["0%", "<0.1%", "1.2%", "41%", "100%"]);
   });
 
-  it("compares with the usual", () => {
+  it("shows a time as a multiple of the usual one", () => {
     expect(formatFactor(0.061, 0.0412)).toBe("1.48×");
     expect(formatFactor(1, null)).toBe(NONE);
     expect(formatFactor(1, 0)).toBe(NONE);
   });
 
-  it("says how a time changed: in percent, from twice on as a factor", () => {
+  it("shows the change of a time in percent, from twice on as a factor", () => {
     expect(formatChange(0.1, 1.278)).toBe("12.8× slower");
     expect(formatChange(1, 1.17)).toBe("17% slower");
     expect(formatChange(1, 0.9)).toBe("10% quicker");
@@ -100,7 +100,7 @@ describe("times of day", () => {
 });
 
 describe("a device's short name", () => {
-  it("keeps what tells it from the others", () => {
+  it("keeps the parts that tell devices apart", () => {
     expect(shortDevice("/job:localhost/replica:0/task:0/device:CPU:0")).toBe("CPU:0");
     expect(shortDevice("/job:ps/replica:0/task:3/device:GPU:1")).toBe("ps/3 GPU:1");
     expect(shortDevice("/job:worker/replica:0/task:0")).toBe("worker/0");

@@ -1,4 +1,4 @@
-/** Numbers, times and sizes as people read them: a unit that fits, three significant digits, a thin gap before the unit. */
+/** Numbers, times and sizes as text: a fitting unit, three significant digits, a thin space before the unit. */
 
 const GAP = "\u202f"; // narrow no-break space
 export const NONE = "–";
@@ -8,7 +8,7 @@ const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-dig
 const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
 const full = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "long" });
 
-/** Three significant digits, thousands separated: 0.123, 1.23, 12.3, 123, 1,234. */
+/** Three significant digits, at most three decimals, thousands separated: 0.123, 1.23, 12.3, 123, 1,234. */
 export function significant(value: number): string {
   const size = Math.abs(value);
   if (size === 0) return "0";
@@ -55,7 +55,7 @@ export function formatSeconds(seconds: number | null | undefined): string {
   return formatNs(seconds === null || seconds === undefined ? null : seconds * 1e9);
 }
 
-/** Decimal, as the verdict and networks count them. */
+/** Decimal units, as in the verdict and for networks. */
 const BYTES = [
   [1e12, "TB"],
   [1e9, "GB"],
@@ -90,7 +90,7 @@ export function formatCount(count: number | null | undefined): string {
   return count === null || count === undefined ? NONE : whole.format(count);
 }
 
-/** A rate: `0.52`, `12.3`, `1,234`. */
+/** A rate: `0.520/s`, `12.3/s`, `1,234/s`. */
 export function formatRate(rate: number | null | undefined): string {
   return rate === null || rate === undefined ? NONE : `${significant(rate)}/s`;
 }
@@ -103,13 +103,13 @@ export function formatShare(share: number | null | undefined): string {
   return `${Math.abs(percent) < 9.95 && percent !== 0 ? percent.toFixed(1) : percent.toFixed(0)}%`;
 }
 
-/** How a time stands to a usual one: `1.82×`. */
+/** A time as a multiple of the usual one: `1.82×`. */
 export function formatFactor(value: number | null, usual: number | null): string {
   if (value === null || usual === null || usual <= 0) return NONE;
   return `${significant(value / usual)}×`;
 }
 
-/** How a time has changed: `17% slower`, from twice on `12.8× slower`. */
+/** How a time has changed: `17% slower`; from a factor of 2 on, `12.8× slower`. */
 export function formatChange(before: number, after: number): string {
   const word = after > before ? "slower" : "quicker";
   const factor = Math.max(before, after) / Math.min(before, after);
@@ -118,7 +118,7 @@ export function formatChange(before: number, after: number): string {
 
 /** Epoch seconds as a time of day, with the day if it is not today's. */
 export function formatTime(at: number | null | undefined, now = new Date()): string {
-  if (!at) return NONE; // 0: a file did not tell
+  if (!at) return NONE; // 0: the file has no time
   const date = new Date(at * 1000);
   const time = clock.format(date);
   return date.toDateString() === now.toDateString() ? time : `${day.format(date)}, ${time}`;
@@ -129,13 +129,13 @@ export function formatFullTime(at: number | null | undefined): string {
   return at ? full.format(new Date(at * 1000)) : "";
 }
 
-/** Parts of a device's name that say what it is, and those that say in which process. */
+/** Parts of a device's name: UNITS say what the device is, PLACES in which process it is. */
 const UNITS = ["device", "host", "gpu", "cpu"];
 const PLACES = ["job", "replica", "task"];
 
 /**
- * A device as people say it and as its lane is called: `ps/0 CPU:0`, `GPU:1 stream 14 (MemcpyH2D)`; other names as they are.
- * Behind the process that recorded it, in a step of several: `rank 1 GPU:0`, `ps/0 CPU:0 for worker/1`.
+ * Return a device's short name, which is also its lane's: `ps/0 CPU:0`, `GPU:1 stream 14 (MemcpyH2D)`. Other names are unchanged.
+ * In a trace of several processes, it has the process that recorded it: `rank 1 GPU:0`, `ps/0 CPU:0 for worker/1`.
  */
 export function shortDevice(name: string): string {
   const start = name.startsWith("/") ? 0 : name.indexOf(" /") + 1;

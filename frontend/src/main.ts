@@ -18,9 +18,9 @@ const app = createApp(App);
 app.provide(sessionKey, session);
 app.use(router);
 app.mount("#app");
-if (fresh) void openFile(router, client); // a reload stays where it is
+if (fresh) void openFile(router, client); // only after a login: a reload stays on its page
 client.connect();
-// The code of the view that is opened next, once the first one is there; a failure is told when it is opened.
+// Load the trace view's code once the first view is ready. A failure is reported when that view is opened.
 router
   .isReady()
   .then(traceView)

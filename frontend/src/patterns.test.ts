@@ -1,4 +1,4 @@
-/** Every regular expression of the page takes time linear in the text: names and files come from strangers. */
+/** Every regular expression of the page takes time linear in the text, because names and files are untrusted. */
 import { compileTemplate, parse } from "vue/compiler-sfc";
 import { spawn } from "node:child_process";
 import ts from "typescript";
@@ -9,10 +9,10 @@ const SOURCES = import.meta.glob<string>(["./**/*.{ts,vue}", "!./**/*.test.ts"],
   import: "default",
   eager: true,
 });
-/** Makes expressions of its own out of those that users type: of one character each, and one that it never searches with. */
+/** The file that makes expressions from users' text: of one character each, and one that it never searches with. */
 const AUTOMATON = "./timeline/linearRegex.ts";
 
-/** A component's script, and its template as code. */
+/** Return a component's script and its template, as code. */
 function codeOf(path: string, source: string): string {
   if (!path.endsWith(".vue")) return source;
   const { script, scriptSetup, template } = parse(source, { filename: path }).descriptor;
@@ -23,9 +23,9 @@ function codeOf(path: string, source: string): string {
 }
 
 interface Found {
-  /** As written, with slashes and flags. */
+  /** The source of each literal, with slashes and flags. */
   literals: string[];
-  /** `new RegExp(...)`, `RegExp(...)`. */
+  /** The number of calls `new RegExp(...)` and `RegExp(...)`. */
   made: number;
 }
 
@@ -71,7 +71,7 @@ for (const literal of JSON.parse(require("fs").readFileSync(0, "utf8"))) {
 }
 `;
 
-/** What the program said last, and whether it came to its end within so many seconds of a processor. */
+/** Run the program. Returns its last line, and whether it ended within `seconds` of CPU time. */
 async function tried(literals: string[], seconds: number): Promise<{ last: string; ended: boolean }> {
   const limited = `ulimit -t ${seconds}; exec "${process.execPath}" -e "$PROGRAM"`;
   const child = spawn("sh", ["-c", limited], { env: { ...process.env, PROGRAM }, stdio: ["pipe", "pipe", "inherit"] });
@@ -83,18 +83,18 @@ async function tried(literals: string[], seconds: number): Promise<{ last: strin
 }
 
 describe("regular expressions", () => {
-  it("are found in the source, and tried", { timeout: 600_000 }, async () => {
+  it("of the source are fast on hostile text", { timeout: 600_000 }, async () => {
     const literals = [...new Set(files.flatMap((file) => file.literals))];
     expect(literals.length).toBeGreaterThan(20);
     expect(await tried(literals, 60)).toEqual({ last: literals.at(-1), ended: true });
   });
 
-  it("that are slow would be noticed", { timeout: 600_000 }, async () => {
+  it("that are slow are noticed", { timeout: 600_000 }, async () => {
     for (const literal of ["/a+$/", "/<b[^>]*>/", "/^(?:\\s+)+x/"])
       expect(await tried([literal], 3)).toEqual({ last: literal, ended: false });
   });
 
-  it("are made of what users type in one place alone", () => {
+  it("are made from users' text in one file only", () => {
     expect(files.filter((file) => file.made > 0).map((file) => file.path)).toEqual([AUTOMATON]);
   });
 });

@@ -1,8 +1,8 @@
-/** Every view has its URL. */
+/** The routes of the page: each view has a URL. */
 import type { Component } from "vue";
 import { createMemoryHistory, createRouter, createWebHistory, type Router, type RouteRecordRaw } from "vue-router";
 
-/** Loaded by main.ts, too, before it is asked for. */
+/** main.ts loads it, too, before the view is opened. */
 export const traceView = (): Promise<{ default: Component }> => import("./views/TraceView.vue");
 
 const served: RouteRecordRaw[] = [
@@ -41,17 +41,17 @@ const served: RouteRecordRaw[] = [
   },
 ];
 
-/** History mode under the page's own <base href>, so that it works behind a job's hub too. */
+/** Return the served page's router. Its URLs are under the page's own <base href>, so it works behind a job's hub too. */
 export function servedRouter(): Router {
   return createRouter({
     history: createWebHistory(new URL(document.baseURI).pathname),
     routes: served,
-    // a view that fills the window has nothing to scroll, and to scroll is to lay out before the first picture
+    // a view that fills the window does not scroll, and scrolling would force a layout before the first paint
     scrollBehavior: (to, from, saved) => saved ?? (to.path === from.path || to.meta.full ? false : { top: 0 }),
   });
 }
 
-/** In a file of its own there is one view; its URL's hash stays the reader's. */
+/** Return the router of a standalone page. It has one view, and leaves the page's URL alone. */
 export function standaloneRouter(component: NonNullable<RouteRecordRaw["component"]>): Router {
   return createRouter({
     history: createMemoryHistory(),

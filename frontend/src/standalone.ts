@@ -1,4 +1,4 @@
-/** One trace in a file of its own: the same viewer over the data that the page carries. */
+/** The standalone page of one trace: the same viewer, with the data inside the page. */
 import { createApp } from "vue";
 import App from "./App.vue";
 import { DATA_ID, EmbeddedClient, readEmbedded } from "./client/embedded";

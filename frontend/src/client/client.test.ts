@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { analysisPath, paths } from "./client";
 
 describe("the path of an analysis", () => {
-  it("has its parameters in its braces, and the others in its query", () => {
+  it("has some parameters in the place of its braces, and the others in its query", () => {
     expect(analysisPath("verdict")).toBe("verdict");
     expect(analysisPath("ops", { by: "type" })).toBe("ops?by=type");
     expect(analysisPath("nodes/{index}", { index: 3 })).toBe("nodes/3");

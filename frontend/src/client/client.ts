@@ -12,7 +12,7 @@ import type {
   TraceRecord,
 } from "./messages";
 
-/** An answer of the server that is not the one asked for; `message` is the server's own, in words. */
+/** An error answer of the server, or no answer at all (status 0). `message` is the server's own text if it sent one. */
 export class ClientError extends Error {
   override readonly name = "ClientError";
   constructor(
@@ -24,10 +24,10 @@ export class ClientError extends Error {
   }
 }
 
-/** How the page stands to its server. */
+/** The state of the page's connection to its server. */
 export type Connection = "connecting" | "open" | "reconnecting" | "closed" | "unauthorized" | "static";
 
-/** Everything known of the session; replaced as a whole, at most ten times a second, never changed in place. */
+/** What the page knows about the session. A change replaces the whole object; nothing is changed in place. */
 export interface SessionState {
   readonly session: Session | null;
   readonly runs: readonly Run[];
@@ -39,7 +39,7 @@ export interface SessionState {
   readonly reason: string;
 }
 
-/** Bytes so far and in all (null: not known). */
+/** Gets the number of bytes so far, and the total (null: unknown). */
 export type Progress = (loaded: number, total: number | null) => void;
 
 export interface Ask {
@@ -52,46 +52,46 @@ export type Parameters = Readonly<Record<string, string | number>>;
 export type FileFormat = "run_metadata" | "chrome" | "html";
 
 /**
- * Every method but the last group rejects with `ClientError` (or an `AbortError` if `signal` says so).
- * What a source cannot do (`can`) it refuses with a ClientError that says why.
+ * A method that returns a promise rejects with a `ClientError`, or with an `AbortError` after `signal` was aborted.
+ * What a source cannot do (see `can`), it refuses with a ClientError that says why.
  */
 export interface Client {
-  /** What this source can do: buttons for the rest are not shown. */
+  /** What this source can do. The page shows no buttons for the rest. */
   readonly can: { readonly control: boolean; readonly notes: boolean; readonly files: boolean; readonly job: boolean };
 
-  /** One analysis of a trace, by its path; `parameters` fill the path's braces, the others make its query. */
+  /** Get one analysis of a trace, by its path. `parameters` replace the braces in the path; the others become its query. */
   analysis<K extends keyof Analyses>(trace: number, path: K, parameters?: Parameters, ask?: Ask): Promise<Analyses[K]>;
   steps(run: number, ask?: Ask): Promise<StepTimes>;
-  /** Any other answer under /api, by its path (`traces/3/compare?with=4`); msgpack decoded. */
+  /** Get any other answer under /api, decoded, by its path (`traces/3/compare?with=4`). */
   ask<T>(path: string, ask?: Ask): Promise<T>;
 
-  /** Trace the run's next `steps` steps; 0 takes the request back. `withGraph`: one step before them collects the graph. */
+  /** Trace the run's next `steps` steps; 0 cancels the request. `withGraph`: one more step, before them, collects the graph. */
   requestTraces(run: number, steps: number, withGraph?: boolean): Promise<void>;
   /** Sample the time between the run's steps for 20 seconds. */
   sampleGaps(run: number): Promise<void>;
   setTraceAll(on: boolean): Promise<void>;
   setNote(trace: number, note: string): Promise<TraceRecord>;
-  /** In the place of those that the trace had. */
+  /** Replace the bookmarks of a trace. */
   setBookmarks(trace: number, bookmarks: readonly Bookmark[]): Promise<TraceRecord>;
   traceJob(request: JobTraceRequest): Promise<JobTrace>;
   saveSession(ask?: Ask): Promise<{ blob: Blob; name: string }>;
   loadSession(file: File, ask?: Ask): Promise<Loaded>;
   shutdown(): Promise<void>;
-  /** Every browser, this one too. */
+  /** Sign out every browser, including this one. */
   signOutAll(): Promise<void>;
   downloadTrace(trace: number, format: FileFormat): Promise<void>;
-  /** The whole job as one file. */
+  /** Download the whole job as one file. */
   downloadJob(): Promise<void>;
 
   readonly state: SessionState;
-  /** Called on each change of `state`; returns what ends it. */
+  /** Call `listener` after changes of `state`. Returns the function that ends the subscription. */
   subscribe(listener: (state: SessionState) => void): () => void;
-  /** Connect, or try again now. */
+  /** Connect now, even if the next attempt is due later. */
   connect(): void;
   close(): void;
 }
 
-/** `ops` and `{by: "type"}` are `ops?by=type`, `nodes/{index}` and `{index: 3}` are `nodes/3`. */
+/** `ops` and `{by: "type"}` become `ops?by=type`; `nodes/{index}` and `{index: 3}` become `nodes/3`. */
 export function analysisPath(path: keyof Analyses, parameters: Parameters = {}): string {
   const inPath = (name: string): boolean => path.includes(`{${name}}`);
   const query = Object.entries(parameters).filter(([name]) => !inPath(name));

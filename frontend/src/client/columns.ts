@@ -1,6 +1,6 @@
 /**
- * The wire's columns as typed arrays: no copy where the bytes are aligned. All machines that run a browser are
- * little-endian, as the wire is.
+ * Columns of the server's messages as typed arrays, without a copy where the bytes are aligned. The messages are
+ * little-endian, as are all machines that run a browser.
  */
 import type { Column, Strings } from "./messages";
 
@@ -42,7 +42,7 @@ export function typedArray(column: Column): TypedArray {
   }
 }
 
-/** Dictionary strings that become JavaScript strings when they are asked for, once. */
+/** The strings of a column. Each is decoded when it is first used. */
 export class StringColumn {
   readonly length: number;
   private readonly offsets: TypedArray;
@@ -64,7 +64,7 @@ export class StringColumn {
     return text;
   }
 
-  /** All strings, decoded: for searching. */
+  /** Decode all strings, for searching. */
   all(): string[] {
     return Array.from({ length: this.length }, (_, i) => this.at(i));
   }

@@ -1,4 +1,4 @@
-/** A standalone HTML page: one trace's answers, carried in the page itself. Nothing is asked of anybody. */
+/** The client of a standalone HTML page, which contains the answers about one trace. It sends no requests. */
 import { decode } from "@msgpack/msgpack";
 import { analysisPath, type Ask, type Client, type Parameters, type SessionState } from "./client";
 import type { Analyses, Embedded, TraceRecord } from "./messages";
@@ -19,7 +19,7 @@ async function inflate(deflated: Uint8Array): Promise<Uint8Array> {
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-/** The data that export/html.py wrote into the page: base64 of deflated msgpack. */
+/** Decode the data that export/html.py wrote into the page: base64 of deflated msgpack. */
 export async function readEmbedded(base64: string): Promise<Embedded> {
   return decode(await inflate(fromBase64(base64))) as Embedded;
 }
@@ -61,7 +61,7 @@ export class EmbeddedClient extends ReadOnlyClient implements Client {
     return body ? Promise.resolve(decode(body) as T) : this.refuse(path);
   }
 
-  /** What is read from the columns of all nodes; the other answers are there as a server would send them. */
+  /** Answers that are computed from the columns of all nodes. The other answers are stored as a server would send them. */
   private readonly ofNodes: { [K in keyof Analyses]?: (parameters: Parameters) => Analyses[K] } = {
     "nodes/{index}": ({ index }) => this.nodes.detail(Number(index)),
     "nodes/{index}/graph": ({ index, depth }) => this.nodes.neighbourhood(Number(index), Number(depth)),

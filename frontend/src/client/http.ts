@@ -1,10 +1,13 @@
-/** Requests to the server's API: msgpack or JSON by what the server answers, errors as `ClientError`, progress, cancelling. */
+/**
+ * Requests to the server's API, with progress and cancelling. An answer is msgpack or JSON, by its Content-Type; errors become
+ * `ClientError`s.
+ */
 import { decode } from "@msgpack/msgpack";
 import { ClientError, type Ask, type Progress } from "./client";
 import { keyHeader } from "./key";
 import type { DownloadLink } from "./messages";
 
-/** Under the page's own base, so that the page works behind a job's hub too (/job/processes/ID/). */
+/** Return the URL of an API path, under the page's own base: the page works behind a job's hub too (/job/processes/ID/). */
 export function apiUrl(path: string): string {
   return new URL(`api/${path}`, document.baseURI).href;
 }
@@ -23,7 +26,7 @@ async function failure(response: Response): Promise<ClientError> {
   try {
     body = JSON.parse(text);
   } catch {
-    // Not the API's own answer (a proxy's page, say): the status has to do.
+    // Not an answer of the API (for example a proxy's page): only the status is known.
   }
   const described = messageOf(body);
   const message = described?.message ?? `The server answered ${response.status} ${response.statusText}`.trim();
@@ -38,7 +41,7 @@ async function bytesOf(response: Response, onProgress?: Progress): Promise<Uint8
 
 async function chunksOf(response: Response, onProgress: Progress): Promise<Uint8Array[]> {
   if (!response.body) return [new Uint8Array(await response.arrayBuffer())];
-  // Content-Length counts compressed bytes, the stream decompressed ones: no total unless both are the same.
+  // Content-Length counts compressed bytes, the stream decompressed ones: there is no total if the answer is compressed.
   const length = response.headers.has("Content-Encoding") ? null : response.headers.get("Content-Length");
   const total = length === null ? null : Number(length);
   const reader = response.body.getReader();
@@ -64,7 +67,7 @@ function joined(chunks: readonly Uint8Array[]): Uint8Array {
   return whole;
 }
 
-/** What is asked for, and with it the headers that are sent besides the page's key. */
+/** The options of a request. `headers` are sent in addition to the page's key. */
 type Request = RequestInit & { headers?: Record<string, string> };
 
 async function respond(path: string, init: Request): Promise<Response> {
@@ -91,7 +94,7 @@ function initOf(ask: Ask): Request {
   return ask.signal ? { signal: ask.signal } : {};
 }
 
-/** GET an answer. The type is the contract's word (messages.ts is generated from the server's own). */
+/** GET an answer. It is not checked to be a `T`: messages.ts is generated from the server's types. */
 export async function get<T>(path: string, ask: Ask = {}): Promise<T> {
   const response = await respond(path, {
     ...initOf(ask),
@@ -103,7 +106,7 @@ export async function get<T>(path: string, ask: Ask = {}): Promise<T> {
   return JSON.parse(new TextDecoder().decode(bytes)) as T;
 }
 
-/** Send JSON (or a file's bytes) and read the JSON answer. */
+/** Send JSON and return the JSON answer. */
 export async function send<T>(method: "POST" | "PUT" | "DELETE", path: string, body?: unknown): Promise<T> {
   const init: Request = { method, headers: { Accept: "application/json", "Content-Type": "application/json" } };
   if (body !== undefined) init.body = JSON.stringify(body);
@@ -116,7 +119,7 @@ function nameIn(header: string | null): string {
   return name ?? "session.tftrace";
 }
 
-/** A download by the browser itself, whatever its size. It can send no key, so a link that works once is asked for. */
+/** Let the browser download a path, whatever its size. The browser cannot send the key, so the server makes a one-time link. */
 export async function startDownload(path: string): Promise<void> {
   const { pathname, search } = new URL(apiUrl(path));
   const made = await send<DownloadLink>("POST", "links", { path: pathname + search });
@@ -126,16 +129,16 @@ export async function startDownload(path: string): Promise<void> {
   link.click();
 }
 
-/** A download into this page, which can tell its progress. */
+/** Download a path into this page, with progress. */
 export async function download(path: string, ask: Ask = {}): Promise<{ blob: Blob; name: string }> {
   const response = await respond(path, initOf(ask));
-  // A session may have gigabytes: a Blob of the chunks lies on the browser's disk, one array of them in its memory.
+  // A session may have gigabytes: a browser can keep a Blob on disk, but an array only in memory.
   const chunks = await chunksOf(response, ask.onProgress ?? (() => undefined));
   const name = nameIn(response.headers.get("Content-Disposition"));
   return { blob: new Blob(chunks as BlobPart[], { type: "application/octet-stream" }), name };
 }
 
-/** POST a file with progress: fetch tells nothing of an upload's, XMLHttpRequest does. */
+/** POST a file with progress. Only XMLHttpRequest reports the progress of an upload; fetch does not. */
 export function upload<T>(path: string, file: File, ask: Ask = {}): Promise<T> {
   return new Promise<T>((resolve, reject) => {
     const request = new XMLHttpRequest();

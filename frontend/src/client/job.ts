@@ -1,4 +1,4 @@
-/** A job's trace, the same step on several processes, answered like any one trace: its questions go to the hub's own paths. */
+/** The client of a job's trace (the same step on several processes). It sends requests to the hub's own paths. */
 import { analysisPath, type Ask, type Client, type Parameters, type SessionState } from "./client";
 import type { Analyses, JobTrace, JobTraceRequest } from "./messages";
 import { ReadOnlyClient } from "./read_only";
@@ -8,7 +8,7 @@ export const jobPaths = {
   answer: (trace: number, answer: string): string => `job/traces/${trace}/${answer}`,
 };
 
-/** What only the trace of one process has. */
+/** Analyses that only the trace of one process has. */
 const OF_ONE_PROCESS: ReadonlySet<keyof Analyses> = new Set(["memory", "cost", "nodes/{index}/graph"]);
 
 export class JobTraceClient extends ReadOnlyClient implements Client {
@@ -40,6 +40,6 @@ export class JobTraceClient extends ReadOnlyClient implements Client {
     this.hub.connect();
   }
   close(): void {
-    // The hub's connection is the page's, not this view's.
+    // The connection to the hub belongs to the page, not to this client.
   }
 }

@@ -10,7 +10,7 @@ beforeEach(() => localStorage.clear());
 afterEach(() => vi.restoreAllMocks());
 
 describe("the page's key", () => {
-  it("comes with the URL that a login leads to, and leaves the address bar", () => {
+  it("is read from the URL that a login leads to, and removed from the address bar", () => {
     open("/traces/3?tab=ops#key=abc-_1");
     takeKey();
     expect(location.pathname + location.search + location.hash).toBe("/traces/3?tab=ops");
@@ -25,7 +25,7 @@ describe("the page's key", () => {
     expect(location.hash).toBe("#main");
   });
 
-  it("is that of the server, on the pages of its job's processes too", () => {
+  it("is the server's key on the pages of its job's processes too", () => {
     open("/tracer/#key=one", "/tracer/");
     takeKey();
     open("/tracer/job/processes/w-1/traces/2", "/tracer/job/processes/w-1/");
@@ -36,7 +36,7 @@ describe("the page's key", () => {
     expect(pageKey()).toBe("two");
   });
 
-  it("lasts for the tab where nothing can be stored", () => {
+  it("lasts as long as the tab where nothing can be stored", () => {
     vi.spyOn(Storage.prototype, "setItem").mockImplementation(() => {
       throw new DOMException("no storage", "SecurityError");
     });

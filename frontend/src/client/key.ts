@@ -1,18 +1,18 @@
 /**
- * The page's key: what a signed-in browser shows besides the cookie. Browsers send the cookie to every port of a host; local
- * storage belongs to this port alone. A login leads to `#key=...`, and a fragment is sent to nobody.
+ * The page's key, which a signed-in browser sends in addition to the cookie: browsers send a cookie to every port of a host, but
+ * local storage belongs to one port. A login redirects to `#key=...`; browsers send a fragment to no server.
  */
 let key = "";
 
-/** Where this server's own page is; below it, a hub has its processes' pages. */
+/** Return the path of this server's own page. The pages of a hub's processes are below it. */
 export function serverRoot(): string {
   return new URL(document.baseURI).pathname.replace(/job\/processes\/[^/]+\/$/, "");
 }
 
-/** One for each server: several may share an origin behind a reverse proxy. */
+/** Each server has its own name: several may share an origin behind a reverse proxy. */
 const storageName = (): string => `tftracer key ${serverRoot()}`;
 
-/** Takes the key out of the address bar, before anything else looks at it. Whether there was one: a login led here. */
+/** Move the key from the address bar into storage. Returns whether there was one, that is, whether a login led here. */
 export function takeKey(): boolean {
   const given = /^#key=([\w-]+)$/.exec(location.hash)?.[1];
   if (given === undefined) return false;
@@ -20,13 +20,13 @@ export function takeKey(): boolean {
   try {
     localStorage.setItem(storageName(), given);
   } catch {
-    // Storage is switched off: the login lasts until this tab is loaded again.
+    // Storage is switched off: the login lasts until this tab is reloaded.
   }
   history.replaceState(history.state, "", location.pathname + location.search);
   return true;
 }
 
-/** "" without a login. Read anew each time: another tab may have signed in meanwhile. */
+/** Return the key, "" without a login. Reads the storage each time, because another tab may have signed in meanwhile. */
 export function pageKey(): string {
   try {
     return localStorage.getItem(storageName()) ?? key;
@@ -36,5 +36,5 @@ export function pageKey(): string {
 }
 
 export const keyHeader = (): Record<string, string> => ({ "Tftracer-Key": pageKey() });
-/** A WebSocket can set no header: its key is one of its subprotocols. */
+/** A WebSocket cannot set headers, so the key is one of its subprotocols. */
 export const keyProtocols = (): string[] => ["tftracer", `key.${pageKey()}`];

@@ -4,7 +4,7 @@ import { fakeRun, fakeSession, fakeTrace } from "../../dev/fake";
 import { ClientError, type SessionState } from "./client";
 import { LiveClient } from "./live";
 
-/** The clock and the network are the only things that are made up here. */
+/** Only the clock and the network are fakes here. */
 class FakeSocket {
   static all: FakeSocket[] = [];
   onmessage: ((event: { data: unknown }) => void) | null = null;
@@ -56,7 +56,7 @@ function connected(): { client: LiveClient; seen: SessionState[] } {
 }
 
 describe("the connection", () => {
-  it("takes the snapshot, then what changes", () => {
+  it("takes the snapshot, then the changes", () => {
     const { seen } = connected();
     expect(socket().url.pathname).toBe("/api/live");
     expect(socket().url.protocol).toBe("ws:");
@@ -78,7 +78,7 @@ describe("the connection", () => {
     expect(seen.at(-1)?.runs[0]?.steps).toBe(20_989);
   });
 
-  it("tells of a trace at once, and of what came before it", () => {
+  it("tells the page of a trace at once, with the changes before it", () => {
     const { seen } = connected();
     socket().say({ type: "run", payload: fakeRun(1, { steps: 1 }) });
     vi.advanceTimersByTime(100);
@@ -91,7 +91,7 @@ describe("the connection", () => {
     expect(seen.length - before).toBe(1);
   });
 
-  it("tells the first change after a rest at once", () => {
+  it("tells the page of the first change after a pause at once", () => {
     const { seen } = connected();
     vi.advanceTimersByTime(500);
     const before = seen.length;
@@ -100,7 +100,7 @@ describe("the connection", () => {
     expect(seen.length - before).toBe(1);
   });
 
-  it("comes back by itself after growing pauses, and keeps what it had", async () => {
+  it("reconnects by itself after growing pauses, and keeps its state", async () => {
     const { client, seen } = connected();
     answer = () => Response.error();
     socket().onclose?.();
@@ -126,7 +126,7 @@ describe("the connection", () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it("keeps the server's goodbye standing, and still comes back", async () => {
+  it("keeps the last message of a server that shut down, and still reconnects", async () => {
     const { client } = connected();
     socket().say({ type: "closing", payload: { code: "ended", message: "The script has ended." } });
     socket().onclose?.();
@@ -135,7 +135,7 @@ describe("the connection", () => {
     expect(FakeSocket.all).toHaveLength(2);
   });
 
-  it("ends when it is told to", async () => {
+  it("does not reconnect after it was closed", async () => {
     const { client } = connected();
     client.close();
     socket().onclose?.();
@@ -145,7 +145,7 @@ describe("the connection", () => {
   });
 });
 
-describe("questions", () => {
+describe("requests", () => {
   it("reads msgpack and JSON, whichever comes", async () => {
     const { client } = connected();
     answer = () =>
@@ -165,7 +165,7 @@ describe("questions", () => {
     );
   });
 
-  it("makes do with a status where something else answers", async () => {
+  it("rejects with the status if the answer is not the API's", async () => {
     const { client } = connected();
     answer = () => new Response("<h1>Bad gateway</h1>", { status: 502 });
     await expect(client.analysis(9, "timeline")).rejects.toThrow(/502/);
@@ -183,7 +183,7 @@ describe("questions", () => {
     expect(seen.at(-1)).toEqual([body.length, body.length]);
   });
 
-  it("asks, takes back, and writes notes as the API wants it", async () => {
+  it("requests traces, cancels the request and writes notes as the API expects", async () => {
     const { client } = connected();
     answer = () => Response.json({ ok: true });
     await client.requestTraces(2, 3);

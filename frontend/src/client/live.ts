@@ -1,4 +1,4 @@
-/** A session behind a server: REST for answers, a WebSocket for what changes, reconnecting with growing pauses. */
+/** The client of a server: HTTP for answers, a WebSocket for changes, reconnecting after growing pauses. */
 import {
   ClientError,
   paths,
@@ -26,7 +26,7 @@ import { emptyState, reduce, type LiveState } from "./reduce";
 
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 10_000;
-/** The page gets at most ten updates a second, however many steps the job makes. A first update and traces come at once. */
+/** Least time between two updates of the page, however many steps the job makes. New traces do not wait for it. */
 const UPDATE_MS = 100;
 
 export class LiveClient implements Client {
@@ -95,14 +95,14 @@ export class LiveClient implements Client {
 
   private lost(): void {
     this.socket = null;
-    // A server that said goodbye may come back (a restarted script): keep asking, but keep its last message on the page.
+    // A server that shut down may come back (a restarted script): keep trying, but keep its last message on the page.
     const connection: Connection = this.state.connection === "closed" ? "closed" : "reconnecting";
     this.change({ ...this.state, connection, retryAt: Date.now() + this.pause });
     this.retry = setTimeout(() => void this.probe(), this.pause);
     this.pause = Math.min(this.pause * 1.7, LONGEST_PAUSE_MS);
   }
 
-  /** A WebSocket tells no status: ask by HTTP first, which also tells a lost login from a lost server. */
+  /** Ask by HTTP before reconnecting: its status tells a lost login from a lost server; a WebSocket reports no status. */
   private async probe(): Promise<void> {
     try {
       await get<SessionMessage>("session");

@@ -11,7 +11,7 @@ function strings(...texts: string[]): Strings {
   return { data: new TextEncoder().encode(texts.join("")), offsets: column(...offsets) };
 }
 
-/** Three nodes in a row; the second has two outputs, the first names an input that did not run. */
+/** A chain of three nodes; the second has two outputs, the first has an input that did not run. */
 const table: NodeTable = {
   nodes: 3,
   fields: {
@@ -62,7 +62,7 @@ describe("Nodes", () => {
     });
   });
 
-  it("knows what is not known, and what did not run", () => {
+  it("reads unknown numbers as null, and inputs that did not run", () => {
     const detail = nodes.detail(0);
     expect([detail.delay_ns, detail.slack_ns, detail.critical, detail.outputs]).toEqual([null, null, true, []]);
     expect(detail.inputs).toEqual([{ node: -1, name: "gone", op: "", device: "" }]);
@@ -79,7 +79,7 @@ describe("Nodes", () => {
     expect(nodes.neighbourhood(0, 2, 2).left_out).toBe(1);
   });
 
-  it("has no other nodes", () => {
+  it("throws for a number that is not a node's", () => {
     expect(() => nodes.detail(3)).toThrow(RangeError);
   });
 });

@@ -1,13 +1,13 @@
-/** The nodes of a standalone page: rows of the columns that the server's side has computed (tftracer/export/node_table.py). */
+/** The nodes of a standalone page: rows of the columns that tftracer/export/node_table.py computed. */
 import { StringColumn, typedArray, type TypedArray } from "./columns";
 import type { Links, Neighbourhood, NodeDetail, NodeRef, NodeTable, Output, Records } from "./messages";
 
-/** In a column of 32 bits: null. */
+/** Stands for null in a column of numbers. */
 const NULL = -(2 ** 31);
 
 type Row = Record<string, number | string | boolean | null>;
 
-/** Columns as a row each. */
+/** Reads columns as rows. */
 class Table {
   private readonly fields: [string, (row: number) => Row[string]][] = [];
 
@@ -32,7 +32,7 @@ class Table {
   }
 }
 
-/** A list for each row. */
+/** A list of nodes for each row. */
 class Lists {
   private readonly offsets: TypedArray;
   private readonly values: TypedArray;
@@ -65,7 +65,7 @@ export class Nodes {
     this.inputs = new Lists({ offsets: table.input_offsets, node: table.input });
   }
 
-  /** One node's details; a RangeError for a number that the trace does not have. */
+  /** Return the details of a node. Throws a RangeError if the trace has no such node. */
   detail(node: number): NodeDetail {
     this.check(node);
     const links = this.links.map(([name, lists]) => [name, Array.from(lists.of(node), (other) => this.ref(other))]);
@@ -73,7 +73,7 @@ export class Nodes {
     for (let i = this.outputOffsets[node]; i < this.outputOffsets[node + 1]; i++) {
       outputs.push(this.outputs.row(i) as unknown as Output);
     }
-    const notCarried = { facts: [], hlo: "" }; // of profiles: too much for a page
+    const notCarried = { facts: [], hlo: "" }; // from profiles; too large for a page
     const fields = this.fields.row(node);
     return { node, ...fields, ...Object.fromEntries(links), outputs, ...notCarried } as unknown as NodeDetail;
   }
@@ -85,8 +85,8 @@ export class Nodes {
   }
 
   /**
-   * The nodes at most `depth` edges away, nearest first, and the edges among them, as trace/analyses/node_details.py finds
-   * them: there are too many neighbourhoods for the page to carry them all.
+   * Return the nodes at most `depth` edges away, nearest first, and the edges among them. Does the same as
+   * trace/analyses/node_details.py: there are too many neighbourhoods to store them all in the page.
    */
   neighbourhood(node: number, depth = 2, limit = 200): Neighbourhood {
     this.check(node);
@@ -119,7 +119,7 @@ export class Nodes {
     }
   }
 
-  /** The nodes that wait for a node: the edges by producer are made once, when they are first asked for. */
+  /** Return the nodes that wait for a node. The first call builds the map of consumers. */
   private readers(node: number): number[] {
     this.consumers ??= this.byProducer();
     return this.consumers.get(node) ?? [];

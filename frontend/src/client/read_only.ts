@@ -1,4 +1,4 @@
-/** What a source that holds traces and no running session answers to all that changes one: why it cannot. */
+/** The base class of clients that hold traces but no running session: they reject every action with the reason `why`. */
 import { ClientError, type Client } from "./client";
 
 type Action =

@@ -52,7 +52,7 @@ describe("reduce", () => {
     expect(next.runs[0]).toMatchObject({ steps: 100, last_s: 5, pending_traces: 1 });
   });
 
-  it("takes the session's and the job's news", () => {
+  it("applies changes of the session and of the job", () => {
     const ended = reduce(fakeState(), { type: "session", payload: fakeSession({ ended_at: 5 }) });
     expect(ended.session?.ended_at).toBe(5);
     expect(reduce(ended, { type: "job", payload: fakeJob }).job).toBe(fakeJob);
@@ -76,7 +76,7 @@ describe("reduce", () => {
     expect(reduce(fakeState({ job: null }), message).job).toBeNull();
   });
 
-  it("keeps the server's last word", () => {
+  it("keeps the message of a server that shuts down", () => {
     const payload = { code: "shutdown", message: "The web server was shut down." };
     expect(reduce(fakeState(), { type: "closing", payload })).toMatchObject({
       connection: "closed",

@@ -1,8 +1,8 @@
-/** How the live messages change the state. Pure: a new state comes out, the old one stays as it was. */
+/** Applies live messages to the state. Pure: returns a new state and leaves the old one unchanged. */
 import type { SessionState } from "./client";
 import type { Job, JobChanges, LiveMessage, RunWithoutTraces, Run, TraceRecord } from "./messages";
 
-/** A trace's message comes at once, its run's a little later: traces that came before their run are kept in `early`. */
+/** `early`: traces whose run is not known yet, because a trace is sent at once and its run a little later. */
 export interface LiveState extends SessionState {
   readonly early: readonly TraceRecord[];
 }
@@ -17,7 +17,7 @@ export const emptyState: LiveState = {
   early: [],
 };
 
-/** The run as the message says, but never with fewer steps than are known already: a snapshot may be newer than the message. */
+/** Return the message's run, but never with fewer steps than are known: a snapshot may be newer than the message. */
 function newer(current: Run, update: RunWithoutTraces): RunWithoutTraces {
   if (update.steps >= current.steps) return update;
   const { steps, last_s, last_run_at, recent_s } = current;
@@ -51,7 +51,7 @@ function withoutTrace(state: LiveState, { id, run_id }: TraceRecord): LiveState 
   };
 }
 
-/** Rows of the same id are replaced, in place. */
+/** Replace processes and traces of the same id in place, and add new traces. */
 function withChanges(job: Job, { processes, traces }: JobChanges): Job {
   const changed = new Map(processes.map((p) => [p.id, p]));
   const all = new Map([...job.traces, ...traces].map((t) => [t.id, t]));

@@ -1,4 +1,4 @@
-/** Which trace a closed list shows. */
+/** The text that a closed list shows of a trace. */
 import { mount } from "@vue/test-utils";
 import { describe, expect, it } from "vitest";
 import { fakeRun, fakeTrace } from "../../dev/fake";
@@ -14,7 +14,7 @@ function texts(...runs: readonly ReturnType<typeof fakeRun>[]): string[] {
 }
 
 describe("the choice of a trace", () => {
-  it("tells steps of the same number of two runs apart", () => {
+  it("names the run to tell apart equal step numbers of two runs", () => {
     expect(texts(train, evaluate)).toEqual(["Step 50 of run 1", "Step 50 of run 2"]);
   });
 

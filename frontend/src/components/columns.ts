@@ -1,10 +1,10 @@
-/** The columns that tables of ops, tensors, links and transfers have in common: one home for how a time, a size, a device look. */
+/** Columns that the tables share, so that times, sizes and devices look the same everywhere. */
 import type { TableColumn } from "@/components/table";
 import { formatBytes, formatCount, formatNs, formatSeconds, formatShare, NONE, shortDevice } from "@/format";
 
 /** What a table may add to a column: a hint, a bar, another width, another text. */
 type More<Row> = Partial<TableColumn<Row>>;
-/** Null is not known, and shown as a dash. */
+/** A row's number; null is unknown and shown as a dash. */
 type Figure<Row> = (row: Row) => number | null;
 
 export function figureColumn<Row>(
@@ -43,7 +43,7 @@ export function countColumn<Row>(
   return { key, title, numeric: true, width, value, text: (row) => formatCount(value(row)) };
 }
 
-/** `value`: 0..1. */
+/** `value` returns a share, 0..1. */
 export function shareColumn<Row>(
   key: string,
   title: string,
@@ -53,7 +53,7 @@ export function shareColumn<Row>(
   return { key, title, numeric: true, width: "80px", value, text: (row) => formatShare(value(row)), ...more };
 }
 
-/** What a row is called: in a fixed-width font, and as wide as there is room. */
+/** A column of names, in a fixed-width font, as wide as there is room. */
 export function nameColumn<Row>(
   key: string,
   title: string,
@@ -67,7 +67,7 @@ export function opColumn<Row extends { readonly op: string }>(): TableColumn<Row
   return { key: "op", title: "Op", value: (row) => row.op, width: "minmax(90px, 1fr)" };
 }
 
-/** Sorted and copied by its whole name, shown by its short one. */
+/** A column of devices: shows short names, but sorts and copies by the full ones. */
 export function deviceColumn<Row>(
   key: string,
   title: string,

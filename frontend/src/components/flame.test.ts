@@ -9,14 +9,14 @@ const named = (node: number): string => NAMES[node]!;
 const nodeOf = (name: string): number => NAMES.indexOf(name);
 
 describe("the boxes of a flame graph", () => {
-  it("has one for those that are too narrow, and none within what is too narrow itself", () => {
+  it("are joined if too narrow to draw, but not inside a box that is too narrow itself", () => {
     expect(rests(all, 0)).toEqual([]);
     const flat = boxes({ parent: [-1, -1, -1, -1, 3], own: [5, 1, 1, 0, 1] });
     expect(rests(flat, 2)).toEqual([{ depth: 0, start: 5, size: 3, boxes: 3 }]);
     expect(rests(flat, 4)).toEqual([]);
   });
 
-  it("stand below what they lie in, the largest first, as wide as they are with all in them", () => {
+  it("are below their parent, the largest first, as wide as their own time and their children's", () => {
     expect(all.map((box) => [named(box.node), box.depth])).toEqual([
       ["MainThread", 0],
       ["main", 1],
@@ -41,7 +41,7 @@ describe("the boxes of a flame graph", () => {
     }
   });
 
-  it("shows one of them over the whole width", () => {
+  it("can be zoomed to one of them", () => {
     const inside = zoomed(all, nodeOf("run"));
     expect(inside.map((box) => [named(box.node), box.depth, box.start])).toEqual([
       ["run", 0, 0],
@@ -51,7 +51,7 @@ describe("the boxes of a flame graph", () => {
     expect(zoomed(all, 99)).toBe(all);
   });
 
-  it("is walked by arrow keys", () => {
+  it("are walked by arrow keys", () => {
     const main = nodeOf("main");
     expect(named(neighbour(all, main, "ArrowDown"))).toBe("load");
     expect(named(neighbour(all, main, "ArrowUp"))).toBe("MainThread");
@@ -61,7 +61,7 @@ describe("the boxes of a flame graph", () => {
     expect(neighbour(all, 99, "ArrowDown")).toBe(all[0]!.node);
   });
 
-  it("of nothing are none", () => {
+  it("are none for an empty tree", () => {
     expect(boxes({ parent: [], own: [] })).toEqual([]);
   });
 });

@@ -1,25 +1,25 @@
-/** A tree as a flame graph: which box stands where. No drawing, and no word of what the tree is of. */
+/** The layout of a flame graph: the place of each box. It does not draw, and works for any tree. */
 
-/** A node comes after the one that it lies in. */
+/** A tree of nodes. A node comes after its parent. */
 export interface Tree {
-  /** -1: in no other. */
+  /** -1 for a root. */
   readonly parent: readonly number[];
-  /** Without the nodes in it. */
+  /** Sizes without the children. */
   readonly own: readonly number[];
 }
 
-/** One node in what it lies in. `start` and `size` are on the graph's axis, which has no order: it only adds up. */
+/** A node's box. `start` and `size` are on the graph's x axis, on which sizes add up; the order has no meaning. */
 export interface Box {
   readonly node: number;
   readonly parent: number;
   readonly depth: number;
   readonly start: number;
   readonly size: number;
-  /** Without the nodes in it. */
+  /** The size without the children. */
   readonly own: number;
 }
 
-/** Of each node with all in it. */
+/** Return each node's size with all its descendants. */
 export function sums(parent: readonly number[], own: readonly number[]): number[] {
   const all = [...own];
   for (let node = all.length - 1; node >= 0; node--) {
@@ -29,7 +29,7 @@ export function sums(parent: readonly number[], own: readonly number[]): number[
   return all;
 }
 
-/** A box before those in it, siblings by size, the largest first. */
+/** Return the boxes of a tree: each before its children, siblings by size, the largest first. */
 export function boxes(tree: Tree): Box[] {
   const size = sums(tree.parent, tree.own);
   const children = new Map<number, number[]>();
@@ -59,7 +59,7 @@ export function boxes(tree: Tree): Box[] {
   return laidOut;
 }
 
-/** The box itself and all that stands in it, with the box over the whole width; what it lies in is left out. */
+/** Return a node's box and all boxes below it, moved to the start of the graph; all boxes if there is no such node. */
 export function zoomed(all: readonly Box[], root: number | null): readonly Box[] {
   const top = root === null ? undefined : all.find((box) => box.node === root);
   if (!top) return all;
@@ -73,7 +73,7 @@ export function zoomed(all: readonly Box[], root: number | null): readonly Box[]
   }));
 }
 
-/** Boxes beside each other that are too narrow to draw, as one. */
+/** Siblings that are too narrow to draw, as one box. */
 export interface Rest {
   readonly depth: number;
   readonly start: number;
@@ -81,7 +81,10 @@ export interface Rest {
   readonly boxes: number;
 }
 
-/** What stands where boxes of less than `least` are left out: siblings are in the order of their size, so these come last. */
+/**
+ * Return one box for each group of siblings that are narrower than `least` and whose parent is drawn. Siblings are sorted by
+ * size, so the narrow ones are neighbours. A group that is narrower than `least` is left out.
+ */
 export function rests(shown: readonly Box[], least: number): Rest[] {
   const of = new Map<number, Rest>();
   const drawn = new Set(shown.filter((box) => box.size >= least).map((box) => box.node));
@@ -95,7 +98,7 @@ export function rests(shown: readonly Box[], least: number): Rest[] {
 
 export type Direction = "ArrowUp" | "ArrowDown" | "ArrowLeft" | "ArrowRight";
 
-/** Where an arrow key leads: to what the box lies in, to the largest in it, to a neighbour in the same row. */
+/** Return the node that an arrow key leads to: the parent, the largest child, or a neighbour in the row; else `node`. */
 export function neighbour(all: readonly Box[], node: number, key: Direction): number {
   const here = all.find((box) => box.node === node);
   if (!here) return all[0]?.node ?? -1;

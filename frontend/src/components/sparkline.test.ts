@@ -15,7 +15,7 @@ describe("a sparkline", () => {
     }
   });
 
-  it("takes nothing, one and zeros", () => {
+  it("accepts no value, one value and zeros", () => {
     expect(points([], 100, 30)).toEqual([]);
     expect(points([5], 100, 30)).toHaveLength(1);
     expect(ceiling([0, 0])).toBe(1);

@@ -1,4 +1,4 @@
-/** A small line without axes: from zero, so that a jump looks as large as it is, cut at an outlier's height. */
+/** A small line chart without axes. It starts at zero, so that a jump looks as large as it is, and cuts outliers. */
 
 export interface SparklineLook {
   width: number;
@@ -7,7 +7,10 @@ export interface SparklineLook {
   fill: string;
 }
 
-/** The y axis' end: the largest value, but at most three times the 90th percentile, so that one slow step flattens no line. */
+/**
+ * Return the end of the y axis: 8% above the largest value or, if that is less, above three times the 90th percentile. So one
+ * slow step does not flatten the line.
+ */
 export function ceiling(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
   const largest = sorted[sorted.length - 1] ?? 0;
@@ -15,7 +18,7 @@ export function ceiling(values: readonly number[]): number {
   return Math.min(largest, usual * 3) * 1.08 || 1;
 }
 
-/** Corners of the line, left to right. */
+/** Return the corners of the line, from left to right. */
 export function points(values: readonly number[], width: number, height: number): [x: number, y: number][] {
   const top = ceiling(values);
   const step = values.length > 1 ? (width - 3) / (values.length - 1) : 0;

@@ -28,7 +28,7 @@ const rows: Row[] = [
 const names = (some: readonly Row[]): string[] => some.map((r) => r.name);
 
 describe("the width of a table", () => {
-  it("is at least what its columns need: one that may be wider makes no row wider than the window", () => {
+  it("is at least the sum of its columns' least widths", () => {
     const tracks = [{ width: "92px" }, { width: "minmax(110px, 210px)" }, { numeric: true }, {}].map(trackOf);
     expect(tracks).toEqual(["92px", "minmax(110px, 210px)", "96px", "minmax(140px, 1fr)"]);
     expect(leastWidth(tracks)).toBe(92 + 110 + 96 + 140);
@@ -44,7 +44,7 @@ describe("sorting", () => {
     ]);
   });
 
-  it.each([true, false])("puts what is missing last (descending: %s)", (descending) => {
+  it.each([true, false])("puts missing values last (descending: %s)", (descending) => {
     expect(names(sortRows(rows, columns, { key: "ns", descending })).at(-1)).toBe("MatMul_9");
   });
 
@@ -65,7 +65,7 @@ describe("sorting", () => {
 });
 
 describe("filtering", () => {
-  it("wants all words, in any case", () => {
+  it("needs all words and ignores case", () => {
     expect(names(filterRows(rows, columns, "matmul 9"))).toEqual(["MatMul_9"]);
   });
 
@@ -103,8 +103,8 @@ describe("CSV", () => {
   });
 });
 
-describe("the rows in sight", () => {
-  it("is a window and a little more", () => {
+describe("the range of visible rows", () => {
+  it("has a few more rows than the window", () => {
     expect(visibleRange(2800, 280, 28, 10_000)).toEqual({ first: 94, last: 116 });
   });
 

@@ -1,4 +1,4 @@
-/** What a table shows, without drawing: sorting, filtering, CSV. */
+/** Sorting, filtering and CSV of a table, without drawing. */
 
 import { pattern } from "@/timeline/linearRegex";
 
@@ -9,7 +9,7 @@ export interface TableColumn<Row> {
   readonly title: string;
   /** For sorting and CSV: the plain value (numbers in the unit that `title` or `unit` names). */
   readonly value: (row: Row) => Cell;
-  /** As shown; the value itself if left out. */
+  /** The shown text; by default the value itself. */
   readonly text?: (row: Row) => string;
   /** Numbers: right-aligned, sorted descending first. */
   readonly numeric?: boolean;
@@ -30,7 +30,7 @@ export function trackOf(column: Pick<TableColumn<never>, "width" | "numeric">): 
   return column.width ?? (column.numeric ? "96px" : "minmax(140px, 1fr)");
 }
 
-/** The pixels that tracks need, one a column: of `minmax(110px, 210px)` the smaller ones. */
+/** Return the least width in pixels of a row with these tracks; `minmax(110px, 210px)` counts as 110. */
 export function leastWidth(tracks: readonly string[]): number {
   return tracks.reduce((sum, track) => sum + Number(/\d{1,5}(?=px)/.exec(track)?.[0] ?? 0), 0);
 }
@@ -45,7 +45,7 @@ function compare(a: Cell, b: Cell): number {
   return String(a).localeCompare(String(b), "en", { numeric: true });
 }
 
-/** Sorted copy; what is missing comes last either way; equal rows keep their order. */
+/** Return a sorted copy, or `rows` itself without a sort. Missing values always come last; equal rows keep their order. */
 export function sortRows<Row>(
   rows: readonly Row[],
   columns: readonly TableColumn<Row>[],
@@ -62,7 +62,7 @@ export function sortRows<Row>(
   return keyed.map((k) => k.row);
 }
 
-/** What a click on a column's head asks for: numbers largest first, then turned, then the rows' own order. */
+/** Return the order after a click on a column's head: numbers descending (texts ascending), then reversed, then unsorted. */
 export function nextSort<Row>(column: TableColumn<Row>, sort: TableSort | null): TableSort | null {
   const first = column.numeric === true;
   if (sort?.key !== column.key) return { key: column.key, descending: first };
@@ -75,7 +75,7 @@ function cellText<Row>(column: TableColumn<Row>, row: Row): string {
 
 export { cellText };
 
-/** The test, true from where the expression is too complex to go on. */
+/** Return a test that is true for texts on which `test` throws because the expression is too complex. */
 function orAll(test: (text: string) => boolean): (text: string) => boolean {
   return (text) => {
     try {
@@ -86,7 +86,10 @@ function orAll(test: (text: string) => boolean): (text: string) => boolean {
   };
 }
 
-/** A test for a filter's text: `/regular expression/` or words that all must occur, case ignored; null: not a valid expression. */
+/**
+ * Return a test for the text of a filter: a `/regular expression/`, or words that must all occur, ignoring case. Returns null if
+ * the expression is not valid.
+ */
 export function matcher(filter: string): ((text: string) => boolean) | null {
   const trimmed = filter.trim();
   if (trimmed.startsWith("/")) {
@@ -103,7 +106,7 @@ export function matcher(filter: string): ((text: string) => boolean) | null {
   };
 }
 
-/** Rows whose text columns match; all rows if the filter is empty or no valid expression. */
+/** Return the rows whose text columns match; all rows if the filter is empty or not a valid expression. */
 export function filterRows<Row>(
   rows: readonly Row[],
   columns: readonly TableColumn<Row>[],
@@ -116,19 +119,19 @@ export function filterRows<Row>(
 }
 
 function quoted(text: string): string {
-  // A cell that starts a formula in a spreadsheet must not: names come from strangers.
+  // A spreadsheet must not run a cell as a formula: names may come from somebody else's file.
   const safe = /^[=+\-@\t\r]/.test(text) && Number.isNaN(Number(text)) ? `'${text}` : text;
   return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
-/** RFC 4180, with the units in the head and plain numbers in the cells. */
+/** Return CSV by RFC 4180, with the units in the head and plain numbers in the cells. */
 export function toCsv<Row>(rows: readonly Row[], columns: readonly TableColumn<Row>[]): string {
   const head = columns.map((c) => quoted(c.unit ? `${c.title} (${c.unit})` : c.title));
   const lines = rows.map((row) => columns.map((c) => quoted(String(c.value(row) ?? ""))).join(","));
   return [head.join(","), ...lines].join("\r\n") + "\r\n";
 }
 
-/** The rows that lie in the window, and some around it. */
+/** Return the range of rows in the window, and a few around it. */
 export function visibleRange(
   top: number,
   height: number,

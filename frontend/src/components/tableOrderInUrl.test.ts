@@ -1,4 +1,4 @@
-/** A table's order, as the URL spells it. */
+/** A table's order, as it is written in the URL. */
 import { describe, expect, it } from "vitest";
 import { tableOrder } from "./tableOrderInUrl";
 

@@ -1,4 +1,4 @@
-/** A table's order in the URL: `sort=mean` or, descending, `sort=-mean`; left out, the rows' own order. */
+/** A table's order in the URL: `sort=mean`, or `sort=-mean` for descending; no `sort` is the rows' own order. */
 import type { Spelling } from "@/state/url";
 import type { TableSort } from "./table";
 

@@ -12,7 +12,7 @@ describe("zooming in a flame graph", () => {
     expect(whole.value).toBe(4);
   });
 
-  it("shows one box and what it called, until the tree is another", async () => {
+  it("shows one box and what it called, until the tree changes", async () => {
     const tree = shallowRef(TREE);
     const root = ref<number | null>(1);
     const { shown, whole } = useFlameZoom(() => tree.value, root);

@@ -1,14 +1,14 @@
-/** Which boxes of a flame graph are shown: all of them, or those in the box that was zoomed to. */
+/** The shown boxes of a flame graph: all of them, or one box and those below it. */
 import { computed, watch, type ComputedRef, type Ref } from "vue";
 import { boxes, zoomed, type Box, type Tree } from "./flame";
 
 interface FlameZoom {
   readonly shown: ComputedRef<readonly Box[]>;
-  /** What the graph's width stands for. */
+  /** The size that the graph's whole width stands for. */
   readonly whole: ComputedRef<number>;
 }
 
-/** `root`: the node that was zoomed to; null: none. Another tree begins without one. */
+/** `root`: the node that the graph is zoomed to, or null. It becomes null when the tree changes. */
 export function useFlameZoom(tree: () => Tree, root: Ref<number | null>): FlameZoom {
   const all = computed(() => boxes(tree()));
   const shown = computed(() => zoomed(all.value, root.value));

@@ -1,4 +1,4 @@
-/** Tells when an element gets another size. Where the browser has no ResizeObserver (the tests'), sizes stay as they are. */
+/** Observes an element's width. Does nothing without a ResizeObserver (in the tests). */
 import { onBeforeUnmount, onMounted, type ShallowRef } from "vue";
 
 /** `resized` gets the width of the element's content, in CSS pixels; it is first called right after the mount. */

@@ -6,7 +6,7 @@ const rowsOf = (count: number): { name: string }[] => Array.from({ length: count
 const columns = [{ key: "name", title: "Name", value: (row: { name: string }) => row.name }];
 
 describe("a table scrolled to its end", () => {
-  it("shows its first rows as soon as it has fewer", async () => {
+  it("shows its first rows as soon as it has few rows", async () => {
     const table = mount(VirtualTable<{ name: string }>, {
       props: { label: "Ops", columns, rows: rowsOf(1000), rowKey: (row: { name: string }) => row.name },
     });
@@ -15,7 +15,7 @@ describe("a table scrolled to its end", () => {
     await viewport.trigger("scroll");
     expect(table.find("[role=gridcell]").text()).not.toBe("op 0");
 
-    viewport.element.scrollTop = 0; // what a browser does when the rows fit; its event comes later
+    viewport.element.scrollTop = 0; // a browser does this when all rows fit; its scroll event comes later
     await table.setProps({ rows: rowsOf(5) });
     expect(table.findAll("[role=gridcell]").map((cell) => cell.text())).toEqual(rowsOf(5).map((row) => row.name));
   });

@@ -1,9 +1,9 @@
-/** What a virtual table remembers: what is in sight, which row the keys are on; apart from how it looks. */
+/** The state of a virtual table, without its look: the visible rows, and the active row, which the keys move. */
 import { computed, nextTick, onMounted, ref, watch, type ComputedRef, type Ref, type ShallowRef } from "vue";
 import { useResize } from "./useResize";
 import { filterRows, matcher, sortRows, visibleRange, type TableColumn, type TableSort } from "./table";
 
-/** Every row is as high: that is what makes a million of them cheap. The head is one row high too. */
+/** The height of each row and of the head. With a fixed height a million rows are cheap. */
 export const ROW_PX = 28;
 
 export interface TableOptions<Row> {
@@ -22,7 +22,7 @@ export interface TableView<Row> {
   shown: ComputedRef<readonly Row[]>;
   range: ComputedRef<{ first: number; last: number }>;
   slice: ComputedRef<{ row: Row; index: number }[]>;
-  /** The row that the keys are on, -1: none. */
+  /** Index of the row that the keys move from; -1: none. */
   active: Ref<number>;
   invalid: ComputedRef<boolean>;
   onScroll: () => void;
@@ -95,12 +95,12 @@ export function useTable<Row>(options: TableOptions<Row>): TableView<Row> {
   function measure(): void {
     if (viewport.value?.clientHeight) height.value = viewport.value.clientHeight;
   }
-  /** The row that the keys are on stays in sight when the table gets less room. */
+  /** Keep the active row visible when the table gets smaller. */
   function resized(): void {
     measure();
     if (active.value >= 0) reveal(active.value);
   }
-  /** Also without a scroll event: other, fewer rows move the box at once, and its event comes a frame later. */
+  /** Read the scroll position. Also called when the rows change: fewer rows scroll the box before its scroll event comes. */
   function onScroll(): void {
     scrollTop.value = viewport.value?.scrollTop ?? 0;
   }
@@ -108,7 +108,7 @@ export function useTable<Row>(options: TableOptions<Row>): TableView<Row> {
   onMounted(measure);
   watch(shown, onScroll, { flush: "post" });
 
-  // A selection made elsewhere (on the timeline) is brought into sight here.
+  // Scroll to the row that was selected elsewhere (on the timeline).
   watch(
     options.selected,
     (key) => {

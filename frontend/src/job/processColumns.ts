@@ -6,7 +6,7 @@ import { formatCount, formatRate, formatTime } from "@/format";
 
 export const STATES: Record<Process["state"], string> = { alive: "Running", ended: "Ended", lost: "Lost" };
 
-/** `slowest`: the longest mean step, or time between steps, of all: where the bars end. */
+/** `slowest`: the longest mean step or time between steps of all processes. Its bar is full. */
 export function processColumns(slowest: number): TableColumn<Process>[] {
   return [
     { key: "title", title: "Process", value: (p) => p.title, width: "minmax(132px, 1fr)" },

@@ -1,4 +1,4 @@
-/** What a process of a job did with its step, as the pieces of a bar, and the processes' names. */
+/** The parts of a process's step in a job, as pieces of a bar; and the processes' titles. */
 import type { Job, Straggler } from "@/client/messages";
 
 export interface StragglerPart {
@@ -6,7 +6,7 @@ export interface StragglerPart {
   readonly key: string;
   readonly title: string;
   readonly meaning: string;
-  /** Of its column. */
+  /** The width of the part's table column. */
   readonly width?: string;
   readonly ns: (of: Straggler) => number;
 }
@@ -43,28 +43,28 @@ export const CAUSES: Record<Straggler["cause"], string> = {
   uncertain: "Uncertain",
 };
 
-/** Everything in a process's bar. */
+/** Return the length of a process's bar. */
 export function total(of: Straggler): number {
   return STRAGGLER_PARTS.reduce((sum, part) => sum + part.ns(of), 0);
 }
 
-/** The longest bar: what all bars are drawn against. */
+/** Return the length of the longest bar, which fills the width. */
 export function longest(all: readonly Straggler[]): number {
   return all.reduce((most, one) => Math.max(most, total(one)), 0) || 1;
 }
 
-/** What a process cost the others: what they waited, or by how much its step was longer. */
+/** Return what a process cost the others: how long they waited, or by how much its step was longer, if that is more. */
 export function cost(of: Straggler): number {
   return Math.max(of.waited_for_ns, of.slower_by_ns);
 }
 
-/** Titles by id; servers that recorded nothing are known by their title alone. */
+/** Return a function from a process's id to its title. The id of a server that recorded nothing is its title already. */
 export function titlesOf(job: Job | null): (id: string) => string {
   const titles = new Map(job?.processes.map((p) => [p.id, p.title]));
   return (id) => titles.get(id) ?? id;
 }
 
-/** Who waited how long for a collective's last process, the longest first. */
+/** Return [process, ns] of those that waited for a collective's last process, the longest wait first. */
 export function waitsOf(waited: Readonly<Record<string, number>>): [id: string, ns: number][] {
   return Object.entries(waited).sort(([, a], [, b]) => b - a);
 }

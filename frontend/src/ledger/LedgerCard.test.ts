@@ -31,7 +31,7 @@ async function show(
 afterEach(() => void vi.useRealTimers());
 
 describe("where the time goes", () => {
-  it("shows the last figures soon after the script's end, though the server has them after it", async () => {
+  it("shows the last figures soon after the script's end, although the server has them later", async () => {
     vi.useFakeTimers();
     const client = new FakeClient(fakeState());
     const card = await show(fakeLedger(), client);
@@ -44,13 +44,13 @@ describe("where the time goes", () => {
     await vi.advanceTimersByTimeAsync(600);
     expect(whole()).toMatch(/^101\ss/);
     client.ledger = fakeLedger({ duration_s: 102 });
-    client.change({ runs: [fakeRun(1, { steps: 9 })] }); // a slow step of the last ones was found late
+    client.change({ runs: [fakeRun(1, { steps: 9 })] }); // a slow step among the last ones was found late
     await vi.advanceTimersByTimeAsync(600);
     expect(whole()).toMatch(/^102\ss/);
     card.unmount();
   });
 
-  it("leads from its advice to the slow steps of the run that lost most by them", async () => {
+  it("links its advice to the slow steps of the run that lost most time by them", async () => {
     const item = { name: "python", duration_s: 3, times: 1, run_id: 1 };
     const items = [item, { ...item, run_id: 3, duration_s: 2 }, { ...item, run_id: 3, duration_s: 2 }];
     const slow = { ...fakeLedger().parts[0]!, kind: "slow" as const, items };
@@ -63,7 +63,7 @@ describe("where the time goes", () => {
     expect(card.find(".win").text()).toContain(advice);
   });
 
-  it("shows parts that fill the bar, the largest to win first, and leads to the runs that it knows", async () => {
+  it("shows parts that fill the bar, what to win most by first, and links to known runs", async () => {
     const card = await show(fakeLedger());
     const widths = card.findAll(".bar span").map((span) => parseFloat((span.element as HTMLElement).style.width));
     expect(widths.reduce((sum, width) => sum + width, 0)).toBeCloseTo(100, 9);
@@ -73,13 +73,13 @@ describe("where the time goes", () => {
     expect(links).toEqual(["train_op /runs/1", "load_batch (train.py:88) /runs/1"]);
   });
 
-  it("says of a little time that it is little, not that it is nothing", async () => {
+  it("shows a little time as little, not as zero", async () => {
     const parts = fakeLedger().parts.map((part) => ({ ...part, duration_s: 0.004, permille: 0 }));
     const numbers = (await show(fakeLedger({ parts }))).findAll(".number").map((number) => number.text());
     expect(numbers.filter((text) => text === "<0.1%")).toHaveLength(parts.length);
   });
 
-  it("is not there where nothing is known", async () => {
+  it("is not shown if nothing is known", async () => {
     expect((await show(fakeLedger({ parts: [] }))).find("section").exists()).toBe(false);
   });
 });

@@ -32,14 +32,14 @@ describe("the memory of the process", () => {
     expect(rects[1]!.attributes("width")).toBe("100");
   });
 
-  it("says that it does not grow only where that is known", async () => {
+  it("says that it does not grow only if that is known", async () => {
     expect((await show(fakeMemory({ growths: [], growth_rate: 0 }))).text()).toContain("It does not grow.");
     const short = (await show(fakeMemory({ growths: [], growth_rate: null }))).text();
     expect(short).toContain("Too short to tell whether it grows.");
     expect(short).not.toContain("It does not grow");
   });
 
-  it("is not there where nothing was read", async () => {
+  it("is not shown if nothing was read", async () => {
     const nothing = fakeMemory({ at: [], low: [], high: [], growths: [], growth_rate: null });
     expect((await show(nothing)).find("section").exists()).toBe(false);
     expect((await show({ ...nothing, text: "Linux alone tells." })).text()).toContain("Linux alone tells.");

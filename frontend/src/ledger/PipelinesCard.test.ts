@@ -28,7 +28,7 @@ describe("the input pipelines", () => {
     expect(rows[0]).toContain("0 of 2");
   });
 
-  it("mark no stage where none is known to limit, and say why iterators were not looked into", async () => {
+  it("mark no stage if none is known to limit, and say why iterators were not examined", async () => {
     const unknown = fakePipelines(
       { stages: [], rate: null, wait: null, predicted_rate: null },
       "This TensorFlow is older.",
@@ -40,7 +40,7 @@ describe("the input pipelines", () => {
     expect(card.text()).toContain("This TensorFlow is older.");
   });
 
-  it("are not there where no pipeline was seen", async () => {
+  it("are not shown if no pipeline was seen", async () => {
     expect((await show({ pipelines: [], text: "" })).find("section").exists()).toBe(false);
   });
 });

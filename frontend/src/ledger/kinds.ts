@@ -1,4 +1,4 @@
-/** The parts of the ledger: the colour of each, which stands out on light and on dark, and its name. */
+/** The colours and names of the ledger's parts. The colours are visible on light and on dark backgrounds. */
 import type { LedgerKind } from "@/client/messages";
 
 export const COLOURS: Record<LedgerKind, string> = {
@@ -16,7 +16,7 @@ export const COLOURS: Record<LedgerKind, string> = {
   unknown: "#a9b0bd",
 };
 
-/** What each part is called, in their order (tftracer/ledger/answer.py). */
+/** The name of each part, in the order of tftracer/ledger/answer.py. */
 export const KINDS: Record<LedgerKind, string> = {
   start: "Start, until the first step",
   building: "Building and tracing functions",
@@ -32,7 +32,7 @@ export const KINDS: Record<LedgerKind, string> = {
   unknown: "Not known",
 };
 
-/** Tenths of a percent, which add up to all of it: `30.0%`; `<0.1%` for a little that rounds to none of them. */
+/** Return a share with one decimal: `30.0%`. A time that is more than 0 but rounds to `0.0%` is `<0.1%`. */
 export function formatPermille(permille: number, seconds: number): string {
   if (permille === 0 && seconds > 0) return "<0.1%";
   return `${(permille / 10).toFixed(1)}%`;

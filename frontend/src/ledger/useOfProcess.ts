@@ -1,6 +1,6 @@
 /**
- * An answer on the whole process, asked for again while its runs change; while a script runs that has none, all the time. The server
- * sends its session once more when the last figures of a script that has ended are there: they are asked for soon after each message.
+ * Return an answer about the whole process. Asks again when the runs change, and at intervals while a live script has no runs.
+ * After the script's end, asks soon after each message, because the last figures arrive late.
  */
 import type { ShallowRef } from "vue";
 import { useRepeated } from "@/state/repeated";

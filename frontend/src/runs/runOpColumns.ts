@@ -6,7 +6,7 @@ import { formatFlops, significant } from "@/format";
 
 const NAMES = { type: "Op type", name: "Node", scope: "Scope" } as const;
 
-/** Unknown where the FLOPs of an execution are not known; ops that are no matrix ops have none. */
+/** A column of FLOPs or their rate: "unknown" if those of an execution are unknown; 0 for ops that are not matrix ops. */
 function computed(
   key: "flops" | "best_flop_rate" | "median_flop_rate",
   title: string,

@@ -10,7 +10,7 @@ function width(key: string, traces: readonly TraceRecord[], flagged = false): st
 }
 
 describe("the columns of a run's traces", () => {
-  it("leave the room of empty columns to what holds a step back", () => {
+  it("are narrow if they are empty, which leaves room for what holds a step back", () => {
     const bare = [fakeTrace(1)];
     expect([width("flags", bare), width("note", bare)]).toEqual(["112px", "112px"]);
     expect(width("headline", bare)).toContain("6fr");

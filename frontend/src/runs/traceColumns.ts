@@ -6,7 +6,7 @@ import { formatCount, formatFactor, formatTime, NONE } from "@/format";
 import { ASKED_BY, traceName, VS_MEDIAN } from "@/state/names";
 import { flagText, type Flag } from "./traceFlags";
 
-/** Sentences need room; one that has none is clipped, and in full as a tooltip. A column of nothing leaves its room to the others. */
+/** Widths of columns of sentences, and of such a column while it is empty. A sentence that does not fit is in the tooltip. */
 const WIDE = "minmax(220px, 2fr)";
 const WIDEST = "minmax(280px, 6fr)";
 const EMPTY = "112px";

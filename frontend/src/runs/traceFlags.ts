@@ -1,4 +1,4 @@
-/** What is special about a trace among those of its run, each with its reason in words. */
+/** Flags: what is special about a trace among those of its run, each with its reason in words. */
 import type { Stall, TraceRecord } from "@/client/messages";
 import { formatFactor, formatSeconds } from "@/format";
 
@@ -8,7 +8,7 @@ export interface Flag {
   readonly severity: "error" | "warning" | "info";
 }
 
-/** Traced steps are compared with each other: being traced makes all of them longer. */
+/** A trace is slow from this multiple of the median of the run's other traced steps, if there are enough others. */
 const SLOW_FACTOR = 1.5;
 const LEAST_OTHERS = 3;
 
@@ -36,7 +36,10 @@ function lacking(trace: TraceRecord): Flag[] {
     : [{ title: "Incomplete", reason, severity: "warning" }];
 }
 
-/** `traces`: all of the run; `stalls`: its slow steps. The worst first. */
+/**
+ * Return a trace's flags, in this order: cannot be read or incomplete, first step, slow step, slow. `traces`: all of the run;
+ * `stalls`: its slow steps.
+ */
 export function traceFlags(
   trace: TraceRecord,
   traces: readonly TraceRecord[],

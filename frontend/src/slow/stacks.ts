@@ -2,12 +2,12 @@
 import type { StackFrame, StallStacks } from "@/client/messages";
 import { boxes, sums, type Tree } from "@/components/flame";
 
-/** By seconds. */
+/** Return the tree of the calls, with the seconds sampled in each. */
 export function callTree(stacks: StallStacks): Tree {
   return { parent: stacks.parent, own: stacks.seconds };
 }
 
-/** Of each call with all that it called. */
+/** Return each call's number of samples, including those of what it called. */
 export function sampleCounts(stacks: StallStacks): number[] {
   return sums(stacks.parent, stacks.samples);
 }
@@ -16,7 +16,7 @@ export function frameOf(stacks: StallStacks, node: number): StackFrame {
   return stacks.frames[stacks.frame[node]!]!;
 }
 
-/** A line of code in all stacks: its own time, and with what it called. A line that calls itself counts once. */
+/** A line of code in all stacks: its own time, and its time and samples with what it called. Recursion counts once. */
 export interface LineTotal {
   readonly key: number;
   readonly frame: StackFrame;
@@ -45,12 +45,12 @@ export function lineTotals(stacks: StallStacks): LineTotal[] {
   return lines.filter((line) => line.frame.kind !== "thread").sort((a, b) => b.own - a.own || b.seconds - a.seconds);
 }
 
-/** `CheckpointSaverHook.after_run`, `load_batch`, a thread's name. */
+/** Return a frame's name: `CheckpointSaverHook.after_run`, `load_batch`, or a thread's name. */
 export function frameName(frame: StackFrame): string {
   return frame.owner ? `${frame.owner}.${frame.function}` : frame.function;
 }
 
-/** `train.py:88`; "" for a thread. */
+/** Return a frame's place: `train.py:88`; "" for a thread. */
 export function framePlace(frame: { readonly file: string; readonly line: number }): string {
   const name = frame.file.replaceAll("\\", "/").split("/").pop() ?? "";
   return name && frame.line ? `${name}:${frame.line}` : name;

@@ -3,7 +3,7 @@ import { fakeStacks, fakeStall } from "../../dev/slow";
 import { inOrder, merged, partLegend, partText } from "./stallParts";
 
 describe("the parts of slow steps", () => {
-  it("says what a part is, how long, and what is usual where that is known", () => {
+  it("says what a part is, how long it took, and its usual time if that is known", () => {
     expect(partText({ kind: "lock", duration_s: 1.9, usual_s: null, what: "thread serializer" })).toMatch(
       /^waiting for Python's lock, thread serializer: 1\.90?\ss$/,
     );
@@ -43,7 +43,7 @@ describe("stacks of several slow steps", () => {
     expect(both.seconds.reduce((sum, each) => sum + each, 0)).toBeCloseTo(0.82);
   });
 
-  it("are none where there are none", () => {
+  it("are empty without slow steps", () => {
     expect(merged([]).parent).toEqual([]);
   });
 });

@@ -2,7 +2,7 @@
 import type { PartKind, Stall, StallPart, StallStacks } from "@/client/messages";
 import { formatSeconds } from "@/format";
 
-/** What each kind of part is called, and its colour, which stands out on light and on dark. */
+/** The name and the colour of each kind of part. The colours are visible on light and on dark backgrounds. */
 export const PARTS: Record<PartKind, { readonly title: string; readonly colour: string }> = {
   tensorflow: { title: "TensorFlow, inside the step", colour: "#4f7fd9" },
   py_function: { title: "Python function in the graph", colour: "#8b6fd8" },
@@ -32,19 +32,19 @@ export interface Legend {
   readonly colour: string;
 }
 
-/** The kinds of part that occur, in the order of PARTS. */
+/** Return the kinds of parts that occur, in the order of PARTS. */
 export function partLegend(stalls: readonly { readonly parts: readonly StallPart[] }[]): Legend[] {
   const kinds = new Set(stalls.flatMap((stall) => stall.parts.map((part) => part.kind)));
   return Object.entries(PARTS).flatMap(([kind, legend]) => (kinds.has(kind as PartKind) ? [legend] : []));
 }
 
-/** All parts in the order of PARTS, so that those of a kind lie below each other. */
+/** Return a step's parts in the order of PARTS, so that parts of one kind are below each other in a list of steps. */
 export function inOrder(stall: Stall): StallPart[] {
   const order = Object.keys(PARTS);
   return [...stall.parts].sort((a, b) => order.indexOf(a.kind) - order.indexOf(b.kind));
 }
 
-/** The stacks of several slow steps as those of one: equal lines called from equal lines are one. */
+/** Return the stacks of several slow steps as one tree. Equal lines with equal callers are joined. */
 export function merged(all: readonly StallStacks[]): StallStacks {
   const whole: StallStacks = { frames: [], parent: [], frame: [], seconds: [], samples: [], samples_left_out: 0 };
   const frames = new Map<string, number>();

@@ -1,15 +1,15 @@
-/** A run's slow steps and the lines of the time between its steps, asked for again when the run's record says that there are more. */
+/** A run's slow steps, and the lines of the time between its steps. Both are requested again when the run changes. */
 import type { GapProfile, Run, RunStalls } from "@/client/messages";
 import { useRepeated, type Repeated } from "@/state/repeated";
 import { useSession } from "@/state/session";
 
 const SOON_MS = 1_000;
-/** The usual step time and its changes, which need more steps to be worth another look. */
+/** Pause if only the number of steps changed: the usual step time changes slowly. */
 const LATER_MS = 15_000;
-/** While the time between steps is sampled, which takes 20 seconds. */
+/** Pause while the time between steps is sampled, which takes 20 seconds. */
 const SAMPLING_MS = 2_000;
 
-/** `run`: undefined until the session is there. */
+/** `run` returns undefined until the session is known. */
 export function useRunStalls(id: () => number, run: () => Run | undefined): Repeated<RunStalls> {
   const { client, state } = useSession();
   return useRepeated(

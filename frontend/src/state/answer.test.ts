@@ -9,7 +9,7 @@ async function settle(): Promise<void> {
 }
 
 describe("an answer", () => {
-  it("is asked for again when its key changes, and the old question is cancelled", async () => {
+  it("is requested again when its key changes, and the old request is cancelled", async () => {
     const key = ref(1);
     const signals: AbortSignal[] = [];
     const resolvers: ((value: string) => void)[] = [];
@@ -48,7 +48,7 @@ describe("an answer", () => {
     scope.stop();
   });
 
-  it("tells what is not there from what failed", async () => {
+  it("tells a missing answer from a failed one", async () => {
     for (const [failure, missing] of [
       [new ClientError(404, "unknown", "There is no node 99."), true],
       [new ClientError(500, "storage", "The disk is gone."), false],

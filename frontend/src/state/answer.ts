@@ -1,4 +1,4 @@
-/** One answer of the server as a view needs it: loading, failed, or there; asked for again when what it depends on changes. */
+/** One answer of the server for a view: loading, failed or ready. It is requested again when its key changes. */
 import { onScopeDispose, shallowRef, watch, type ShallowRef } from "vue";
 import { ClientError, type Ask } from "@/client/client";
 
@@ -6,7 +6,7 @@ export interface Answer<T> {
   readonly data: Readonly<ShallowRef<T | null>>;
   readonly error: Readonly<ShallowRef<string>>;
   readonly loading: Readonly<ShallowRef<boolean>>;
-  /** It failed because there is no such thing: asking again does not help. */
+  /** Whether the request failed with a 404, so that asking again does not help. */
   readonly missing: Readonly<ShallowRef<boolean>>;
   retry: () => void;
 }
@@ -15,7 +15,7 @@ function isAbort(error: unknown): boolean {
   return error instanceof DOMException && error.name === "AbortError";
 }
 
-/** `ask` runs at once and whenever `key` changes; an answer that is no longer wanted is cancelled. */
+/** `ask` runs at once and whenever `key` changes. A request that is no longer needed is cancelled. */
 export function useAnswer<T>(key: () => unknown, ask: (options: Ask) => Promise<T>): Answer<T> {
   const data = shallowRef<T | null>(null);
   const error = shallowRef("");

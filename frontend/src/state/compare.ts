@@ -1,4 +1,4 @@
-/** The traces that were picked to be compared: at most two, the newest picks count. */
+/** The traces that were picked to be compared: the newest two picks. */
 import { readonly, shallowRef, type DeepReadonly, type ShallowRef } from "vue";
 
 const picked = shallowRef<readonly number[]>([]);

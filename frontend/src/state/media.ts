@@ -1,9 +1,9 @@
-/** What a media query says now, followed while the component lives. */
+/** Whether a media query matches; updated while the component lives. */
 import { onScopeDispose, readonly, ref, type Ref } from "vue";
 
-/** In so narrow a window, what stands beside the timeline comes under it. */
+/** In a window this narrow, what is usually beside the timeline is below it. */
 export const NARROW = "(width < 720px)";
-/** In so small a one the trace view scrolls, and its parts have heights of their own (workbench.css). */
+/** In a window this small, the trace view scrolls, and its parts have fixed heights (workbench.css). */
 export const SMALL = "(width < 720px), (height < 560px)";
 
 export function useMedia(query: string): Readonly<Ref<boolean>> {

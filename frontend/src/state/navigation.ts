@@ -1,8 +1,8 @@
-/** A navigation whose view did not load, which would otherwise leave the page as it was, or blank. */
+/** Navigations whose view could not be loaded. Without a message the page would stay as it was, or blank. */
 import { onScopeDispose, shallowRef, type ShallowRef } from "vue";
 import { useRouter } from "vue-router";
 
-/** The address of that view; null after a navigation that succeeded. */
+/** Return the address of the view that could not be loaded; null after a navigation that succeeded. */
 export function useFailedNavigation(): Readonly<ShallowRef<string | null>> {
   const router = useRouter();
   const failed = shallowRef<string | null>(null);

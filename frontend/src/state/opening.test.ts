@@ -35,7 +35,7 @@ describe("the page of a file", () => {
     expect(await pathOf(fakeState({ ...file, runs: [one, fakeRun(3)] }))).toBe("/traces/7");
   });
 
-  it("opens on it, too, where the session came before the first view was loaded", async () => {
+  it("opens on it, too, if the session was known before the first view was loaded", async () => {
     expect(await pathOf(fakeState({ ...file, runs: [one] }), "/", true)).toBe("/traces/7");
   });
 
@@ -43,7 +43,7 @@ describe("the page of a file", () => {
     expect(await pathOf(fakeState({ ...file, runs: [one], job: fakeJob }))).toBe("/job");
   });
 
-  it("opens on the overview where there is a choice, or a link says more, and so does a live one", async () => {
+  it("stays on the overview if there are several traces or the session is live, and on a link's own view", async () => {
     expect(await pathOf(fakeState({ ...file, runs: [one, two] }))).toBe("/");
     expect(await pathOf(fakeState({ ...file, runs: [one] }), "/runs/1")).toBe("/runs/1");
     expect(await pathOf(fakeState({ ...file, runs: [one] }), "/?order=steps")).toBe("/?order=steps");

@@ -1,8 +1,8 @@
-/** Where the page of a file opens: at what it was opened for. */
+/** Chooses the view with which the page of a file opens. */
 import type { Router, RouteLocationRaw } from "vue-router";
 import type { Client, SessionState } from "@/client/client";
 
-/** The view that says the most of a file: its job, or its only trace; null for a live session and wherever there is a choice. */
+/** Return the view for a file: its job, or its only trace. Null for a live session, and for any other number of traces. */
 export function viewOfFile({ session, job, runs }: SessionState): RouteLocationRaw | null {
   if (session?.live !== false) return null;
   if (job && job.processes.length > 1) return { name: "job" };
@@ -10,7 +10,7 @@ export function viewOfFile({ session, job, runs }: SessionState): RouteLocationR
   return traces.length === 1 ? { name: "trace", params: { id: traces[0].id } } : null;
 }
 
-/** Leads from the overview to it, once: as soon as the session is known, unless the reader has gone elsewhere. */
+/** Go from the overview to that view, once the session is known, unless the user has gone elsewhere. */
 export async function openFile(router: Router, client: Client): Promise<void> {
   await router.isReady();
   const first = router.currentRoute.value;
@@ -21,7 +21,7 @@ export async function openFile(router: Router, client: Client): Promise<void> {
     if (view !== null && router.currentRoute.value === first) void router.replace(view);
     return true;
   };
-  if (go(client.state)) return; // it was quicker than the view's code
+  if (go(client.state)) return; // the session was known before the view's code was loaded
   const stop = client.subscribe((state) => {
     if (go(state)) stop();
   });

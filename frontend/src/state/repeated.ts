@@ -1,16 +1,16 @@
-/** An answer that is asked for again while what it depends on changes: after a pause each time, and never in a hidden tab. */
+/** An answer that is requested again after a change of what it depends on. A hidden tab schedules no request. */
 import { onBeforeUnmount, ref, shallowRef, watch, type Ref, type ShallowRef } from "vue";
 import type { Ask } from "@/client/client";
 
 export interface Repeated<T> {
-  /** The newest; an error leaves the one before it. */
+  /** The newest answer. It stays after an error. */
   readonly data: ShallowRef<T | null>;
   readonly error: Ref<string>;
   /** Ask now. */
   readonly again: () => void;
 }
 
-/** When `of` changes, the answer is asked for again within `pauseMs`. */
+/** When the result of `of` changes, the answer is requested again within `pauseMs`. */
 export interface Trigger<T> {
   readonly of: (newest: T | null) => unknown;
   readonly pauseMs: number;

@@ -10,7 +10,7 @@ export const orders = {
 
 export type RunOrder = keyof typeof orders;
 
-/** Seconds in all of the run's steps. */
+/** Return the seconds in all of the run's steps; 0 if their mean is not known. */
 export function timeSpent(run: Run): number {
   return run.steps * (run.mean_s ?? 0);
 }
@@ -27,13 +27,13 @@ export function sortRuns(runs: readonly Run[], order: RunOrder): Run[] {
   return [...runs].sort((a, b) => of(b) - of(a) || a.id - b.id);
 }
 
-/** A run that came at most so often, and so much rarer than the busiest one, is no loop. */
+/** A run is rare if it has at most FEW_STEPS steps and at most this share of the busiest run's steps, or only one step. */
 const FEW_STEPS = 5;
 const RARE = 0.01;
 
 /**
- * Runs that are loops, and those that are not: they initialize, save a checkpoint, or ran once. One that is traced, or about to
- * be, or had slow steps is never put aside, nor is any where there is no loop. The order stays.
+ * Split runs into loops and rare runs, which initialize, save a checkpoint, or ran once. A run with traces, requested traces or
+ * slow steps is never rare, and no run is if none has more than FEW_STEPS steps. Keeps the order.
  */
 export function splitRuns(runs: readonly Run[]): { loops: Run[]; rare: Run[] } {
   const busiest = Math.max(0, ...runs.map((run) => run.steps));

@@ -1,4 +1,4 @@
-/** The session in Vue's world: a shallow reference, because runs and traces are replaced and never changed in place. */
+/** The session as a Vue reference. It is shallow, because runs and traces are replaced, never changed in place. */
 import { inject, provide, shallowRef, type InjectionKey, type ShallowRef } from "vue";
 import type { Client, SessionState } from "@/client/client";
 

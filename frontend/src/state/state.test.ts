@@ -25,7 +25,7 @@ function roundTrip<T>(spelling: Spelling<T>, value: T): T {
 }
 
 describe("parameters in the URL", () => {
-  it("come back as they went", () => {
+  it("are read as they were written", () => {
     expect(roundTrip(text(), "a & b = /c/ µ")).toBe("a & b = /c/ µ");
     expect(roundTrip(number(), -0.25)).toBe(-0.25);
     expect(roundTrip(flag(), true)).toBe(true);
@@ -34,12 +34,12 @@ describe("parameters in the URL", () => {
     expect(roundTrip(list(), ["a,b", "c%d"])).toEqual(["a,b", "c%d"]);
   });
 
-  it("are left out at their beginning, and leave others alone", () => {
+  it("are left out if they have their initial value, and do not change others", () => {
     expect(withParameter({ p: "x", other: "1" }, "p", text(), "")).toEqual({ other: "1" });
     expect(withParameter({}, "p", number(), null)).toEqual({});
   });
 
-  it("are the same object until they change themselves", () => {
+  it("keep the same object until their own text changes", () => {
     const read = parameterReader("p", list());
     const before = read({ p: "a,b" });
     expect(read({ p: "a,b", view: "1-2" })).toBe(before);
@@ -47,7 +47,7 @@ describe("parameters in the URL", () => {
     expect(read({})).toEqual([]);
   });
 
-  it("fall back where somebody wrote nonsense", () => {
+  it("fall back to the initial value if the text is nonsense", () => {
     expect(readParameter({ p: "zebra" }, "p", number(3))).toBe(3);
     expect(readParameter({ p: "" }, "p", number())).toBeNull();
     expect(readParameter({ p: "c" }, "p", oneOf(["a", "b"], "a"))).toBe("a");
@@ -55,7 +55,7 @@ describe("parameters in the URL", () => {
   });
 });
 
-describe("a parameter that is set while the reader leaves for a view that still loads", () => {
+describe("a parameter that is set while the next view still loads", () => {
   async function leaving() {
     const empty = defineComponent(() => () => null);
     const loads: { resolve(view: Component): void; reject(error: Error): void }[] = [];
@@ -83,7 +83,7 @@ describe("a parameter that is set while the reader leaves for a view that still 
     return { router, set, left, loading: loads[0], empty };
   }
 
-  it("does not lead back", async () => {
+  it("does not navigate back", async () => {
     const { router, set, left, loading, empty } = await leaving();
     loading.resolve(empty);
     await left;
@@ -101,7 +101,7 @@ describe("a parameter that is set while the reader leaves for a view that still 
   });
 });
 
-describe("the one word for how things stand", () => {
+describe("the status in one word", () => {
   it.each([
     [{ connection: "connecting" }, "Connecting"],
     [{ connection: "reconnecting" }, "Reconnecting"],
@@ -126,7 +126,7 @@ describe("runs", () => {
     expect(runName(fakeRun(1, { fetches: ["loss"], title: "old.pickle: loss" }))).toBe("old.pickle: loss");
   });
 
-  it("stand in the order that was asked for", () => {
+  it("are sorted in the order that was chosen", () => {
     const runs = [
       fakeRun(2, { steps: 5, mean_s: 9 }),
       fakeRun(1, { steps: 6, mean_s: 1 }),
@@ -138,7 +138,7 @@ describe("runs", () => {
     expect(ids("steps")).toEqual([1, 2, 3]);
   });
 
-  it("that only initialize or save stand apart from loops, unless they are traced or nothing is a loop", () => {
+  it("that only initialize or save are apart from loops, unless they are traced or nothing is a loop", () => {
     const one = (id: number, steps: number, traces: readonly unknown[] = []): Run =>
       fakeRun(id, { steps, traces: traces as Run["traces"], slow_steps: { ...fakeRun(id).slow_steps, count: 0 } });
     const ids = (runs: readonly Run[]): number[][] =>

@@ -1,4 +1,4 @@
-/** What the page says about its connection and the script, from the state alone. */
+/** The words that describe the connection and the script, computed from the state alone. */
 import type { SessionState } from "@/client/client";
 
 export interface Status {

@@ -1,4 +1,4 @@
-/** Light, dark or as the system says; kept in this browser. */
+/** The theme: light, dark or the system's. The choice is stored in this browser. */
 import { readonly, ref, type DeepReadonly, type Ref } from "vue";
 
 export type ThemeChoice = "system" | "light" | "dark";
@@ -15,7 +15,7 @@ function kept(): ThemeChoice {
 }
 
 const choice = ref<ThemeChoice>("system");
-/** What is shown now: canvases redraw when it changes. */
+/** The theme that is shown now; canvases redraw when it changes. */
 const shown = ref<"light" | "dark">("light");
 const system = typeof matchMedia === "function" ? matchMedia("(prefers-color-scheme: dark)") : null;
 
@@ -46,7 +46,7 @@ export function useTheme(): { choice: DeepReadonly<Ref<ThemeChoice>>; shown: Dee
   return { choice: readonly(choice), shown: readonly(shown) };
 }
 
-/** A design token's value, for canvases: `token("--accent")`. */
+/** Return the value of a design token, for canvases: `token("--accent")`. */
 export function token(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }

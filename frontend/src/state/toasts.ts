@@ -1,4 +1,4 @@
-/** Short words about what was just done, or why it was not. */
+/** Short messages about what was just done, or why it failed. */
 import { readonly, shallowRef, type DeepReadonly, type ShallowRef } from "vue";
 
 export interface Toast {
@@ -21,13 +21,13 @@ export function toast(text: string, kind: Toast["kind"] = "done"): void {
   setTimeout(() => dismiss(id), STAYS_MS[kind]);
 }
 
-/** Tell of a failure, unless it is only a cancelled request. */
+/** Show a failure, unless it is only a cancelled request. */
 export function toastError(error: unknown): void {
   if (error instanceof DOMException && error.name === "AbortError") return;
   toast(error instanceof Error ? error.message : String(error), "error");
 }
 
-/** Run what a button asks for; a failure becomes a toast. True if it went well. */
+/** Run a button's action; a failure becomes a toast. Returns whether it succeeded. */
 export async function attempt(action: () => Promise<unknown>, done = ""): Promise<boolean> {
   try {
     await action();
@@ -43,13 +43,13 @@ export function useToasts(): DeepReadonly<ShallowRef<readonly Toast[]>> {
   return readonly(toasts);
 }
 
-/** Copy text; says so, and says why not. */
+/** Copy text to the clipboard, and show a toast about success or failure. */
 export async function copyText(text: string, what: string): Promise<void> {
   try {
     await navigator.clipboard.writeText(text);
     toast(`${what} copied`);
   } catch {
-    // The clipboard's API wants a secure context, which plain http on another host is not.
+    // The clipboard's API needs a secure context, which plain http on another host is not.
     if (copyBySelection(text)) toast(`${what} copied`);
     else toast("The browser allows no copying here: select the text and press Ctrl+C", "error");
   }

@@ -1,4 +1,4 @@
-/** A session on its way to or from a file: progress, cancelling, and what came of it. */
+/** Saving the session to a file, and loading a file into it: progress, cancelling and the result. */
 import { shallowRef, type ShallowRef } from "vue";
 import type { Client, Progress } from "@/client/client";
 import { formatBytes, plural } from "@/format";
@@ -12,7 +12,7 @@ export interface Transfer {
 
 export interface Transfers {
   readonly now: Readonly<ShallowRef<Transfer | null>>;
-  /** True where it succeeded. */
+  /** Returns whether it succeeded; so does `load`. */
   save(): Promise<boolean>;
   load(file: File): Promise<boolean>;
   cancel(): void;

@@ -1,8 +1,8 @@
-/** State that lives in the URL's query, typed: sendable, kept over a reload, walked by back and forward. */
+/** Typed state in the URL's query: links contain it, a reload keeps it, and Back and Forward restore it. */
 import { computed, type WritableComputedRef } from "vue";
 import { useRoute, useRouter, type LocationQuery, type Router } from "vue-router";
 
-/** How a value is spelled in the URL; `undefined` leaves the parameter out. */
+/** How a value is written in the URL. `read` returns undefined for an invalid text, `write` to leave the parameter out. */
 export interface Spelling<T> {
   read(text: string): T | undefined;
   write(value: T): string | undefined;
@@ -44,8 +44,8 @@ export function readParameter<T>(query: LocationQuery, name: string, spelling: S
 }
 
 /**
- * Reads one parameter of query after query. A list or a range is the same object until its own spelling changes: who
- * watches it must not see a change when another parameter has changed.
+ * Return a function that reads one parameter of successive queries. A list or a range stays the same object until its own text
+ * changes, so that its watchers see no change when another parameter has changed.
  */
 export function parameterReader<T>(name: string, spelling: Spelling<T>): (query: LocationQuery) => T {
   let last: { readonly raw: LocationQuery[string] | undefined; readonly value: T } | null = null;
@@ -62,13 +62,13 @@ export function withParameter<T>(query: LocationQuery, name: string, spelling: S
   return spelled === undefined ? rest : { ...rest, [name]: spelled };
 }
 
-// Several parameters may change in one tick; each starts from the query that the one before it asked for.
+// Several parameters may change in one tick; each change starts from the query of the change before it.
 let pending: LocationQuery | null = null;
 
-/** Where each router is on its way to from another view. A router that is not in it has not been looked at yet. */
+/** The address in another view that each router is navigating to, or null. A missing router is not watched yet. */
 const destinations = new WeakMap<Router, string | null>();
 
-/** Whether the reader is about to leave the view. To set a parameter then would lead back to it. */
+/** Return whether the user is about to leave the view. Setting a parameter then would lead back to it. */
 function isLeaving(router: Router): boolean {
   return Boolean(destinations.get(router));
 }
@@ -84,7 +84,7 @@ function lookAtNavigations(router: Router): void {
   router.onError((_error, to) => ended(to.fullPath));
 }
 
-/** A reference to one parameter. `history: "push"` makes each change a step that Back takes. */
+/** Return a writable reference to one parameter. With `history: "push"`, Back undoes each change. */
 export function useParameter<T>(
   name: string,
   spelling: Spelling<T>,

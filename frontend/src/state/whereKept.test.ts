@@ -7,7 +7,7 @@ describe("where notes and bookmarks are kept", () => {
     expect(whereKept(fakeSession())).toMatch(/^Kept in the session file\./);
   });
 
-  it("is nowhere else but here where nothing writes them into a file", () => {
+  it("is only this process if nothing writes them into a file", () => {
     const viewer = whereKept(fakeSession({ live: false }));
     expect(viewer).toMatch(/^Kept until this viewer ends\. Save on the overview/);
     const withoutFile = whereKept(fakeSession({ file: "" }));

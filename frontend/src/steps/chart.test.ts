@@ -5,7 +5,7 @@ import type { Times } from "./times";
 const SHORT = 0.04;
 const STALL = 0.39;
 
-/** One stall in each entry, of 1, 16 and 64 steps. */
+/** Return times with an entry for each of the counts of steps, each with one stall. */
 function aggregated(...counts: number[]): Times {
   const columns = <T>(of: (count: number) => T): T[] => counts.map(of);
   const mean = columns((n) => (n === 1 ? STALL : (SHORT * (n - 1) + STALL) / n));

@@ -1,6 +1,6 @@
 /**
- * The step chart's drawing: one line for the step times, a band down to the shortest where older steps are aggregated, and the
- * others' mean within it. The line is the longest step of an entry: only that shows a stall at its full length.
+ * Draws the step chart: a line for the step times and, where older steps are aggregated, a band down to the shortest step with
+ * the mean of the other steps in it. The line shows the longest step of an entry, because only that has a stall's full length.
  */
 import type uPlot from "uplot";
 import { formatCount, formatSeconds } from "@/format";
@@ -26,30 +26,30 @@ export interface Marks {
   readonly traced: ReadonlySet<number>;
   readonly changes: readonly StepChange[];
   readonly stalls: readonly Stall[];
-  /** Garbage collections, checkpoints, the machine's trouble. */
+  /** Garbage collections, checkpoints and trouble on the machine. */
   readonly events: readonly Mark[];
 }
 
 /**
- * Rows for uPlot: step, longest, shortest, and the mean of an entry's steps without the longest (null where it stands for one).
- * With the longest in it, the mean of a constant stall falls with the number of steps in an entry, as if the stall had grown.
+ * Return rows for uPlot: step, longest, shortest, and the mean of an entry's steps without the longest (null for an entry of one
+ * step). With the longest step included, the mean would depend on how many steps an entry stands for, even if stalls are equal.
  */
 export function chartData({ step, count, mean, min, max }: Times): uPlot.AlignedData {
   const others = Array.from(count, (n, i) => (n > 1 ? (mean[i]! * n - max[i]!) / (n - 1) : null));
   return [step, max, min, others] as uPlot.AlignedData;
 }
 
-/** Of a traced step in CSS pixels, and of one whose trace was not kept. */
+/** Heights in CSS pixels of the ticks of traced steps: TICK if the trace is kept, else SHORT_TICK. */
 const TICK = 14;
 const SHORT_TICK = 6;
 
-/** Above the plot, so that no mark hides a step: the middle of a row of signs in CSS pixels, from the plot's top upwards. */
+/** Signs are above the plot, so that they hide no step. Distances of their rows' middles from the plot's top, in CSS pixels. */
 const STALL_ROW = 24;
 const EVENT_ROW = 9;
 const SIGN = 4;
 export const SIGNS_HEIGHT = 34;
 
-/** Each kind has a shape of its own; colour alone tells nothing. */
+/** Draw a sign. Each kind has its own shape, so that nothing is told by colour alone. */
 function sign(u: uPlot, kind: Mark["kind"] | Stall["where"], step: number, row: number): void {
   const { ctx, bbox } = u;
   const x = u.valToPos(step, "x", true);
@@ -102,7 +102,7 @@ function line(u: uPlot, step: number): void {
   stroke(u, step, u.bbox.height);
 }
 
-/** A short line at the bottom: it says which step was traced and hides none. */
+/** Draw a short line at the bottom, which marks a traced step and does not hide its time. */
 function tick(u: uPlot, step: number, height: number): void {
   stroke(u, step, height * devicePixelRatio);
 }
@@ -116,7 +116,7 @@ function stroke(u: uPlot, step: number, height: number): void {
   u.ctx.stroke();
 }
 
-/** Distances of the marks on the axis of steps: between two steps there is none. */
+/** Distances of the labels on the axis of steps: whole numbers of steps. */
 const WHOLE = Array.from({ length: 12 }, (_, power) => [1, 2, 5].map((digit) => digit * 10 ** power)).flat();
 
 function axis(look: Look, values: (split: number) => string, size: number): uPlot.Axis {
@@ -189,12 +189,12 @@ function nearest<T>(
   return all.filter((one) => far(one) <= reach).sort((a, b) => far(a) - far(b))[0];
 }
 
-/** The traced step within reach of the mouse, in CSS pixels. */
+/** Return the nearest traced step within `reach` CSS pixels of the mouse. */
 export function traceAt(u: uPlot, x: number, traces: readonly number[], reach = 8): number | undefined {
   return nearest(u, x, traces, (step) => step, reach);
 }
 
-/** The slow step whose sign is within reach of the mouse; `y` is negative above the plot. */
+/** Return the slow step whose sign is within reach of the mouse. `y` is negative above the plot. */
 export function stallAt(u: uPlot, x: number, y: number, stalls: readonly Stall[], reach = 6): Stall | undefined {
   return Math.abs(y + STALL_ROW) <= reach + SIGN ? nearest(u, x, stalls, (stall) => stall.step, reach) : undefined;
 }

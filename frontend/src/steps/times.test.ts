@@ -11,7 +11,7 @@ function times(mean: readonly number[], count: readonly number[], traced: readon
 }
 
 describe("step times", () => {
-  it("come off the wire as columns", () => {
+  it("are read from the message as columns", () => {
     const message = fakeSteps(1, 10);
     const read = timesOf(message);
     expect(read.length).toBe(10);
@@ -29,7 +29,7 @@ describe("step times", () => {
     expect(isTraced(t, 2)).toBe(true);
   });
 
-  it("weigh as much as they hold steps", () => {
+  it("are weighted by their number of steps", () => {
     const t = times([1, 2, 100], [10, 89, 1]);
     expect(quantiles(samples(t, [0, 1, 2]), [0, 0.1, 0.11, 0.5, 0.99, 1])).toEqual([1, 1, 2, 2, 2, 100]);
     expect(quantiles([], [0.5])[0]).toBeNaN();
@@ -45,7 +45,7 @@ describe("step times", () => {
     expect(histogram(samples(times([5], [3]), [0]), 4).reduce((sum, b) => sum + b.steps, 0)).toBe(3);
   });
 
-  it("keep a constant stall as long as it is when they are aggregated", () => {
+  it("keep the length of a constant stall when they are aggregated", () => {
     const raw = Array.from({ length: 970 }, (_, i) => ((i + 1) % 97 === 0 ? 0.39 : 0.04));
     const groups = Array.from({ length: 10 }, (_, g) => raw.slice(g * 97, (g + 1) * 97));
     const mean = groups.map((group) => group.reduce((sum, t) => sum + t, 0) / group.length);

@@ -1,4 +1,4 @@
-/** A run's step times as the page works with them: columns side by side, and what can be read off them. Pure. */
+/** A run's step times as columns, and what is computed from them. Pure. */
 import { typedArray } from "@/client/columns";
 import type { StepTimes } from "@/client/messages";
 
@@ -30,12 +30,12 @@ export function timesOf(message: StepTimes): Times {
   };
 }
 
-/** Does entry i hold a traced step? Those are slower by the tracing itself. */
+/** Return whether entry i is one traced step, which is slower because it was traced. */
 export function isTraced(times: Times, i: number): boolean {
   return times.count[i] === 1 && times.traced.has(times.step[i]!);
 }
 
-/** Entries in a range of steps, both ends included; `untraced` leaves traced steps out. */
+/** Return the entries that touch a range of steps, both ends included. `untraced` leaves out traced steps. */
 export function entries(times: Times, from: number, to: number, untraced = false): number[] {
   const indices: number[] = [];
   for (let i = 0; i < times.length; i++) {
@@ -51,8 +51,8 @@ export interface Sample {
 }
 
 /**
- * Step times as far as the entries tell them, shortest first: of aggregated steps the shortest and the longest, and the mean
- * of the others, so that one slow step among 64 is still one slow step.
+ * Return the step times of the entries, shortest first. Aggregated steps give the shortest, the longest, and the mean of the
+ * others, so that one slow step among 64 is still one slow step.
  */
 export function samples(times: Times, chosen: readonly number[]): Sample[] {
   const all: Sample[] = [];
@@ -67,7 +67,7 @@ export function samples(times: Times, chosen: readonly number[]): Sample[] {
   return all.sort((a, b) => a.time - b.time);
 }
 
-/** Quantiles of samples that are in order. NaN for none. */
+/** Return quantiles of sorted samples; NaN if there are none. */
 export function quantiles(sorted: readonly Sample[], at: readonly number[]): number[] {
   const whole = sorted.reduce((sum, { steps }) => sum + steps, 0);
   return at.map((q) => {
@@ -86,7 +86,7 @@ export interface Bin {
   readonly steps: number;
 }
 
-/** Steps by time, in even bins up to the 99.5th percentile; the last bin holds all that took longer. */
+/** Return equal bins up to the 99.5th percentile; the last bin also counts all steps that took longer. */
 export function histogram(sorted: readonly Sample[], bins: number): Bin[] {
   if (sorted.length === 0) return [];
   const [low, high] = quantiles(sorted, [0, 0.995]) as [number, number];

@@ -14,7 +14,7 @@ function colour(theme: string, name: string): number[] {
   return [0, 2, 4].map((start) => parseInt(hex.slice(start, start + 2), 16) / 255);
 }
 
-/** As WCAG 2 defines it. */
+/** Return the relative luminance of WCAG 2. */
 function luminance(channels: number[]): number {
   const [r, g, b] = channels.map((c) => (c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
   return 0.2126 * r + 0.7152 * g + 0.0722 * b;

@@ -4,7 +4,7 @@ import { topOfRow, type Layout } from "./layout";
 import type { TimelineModel } from "./model";
 import type { Viewport } from "./viewport";
 
-/** More of them say nothing to an eye; the details list them all. */
+/** More arrows could not be told apart; the details list all dependencies. */
 export const MOST_ARROWS = 200;
 
 export interface Dependency {
@@ -21,7 +21,7 @@ export interface Arrow {
   direction: "input" | "consumer";
 }
 
-/** The dependencies of a node as pairs of slices; those of nodes that are not drawn are left out. */
+/** Return a node's dependencies as pairs of slices. Those on nodes without a slice are left out. */
 export function dependenciesOf(model: TimelineModel, detail: NodeDetail): Dependency[] {
   const self = model.sliceOf(detail.node);
   if (self < 0) return [];
@@ -39,7 +39,7 @@ export function dependenciesOf(model: TimelineModel, detail: NodeDetail): Depend
   return [...inputs, ...consumers].filter(({ from, to }) => from >= 0 && to >= 0).slice(0, MOST_ARROWS);
 }
 
-/** Middle of a slice's row below the ruler, NaN where its lane is not shown. */
+/** Return the y of the middle of a slice's row, below the ruler; NaN if its lane is not shown. */
 export function middleOfSlice(model: TimelineModel, layout: Layout, viewport: Viewport, slice: number): number {
   const row = model.rowOf(slice);
   const top = topOfRow(layout.bands, row);

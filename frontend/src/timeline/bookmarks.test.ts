@@ -4,7 +4,7 @@ import { bookmarkSpelling, merged, MOST_BOOKMARKS } from "./bookmarks";
 const { read, write } = bookmarkSpelling();
 
 describe("bookmarks in a link", () => {
-  it("come back as they were written", () => {
+  it("are read as they were written", () => {
     const bookmarks = [
       { name: "warm-up, first: 50%", start_ns: 0, end_ns: 1_200_000 },
       { name: "все <b>", start_ns: 3_400_000, end_ns: null },
@@ -13,7 +13,7 @@ describe("bookmarks in a link", () => {
     expect(write([])).toBeUndefined();
   });
 
-  it("are left out where they make no sense, and bounded", () => {
+  it("are left out if they are invalid, and limited in number", () => {
     for (const wrong of [
       "",
       "a",
@@ -34,7 +34,7 @@ describe("bookmarks in a link", () => {
     expect(read(`${"x".repeat(5000)}:1`)?.[0].name).toHaveLength(100);
   });
 
-  it("are shown with those that are saved, each once, by time", () => {
+  it("are shown with the saved ones, each once, by time", () => {
     const [a, b, c] = [5, 1, 3].map((start_ns) => ({ name: "m", start_ns, end_ns: null }));
     expect(merged([a, b], [{ ...a }, c])).toEqual([b, c, a]);
   });

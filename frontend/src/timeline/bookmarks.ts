@@ -1,4 +1,4 @@
-/** Bookmarks of a trace: named moments and ranges, saved with it or carried by a link. */
+/** Bookmarks of a trace: named moments and ranges, saved with the trace or contained in a link. */
 import type { Bookmark } from "@/client/messages";
 import type { Spelling } from "@/state/url";
 
@@ -15,7 +15,7 @@ function bookmarkOf(spelled: string): Bookmark | null {
   return text === "" ? null : { name: text, start_ns: start, end_ns: end };
 }
 
-/** A link may be cut or written by hand: "" for what is no encoded text. */
+/** Decode a name; "" if it is not encoded correctly, because a link may be cut or written by hand. */
 function decoded(text: string): string {
   try {
     return decodeURIComponent(text);
@@ -29,7 +29,7 @@ function spelledOf({ name, start_ns, end_ns }: Bookmark): string {
   return `${encodeURIComponent(name)}:${times.join("-")}`;
 }
 
-/** `warm-up:0-1200000,allreduce:3400000`: what makes no sense is left out. */
+/** Bookmarks in the URL: `warm-up:0-1200000,allreduce:3400000`. Invalid ones are left out. */
 export function bookmarkSpelling(): Spelling<readonly Bookmark[]> {
   return {
     initial: [],
@@ -43,7 +43,7 @@ export function bookmarkSpelling(): Spelling<readonly Bookmark[]> {
 
 const same = (a: Bookmark, b: Bookmark): boolean => spelledOf(a) === spelledOf(b);
 
-/** Both, by their times; what is in both once. */
+/** Return the saved bookmarks and those of the link, by time, each once. */
 export function merged(saved: readonly Bookmark[], ofLink: readonly Bookmark[]): Bookmark[] {
   const more = ofLink.filter((bookmark) => !saved.some((other) => same(other, bookmark)));
   return [...saved, ...more].sort((a, b) => a.start_ns - b.start_ns || (a.end_ns ?? 0) - (b.end_ns ?? 0));

@@ -1,6 +1,6 @@
-/** A canvas that fills its parent. It owns its size and its frames: what changed is drawn once a frame; a subclass draws. */
+/** A canvas that fills its parent. It is redrawn at most once a frame, and at once after a change of size. Subclasses draw. */
 export abstract class CanvasView {
-  /** CSS pixels; 0 until the parent has a size. */
+  /** Size in CSS pixels; 0 until the parent has a size. */
   width = 0;
   height = 0;
   protected ratio = 1;
@@ -21,7 +21,7 @@ export abstract class CanvasView {
     cancelAnimationFrame(this.frame);
   }
 
-  /** Takes the parent's size at once; it follows that size anyway, from the next frame on. */
+  /** Take the parent's size now. Without this call the canvas takes it at the next frame. */
   fill(): void {
     const parent = this.canvas.parentElement;
     if (parent) this.resize(parent.clientWidth, parent.clientHeight);
@@ -37,7 +37,7 @@ export abstract class CanvasView {
     this.canvas.style.width = `${width}px`;
     this.canvas.style.height = `${height}px`;
     this.resized();
-    this.drawNow(); // with another size the canvas is empty
+    this.drawNow(); // a change of size empties the canvas
   }
 
   redraw(): void {

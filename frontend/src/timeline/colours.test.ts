@@ -6,8 +6,8 @@ const OPS = ["MatMul", "Conv2D", "Relu", "AddV2", "MyOwnOp", "Sum", "Transpose",
 const SCHEMES = ["light", "dark"] as const;
 
 describe("colours", () => {
-  it("are steady by op type, and kinds have hues of their own", () => {
-    // written down: another order of the palette would give every op another colour
+  it("give an op type always the same colour, and each kind its own hue", () => {
+    // literal slots: another order of the palette would change the colour of every op
     expect(["MatMul", "Conv2D", "SomeOp", "Sum", "Transpose"].map((op) => slotOf(op, Kind.COMPUTE))).toEqual([
       0, 1, 24, 12, 18,
     ]);
@@ -16,7 +16,7 @@ describe("colours", () => {
     expect(new Set(kinds).size).toBe(KIND_NAMES.length);
   });
 
-  it("have no twins: ops that stand beside each other differ, and so does every pair of slots", () => {
+  it("differ between ops that are beside each other, and between any two slots", () => {
     const ops = [
       "MatMul",
       "Sum",
@@ -56,7 +56,7 @@ describe("colours", () => {
     }
   });
 
-  it("can be read: text on each slot, slots on the lane", () => {
+  it("have enough contrast: text on each slot, slots on the lane", () => {
     for (const scheme of SCHEMES) {
       const { text } = new Palette(THEMES[scheme]);
       for (let slot = 0; slot < SLOTS; slot++) {
@@ -102,7 +102,7 @@ describe("colours", () => {
     }
   });
 
-  it("fade with what a pixel covers, and dimmed ones recede", () => {
+  it("are fainter where a slice covers less of a pixel, and when dimmed", () => {
     for (const scheme of SCHEMES) {
       const theme = THEMES[scheme];
       const { pixels } = new Palette(theme);

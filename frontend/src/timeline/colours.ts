@@ -1,6 +1,6 @@
 /**
- * Colours: steady by op type (an op has the same colour in every trace), apart in lightness as well as in hue so that
- * eyes that do not tell red from green tell them apart, and with a hue of its own for each kind that is not computing.
+ * The colours of slices. Most op types have the same colour in every trace, and each kind other than computing has its own hue.
+ * Colours differ in lightness as well as in hue, so that eyes that do not tell red from green tell them apart.
  */
 import { Kind, KIND_NAMES } from "./model";
 import { familyOf } from "./opNames";
@@ -11,8 +11,8 @@ export type Scheme = "light" | "dark";
 type Lch = readonly [lightness: number, chroma: number, hue: number];
 
 /**
- * Chosen one after the other so that each is as far from all before it as can be, to normal eyes and to those that do not tell
- * red from green; none is near the hues of the kinds below. The first are those of OWN, the others are shared by name.
+ * Each colour is as far as possible from all before it, to normal eyes and to those that do not tell red from green, and none is
+ * near the hues of KINDS. The first ones belong to the entries of OWN; the other families share the rest, by name.
  */
 const COMPUTE: readonly Lch[] = [
   [0.66, 0.13, 250],
@@ -55,7 +55,7 @@ const KINDS: Record<number, Lch> = {
   [Kind.OUTSIDE]: [0.86, 0.005, 260],
 };
 
-/** Families of ops (`familyOf`) that take most of the time of most traces: each has a colour to itself. */
+/** Families of ops (`familyOf`) that take most of the time of most traces. Each entry has a colour of its own. */
 const OWN: readonly (readonly string[])[] = [
   ["MatMul", "BatchMatMul", "Einsum"],
   ["Conv2D", "Conv3D", "DepthwiseConv2dNative"],
@@ -76,32 +76,32 @@ const OWN: readonly (readonly string[])[] = [
   ["Const"],
   ["Identity"],
 ];
-/** Family -> slot; of several with one slot, the one that keeps it in a trace of all of them comes first. */
+/** Family -> slot. Of several families with one slot, the first keeps it in a trace that has them all. */
 export const OWN_SLOT: ReadonlyMap<string, number> = new Map(
   OWN.flatMap((families, slot) => families.map((family) => [family, slot] as const)),
 );
 
 export const SLOTS = COMPUTE.length + KIND_NAMES.length;
-/** Coverage of a pixel comes in this many steps. */
+/** The number of levels of a pixel's coverage. */
 export const LEVELS = 16;
 
 export const COMPUTE_SLOTS: readonly number[] = COMPUTE.map((_, slot) => slot);
-/** Those that no family has to itself. */
+/** The slots that no entry of OWN has. */
 export const SHARED_SLOTS: readonly number[] = COMPUTE_SLOTS.slice(OWN.length);
 
-/** The slot that a family has to itself, in every trace. */
+/** Return the slot of a family's entry in OWN; undefined if it has none. */
 export function ownSlotOf(family: string): number | undefined {
   return OWN_SLOT.get(family);
 }
 
-/** The slot of an op's name and kind; within a trace, `OpColours` keeps ops apart that share one. */
+/** Return the slot of an op's name and kind. Within a trace, `OpColours` replaces slots that several families share. */
 export function slotOf(op: string, kind: number): number {
   if (kind !== Kind.COMPUTE) return COMPUTE.length + kind;
   const family = familyOf(op);
   return ownSlotOf(family) ?? SHARED_SLOTS[hash(family) % SHARED_SLOTS.length];
 }
 
-/** FNV-1a: the same in every browser and every release, which is all that is asked of it. */
+/** Return the FNV-1a hash. It only has to be the same in every browser and every release. */
 function hash(text: string): number {
   let value = 0x811c9dc5;
   for (let i = 0; i < text.length; i++) value = Math.imul(value ^ text.charCodeAt(i), 0x01000193) >>> 0;
@@ -132,7 +132,7 @@ function slotLch(slot: number): Lch {
   return slot < COMPUTE.length ? COMPUTE[slot] : (KINDS[slot - COMPUTE.length] ?? COMPUTE[0]);
 }
 
-/** A slot's colour; in the dark scheme a little darker, so that a full screen of it does not glare. */
+/** Return a slot's colour; in the dark scheme a little darker, so that a full screen of it does not glare. */
 export function slotColour(slot: number, scheme: Scheme): Rgb {
   const [lightness, chroma, hue] = slotLch(slot);
   return oklch(scheme === "light" ? [lightness, chroma, hue] : [lightness * 0.9, chroma * 0.95, hue]);
@@ -165,7 +165,7 @@ export function contrast(a: Rgb, b: Rgb): number {
 const INK: Rgb = [16, 22, 32];
 const PAPER: Rgb = [255, 255, 255];
 
-/** What is drawn on and beside the slices: the design tokens (styles/tokens.css) in the form that a pixel needs. */
+/** The colours on and beside the slices: the design tokens of styles/tokens.css, in the form that drawing needs. */
 export interface Theme {
   scheme: Scheme;
   background: Rgb;
@@ -212,14 +212,14 @@ export const THEMES: Record<Scheme, Theme> = {
   },
 };
 
-/** Shades of a slice: left out by a filter, dimmed by a search or a highlight, or as it is. */
+/** Shades of a slice: hidden by a filter, dimmed by a search or a highlight, or normal. */
 export const Shade = { HIDDEN: 0, DIM: 1, NORMAL: 2 } as const;
 
-/** Ready-mixed pixel values: slot x shade x coverage; and for each slot the text colour that can be read on it. */
+/** Precomputed pixels by slot, shade and coverage, and for each slot the text colour that can be read on it. */
 export class Palette {
-  /** [SLOTS * 2 * LEVELS] packed pixels: dimmed ones first. */
+  /** [SLOTS * 2 * LEVELS] packed pixels; of each slot, the dimmed ones come first. */
   readonly pixels = new Uint32Array(SLOTS * 2 * LEVELS);
-  /** [SLOTS * 2] the line that ends a slice. */
+  /** [SLOTS * 2] packed pixels of the line that ends a slice. */
   readonly edges = new Uint32Array(SLOTS * 2);
   readonly text: string[] = [];
 

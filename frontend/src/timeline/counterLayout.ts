@@ -1,4 +1,4 @@
-/** Where the counters lie: below the lanes, in what room these leave. */
+/** The places of the counters: below the lanes, in the room that the lanes leave. */
 
 export const COUNTERS_HEADING = 26;
 const FOLDED = 24;
@@ -6,7 +6,7 @@ const OPEN = 48;
 const LEAST = 36;
 const TALLEST = 72;
 const GAP = 6;
-/** In narrow windows a counter's name lies above its plot. */
+/** Height of a counter's name, which is above its plot in narrow windows. */
 const NAME_STRIP = 24;
 
 /** A counter's place. `top` counts from the content's top, as a lane's does. */
@@ -21,18 +21,18 @@ export interface CounterBand {
   readonly folded: boolean;
 }
 
-/** Which counters there are, and which of them the reader folded; ALL: the whole group is. */
+/** The trace's counters, and those that the user folded; ALL means the whole group. */
 export interface CounterChoices {
   readonly keys: readonly string[];
   readonly folded: ReadonlySet<string>;
-  /** Whether there is anything to say of counters, even if none can be drawn. */
+  /** Whether there is a heading: it may tell why no counter can be drawn. */
   readonly heading: boolean;
 }
 
 export const ALL = "all";
 export const NO_COUNTERS: CounterChoices = { keys: [], folded: new Set(), heading: false };
 
-/** The bands from `top` on, and the height of it all with the heading. `window`: the height that there is to fill. */
+/** Return the bands from `top` on, and their height with the heading. `window`: the height that can be filled. */
 export function placeCounters(
   { keys, folded, heading }: CounterChoices,
   strip: boolean,
@@ -62,7 +62,7 @@ export function placeCounters(
   return { bands, height: y - top };
 }
 
-/** Open counters share the room under the lanes, unless that leaves them too little. */
+/** Return the height of an open counter's plot: they share the room below the lanes, unless that is too little. */
 function openHeight(keys: readonly string[], folded: ReadonlySet<string>, room: number, name: number): number {
   const shut = keys.filter((key) => folded.has(key)).length;
   const open = keys.length - shut;

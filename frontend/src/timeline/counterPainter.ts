@@ -1,6 +1,7 @@
 /**
- * Draws counters below the lanes: a column of pixels reaches up to the greatest value in its time; it is darkest from the least
- * value to the mean. Of shares it shows the mean alone: a GPU that is busy for half of a column fills half of it. A pixel image, as the lanes' rows are: paths of some thousand corners cost more than a frame has.
+ * Draws counters below the lanes. A column of pixels reaches up to the greatest value in its time; it is strongest from the least
+ * value to the mean. Of a share only the mean is shown: a GPU that is busy for half of a column fills half of it. Counters are a
+ * pixel image, as the lanes' rows are: to draw paths of some thousand corners takes longer than a frame.
  */
 import { mix, pack, slotColour, slotOf, type Rgb, type Scheme, type Theme } from "./colours";
 import type { CounterSeries } from "./counters";
@@ -16,7 +17,7 @@ const KINDS: readonly (readonly [prefix: string, kind: number])[] = [
   ["memory", Kind.COPY],
 ];
 
-/** The hue of slices that have to do with it. */
+/** Return a counter's colour: that of the slices that it is about. */
 export function counterColour(key: string, scheme: Scheme): Rgb {
   const kind = KINDS.find(([prefix]) => key.startsWith(prefix))?.[1] ?? Kind.CONTROL;
   return slotColour(slotOf("MatMul", kind), scheme);
@@ -34,7 +35,7 @@ export class CounterPainter {
   private image = new ImageData(1, 1);
   private pixels = new Uint32Array(1);
 
-  /** `ground`: a line of pixels that lies under each counter. `top`: where the lanes begin, and how far pinned ones reach. */
+  /** `ground`: a line of pixels, the background of each counter. `top`: where the lanes begin, and the pinned ones' height. */
   draw(
     on: CanvasRenderingContext2D,
     viewport: Viewport,
@@ -99,12 +100,12 @@ export class CounterPainter {
     const [low, high, spread] = [0.45, 0.85, 0.65].map((share) => pack(mix(theme.lane, colour, share)));
     for (let line = 0; line < lines; line++) pixels.set(ground, (first + line) * width);
     const scale = viewport.nsPerPx / ratio;
-    const t0 = Math.round(viewport.t0 / scale) * scale; // as the lanes: what moves does not shimmer
+    const t0 = Math.round(viewport.t0 / scale) * scale; // rounded as for the lanes, so that nothing flickers while it moves
     paintCounter(series, { pixels, width, first, lines }, t0, scale, { low, high, spread });
   }
 }
 
-/** Lines of pixels, one counter's among others. */
+/** The lines of one counter in the pixels of several. */
 export interface CounterPlot {
   readonly pixels: Uint32Array;
   readonly width: number;
@@ -113,14 +114,14 @@ export interface CounterPlot {
   readonly lines: number;
 }
 
-/** Packed pixels: up to the least value; from there to the mean; from there to the greatest value. */
+/** Packed pixels: `low` up to the least value, `high` from there to the mean, `spread` from there to the greatest value. */
 export interface CounterShades {
   readonly low: number;
   readonly high: number;
   readonly spread: number;
 }
 
-/** Paints a counter over what is there. Column x stands for the time t0 + x * scale : t0 + (x + 1) * scale, in ns. */
+/** Paint a counter over the pixels. Column x stands for the time from t0 + x * scale to t0 + (x + 1) * scale, in ns. */
 export function paintCounter(
   series: CounterSeries,
   { pixels, width, first, lines }: CounterPlot,

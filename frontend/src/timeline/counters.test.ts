@@ -16,7 +16,7 @@ function counter(gaps: readonly number[], values: readonly number[]): Counter {
   return { key: "running", title: "Ops running", unit: "ops", note: "", gap_ns: column(gaps), value: column(values) };
 }
 
-/** A walk of many points: several of them at some times, none for long at others. */
+/** Return a counter of many random points: dense at some times, sparse at others. */
 function walk(points: number): { gaps: number[]; values: number[]; end: number } {
   const next = random(7);
   const gaps = Array.from({ length: points }, (_, i) => (i === 0 ? 0 : 1 + Math.floor(next() ** 4 * 50)));
@@ -31,7 +31,7 @@ describe("a counter", () => {
   gaps.forEach((gap, i) => each.push(...Array<number>(i === 0 ? 0 : gap).fill(values[i - 1])));
   each.push(...Array<number>(10).fill(values[values.length - 1]));
 
-  it("has the least, the greatest and the mean of any stretch, as plain counting has", () => {
+  it("has the same least, greatest and mean of any stretch as plain counting", () => {
     const next = random(3);
     for (let k = 0; k < 200; k++) {
       const start = Math.floor(next() * (end - 1));
@@ -53,7 +53,7 @@ describe("a counter", () => {
     expect(series.summary(-20, end + 20)?.most).toBe(series.highest);
   });
 
-  it("reads as one value, or as a stretch of them", () => {
+  it("is written as one value, or as a range with its mean", () => {
     expect(formatSummary("ops", { least: 1, most: 1, mean: 1 })).toBe("1 op");
     expect(formatSummary("ops", { least: 0, most: 4, mean: 1.5 })).toBe("0 ops to 4 ops, mean 1.50 ops");
     expect(formatSummary("share", { least: 1, most: 1, mean: 1 })).toBe("100%");
@@ -71,7 +71,7 @@ describe("the counters' places", () => {
     bands.forEach((band, i) => expect(band.top).toBe(i === 0 ? 126 : bands[i - 1].top + bands[i - 1].height));
     expect(100 + height).toBeLessThanOrEqual(330);
     expect(place([], 5000).height).toBeGreaterThan(height);
-    expect(place([], 110).bands[0].plotHeight).toBeGreaterThanOrEqual(36); // they scroll where there is no room
+    expect(place([], 110).bands[0].plotHeight).toBeGreaterThanOrEqual(36); // they scroll if there is no room
   });
 
   it("fold one by one, and all together", () => {

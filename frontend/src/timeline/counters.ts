@@ -1,6 +1,6 @@
 /**
- * Counters of a trace: step functions of time with every change in them, some million points at most. What is asked of one is
- * answered from pyramids of its least and greatest values and from its sums, so that a pixel costs a few dozen looks.
+ * Counters of a trace: step functions of time with all their changes, some million points at most. Pyramids of the least and the
+ * greatest values, and running sums, give the summary of any stretch of time in a few dozen steps.
  */
 import { typedArray, type TypedArray } from "@/client/columns";
 import type { Counter, Counters, CounterUnit, MissingCounter } from "@/client/messages";
@@ -8,11 +8,11 @@ import { formatBytes, formatCount, formatShare, significant } from "@/format";
 
 const FAN_OUT = 16;
 
-/** What a counter comes to in a stretch of time. */
+/** A counter's values in a stretch of time. */
 export interface Summary {
   least: number;
   most: number;
-  /** By time. */
+  /** Weighted by time. */
   mean: number;
 }
 
@@ -35,7 +35,7 @@ export class CounterSeries {
   readonly highest: number;
   /** [points] ns, ascending, the first 0. */
   private readonly time: Float64Array;
-  /** [points] what holds from each time to the next. */
+  /** [points] the value from each time to the next. */
   private readonly value: TypedArray;
   /** [points] value times ns before each point. */
   private readonly sum: Float64Array;
@@ -72,7 +72,7 @@ export class CounterSeries {
     return this.time.length;
   }
 
-  /** The last point at or before t, looked for from `from` on: by doubling steps, then by halves. */
+  /** Return the last point at or before t, searched from `from` on: by doubling steps, then by bisection. */
   pointAt(t: number, from = 0): number {
     const { time } = this;
     let step = 1;
@@ -92,7 +92,7 @@ export class CounterSeries {
     return low;
   }
 
-  /** The last point before t, or `from`: what begins at the end of a stretch is not in it. */
+  /** Return the last point before t, or `from`. A point at the end of a stretch does not belong to the stretch. */
   pointBefore(t: number, from: number): number {
     const point = this.pointAt(t, from);
     return point > from && this.time[point] >= t ? point - 1 : point;
@@ -106,23 +106,23 @@ export class CounterSeries {
     return this.extreme(from, to, this.leasts, Math.min, Infinity);
   }
 
-  /** The greatest value of the points from..to. */
+  /** Return the greatest value of the points from `from` to before `to`. */
   mostOf(from: number, to: number): number {
     return this.extreme(from, to, this.mosts, Math.max, -Infinity);
   }
 
-  /** By time, from t0 to t1; `first` is the last point at or before t0, `last` that before t1. */
+  /** Return the mean by time from t0 to t1. `first` is the last point at or before t0, `last` the last one before t1. */
   meanOf(t0: number, t1: number, first: number, last: number): number {
     if (first === last) return this.value[first];
     return (this.sumAt(t1, last) - this.sumAt(t0, first)) / (t1 - t0);
   }
 
-  /** The sum of value times ns from 0 to t; `point` is the last one at or before t. */
+  /** Return the sum of value times ns from 0 to t. `point` is the last one at or before t. */
   private sumAt(t: number, point: number): number {
     return this.sum[point] + this.value[point] * (t - this.time[point]);
   }
 
-  /** Of t0..t1, clipped to the step; null where nothing of it is left. A moment has the value that holds then. */
+  /** Return the summary of t0..t1, clipped to the step; null if nothing is left. If t0 is t1, the value at that moment. */
   summary(t0: number, t1: number): Summary | null {
     const start = Math.max(0, t0);
     const end = Math.min(this.endNs, t1);
@@ -185,7 +185,7 @@ export function formatCounter(unit: CounterUnit, value: number): string {
   }
 }
 
-/** One value, or from the least to the greatest with their mean. */
+/** Return one value, or the least and the greatest with the mean. */
 export function formatSummary(unit: CounterUnit, { least, most, mean }: Summary): string {
   if (least === most) return formatCounter(unit, least);
   return `${formatCounter(unit, least)} to ${formatCounter(unit, most)}, mean ${formatCounter(unit, mean)}`;

@@ -15,7 +15,7 @@ beforeEach(() => {
 });
 afterEach(() => interaction.dispose());
 
-/** An event at a place of the element; browsers compute offsets, so they are given here. */
+/** Send an event at a place of the element. Browsers compute the offsets; here they are set. */
 function send(type: string, x: number, y: number, more: object = {}): Event {
   const event = new Event(type, { cancelable: true });
   const plain = { button: 0, pointerId: 1, pointerType: "mouse", shiftKey: false, ctrlKey: false, metaKey: false };
@@ -53,7 +53,7 @@ describe("the wheel", () => {
     ]);
   });
 
-  it("counts lines where the browser does", () => {
+  it("converts lines to pixels if the browser counts lines", () => {
     send("wheel", 50, 60, { deltaX: 2, deltaMode: WheelEvent.DOM_DELTA_LINE });
     expect(gestures.pan.mock.calls).toEqual([[64, 0]]);
   });
@@ -101,7 +101,7 @@ describe("a press", () => {
     expect(gestures.range).not.toHaveBeenCalled();
   });
 
-  it("that the browser takes away does nothing, nor does the right button", () => {
+  it("that the browser cancels does nothing, nor does the right button", () => {
     send("pointerdown", 100, 60);
     send("pointercancel", 100, 60);
     send("pointerdown", 100, 60, { button: 2 });
@@ -116,7 +116,7 @@ describe("a press", () => {
 });
 
 describe("two fingers", () => {
-  it("zoom by their distance, about their middle, and pan by their way; they select nothing", () => {
+  it("zoom by their distance, about their middle, and pan by their movement; they select nothing", () => {
     send("pointerdown", 100, 60, touch(1));
     send("pointerdown", 200, 60, touch(2));
     send("pointermove", 300, 60, touch(2));

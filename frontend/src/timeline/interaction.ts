@@ -10,14 +10,14 @@ export interface Gestures {
   doubleClick(x: number, y: number): void;
   /** A range is being drawn from x0 to x1. */
   range(x0: number, x1: number, done: boolean): void;
-  /** True where a plain wheel turn has lanes to scroll. */
+  /** Whether the plain wheel scrolls lanes; if not, it zooms. */
   scrolls(): boolean;
   moving(on: boolean): void;
 }
 
-/** A press that moves less is a click. */
+/** A press that moves by at most this many pixels is a click. */
 const CLICK_SLOP = 4;
-/** A wheel notch is about 100 pixels, a pinch step about 3 and more often. */
+/** Zoom by pixel of the wheel. A wheel notch is about 100 pixels, a step of a pinch about 3, but there are more of them. */
 const WHEEL_ZOOM = 0.0018;
 const PINCH_ZOOM = 0.012;
 const LINE_PX = 32;
@@ -114,7 +114,7 @@ export class Interaction {
     else if (press.y >= this.rulerHeight) this.gestures.click(event.offsetX, event.offsetY);
   }
 
-  /** Two fingers: their distance zooms about their middle, and their middle's way pans. */
+  /** Handle two fingers: their distance zooms about their middle, and the movement of their middle pans. */
   private pinch(event: PointerEvent): void {
     const mine = this.touches.get(event.pointerId);
     const other = [...this.touches].find(([id]) => id !== event.pointerId)?.[1];
@@ -128,7 +128,7 @@ export class Interaction {
   }
 }
 
-/** What held keys do to the view each frame: zooming in e-folds and panning in view widths a second. */
+/** The speed of each key while it is held: zooming in e-folds a second, panning in view widths a second. */
 const HELD: Record<string, { zoom: number; pan: number }> = {
   w: { zoom: -2.5, pan: 0 },
   s: { zoom: 2.5, pan: 0 },
@@ -146,7 +146,7 @@ export class HeldKeys {
 
   constructor(private readonly apply: (zoom: number, pan: number) => void) {}
 
-  /** True where the key is one that moves the view. */
+  /** Handle a pressed key. Returns whether the key moves the view. */
   down(key: string): boolean {
     const name = key.length === 1 ? key.toLowerCase() : key;
     if (!(name in HELD)) return false;

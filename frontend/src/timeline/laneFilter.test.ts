@@ -21,13 +21,13 @@ const shown = (text: string): number[] => {
 };
 
 describe("a pattern over lanes", () => {
-  it("shows those whose name or group it is found in, whatever the case", () => {
+  it("shows the lanes whose name or group matches, ignoring case", () => {
     expect(shown("")).toEqual([0, 1, 2]);
     expect(shown("cpu")).toEqual([0, 1]);
     expect(shown("stream \\d+$|^rank 1 ")).toEqual([1, 2]);
   });
 
-  it("hides nothing where it cannot be used, and says why", () => {
+  it("hides nothing if it is not valid, and says why", () => {
     for (const wrong of ["(", "(?=a)"]) {
       expect(shown(wrong)).toEqual([0, 1, 2]);
       expect(laneFilter(lanes, wrong).problem).not.toBe("");

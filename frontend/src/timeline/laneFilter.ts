@@ -1,15 +1,15 @@
-/** Which lanes a pattern over their names leaves out. */
+/** Filters lanes by a pattern over their names. */
 import type { Lane } from "@/client/messages";
 import { parseQuery } from "./search";
 
 export interface LaneFilter {
   /** Ids of lanes. */
   readonly hidden: ReadonlySet<number>;
-  /** What is wrong with the pattern, or that no lane matches it; "" for nothing. */
+  /** What is wrong with the pattern, or that no lane matches it; else "". */
   readonly problem: string;
 }
 
-/** A lane's name is its group's and its own. A pattern that cannot be used hides nothing. */
+/** Match the pattern against each lane's group and title. An invalid pattern hides nothing. */
 export function laneFilter(lanes: readonly Lane[], text: string): LaneFilter {
   const query = parseQuery(text, true);
   if (query.kind === "empty") return { hidden: new Set(), problem: "" };

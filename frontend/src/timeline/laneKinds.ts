@@ -1,4 +1,4 @@
-/** The mark beside a lane's name: its kind's hue, as its slices have it. */
+/** The colour of the mark beside a lane's name: the hue of its kind, which its slices have, too. */
 import type { LaneKind } from "@/client/messages";
 import { css, slotColour, slotOf } from "./colours";
 import { Kind } from "./model";

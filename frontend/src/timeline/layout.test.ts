@@ -7,7 +7,7 @@ const { lanes } = modelOf({ rows: [row, row] }, { rows: [row], collapsed: true }
 const choose = (choices: Partial<LaneChoices>): LaneChoices => ({ ...NO_CHOICES, ...choices });
 
 describe("lanes", () => {
-  it("stand in the server's order until told otherwise; pinned ones first", () => {
+  it("are in the server's order by default; pinned ones come first", () => {
     expect(orderOf(lanes, NO_CHOICES)).toEqual([0, 1, 2]);
     expect(orderOf(lanes, choose({ order: [2, 0, 1] }))).toEqual([2, 0, 1]);
     expect(orderOf(lanes, choose({ order: [2] }))).toEqual([2, 0, 1]);

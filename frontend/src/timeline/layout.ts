@@ -1,17 +1,17 @@
-/** Where lanes and their rows lie, from the top: order, pinned and collapsed lanes, lanes without anything to show. */
+/** The places of lanes and their rows, from the top: order, pinned, collapsed and hidden lanes. */
 import type { Lane } from "@/client/messages";
 import { NO_COUNTERS, placeCounters, type CounterBand, type CounterChoices } from "./counterLayout";
 
 export const HEADER_STRIP = 24;
 export const LANE_GAP = 6;
-/** The line that names a group, over its first lane. */
+/** Height of the line that names a group, above its first lane. */
 export const GROUP_STRIP = 26;
 const ROW_HEIGHT = 20;
 const DENSE_ROW_HEIGHT = 16;
 const DENSE_FROM = 10;
-/** Few rows in a tall window grow, but not beyond this. */
+/** Few rows in a tall window grow up to this height. */
 const TALLEST_ROW = 32;
-/** A lane's name may take two lines beside it. */
+/** Least height of an open lane: its name beside it may take two lines. */
 const LEAST_LANE = 38;
 const COLLAPSED_HEIGHT = 24;
 
@@ -26,13 +26,13 @@ export interface Band {
   height: number;
   collapsed: boolean;
   pinned: boolean;
-  /** The group that begins here, "" where none does: its name takes the first GROUP_STRIP pixels. */
+  /** The group that begins here, or "". Its name takes the first GROUP_STRIP pixels. */
   heading: string;
 }
 
-/** What the reader changed about lanes; ids, so that it can live in a URL. */
+/** What the user changed about lanes, by their ids, which a URL can contain. */
 export interface LaneChoices {
-  /** Lanes that are folded although they begin open, or open although they begin folded. */
+  /** Lanes that are folded but were open at first, or open but were folded at first. */
   toggled: ReadonlySet<number>;
   pinned: readonly number[];
   /** Order of lanes, by id; those that are not in it follow in the server's order. */
@@ -57,13 +57,13 @@ function naturalHeight(lane: Lane): number {
   return lane.rows >= DENSE_FROM ? DENSE_ROW_HEIGHT : ROW_HEIGHT;
 }
 
-/** Height of a row of an open lane: few rows share at least what the lane's name needs. */
+/** Return the height of a row of an open lane. All rows together are at least as high as the lane's name. */
 function openHeight(lane: Lane, grown: number, strip: boolean): number {
   const height = Math.round(naturalHeight(lane) * grown);
   return strip ? height : Math.max(height, LEAST_LANE / lane.rows);
 }
 
-/** How much taller rows may be for the lanes to fill a window of this height: 1 where they overflow it anyway. */
+/** Return the factor by which rows grow to fill most of a window of this height; 1 if they overflow it. */
 function growth(lanes: readonly Lane[], strip: boolean, height: number): number {
   const rows = lanes.reduce((sum, lane) => sum + lane.rows * naturalHeight(lane), 0);
   const groups = new Set(lanes.map((lane) => lane.group)).size;
@@ -73,8 +73,8 @@ function growth(lanes: readonly Lane[], strip: boolean, height: number): number 
 }
 
 /**
- * The bands, top to bottom, and the height of it all. `strip`: headers lie above their rows (narrow windows). `window`:
- * the height that there is to fill.
+ * Return the bands, from top to bottom, and their whole height. `strip`: headers are above their rows (narrow windows). `window`:
+ * the height that can be filled. Hidden lanes and lanes without rows have no band.
  */
 export function layOut(
   lanes: readonly Lane[],
@@ -104,7 +104,7 @@ export function layOut(
   return { bands, height: top };
 }
 
-/** The height that lanes fill where there is room without end. */
+/** Return the height that lanes take in a window of unlimited height. */
 export function fullHeight(lanes: readonly Lane[]): number {
   return layOut(lanes, NO_CHOICES, false, Infinity).height;
 }
@@ -117,7 +117,7 @@ export function bandOfRow(bands: readonly Band[], row: number): Band | undefined
   return bands.find(({ lane }) => row >= lane.first_row && row < lane.first_row + lane.rows);
 }
 
-/** The row under y, -1 between rows. */
+/** Return the row at y; -1 between rows. */
 export function rowAt(bands: readonly Band[], y: number): number {
   const band = bandAt(bands, y);
   if (band === undefined || y < band.rowsTop) return -1;
@@ -125,20 +125,20 @@ export function rowAt(bands: readonly Band[], y: number): number {
   return row < band.lane.rows ? band.lane.first_row + row : -1;
 }
 
-/** Top of a row, in content pixels; NaN for a row that is not shown. */
+/** Return the top of a row, in content pixels; NaN for a row that is not shown. */
 export function topOfRow(bands: readonly Band[], row: number): number {
   const band = bandOfRow(bands, row);
   return band === undefined ? NaN : band.rowsTop + (row - band.lane.first_row) * band.rowHeight;
 }
 
-/** Bands on the screen: pinned ones stay at the top while the rest scrolls under them. */
+/** The bands on the screen: pinned ones stay at the top while the others scroll under them. */
 export class Layout {
   readonly bands: readonly Band[];
   readonly height: number;
   readonly strip: boolean;
-  /** Below the lanes: the counters of the trace, without those of a folded group. */
+  /** The counters below the lanes; empty if their group is folded. */
   readonly counters: readonly CounterBand[];
-  /** Where the counters' heading lies; null without counters. */
+  /** The top of the counters' heading; null without one. */
   readonly countersTop: number | null;
   private readonly pinnedHeight: number;
 
@@ -159,17 +159,17 @@ export class Layout {
     this.pinnedHeight = bands.reduce((sum, band) => sum + (band.pinned ? band.height : 0), 0);
   }
 
-  /** Height of what stays at the top; nothing stays where that would leave too little room for the rest. */
+  /** Return the height of the pinned lanes at the top. It is 0, and nothing stays, if they leave too little room for the rest. */
   stickyHeight(height: number): number {
     return this.pinnedHeight < height * 0.6 ? this.pinnedHeight : 0;
   }
 
-  /** Where a band's top lies below the ruler. */
+  /** Return the top of a band, below the ruler. */
   screenTop(band: Band, scrollY: number, height: number): number {
     return band.pinned && this.stickyHeight(height) > 0 ? band.top : band.top - scrollY;
   }
 
-  /** The content's y of a y below the ruler. */
+  /** Return the y in the content for a y below the ruler. */
   contentY(y: number, scrollY: number, height: number): number {
     return y < this.stickyHeight(height) ? y : y + scrollY;
   }

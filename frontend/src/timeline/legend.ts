@@ -1,17 +1,17 @@
-/** What the colours mean in this trace: op types (and the kinds that have a hue of their own) by the time they take. */
+/** The legend of a trace's colours: op types (and kinds without an op type) by their total time. */
 import { isCounted, Kind, KIND_NAMES, type TimelineModel } from "./model";
 import type { OpColours } from "./resolveColourClashes";
 
 export interface LegendEntry {
-  /** An op type; for a kind its name. */
+  /** The op type, or the name of the kind if there is none. */
   title: string;
   slot: number;
   totalNs: number;
-  /** What a search for it looks for. */
+  /** The op type to search for; "" if there is none. */
   op: string;
 }
 
-/** The `most` entries with the largest totals, repeats left out. One pass over the slices. */
+/** Return the `most` entries with the largest totals, without slices that are not counted. One pass over the slices. */
 export function legendOf(model: TimelineModel, colours: OpColours, most: number): LegendEntry[] {
   const kinds = KIND_NAMES.length;
   const totals = new Float64Array(model.ops.length * kinds);
@@ -28,7 +28,7 @@ export function legendOf(model: TimelineModel, colours: OpColours, most: number)
   return entries.sort((a, b) => b.totalNs - a.totalNs).slice(0, most);
 }
 
-/** Of an op of several kinds the one that takes most; an op's launches on the host stand behind its kernels. */
+/** Return the kind that colours an op: the one with most time. Launches on the host count only if there is no other. */
 function colouredAs(byKind: Float64Array): number {
   const own = byKind.map((ns, kind) => (kind === Kind.LAUNCH ? 0 : ns));
   const most = Math.max(...own);

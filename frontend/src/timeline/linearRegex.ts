@@ -1,8 +1,8 @@
 /**
- * Regular expressions that are searched in time linear in the text, whoever wrote the pattern or the text.
+ * Regular expressions whose search takes time linear in the text, even if the pattern and the text are hostile.
  *
- * The browser's own engine backtracks: `(a+)+$` on forty letters freezes the page, and a link can carry a pattern. So an
- * automaton reads the text, as tftracer/trace/arrays/linear_regex.py does: sets of positions, made into states as they come up.
+ * The browser's own engine backtracks: `(a+)+$` on forty letters freezes the page, and a link can contain a pattern. So an
+ * automaton reads the text, as in tftracer/trace/arrays/linear_regex.py: a state is a set of positions, made when first needed.
  * A single character is still tested by the browser's RegExp. Look-around and back references need backtracking and are refused.
  */
 
@@ -23,7 +23,7 @@ interface Position {
   assertion?: Assertion;
 }
 
-/** What stands before or behind a place in the text. */
+/** The kind of the character before or after a place in the text; "edge": there is none. */
 type Side = "edge" | "word" | "other";
 
 interface State {
@@ -105,7 +105,7 @@ class Automaton {
     this.boundaries = this.positions.some((p) => p.assertion === "boundary" || p.assertion === "no boundary");
   }
 
-  /** Whether the pattern is found anywhere in the text. */
+  /** Return whether the pattern is found anywhere in the text. */
   search(text: string): boolean {
     let state: State | null = this.state([], "edge");
     for (let i = 0; i < text.length; i++) {
@@ -131,7 +131,7 @@ class Automaton {
     return this.positions.push(position) - 1;
   }
 
-  /** The position at which a node begins, followed by another. */
+  /** Add the positions of a node that is followed by position `after`. Returns the position at which the node begins. */
   private compile(node: Node, after: number): number {
     switch (node.kind) {
       case "char":
@@ -158,7 +158,7 @@ class Automaton {
     return after;
   }
 
-  /** The state behind a character; null: the pattern is found. */
+  /** Return the state after a character; null if the pattern is found. */
   private read(state: State, char: string): State | null {
     const side = this.boundaries && WORD.test(char) ? "word" : "other";
     const reading = this.closure(state, side);
@@ -177,7 +177,7 @@ class Automaton {
     return state;
   }
 
-  /** The positions that read a character next, a match that begins here among them; null: a match ends here. */
+  /** Return the positions that read the next character, also for a match that begins here; null if a match ends here. */
   private closure(state: State, behind: Side): number[] | null {
     const seen = new Set([...state.positions, this.begin]);
     const reading: number[] = [];
@@ -199,9 +199,9 @@ function holds(assertion: Assertion, before: Side, behind: Side): boolean {
   return ((before === "word") !== (behind === "word")) === (assertion === "boundary");
 }
 
-/** Throws an Error whose message says what is wrong with the expression; the test may throw one, too. */
+/** Return a test. Throws an Error whose message says what is wrong with the expression; so may the test. */
 export function pattern(text: string): (candidate: string) => boolean {
-  // Throws where the syntax is wrong; compiling one is harmless. Its source is used, or a minifier would leave it out.
+  // Throws if the syntax is wrong; to compile it is harmless. `source` is used, or a minifier would drop the check.
   const { source } = new RegExp(text, "iu");
   const automaton = new Automaton(new Parser(source).choice());
   return (candidate) => automaton.search(candidate);

@@ -15,7 +15,7 @@ function drawnColours(model: TimelineModel): Colours {
   return { slots: coloursOf(model).slotsOf(model), pixels: palette.pixels, edges: palette.edges };
 }
 
-/** The slots that a row of pixels shows, -1 where nothing was painted. */
+/** Return the slots that a row of pixels shows; -1 where nothing was painted. */
 function paint(model: TimelineModel, shade: Uint8Array, t0: number, nsPerPx: number, width: number): number[] {
   const out = new Uint32Array(width);
   new RowPainter(model, new LevelIndex(model, shade), drawnColours(model), out, width, t0, nsPerPx).paint(0, 0);
@@ -27,7 +27,7 @@ function paint(model: TimelineModel, shade: Uint8Array, t0: number, nsPerPx: num
 }
 
 describe("LevelIndex", () => {
-  it("finds the heaviest of any range, as a linear look does", () => {
+  it("finds the heaviest slice of any range, as a linear search does", () => {
     const row = randomRow(3000, 1);
     const model = modelOf({ rows: [row] });
     const next = random(5);
@@ -134,7 +134,7 @@ describe("RowPainter", () => {
     ]);
   });
 
-  it("keeps more labels than it made room for", () => {
+  it("makes room for more labels", () => {
     const labels = new Labels();
     for (let i = 0; i < 5000; i++) labels.add(i, 1, i, i + 1);
     expect([labels.count, labels.slice[4999], labels.right[4999]]).toEqual([5000, 4999, 5000]);

@@ -1,19 +1,19 @@
 /**
- * Level of detail: which colour a pixel of a row shows. A row of many thousand slices is asked for one answer a pixel, so each
- * answer may touch a few dozen slices at most: a slice's weight is looked up in a pyramid of maxima, covered time in prefix sums.
+ * Level of detail: the colour of each pixel of a row. A row may have many thousand slices, but a pixel may only look at a few
+ * dozen of them: a pyramid of maxima gives the heaviest slice, prefix sums give the covered time.
  */
 import { LEVELS, Shade } from "./colours";
 import type { TimelineModel } from "./model";
 
 const FAN_OUT = 16;
-/** Dimmed slices lose against any lit one: weights are scaled by this, far below the shortest lit duration. */
+/** Factor of the weight of a dimmed slice: so small that each lit slice is heavier. */
 const DIM_WEIGHT = 1e-15;
-/** A slice of at least so many pixels is drawn from edge to edge; narrower ones share a pixel. */
+/** A slice of at least this many pixels is drawn from edge to edge; narrower ones share pixels. */
 const WIDE = 2;
-/** From so many pixels on a slice shows where it ends. */
+/** A slice of at least this many pixels has a line at its end. */
 const EDGED = 4;
 
-/** Slices that were drawn wide enough for a label. Grows once, then is used again each frame. */
+/** Slices that were drawn wide enough for a label. The arrays are reused for each frame, and grow if they are full. */
 export class Labels {
   count = 0;
   slice = new Int32Array(1024);
@@ -44,7 +44,7 @@ export class Labels {
 }
 
 export class LevelIndex {
-  /** [slices] how much a slice stands for the pixel it falls into; negative: hidden. */
+  /** [slices] the heaviest slice in a pixel gives it its colour; negative: hidden. */
   private readonly weight: Float32Array;
   /** [slices + 1] visible time before each slice. */
   private readonly covered: Float64Array;
@@ -64,7 +64,7 @@ export class LevelIndex {
     this.update(shade);
   }
 
-  /** Takes other shades: O(slices), about 20 ms for 2^20. */
+  /** Take other shades: O(slices), about 20 ms for 2^20. */
   update(shade: Uint8Array): void {
     this.shade = shade;
     const { duration, count } = this.model;
@@ -96,7 +96,7 @@ export class LevelIndex {
     }
   }
 
-  /** The heaviest slice of from..to (not empty): the longest lit one, else the longest dimmed one, else a hidden one. */
+  /** Return the heaviest slice of from..to (not empty): the longest lit one, else the longest dimmed one, else a hidden one. */
   heaviest(from: number, to: number): number {
     const { weight } = this;
     let best = from;
@@ -115,7 +115,7 @@ export class LevelIndex {
     return best;
   }
 
-  /** Visible time of a row's slices from..to that lies between t0 and t1. */
+  /** Return the visible time between t0 and t1 of a row's slices from..to, which touch that time. */
   coverage(from: number, to: number, t0: number, t1: number): number {
     const { start, duration } = this.model;
     let time = this.covered[to] - this.covered[from];
@@ -126,7 +126,7 @@ export class LevelIndex {
     return time;
   }
 
-  /** The first slice at or after `from` (and before `to`) that starts at or after t: by doubling steps, then by halves. */
+  /** Return the first slice of from..to that starts at or after t, else `to`: by doubling steps, then by bisection. */
   nextStart(from: number, to: number, t: number): number {
     const { start } = this.model;
     let step = 1;
@@ -151,15 +151,15 @@ export class LevelIndex {
   }
 }
 
-/** What a painter takes its colours from: colours.ts. */
+/** The colours of a painter; see `Palette` in colours.ts. */
 export interface Colours {
-  /** [slices] */
+  /** [slices] the colour slot of each. */
   slots: Uint8Array;
   pixels: Uint32Array;
   edges: Uint32Array;
 }
 
-/** Paints rows of one view into lines of pixels: pixel p stands for the time t0 + p * nsPerPx : t0 + (p + 1) * nsPerPx. */
+/** Paints rows into lines of pixels. Pixel p stands for the time from t0 + p * nsPerPx to t0 + (p + 1) * nsPerPx. */
 export class RowPainter {
   private x = 0;
   private at = 0;
@@ -176,7 +176,7 @@ export class RowPainter {
     private readonly labelWidth = Infinity,
   ) {}
 
-  /** Paints a row into out[at : at + width], over what is there. */
+  /** Paint a row over the pixels out[at : at + width]. */
   paint(row: number, at: number): void {
     const { start, duration, rowOffsets } = this.model;
     const to = rowOffsets[row + 1];
@@ -209,7 +209,7 @@ export class RowPainter {
     return slice + 1;
   }
 
-  /** All that begins in one pixel becomes its one colour. Returns the slice to go on with. */
+  /** Paint all slices that begin in one pixel as one colour. Returns the slice to continue with. */
   private paintNarrow(slice: number, to: number, wide: number): number {
     const { start, duration } = this.model;
     const pixel = Math.max(this.x, Math.floor((start[slice] - this.t0) / this.nsPerPx));
@@ -219,14 +219,14 @@ export class RowPainter {
     const best = this.index.heaviest(slice, next);
     const widest = next - 1;
     if (duration[widest] >= wide) {
-      // A wide one begins here: it is drawn from edge to edge, and the pixel is left to those before it.
+      // A wide slice begins in this pixel: it is drawn from edge to edge, and the pixel shows those before it.
       this.paintPixel(pixel, slice, widest);
       this.x = Math.round((start[widest] - this.t0) / this.nsPerPx);
       return widest;
     }
     this.paintPixel(pixel, slice, next, best);
     this.x = pixel + 1;
-    // The last one may reach far into the next pixel: it is seen there too unless something longer is.
+    // The last slice may reach far into the next pixel: then it is shown there, too, unless a longer one is.
     return start[widest] + duration[widest] > pixelEnd + this.nsPerPx * 0.5 ? widest : next;
   }
 

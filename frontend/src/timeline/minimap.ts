@@ -1,10 +1,10 @@
-/** The whole trace in a strip: all lanes, one line a row, with what is in view marked. The picture is drawn once. */
+/** Paints the minimap: the whole trace in a strip, without repeats and work outside the step. */
 import { pack, Palette, type Theme } from "./colours";
 import type { Layout } from "./layout";
 import { RowPainter, type LevelIndex } from "./lod";
 import type { TimelineModel } from "./model";
 
-/** Paints all shown rows over the whole duration into a canvas of width x height device pixels. */
+/** Paint the shown rows over the whole duration into a canvas of width x height device pixels. */
 export function paintMinimap(
   canvas: HTMLCanvasElement,
   model: TimelineModel,
@@ -32,7 +32,7 @@ export function paintMinimap(
   context.putImageData(image, 0, 0);
 }
 
-/** The rows in the lanes' order; evenly chosen where there are more of them than lines. */
+/** Return the rows in the lanes' order; an even selection if there are more rows than lines. */
 function sampledRows(layout: Layout, lines: number): number[] {
   const rows = layout.bands
     .filter(({ lane }) => lane.kind !== "repeat" && lane.kind !== "outside")

@@ -30,7 +30,7 @@ describe("TimelineModel", () => {
     expect(model.sliceOf(-1)).toBe(-1);
   });
 
-  it("searches rows as a linear look would", () => {
+  it("searches rows as a linear search does", () => {
     const row = randomRow(500, 3);
     const one = modelOf({ rows: [row] });
     for (let t = -5; t < one.durationNs + 5; t += 13) {
@@ -41,7 +41,7 @@ describe("TimelineModel", () => {
     }
   });
 
-  it("reads columns that do not lie aligned in the message", () => {
+  it("reads columns that are not aligned in the message", () => {
     const message = messageOf([{ rows: [[{ start: 7, duration: 2 }]] }]);
     const shifted = new Uint8Array(message.start.data.length + 3);
     shifted.set(message.start.data, 3);
@@ -49,7 +49,7 @@ describe("TimelineModel", () => {
     expect(new TimelineModel(message).start[0]).toBe(7);
   });
 
-  it("holds an empty trace", () => {
+  it("accepts an empty trace", () => {
     const empty = modelOf();
     expect([empty.count, empty.rows, empty.durationNs]).toEqual([0, 0, 1]);
   });
@@ -60,7 +60,7 @@ describe("StringTable", () => {
     return new StringTable(messageOf([{ rows: [texts.map((name, i) => ({ start: i, duration: 1, name }))] }]).names);
   }
 
-  it("gives strings back, ASCII or not", () => {
+  it("returns strings, ASCII or not", () => {
     for (const texts of [
       ["a", "layer/MatMul", ""],
       ["größe", "漢字/op", "a", "😀"],
@@ -70,7 +70,7 @@ describe("StringTable", () => {
     }
   });
 
-  it("answers an index outside with nothing", () => {
+  it("returns an empty string for an index outside", () => {
     expect(table(["a"]).get(5)).toBe("");
   });
 });

@@ -1,6 +1,6 @@
 /**
  * A trace's slices as typed arrays, the way the server sent them: sorted by (row, start), no two overlapping on a row.
- * Nothing here is reactive and no object stands for a slice; a slice is an index.
+ * A slice is an index, not an object, and nothing here is reactive.
  */
 import { typedArray, type TypedArray } from "@/client/columns";
 import type { Column, Finding, Lane, Strings, Timeline } from "@/client/messages";
@@ -30,7 +30,7 @@ export const KIND_NAMES = [
   "outside the step",
 ] as const;
 
-/** Slices of these kinds are drawn, and are no part of any sum. */
+/** Return whether slices of a kind count in sums. Repeats and slices outside the step are drawn, but do not count. */
 export const isCounted = (kind: number): boolean => kind < Kind.REPEAT;
 
 function asFloat64(column: Column): Float64Array {
@@ -48,7 +48,7 @@ function asUint8(column: Column): Uint8Array {
   return values instanceof Uint8Array ? values : Uint8Array.from(values);
 }
 
-/** Distinct strings in one UTF-8 blob; decoded in one go where all of it is ASCII, one by one where it is not. */
+/** Distinct strings in one UTF-8 blob. It is decoded as a whole if it is all ASCII, else string by string. */
 export class StringTable {
   readonly length: number;
   private readonly offsets: Uint32Array;
@@ -78,7 +78,7 @@ export class StringTable {
     return text;
   }
 
-  /** One string of n UTF-16 units for n bytes means that each byte is a character: offsets then count in both. */
+  /** If n bytes decode to n UTF-16 units, each byte is a character, so the offsets are also valid in the text. */
   private decodeAll(): void {
     this.decoded = true;
     const text = this.decoder.decode(this.data);
@@ -142,7 +142,7 @@ export class TimelineModel {
     this.lanes.forEach((lane, index) => this.laneOfRow.fill(index, lane.first_row, lane.first_row + lane.rows));
   }
 
-  /** How far what is drawn reaches before and behind the step: work of other threads. */
+  /** How far the slices reach before and after the step, in ns: other threads work then, too. */
   get reach(): [before: number, behind: number] {
     let [first, last] = [0, this.durationNs];
     for (let row = 0; row < this.rows; row++) {
@@ -157,7 +157,7 @@ export class TimelineModel {
     return this.start[slice] + this.duration[slice];
   }
 
-  /** True where the critical path is marked: the answer comes without it until someone asks for it. */
+  /** Whether the critical path is marked. The server's answer is without it until it was requested. */
   get hasCriticalPath(): boolean {
     return this.critical.includes(1);
   }
@@ -177,7 +177,7 @@ export class TimelineModel {
     return this.ops.get(this.op[slice]);
   }
 
-  /** The slice that draws a node, -1 for a node that is not drawn. */
+  /** Return the slice that draws a node; -1 for a node that is not drawn. */
   sliceOf(node: number): number {
     if (this.slices === null) {
       this.slices = new Int32Array(Math.max(this.nodes, 1)).fill(-1);
@@ -186,7 +186,7 @@ export class TimelineModel {
     return this.slices[node] ?? -1;
   }
 
-  /** The row that holds a slice: the last one whose first slice is not behind it. */
+  /** Return the row of a slice: the last row whose first slice is not after it. */
   rowOf(slice: number): number {
     let low = 0;
     let high = this.rows;
@@ -202,7 +202,7 @@ export class TimelineModel {
     return this.lanes[this.laneOfRow[this.rowOf(slice)]];
   }
 
-  /** The first slice of a row that ends after t; the row's end if there is none. */
+  /** Return the first slice of a row that ends after t; the row's end if there is none. */
   firstEndingAfter(row: number, t: number): number {
     let low = this.rowOffsets[row];
     let high = this.rowOffsets[row + 1];
@@ -214,7 +214,7 @@ export class TimelineModel {
     return low;
   }
 
-  /** The first slice of a row that starts at or after t. */
+  /** Return the first slice of a row that starts at or after t; the row's end if there is none. */
   firstStartingAt(row: number, t: number): number {
     let low = this.rowOffsets[row];
     let high = this.rowOffsets[row + 1];

@@ -20,7 +20,7 @@ const layout = new Layout(model.lanes, NO_CHOICES, false);
 const shade = (): Uint8Array => new Uint8Array(model.count).fill(Shade.NORMAL);
 
 describe("moving the selection", () => {
-  it("goes along a row, past what is hidden, to its ends", () => {
+  it("goes along a row, past hidden slices, to its ends", () => {
     const some = shade();
     some[1] = Shade.HIDDEN;
     expect(alongRow(model, shade(), 0, 1)).toBe(1);
@@ -29,7 +29,7 @@ describe("moving the selection", () => {
     expect(alongRow(model, shade(), 3, 1)).toBe(-1);
   });
 
-  it("goes to the nearest in time on the next row that has any", () => {
+  it("goes to the slice nearest in time on the next row that has any", () => {
     expect(acrossRows(model, shade(), layout, 1, 1)).toBe(4);
     expect(acrossRows(model, shade(), layout, 5, -1)).toBe(3);
     expect(acrossRows(model, shade(), layout, 4, 1)).toBe(-1);
@@ -38,7 +38,7 @@ describe("moving the selection", () => {
     expect(acrossRows(model, some, layout, 1, 1)).toBe(5);
   });
 
-  it("begins with the first in view", () => {
+  it("begins with the first slice in view", () => {
     expect(firstInView(model, shade(), layout, 15)).toBe(2);
     expect(firstInView(model, shade(), layout, 50)).toBe(5);
     expect(firstInView(model, shade(), layout, 500)).toBe(-1);

@@ -3,7 +3,7 @@ import { Shade } from "./colours";
 import { bandOfRow, type Layout } from "./layout";
 import type { TimelineModel } from "./model";
 
-/** The next visible slice of the same row, -1 at its end. */
+/** Return the next visible slice of the same row; -1 at its end. */
 export function alongRow(model: TimelineModel, shade: Uint8Array, slice: number, step: 1 | -1): number {
   const row = model.rowOf(slice);
   for (let i = slice + step; i >= model.rowOffsets[row] && i < model.rowOffsets[row + 1]; i += step) {
@@ -12,7 +12,7 @@ export function alongRow(model: TimelineModel, shade: Uint8Array, slice: number,
   return -1;
 }
 
-/** The slice nearest in time on the next row that shows any, in the order on the screen; -1 past the last. */
+/** Return the slice nearest in time on the next row, in the order on the screen, with a visible slice; -1 if there is none. */
 export function acrossRows(
   model: TimelineModel,
   shade: Uint8Array,
@@ -42,7 +42,7 @@ function nearest(model: TimelineModel, shade: Uint8Array, row: number, time: num
   return model.start[after] - time <= time - model.end(before) ? after : before;
 }
 
-/** Where keys begin when nothing is selected: the first visible slice that starts in view. */
+/** Return the slice where keys begin if none is selected: the first visible one that starts at or after `startNs`. */
 export function firstInView(model: TimelineModel, shade: Uint8Array, layout: Layout, startNs: number): number {
   for (const { lane } of layout.bands) {
     for (let row = lane.first_row; row < lane.first_row + lane.rows; row++) {

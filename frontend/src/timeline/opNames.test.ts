@@ -9,7 +9,7 @@ describe("a slice's label", () => {
     expect(labelOf("net/Relu6", "_MklFusedDepthwiseConv2dNative")).toBe("net/DepthwiseConv2dNative + Relu6");
   });
 
-  it("is the name of any other op, and of a fused one that is named by what it computes", () => {
+  it("is the name of any other op, and of a fused op whose name says what it computes", () => {
     for (const [name, op] of [
       ["net/Relu", "Relu"],
       ["net/MatMul_1", "_FusedMatMul"],

@@ -1,12 +1,12 @@
-/** What op types stand for, and how a slice is labelled. */
+/** The family of an op type, and the label of a slice. */
 
-/** What oneDNN and grappler put before the name of an op that they compute in another way. */
+/** The prefix that oneDNN and grappler put before the name of an op that they compute in another way. */
 const REWRITTEN = /^_+(?:Mkl)?(?:Native)?|^_+Onednn/;
 const FUSED = /^Fused(?=[A-Z])/;
 
 /**
- * The op that an op stands for: oneDNN's and grappler's own (`_MklNativeFusedMatMul`, `_FusedConv2D`) and later versions
- * (`AddV2`) are computed for the same op of the model; all optimizers' updates are one family.
+ * Return the op that an op type stands for: the ops of oneDNN and grappler (`_MklNativeFusedMatMul`, `_FusedConv2D`) and later
+ * versions (`AddV2`) compute the same op of the model. The updates of all optimizers are one family.
  */
 export function familyOf(op: string): string {
   if (/^ResourceApply[A-Z]/.test(op)) return "ResourceApply";
@@ -17,8 +17,8 @@ export function familyOf(op: string): string {
 }
 
 /**
- * A slice's label: its name. Grappler gives a fused op the name of the last op that went into it, so that a convolution is
- * called `conv/Relu`: its label is `conv/Conv2D + Relu`.
+ * Return a slice's label, which is its name, except for fused ops: grappler gives a fused op the name of the last op in it, so a
+ * convolution may be called `conv/Relu`; its label is `conv/Conv2D + Relu`.
  */
 export function labelOf(name: string, op: string): string {
   if (!op.startsWith("_") || !FUSED.test(op.replace(REWRITTEN, ""))) return name;

@@ -1,15 +1,15 @@
-/** Keeps the part of a timeline that is in view in the URL, and follows the URL to another part. */
+/** Writes the visible part of a timeline to the URL, and moves the timeline if the URL changes. */
 import type { TraceState } from "./state";
 import type { Place, TimelineView } from "./view";
 
-/** The URL follows the view when it has rested so long. */
+/** The URL is written when the view has not moved for this long. */
 const REST_MS = 350;
 
 const spelled = (times: Place["times"]): string => String(times?.map(Math.round));
 
 export class PlaceInUrl {
   private timer = 0;
-  /** What the URL was given, or led to: to read that again moves nothing. */
+  /** The place that was last written to the URL or read from it. The timeline moves only to another place. */
   private kept: Place;
 
   constructor(private readonly state: TraceState) {
@@ -20,7 +20,7 @@ export class PlaceInUrl {
     return { times: this.state.view.value, row: this.state.row.value };
   }
 
-  /** Once the view has rested. */
+  /** Write the view's place to the URL once the view has rested. */
   keepSoon(view: TimelineView): void {
     this.stop();
     this.timer = window.setTimeout(() => this.keep(view.place), REST_MS);

@@ -21,7 +21,7 @@ describe("rangeStatistics", () => {
     { title: "again", kind: "repeat", rows: [[{ start: 0, duration: 30, op: "A", kind: Kind.REPEAT }]] },
   );
 
-  it("clips what reaches over the range's ends and never adds up repeats", () => {
+  it("clips slices that reach over the range's ends and never adds up repeats", () => {
     const statistics = rangeStatistics(model, all(4), 8, 24);
     expect(statistics.count).toBe(3);
     expect(statistics.totalNs).toBe(2 + 4 + 16);
@@ -59,7 +59,7 @@ describe("rangeStatistics", () => {
 });
 
 describe("gaps and busy time", () => {
-  it("agree with a look at each nanosecond", () => {
+  it("equal a count over every nanosecond", () => {
     const next = random(11);
     for (let round = 0; round < 20; round++) {
       const rows = [1, 2, 3].map((seed) => randomRow(1 + Math.floor(next() * 20), seed + round * 10));

@@ -1,4 +1,4 @@
-/** What is in a range of time: counts and times by op type and by lane, clipped to the range. */
+/** Statistics of a range of time: counts and times by op type and by lane, clipped to the range. */
 import { Shade } from "./colours";
 import { isCounted, type TimelineModel } from "./model";
 
@@ -10,7 +10,7 @@ export interface RangeRow {
 
 export interface LaneRangeRow extends RangeRow {
   lane: number;
-  /** Time in which anything ran: overlapping slices count once. */
+  /** Time in which any slice ran: overlapping slices count once. */
   busyNs: number;
 }
 
@@ -21,11 +21,11 @@ export interface RangeStatistics {
   totalNs: number;
   byOp: RangeRow[];
   byLane: LaneRangeRow[];
-  /** Slices of repeating lanes in the range: shown, but never added up. */
+  /** Number of repeats, and of slices outside the step, in the range: they are shown, but never added up. */
   repeats: number;
 }
 
-/** Sums over the visible slices that touch startNs..endNs. Each slice counts with the part of it that lies inside. */
+/** Return sums over the visible slices that touch startNs..endNs. Of each slice only the part inside counts. */
 export function rangeStatistics(
   model: TimelineModel,
   shade: Uint8Array,
@@ -76,7 +76,7 @@ function opRows(model: TimelineModel, counts: Uint32Array, totals: Float64Array)
   return rows.sort((a, b) => b.totalNs - a.totalNs || b.count - a.count);
 }
 
-/** Length of the union of the visible slices of some rows, in a range. */
+/** Return the length of the union of the visible slices of some rows, in a range. */
 export function busyTime(
   model: TimelineModel,
   shade: Uint8Array | null,
@@ -89,7 +89,7 @@ export function busyTime(
   return endNs - startNs - ends.reduce((sum, end, i) => sum + end - starts[i], 0);
 }
 
-/** The times within a range in which none of the rows has a visible slice: starts and ends, in order. */
+/** Return the starts and ends, in order, of the times in a range in which none of the rows has a visible slice. */
 export function gaps(
   model: TimelineModel,
   shade: Uint8Array | null,
@@ -116,7 +116,7 @@ export function gaps(
   return [Float64Array.from(starts), Float64Array.from(ends)];
 }
 
-/** Moves each row's cursor past what ends by t: how far the rows cover from t on, and where the next slice starts. */
+/** Move each row's cursor past the slices that end by t. Returns how far the rows cover time from t on, and the next start. */
 function advance(
   model: TimelineModel,
   shade: Uint8Array | null,

@@ -1,6 +1,6 @@
 /**
- * Draws a view of the timeline on a canvas. What is under a few pixels wide is computed pixel by pixel into an image of one line
- * a row, which is stretched to the rows' height in one call a lane: 33,000 fillRect calls took 25 ms a frame, this takes 3.
+ * Draws a view of the timeline on a canvas. Slices are painted into an image with one line of pixels for each row; one call for
+ * each lane stretches the lines to the rows' height. With 33,000 calls of fillRect a frame took 25 ms, now it takes 3.
  */
 import { arrowsOf, middleOfSlice, type Dependency } from "./arrows";
 import { css, pack, Palette, type Theme } from "./colours";
@@ -25,7 +25,7 @@ export const RULER_HEIGHT = 28;
 const FONT = '11px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
 const LABEL_FROM = 30;
 const LABEL_PADDING = 5;
-/** Labels a frame: those of the widest rows first come first; a screen of 30 px slices has no more. */
+/** The most labels in a frame, in the order in which rows are painted. A screen of 30 px slices has no more. */
 const MOST_LABELS = 1500;
 
 export interface Overlay {
@@ -33,11 +33,11 @@ export interface Overlay {
   range: readonly [number, number] | null;
   dependencies: readonly Dependency[];
   idle: boolean;
-  /** A time on another trace's cursor (two traces side by side), null: none. */
+  /** The time at the cursor on another trace (two traces side by side); null: none. */
   cursor: number | null;
 }
 
-/** One stretch of the line image: `lines` lines from `first`, to be drawn at y with a height. */
+/** Lines of the image that are drawn together: `lines` lines from `first` on, from y on, each `rowHeight` high. */
 interface Strip {
   first: number;
   lines: number;
@@ -119,7 +119,7 @@ export class Renderer {
       shown.reduce((sum, { rows }) => sum + rows.length, 0),
     );
     const scale = viewport.nsPerPx / ratio;
-    const t0 = Math.round(viewport.t0 / scale) * scale; // whole pixels: what moves does not shimmer
+    const t0 = Math.round(viewport.t0 / scale) * scale; // whole pixels, so that nothing flickers while it moves
     this.labels.clear();
     const painter = new RowPainter(
       this.model,
@@ -145,7 +145,7 @@ export class Renderer {
     });
   }
 
-  /** The rows that are in view, band by band; pinned bands last, because they lie over the others. */
+  /** Return the rows in view, band by band. Pinned bands come last, because they cover the others. */
   private visibleRows(
     viewport: Viewport,
     layout: Layout,
@@ -187,7 +187,7 @@ export class Renderer {
     return line;
   }
 
-  /** The empty line of a lane with its idle times marked. */
+  /** Return the empty line of a lane, with its idle times marked if it is a lane of ops or kernels. */
   private withGaps(empty: Uint32Array, band: Band, t0: number, scale: number): Uint32Array {
     const { kind, first_row, rows } = band.lane;
     if (kind !== "compute" && kind !== "kernel") return empty;
@@ -207,7 +207,7 @@ export class Renderer {
     return line;
   }
 
-  /** Stretches the lines to their rows and draws a hairline between rows. */
+  /** Stretch the lines to their rows, and draw a hairline between rows. */
   private stretch(strips: readonly Strip[], sticky: number, ratio: number): void {
     const scrolled = strips.filter((strip) => !strip.pinned);
     const pinned = strips.filter((strip) => strip.pinned);
@@ -291,7 +291,7 @@ export class Renderer {
     const band = layout.bands.find((b) => b.index === this.model.laneOfRow[this.model.rowOf(slice)]);
     const height = Math.max(4, band?.rowHeight ?? 20) - 1;
     const top = RULER_HEIGHT + middle - (height + 1) / 2;
-    // clipped to the view, so that the outline of a slice wider than it has no far corners to compute
+    // clipped to the view, so that the outline of a very wide slice has no corners far away
     const x = Math.max(-4, left);
     const clipped = Math.min(left + width, viewport.width + 4) - x;
     context.lineWidth = 3;
@@ -363,12 +363,12 @@ export class Renderer {
 
 let fitter: TextFitter | null = null;
 
-/** Measures the font: a hundred glyphs take some milliseconds, which a page that waits for its trace has. */
+/** Measure the font in advance, while the page waits for its trace: a hundred glyphs take some milliseconds. */
 export function measureFont(): void {
   fitterOf(contextOf(document.createElement("canvas")));
 }
 
-/** One for all: the glyphs are measured once. */
+/** Return the page's one fitter: the glyphs are measured once. */
 function fitterOf(context: CanvasRenderingContext2D): TextFitter {
   context.font = FONT;
   fitter ??= new TextFitter((text) => context.measureText(text).width);
@@ -381,7 +381,7 @@ function contextOf(canvas: HTMLCanvasElement): CanvasRenderingContext2D {
   return context;
 }
 
-/** The first index whose value is above t, in an ascending array. */
+/** Return the first index whose value is above t, in an ascending array. */
 function firstAbove(values: Float64Array, t: number): number {
   let low = 0;
   let high = values.length;

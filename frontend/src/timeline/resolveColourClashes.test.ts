@@ -5,7 +5,7 @@ import { legendOf } from "./legend";
 import { Kind, type TimelineModel } from "./model";
 import { coloursOf, OpColours } from "./resolveColourClashes";
 
-/** A trace whose ops take the times, each after the one before it. */
+/** Return a trace whose ops take the given times, one after the other. */
 function trace(times: Record<string, number>): TimelineModel {
   let start = 0;
   const row = Object.entries(times).map(([op, duration]) => ({ op, duration, start: (start += 1000) }));
@@ -26,7 +26,7 @@ const compute = (model: TimelineModel, ops: readonly string[]): number[] =>
   ops.map((op) => coloursOf(model).slotOf(op, Kind.COMPUTE));
 
 describe("the colours of a trace", () => {
-  it("are not shared by kernels that stand beside each other", () => {
+  it("are not shared by kernels that are beside each other", () => {
     for (const times of [JAX, BERT, { MaxPool: 14, MaxPoolGrad: 68, BatchMatMul: 3, MatMul: 2 }]) {
       const ops = Object.keys(times);
       expect(new Set(ops.map((op) => slotOf(op, Kind.COMPUTE))).size).toBeLessThan(ops.length);
@@ -34,12 +34,12 @@ describe("the colours of a trace", () => {
     }
   });
 
-  it("leave the main op of a family its own", () => {
+  it("stay with the main op of those that have the same", () => {
     const model = trace({ BatchMatMul: 9, MatMul: 1, MaxPoolGrad: 5, MaxPool: 1 });
     expect(compute(model, ["MatMul", "MaxPool"])).toEqual(["MatMul", "MaxPool"].map((op) => slotOf(op, Kind.COMPUTE)));
   });
 
-  it("are those of the legend and of the slices", () => {
+  it("are the same in the legend and on the slices", () => {
     const model = trace(BERT);
     const colours = coloursOf(model);
     const drawn = colours.slotsOf(model);
@@ -48,7 +48,7 @@ describe("the colours of a trace", () => {
     }
   });
 
-  it("are the same in each trace of the same ops, whatever these take, and in two that are compared", () => {
+  it("are the same in each trace of the same ops, whatever their times, and in two that are compared", () => {
     const [one, other] = [
       trace(JAX),
       trace({ loop_transpose_fusion: 900, "cudnn-conv": 2, input_transpose_fusion: 1 }),
@@ -59,7 +59,7 @@ describe("the colours of a trace", () => {
     expect(new Set(ops.map((op) => both.slotOf(op, Kind.COMPUTE))).size).toBe(ops.length);
   });
 
-  it("keep a family's own, and apart from the ops that take the most time where there are too many", () => {
+  it("of the ops with most time and of families with their own stay different if there are too many ops", () => {
     const many = Object.fromEntries(
       Array.from({ length: 60 }, (_, i) => [`Op${String.fromCharCode(65 + (i % 26))}${i}x`, 60 - i]),
     );
@@ -68,12 +68,12 @@ describe("the colours of a trace", () => {
     expect(new Set(compute(model, ["MatMul", ...Object.keys(many).slice(0, 25)])).size).toBe(26);
   });
 
-  it("of kinds with a hue of their own are the kind's", () => {
+  it("of kinds other than computing are the kind's hue", () => {
     const model = modelOf({ rows: [[{ start: 0, duration: 5, op: "Send", kind: Kind.COMMUNICATION }]] });
     expect([...coloursOf(model).slotsOf(model)]).toEqual([slotOf("Send", Kind.COMMUNICATION)]);
   });
 
-  it("of an op of several kinds is in the legend that of the kind that takes most", () => {
+  it("of an op of several kinds are, in the legend, those of the kind with most time", () => {
     const row = [
       { start: 0, duration: 90, op: "Identity" },
       { start: 100, duration: 5, op: "Identity", kind: Kind.INPUT },

@@ -1,14 +1,14 @@
 /**
- * Which colour each op has in a trace, or in several that stand beside each other. Families with a colour of their own keep it,
- * the first of those that have the same; of the others, those that take the most time share no colour as long as there
- * are enough.
+ * The colour of each op in a trace, or in several that are shown together. A family with a colour of its own keeps it; if several
+ * have the same, the first of them does. Of the other families, those with most time have different colours as long as there are
+ * enough.
  */
 import { COMPUTE_SLOTS, OWN_SLOT, SHARED_SLOTS, slotOf } from "./colours";
 import { Kind, type TimelineModel } from "./model";
 import { familyOf } from "./opNames";
 
 export class OpColours {
-  /** By family, where the slot is not that of `slotOf`. */
+  /** Family -> slot, for the families whose slot is not that of `slotOf`. */
   private readonly moved: ReadonlyMap<string, number>;
 
   constructor(models: readonly TimelineModel[]) {
@@ -31,7 +31,7 @@ export class OpColours {
 
 const ofModel = new WeakMap<TimelineModel, OpColours>();
 
-/** Those of a trace by itself; made once. */
+/** Return the colours of a single trace, computed once. */
 export function coloursOf(model: TimelineModel): OpColours {
   const colours = ofModel.get(model) ?? new OpColours([model]);
   ofModel.set(model, colours);
@@ -54,8 +54,8 @@ function timeByFamily(models: readonly TimelineModel[]): Map<string, number> {
 const byName = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
 /**
- * Slots of the families that cannot keep the one of their name. Which families may move is decided by their time, where they go
- * by their names alone: traces of the same ops have the same colours.
+ * Return the slots of the families that cannot keep the slot of their name. Their time decides which families may move, but their
+ * names alone decide where to, so that traces of the same ops have the same colours.
  */
 function movedFamilies(time: ReadonlyMap<string, number>): Map<string, number> {
   const owners = ownersOf(time);
@@ -76,7 +76,7 @@ function movedFamilies(time: ReadonlyMap<string, number>): Map<string, number> {
   return new Map(without.map((family, i) => [family, left[i]!]));
 }
 
-/** By slot, the family that keeps it: of `MaxPool` and `MaxPoolGrad` in one trace, `MaxPool`. */
+/** Return the family that keeps each slot: of `MaxPool` and `MaxPoolGrad` in one trace, `MaxPool`. */
 function ownersOf(time: ReadonlyMap<string, number>): Map<number, string> {
   const owners = new Map<number, string>();
   for (const [family, slot] of OWN_SLOT) if (time.has(family) && !owners.has(slot)) owners.set(slot, family);

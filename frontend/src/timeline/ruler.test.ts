@@ -17,7 +17,7 @@ describe("ruler", () => {
     expect(labels(0, 2e7)).toContain("10 s");
   });
 
-  it("never prints two ticks alike, far from zero and near", () => {
+  it("never gives two ticks the same label, far from zero and near", () => {
     for (const t0 of [0, 123_456, 9.87e9]) {
       for (const perPx of [0.05, 1, 333, 1e5, 1e7]) {
         const marks = ticks(t0, perPx, 1600).filter((t) => t.major);

@@ -13,14 +13,14 @@ const UNITS: readonly (readonly [string, number])[] = [
   ["ns", 1],
 ];
 
-/** The smallest of 1, 2, 5 times a power of ten that is at least `least`. */
+/** Return the smallest of 1, 2, 5 times a power of ten that is at least `least`. */
 export function roundStep(least: number): number {
   const power = 10 ** Math.floor(Math.log10(least));
   for (const factor of [1, 2, 5]) if (factor * power >= least * 0.999999) return factor * power;
   return 10 * power;
 }
 
-/** The unit in which a step between ticks reads best: a step of 200 µs far from zero still reads in ms with decimals. */
+/** Return the largest unit in which a step between ticks needs at most three decimals and the last time is at least 1. */
 function unitFor(step: number, last: number): readonly [string, number] {
   const candidates = UNITS.filter(([, size]) => step >= size * 0.001 && last >= size);
   return candidates[0] ?? ["ns", 1];
@@ -30,7 +30,7 @@ function decimals(step: number, size: number): number {
   return Math.max(0, Math.ceil(-Math.log10(step / size) - 1e-9));
 }
 
-/** The ticks of a view that begins at t0 (ns) and shows nsPerPx; labels at least `spacing` pixels apart. */
+/** Return the ticks of a view from t0 (ns) on, with nsPerPx ns a pixel. Labels are at least `spacing` pixels apart. */
 export function ticks(t0: number, nsPerPx: number, width: number, spacing = 96): Tick[] {
   const step = roundStep(Math.max(1e-3, nsPerPx * spacing));
   const minor = step / 5;

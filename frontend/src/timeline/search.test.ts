@@ -22,7 +22,7 @@ async function find(text: string, regex = false): Promise<Matches> {
 }
 
 describe("search", () => {
-  it("finds text in names and op types whatever its case, in order of time", async () => {
+  it("finds text in names and op types, ignoring case, in order of time", async () => {
     expect([...(await find("matmul")).slices]).toEqual([0, 2]);
     expect([...(await find("RELU")).slices]).toEqual([1]);
   });
@@ -50,19 +50,19 @@ describe("search", () => {
     expect(matchNumber(matches, 3)).toBe(0);
   });
 
-  it("answers that there is none", async () => {
+  it("returns -1 if there is no match", async () => {
     const matches = await find("nothing like it");
     expect(nextMatch(model, matches, 0, true)).toBe(-1);
   });
 
-  it("gives way to a newer search", async () => {
+  it("stops for a newer search", async () => {
     const long = modelOf({
       rows: [Array.from({ length: 4000 }, (_, i) => ({ start: i, duration: 1, name: `n${i}` }))],
     });
     const aborter = new AbortController();
     let asked = 0;
     const slow = (): boolean => {
-      // the portion's time is over at once, so that the search gives the page its turn
+      // uses up the portion's time at once, so that the search lets the page run
       for (const until = performance.now() + 0.02; performance.now() < until;) asked += 0;
       if (++asked === 1) aborter.abort(new Error("a newer one"));
       return false;

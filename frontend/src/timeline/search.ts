@@ -1,4 +1,4 @@
-/** Search over names and op types: each distinct string is asked once, in portions, so that typing never waits for it. */
+/** Search over names and op types. Each distinct string is tested once, in portions, so that typing never waits. */
 import type { TimelineModel } from "./model";
 import { pattern } from "./linearRegex";
 
@@ -8,11 +8,11 @@ type Test = (text: string) => boolean;
 export interface Matches {
   /** [slices] 1: found. */
   mask: Uint8Array;
-  /** The slices found, by start. */
+  /** The found slices, by start. */
   slices: Uint32Array;
 }
 
-/** `/text/` or a regular-expression search is a pattern; else the text itself is looked for, whatever its case. */
+/** Parse a search: a regular expression if `regex`, else a text that is searched for literally, ignoring case. */
 export function parseQuery(text: string, regex: boolean): Query {
   if (text === "") return { kind: "empty" };
   if (!regex) {
@@ -26,7 +26,7 @@ export function parseQuery(text: string, regex: boolean): Query {
   }
 }
 
-/** How long a portion may take before the page gets its turn. */
+/** How long a portion may take before other code of the page may run. */
 const PORTION_MS = 8;
 
 const turn = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 0));
@@ -49,7 +49,7 @@ async function testAll(
   return flags;
 }
 
-/** All slices whose name or op type passes. Rejects with the signal's reason when a newer search takes over. */
+/** Return all slices whose name or op type passes the test. Rejects with the signal's reason if a newer search aborts it. */
 export async function search(model: TimelineModel, test: Test, signal: AbortSignal): Promise<Matches> {
   const names = await testAll(model.names.length, (i) => model.names.get(i), test, signal);
   const ops = await testAll(model.ops.length, (i) => model.ops.get(i), test, signal);
@@ -70,7 +70,7 @@ function byStart(model: TimelineModel, mask: Uint8Array, count: number): Uint32A
   return slices.sort((a, b) => model.start[a] - model.start[b] || a - b);
 }
 
-/** The match after (or before) a slice in time; wraps around. -1: there is none. */
+/** Return the match after (or before) a slice in time; wraps around. -1 if there are no matches. */
 export function nextMatch(model: TimelineModel, matches: Matches, from: number, forward: boolean): number {
   const { slices } = matches;
   if (slices.length === 0) return -1;
@@ -88,7 +88,7 @@ export function nextMatch(model: TimelineModel, matches: Matches, from: number, 
   return slices[(slices[low] === from ? low + 1 : low) % slices.length];
 }
 
-/** Which match (from 1) a slice is, 0 if it is none. */
+/** Return the number of a slice among the matches, from 1 on; 0 if it is no match. */
 export function matchNumber(matches: Matches, slice: number): number {
   return matches.mask[slice] === 1 ? matches.slices.indexOf(slice) + 1 : 0;
 }

@@ -45,7 +45,7 @@ describe("shades", () => {
     expect(shaded({ ops: ["MatMul"], leastNs: 50 })).toEqual([NORMAL, HIDDEN, HIDDEN, HIDDEN]);
   });
 
-  it("dims what a highlight or a search does not mean", () => {
+  it("dims slices that a highlight or a search does not select", () => {
     expect(shaded({}, "communication")).toEqual([DIM, DIM, NORMAL, DIM]);
     expect(shaded({}, "copies")).toEqual([DIM, DIM, DIM, NORMAL]);
     expect(shaded({}, "critical")).toEqual([NORMAL, DIM, DIM, DIM]);

@@ -10,11 +10,11 @@ export interface Filters {
   devices: readonly string[];
   /** Op types to show; empty: all. */
   ops: readonly string[];
-  /** Names must begin with it. */
+  /** Names must be in this scope; "": all. */
   scope: string;
   /** Shorter slices are hidden. */
   leastNs: number;
-  /** Ids of lanes that are left out by their names. */
+  /** Ids of lanes that are hidden because of their names. */
   hiddenLanes: ReadonlySet<number>;
 }
 
@@ -30,14 +30,14 @@ export function filtering(filters: Filters): boolean {
   );
 }
 
-/** [strings] 1 where the string is in the set. */
+/** Return [strings] 1 where the string is wanted. */
 function members(length: number, get: (index: number) => string, wanted: (text: string) => boolean): Uint8Array {
   const flags = new Uint8Array(length);
   for (let i = 0; i < length; i++) flags[i] = wanted(get(i)) ? 1 : 0;
   return flags;
 }
 
-/** `dense/` and `dense` both stand for the scope: its own op and all below it. */
+/** Return whether a name is in a scope: its own op, or one below it. `dense/` and `dense` are the same scope. */
 function inScope(name: string, scope: string): boolean {
   const prefix = scope.endsWith("/") ? scope.slice(0, -1) : scope;
   return name.startsWith(prefix) && (name.length === prefix.length || name[prefix.length] === "/");
@@ -58,7 +58,7 @@ function lit(model: TimelineModel, highlight: Highlight, slice: number): boolean
   }
 }
 
-/** [slices] the shade of each. `matches`: 1 where a search found it; null: nothing is searched for. */
+/** Return [slices] the shade of each. `matches`: 1 where a search found the slice; null without a search. */
 export function shades(
   model: TimelineModel,
   filters: Filters,

@@ -1,4 +1,4 @@
-/** What the reader looks at in one trace: kept in the URL, shared by the timeline, the panels and the analyses. */
+/** The state of the view of one trace. The timeline, the panels and the analyses share it; most of it is in the URL. */
 import { inject, markRaw, provide, ref, shallowRef, type InjectionKey, type Ref, type ShallowRef } from "vue";
 import type { Bookmark } from "@/client/messages";
 import { flag, list, number, oneOf, text, useParameter, type Spelling } from "@/state/url";
@@ -10,7 +10,7 @@ import { HIGHLIGHTS, type Highlight } from "./shading";
 
 export type Range = readonly [startNs: number, endNs: number];
 
-/** `12.5-980`: two numbers of ns. */
+/** A range in the URL: two numbers of ns, `1200-98000`. */
 export function rangeSpelling(): Spelling<Range | null> {
   return {
     initial: null,
@@ -22,10 +22,10 @@ export function rangeSpelling(): Spelling<Range | null> {
   };
 }
 
-/** What the timeline brings into view next; a new object each time, so that the same can be asked for twice. */
+/** What the timeline brings into view next: a new object each time, so that the same target can be requested twice. */
 export type Target = { readonly node: number } | { readonly startNs: number; readonly endNs: number };
 
-/** What the search has come to. */
+/** The state of the search, or its result. */
 export type SearchResult =
   | { readonly status: "empty" | "busy" }
   | { readonly status: "invalid"; readonly message: string }
@@ -33,14 +33,14 @@ export type SearchResult =
 
 export interface TraceState {
   readonly trace: number;
-  /** Null until the timeline is here. */
+  /** Null until the timeline was loaded. */
   readonly model: ShallowRef<TimelineModel | null>;
   /** The selected node (an index in the trace), null: none. */
   readonly node: Ref<number | null>;
   readonly range: Ref<Range | null>;
-  /** The part in view, as the URL has it. */
+  /** The visible part, as in the URL. */
   readonly view: Ref<Range | null>;
-  /** The first row in view where the lanes are scrolled, as the URL has it. */
+  /** The first visible row if the lanes are scrolled, as in the URL. */
   readonly row: Ref<number | null>;
   readonly search: Ref<string>;
   readonly regex: Ref<boolean>;
@@ -54,38 +54,38 @@ export interface TraceState {
   readonly toggled: Ref<readonly string[]>;
   readonly pinned: Ref<readonly string[]>;
   readonly order: Ref<readonly string[]>;
-  /** Null until they are here. */
+  /** Null until they were loaded. */
   readonly counters: ShallowRef<CounterSet | null>;
-  /** Keys of counters; ALL: the whole group. */
+  /** Keys of folded counters; ALL: the whole group. */
   readonly foldedCounters: Ref<readonly string[]>;
-  /** Those that the link carries. */
+  /** The bookmarks in the link. */
   readonly linkBookmarks: Ref<readonly Bookmark[]>;
-  /** Those, and those that are saved with the trace. */
+  /** The bookmarks in the link, and those that are saved with the trace. */
   readonly bookmarks: ShallowRef<readonly Bookmark[]>;
   readonly searchResult: ShallowRef<SearchResult>;
-  /** Counts the times that the model's marks (its critical column) were filled in. */
+  /** Counts how often the model's critical column was filled in. */
   readonly marks: Ref<number>;
   readonly target: ShallowRef<Target | null>;
-  /** Selects a node and brings it into view on the timeline. */
+  /** Select a node and bring it into view on the timeline. */
   select(node: number | null): void;
-  /** Brings a range of time into view. */
+  /** Bring a range of time into view. */
   show(startNs: number, endNs: number): void;
-  /** Marks a range of time, shows it, and with it its statistics. */
+  /** Mark a range of time and bring it into view; the page then shows its statistics. */
   mark(startNs: number, endNs: number): void;
-  /** Looks for an op type or a name. */
+  /** Search for an op type or a name. */
   find(query: string, regex?: boolean): void;
 }
 
 const KEY: InjectionKey<TraceState> = Symbol("trace");
 
-/** To be called in the set-up of the view that shows the trace. */
+/** Create the state. Call it in the setup of the view that shows the trace. */
 export function provideTrace(trace: number): TraceState {
   const state = createTraceState(trace);
   provide(KEY, state);
   return state;
 }
 
-/** Undefined where no single trace is looked at: in a comparison, say. */
+/** Return the trace's state; undefined in a view without a single trace, such as a comparison. */
 export function mayUseTrace(): TraceState | undefined {
   return inject(KEY, undefined);
 }
@@ -146,7 +146,7 @@ function createTraceState(trace: number): TraceState {
   };
 }
 
-/** The model is large and never changes: Vue must not look into it. */
+/** Set the model without making it reactive, because it is large. */
 export function setModel(state: TraceState, model: TimelineModel): void {
   state.model.value = markRaw(model);
 }

@@ -1,4 +1,4 @@
-/** Veils what lies before and behind the step, on a timeline that shows more than the step. */
+/** Dims what is before and after the step, on a timeline that shows more than the step. */
 import { css, type Theme } from "./colours";
 import type { Viewport } from "./viewport";
 

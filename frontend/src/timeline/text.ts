@@ -1,4 +1,4 @@
-/** Fits names into slices: widths from a table of the font's ASCII glyphs, so that no label is measured twice. */
+/** Fits names into slices. Widths come from a table of the font's ASCII glyphs, so that labels are not measured. */
 
 const ELLIPSIS = "…";
 
@@ -23,7 +23,7 @@ export class TextFitter {
     return code < 128 ? this.widths[code] : this.other;
   }
 
-  /** The text, or its last path component, or as much of that as fits; "" where not even three letters do. */
+  /** Return the text, or its last path component, or as much of that as fits; "" if not even three letters fit. */
   fit(text: string, room: number): string {
     if (this.width(text) <= room) return text;
     const last = text.slice(text.lastIndexOf("/") + 1);

@@ -1,4 +1,4 @@
-/** The keys of the trace view. They work everywhere but in fields, and without Ctrl and Meta. */
+/** The keys of the trace view. They work everywhere except in input fields, and not together with Ctrl or Meta. */
 import { onBeforeUnmount, onMounted } from "vue";
 import type { TimelineModel } from "./model";
 import { acrossRows, alongRow, firstInView } from "./neighbours";
@@ -68,7 +68,7 @@ export function useKeys(state: TraceState, targets: KeyTargets): void {
     else if (state.node.value !== null) state.node.value = null;
   }
 
-  /** True if the key did something. */
+  /** Handle a key. Returns whether it did something. */
   function act(event: KeyboardEvent, view: TimelineView, shade: Uint8Array): boolean {
     const { model, layout } = view;
     switch (event.key) {

@@ -1,4 +1,4 @@
-/** How a timeline looks, by what the reader looks at in its trace. */
+/** Computes the look of a timeline from the state of its trace. */
 import { computed, type ComputedRef } from "vue";
 import type { NodeDetail } from "@/client/messages";
 import { useTheme } from "@/state/theme";

@@ -1,4 +1,4 @@
-/** Runs the search that the URL asks for; a newer one takes over from one that is still under way. */
+/** Runs the search that is in the URL. A newer search cancels one that still runs. */
 import { onScopeDispose, watch } from "vue";
 import { nextMatch, parseQuery, search } from "./search";
 import type { TraceState } from "./state";

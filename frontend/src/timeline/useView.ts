@@ -1,4 +1,4 @@
-/** Binds one TimelineView to the trace's state: what changes here is drawn, what is done on the canvas changes the state. */
+/** Binds one TimelineView to the trace's state: changes of the state are drawn, and actions on the canvas change the state. */
 import { onBeforeUnmount, onMounted, shallowRef, watch, type ComputedRef, type Ref, type ShallowRef } from "vue";
 import type { NodeDetail } from "@/client/messages";
 import type { CounterBand } from "./counterLayout";

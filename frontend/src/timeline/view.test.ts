@@ -6,7 +6,7 @@ import { NO_CHOICES, topOfRow } from "./layout";
 import { RULER_HEIGHT } from "./renderer";
 import { plainLook, TimelineView, type Look } from "./view";
 
-/** Lanes of ten rows, one slice a row: slice n lies in row n. */
+/** Return lanes of ten rows with one slice each: slice n is in row n. */
 const tall = (lanes: number): TestLane[] =>
   Array.from({ length: lanes }, () => ({
     rows: Array.from({ length: 10 }, (_, row) => [{ start: row * 100, duration: 90, name: `n${row}` }]),
@@ -26,7 +26,7 @@ function show(lanes: TestLane[], height = 200): TimelineView {
 
 beforeEach(() => {
   stubCanvas();
-  vi.stubGlobal("matchMedia", () => ({ matches: true })); // no motion: what is asked for is there at once
+  vi.stubGlobal("matchMedia", () => ({ matches: true })); // no motion: the view moves at once
 });
 afterEach(() => {
   view.dispose();
@@ -48,14 +48,14 @@ describe("a row out of sight", () => {
     expect(top + 16).toBeLessThanOrEqual(viewport.scrollY + viewport.height);
   });
 
-  it("moves nothing where it is in sight", () => {
+  it("moves nothing if it is in sight", () => {
     const { viewport } = show(tall(5));
     view.scroll(30);
     view.keepInSight(5);
     expect(viewport.scrollY).toBe(30);
   });
 
-  it("is not hidden by what is pinned, and what is pinned is not scrolled to", () => {
+  it("is not hidden by pinned lanes, and pinned rows are not scrolled to", () => {
     const { viewport } = show(tall(5), 400);
     view.setLook({ ...look, choices: { ...NO_CHOICES, pinned: [4] } });
     const sticky = view.layout.stickyHeight(viewport.height);
@@ -69,7 +69,7 @@ describe("a row out of sight", () => {
     expect(viewport.scrollY).toBe(bottom);
   });
 
-  it("is left alone where its lane is hidden", () => {
+  it("is ignored if its lane is hidden", () => {
     const { viewport } = show(tall(2));
     view.setLook({ ...look, choices: { ...NO_CHOICES, hidden: new Set([1]) } });
     view.keepInSight(15);
@@ -78,7 +78,7 @@ describe("a row out of sight", () => {
 });
 
 describe("how far the lanes are scrolled", () => {
-  it("is kept as a row, and a row leads back to the same place, time and again", () => {
+  it("is kept as a row, which always leads back to the same place", () => {
     const { viewport } = show(tall(5));
     for (const way of [37, 160, 333, 1e6]) {
       viewport.scrollY = 0;
@@ -91,7 +91,7 @@ describe("how far the lanes are scrolled", () => {
     }
   });
 
-  it("is nothing for a row that is not there", () => {
+  it("does not change for a row that does not exist", () => {
     const { viewport } = show(tall(5));
     view.scroll(50);
     view.scrollToRow(999);
@@ -126,7 +126,7 @@ describe("a movement that is under way", () => {
     expect(viewport.scrollY).toBeGreaterThan(0);
   });
 
-  it("ends at the range that was asked for although the window changed its width", () => {
+  it("ends at the requested range although the window changed its width", () => {
     const { viewport } = show(tall(5));
     view.show(200, 400, 0);
     view.resize(600, 200 + RULER_HEIGHT);

@@ -11,12 +11,12 @@ import type { TimelineModel } from "./model";
 import { Renderer, RULER_HEIGHT, type Overlay } from "./renderer";
 import { Viewport } from "./viewport";
 
-/** How far beside a slice a pointer still means it, in pixels. */
+/** A pointer that is at most this many pixels beside a narrow slice points at it. */
 const REACH = 3;
-/** From this width of the window on, lane headers stand beside the lanes; in narrower windows they lie above them. */
+/** From this width of the window on, lane headers are beside the lanes; in narrower windows they are above them. */
 const WIDE_WINDOW = 720;
 
-/** How the timeline shall look. */
+/** What the timeline shows, and how. */
 export interface Look {
   readonly theme: Theme;
   readonly shade: Uint8Array;
@@ -31,7 +31,7 @@ export interface Look {
   readonly idle: boolean;
 }
 
-/** Nothing is selected, marked or rearranged. */
+/** Return a look in which nothing is selected, marked or rearranged. */
 export function plainLook(theme: Theme, shade: Uint8Array): Look {
   return {
     theme,
@@ -47,7 +47,7 @@ export function plainLook(theme: Theme, shade: Uint8Array): Look {
   };
 }
 
-/** A part of the trace, as the URL keeps it. */
+/** A part of the trace, as the URL stores it. */
 export interface Place {
   /** Null: the whole step. */
   readonly times: readonly [number, number] | null;
@@ -55,12 +55,12 @@ export interface Place {
   readonly row: number | null;
 }
 
-/** What the view tells its owner. Rectangles are CSS pixels within the canvas. */
+/** The events of the view. Coordinates are CSS pixels within the canvas. */
 export interface ViewEvents {
   hover(slice: number, x: number, y: number): void;
   select(slice: number): void;
   range(range: readonly [number, number] | null, done: boolean): void;
-  /** The view moved or got another size or layout: lane headers, minimap and URL follow. */
+  /** The view moved, or its size or layout changed: lane headers, minimap and URL follow. */
   moved(): void;
   painted(): void;
 }
@@ -75,7 +75,7 @@ export class TimelineView extends CanvasView {
   private readonly interaction: Interaction;
   private strip = false;
   private glide = 0;
-  /** Where a movement that is under way ends; null where the view rests. */
+  /** Where the current movement ends; null while the view does not move. */
   private target: Viewport | null = null;
 
   /** `start`: the part that is shown first. */
@@ -104,19 +104,19 @@ export class TimelineView extends CanvasView {
     this.stopGliding();
   }
 
-  // --------------------------------------------------------------------------------------------------- from the owner
+  // ------------------------------------------------------------------------------------------------------------ public
 
-  /** Applies what differs from the look before. */
+  /** Apply what differs from the previous look. */
   setLook(look: Look): void {
     const before = this.look;
     this.look = look;
     if (look.theme !== before.theme) this.renderer.theme = look.theme;
     if (look.shade !== before.shade) this.renderer.index.update(look.shade);
-    if (look.range !== before.range) this.overlay.range = look.range; // else it stays as it is being drawn
+    if (look.range !== before.range) this.overlay.range = look.range; // else keep the range that is being drawn
     Object.assign(this.overlay, { selected: look.selected, dependencies: look.dependencies, idle: look.idle });
     this.takeData(look);
     if (look.choices !== before.choices || look.counterChoices !== before.counterChoices) this.arrange();
-    // Back and Forward lead to rows that are scrolled away
+    // after Back or Forward, the row of the selected slice may be scrolled away
     if (look.selected !== before.selected && look.selected >= 0) this.keepInSight(look.selected);
     this.redraw();
   }
@@ -126,34 +126,34 @@ export class TimelineView extends CanvasView {
     this.renderer.bookmarks = look.bookmarks;
   }
 
-  /** The time where the pointer was last, else the middle of the view; within the step. */
+  /** The time where the pointer was last, else the middle of the view; clipped to the step. */
   get pointerNs(): number {
     const { t0, t1 } = this.viewport;
     return Math.min(this.model.durationNs, Math.max(0, this.pointer ?? (t0 + t1) / 2));
   }
 
-  /** Brings a moment into the middle, and so near that this moves the view. */
+  /** Bring a moment into the middle. Zooms in as far as it takes to move the view there. */
   centre(ns: number): void {
     const span = Math.min(this.viewport.t1 - this.viewport.t0, this.model.durationNs / 5);
     this.show(ns - span / 2, ns + span / 2, 0);
   }
 
-  /** The range that was drawn with the pointer goes. */
+  /** Remove the range that was drawn with the pointer. */
   clearRange(): void {
     this.overlay.range = null;
     this.redraw();
   }
 
-  /** A time on another trace's cursor; null: none. */
+  /** Show the time at the cursor on another trace; null: none. */
   setCursor(ns: number | null): void {
     this.overlay.cursor = ns;
     this.redraw();
   }
 
-  /** Brings a slice into view. */
+  /** Bring a slice into view, unless its lane is hidden. */
   reveal(slice: number): void {
     if (bandOfRow(this.layout.bands, this.model.rowOf(slice)) === undefined) return;
-    // a slice that would be a speck is brought near enough to be seen
+    // zoom in if the slice would be too small to see
     const end = this.model.end(slice);
     const length = end - this.model.start[slice];
     const target = this.copy();
@@ -163,29 +163,29 @@ export class TimelineView extends CanvasView {
     this.glideTo(target);
   }
 
-  /** Scrolls to a slice's row if nothing of it is seen, and leaves the times as they are. */
+  /** Scroll to a slice's row if no part of it is visible. The times in view stay. */
   keepInSight(slice: number): void {
     if (this.inSight(slice)) return;
     this.revealRow(this.target ?? this.viewport, slice);
     this.changed();
   }
 
-  /** True where some of the slice's row is seen, or will be when the movement that is under way has ended. */
+  /** Return whether a part of the slice's row is visible, or will be at the end of the current movement. */
   inSight(slice: number): boolean {
     const place = this.placeOf(slice);
-    if (place === null) return true; // pinned, or not shown at all: no scrolling brings it nearer
+    if (place === null) return true; // pinned or hidden: scrolling does not help
     const { scrollY, height } = this.target ?? this.viewport;
     return place.bottom > scrollY + this.layout.stickyHeight(height) && place.top < scrollY + height;
   }
 
-  /** The part that is in view. */
+  /** The visible part of the trace. */
   get place(): Place {
     const { viewport } = this;
     const times = viewport.fitted ? null : ([Math.max(0, viewport.t0), viewport.t1] as const);
     return { times, row: viewport.scrollY > 0 ? this.firstRow() : null };
   }
 
-  /** The first row that is seen whole under the pinned lanes: what is kept of the scrolling. */
+  /** Return the first row that is fully visible below the pinned lanes. It stands for the scroll position in the URL. */
   firstRow(): number {
     const { scrollY, height } = this.viewport;
     const top = scrollY + this.layout.stickyHeight(height);
@@ -221,7 +221,7 @@ export class TimelineView extends CanvasView {
     this.changed();
   }
 
-  /** Zooms (e-folds) about the middle, or pans (view widths). */
+  /** Zoom (in e-folds) about the middle, or pan (in view widths). */
   move(zoom: number, pan: number): void {
     this.stopGliding();
     if (zoom !== 0) this.viewport.zoomAt(this.viewport.width / 2, Math.exp(zoom));
@@ -234,7 +234,7 @@ export class TimelineView extends CanvasView {
     this.changed();
   }
 
-  /** The slice under a point, -1 where there is none. In a crowd: the one whose colour is seen there. */
+  /** Return the slice under a point; -1 if there is none. Of several narrow slices, the one whose colour is drawn. */
   sliceAt(x: number, y: number): number {
     const { viewport, model } = this;
     if (y < RULER_HEIGHT) return -1;
@@ -255,7 +255,7 @@ export class TimelineView extends CanvasView {
     return this.renderer.index.isHidden(best) ? -1 : best;
   }
 
-  /** The counter under a y of the canvas. */
+  /** Return the counter at a y of the canvas. */
   counterAt(y: number): CounterBand | undefined {
     const { scrollY, height } = this.viewport;
     if (y < RULER_HEIGHT + this.layout.stickyHeight(height)) return undefined;
@@ -263,7 +263,7 @@ export class TimelineView extends CanvasView {
     return this.layout.counters.find(({ plotTop, plotHeight }) => content >= plotTop && content < plotTop + plotHeight);
   }
 
-  /** A slice's rectangle on the canvas; null where it is out of view. */
+  /** Return a slice's rectangle on the canvas, which may be scrolled out of view; null if its lane is hidden. */
   rectOf(slice: number): { left: number; top: number; width: number; height: number } | null {
     const row = this.model.rowOf(slice);
     const band = bandOfRow(this.layout.bands, row);
@@ -275,14 +275,14 @@ export class TimelineView extends CanvasView {
     return { left, top, width: Math.max(2, right - left), height: Math.max(2, band.rowHeight - 1) };
   }
 
-  // ---------------------------------------------------------------------------------------------------------- within
+  // ---------------------------------------------------------------------------------------------------------- internal
 
   protected override draw(): void {
     this.renderer.draw(this.viewport, this.layout, this.overlay, this.ratio);
     this.events.painted();
   }
 
-  /** A selected slice that was in sight stays there. */
+  /** Take the new size. A selected slice that was in sight stays in sight. */
   protected override resized(): void {
     const { selected } = this.overlay;
     const isFirst = this.viewport.width <= 1;
@@ -312,7 +312,7 @@ export class TimelineView extends CanvasView {
     this.redraw();
   }
 
-  /** Where a slice's row lies in what scrolls; null where it does not scroll. */
+  /** Return the place of a slice's row in the scrolled content; null for a pinned or hidden row, which does not scroll. */
   private placeOf(slice: number): { top: number; bottom: number } | null {
     const row = this.model.rowOf(slice);
     const band = bandOfRow(this.layout.bands, row);
@@ -335,7 +335,7 @@ export class TimelineView extends CanvasView {
     this.target = null;
   }
 
-  /** Moves to another view in a fifth of a second, so that the eye follows; at once where motion is not wanted. */
+  /** Move to another view in a fifth of a second, so that the eye can follow; at once if the user prefers no motion. */
   private glideTo(target: Viewport): void {
     this.stopGliding();
     this.target = target;

@@ -36,7 +36,7 @@ describe("Viewport", () => {
     expect(viewport.fitted).toBe(true);
   });
 
-  it("keeps what is in view over a resize", () => {
+  it("keeps the times in view over a resize", () => {
     const viewport = view();
     viewport.show(2e5, 3e5, 0);
     viewport.resize(1700, 700);
@@ -44,7 +44,7 @@ describe("Viewport", () => {
     expect(viewport.t1).toBeCloseTo(3e5, 3);
   });
 
-  it("reveals with as little movement as can be", () => {
+  it("reveals with as little movement as possible", () => {
     const viewport = view();
     viewport.show(2e5, 4e5, 0);
     viewport.revealTimes(2.5e5, 2.6e5);

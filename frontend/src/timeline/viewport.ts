@@ -1,8 +1,8 @@
-/** What part of the trace is in view: a start time, a scale, and a vertical offset. Pure numbers; no DOM. */
+/** The visible part of a trace: a start time, a scale, and a vertical offset. Pure numbers; no DOM. */
 
 /** At the closest zoom a pixel is this many ns: TensorFlow's clock has microseconds, some sources have nanoseconds. */
 const CLOSEST_NS_PER_PX = 0.05;
-/** A fitted trace leaves this share of the width free at each side, so that its ends are seen as ends. */
+/** A fitted trace leaves this share of the width free at each side, so that its ends are visible. */
 const FIT_MARGIN = 0.01;
 
 export class Viewport {
@@ -15,7 +15,7 @@ export class Viewport {
   height = 1;
   contentHeight = 1;
 
-  /** The step is 0..durationNs; `before` and `behind` it lies other work, which can be zoomed out to. */
+  /** The step is 0..durationNs. `before`, `behind`: how far, in ns, other work reaches before and after it. */
   constructor(
     public durationNs: number,
     private readonly before = 0,
@@ -26,7 +26,7 @@ export class Viewport {
     return this.t0 + this.width * this.nsPerPx;
   }
 
-  /** Whether anything is drawn beside the step. */
+  /** Whether other work reaches before or after the step. */
   get reachesBeyond(): boolean {
     return this.before > 0 || this.behind > 0;
   }
@@ -47,7 +47,7 @@ export class Viewport {
     return this.stepWide + (this.before + this.behind) / Math.max(1, this.width);
   }
 
-  /** Keeps the times in view when the window changes its size. */
+  /** Take a new size, and keep the times in view. */
   resize(width: number, height: number): void {
     const [from, to] = [this.t0, this.t1];
     const wasFitted = this.fitted || this.width <= 1;
@@ -63,7 +63,7 @@ export class Viewport {
     this.t0 = -this.durationNs * FIT_MARGIN;
   }
 
-  /** Shows start..end with a margin (a share of the range) at both sides. */
+  /** Show start..end with a margin (a share of the range) at both sides. */
   show(start: number, end: number, margin = 0.05): void {
     const span = Math.max(end - start, this.width * CLOSEST_NS_PER_PX * 0.5);
     this.nsPerPx = (span * (1 + 2 * margin)) / this.width;
@@ -71,7 +71,7 @@ export class Viewport {
     this.clamp();
   }
 
-  /** Zooms by a factor (< 1: closer) and keeps the time under x where it is. */
+  /** Zoom by a factor (< 1: closer) and keep the time under x where it is. */
   zoomAt(x: number, factor: number): void {
     const anchor = this.timeAt(x);
     this.nsPerPx = Math.min(this.widest, Math.max(CLOSEST_NS_PER_PX, this.nsPerPx * factor));
@@ -79,7 +79,7 @@ export class Viewport {
     this.clamp();
   }
 
-  /** Moves the view by pixels; times move by whole pixels so that what is drawn moves without shimmering. */
+  /** Move the view by pixels. */
   pan(dx: number, dy: number): void {
     this.t0 += dx * this.nsPerPx;
     this.scrollY += dy;
@@ -94,7 +94,7 @@ export class Viewport {
     return (time - this.t0) / this.nsPerPx;
   }
 
-  /** Brings a range into view with as little movement as can be; zooms out only where it is wider than the view. */
+  /** Bring a range into view with as little movement as possible. Zooms out only if it is wider than the view. */
   revealTimes(start: number, end: number): void {
     const margin = this.width * this.nsPerPx * 0.1;
     if (end - start > this.t1 - this.t0 - 2 * margin) this.show(start, end, 0.2);
@@ -103,7 +103,7 @@ export class Viewport {
     this.clamp();
   }
 
-  /** Scrolls as little as can be until a row is in view; `covered` pixels at the top are hidden by pinned lanes. */
+  /** Scroll as little as possible until a row is in view. Pinned lanes hide `covered` pixels at the top. */
   revealRow(top: number, bottom: number, covered = 0): void {
     if (top < this.scrollY + covered) this.scrollY = top - covered - 8;
     else if (bottom > this.scrollY + this.height) this.scrollY = bottom - this.height + 8;

@@ -69,7 +69,7 @@ describe("two traces beside each other", () => {
     expect(text).not.toContain("unknown");
   });
 
-  it("says nothing of step times where there are none", async () => {
+  it("says nothing of step times if there are none", async () => {
     expect(await show({ ...comparison, step_times: "" })).not.toContain("Recorded steps");
   });
 });

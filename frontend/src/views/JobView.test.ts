@@ -19,7 +19,7 @@ function button(page: VueWrapper, text: string): ReturnType<VueWrapper["find"]> 
 afterEach(() => vi.unstubAllGlobals());
 
 describe("the steps traced together", () => {
-  it("say why some are not in them, and can be taken back while they are waited for", async () => {
+  it("say which ranks are missing and why, and can be cancelled while they are pending", async () => {
     const asked = vi.fn(() => Promise.resolve(new Response("{}", { headers: { "Content-Type": "application/json" } })));
     vi.stubGlobal("fetch", asked);
     const page = mount(JobTraces, { props: { job: { ...fakeJob, traces: [pending] } as Job }, global });
@@ -51,7 +51,7 @@ async function jobPage(client: FakeClient): Promise<{ page: VueWrapper; router: 
 }
 
 describe("the job's page", () => {
-  it("adds up where the time of its processes went, of those that tell it", async () => {
+  it("adds up where the time went, over the processes that report it", async () => {
     const { page } = await jobPage(new FakeClient(fakeState({ job: fakeJob })));
     const card = page.find('[data-testid="job-ledger"]');
     expect(card.findAll(".rows li").map((line) => line.find(".title").text())).toEqual([
@@ -66,7 +66,7 @@ describe("the job's page", () => {
     page.unmount();
   });
 
-  it("is headed by the script, and tells a rank that waits from one that is slow between its steps", async () => {
+  it("has the script as its title, and tells a rank that waits from one that is slow between its steps", async () => {
     const { page } = await jobPage(new FakeClient(fakeState({ job: fakeJob })));
     expect(page.find("h1").text()).toBe(fakeSession().command);
     const heads = page.findAll('[role="columnheader"]').map((head) => head.text());
@@ -76,7 +76,7 @@ describe("the job's page", () => {
     page.unmount();
   });
 
-  it("opens the step that was traced on all ranks here, and no other one", async () => {
+  it("opens the step whose traces were requested here, and no other one", async () => {
     const client = new FakeClient(fakeState({ job: fakeJob }));
     const { page, router } = await jobPage(client);
     const made = { ...pending, id: 9 };
@@ -93,7 +93,7 @@ describe("the job's page", () => {
     page.unmount();
   });
 
-  it("leaves a traced step that lacks a rank in the list, with the reason", async () => {
+  it("does not open a traced step that lacks a rank, but lists it with the reason", async () => {
     const client = new FakeClient(fakeState({ job: fakeJob }));
     const { page, router } = await jobPage(client);
     await button(page, "Trace a step on all ranks").trigger("click");
@@ -114,7 +114,7 @@ describe("the job's page", () => {
     page.unmount();
   });
 
-  it("asks the ticked ranks alone, and never those that are gone", async () => {
+  it("traces only the selected ranks, and never those that are gone", async () => {
     const client = new FakeClient(fakeState({ job: fakeJob }));
     const { page } = await jobPage(client);
     const boxes = page.findAll<HTMLInputElement>("input[type=checkbox]");

@@ -51,7 +51,7 @@ async function show(at: string, answer = ops): Promise<{ page: VueWrapper; route
 }
 
 describe("ops over a run's traces", () => {
-  it("says of which traces, and each op's times with how far they lie apart", async () => {
+  it("says which traces it covers, and shows each op's times with their spread", async () => {
     const { page } = await show("/runs/1/ops");
     expect(page.find("h1").text()).toBe("Ops over 5 traces");
     expect(page.text()).toContain(ops.summary);
@@ -77,7 +77,7 @@ describe("ops over a run's traces", () => {
     page.unmount();
   });
 
-  it("shows another op's when its row is chosen, and where it did not run", async () => {
+  it("shows another op when its row is chosen, and the traces in which it did not run", async () => {
     const { page, router } = await show("/runs/1/ops");
     await page.findAll('[role="row"]')[2]!.trigger("click");
     await flushPromises();
@@ -122,7 +122,7 @@ describe("ops over a run's traces", () => {
     page.unmount();
   });
 
-  it("says so where there is no such run", async () => {
+  it("says so if there is no such run", async () => {
     const { page } = await show("/runs/77/ops");
     expect(page.text()).toContain("There is no such run");
     page.unmount();

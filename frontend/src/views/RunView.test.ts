@@ -75,7 +75,7 @@ describe("slow steps on a run's page", () => {
     }
   });
 
-  it("names a step of a function of many signatures by its call, too, wherever it stands", async () => {
+  it("names a step of a function of many signatures by its call, too, wherever it is shown", async () => {
     const text = "step 26 (call 2,211 of all signatures)";
     const client = new FakeClient();
     const of = { last_step: 26, last_call: 2211, last_text: text };
@@ -98,7 +98,7 @@ describe("slow steps on a run's page", () => {
     page.unmount();
   });
 
-  it("opens one with its cause, its stacks, and the same as a table", async () => {
+  it("opens a slow step with its cause, its stacks, and the stacks as a table", async () => {
     const { page } = await show("/runs/1?stall=1");
     const detail = page.find(".detail");
     expect(detail.text()).toContain("Before step 97: 310");
@@ -178,7 +178,7 @@ describe("slow steps on a run's page", () => {
     page.unmount();
   });
 
-  it("leaves steps without a CPU out of the list where they are many, until asked", async () => {
+  it("leaves out steps without a CPU if they are many, until the user shows them", async () => {
     const client = new FakeClient();
     const stalls = [fakeStall(1, { step: 50 }), ...[2, 3, 4, 5, 6].map((id) => fakeStall(id, { cause: "machine" }))];
     client.runStalls = fakeRunStalls({ stalls, count: 6 });
@@ -196,7 +196,7 @@ describe("slow steps on a run's page", () => {
     page.unmount();
   });
 
-  it("reads the trace of slow steps whose cause is not known", async () => {
+  it("shows what the trace says about slow steps whose cause is not known", async () => {
     const client = new FakeClient(fakeState({ runs: [fakeRun(1, { traces: [fakeTrace(2)] })] }));
     const unknown = fakeGroup({
       cause: "unknown",
@@ -246,7 +246,7 @@ describe("slow steps on a run's page", () => {
 });
 
 describe("the time between steps", () => {
-  it("stands by line and function, and can be sampled again", async () => {
+  it("is listed by line and function, and can be sampled again", async () => {
     const { page, client } = await show("/runs/1");
     const section = page.find('[aria-labelledby="gaps-title"]');
     expect(section.text()).toContain(
@@ -292,7 +292,7 @@ describe("the time between steps", () => {
 });
 
 describe("the overview's notice", () => {
-  it("is there for a run with slow steps alone", () => {
+  it("is shown only for a run with slow steps", () => {
     const slow_steps = {
       count: 3,
       longest_s: 0.5,

@@ -85,7 +85,7 @@ describe("the overview", () => {
     vi.useRealTimers();
   });
 
-  it("folds runs of one step, and shows them to a search", async () => {
+  it("folds runs of one step, but not those that a search finds", async () => {
     const still = { ...fakeRun(1).slow_steps, count: 0 };
     const one = (id: number, title: string, steps: number): Run =>
       fakeRun(id, { title, fetches: [title], steps, mean_s: 0.01, traces: [], slow_steps: still });
@@ -115,7 +115,7 @@ describe("the overview", () => {
     expect(page.text()).not.toContain("no feeds");
   });
 
-  it("calls unknown what a file of one trace does not tell, and says while a trace is analyzed", async () => {
+  it("shows as unknown what a file of one trace does not contain, and says while a trace is analyzed", async () => {
     const foreign = fakeRun(1, { steps: 0, fetches: [], feeds: [], title: "Run metadata", recent_s: [] });
     const { page } = await show(
       "/",
@@ -162,7 +162,7 @@ describe("the overview", () => {
     page.unmount();
   });
 
-  it("tells the tracer's cost of what the process does", async () => {
+  it("shows the tracer's cost for what the process runs", async () => {
     const [ofSession, ofFunction] = [fakeRun(1, { definition: "" }), fakeRun(2, { definition: "Keras" })];
     const session = fakeSession({ hook_cost_s: 2e-6, call_cost_s: 1e-6 });
     const cost = async (runs: Run[]): Promise<string> => {
@@ -179,7 +179,7 @@ describe("the overview", () => {
     expect(await cost([ofFunction, ofSession])).toContain("2.00 µs a step, 1.00 µs a call");
   });
 
-  it("is titled by the script's name, which no long path hides", async () => {
+  it("has the script's name as its title, without a long path", async () => {
     const command = "/home/someone/projects/vision/train.py --data /data/images";
     const { page } = await show("/", fakeState({ session: fakeSession({ command }) }));
     expect(page.find("h1").text()).toBe("train.py --data /data/images");
@@ -202,7 +202,7 @@ describe("the overview", () => {
     page.unmount();
   });
 
-  it("asks for traces and takes it back", async () => {
+  it("requests traces and cancels the request", async () => {
     const { page, client } = await show("/", fakeState({ runs: [fakeRun(1, { pending_traces: 2 })] }));
     await button(page, "Trace next step").trigger("click");
     await page.find('input[type="number"]').setValue(7);
@@ -212,7 +212,7 @@ describe("the overview", () => {
     page.unmount();
   });
 
-  it("asks for a trace with its graph on the run's page alone, and says before what that costs", async () => {
+  it("offers a trace with its graph on the run's page only, and says first what it costs", async () => {
     HTMLDialogElement.prototype.showModal ??= () => undefined;
     const runs = [fakeRun(1, { graph_on_request: true }), fakeRun(2)];
     const { page, client } = await show("/runs/:id", fakeState({ runs }), "/runs/1");
@@ -229,7 +229,7 @@ describe("the overview", () => {
     others.unmount();
   });
 
-  it("tells why it did not work", async () => {
+  it("says why a request failed", async () => {
     const { page, client } = await show("/", fakeState());
     client.failure = new ClientError(409, "unsupported", "This session was reopened from a file.");
     await button(page, "Trace next step").trigger("click");
@@ -248,7 +248,7 @@ describe("the overview", () => {
     page.unmount();
   });
 
-  it("follows what changes, and offers no tracing without training", async () => {
+  it("follows changes, and offers no tracing without training", async () => {
     const { page, client } = await show("/", fakeState());
     client.change({ runs: [fakeRun(1, { steps: 12_399 })] });
     await flushPromises();
@@ -260,14 +260,14 @@ describe("the overview", () => {
     page.unmount();
   });
 
-  it("teaches when it is empty", async () => {
+  it("explains how to start when it is empty", async () => {
     const { page } = await show("/", fakeState({ runs: [] }));
     expect(page.text()).toContain("hooks=[tracing_server.hook]");
     expect(page.text()).toContain("hook_inject()");
     page.unmount();
   });
 
-  it("keeps a note, and leaves it as it was on Escape", async () => {
+  it("saves a note, and discards a change on Escape", async () => {
     const { page, client } = await show("/", fakeState({ runs: [fakeRun(1, { traces: [fakeTrace(1)] })] }));
     await button(page, "Add a note").trigger("click");
     await page.find("form.note input").setValue(" odd step ");
@@ -305,7 +305,7 @@ describe("a run's page", () => {
     page.unmount();
   });
 
-  it("does not say that a traced step took less than nothing longer", async () => {
+  it("does not say that a traced step took longer by a negative time", async () => {
     const { page } = await show(
       "/runs/:id",
       fakeState({ runs: [fakeRun(1, { traced_overhead_s: -12e-6 })] }),
@@ -340,7 +340,7 @@ describe("banners", () => {
     return mount(SessionBanners, { global: { provide: { [sessionKey as symbol]: session } } });
   }
 
-  it("has a word for each trouble, and none where all is well", () => {
+  it("has a banner for each trouble, and none if all is well", () => {
     expect(banners({}).text()).toBe("");
     expect(banners({ connection: "reconnecting" }).text()).toContain("The connection is lost");
     expect(banners({ connection: "closed", reason: "Shut down." }).text()).toContain("Shut down.");

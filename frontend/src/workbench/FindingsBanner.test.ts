@@ -1,4 +1,4 @@
-/** What a trace lacks, above it. */
+/** The findings above a trace. */
 import { mount, type VueWrapper } from "@vue/test-utils";
 import { describe, expect, it } from "vitest";
 import type { Finding } from "@/client/messages";
@@ -21,10 +21,10 @@ describe("the findings of a trace", () => {
     expect(shown(1, [limit]).find(".brief").exists()).toBe(false);
     expect(shown(2, [limit]).find(".brief").exists()).toBe(true);
     expect(shown(2, [limit]).text()).toContain("The profiler left out cheap ops.");
-    expect(shown(1, [limit]).find(".brief").exists()).toBe(false); // where it was said first, it stays
+    expect(shown(1, [limit]).find(".brief").exists()).toBe(false); // on the trace where it was said first, it stays in full
   });
 
-  it("say what no profile has on the first trace alone", () => {
+  it("say only on the first trace what no profile has", () => {
     const profile: Finding = { ...limit, severity: "info", message: "A profile has no scheduling times." };
     expect(shown(1, [profile]).text()).toContain("no scheduling times");
     expect(shown(2, [profile]).text()).toBe("");
@@ -32,7 +32,7 @@ describe("the findings of a trace", () => {
     expect(shown(1, [profile]).text()).toContain("no scheduling times");
   });
 
-  it("have their remedies behind How to fix, which opens with the rest", async () => {
+  it("have their remedies behind How to fix, which opens with the other findings", async () => {
     const banner = shown(4, [cut, { ...limit, message: "The profiler left out copies." }]);
     expect(banner.find("details").text()).toContain("Trace less.");
     expect(banner.find("details").attributes("open")).toBeUndefined();
@@ -40,7 +40,7 @@ describe("the findings of a trace", () => {
     expect(banner.findAll("details").map((each) => each.attributes("open"))).toEqual(["", ""]);
   });
 
-  it("say each time that a trace is wrong, before what was said", () => {
+  it("say on each trace that it is wrong, before repeated findings", () => {
     shown(1, [limit, cut]);
     const again = shown(3, [limit, cut]);
     expect(again.find(".brief").exists()).toBe(false);

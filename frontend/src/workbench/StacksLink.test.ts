@@ -1,4 +1,4 @@
-/** The way from a trace to the Python stacks of its step. */
+/** The link from a trace to the Python stacks of its step. */
 import { flushPromises, mount, type VueWrapper } from "@vue/test-utils";
 import { createMemoryHistory, createRouter } from "vue-router";
 import { describe, expect, it } from "vitest";
@@ -29,7 +29,7 @@ describe("the link from a trace to Python's stacks", () => {
     expect(link.text()).toBe("Python stacks of this slow step");
   });
 
-  it("is not there for a trace of another step, nor where no step was slow", async () => {
+  it("is not shown for a trace of another step, nor if no step was slow", async () => {
     expect((await shown(99)).find("a").exists()).toBe(false);
     expect((await shown(2, false)).find("a").exists()).toBe(false);
   });

@@ -30,7 +30,7 @@ function show(error = "", missing = false): VueWrapper {
 }
 
 describe("the verdict", () => {
-  it("makes a button of a sentence that leads somewhere, and of no other", async () => {
+  it("makes a button of a sentence whose evidence can be shown, and of no other", async () => {
     const page = show();
     const elements = page.findAll(".sentence");
     expect(elements.map(({ element }) => element.tagName)).toEqual(["BUTTON", "DIV", "BUTTON"]);
@@ -59,7 +59,7 @@ describe("the verdict", () => {
     expect(shareInWords("one_op")).toContain("at best");
   });
 
-  it("keeps advice behind How to fix, where there is any", () => {
+  it("keeps advice, if there is any, behind How to fix", () => {
     const fixes = show().findAll("details");
     expect(fixes.map((fix) => fix.find("summary").text())).toEqual(["How to fix"]);
     expect(fixes[0]!.attributes("open")).toBeUndefined();
@@ -77,7 +77,7 @@ describe("the verdict", () => {
     ]);
   });
 
-  it("can be asked for again, unless there is no such thing", () => {
+  it("can be requested again after an error, but not after a 404", () => {
     expect(show("the server is busy").text()).toContain("Try again");
     const missing = show("there is no trace 3", true);
     expect(missing.text()).toContain("there is no trace 3");

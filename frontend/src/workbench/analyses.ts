@@ -1,11 +1,11 @@
-/** The tabs of a trace, in their order: to add an analysis is to add a line here, and the component that it names. */
+/** The tabs of a trace, in their order. To add an analysis, add a line here and the component that it names. */
 import type { Component } from "vue";
 
 export interface AnalysisTab {
   readonly title: string;
-  /** Its component, loaded when it is first opened; the timeline is there without one. */
+  /** Loads the tab's component, when it is first opened; null for the timeline, which is always there. */
   readonly load: (() => Promise<{ default: Component }>) | null;
-  /** A trace of one process has it; the trace of a job's step does. */
+  /** Whether a trace of one process has the tab; `ofJob`: whether a job's trace has it. */
   readonly ofTrace: boolean;
   readonly ofJob: boolean;
 }

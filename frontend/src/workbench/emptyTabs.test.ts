@@ -15,7 +15,7 @@ describe("tabs that have nothing to show", () => {
     expect(emptyTabs(new TimelineModel({ ...alone, findings: [finding] }), null).graph).toContain("no dependencies");
   });
 
-  it("are no tabs of a trace that holds what they show", () => {
+  it("are none if the trace has what they show", () => {
     const message = messageOf([{ rows: [[{ start: 0, duration: 5, kind: Kind.COMMUNICATION }]] }]);
     const delay = { dtype: "f4" as const, data: floats(Float32Array.of(3)) };
     expect(emptyTabs(new TimelineModel({ ...message, delay, has_cost_graph: true }), null)).toEqual({});

@@ -1,11 +1,11 @@
-/** Tabs that have nothing to show of a trace, each with the reason: they are told before they are opened. */
+/** Tabs that have nothing to show for a trace, each with the reason, which the tab bar shows before they are opened. */
 import type { CounterSet } from "@/timeline/counters";
 import { Kind, type TimelineModel } from "@/timeline/model";
 import type { Tab } from "./analyses";
 
 export type EmptyTabs = Partial<Record<Tab, string>>;
 
-/** `counters`: null until they are there; only they tell whether memory is known. */
+/** `counters`: null until they were loaded; only they tell whether the trace records memory. */
 export function emptyTabs(model: TimelineModel, counters: CounterSet | null): EmptyTabs {
   const empty: EmptyTabs = {};
   if (!model.kind.includes(Kind.COMMUNICATION)) empty.communication = "Nothing was communicated in this step";

@@ -33,7 +33,7 @@ describe("evidence of a sentence", () => {
     expect(leadsTo({ nodes: [], start_ns: 0, end_ns: 0 })).toBe("");
   });
 
-  it("goes there: the op, the range, the search, the tab", () => {
+  it("is shown: the op, the range, the search, the tab", () => {
     const state = fakeState();
     follow(state, tab, { nodes: [3, 4], tab: "ops", op: "MatMul" });
     expect(state.select).toHaveBeenCalledWith(3);
@@ -50,7 +50,7 @@ describe("evidence of a sentence", () => {
     expect(state.select).not.toHaveBeenCalled();
   });
 
-  it("scrolls to the lane that it names where it names no op, and marks no range without length", () => {
+  it("scrolls to its lane if it has no op, and marks no range without length", () => {
     const state = fakeState();
     follow(state, tab, { nodes: [], lane: "GPU:0", tab: "budget", start_ns: 0, end_ns: 0 });
     expect(state.row.value).toBe(7);

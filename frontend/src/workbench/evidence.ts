@@ -1,16 +1,16 @@
-/** From a sentence of the verdict to where it can be seen. */
+/** Shows the evidence for a sentence of the verdict. */
 import type { Ref } from "vue";
 import type { Evidence } from "@/client/messages";
 import { formatNs } from "@/format";
 import type { TraceState } from "@/timeline/state";
 import type { Tab } from "./analyses";
 
-/** The range of time that it names, if that has a length. */
+/** Return the evidence's range of time; null if it has none, or one without length. */
 function rangeOf({ start_ns: start, end_ns: end }: Evidence): readonly [number, number] | null {
   return start !== undefined && end !== undefined && end > start ? [start, end] : null;
 }
 
-/** What a click on the sentence does, in words; "" where it has nothing to show. */
+/** Return what a click on the sentence does, in words; "" if there is nothing to show. */
 export function leadsTo(evidence: Evidence): string {
   const range = rangeOf(evidence);
   if (evidence.nodes.length > 0) return "Select its longest op on the timeline";

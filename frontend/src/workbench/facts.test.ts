@@ -3,31 +3,31 @@ import { fakeTrace } from "../../dev/fake";
 import { factsOf } from "./facts";
 
 const model = { durationNs: 3.12e6, nodes: 8009 };
-/** Plain spaces before units. */
+/** Return the facts with plain spaces before units. */
 function facts(...of: Parameters<typeof factsOf>): string {
   return factsOf(...of).replaceAll("\u202f", " ");
 }
 
 describe("a trace in one line", () => {
-  it("tells the step, its time against the usual, and the size", () => {
+  it("has the step, its time and the usual one, and the size", () => {
     const record = fakeTrace(1, { step: 1200, duration_s: 0.02, median_s: 0.01, nodes: 1609, devices: ["/host:CPU"] });
     expect(facts(record, model)).toBe("Step 1,200: 20.0 ms traced · usually 10.0 ms · 1,609 nodes · CPU");
   });
 
-  it("says nothing of a step and a time that nobody measured", () => {
+  it("leaves out a step number and a time that are not known", () => {
     const record = fakeTrace(1, { step: null, duration_s: null, median_s: null, nodes: 8009, devices: ["CPU", "GPU"] });
     expect(facts(record, model)).toBe("3.12 ms from the first op to the last · 8,009 nodes · 2 devices");
     expect(facts(record, null)).toBe("8,009 nodes · 2 devices");
   });
 
-  it("counts the nodes itself while the record does not know them", () => {
+  it("takes the number of nodes from the model while the record has none", () => {
     const record = fakeTrace(1, { step: 3, duration_s: null, median_s: null, nodes: null, devices: [] });
     expect(facts(record, model)).toContain("8,009 nodes");
     expect(facts(record, null)).toBe("Step 3");
     expect(facts(record, { durationNs: 0, nodes: 0 })).toContain("0 nodes");
   });
 
-  it("makes do without a record", () => {
+  it("works without a record", () => {
     expect(facts(null, model)).toBe("3.12 ms from the first op to the last · 8,009 nodes");
     expect(facts(null, null)).toBe("");
   });

@@ -1,25 +1,25 @@
-/** What is known of a trace in one line: its step, how long it took, its size. */
+/** Facts about a trace in one line: its step, how long it took, its size. */
 import type { TraceRecord } from "@/client/messages";
 import { formatCount, formatNs, formatSeconds, plural, shortDevice } from "@/format";
 
-/** Of a timeline, what the line needs. */
+/** What the line needs of a timeline. */
 interface Measured {
   readonly durationNs: number;
   readonly nodes: number;
 }
 
-/** How long the traced step took: as the hook timed it, else from the trace's first start to its last end. */
+/** Return how long the traced step took: as the hook timed it, else from the trace's first start to its last end. */
 function length(record: TraceRecord | null, model: Measured | null): string {
   if (record !== null && record.duration_s) return `${formatSeconds(record.duration_s)} traced`;
   return model === null ? "" : `${formatNs(model.durationNs)} from the first op to the last`;
 }
 
-/** Traces that came from a file alone have no step number and no measured time. */
+/** Return the line. A trace that was loaded without a session has no step number and no measured time. */
 export function factsOf(record: TraceRecord | null, model: Measured | null): string {
   const step = record?.step ? `Step ${formatCount(record.step)}` : "";
   const took = length(record, model);
   const usual = record?.median_s ? `usually ${formatSeconds(record.median_s)}` : "";
-  const nodes = record?.nodes ?? model?.nodes; // a pending trace is known by its model alone
+  const nodes = record?.nodes ?? model?.nodes; // the record of a pending trace does not have it
   const devices = record?.devices ?? [];
   return [
     step && took ? `${step}: ${took}` : step || took,

@@ -47,7 +47,7 @@ describe("the facts of an op", () => {
     });
   });
 
-  it("tell what is not known of an op's work from no work", () => {
+  it("tell unknown work of an op from no work", () => {
     const facts = Object.fromEntries(nodeFacts({ ...NODE, flops: null, traffic_bytes: null }));
     expect([facts["FLOPs"], facts["Memory traffic"], facts["FLOPs per second"]]).toEqual([
       "unknown",

@@ -1,9 +1,9 @@
-/** What is known of an op besides its name and duration, as the details list it. */
+/** The facts about an op that its details list, besides its name and duration. */
 import type { NodeDetail } from "@/client/messages";
 import { formatBytes, formatFlops, formatNs, formatShare, significant } from "@/format";
 import { KIND_NAMES } from "@/timeline/model";
 
-/** What the op computes; a rate of an op that takes no time is none. */
+/** Return FLOPs, memory traffic and their rates. An op that takes no time has no rates. */
 function computed({ flops, traffic_bytes: bytes, duration_ns: ns }: NodeDetail): [string, string | null][] {
   const rate = (amount: number | null, format: (amount: number) => string): string | null =>
     amount === null || amount === 0 || ns <= 0 ? null : `${format((amount / ns) * 1e9)}/s`;
@@ -16,7 +16,7 @@ function computed({ flops, traffic_bytes: bytes, duration_ns: ns }: NodeDetail):
   ];
 }
 
-/** (what, value) pairs. What the trace does not record is left out. */
+/** Return (what, value) pairs, without those that the trace does not record. */
 export function nodeFacts(node: NodeDetail): [what: string, value: string][] {
   const facts: [string, string | null][] = [
     ["Start", formatNs(node.start_ns)],

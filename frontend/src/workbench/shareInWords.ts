@@ -1,9 +1,9 @@
 const NO_SUM = "Two sentences may name the same time: their parts do not add up.";
 
-/** What most percentages of a verdict are of. */
+/** A tooltip that says what most percentages of a verdict are of. */
 export const WHOLE = `The step from its call to its end, without what tracing adds. ${NO_SUM}`;
 
-/** What the percentage of a sentence of the verdict is. */
+/** Code of a sentence -> what its percentage is, if it is not simply the part of the step that would go away. */
 const OTHERS: Record<string, string> = {
   balanced: "The part of the step that computes",
   beside_steps: "The part of the time since the training's first step",
@@ -15,7 +15,7 @@ const OTHERS: Record<string, string> = {
   tracing_cost: "The part of the step by which it took longer than usual",
 };
 
-/** One word for it, below the percentage. */
+/** Code of a sentence -> the short text below its percentage. */
 const SHORT: Record<string, string> = {
   balanced: "computes",
   beside_steps: "of the time",

@@ -1,4 +1,7 @@
-/** The bookmarks of the trace: those of its record, and those of the link. Where nothing can be saved, new ones go into the page's address. */
+/**
+ * The bookmarks of the trace: those of its record, and those of the link. If nothing can be saved, new ones go into the page's
+ * address.
+ */
 import { watch } from "vue";
 import type { Client } from "@/client/client";
 import type { Bookmark } from "@/client/messages";
@@ -7,13 +10,13 @@ import { merged } from "@/timeline/bookmarks";
 import type { TraceState } from "@/timeline/state";
 
 export interface Bookmarks {
-  /** Whether they are saved with the session. */
+  /** Whether bookmarks are saved with the session. */
   readonly saves: boolean;
-  /** Whether the page has an address that can carry them: not a page in a file of its own. */
+  /** Whether the page's address can contain bookmarks: that of a standalone page cannot. */
   readonly hasLink: boolean;
-  /** Of those that are saved where nothing can be changed. */
+  /** Whether a bookmark is saved and cannot be changed here. */
   readonly isFixed: (bookmark: Bookmark) => boolean;
-  /** In the place of all that there are. */
+  /** Replace all bookmarks. */
   readonly keep: (bookmarks: readonly Bookmark[]) => Promise<void>;
 }
 

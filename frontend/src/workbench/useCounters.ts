@@ -1,4 +1,4 @@
-/** The counters of the trace: asked for once the verdict is there, whose answer must not wait for theirs. */
+/** Loads the counters of the trace after the verdict, so that the verdict does not wait for them. */
 import { markRaw, watch } from "vue";
 import type { Client } from "@/client/client";
 import { useAnswer } from "@/state/answer";

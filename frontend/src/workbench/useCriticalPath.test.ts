@@ -17,7 +17,7 @@ function rig(critical: boolean): { state: TraceState; model: TimelineModel; anal
 }
 
 describe("the critical path on the timeline", () => {
-  it("is asked for once, when it is to be seen", async () => {
+  it("is requested once, when it is highlighted", async () => {
     const { state, model, analysis } = rig(false);
     expect(analysis).not.toHaveBeenCalled();
     state.highlight.value = "critical";
@@ -30,7 +30,7 @@ describe("the critical path on the timeline", () => {
     expect(analysis).toHaveBeenCalledOnce();
   });
 
-  it("is not asked for where the timeline came with it", async () => {
+  it("is not requested if the timeline came with it", async () => {
     const { state, analysis } = rig(true);
     state.highlight.value = "critical";
     await nextTick();

@@ -1,4 +1,4 @@
-/** The critical path is costly in a large trace: it is asked for when it is to be highlighted, and marked on the timeline then. */
+/** Marks the critical path on the timeline. In a large trace it is costly, so it is requested when it is first highlighted. */
 import { onScopeDispose, watch } from "vue";
 import type { Client } from "@/client/client";
 import { toastError } from "@/state/toasts";

@@ -27,7 +27,7 @@ function load(): { data: TimelineData; asked: Asked[]; ready: ReturnType<typeof 
 const message = (): Timeline => messageOf([{ rows: [[{ start: 0, duration: 5 }]] }]);
 
 describe("loading a timeline", () => {
-  it("tells its progress, then is ready", async () => {
+  it("reports its progress, then is ready", async () => {
     const { data, asked, ready } = load();
     data.start();
     asked[0].ask.onProgress?.(300, 1000);
@@ -37,7 +37,7 @@ describe("loading a timeline", () => {
     expect(ready).toHaveBeenCalledOnce();
   });
 
-  it("can be cancelled and started again; what comes too late is not taken", async () => {
+  it("can be cancelled and started again; an answer that comes too late is ignored", async () => {
     const { data, asked, ready } = load();
     data.start();
     data.cancel();
@@ -60,7 +60,7 @@ describe("loading a timeline", () => {
     );
   });
 
-  it("ends with the view", () => {
+  it("stops when the view is closed", () => {
     const { data, asked, stop } = load();
     data.start();
     stop();

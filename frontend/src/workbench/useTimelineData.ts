@@ -1,4 +1,4 @@
-/** Loads a trace's timeline: tells how many bytes have come, can be cancelled and tried again. */
+/** Loads a trace's timeline: reports the bytes so far, can be cancelled and tried again. */
 import { onScopeDispose, shallowRef, type ShallowRef } from "vue";
 import { ClientError, type Client } from "@/client/client";
 import { TimelineModel } from "@/timeline/model";

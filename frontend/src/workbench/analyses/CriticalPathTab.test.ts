@@ -1,4 +1,4 @@
-/** What the tab of the critical path says of where its dependencies come from. */
+/** What the tab of the critical path says about the source of its dependencies. */
 import { flushPromises, mount } from "@vue/test-utils";
 import { describe, expect, it } from "vitest";
 import { FakeClient } from "../../../dev/fake";

@@ -1,4 +1,4 @@
-/** The parts of a step's budget: order, names, what each means. Colours are in BudgetBar.vue's classes. */
+/** The parts of a step's budget: order, names and meanings. Their colours are in components/budget.css. */
 import type { BudgetPart, DeviceBudget } from "@/client/messages";
 
 export interface Part {
@@ -28,7 +28,7 @@ export const HIDDEN: Part = {
   meaning: "communication that runs under compute, and costs the step nothing",
 };
 
-/** Null: unknown (scheduling, in a trace without scheduling times). */
+/** Return the time of a part; null if unknown (scheduling, in a trace without scheduling times). */
 export function partNs(budget: DeviceBudget, key: BudgetPart): number | null {
   return budget.parts_ns[key] ?? null;
 }

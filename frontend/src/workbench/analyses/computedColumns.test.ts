@@ -21,7 +21,7 @@ describe("what ops compute", () => {
     expect(texts(ROW)).toEqual(["4.00 MFLOP", "2.00 TFLOP/s", "1.00 MB", "500 GB/s", "4.00"]);
   });
 
-  it("is unknown, not 0, where nothing is known of it", () => {
+  it("is unknown, not 0, if nothing is known of it", () => {
     const row = { ...ROW, flops: null, flops_unknown: 3, bytes: null, bytes_unknown: 3 };
     expect(texts(row)).toEqual(Array(5).fill("unknown"));
   });
@@ -31,7 +31,7 @@ describe("what ops compute", () => {
     expect(texts(row)).toEqual(["\u2265 4.00 MFLOP", "unknown", "\u2265 1.00 MB", "unknown", "unknown"]);
   });
 
-  it("is 0 for what is no matrix op, and for what moves nothing", () => {
+  it("is 0 for ops that are not matrix ops, and for ops that move nothing", () => {
     expect(texts({ ...ROW, flops: 0 })).toEqual(["0", "0", "1.00 MB", "500 GB/s", "0"]);
     expect(texts({ ...ROW, flops: 0, bytes: 0 })).toEqual(["0", "0", "0", "0", "unknown"]);
   });

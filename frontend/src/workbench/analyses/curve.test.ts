@@ -31,7 +31,7 @@ describe("the memory curve", () => {
   it("is drawn as steps from its first point to the right edge", () => {
     expect(stepPath(curve, 400, 40)).toBe("M0.00,150.00H250.00V0.00H750.00V100.00H1000");
   });
-  it("is nothing for an empty trace", () => {
+  it("is empty for an empty trace", () => {
     expect(stepPath({ ...curve, time_ns: [], bytes: [] }, 400, 40)).toBe("");
   });
 });

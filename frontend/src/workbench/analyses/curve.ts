@@ -1,10 +1,10 @@
-/** The geometry of the memory curve: a step function drawn in a box of 1000 x 200, and what was alive at a time. */
+/** The memory curve: a step function drawn in a box of 1000 x 200, and the tensors that were alive at a time. */
 import type { MemoryCurve, Tensor } from "@/client/messages";
 
 export const WIDTH = 1000;
 export const HEIGHT = 200;
 
-/** An SVG path of a step function: bytes stay as they are until the next point. */
+/** Return the SVG path of a step function, whose value stays until the next point; "" for an empty curve. */
 export function stepPath(curve: MemoryCurve, endNs: number, maxBytes: number): string {
   if (curve.time_ns.length === 0 || endNs <= 0 || maxBytes <= 0) return "";
   const x = (ns: number): string => ((ns / endNs) * WIDTH).toFixed(2);
@@ -18,7 +18,7 @@ export function stepPath(curve: MemoryCurve, endNs: number, maxBytes: number): s
   return parts.join("");
 }
 
-/** Bytes of the curve at a time: the last point at or before it; 0 before the first. */
+/** Return the bytes at a time: those of the last point at or before it; 0 before the first. */
 export function bytesAt(curve: MemoryCurve, ns: number): number {
   let low = 0;
   let high = curve.time_ns.length;
@@ -30,7 +30,7 @@ export function bytesAt(curve: MemoryCurve, ns: number): number {
   return low === 0 ? 0 : (curve.bytes[low - 1] ?? 0);
 }
 
-/** Tensors that were alive at a time, the largest first. */
+/** Return the tensors that were alive at a time, the largest first. */
 export function aliveAt(tensors: readonly Tensor[], ns: number): Tensor[] {
   return tensors.filter((t) => t.alloc_ns <= ns && ns < t.free_ns).sort((a, b) => b.bytes - a.bytes);
 }

@@ -15,7 +15,7 @@ const graph: Neighbourhood = {
 };
 
 describe("the graph around an op", () => {
-  it("puts inputs before it and consumers behind it", () => {
+  it("puts inputs before it and consumers after it", () => {
     expect(layersOf(graph, 2)).toEqual([-1, -1, 0, 1, 2]);
   });
   it("ends on a cycle", () => {

@@ -1,4 +1,4 @@
-/** Layers for a small graph: inputs left, consumers right of the node in the middle. Pure geometry. */
+/** The layout of a small graph in layers: inputs left, consumers right of the node in the middle. Pure geometry. */
 import type { Neighbourhood, NodeRef } from "@/client/messages";
 
 export interface Box {
@@ -10,7 +10,7 @@ export interface Box {
 
 export interface Drawn {
   readonly boxes: readonly Box[];
-  /** Pairs of positions in boxes. */
+  /** The boxes of producer and consumer. */
   readonly edges: readonly (readonly [Box, Box])[];
   readonly width: number;
   readonly height: number;
@@ -18,7 +18,7 @@ export interface Drawn {
 
 export const BOX = { width: 190, height: 38, gapX: 70, gapY: 12 } as const;
 
-/** How far each node is from the centre: negative before it, positive after it, by the shortest way along the edges. */
+/** Return how far each node is from the centre by the shortest way along the edges: negative before it, positive after it. */
 export function layersOf(graph: Neighbourhood, centre: number): number[] {
   const layer: (number | undefined)[] = graph.nodes.map(() => undefined);
   layer[centre] = 0;
@@ -42,7 +42,7 @@ export function layersOf(graph: Neighbourhood, centre: number): number[] {
   return layer.map((value) => value ?? 0);
 }
 
-/** Boxes in columns by layer, centred on each other. */
+/** Return the boxes in a column for each layer; the columns are centred vertically. */
 export function draw(graph: Neighbourhood, centre: number): Drawn {
   const layers = layersOf(graph, centre);
   const first = Math.min(0, ...layers);

@@ -29,7 +29,7 @@ const ANSWER: Layers = {
 const { rows, phases, tree } = layerTable(ANSWER);
 
 describe("the table of layers", () => {
-  it("has paths, and sums with the layers in each", () => {
+  it("has paths, and sums that include the layers in each", () => {
     expect(rows.map((row) => row.path)).toEqual([
       "net",
       "net/dense",
@@ -44,7 +44,7 @@ describe("the table of layers", () => {
     expect(tree.parent).toEqual([-1, 0, 0, -1, 3, 3]);
   });
 
-  it("has columns for the phases that there are", () => {
+  it("has columns for the phases that occur", () => {
     expect(phases).toEqual(["forward", "backward", "optimizer"]);
   });
 });
@@ -65,17 +65,17 @@ describe("the ops of a layer", () => {
   });
 
   it.each(["net/dense_1/MatMul", "net/block/dense/MatMul", "mynet/dense/MatMul", "net/densest"])(
-    "are not those of %s",
+    "do not include %s",
     (name) => {
       expect(finds("net/dense", name)).toBe(false);
     },
   );
 
-  it("are found whatever a layer is called", () => {
+  it("are found even if a layer's name has special characters", () => {
     expect(finds("a.b(c)*/d[1]", "a.b(c)*/d[1]/MatMul")).toBe(true);
   });
 
-  it("in no layer are those of a type or of an optimizer", () => {
+  it("that are in no layer are selected by op type or by optimizer", () => {
     expect(opsOf(rows[4]!)).toEqual({ by: "name", rows: "/(^|\\/)Adam(_\\d+)?\\//" });
     expect(opsOf(rows[5]!)).toEqual({ by: "type", rows: "/^Cast$/" });
     expect(opsOf(rows[2]!)).toBeNull();

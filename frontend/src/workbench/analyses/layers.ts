@@ -1,4 +1,4 @@
-/** The layers of an answer as the page shows them: their paths, their phases, and how the ops of one are found. */
+/** The layers of an answer, for the page: their paths, their phases, and a filter that finds the ops of a layer. */
 import type { Layer, LayerPhase, Layers } from "@/client/messages";
 import { sums, type Tree } from "@/components/flame";
 
@@ -20,7 +20,7 @@ export interface LayerRow {
   readonly layer: Layer;
   /** `model/dense`. */
   readonly path: string;
-  /** With the layers in it, as the next. */
+  /** Including the layers in it, as are `phases`. */
   readonly total: number;
   readonly phases: Readonly<Record<LayerPhase, number>>;
   readonly own: number;
@@ -29,7 +29,7 @@ export interface LayerRow {
 export interface LayerTable {
   readonly tree: Tree;
   readonly rows: readonly LayerRow[];
-  /** Those that anything was measured in, in the order of the answer. */
+  /** The phases in which something was measured, in the order of the answer. */
   readonly phases: readonly LayerPhase[];
 }
 
@@ -61,7 +61,7 @@ export function layerTable(answer: Layers): LayerTable {
 
 export interface OpsFilter {
   readonly by: "type" | "name";
-  /** A table's filter. */
+  /** The filter of the table of ops. */
   readonly rows: string;
 }
 
@@ -72,7 +72,7 @@ function escaped(text: string): string {
 /** What TensorFlow may have put between the parts of a path: gradients, and the bodies of loops. */
 const BETWEEN = "(_grad(_\\d+)?)?\\/((body|cond|then|else)\\/_\\d+\\/(.*\\/)?)?";
 
-/** Finds the ops of a layer in the Ops tab, as far as their names tell it; null: they have nothing in common there. */
+/** Return what finds a layer's ops in the Ops tab, as far as their names allow; null if their names have nothing in common. */
 export function opsOf(row: LayerRow): OpsFilter | null {
   const { layer, path, phases } = row;
   if (layer.kind === "layer") {

@@ -18,7 +18,7 @@ function time<Row extends OpRow>(key: NumberKey, title: string, hint: string): T
   return nsColumn(key, title, (row) => row[key], { hint, width: "92px" });
 }
 
-/** Of a step on a CPU alone all is on the host: no columns for that. */
+/** Columns for time on the host and on GPUs; a step that used only the CPU does not have them. */
 function onDevice<Row extends OpRow>(): TableColumn<Row>[] {
   return [
     time("host_ns", "Host", "On the host: CPU ops and launches"),
@@ -26,7 +26,7 @@ function onDevice<Row extends OpRow>(): TableColumn<Row>[] {
   ];
 }
 
-/** -1: no scheduling time is known. */
+/** Return a delay as text; -1 means that no scheduling time is known. */
 function delay(ns: number): string {
   return ns < 0 ? "unknown" : formatNs(ns);
 }

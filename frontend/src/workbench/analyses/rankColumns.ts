@@ -39,7 +39,7 @@ export function stragglerColumns(titleOf: TitleOf): TableColumn<Straggler>[] {
   ];
 }
 
-/** Who waited how long: a column for each process of a small job, the longest wait of a large one. */
+/** Columns of who waited how long: one for each process of a small job, the longest wait for a large one. */
 function waits(titleOf: TitleOf, processes: readonly string[]): TableColumn<CollectiveRow>[] {
   if (processes.length > MOST_COLUMNS) {
     const longest = (r: CollectiveRow): [string, number] | undefined => waitsOf(r.waited_ns)[0];
@@ -62,7 +62,7 @@ const bytes = bytesColumn<CollectiveRow>("bytes", "Bytes", (r) => r.bytes, {
   width: "96px",
 });
 
-/** `sized`: the bytes of some are known. */
+/** `sized`: whether the bytes of some collectives are known. */
 export function collectiveColumns(
   titleOf: TitleOf,
   processes: readonly string[],

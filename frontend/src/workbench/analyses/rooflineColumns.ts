@@ -18,7 +18,7 @@ const JUDGES = {
   best: "the best that the run's traces reached",
 } as const;
 
-/** The share of the rate that the roof allows, and which roof that is. */
+/** Return the share of the rate that the roof allows, and which roof that is. */
 function judged(row: RooflineRow): string {
   return row.judged_by === null ? "–" : `${formatShare(row.of_roof)} of ${JUDGES[row.judged_by]}`;
 }

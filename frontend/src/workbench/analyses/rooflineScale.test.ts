@@ -30,7 +30,7 @@ function roof(dtype: string, rate: number, source: Roof["source"] = "measured"):
 const ROWS = [row(), row({ key: "b", intensity: 0.5, flops_per_s: 2e8, total_ns: 400 })];
 
 describe("the roofline", () => {
-  it("has a place for matrix ops with traffic alone", () => {
+  it("shows only matrix ops with traffic", () => {
     const none = [row({ flops_per_s: 0, intensity: 0 }), row({ intensity: null })];
     expect(plotted([...ROWS, ...none])).toEqual(ROWS);
   });
@@ -46,7 +46,7 @@ describe("the roofline", () => {
     expect(scaleOf([], [], 700).x).toEqual([0, 1]);
   });
 
-  it("puts points where they belong, as large as their time", () => {
+  it("puts points at their values, as large as their time", () => {
     const scale = scaleOf(ROWS, [], 700);
     const [large, small] = pointsOf(ROWS, scale);
     expect([large?.row.key, small?.row.key]).toEqual(["b", "a"]);

@@ -28,22 +28,22 @@ export interface Line {
   readonly source: RoofSource;
   readonly roof: Roof;
   readonly path: string;
-  /** Where its label ends. */
+  /** The place where its label ends. */
   readonly x: number;
   readonly y: number;
 }
 
 export const FRAME = { height: 340, left: 92, right: 14, top: 14, bottom: 40 } as const;
 
-/** Of the largest point, and of the smallest that can be aimed at. */
+/** Radius of the largest point, and of the smallest that can be clicked. */
 const MOST_PX = 16;
 const LEAST_PX = 3;
-/** Powers of ten that the axis goes on for a line's corner. */
+/** The x axis shows corners of lines that are less than this many powers of ten beyond the points. */
 const FAR = 2;
-/** Labels of lines are at least so far apart. */
+/** Least distance between the labels of two lines. */
 const LABEL_PX = 14;
 
-/** Rows that have a place on it: matrix ops with traffic. */
+/** Return the rows that can be plotted: matrix ops with traffic. */
 export function plotted(rows: readonly RooflineRow[]): RooflineRow[] {
   return rows.filter((row) => row.flops_per_s > 0 && row.intensity !== null && row.intensity > 0);
 }
@@ -55,7 +55,7 @@ function powers(values: readonly number[]): [number, number] {
   return [low, Math.max(Math.ceil(logs.reduce((a, b) => Math.max(a, b)) + 0.05), low + 1)];
 }
 
-/** Whole powers of ten around all points, above the lines, and around their corners if these are not far away. */
+/** Return axes of whole powers of ten around all points and lines, and around the lines' corners if these are near. */
 export function scaleOf(rows: readonly RooflineRow[], roofs: readonly Roof[], width: number): Scale {
   const level = levelRoofs(rows, roofs);
   const intensities = rows.map((row) => row.intensity ?? 0);
@@ -66,7 +66,7 @@ export function scaleOf(rows: readonly RooflineRow[], roofs: readonly Roof[], wi
   return { x: powers([...intensities, ...near]), y: powers(rates), frame: { ...FRAME, width } };
 }
 
-/** Of the numbers that the rows have. */
+/** Return the level roofs of the rows' types of numbers, without those of memory. */
 function levelRoofs(rows: readonly RooflineRow[], roofs: readonly Roof[]): Roof[] {
   const used = new Set(rows.map((row) => row.dtype));
   return roofs.filter((roof) => roof.dtype && used.has(roof.dtype));
@@ -85,13 +85,13 @@ export function yOf({ y, frame }: Scale, rate: number): number {
   return frame.top + ((y[1] - Math.log10(rate)) / (y[1] - y[0])) * room;
 }
 
-/** Powers of ten, at most `most` of them. */
+/** Return powers of ten, with at most `most` steps between them. */
 export function ticks([low, high]: readonly [number, number], most: number): number[] {
   const step = Math.max(1, Math.ceil((high - low) / most));
   return Array.from({ length: Math.floor((high - low) / step) + 1 }, (_, i) => 10 ** (low + i * step));
 }
 
-/** As large as the time that the ops took; the largest first, so that the small ones lie above. */
+/** Return points whose area grows with the ops' time. The largest come first, so that small ones are drawn over them. */
 export function pointsOf(rows: readonly RooflineRow[], scale: Scale): Point[] {
   const most = rows.reduce((largest, row) => Math.max(largest, row.total_ns), 1);
   return rows
@@ -104,7 +104,7 @@ export function pointsOf(rows: readonly RooflineRow[], scale: Scale): Point[] {
     .sort((a, b) => b.radius - a.radius);
 }
 
-/** A line for each roof of numbers that the rows have: along its source's memory, then level. */
+/** Return a line for each level roof: it rises along the memory roof of its source, then it is level. */
 export function linesOf(rows: readonly RooflineRow[], roofs: readonly Roof[], scale: Scale): Line[] {
   const lines = levelRoofs(rows, roofs)
     .map((roof) => lineOf(roof, memoryOf(roof, roofs), scale))
@@ -125,7 +125,7 @@ function lineOf(roof: Roof, memory: number | null, scale: Scale): Line {
   return { source: roof.source, roof, path: path.join(""), x: xOf(scale, last), y: yOf(scale, limit(last)) };
 }
 
-/** Their labels moved down where they would lie upon each other. */
+/** Return the lines with their labels moved down where they would overlap. */
 function apart(lines: readonly Line[]): Line[] {
   let above = -Infinity;
   return lines.map((line) => {

@@ -6,7 +6,7 @@ import { useAnalysis } from "./useAnalysis";
 
 interface Tab<T> {
   readonly answer: Answer<T>;
-  /** Selects the row's op. A row that sums ops of which none is in the trace (-1) selects nothing. */
+  /** Selects the row's op. A row without an op in the trace (-1) selects nothing. */
   readonly select: (row: { readonly node: number }) => void;
 }
 
