@@ -232,7 +232,7 @@ def test_steps_of_another_run_are_named_and_those_of_a_hook_by_the_hook() -> Non
 def test_code_that_ran_beside_an_evaluation_keeps_its_cpu_time() -> None:
     evaluated = OtherSteps("evaluate: net", 20, 440 * MS, "", 1_000 * MS, 1_450 * MS)
     asks = Frame(TF + "keras/src/trainer.py", 500, "evaluate", "", True)
-    samples = (stack(MAIN, asks, RUN, seconds=0.45), stack(MAIN, LOAD, seconds=0.35))
+    samples = (stack(MAIN._replace(line=12), asks, RUN, seconds=0.45), stack(MAIN, LOAD, seconds=0.35))
     both = span(0.8, *samples, cpu=0.36, clocked=Span(0.45, cpu_s=0.01, queue_s=0.0))
     found = explained(0.8, between=both, other_runs=(evaluated,))
     assert {part.kind: round(part.seconds, 2) for part in found.parts if part.kind in ("python", "wait")} == {"python": 0.35}

@@ -7,6 +7,7 @@ Linux's counters show how the training thread spent it. Pure functions.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from tftracer.contract.stalls import PartKind
 from tftracer.slow.cause.blamed_code import functions_of_busiest_thread, is_in_phase, own_python
@@ -187,7 +188,7 @@ def _without_clocked(span: Span, saves_s: float) -> Span:
         ran = span.cpu_s / max(span.cpu_s + span.queue_s, 1e-9)
         span = replace(span, kernel_s=None, faults=None)
         clocked = Span(saves_s, cpu_s=saves_s * ran, queue_s=saves_s * (1 - ran))
-    left = {name: _minus(getattr(span, name), getattr(clocked, name)) for name in OF_THREAD}
+    left: dict[str, Any] = {name: _minus(getattr(span, name), getattr(clocked, name)) for name in OF_THREAD}
     return replace(span, length_s=max(0.0, span.length_s - clocked.length_s), **left)
 
 

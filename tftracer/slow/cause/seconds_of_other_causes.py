@@ -124,5 +124,8 @@ def _outside(stacks: Sequence[FoldedStack], cause: Cause) -> Sequence[FoldedStac
     """Return the stacks that do not show the code that is the cause."""
     if cause.kind in ("hook", "callback"):
         return [stack for stack in stacks if all(frame.owner != cause.name for frame in stack.frames)]
-    has_own_code = cause.frame and cause.kind in (*OF_CODE, *CLOCKED_KINDS, "py_function", "gc")
-    return stacks_outside(stacks, cause.frame) if cause.frame and has_own_code else stacks
+    if cause.frame is None or cause.kind not in (*OF_CODE, *CLOCKED_KINDS, "py_function", "gc"):
+        return stacks
+    if cause.kind in CLOCKED_KINDS:  # its line only calls it; the same function may call other code, too
+        return [stack for stack in stacks if cause.frame not in stack.frames]
+    return stacks_outside(stacks, cause.frame)
