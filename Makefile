@@ -152,7 +152,7 @@ lint: .envs/view/.made frontend/node_modules/.made  ## ruff, mypy, eslint, prett
 	.envs/view/bin/python -m tftracer.contract.typescript | diff - frontend/src/client/messages.ts
 	cd frontend && npx eslint . && npx prettier --check src && npx vue-tsc --noEmit
 
-bench: .envs/view/.made .envs/tf215/.made .envs/tf221/.made chromium  ## every figure that the docs quote (about 45 minutes; THOROUGH=1: twice that)
+bench: .envs/view/.made .envs/tf215/.made .envs/tf221/.made chromium  ## every figure that the docs quote (about 100 minutes; THOROUGH=1: more)
 	bash benchmarks/run.sh
 
 fuzz: .envs/view/.made  ## a million hostile inputs for every reader, and every question about what it read

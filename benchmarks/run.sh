@@ -26,8 +26,8 @@ bench tf221 bench_traced_steps.py
 bench tf221 bench_fit.py $(few --pairs 40)
 bench tf221 bench_stalls.py $(few --pairs 40)
 bench tf221 bench_retracing.py
-bench tf221 bench_ledger.py
-bench tf215 bench_ledger.py
+bench tf221 bench_ledger.py $(few 10)
+bench tf215 bench_ledger.py $(few 10)
 bench view bench_periods.py $(few --histories 1000)
 bench view bench_decode.py
 bench view bench_open.py
