@@ -36,8 +36,8 @@ export interface Line {
 export const FRAME = { height: 340, left: 92, right: 14, top: 14, bottom: 40 } as const;
 
 /** Radius of the largest point, and of the smallest that can be clicked. */
-const MOST_PX = 16;
-const LEAST_PX = 3;
+const MAX_RADIUS_PX = 16;
+const MIN_RADIUS_PX = 3;
 /** The x axis shows corners of lines that are less than this many powers of ten beyond the points. */
 const FAR = 2;
 /** Least distance between the labels of two lines. */
@@ -99,7 +99,7 @@ export function pointsOf(rows: readonly RooflineRow[], scale: Scale): Point[] {
       row,
       x: xOf(scale, row.intensity ?? 1),
       y: yOf(scale, row.flops_per_s),
-      radius: Math.max(LEAST_PX, Math.sqrt(row.total_ns / most) * MOST_PX),
+      radius: Math.max(MIN_RADIUS_PX, Math.sqrt(row.total_ns / most) * MAX_RADIUS_PX),
     }))
     .sort((a, b) => b.radius - a.radius);
 }
