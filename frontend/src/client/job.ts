@@ -9,7 +9,7 @@ export const jobPaths = {
 };
 
 /** Analyses that only the trace of one process has. */
-const OF_ONE_PROCESS: ReadonlySet<keyof Analyses> = new Set(["memory", "cost", "nodes/{index}/graph"]);
+const ONE_PROCESS_ONLY: ReadonlySet<keyof Analyses> = new Set(["memory", "cost", "nodes/{index}/graph"]);
 
 export class JobTraceClient extends ReadOnlyClient implements Client {
   readonly can = { control: false, notes: false, files: false, job: true };
@@ -23,7 +23,7 @@ export class JobTraceClient extends ReadOnlyClient implements Client {
   }
 
   analysis<K extends keyof Analyses>(trace: number, path: K, parameters?: Parameters, options?: RequestOptions): Promise<Analyses[K]> {
-    if (OF_ONE_PROCESS.has(path)) return this.refuse(path);
+    if (ONE_PROCESS_ONLY.has(path)) return this.refuse(path);
     return this.hub.get(jobPaths.answer(trace, analysisPath(path, parameters)), options);
   }
 

@@ -29,12 +29,12 @@ export class OpColours {
   }
 }
 
-const ofModel = new WeakMap<TimelineModel, OpColours>();
+const coloursByModel = new WeakMap<TimelineModel, OpColours>();
 
 /** Return the colours of a single trace, computed once. */
 export function coloursOf(model: TimelineModel): OpColours {
-  const colours = ofModel.get(model) ?? new OpColours([model]);
-  ofModel.set(model, colours);
+  const colours = coloursByModel.get(model) ?? new OpColours([model]);
+  coloursByModel.set(model, colours);
   return colours;
 }
 

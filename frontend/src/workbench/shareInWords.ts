@@ -1,7 +1,7 @@
 const NO_SUM = "Two sentences may name the same time: their parts do not add up.";
 
 /** A tooltip that says what most percentages of a verdict are of. */
-export const WHOLE = `The step from its call to its end, without what tracing adds. ${NO_SUM}`;
+export const WHOLE_HINT = `The step from its call to its end, without what tracing adds. ${NO_SUM}`;
 
 /** Code of a sentence -> what its percentage is, if it is not simply the part of the step that would go away. */
 const SHARE_TEXTS: Record<string, string> = {

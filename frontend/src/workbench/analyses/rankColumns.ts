@@ -40,7 +40,7 @@ export function stragglerColumns(titleOf: TitleOf): TableColumn<Straggler>[] {
 }
 
 /** Columns of who waited how long: one for each process of a small job, the longest wait for a large one. */
-function waits(titleOf: TitleOf, processes: readonly string[]): TableColumn<CollectiveRow>[] {
+function waitColumns(titleOf: TitleOf, processes: readonly string[]): TableColumn<CollectiveRow>[] {
   if (processes.length > MAX_COLUMNS) {
     const longest = (r: CollectiveRow): [string, number] | undefined => waitsOf(r.waited_ns)[0];
     const who = (r: CollectiveRow): string => titleOf(longest(r)?.[0] ?? "");
@@ -77,7 +77,7 @@ export function collectiveColumns(
       hint: "From the first process's arrival to the last's",
       width: "100px",
     }),
-    ...waits(titleOf, processes),
+    ...waitColumns(titleOf, processes),
   ];
 }
 
