@@ -60,7 +60,12 @@ export interface Client {
   readonly can: { readonly control: boolean; readonly notes: boolean; readonly files: boolean; readonly job: boolean };
 
   /** Get one analysis of a trace, by its path. `parameters` replace the braces in the path; the others become its query. */
-  analysis<K extends keyof Analyses>(trace: number, path: K, parameters?: Parameters, options?: RequestOptions): Promise<Analyses[K]>;
+  analysis<K extends keyof Analyses>(
+    trace: number,
+    path: K,
+    parameters?: Parameters,
+    options?: RequestOptions,
+  ): Promise<Analyses[K]>;
   steps(run: number, options?: RequestOptions): Promise<StepTimes>;
   /** Get any other answer under /api, decoded, by its path (`traces/3/compare?with=4`). */
   get<T>(path: string, options?: RequestOptions): Promise<T>;

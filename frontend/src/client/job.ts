@@ -22,7 +22,12 @@ export class JobTraceClient extends ReadOnlyClient implements Client {
     return this.hub.state;
   }
 
-  analysis<K extends keyof Analyses>(trace: number, path: K, parameters?: Parameters, options?: RequestOptions): Promise<Analyses[K]> {
+  analysis<K extends keyof Analyses>(
+    trace: number,
+    path: K,
+    parameters?: Parameters,
+    options?: RequestOptions,
+  ): Promise<Analyses[K]> {
     if (ONE_PROCESS_ONLY.has(path)) return this.refuse(path);
     return this.hub.get(jobPaths.answer(trace, analysisPath(path, parameters)), options);
   }

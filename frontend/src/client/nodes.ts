@@ -68,7 +68,10 @@ export class Nodes {
   /** Return the details of a node. Throws a RangeError if the trace has no such node. */
   detail(node: number): NodeDetail {
     this.check(node);
-    const links = this.links.map(([name, lists]) => [name, Array.from(lists.nodesOf(node), (other) => this.ref(other))]);
+    const links = this.links.map(([name, lists]) => [
+      name,
+      Array.from(lists.nodesOf(node), (other) => this.ref(other)),
+    ]);
     const outputs: Output[] = [];
     for (let i = this.outputOffsets[node]; i < this.outputOffsets[node + 1]; i++) {
       outputs.push(this.outputs.row(i) as unknown as Output);

@@ -15,7 +15,10 @@ export function useRunStalls(id: () => number, run: () => Run | undefined): Repe
   return useRepeated(
     (options) => client.get<RunStalls>(`runs/${id()}/stalls`, options),
     [
-      { watched: () => `${run()?.slow_steps.count} ${run()?.slow_steps.text} ${run()?.traces.length}`, pauseMs: SOON_MS },
+      {
+        watched: () => `${run()?.slow_steps.count} ${run()?.slow_steps.text} ${run()?.traces.length}`,
+        pauseMs: SOON_MS,
+      },
       { watched: () => run()?.steps, pauseMs: LATER_MS },
       { watched: () => state.value.session?.ended_at, pauseMs: SOON_MS },
     ],

@@ -16,7 +16,10 @@ export interface Trigger<T> {
   readonly pauseMs: number;
 }
 
-export function useRepeated<T>(request: (options: RequestOptions) => Promise<T>, triggers: readonly Trigger<T>[]): Repeated<T> {
+export function useRepeated<T>(
+  request: (options: RequestOptions) => Promise<T>,
+  triggers: readonly Trigger<T>[],
+): Repeated<T> {
   const data = shallowRef<T | null>(null);
   const error = ref("");
   const abort = new AbortController();

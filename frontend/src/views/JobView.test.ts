@@ -20,7 +20,9 @@ afterEach(() => vi.unstubAllGlobals());
 
 describe("the steps traced together", () => {
   it("say which ranks are missing and why, and can be cancelled while they are pending", async () => {
-    const fetched = vi.fn(() => Promise.resolve(new Response("{}", { headers: { "Content-Type": "application/json" } })));
+    const fetched = vi.fn(() =>
+      Promise.resolve(new Response("{}", { headers: { "Content-Type": "application/json" } })),
+    );
     vi.stubGlobal("fetch", fetched);
     const page = mount(JobTraces, { props: { job: { ...fakeJob, traces: [pending] } as Job }, global });
     expect(page.text()).toContain("1 of 4 so far");
