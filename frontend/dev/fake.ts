@@ -246,7 +246,7 @@ export class FakeClient implements Client {
   }
 
   analysis = (): Promise<never> => this.unknown();
-  ask = <T>(path: string): Promise<T> => {
+  get = <T>(path: string): Promise<T> => {
     const answer = this.answers(path);
     return answer === null ? this.unknown() : Promise.resolve(answer as T);
   };

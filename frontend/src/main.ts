@@ -9,7 +9,7 @@ import { createSession, sessionKey } from "./state/session";
 import { startTheme } from "./state/theme";
 import "./styles/index.css";
 
-const fresh = takeKey();
+const hasNewKey = takeKey();
 startTheme();
 const client = new LiveClient();
 const session = createSession(client);
@@ -18,7 +18,7 @@ const app = createApp(App);
 app.provide(sessionKey, session);
 app.use(router);
 app.mount("#app");
-if (fresh) void openFile(router, client); // only after a login: a reload stays on its page
+if (hasNewKey) void openFile(router, client); // only after a login: a reload stays on its page
 client.connect();
 // Load the trace view's code once the first view is ready. A failure is reported when that view is opened.
 router

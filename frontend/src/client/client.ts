@@ -42,7 +42,7 @@ export interface SessionState {
 /** Gets the number of bytes so far, and the total (null: unknown). */
 export type Progress = (loaded: number, total: number | null) => void;
 
-export interface Ask {
+export interface RequestOptions {
   signal?: AbortSignal;
   onProgress?: Progress;
 }
@@ -60,10 +60,15 @@ export interface Client {
   readonly can: { readonly control: boolean; readonly notes: boolean; readonly files: boolean; readonly job: boolean };
 
   /** Get one analysis of a trace, by its path. `parameters` replace the braces in the path; the others become its query. */
-  analysis<K extends keyof Analyses>(trace: number, path: K, parameters?: Parameters, ask?: Ask): Promise<Analyses[K]>;
-  steps(run: number, ask?: Ask): Promise<StepTimes>;
+  analysis<K extends keyof Analyses>(
+    trace: number,
+    path: K,
+    parameters?: Parameters,
+    options?: RequestOptions,
+  ): Promise<Analyses[K]>;
+  steps(run: number, options?: RequestOptions): Promise<StepTimes>;
   /** Get any other answer under /api, decoded, by its path (`traces/3/compare?with=4`). */
-  ask<T>(path: string, ask?: Ask): Promise<T>;
+  get<T>(path: string, options?: RequestOptions): Promise<T>;
 
   /** Trace the run's next `steps` steps; 0 cancels the request. `withGraph`: one more step, before them, collects the graph. */
   requestTraces(run: number, steps: number, withGraph?: boolean): Promise<void>;
@@ -74,8 +79,8 @@ export interface Client {
   /** Replace the bookmarks of a trace. */
   setBookmarks(trace: number, bookmarks: readonly Bookmark[]): Promise<TraceRecord>;
   traceJob(request: JobTraceRequest): Promise<JobTrace>;
-  saveSession(ask?: Ask): Promise<{ blob: Blob; name: string }>;
-  loadSession(file: File, ask?: Ask): Promise<Loaded>;
+  saveSession(options?: RequestOptions): Promise<{ blob: Blob; name: string }>;
+  loadSession(file: File, options?: RequestOptions): Promise<Loaded>;
   shutdown(): Promise<void>;
   /** Sign out every browser, including this one. */
   signOutAll(): Promise<void>;

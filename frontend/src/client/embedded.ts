@@ -1,6 +1,6 @@
 /** The client of a standalone HTML page, which contains the answers about one trace. It sends no requests. */
 import { decode } from "@msgpack/msgpack";
-import { analysisPath, type Ask, type Client, type Parameters, type SessionState } from "./client";
+import { analysisPath, type Client, type Parameters, type RequestOptions, type SessionState } from "./client";
 import type { Analyses, Embedded, TraceRecord } from "./messages";
 import { Nodes } from "./nodes";
 import { ReadOnlyClient } from "./read_only";
@@ -62,18 +62,18 @@ export class EmbeddedClient extends ReadOnlyClient implements Client {
   }
 
   /** Answers that are computed from the columns of all nodes. The other answers are stored as a server would send them. */
-  private readonly ofNodes: { [K in keyof Analyses]?: (parameters: Parameters) => Analyses[K] } = {
+  private readonly computedAnswers: { [K in keyof Analyses]?: (parameters: Parameters) => Analyses[K] } = {
     "nodes/{index}": ({ index }) => this.nodes.detail(Number(index)),
     "nodes/{index}/graph": ({ index, depth }) => this.nodes.neighbourhood(Number(index), Number(depth)),
   };
 
   async analysis<K extends keyof Analyses>(trace: number, path: K, parameters: Parameters = {}): Promise<Analyses[K]> {
     if (trace !== this.trace.id) return this.refuse(`Trace ${trace}`);
-    const ofNodes = this.ofNodes[path];
-    return ofNodes ? ofNodes(parameters) : this.answer<Analyses[K]>(analysisPath(path, parameters));
+    const compute = this.computedAnswers[path];
+    return compute ? compute(parameters) : this.answer<Analyses[K]>(analysisPath(path, parameters));
   }
 
-  ask<T>(path: string, _ask?: Ask): Promise<T> {
+  get<T>(path: string, _options?: RequestOptions): Promise<T> {
     const prefix = `traces/${this.trace.id}/`;
     return path.startsWith(prefix) ? this.answer(path.slice(prefix.length)) : this.refuse(path);
   }

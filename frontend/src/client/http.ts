@@ -3,7 +3,7 @@
  * `ClientError`s.
  */
 import { decode } from "@msgpack/msgpack";
-import { ClientError, type Ask, type Progress } from "./client";
+import { ClientError, type Progress, type RequestOptions } from "./client";
 import { keyHeader } from "./key";
 import type { DownloadLink } from "./messages";
 
@@ -90,18 +90,18 @@ async function respond(path: string, init: Request): Promise<Response> {
   return response;
 }
 
-function initOf(ask: Ask): Request {
-  return ask.signal ? { signal: ask.signal } : {};
+function initOf(options: RequestOptions): Request {
+  return options.signal ? { signal: options.signal } : {};
 }
 
 /** GET an answer. It is not checked to be a `T`: messages.ts is generated from the server's types. */
-export async function get<T>(path: string, ask: Ask = {}): Promise<T> {
+export async function get<T>(path: string, options: RequestOptions = {}): Promise<T> {
   const response = await respond(path, {
-    ...initOf(ask),
+    ...initOf(options),
     headers: { Accept: "application/msgpack, application/json;q=0.5" },
   });
   const type = response.headers.get("Content-Type") ?? "";
-  const bytes = await bytesOf(response, ask.onProgress);
+  const bytes = await bytesOf(response, options.onProgress);
   if (type.includes("msgpack")) return decode(bytes) as T;
   return JSON.parse(new TextDecoder().decode(bytes)) as T;
 }
@@ -122,30 +122,30 @@ function nameIn(header: string | null): string {
 /** Let the browser download a path, whatever its size. The browser cannot send the key, so the server makes a one-time link. */
 export async function startDownload(path: string): Promise<void> {
   const { pathname, search } = new URL(apiUrl(path));
-  const made = await send<DownloadLink>("POST", "links", { path: pathname + search });
-  const link = document.createElement("a");
-  link.href = made.path;
-  link.download = "";
-  link.click();
+  const link = await send<DownloadLink>("POST", "links", { path: pathname + search });
+  const anchor = document.createElement("a");
+  anchor.href = link.path;
+  anchor.download = "";
+  anchor.click();
 }
 
 /** Download a path into this page, with progress. */
-export async function download(path: string, ask: Ask = {}): Promise<{ blob: Blob; name: string }> {
-  const response = await respond(path, initOf(ask));
+export async function download(path: string, options: RequestOptions = {}): Promise<{ blob: Blob; name: string }> {
+  const response = await respond(path, initOf(options));
   // A session may have gigabytes: a browser can keep a Blob on disk, but an array only in memory.
-  const chunks = await chunksOf(response, ask.onProgress ?? (() => undefined));
+  const chunks = await chunksOf(response, options.onProgress ?? (() => undefined));
   const name = nameIn(response.headers.get("Content-Disposition"));
   return { blob: new Blob(chunks as BlobPart[], { type: "application/octet-stream" }), name };
 }
 
 /** POST a file with progress. Only XMLHttpRequest reports the progress of an upload; fetch does not. */
-export function upload<T>(path: string, file: File, ask: Ask = {}): Promise<T> {
+export function upload<T>(path: string, file: File, options: RequestOptions = {}): Promise<T> {
   return new Promise<T>((resolve, reject) => {
     const request = new XMLHttpRequest();
     request.open("POST", apiUrl(path));
     for (const [name, value] of Object.entries(keyHeader())) request.setRequestHeader(name, value);
     request.setRequestHeader("Content-Type", "application/octet-stream");
-    request.upload.onprogress = (e): void => ask.onProgress?.(e.loaded, e.lengthComputable ? e.total : null);
+    request.upload.onprogress = (e): void => options.onProgress?.(e.loaded, e.lengthComputable ? e.total : null);
     request.onload = (): void => {
       const body = parsed(request.responseText);
       if (request.status < 400) return resolve(body as T);
@@ -161,7 +161,7 @@ export function upload<T>(path: string, file: File, ask: Ask = {}): Promise<T> {
     request.onerror = (): void =>
       reject(new ClientError(0, "unreachable", "The file could not be sent: the server does not answer."));
     request.onabort = (): void => reject(new DOMException("cancelled", "AbortError"));
-    ask.signal?.addEventListener("abort", () => request.abort());
+    options.signal?.addEventListener("abort", () => request.abort());
     request.send(file);
   });
 }

@@ -1,5 +1,5 @@
 /** The client of a job's trace (the same step on several processes). It sends requests to the hub's own paths. */
-import { analysisPath, type Ask, type Client, type Parameters, type SessionState } from "./client";
+import { analysisPath, type Client, type Parameters, type RequestOptions, type SessionState } from "./client";
 import type { Analyses, JobTrace, JobTraceRequest } from "./messages";
 import { ReadOnlyClient } from "./read_only";
 
@@ -9,7 +9,7 @@ export const jobPaths = {
 };
 
 /** Analyses that only the trace of one process has. */
-const OF_ONE_PROCESS: ReadonlySet<keyof Analyses> = new Set(["memory", "cost", "nodes/{index}/graph"]);
+const ONE_PROCESS_ONLY: ReadonlySet<keyof Analyses> = new Set(["memory", "cost", "nodes/{index}/graph"]);
 
 export class JobTraceClient extends ReadOnlyClient implements Client {
   readonly can = { control: false, notes: false, files: false, job: true };
@@ -22,16 +22,21 @@ export class JobTraceClient extends ReadOnlyClient implements Client {
     return this.hub.state;
   }
 
-  analysis<K extends keyof Analyses>(trace: number, path: K, parameters?: Parameters, ask?: Ask): Promise<Analyses[K]> {
-    if (OF_ONE_PROCESS.has(path)) return this.refuse(path);
-    return this.hub.ask(jobPaths.answer(trace, analysisPath(path, parameters)), ask);
+  analysis<K extends keyof Analyses>(
+    trace: number,
+    path: K,
+    parameters?: Parameters,
+    options?: RequestOptions,
+  ): Promise<Analyses[K]> {
+    if (ONE_PROCESS_ONLY.has(path)) return this.refuse(path);
+    return this.hub.get(jobPaths.answer(trace, analysisPath(path, parameters)), options);
   }
 
   override traceJob = (request: JobTraceRequest): Promise<JobTrace> => this.hub.traceJob(request);
   override downloadJob = (): Promise<void> => this.hub.downloadJob();
 
-  ask<T>(path: string, ask?: Ask): Promise<T> {
-    return this.hub.ask(path, ask);
+  get<T>(path: string, options?: RequestOptions): Promise<T> {
+    return this.hub.get(path, options);
   }
   subscribe(listener: (state: SessionState) => void): () => void {
     return this.hub.subscribe(listener);

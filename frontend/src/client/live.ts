@@ -2,11 +2,11 @@
 import {
   ClientError,
   paths,
-  type Ask,
   type Client,
   type Connection,
   type FileFormat,
   type Parameters,
+  type RequestOptions,
   type SessionState,
 } from "./client";
 import { apiUrl, download, get, send, startDownload, upload } from "./http";
@@ -120,13 +120,13 @@ export class LiveClient implements Client {
     trace: number,
     path: K,
     parameters?: Parameters,
-    ask?: Ask,
-  ): Promise<Analyses[K]> => this.ask(paths.analysis(trace, path, parameters), ask);
-  steps = (run: number, ask?: Ask): Promise<StepTimes> => this.ask(paths.steps(run), ask);
+    options?: RequestOptions,
+  ): Promise<Analyses[K]> => this.get(paths.analysis(trace, path, parameters), options);
+  steps = (run: number, options?: RequestOptions): Promise<StepTimes> => this.get(paths.steps(run), options);
 
-  async ask<T>(path: string, ask: Ask = {}): Promise<T> {
+  async get<T>(path: string, options: RequestOptions = {}): Promise<T> {
     try {
-      return await get<T>(path, ask);
+      return await get<T>(path, options);
     } catch (error) {
       if (error instanceof ClientError && error.status === 401) {
         this.change({ ...this.state, connection: "unauthorized", retryAt: null, reason: error.message });
@@ -164,12 +164,12 @@ export class LiveClient implements Client {
     await send("POST", "shutdown");
   }
 
-  saveSession(ask: Ask = {}): Promise<{ blob: Blob; name: string }> {
-    return download("session/file", ask);
+  saveSession(options: RequestOptions = {}): Promise<{ blob: Blob; name: string }> {
+    return download("session/file", options);
   }
 
-  loadSession(file: File, ask: Ask = {}): Promise<Loaded> {
-    return upload<Loaded>(`session/file?name=${encodeURIComponent(file.name)}`, file, ask);
+  loadSession(file: File, options: RequestOptions = {}): Promise<Loaded> {
+    return upload<Loaded>(`session/file?name=${encodeURIComponent(file.name)}`, file, options);
   }
 
   async signOutAll(): Promise<void> {

@@ -33,7 +33,7 @@ class Table {
 }
 
 /** A list of nodes for each row. */
-class Lists {
+class NodeLists {
   private readonly offsets: TypedArray;
   private readonly values: TypedArray;
 
@@ -42,7 +42,7 @@ class Lists {
     this.values = typedArray(node);
   }
 
-  of(row: number): TypedArray {
+  nodesOf(row: number): TypedArray {
     return this.values.subarray(this.offsets[row], this.offsets[row + 1]);
   }
 }
@@ -51,24 +51,27 @@ export class Nodes {
   private readonly fields: Table;
   private readonly outputs: Table;
   private readonly outputOffsets: TypedArray;
-  private readonly links: [string, Lists][];
+  private readonly links: [string, NodeLists][];
   private readonly notRun: StringColumn;
-  private readonly inputs: Lists;
+  private readonly inputs: NodeLists;
   private consumers: Map<number, number[]> | undefined;
 
   constructor(private readonly table: NodeTable) {
     this.fields = new Table(table.fields);
     this.outputs = new Table(table.outputs);
     this.outputOffsets = typedArray(table.output_offsets);
-    this.links = Object.entries(table.links).map(([name, links]) => [name, new Lists(links)]);
+    this.links = Object.entries(table.links).map(([name, links]) => [name, new NodeLists(links)]);
     this.notRun = new StringColumn(table.not_run);
-    this.inputs = new Lists({ offsets: table.input_offsets, node: table.input });
+    this.inputs = new NodeLists({ offsets: table.input_offsets, node: table.input });
   }
 
   /** Return the details of a node. Throws a RangeError if the trace has no such node. */
   detail(node: number): NodeDetail {
     this.check(node);
-    const links = this.links.map(([name, lists]) => [name, Array.from(lists.of(node), (other) => this.ref(other))]);
+    const links = this.links.map(([name, lists]) => [
+      name,
+      Array.from(lists.nodesOf(node), (other) => this.ref(other)),
+    ]);
     const outputs: Output[] = [];
     for (let i = this.outputOffsets[node]; i < this.outputOffsets[node + 1]; i++) {
       outputs.push(this.outputs.row(i) as unknown as Output);
@@ -96,7 +99,7 @@ export class Nodes {
     for (let next = queue.shift(); next; next = queue.shift()) {
       const [at, distance] = next;
       if (distance >= depth) continue;
-      for (const other of [...this.inputs.of(at), ...this.readers(at)]) {
+      for (const other of [...this.inputs.nodesOf(at), ...this.readers(at)]) {
         if (place.has(other)) continue;
         if (place.size < limit) {
           place.set(other, place.size);
@@ -105,7 +108,7 @@ export class Nodes {
       }
     }
     const edges = [...place].flatMap(([consumer, to]) =>
-      [...new Set(this.inputs.of(consumer))].flatMap((producer) => {
+      [...new Set(this.inputs.nodesOf(consumer))].flatMap((producer) => {
         const from = place.get(producer);
         return from === undefined ? [] : [[from, to]];
       }),
@@ -128,7 +131,7 @@ export class Nodes {
   private byProducer(): Map<number, number[]> {
     const consumers = new Map<number, number[]>();
     for (let consumer = 0; consumer < this.table.nodes; consumer++) {
-      for (const producer of this.inputs.of(consumer)) {
+      for (const producer of this.inputs.nodesOf(consumer)) {
         const readers = consumers.get(producer);
         if (readers === undefined) consumers.set(producer, [consumer]);
         else readers.push(consumer);

@@ -86,14 +86,14 @@ export interface Rest {
  * size, so the narrow ones are neighbours. A group that is narrower than `least` is left out.
  */
 export function rests(shown: readonly Box[], least: number): Rest[] {
-  const of = new Map<number, Rest>();
+  const restOfParent = new Map<number, Rest>();
   const drawn = new Set(shown.filter((box) => box.size >= least).map((box) => box.node));
   for (const { node, parent, depth, start, size } of shown) {
     if (drawn.has(node) || (depth > 0 && !drawn.has(parent))) continue;
-    const rest = of.get(parent) ?? { depth, start, size: 0, boxes: 0 };
-    of.set(parent, { ...rest, size: rest.size + size, boxes: rest.boxes + 1 });
+    const rest = restOfParent.get(parent) ?? { depth, start, size: 0, boxes: 0 };
+    restOfParent.set(parent, { ...rest, size: rest.size + size, boxes: rest.boxes + 1 });
   }
-  return [...of.values()].filter((rest) => rest.size >= least);
+  return [...restOfParent.values()].filter((rest) => rest.size >= least);
 }
 
 export type Direction = "ArrowUp" | "ArrowDown" | "ArrowLeft" | "ArrowRight";

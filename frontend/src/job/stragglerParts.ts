@@ -8,7 +8,7 @@ export interface StragglerPart {
   readonly meaning: string;
   /** The width of the part's table column. */
   readonly width?: string;
-  readonly ns: (of: Straggler) => number;
+  readonly ns: (straggler: Straggler) => number;
 }
 
 export const STRAGGLER_PARTS: readonly StragglerPart[] = [
@@ -44,8 +44,8 @@ export const CAUSES: Record<Straggler["cause"], string> = {
 };
 
 /** Return the length of a process's bar. */
-export function total(of: Straggler): number {
-  return STRAGGLER_PARTS.reduce((sum, part) => sum + part.ns(of), 0);
+export function total(straggler: Straggler): number {
+  return STRAGGLER_PARTS.reduce((sum, part) => sum + part.ns(straggler), 0);
 }
 
 /** Return the length of the longest bar, which fills the width. */
@@ -54,8 +54,8 @@ export function longest(all: readonly Straggler[]): number {
 }
 
 /** Return what a process cost the others: how long they waited, or by how much its step was longer, if that is more. */
-export function cost(of: Straggler): number {
-  return Math.max(of.waited_for_ns, of.slower_by_ns);
+export function cost(straggler: Straggler): number {
+  return Math.max(straggler.waited_for_ns, straggler.slower_by_ns);
 }
 
 /** Return a function from a process's id to its title. The id of a server that recorded nothing is its title already. */

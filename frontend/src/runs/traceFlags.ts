@@ -10,7 +10,7 @@ export interface Flag {
 
 /** A trace is slow from this multiple of the median of the run's other traced steps, if there are enough others. */
 const SLOW_FACTOR = 1.5;
-const LEAST_OTHERS = 3;
+const MIN_OTHERS = 3;
 
 function medianOf(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
@@ -19,7 +19,7 @@ function medianOf(values: readonly number[]): number {
 
 function slow(trace: TraceRecord, traces: readonly TraceRecord[]): Flag[] {
   const others = traces.flatMap((other) => (other.id === trace.id ? [] : (other.duration_s ?? [])));
-  if (trace.duration_s === null || others.length < LEAST_OTHERS) return [];
+  if (trace.duration_s === null || others.length < MIN_OTHERS) return [];
   const usual = medianOf(others);
   if (!(trace.duration_s >= SLOW_FACTOR * usual)) return [];
   const factor = formatFactor(trace.duration_s, usual);

@@ -23,7 +23,7 @@ export const CAUSES: Record<StallCause, string> = {
   python: "Python",
   unknown: "Not known",
 };
-export const PLACES: Record<Stall["where"], string> = { inside: "inside", between: "before the step" };
+export const WHERE_TEXTS: Record<Stall["where"], string> = { inside: "inside", between: "before the step" };
 export const MARK_KINDS: Record<Mark["kind"], string> = {
   gc: "Garbage collection",
   checkpoint: "Checkpoint",
@@ -54,7 +54,7 @@ export function stallColumns(withCalls: boolean): TableColumn<Stall>[] {
       text: (s) => s.place || NONE,
     },
     secondsColumn("expected", "Usual", (s) => s.expected_s, { width: "88px" }),
-    { key: "where", title: "Where", width: "112px", value: (s) => PLACES[s.where] },
+    { key: "where", title: "Where", width: "112px", value: (s) => WHERE_TEXTS[s.where] },
     {
       key: "at",
       title: "When",

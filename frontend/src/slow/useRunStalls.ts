@@ -13,11 +13,14 @@ const SAMPLING_MS = 2_000;
 export function useRunStalls(id: () => number, run: () => Run | undefined): Repeated<RunStalls> {
   const { client, state } = useSession();
   return useRepeated(
-    (ask) => client.ask<RunStalls>(`runs/${id()}/stalls`, ask),
+    (options) => client.get<RunStalls>(`runs/${id()}/stalls`, options),
     [
-      { of: () => `${run()?.slow_steps.count} ${run()?.slow_steps.text} ${run()?.traces.length}`, pauseMs: SOON_MS },
-      { of: () => run()?.steps, pauseMs: LATER_MS },
-      { of: () => state.value.session?.ended_at, pauseMs: SOON_MS },
+      {
+        watched: () => `${run()?.slow_steps.count} ${run()?.slow_steps.text} ${run()?.traces.length}`,
+        pauseMs: SOON_MS,
+      },
+      { watched: () => run()?.steps, pauseMs: LATER_MS },
+      { watched: () => state.value.session?.ended_at, pauseMs: SOON_MS },
     ],
   );
 }
@@ -25,10 +28,10 @@ export function useRunStalls(id: () => number, run: () => Run | undefined): Repe
 export function useGaps(run: () => Run | undefined): Repeated<GapProfile> {
   const { client } = useSession();
   return useRepeated(
-    (ask) => client.ask<GapProfile>(`runs/${run()?.id ?? 0}/gaps`, ask),
+    (options) => client.get<GapProfile>(`runs/${run()?.id ?? 0}/gaps`, options),
     [
-      { of: () => run()?.slow_steps.gaps_at, pauseMs: SOON_MS },
-      { of: (gaps) => gaps?.state === "sampling" && run()?.steps, pauseMs: SAMPLING_MS },
+      { watched: () => run()?.slow_steps.gaps_at, pauseMs: SOON_MS },
+      { watched: (gaps) => gaps?.state === "sampling" && run()?.steps, pauseMs: SAMPLING_MS },
     ],
   );
 }

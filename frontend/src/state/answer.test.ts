@@ -1,6 +1,6 @@
 import { effectScope, nextTick, ref } from "vue";
 import { describe, expect, it } from "vitest";
-import { ClientError, type Ask } from "@/client/client";
+import { ClientError, type RequestOptions } from "@/client/client";
 import { useAnswer } from "./answer";
 
 async function settle(): Promise<void> {
@@ -13,12 +13,12 @@ describe("an answer", () => {
     const key = ref(1);
     const signals: AbortSignal[] = [];
     const resolvers: ((value: string) => void)[] = [];
-    const ask = (options: Ask): Promise<string> => {
+    const request = (options: RequestOptions): Promise<string> => {
       if (options.signal) signals.push(options.signal);
       return new Promise((resolve) => resolvers.push(resolve));
     };
     const scope = effectScope();
-    const answer = scope.run(() => useAnswer(() => key.value, ask));
+    const answer = scope.run(() => useAnswer(() => key.value, request));
     key.value = 2;
     await settle();
     expect(signals.map((s) => s.aborted)).toEqual([true, false]);

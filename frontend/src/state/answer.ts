@@ -1,6 +1,6 @@
 /** One answer of the server for a view: loading, failed or ready. It is requested again when its key changes. */
 import { onScopeDispose, shallowRef, watch, type ShallowRef } from "vue";
-import { ClientError, type Ask } from "@/client/client";
+import { ClientError, type RequestOptions } from "@/client/client";
 
 export interface Answer<T> {
   readonly data: Readonly<ShallowRef<T | null>>;
@@ -15,8 +15,8 @@ function isAbort(error: unknown): boolean {
   return error instanceof DOMException && error.name === "AbortError";
 }
 
-/** `ask` runs at once and whenever `key` changes. A request that is no longer needed is cancelled. */
-export function useAnswer<T>(key: () => unknown, ask: (options: Ask) => Promise<T>): Answer<T> {
+/** `request` runs at once and whenever `key` changes. A request that is no longer needed is cancelled. */
+export function useAnswer<T>(key: () => unknown, request: (options: RequestOptions) => Promise<T>): Answer<T> {
   const data = shallowRef<T | null>(null);
   const error = shallowRef("");
   const loading = shallowRef(false);
@@ -30,7 +30,7 @@ export function useAnswer<T>(key: () => unknown, ask: (options: Ask) => Promise<
     loading.value = true;
     error.value = "";
     try {
-      const answer = await ask({ signal: mine.signal });
+      const answer = await request({ signal: mine.signal });
       if (current === mine) data.value = answer;
     } catch (failure) {
       if (current === mine && !isAbort(failure)) {

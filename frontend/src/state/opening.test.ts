@@ -27,8 +27,8 @@ async function opened(state: SessionState, at = "/", early = false): Promise<Rou
   await flushPromises();
   return router;
 }
-const pathOf = async (...of: Parameters<typeof opened>): Promise<string> =>
-  (await opened(...of)).currentRoute.value.fullPath;
+const pathOf = async (...parameters: Parameters<typeof opened>): Promise<string> =>
+  (await opened(...parameters)).currentRoute.value.fullPath;
 
 describe("the page of a file", () => {
   it("opens on the file's only trace", async () => {

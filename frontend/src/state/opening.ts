@@ -15,14 +15,14 @@ export async function openFile(router: Router, client: Client): Promise<void> {
   await router.isReady();
   const first = router.currentRoute.value;
   if (first.name !== "overview" || Object.keys(first.query).length > 0) return;
-  const go = (state: SessionState): boolean => {
+  const openOnceKnown = (state: SessionState): boolean => {
     if (state.session === null) return false;
     const view = viewOfFile(state);
     if (view !== null && router.currentRoute.value === first) void router.replace(view);
     return true;
   };
-  if (go(client.state)) return; // the session was known before the view's code was loaded
+  if (openOnceKnown(client.state)) return; // the session was known before the view's code was loaded
   const stop = client.subscribe((state) => {
-    if (go(state)) stop();
+    if (openOnceKnown(state)) stop();
   });
 }

@@ -1,22 +1,25 @@
 /** An answer that is requested again after a change of what it depends on. A hidden tab schedules no request. */
 import { onBeforeUnmount, ref, shallowRef, watch, type Ref, type ShallowRef } from "vue";
-import type { Ask } from "@/client/client";
+import type { RequestOptions } from "@/client/client";
 
 export interface Repeated<T> {
   /** The newest answer. It stays after an error. */
   readonly data: ShallowRef<T | null>;
   readonly error: Ref<string>;
-  /** Ask now. */
+  /** Request it now. */
   readonly again: () => void;
 }
 
-/** When the result of `of` changes, the answer is requested again within `pauseMs`. */
+/** When the result of `watched` changes, the answer is requested again within `pauseMs`. */
 export interface Trigger<T> {
-  readonly of: (newest: T | null) => unknown;
+  readonly watched: (newest: T | null) => unknown;
   readonly pauseMs: number;
 }
 
-export function useRepeated<T>(ask: (options: Ask) => Promise<T>, triggers: readonly Trigger<T>[]): Repeated<T> {
+export function useRepeated<T>(
+  request: (options: RequestOptions) => Promise<T>,
+  triggers: readonly Trigger<T>[],
+): Repeated<T> {
   const data = shallowRef<T | null>(null);
   const error = ref("");
   const abort = new AbortController();
@@ -26,7 +29,7 @@ export function useRepeated<T>(ask: (options: Ask) => Promise<T>, triggers: read
   async function again(): Promise<void> {
     stop();
     try {
-      data.value = await ask({ signal: abort.signal });
+      data.value = await request({ signal: abort.signal });
       error.value = "";
     } catch (problem) {
       if (!abort.signal.aborted) error.value = problem instanceof Error ? problem.message : String(problem);
@@ -47,9 +50,9 @@ export function useRepeated<T>(ask: (options: Ask) => Promise<T>, triggers: read
     timer = setTimeout(() => void again(), pauseMs);
   }
 
-  for (const { of, pauseMs } of triggers)
+  for (const { watched, pauseMs } of triggers)
     watch(
-      () => of(data.value),
+      () => watched(data.value),
       () => within(pauseMs),
     );
   const visible = (): void => within(Math.max(...triggers.map((trigger) => trigger.pauseMs)));

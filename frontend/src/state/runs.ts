@@ -23,8 +23,8 @@ const measure: Record<RunOrder, (run: Run) => number> = {
 };
 
 export function sortRuns(runs: readonly Run[], order: RunOrder): Run[] {
-  const of = measure[order];
-  return [...runs].sort((a, b) => of(b) - of(a) || a.id - b.id);
+  const measureOf = measure[order];
+  return [...runs].sort((a, b) => measureOf(b) - measureOf(a) || a.id - b.id);
 }
 
 /** A run is rare if it has at most FEW_STEPS steps and at most this share of the busiest run's steps, or only one step. */

@@ -11,7 +11,7 @@ function never(value: never): never {
   throw new TypeError(`unknown connection ${String(value)}`);
 }
 
-function ofOpen(state: SessionState): Status {
+function statusOfOpen(state: SessionState): Status {
   const { session } = state;
   if (!session?.live) return { word: "File", tone: "plain", hint: "A session that was saved to a file" };
   if (session.ended_at !== null)
@@ -30,7 +30,7 @@ export function statusOf(state: SessionState): Status {
     case "connecting":
       return { word: "Connecting", tone: "plain", hint: "Connecting to the server" };
     case "open":
-      return ofOpen(state);
+      return statusOfOpen(state);
     case "reconnecting":
       return { word: "Reconnecting", tone: "warn", hint: "The connection is lost; the page reconnects automatically" };
     case "closed":

@@ -2,12 +2,12 @@
 import { readonly, ref, type DeepReadonly, type Ref } from "vue";
 
 export type ThemeChoice = "system" | "light" | "dark";
-const KEPT_AS = "tftracer-theme";
+const STORAGE_KEY = "tftracer-theme";
 const choices: readonly ThemeChoice[] = ["system", "light", "dark"];
 
 function kept(): ThemeChoice {
   try {
-    const value = localStorage.getItem(KEPT_AS);
+    const value = localStorage.getItem(STORAGE_KEY);
     return choices.find((c) => c === value) ?? "system";
   } catch {
     return "system"; // no storage in this frame
@@ -35,7 +35,7 @@ export function startTheme(): void {
 export function setTheme(value: ThemeChoice): void {
   choice.value = value;
   try {
-    localStorage.setItem(KEPT_AS, value);
+    localStorage.setItem(STORAGE_KEY, value);
   } catch {
     // no storage: the choice lasts as long as the page
   }

@@ -32,7 +32,7 @@ export function useTransfer(client: Client): Transfers {
 
   async function run(
     what: Transfer["what"],
-    action: (ask: { signal: AbortSignal; onProgress: Progress }) => Promise<void>,
+    action: (options: { signal: AbortSignal; onProgress: Progress }) => Promise<void>,
   ): Promise<boolean> {
     abort?.abort();
     const mine = new AbortController();
@@ -49,14 +49,14 @@ export function useTransfer(client: Client): Transfers {
   return {
     now,
     save: () =>
-      run("Saving", async (ask) => {
-        const { blob, name } = await client.saveSession(ask);
+      run("Saving", async (options) => {
+        const { blob, name } = await client.saveSession(options);
         offer(blob, name);
         toast(`${name} saved (${formatBytes(blob.size)})`);
       }),
     load: (file) =>
-      run("Loading", async (ask) => {
-        const loaded = await client.loadSession(file, ask);
+      run("Loading", async (options) => {
+        const loaded = await client.loadSession(file, options);
         toast(`${plural(loaded.runs, "run")} and ${plural(loaded.traces, "trace")} loaded from ${file.name}`);
         if (loaded.cut) toast(`${file.name}: ${loaded.cut}`, "error");
         if (loaded.damage) toast(`${file.name}: ${loaded.damage}`, "error");

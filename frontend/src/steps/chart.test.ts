@@ -7,7 +7,7 @@ const STALL = 0.39;
 
 /** Return times with an entry for each of the counts of steps, each with one stall. */
 function aggregated(...counts: number[]): Times {
-  const columns = <T>(of: (count: number) => T): T[] => counts.map(of);
+  const columns = <T>(figureOf: (count: number) => T): T[] => counts.map(figureOf);
   const mean = columns((n) => (n === 1 ? STALL : (SHORT * (n - 1) + STALL) / n));
   return {
     length: counts.length,

@@ -117,7 +117,7 @@ function stroke(u: uPlot, step: number, height: number): void {
 }
 
 /** Distances of the labels on the axis of steps: whole numbers of steps. */
-const WHOLE = Array.from({ length: 12 }, (_, power) => [1, 2, 5].map((digit) => digit * 10 ** power)).flat();
+const STEP_INCREMENTS = Array.from({ length: 12 }, (_, power) => [1, 2, 5].map((digit) => digit * 10 ** power)).flat();
 
 function axis(look: Look, values: (split: number) => string, size: number): uPlot.Axis {
   return {
@@ -151,7 +151,7 @@ export function chartOptions(options: ChartOptions): uPlot.Options {
     legend: { show: false },
     cursor: { y: false, drag: { x: true, y: false, setScale: false }, points: { size: 7 } },
     scales: { x: { time: false }, y: { range: () => [0, options.top()] } },
-    axes: [{ ...axis(look, formatCount, 28), incrs: WHOLE }, axis(look, (v) => formatSeconds(v), 64)],
+    axes: [{ ...axis(look, formatCount, 28), incrs: STEP_INCREMENTS }, axis(look, (v) => formatSeconds(v), 64)],
     series: [
       {},
       { stroke: look.line, width: 1.5, points: { show: false } },

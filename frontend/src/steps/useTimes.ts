@@ -11,6 +11,9 @@ export function useTimes(
   steps: () => number,
 ): { times: ComputedRef<Times | null>; error: Ref<string> } {
   const { client } = useSession();
-  const { data, error } = useRepeated((ask) => client.steps(run(), ask), [{ of: steps, pauseMs: AGAIN_MS }]);
+  const { data, error } = useRepeated(
+    (options) => client.steps(run(), options),
+    [{ watched: steps, pauseMs: AGAIN_MS }],
+  );
   return { times: computed(() => data.value && timesOf(data.value)), error };
 }

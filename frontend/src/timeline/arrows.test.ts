@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { NodeDetail, NodeRef } from "@/client/messages";
-import { arrowsOf, dependenciesOf, MOST_ARROWS } from "./arrows";
+import { arrowsOf, dependenciesOf, MAX_ARROWS } from "./arrows";
 import { modelOf } from "../../dev/timeline";
 import { Layout, NO_CHOICES } from "./layout";
 import { Viewport } from "./viewport";
@@ -28,7 +28,7 @@ describe("dependencies", () => {
 
   it("are limited in number", () => {
     const many = Array.from({ length: 1000 }, () => ref(0));
-    expect(dependenciesOf(model, detail({ inputs: many }))).toHaveLength(MOST_ARROWS);
+    expect(dependenciesOf(model, detail({ inputs: many }))).toHaveLength(MAX_ARROWS);
   });
 
   it("begin at an end and end at a start, in the middle of their rows", () => {

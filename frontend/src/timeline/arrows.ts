@@ -5,7 +5,7 @@ import type { TimelineModel } from "./model";
 import type { Viewport } from "./viewport";
 
 /** More arrows could not be told apart; the details list all dependencies. */
-export const MOST_ARROWS = 200;
+export const MAX_ARROWS = 200;
 
 export interface Dependency {
   from: number;
@@ -36,7 +36,7 @@ export function dependenciesOf(model: TimelineModel, detail: NodeDetail): Depend
     to: sliceOf(ref.node),
     direction: "consumer",
   }));
-  return [...inputs, ...consumers].filter(({ from, to }) => from >= 0 && to >= 0).slice(0, MOST_ARROWS);
+  return [...inputs, ...consumers].filter(({ from, to }) => from >= 0 && to >= 0).slice(0, MAX_ARROWS);
 }
 
 /** Return the y of the middle of a slice's row, below the ruler; NaN if its lane is not shown. */

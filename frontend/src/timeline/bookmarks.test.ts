@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { bookmarkSpelling, merged, MOST_BOOKMARKS } from "./bookmarks";
+import { bookmarkSpelling, merged, MAX_BOOKMARKS } from "./bookmarks";
 
 const { read, write } = bookmarkSpelling();
 
@@ -30,7 +30,7 @@ describe("bookmarks in a link", () => {
       "a:9999999999999999",
     ])
       expect(read(wrong)).toEqual([]);
-    expect(read(Array(5000).fill("a:1").join(","))).toHaveLength(MOST_BOOKMARKS);
+    expect(read(Array(5000).fill("a:1").join(","))).toHaveLength(MAX_BOOKMARKS);
     expect(read(`${"x".repeat(5000)}:1`)?.[0].name).toHaveLength(100);
   });
 

@@ -2,8 +2,8 @@
 import type { Bookmark } from "@/client/messages";
 import type { Spelling } from "@/state/url";
 
-export const MOST_BOOKMARKS = 100;
-export const LONGEST_NAME = 100;
+export const MAX_BOOKMARKS = 100;
+export const MAX_NAME_LENGTH = 100;
 const LATEST_NS = 1e15;
 
 function bookmarkOf(spelled: string): Bookmark | null {
@@ -11,7 +11,7 @@ function bookmarkOf(spelled: string): Bookmark | null {
   const [start = NaN, end = null, ...more] = times.split("-").map((t) => (/^\d+(\.\d+)?$/.test(t) ? Number(t) : NaN));
   if (rest.length || more.length || !(start <= LATEST_NS) || (end !== null && !(end > start && end <= LATEST_NS)))
     return null;
-  const text = decoded(name).slice(0, LONGEST_NAME);
+  const text = decoded(name).slice(0, MAX_NAME_LENGTH);
   return text === "" ? null : { name: text, start_ns: start, end_ns: end };
 }
 
@@ -34,7 +34,7 @@ export function bookmarkSpelling(): Spelling<readonly Bookmark[]> {
   return {
     initial: [],
     read: (spelled) => {
-      const parts = spelled.split(",").slice(0, MOST_BOOKMARKS);
+      const parts = spelled.split(",").slice(0, MAX_BOOKMARKS);
       return parts.map(bookmarkOf).filter((bookmark) => bookmark !== null);
     },
     write: (bookmarks) => (bookmarks.length ? bookmarks.map(spelledOf).join(",") : undefined),

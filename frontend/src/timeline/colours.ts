@@ -12,7 +12,7 @@ type Lch = readonly [lightness: number, chroma: number, hue: number];
 
 /**
  * Each colour is as far as possible from all before it, to normal eyes and to those that do not tell red from green, and none is
- * near the hues of KINDS. The first ones belong to the entries of OWN; the other families share the rest, by name.
+ * near the hues of KINDS. The first ones belong to the entries of RESERVED_FAMILIES; the other families share the rest, by name.
  */
 const COMPUTE: readonly Lch[] = [
   [0.66, 0.13, 250],
@@ -56,7 +56,7 @@ const KINDS: Record<number, Lch> = {
 };
 
 /** Families of ops (`familyOf`) that take most of the time of most traces. Each entry has a colour of its own. */
-const OWN: readonly (readonly string[])[] = [
+const RESERVED_FAMILIES: readonly (readonly string[])[] = [
   ["MatMul", "BatchMatMul", "Einsum"],
   ["Conv2D", "Conv3D", "DepthwiseConv2dNative"],
   ["Conv2DBackpropInput", "Conv3DBackpropInput", "DepthwiseConv2dNativeBackpropInput"],
@@ -77,8 +77,8 @@ const OWN: readonly (readonly string[])[] = [
   ["Identity"],
 ];
 /** Family -> slot. Of several families with one slot, the first keeps it in a trace that has them all. */
-export const OWN_SLOT: ReadonlyMap<string, number> = new Map(
-  OWN.flatMap((families, slot) => families.map((family) => [family, slot] as const)),
+export const RESERVED_SLOT: ReadonlyMap<string, number> = new Map(
+  RESERVED_FAMILIES.flatMap((families, slot) => families.map((family) => [family, slot] as const)),
 );
 
 export const SLOTS = COMPUTE.length + KIND_NAMES.length;
@@ -86,19 +86,19 @@ export const SLOTS = COMPUTE.length + KIND_NAMES.length;
 export const LEVELS = 16;
 
 export const COMPUTE_SLOTS: readonly number[] = COMPUTE.map((_, slot) => slot);
-/** The slots that no entry of OWN has. */
-export const SHARED_SLOTS: readonly number[] = COMPUTE_SLOTS.slice(OWN.length);
+/** The slots that no entry of RESERVED_FAMILIES has. */
+export const SHARED_SLOTS: readonly number[] = COMPUTE_SLOTS.slice(RESERVED_FAMILIES.length);
 
-/** Return the slot of a family's entry in OWN; undefined if it has none. */
-export function ownSlotOf(family: string): number | undefined {
-  return OWN_SLOT.get(family);
+/** Return the slot of a family's entry in RESERVED_FAMILIES; undefined if it has none. */
+export function reservedSlotOf(family: string): number | undefined {
+  return RESERVED_SLOT.get(family);
 }
 
 /** Return the slot of an op's name and kind. Within a trace, `OpColours` replaces slots that several families share. */
 export function slotOf(op: string, kind: number): number {
   if (kind !== Kind.COMPUTE) return COMPUTE.length + kind;
   const family = familyOf(op);
-  return ownSlotOf(family) ?? SHARED_SLOTS[hash(family) % SHARED_SLOTS.length];
+  return reservedSlotOf(family) ?? SHARED_SLOTS[hash(family) % SHARED_SLOTS.length];
 }
 
 /** Return the FNV-1a hash. It only has to be the same in every browser and every release. */

@@ -1,10 +1,10 @@
 /** The places of the counters: below the lanes, in the room that the lanes leave. */
 
 export const COUNTERS_HEADING = 26;
-const FOLDED = 24;
-const OPEN = 48;
-const LEAST = 36;
-const TALLEST = 72;
+const FOLDED_HEIGHT = 24;
+const SCROLLING_HEIGHT = 48;
+const MIN_HEIGHT = 36;
+const MAX_HEIGHT = 72;
 const GAP = 6;
 /** Height of a counter's name, which is above its plot in narrow windows. */
 const NAME_STRIP = 24;
@@ -46,7 +46,7 @@ export function placeCounters(
   let y = top + COUNTERS_HEADING;
   const bands = keys.map((key, index): CounterBand => {
     const isFolded = folded.has(key);
-    const plotHeight = isFolded ? FOLDED : open;
+    const plotHeight = isFolded ? FOLDED_HEIGHT : open;
     const band = {
       index,
       key,
@@ -66,6 +66,6 @@ export function placeCounters(
 function openHeight(keys: readonly string[], folded: ReadonlySet<string>, room: number, name: number): number {
   const shut = keys.filter((key) => folded.has(key)).length;
   const open = keys.length - shut;
-  const each = Math.floor((room - shut * (FOLDED + GAP + name)) / Math.max(1, open)) - GAP - name;
-  return each < LEAST ? OPEN : Math.min(each, TALLEST);
+  const each = Math.floor((room - shut * (FOLDED_HEIGHT + GAP + name)) / Math.max(1, open)) - GAP - name;
+  return each < MIN_HEIGHT ? SCROLLING_HEIGHT : Math.min(each, MAX_HEIGHT);
 }

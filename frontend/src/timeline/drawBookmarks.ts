@@ -4,7 +4,7 @@ import { css, type Theme } from "./colours";
 import type { TextFitter } from "./text";
 import type { Viewport } from "./viewport";
 
-const WIDEST_NAME = 140;
+const MAX_NAME_WIDTH = 140;
 const PADDING = 5;
 const FLAG = 15;
 
@@ -34,7 +34,7 @@ export function drawBookmarks(
       Math.max(1, Math.min(right, viewport.width) - from),
       end_ns === null ? ruler - FLAG : 2,
     );
-    const text = fitter.fit(name, WIDEST_NAME);
+    const text = fitter.fit(name, MAX_NAME_WIDTH);
     const width = fitter.width(text) + 2 * PADDING;
     const x = Math.max(0, Math.min(from, viewport.width - width));
     context.fillRect(x, 0, width, FLAG);

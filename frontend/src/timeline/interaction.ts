@@ -129,7 +129,7 @@ export class Interaction {
 }
 
 /** The speed of each key while it is held: zooming in e-folds a second, panning in view widths a second. */
-const HELD: Record<string, { zoom: number; pan: number }> = {
+const KEY_SPEEDS: Record<string, { zoom: number; pan: number }> = {
   w: { zoom: -2.5, pan: 0 },
   s: { zoom: 2.5, pan: 0 },
   a: { zoom: 0, pan: -1.1 },
@@ -149,10 +149,10 @@ export class HeldKeys {
   /** Handle a pressed key. Returns whether the key moves the view. */
   down(key: string): boolean {
     const name = key.length === 1 ? key.toLowerCase() : key;
-    if (!(name in HELD)) return false;
+    if (!(name in KEY_SPEEDS)) return false;
     if (!this.held.has(name)) {
       this.held.add(name);
-      this.apply(HELD[name].zoom * 0.05, HELD[name].pan * 0.05);
+      this.apply(KEY_SPEEDS[name].zoom * 0.05, KEY_SPEEDS[name].pan * 0.05);
     }
     if (this.frame === 0) {
       this.last = performance.now();
@@ -178,7 +178,7 @@ export class HeldKeys {
     }
     const seconds = Math.min(0.05, Math.max(0, now - this.last) / 1000);
     this.last = now;
-    for (const name of this.held) this.apply(HELD[name].zoom * seconds, HELD[name].pan * seconds);
+    for (const name of this.held) this.apply(KEY_SPEEDS[name].zoom * seconds, KEY_SPEEDS[name].pan * seconds);
     this.frame = requestAnimationFrame((next) => this.step(next));
   }
 }

@@ -3,17 +3,17 @@ import type { LaneKind } from "@/client/messages";
 import { css, slotColour, slotOf } from "./colours";
 import { Kind } from "./model";
 
-const of = (kind: number): string => css(slotColour(slotOf("MatMul", kind), "light"));
+const colourOf = (kind: number): string => css(slotColour(slotOf("MatMul", kind), "light"));
 
 export const KIND_COLOURS: Record<LaneKind, string> = {
-  compute: of(Kind.COMPUTE),
-  kernel: of(Kind.COMPUTE),
-  communication: of(Kind.COMMUNICATION),
-  copy: of(Kind.COPY),
-  launch: of(Kind.LAUNCH),
-  sync: of(Kind.SYNC),
-  input: of(Kind.INPUT),
-  repeat: of(Kind.REPEAT),
-  outside: of(Kind.OUTSIDE),
-  other: of(Kind.CONTROL),
+  compute: colourOf(Kind.COMPUTE),
+  kernel: colourOf(Kind.COMPUTE),
+  communication: colourOf(Kind.COMMUNICATION),
+  copy: colourOf(Kind.COPY),
+  launch: colourOf(Kind.LAUNCH),
+  sync: colourOf(Kind.SYNC),
+  input: colourOf(Kind.INPUT),
+  repeat: colourOf(Kind.REPEAT),
+  outside: colourOf(Kind.OUTSIDE),
+  other: colourOf(Kind.CONTROL),
 };

@@ -10,9 +10,9 @@ const ROW_HEIGHT = 20;
 const DENSE_ROW_HEIGHT = 16;
 const DENSE_FROM = 10;
 /** Few rows in a tall window grow up to this height. */
-const TALLEST_ROW = 32;
+const MAX_ROW_HEIGHT = 32;
 /** Least height of an open lane: its name beside it may take two lines. */
-const LEAST_LANE = 38;
+const MIN_LANE_HEIGHT = 38;
 const COLLAPSED_HEIGHT = 24;
 
 /** A lane's place. `top` counts from the content's top; the lane's rows begin at rowsTop. */
@@ -60,7 +60,7 @@ function naturalHeight(lane: Lane): number {
 /** Return the height of a row of an open lane. All rows together are at least as high as the lane's name. */
 function openHeight(lane: Lane, grown: number, strip: boolean): number {
   const height = Math.round(naturalHeight(lane) * grown);
-  return strip ? height : Math.max(height, LEAST_LANE / lane.rows);
+  return strip ? height : Math.max(height, MIN_LANE_HEIGHT / lane.rows);
 }
 
 /** Return the factor by which rows grow to fill most of a window of this height; 1 if they overflow it. */
@@ -69,7 +69,7 @@ function growth(lanes: readonly Lane[], strip: boolean, height: number): number 
   const groups = new Set(lanes.map((lane) => lane.group)).size;
   const rest =
     height - lanes.length * (LANE_GAP + (strip ? HEADER_STRIP : 0)) - (groups > 1 ? groups * GROUP_STRIP : 0);
-  return Math.min(TALLEST_ROW / ROW_HEIGHT, Math.max(1, (rest * 0.7) / Math.max(1, rows)));
+  return Math.min(MAX_ROW_HEIGHT / ROW_HEIGHT, Math.max(1, (rest * 0.7) / Math.max(1, rows)));
 }
 
 /**

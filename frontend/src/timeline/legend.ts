@@ -22,14 +22,14 @@ export function legendOf(model: TimelineModel, colours: OpColours, most: number)
     const totalNs = byKind.reduce((sum, ns) => sum + ns, 0);
     if (totalNs === 0) continue;
     const name = model.ops.get(op);
-    const kind = colouredAs(byKind);
+    const kind = colouringKind(byKind);
     entries.push({ title: name || KIND_NAMES[kind], slot: colours.slotOf(name, kind), totalNs, op: name });
   }
   return entries.sort((a, b) => b.totalNs - a.totalNs).slice(0, most);
 }
 
 /** Return the kind that colours an op: the one with most time. Launches on the host count only if there is no other. */
-function colouredAs(byKind: Float64Array): number {
+function colouringKind(byKind: Float64Array): number {
   const own = byKind.map((ns, kind) => (kind === Kind.LAUNCH ? 0 : ns));
   const most = Math.max(...own);
   return most > 0 ? own.indexOf(most) : Kind.LAUNCH;

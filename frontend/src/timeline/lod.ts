@@ -9,9 +9,9 @@ const FAN_OUT = 16;
 /** Factor of the weight of a dimmed slice: so small that each lit slice is heavier. */
 const DIM_WEIGHT = 1e-15;
 /** A slice of at least this many pixels is drawn from edge to edge; narrower ones share pixels. */
-const WIDE = 2;
+const MIN_EDGE_TO_EDGE_PX = 2;
 /** A slice of at least this many pixels has a line at its end. */
-const EDGED = 4;
+const MIN_END_LINE_PX = 4;
 
 /** Slices that were drawn wide enough for a label. The arrays are reused for each frame, and grow if they are full. */
 export class Labels {
@@ -180,7 +180,7 @@ export class RowPainter {
   paint(row: number, at: number): void {
     const { start, duration, rowOffsets } = this.model;
     const to = rowOffsets[row + 1];
-    const wide = WIDE * this.nsPerPx;
+    const wide = MIN_EDGE_TO_EDGE_PX * this.nsPerPx;
     this.at = at;
     this.x = 0;
     let i = this.model.firstEndingAfter(row, this.t0);
@@ -202,7 +202,7 @@ export class RowPainter {
     if (end > from && !this.index.isHidden(slice)) {
       const style = this.style(slice);
       this.out.fill(this.colours.pixels[style * LEVELS + LEVELS - 1], this.at + from, this.at + end);
-      if (right - left >= EDGED && end < this.width) this.out[this.at + end - 1] = this.colours.edges[style];
+      if (right - left >= MIN_END_LINE_PX && end < this.width) this.out[this.at + end - 1] = this.colours.edges[style];
       if (this.labels !== null && end - from >= this.labelWidth) this.labels.add(slice, row, from, end);
     }
     this.x = Math.max(this.x, end);

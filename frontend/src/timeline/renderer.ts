@@ -26,7 +26,7 @@ const FONT = '11px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
 const LABEL_FROM = 30;
 const LABEL_PADDING = 5;
 /** The most labels in a frame, in the order in which rows are painted. A screen of 30 px slices has no more. */
-const MOST_LABELS = 1500;
+const MAX_LABELS = 1500;
 
 export interface Overlay {
   selected: number;
@@ -248,7 +248,7 @@ export class Renderer {
     const bands = layout.bands;
     let band: Band | undefined;
     let style = "";
-    for (let k = 0; k < Math.min(labels.count, MOST_LABELS); k++) {
+    for (let k = 0; k < Math.min(labels.count, MAX_LABELS); k++) {
       const row = labels.row[k];
       const slice = labels.slice[k];
       if (band === undefined || row < band.lane.first_row || row >= band.lane.first_row + band.lane.rows) {

@@ -3,7 +3,7 @@
  * have the same, the first of them does. Of the other families, those with most time have different colours as long as there are
  * enough.
  */
-import { COMPUTE_SLOTS, OWN_SLOT, SHARED_SLOTS, slotOf } from "./colours";
+import { COMPUTE_SLOTS, RESERVED_SLOT, SHARED_SLOTS, slotOf } from "./colours";
 import { Kind, type TimelineModel } from "./model";
 import { familyOf } from "./opNames";
 
@@ -29,12 +29,12 @@ export class OpColours {
   }
 }
 
-const ofModel = new WeakMap<TimelineModel, OpColours>();
+const coloursByModel = new WeakMap<TimelineModel, OpColours>();
 
 /** Return the colours of a single trace, computed once. */
 export function coloursOf(model: TimelineModel): OpColours {
-  const colours = ofModel.get(model) ?? new OpColours([model]);
-  ofModel.set(model, colours);
+  const colours = coloursByModel.get(model) ?? new OpColours([model]);
+  coloursByModel.set(model, colours);
   return colours;
 }
 
@@ -79,6 +79,6 @@ function movedFamilies(time: ReadonlyMap<string, number>): Map<string, number> {
 /** Return the family that keeps each slot: of `MaxPool` and `MaxPoolGrad` in one trace, `MaxPool`. */
 function ownersOf(time: ReadonlyMap<string, number>): Map<number, string> {
   const owners = new Map<number, string>();
-  for (const [family, slot] of OWN_SLOT) if (time.has(family) && !owners.has(slot)) owners.set(slot, family);
+  for (const [family, slot] of RESERVED_SLOT) if (time.has(family) && !owners.has(slot)) owners.set(slot, family);
   return owners;
 }

@@ -86,12 +86,12 @@ export function provideTrace(trace: number): TraceState {
 }
 
 /** Return the trace's state; undefined in a view without a single trace, such as a comparison. */
-export function mayUseTrace(): TraceState | undefined {
+export function traceOrUndefined(): TraceState | undefined {
   return inject(KEY, undefined);
 }
 
 export function useTrace(): TraceState {
-  const state = mayUseTrace();
+  const state = traceOrUndefined();
   if (!state) throw new Error("no trace was provided: call provideTrace in the view");
   return state;
 }

@@ -3,7 +3,7 @@ import { onScopeDispose, watch } from "vue";
 import { nextMatch, parseQuery, search } from "./search";
 import type { TraceState } from "./state";
 
-export function useSearch(state: TraceState): { go: (forward: boolean) => void } {
+export function useSearch(state: TraceState): { selectMatch: (forward: boolean) => void } {
   let aborter = new AbortController();
 
   async function run(): Promise<void> {
@@ -25,7 +25,7 @@ export function useSearch(state: TraceState): { go: (forward: boolean) => void }
     }
   }
 
-  function go(forward: boolean): void {
+  function selectMatch(forward: boolean): void {
     const model = state.model.value;
     const search = state.searchResult.value;
     if (model === null || search.status !== "ready") return;
@@ -36,5 +36,5 @@ export function useSearch(state: TraceState): { go: (forward: boolean) => void }
 
   watch([state.model, state.search, state.regex], () => void run(), { immediate: true });
   onScopeDispose(() => aborter.abort());
-  return { go };
+  return { selectMatch };
 }

@@ -48,12 +48,12 @@ export function useView(
   const look = useLook(state, model, detail);
   const url = new PlaceInUrl(state);
 
-  function moved(of: TimelineView): void {
-    const { width, height } = of;
+  function moved(current: TimelineView): void {
+    const { width, height } = current;
     if (width !== size.value.width || height !== size.value.height) size.value = { width, height };
-    scrollY.value = of.viewport.scrollY;
-    layout.value = of.layout;
-    url.keepSoon(of);
+    scrollY.value = current.viewport.scrollY;
+    layout.value = current.layout;
+    url.keepSoon(current);
   }
 
   function create(element: HTMLCanvasElement): TimelineView {

@@ -20,13 +20,15 @@ afterEach(() => vi.unstubAllGlobals());
 
 describe("the steps traced together", () => {
   it("say which ranks are missing and why, and can be cancelled while they are pending", async () => {
-    const asked = vi.fn(() => Promise.resolve(new Response("{}", { headers: { "Content-Type": "application/json" } })));
-    vi.stubGlobal("fetch", asked);
+    const fetched = vi.fn(() =>
+      Promise.resolve(new Response("{}", { headers: { "Content-Type": "application/json" } })),
+    );
+    vi.stubGlobal("fetch", fetched);
     const page = mount(JobTraces, { props: { job: { ...fakeJob, traces: [pending] } as Job }, global });
     expect(page.text()).toContain("1 of 4 so far");
     await button(page, "Take back").trigger("click");
     await flushPromises();
-    expect(asked).toHaveBeenCalledWith(
+    expect(fetched).toHaveBeenCalledWith(
       expect.stringMatching(/api\/job\/traces\/7$/),
       expect.objectContaining({ method: "DELETE" }),
     );
@@ -79,15 +81,15 @@ describe("the job's page", () => {
   it("opens the step whose traces were requested here, and no other one", async () => {
     const client = new FakeClient(fakeState({ job: fakeJob }));
     const { page, router } = await jobPage(client);
-    const made = { ...pending, id: 9 };
+    const requested = { ...pending, id: 9 };
     client.change({ job: { ...fakeJob, traces: [{ ...pending, id: 8, state: "ready" }] } });
     await flushPromises();
     expect(router.currentRoute.value.fullPath).toBe("/job");
     await button(page, "Trace a step on all ranks").trigger("click");
-    client.change({ job: { ...fakeJob, traces: [made] } });
+    client.change({ job: { ...fakeJob, traces: [requested] } });
     await flushPromises();
     expect(router.currentRoute.value.fullPath).toBe("/job");
-    client.change({ job: { ...fakeJob, traces: [{ ...made, state: "ready" }] } });
+    client.change({ job: { ...fakeJob, traces: [{ ...requested, state: "ready" }] } });
     await flushPromises();
     expect(router.currentRoute.value.fullPath).toBe("/job/traces/9");
     page.unmount();

@@ -78,10 +78,10 @@ describe("slow steps on a run's page", () => {
   it("names a step of a function of many signatures by its call, too, wherever it is shown", async () => {
     const text = "step 26 (call 2,211 of all signatures)";
     const client = new FakeClient();
-    const of = { last_step: 26, last_call: 2211, last_text: text };
-    const period = { ...fakePeriod, ...of, every: 50, next_step: 76, next_text: "call 2,261 of all signatures" };
+    const last = { last_step: 26, last_call: 2211, last_text: text };
+    const period = { ...fakePeriod, ...last, every: 50, next_step: 76, next_text: "call 2,261 of all signatures" };
     const group = fakeGroup({
-      ...of,
+      ...last,
       stalls: [1],
       periods: [period, { ...period, first_step: 2, next_text: "call 2,270" }],
     });

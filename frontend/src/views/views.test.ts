@@ -72,15 +72,15 @@ describe("the overview", () => {
   it("without a run shows where the time goes all the same, and asks again while the script runs", async () => {
     vi.useFakeTimers();
     const { page, client } = await show("/", fakeState({ runs: [], session: fakeSession() }));
-    const asked = vi.spyOn(client, "ask");
+    const gets = vi.spyOn(client, "get");
     for (const card of ["ledger", "pipelines"]) expect(page.find(`[data-testid="${card}"]`).exists()).toBe(true);
     await vi.advanceTimersByTimeAsync(10_000);
-    expect(asked.mock.calls.filter(([path]) => path === "input-pipelines").length).toBeGreaterThan(1);
+    expect(gets.mock.calls.filter(([path]) => path === "input-pipelines").length).toBeGreaterThan(1);
     client.change({ session: fakeSession({ ended_at: 5 }) });
     await vi.advanceTimersByTimeAsync(10_000);
-    asked.mockClear();
+    gets.mockClear();
     await vi.advanceTimersByTimeAsync(10_000);
-    expect(asked).not.toHaveBeenCalled();
+    expect(gets).not.toHaveBeenCalled();
     page.unmount();
     vi.useRealTimers();
   });

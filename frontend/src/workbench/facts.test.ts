@@ -4,8 +4,8 @@ import { factsOf } from "./facts";
 
 const model = { durationNs: 3.12e6, nodes: 8009 };
 /** Return the facts with plain spaces before units. */
-function facts(...of: Parameters<typeof factsOf>): string {
-  return factsOf(...of).replaceAll("\u202f", " ");
+function facts(...parameters: Parameters<typeof factsOf>): string {
+  return factsOf(...parameters).replaceAll("\u202f", " ");
 }
 
 describe("a trace in one line", () => {

@@ -1,10 +1,10 @@
 const NO_SUM = "Two sentences may name the same time: their parts do not add up.";
 
 /** A tooltip that says what most percentages of a verdict are of. */
-export const WHOLE = `The step from its call to its end, without what tracing adds. ${NO_SUM}`;
+export const WHOLE_HINT = `The step from its call to its end, without what tracing adds. ${NO_SUM}`;
 
 /** Code of a sentence -> what its percentage is, if it is not simply the part of the step that would go away. */
-const OTHERS: Record<string, string> = {
+const SHARE_TEXTS: Record<string, string> = {
   balanced: "The part of the step that computes",
   beside_steps: "The part of the time since the training's first step",
   between_steps: "The part of the time from one step to the next that would go away, at best",
@@ -16,7 +16,7 @@ const OTHERS: Record<string, string> = {
 };
 
 /** Code of a sentence -> the short text below its percentage. */
-const SHORT: Record<string, string> = {
+const SHARE_LABELS: Record<string, string> = {
   balanced: "computes",
   beside_steps: "of the time",
   eager_ops: "no op",
@@ -26,9 +26,9 @@ const SHORT: Record<string, string> = {
 };
 
 export function shareLabel(code: string): string {
-  return SHORT[code] ?? "to gain, at most";
+  return SHARE_LABELS[code] ?? "to gain, at most";
 }
 
 export function shareInWords(code: string): string {
-  return OTHERS[code] ?? `The part of the step that would go away, at best. ${NO_SUM}`;
+  return SHARE_TEXTS[code] ?? `The part of the step that would go away, at best. ${NO_SUM}`;
 }

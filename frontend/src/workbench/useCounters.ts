@@ -6,8 +6,8 @@ import { counterSet } from "@/timeline/counters";
 import type { TraceState } from "@/timeline/state";
 
 export function useCounters(client: Client, state: TraceState, wanted: () => boolean): void {
-  const answer = useAnswer(wanted, (ask) =>
-    wanted() ? client.analysis(state.trace, "counters", {}, ask) : Promise.resolve(null),
+  const answer = useAnswer(wanted, (options) =>
+    wanted() ? client.analysis(state.trace, "counters", {}, options) : Promise.resolve(null),
   );
   watch([answer.data, answer.error, state.model], ([message, failure, model]) => {
     if (model === null) return;

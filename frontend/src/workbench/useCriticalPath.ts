@@ -6,18 +6,18 @@ import type { TraceState } from "@/timeline/state";
 
 export function useCriticalPath(client: Client, state: TraceState): void {
   const aborter = new AbortController();
-  let asked = false;
+  let requested = false;
 
   async function mark(): Promise<void> {
     const model = state.model.value;
-    if (model === null || asked || model.hasCriticalPath) return;
-    asked = true;
+    if (model === null || requested || model.hasCriticalPath) return;
+    requested = true;
     try {
       const path = await client.analysis(state.trace, "critical-path", {}, { signal: aborter.signal });
       model.markCritical(path.steps.map((step) => step.node));
       state.marks.value++;
     } catch (error) {
-      asked = false;
+      requested = false;
       toastError(error);
     }
   }

@@ -17,7 +17,7 @@ const path: CriticalPath = {
   findings: [],
 };
 
-async function said(edges: CriticalPath["edges"]): Promise<string> {
+async function pageText(edges: CriticalPath["edges"]): Promise<string> {
   const client = Object.assign(new FakeClient(), { analysis: () => Promise.resolve({ ...path, edges }) });
   const page = mount(CriticalPathTab, {
     props: { trace: 1, selected: null },
@@ -29,7 +29,7 @@ async function said(edges: CriticalPath["edges"]): Promise<string> {
 
 describe("the critical path", () => {
   it("says whether the trace records dependencies", async () => {
-    expect(await said("none")).toContain("This trace records no dependencies.");
-    expect(await said("labels")).toContain("Dependencies come from the ops' labels");
+    expect(await pageText("none")).toContain("This trace records no dependencies.");
+    expect(await pageText("labels")).toContain("Dependencies come from the ops' labels");
   });
 });

@@ -22,7 +22,7 @@ export const PARTS: readonly Part[] = [
   { key: "idle", title: "Idle", meaning: "nothing runs and nothing is ready" },
 ];
 
-export const HIDDEN: Part = {
+export const HIDDEN_COMMUNICATION: Part = {
   key: "hidden_communication",
   title: "Hidden communication",
   meaning: "communication that runs under compute, and costs the step nothing",

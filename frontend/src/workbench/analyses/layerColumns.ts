@@ -4,8 +4,12 @@ import { bytesColumn, nameColumn, nsColumn, shareColumn } from "@/components/col
 import type { TableColumn } from "@/components/table";
 import { PHASES, type LayerRow } from "./layers";
 
-export function layerColumns(of: Layers["of"], phases: readonly LayerPhase[], total: number): TableColumn<LayerRow>[] {
-  const amount = of === "time" ? nsColumn<LayerRow> : bytesColumn<LayerRow>;
+export function layerColumns(
+  quantity: Layers["of"],
+  phases: readonly LayerPhase[],
+  total: number,
+): TableColumn<LayerRow>[] {
+  const amount = quantity === "time" ? nsColumn<LayerRow> : bytesColumn<LayerRow>;
   const share = (row: LayerRow): number => (total > 0 ? row.total / total : 0);
   const width = "112px";
   return [

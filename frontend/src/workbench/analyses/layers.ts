@@ -70,13 +70,13 @@ function escaped(text: string): string {
 }
 
 /** What TensorFlow may have put between the parts of a path: gradients, and the bodies of loops. */
-const BETWEEN = "(_grad(_\\d+)?)?\\/((body|cond|then|else)\\/_\\d+\\/(.*\\/)?)?";
+const BETWEEN_PARTS = "(_grad(_\\d+)?)?\\/((body|cond|then|else)\\/_\\d+\\/(.*\\/)?)?";
 
 /** Return what finds a layer's ops in the Ops tab, as far as their names allow; null if their names have nothing in common. */
 export function opsOf(row: LayerRow): OpsFilter | null {
   const { layer, path, phases } = row;
   if (layer.kind === "layer") {
-    const between = path.split("/").map(escaped).join(BETWEEN);
+    const between = path.split("/").map(escaped).join(BETWEEN_PARTS);
     return { by: "name", rows: `/(^|\\/|update_)${between}(_grad)?(\\/|$)/` };
   }
   if (layer.kind !== "none" || layer.parent < 0) return null;

@@ -8,7 +8,7 @@ import { CAUSES, STRAGGLER_PARTS, waitsOf } from "@/job/stragglerParts";
 
 type TitleOf = (id: string) => string;
 /** With more processes than this a column for each would be too many. */
-const MOST_COLUMNS = 8;
+const MAX_COLUMNS = 8;
 
 /** A column of times with room for the heads of these tables. */
 function timeColumn<Row>(
@@ -40,8 +40,8 @@ export function stragglerColumns(titleOf: TitleOf): TableColumn<Straggler>[] {
 }
 
 /** Columns of who waited how long: one for each process of a small job, the longest wait for a large one. */
-function waits(titleOf: TitleOf, processes: readonly string[]): TableColumn<CollectiveRow>[] {
-  if (processes.length > MOST_COLUMNS) {
+function waitColumns(titleOf: TitleOf, processes: readonly string[]): TableColumn<CollectiveRow>[] {
+  if (processes.length > MAX_COLUMNS) {
     const longest = (r: CollectiveRow): [string, number] | undefined => waitsOf(r.waited_ns)[0];
     const who = (r: CollectiveRow): string => titleOf(longest(r)?.[0] ?? "");
     return [
@@ -77,7 +77,7 @@ export function collectiveColumns(
       hint: "From the first process's arrival to the last's",
       width: "100px",
     }),
-    ...waits(titleOf, processes),
+    ...waitColumns(titleOf, processes),
   ];
 }
 

@@ -12,15 +12,15 @@ import {
 } from "@/components/columns";
 import { formatBytes, formatFlops, formatShare, significant } from "@/format";
 
-const JUDGES = {
+const ROOF_TEXTS = {
   measured: "what was measured",
   peak: "the GPU's peak",
   best: "the best that the run's traces reached",
 } as const;
 
 /** Return the share of the rate that the roof allows, and which roof that is. */
-function judged(row: RooflineRow): string {
-  return row.judged_by === null ? "–" : `${formatShare(row.of_roof)} of ${JUDGES[row.judged_by]}`;
+function shareOfRoof(row: RooflineRow): string {
+  return row.judged_by === null ? "–" : `${formatShare(row.of_roof)} of ${ROOF_TEXTS[row.judged_by]}`;
 }
 
 function rate(ofSecond: number, format: (amount: number) => string): string {
@@ -64,7 +64,7 @@ export function rooflineColumns(by: "name" | "type", rows: readonly RooflineRow[
         hint: "The rate, of what the roof allows at these FLOPs a byte",
         width: "minmax(180px, 1fr)",
       }),
-      text: judged,
+      text: shareOfRoof,
     },
     bytesColumn("bytes", "Bytes", (row) => row.bytes, { width: "92px" }),
   ];

@@ -36,10 +36,10 @@ export interface Line {
 export const FRAME = { height: 340, left: 92, right: 14, top: 14, bottom: 40 } as const;
 
 /** Radius of the largest point, and of the smallest that can be clicked. */
-const MOST_PX = 16;
-const LEAST_PX = 3;
+const MAX_RADIUS_PX = 16;
+const MIN_RADIUS_PX = 3;
 /** The x axis shows corners of lines that are less than this many powers of ten beyond the points. */
-const FAR = 2;
+const MAX_POWERS_BEYOND = 2;
 /** Least distance between the labels of two lines. */
 const LABEL_PX = 14;
 
@@ -61,7 +61,7 @@ export function scaleOf(rows: readonly RooflineRow[], roofs: readonly Roof[], wi
   const intensities = rows.map((row) => row.intensity ?? 0);
   const [low, high] = powers(intensities);
   const corners = level.map((roof) => roof.rate / (memoryOf(roof, roofs) ?? Infinity));
-  const near = corners.filter((at) => at > 10 ** (low - FAR) && at < 10 ** (high + FAR));
+  const near = corners.filter((at) => at > 10 ** (low - MAX_POWERS_BEYOND) && at < 10 ** (high + MAX_POWERS_BEYOND));
   const rates = [...rows.map((row) => row.flops_per_s), ...level.map((roof) => roof.rate)];
   return { x: powers([...intensities, ...near]), y: powers(rates), frame: { ...FRAME, width } };
 }
@@ -99,7 +99,7 @@ export function pointsOf(rows: readonly RooflineRow[], scale: Scale): Point[] {
       row,
       x: xOf(scale, row.intensity ?? 1),
       y: yOf(scale, row.flops_per_s),
-      radius: Math.max(LEAST_PX, Math.sqrt(row.total_ns / most) * MOST_PX),
+      radius: Math.max(MIN_RADIUS_PX, Math.sqrt(row.total_ns / most) * MAX_RADIUS_PX),
     }))
     .sort((a, b) => b.radius - a.radius);
 }
@@ -109,7 +109,7 @@ export function linesOf(rows: readonly RooflineRow[], roofs: readonly Roof[], sc
   const lines = levelRoofs(rows, roofs)
     .map((roof) => lineOf(roof, memoryOf(roof, roofs), scale))
     .sort((a, b) => a.y - b.y);
-  return apart(lines);
+  return withLabelsApart(lines);
 }
 
 function lineOf(roof: Roof, memory: number | null, scale: Scale): Line {
@@ -126,7 +126,7 @@ function lineOf(roof: Roof, memory: number | null, scale: Scale): Line {
 }
 
 /** Return the lines with their labels moved down where they would overlap. */
-function apart(lines: readonly Line[]): Line[] {
+function withLabelsApart(lines: readonly Line[]): Line[] {
   let above = -Infinity;
   return lines.map((line) => {
     const y = Math.max(line.y, above + LABEL_PX);

@@ -14,6 +14,6 @@ export function useAnalysis<K extends keyof Analyses>(
   const { client } = useSession();
   return useAnswer(
     () => [props.trace, parameters()],
-    (ask) => client.analysis(props.trace, path, parameters(), ask),
+    (options) => client.analysis(props.trace, path, parameters(), options),
   );
 }

@@ -8,7 +8,7 @@ import { useSession } from "@/state/session";
 
 const SOON_MS = 500;
 
-export function useOfProcess<T>(path: string, pauseMs: number): ShallowRef<T | null> {
+export function useProcessAnswer<T>(path: string, pauseMs: number): ShallowRef<T | null> {
   const { client, state } = useSession();
   const runsWithoutSteps = (): boolean => {
     const { session, runs } = state.value;
@@ -19,12 +19,12 @@ export function useOfProcess<T>(path: string, pauseMs: number): ShallowRef<T | n
     return session !== null && session.live && session.ended_at !== null;
   };
   const { data } = useRepeated(
-    (ask) => client.ask<T>(path, ask),
+    (options) => client.get<T>(path, options),
     [
-      { of: () => state.value.runs, pauseMs },
-      { of: (newest) => (runsWithoutSteps() ? newest : null), pauseMs },
-      { of: () => hasEnded() && state.value.session, pauseMs: SOON_MS },
-      { of: () => hasEnded() && state.value.runs, pauseMs: SOON_MS },
+      { watched: () => state.value.runs, pauseMs },
+      { watched: (newest) => (runsWithoutSteps() ? newest : null), pauseMs },
+      { watched: () => hasEnded() && state.value.session, pauseMs: SOON_MS },
+      { watched: () => hasEnded() && state.value.runs, pauseMs: SOON_MS },
     ],
   );
   return data;
