@@ -43,7 +43,7 @@ class Analysis(NamedTuple):
     groupings: tuple[str, ...] = GROUPINGS  # the values of ``by``
     needs_watch: bool = False  # whether it uses results of the slow-step watch, which may arrive after the trace
     others: OtherTracesNeeded | None = None  # what it needs from other traces: the method's argument ``others``
-    standalone_rows: int = 0  # number of rows in a standalone page (the method's argument ``most``); 0: all
+    standalone_rows: int = 0  # number of rows in a standalone page (the method's argument ``limit``); 0: all
 
     def choices(self) -> Iterator[dict[str, str]]:
         """Yield the arguments of each answer that a standalone page contains."""

@@ -70,11 +70,11 @@ Load = Callable[[TraceKey], Union[Payload, Loadable]]
 
 
 class DecodedTraces:
-    """The cache. ``load`` returns the payload of a trace that is not in the cache. ``most``: maximum number of traces in it."""
+    """The cache, of at most ``max_traces`` traces. ``load`` returns the payload of a trace that is not in the cache."""
 
-    def __init__(self, load: Load, most: int = DECODED_TRACES) -> None:
+    def __init__(self, load: Load, max_traces: int = DECODED_TRACES) -> None:
         self._load = load
-        self._decoded: BoundedCache[Answers] = BoundedCache(most, DECODED_BYTES)
+        self._decoded: BoundedCache[Answers] = BoundedCache(max_traces, DECODED_BYTES)
         self._lock = threading.Lock()
 
     def use(self, trace: TraceKey, function: Callable[[Answers], V]) -> V:

@@ -118,7 +118,7 @@ def _answers(answers: Answers, record: TraceRecord, others: OtherAnswers) -> Ite
             continue
         given: dict[str, Any] = {"others": others.get(analysis.name, ())} if analysis.others else {}
         if analysis.standalone_rows:
-            given["most"] = analysis.standalone_rows
+            given["limit"] = analysis.standalone_rows
         for arguments in analysis.choices():
             query = f"?{urlencode(arguments)}" if arguments else ""
             answer = getattr(answers, analysis.name)(**arguments, **given)

@@ -257,24 +257,24 @@ class Answers:
         known = self.trace, self.context, self.findings(), self.activities, self.work
         return verdict.verdict(*known, lambda: self.arithmetic, times)
 
-    def ops(self, by: By = "type", most: int = MAX_OPS) -> messages.OpStatistics:
+    def ops(self, by: By = "type", limit: int = MAX_OPS) -> messages.OpStatistics:
         ops.check_grouping(by)
 
         def compute() -> messages.OpStatistics:
-            return ops.op_statistics(self.trace, by, self.findings(), self.work, most, self.arithmetic)
+            return ops.op_statistics(self.trace, by, self.findings(), self.work, limit, self.arithmetic)
 
-        return self._once(f"ops {by} {most}", compute)
+        return self._once(f"ops {by} {limit}", compute)
 
-    def layers(self, of: Literal["time", "memory"] = "time", most: int = MAX_LAYERS) -> Layers:
+    def layers(self, of: Literal["time", "memory"] = "time", limit: int = MAX_LAYERS) -> Layers:
         def compute() -> Layers:
             where = self.trace, self.work, self.layers_of_ops
             if of == "time":
-                return layers.layers_of_time(*where, self.findings(), most)
-            return layers.layers_of_memory(*where, self._alive(), self.findings(), most)
+                return layers.layers_of_time(*where, self.findings(), limit)
+            return layers.layers_of_memory(*where, self._alive(), self.findings(), limit)
 
         if of not in ("time", "memory"):
             raise UnknownError(f"Layers are measured by time or memory, not by {of!r}.")
-        return self._once(f"layers {of} {most}", compute)
+        return self._once(f"layers {of} {limit}", compute)
 
     def _alive(self) -> Alive | None:
         """Return the memory that is alive at the highest peak; None if the trace has no records of memory."""
@@ -293,26 +293,26 @@ class Answers:
     def budget(self) -> messages.Budget:
         return self._once("budget", lambda: budget.budget(self.trace, self.findings(), self.activities))
 
-    def critical_path(self, with_slack: bool = False, most: int = MAX_STEPS) -> messages.CriticalPath:
+    def critical_path(self, with_slack: bool = False, limit: int = MAX_STEPS) -> messages.CriticalPath:
         def compute() -> messages.CriticalPath:
-            return critical_path.critical_path(self.trace, self.graph, self.findings(), self.path, most)
+            return critical_path.critical_path(self.trace, self.graph, self.findings(), self.path, limit)
 
         with self._lock:
             self.on_critical_path()
-            answer = self._once(f"path {most}", compute)
+            answer = self._once(f"path {limit}", compute)
             slack = column(self.slack.astype(np.float32)) if with_slack else None
             return {**answer, "slack_ns": slack}
 
-    def memory(self, most: int = MAX_TENSORS) -> messages.Memory:
-        """Return the memory use of each allocator and its largest tensors. ``most``: maximum number of tensors."""
+    def memory(self, limit: int = MAX_TENSORS) -> messages.Memory:
+        """Return the memory use of each allocator and its largest tensors. ``limit``: maximum number of tensors."""
 
         def compute() -> messages.Memory:
             recorded = self.profile_allocations
             if recorded is not None:
-                return allocations.memory_of_allocations(self.trace, recorded, self.findings(), most)
-            return memory.memory(self.trace, self.outputs, self.memory_stats, self.buffers, self.findings(), most)
+                return allocations.memory_of_allocations(self.trace, recorded, self.findings(), limit)
+            return memory.memory(self.trace, self.outputs, self.memory_stats, self.buffers, self.findings(), limit)
 
-        return self._once(f"memory {most}", compute)
+        return self._once(f"memory {limit}", compute)
 
     def communication(self) -> messages.Communication:
         return self._once(
@@ -327,9 +327,9 @@ class Answers:
             return timeline_counters.counters(self.trace, self.outputs, held)
 
     def roofline(
-        self, by: RooflineBy = "name", most: int = MAX_ROOFLINE_ROWS, others: Sequence[Mapping[str, list[Roof]]] = ()
+        self, by: RooflineBy = "name", limit: int = MAX_ROOFLINE_ROWS, others: Sequence[Mapping[str, list[Roof]]] = ()
     ) -> Roofline:
-        """Return the roofline with the ``most`` rows that took most time.
+        """Return the roofline with the ``limit`` rows that took most time.
 
         ``others``: ``best_rates()`` of the run's other traces.
         """
@@ -338,10 +338,10 @@ class Answers:
 
         def compute() -> Roofline:
             known = self.trace, self.work, self.arithmetic, self.context, self.findings()
-            return roofline.roofline(*known, by, most, [other["rates"] for other in others])
+            return roofline.roofline(*known, by, limit, [other["rates"] for other in others])
 
         with self._lock:
-            return compute() if others else self._once(f"roofline {by} {most}", compute)
+            return compute() if others else self._once(f"roofline {by} {limit}", compute)
 
     def best_rates(self) -> dict[str, list[Roof]]:
         """Return ``rates``: the highest rates of this trace's ops, for the roofline of other traces of the run."""

@@ -85,7 +85,7 @@ def test_and_by_type() -> None:
 
 def test_what_is_left_out_is_counted() -> None:
     trace = make_trace(STEP)
-    found = roofline(trace, work_of(trace), arithmetic(trace, FLOPS, BYTES), TraceContext(), [], "name", most=1)
+    found = roofline(trace, work_of(trace), arithmetic(trace, FLOPS, BYTES), TraceContext(), [], "name", limit=1)
     assert (len(found["rows"]), found["left_out"], found["left_out_ns"]) == (1, 2, 250 * US)
 
 

@@ -230,9 +230,9 @@ class _Merged(Answers):
     def findings(self) -> list[Finding]:
         return self._job.findings()
 
-    def critical_path(self, with_slack: bool = False, most: int = MAX_STEPS) -> CriticalPath:
+    def critical_path(self, with_slack: bool = False, limit: int = MAX_STEPS) -> CriticalPath:
         """Return the path without slack: too little is known about nodes of other processes."""
-        answer = super().critical_path(most=most)
+        answer = super().critical_path(limit=limit)
         has_it = any(f["code"] == NO_GRAPHS["code"] for f in answer["findings"])
         return {**answer, "findings": [*answer["findings"], *(() if has_it else [NO_GRAPHS])]}
 

@@ -186,15 +186,15 @@ def path_of(trace: Trace, edges: Edges) -> Path:
 
 
 def critical_path(
-    trace: Trace, graph: Graph, findings: list[Finding], computed: Path | None = None, most: int = MAX_STEPS
+    trace: Trace, graph: Graph, findings: list[Finding], computed: Path | None = None, limit: int = MAX_STEPS
 ) -> CriticalPath:
-    """Return the path: its last ``most`` steps, which lead to the step's end, and the path's time by op type.
+    """Return the path: its last ``limit`` steps, which lead to the step's end, and the path's time by op type.
 
     ``slack_ns`` stays None; callers that can send a column add it (``slack_of``).
     """
     path = computed or path_of(trace, edges_of(trace, graph))
     start, end = trace.start[path.node], trace.end[path.node]
-    left_out = max(len(path.node) - most, 0)
+    left_out = max(len(path.node) - limit, 0)
     return {
         "steps": _steps(trace, path, slice(left_out, None)),
         "left_out": left_out,

@@ -197,10 +197,10 @@ def curves(used: Use) -> list[MemoryCurve]:
 
 
 def memory(
-    trace: Trace, outputs: Outputs, held: MemoryStats, used: Use, findings: list[Finding], most: int = MAX_TENSORS
+    trace: Trace, outputs: Outputs, held: MemoryStats, used: Use, findings: list[Finding], limit: int = MAX_TENSORS
 ) -> Memory:
-    """Return the answer with the ``most`` largest buffers. ``held``: the nodes' memory other than outputs."""
-    tensors = tensor_columns(trace, outputs, used, used.largest[:most], trace.start)
+    """Return the answer with the ``limit`` largest buffers. ``held``: the nodes' memory other than outputs."""
+    tensors = tensor_columns(trace, outputs, used, used.largest[:limit], trace.start)
     return {
         "curves": curves(used),
         "tensors": tensor_rows(tensors),

@@ -174,14 +174,14 @@ class OpTable:
     unnamed: str  # shown for an empty key
 
 
-def op_table(trace: Trace, by: By, work: Work, most: int = MAX_ROWS, computed: Arithmetic | None = None) -> OpTable:
-    """Return the ``most`` rows with the largest totals. Without ``computed``, FLOPs and bytes are not known."""
+def op_table(trace: Trace, by: By, work: Work, limit: int = MAX_ROWS, computed: Arithmetic | None = None) -> OpTable:
+    """Return the ``limit`` rows with the largest totals. Without ``computed``, FLOPs and bytes are not known."""
     if by == "scope":
-        return _by_scope(trace, work, most, computed)
+        return _by_scope(trace, work, limit, computed)
     code = work.op if by == "type" else work.name
     sums = _sums(work, code, int(code.max(initial=-1)) + 1, computed)
     present = np.flatnonzero(sums.count)
-    shown = present[largest_first(sums.total[present], most)]
+    shown = present[largest_first(sums.total[present], limit)]
     op, device = work.op[sums.longest[shown]].astype(np.int64), _only_device(trace, work, code, len(sums.count))[shown]
     return _table(
         trace, work, sums, shown, shown, trace.ops if by == "type" else trace.names, op, device, len(present) - len(shown)
@@ -238,13 +238,13 @@ def op_statistics(
     by: By,
     findings: list[Finding],
     work: Work | None = None,
-    most: int = MAX_ROWS,
+    limit: int = MAX_ROWS,
     computed: Arithmetic | None = None,
 ) -> OpStatistics:
-    """Return the answer with at most ``most`` rows, largest total first."""
+    """Return the answer with at most ``limit`` rows, largest total first."""
     work = work or work_of(trace)
     total = float(work.duration.sum())
-    table = op_table(trace, by, work, most, computed)
+    table = op_table(trace, by, work, limit, computed)
     return {
         "by": by,
         "rows": cast("list[ComputingOpRow]", rows_of({**_columns(trace, table, total), **_computed_columns(table.computed)})),
@@ -333,10 +333,10 @@ def _only_device(trace: Trace, work: Work, code: Int32, groups: int) -> Int64:
     return some
 
 
-def _by_scope(trace: Trace, work: Work, most: int, computed: Arithmetic | None) -> OpTable:
+def _by_scope(trace: Trace, work: Work, limit: int, computed: Arithmetic | None) -> OpTable:
     scopes = scopes_of(trace.names, work.name)
     sums = _with_ancestors(_sums(work, scopes.scope, scopes.own, computed), scopes, work)
-    shown = scopes.longest_first(sums.total, most)
+    shown = scopes.longest_first(sums.total, limit)
     several = np.full(len(shown), -1, np.int64)
     left_out = len(scopes) - len(shown)
     return _table(trace, work, sums, shown, np.arange(len(shown)), scopes.texts(shown), several, several, left_out)

@@ -46,7 +46,7 @@ def roofline(
     context: TraceContext,
     findings: list[Finding],
     by: By,
-    most: int = MAX_ROWS,
+    limit: int = MAX_ROWS,
     others: Sequence[Sequence[Roof]] = (),
 ) -> Roofline:
     """Compute the roofline. ``others``: the result of ``best_rates_of`` for other traces of the run."""
@@ -57,13 +57,13 @@ def roofline(
     code = (work.op if by == "type" else work.name)[at].astype(np.int64)
     sums = _Sums.of(code, executions)
     order = np.argsort(-sums.total_ns, kind="stable")
-    rows = _rows(trace, work, at, by, groups, names, roofs, sums.only(order[:most]))
+    rows = _rows(trace, work, at, by, groups, names, roofs, sums.only(order[:limit]))
     unknown = arithmetic.is_matrix[work.node] & np.isnan(arithmetic.flops[work.node] + arithmetic.bytes[work.node])
     return {
         "by": by,
         "rows": rows,
-        "left_out": max(len(order) - most, 0),
-        "left_out_ns": float(sums.total_ns[order[most:]].sum()),
+        "left_out": max(len(order) - limit, 0),
+        "left_out_ns": float(sums.total_ns[order[limit:]].sum()),
         "roofs": roofs.roofs,
         "words": roofs.words,
         "known_ns": float(executions.duration.sum()),
