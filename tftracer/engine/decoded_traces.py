@@ -44,7 +44,7 @@ EncodedOtherAnswers = Mapping[str, Sequence[bytes]]
 
 
 class Question(NamedTuple):
-    """A method of ``Answers`` and its arguments. The argument ``others`` holds encoded answers about other traces."""
+    """A method of ``Answers`` and its arguments. The argument ``other_traces`` holds encoded answers about other traces."""
 
     name: str
     arguments: Mapping[str, Any] = {}
@@ -116,8 +116,8 @@ class DecodedTraces:
 
         def answer(answers: Answers) -> EncodedAnswer:
             arguments = dict(question.arguments)
-            if "others" in arguments:
-                arguments["others"] = list(map(unpacked, arguments["others"]))
+            if "other_traces" in arguments:
+                arguments["other_traces"] = list(map(unpacked, arguments["other_traces"]))
             message = getattr(answers, question.name)(**arguments)
             return EncodedAnswer(encode(message, *answer_format), headline(message) if question.name == "verdict" else "")
 

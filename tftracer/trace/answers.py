@@ -239,18 +239,18 @@ class Answers:
             marks = self.on_critical_path() if "critical" in self._computed else np.zeros(self.trace.n, bool)
             return timeline_message.timeline(self.trace, self.layout, marks, self.context, self.findings(), self.trace_id)
 
-    def verdict(self, watched: Watched | None = None, others: Sequence[Mapping[str, Any]] = ()) -> messages.Verdict:
+    def verdict(self, watched: Watched | None = None, other_traces: Sequence[Mapping[str, Any]] = ()) -> messages.Verdict:
         """Return the verdict.
 
-        ``watched``: fields of the context that may arrive after the trace, and replace the old ones; None: no change. ``others``:
-        ``op_totals("name")`` of the run's other traces: rules about rates need several traces.
+        ``watched``: fields of the context that may arrive after the trace, and replace the old ones; None: no change.
+        ``other_traces``: ``op_totals("name")`` of the run's other traces: rules about rates need several traces.
         """
         with self._lock:
             if watched is not None and watched != self.context.watched:
                 self.context = replace(self.context, **watched)
                 self._computed.pop("verdict", None)
-            if others:
-                return self._verdict(over_traces.of_messages([self.op_totals("name"), *others]))
+            if other_traces:
+                return self._verdict(over_traces.of_messages([self.op_totals("name"), *other_traces]))
             return self._once("verdict", self._verdict)
 
     def _verdict(self, times: over_traces.OpsOverTraces | None = None) -> messages.Verdict:
@@ -327,21 +327,21 @@ class Answers:
             return timeline_counters.counters(self.trace, self.outputs, held)
 
     def roofline(
-        self, by: RooflineBy = "name", limit: int = MAX_ROOFLINE_ROWS, others: Sequence[Mapping[str, list[Roof]]] = ()
+        self, by: RooflineBy = "name", limit: int = MAX_ROOFLINE_ROWS, other_traces: Sequence[Mapping[str, list[Roof]]] = ()
     ) -> Roofline:
         """Return the roofline with the ``limit`` rows that took most time.
 
-        ``others``: ``best_rates()`` of the run's other traces.
+        ``other_traces``: ``best_rates()`` of the run's other traces.
         """
         if by not in ("name", "type"):
             raise UnknownError(f"The ops of a roofline are grouped by name or type, not by {by!r}.")
 
         def compute() -> Roofline:
             known = self.trace, self.work, self.arithmetic, self.context, self.findings()
-            return roofline.roofline(*known, by, limit, [other["rates"] for other in others])
+            return roofline.roofline(*known, by, limit, [other["rates"] for other in other_traces])
 
         with self._lock:
-            return compute() if others else self._once(f"roofline {by} {limit}", compute)
+            return compute() if other_traces else self._once(f"roofline {by} {limit}", compute)
 
     def best_rates(self) -> dict[str, list[Roof]]:
         """Return ``rates``: the highest rates of this trace's ops, for the roofline of other traces of the run."""

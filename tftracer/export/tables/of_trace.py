@@ -157,7 +157,7 @@ class TracePart:
         return self._part(len(node), columns)
 
     def sentences(self) -> Part:
-        verdict = self.answers.verdict(others=self.others("verdict"))["sentences"]
+        verdict = self.answers.verdict(other_traces=self.others("verdict"))["sentences"]
         columns: Columns = {"place": lambda: np.arange(1, len(verdict) + 1)}
         for name in ("code", "text", "advice", "share"):
             columns[name] = lambda name=name: [sentence[name] for sentence in verdict]  # type: ignore[misc,literal-required]

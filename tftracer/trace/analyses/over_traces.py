@@ -97,7 +97,7 @@ class OpsOverTraces:
     flops: Float64  # [k, t]
     flop_rate: Float64  # [k, t] FLOP/s
     work_ns: Float64  # [t] total op time
-    cut: int  # number of traces whose tables are cut: an op missing there may have run
+    cut_tables: int  # number of traces whose tables are cut: an op missing there may have run
 
     @cached_property
     def traces(self) -> Int64:
@@ -128,7 +128,7 @@ class OpsOverTraces:
         return _floats(np.fmax.reduce(self.total_ns, axis=1, initial=np.nan))
 
     @cached_property
-    def longest_of_others_ns(self) -> Float64:
+    def longest_in_other_traces_ns(self) -> Float64:
         """[k] The longest total in all traces but the first; NaN if the op ran in none of them."""
         return _floats(np.fmax.reduce(self.total_ns[:, 1:], axis=1, initial=np.nan))
 
