@@ -24,7 +24,7 @@ from tftracer.capture.function_runs import FunctionRuns
 from tftracer.capture.steps.queue import StepQueue
 from tftracer.capture.traces.trace_expected_slow_steps import ExpectedTraces
 from tftracer.session.recorded_steps import RunHandle
-from tftracer.slow.watch.find_slow_turns import SlowSteps
+from tftracer.slow.watch.find_slow_turns import SlowTurnFinder
 from tftracer.slow.watch.gap_profiles import FIRST_NS, SHORTEST_NS
 from tftracer.slow.watch.host_signals import HostSignals
 from tftracer.slow.watch.periods_of_run import RunPeriods
@@ -229,7 +229,7 @@ def test_a_trace_that_is_expected_is_not_waited_for_once_the_watch_has_ended(loo
 
 
 def test_periods_wait_for_steps_of_which_it_is_not_certain_whether_they_were_slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    steps, run, told = SlowSteps(3.0), RunHandle("train", (), (), ""), list[int]()
+    steps, run, told = SlowTurnFinder(3.0), RunHandle("train", (), (), ""), list[int]()
     periods = RunPeriods(run)
     monkeypatch.setattr(periods, "passed", lambda passed, records: told.append(passed))
     now = 10**9

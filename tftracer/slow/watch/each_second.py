@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from tftracer.slow.watch.find_slow_turns import SlowSteps
+from tftracer.slow.watch.find_slow_turns import SlowTurnFinder
 from tftracer.slow.watch.gc_pauses import GcPauses
 from tftracer.slow.watch.host_signals import HostReading, HostSignals
 from tftracer.slow.watch.watched_threads import WatchedThreads
@@ -50,7 +50,7 @@ class HostReadings:
 
 
 class HostReports:
-    def __init__(self, records: SlowRecords, steps: SlowSteps, threads: WatchedThreads) -> None:
+    def __init__(self, records: SlowRecords, steps: SlowTurnFinder, threads: WatchedThreads) -> None:
         self._records = records
         self._steps = steps
         self._threads = threads

@@ -29,9 +29,9 @@ from tftracer.slow.cause.blamed_code import has_users_code, waits_for_thread, wi
 from tftracer.slow.cause.explain import explain
 from tftracer.slow.cause.frame_names import FrameNames, may_call_python
 from tftracer.slow.cause.observed import Observed, Span
-from tftracer.slow.watch.capture_protocols import TracesAhead, WatchedQueue
+from tftracer.slow.watch.capture_protocols import ExpectedTraceRequests, WatchedQueue
 from tftracer.slow.watch.each_second import HostReadings, HostReports, report_collections
-from tftracer.slow.watch.find_slow_turns import SlowSteps
+from tftracer.slow.watch.find_slow_turns import SlowTurnFinder
 from tftracer.slow.watch.gap_profiles import GapProfiles
 from tftracer.slow.watch.gc_pauses import GcPauses
 from tftracer.slow.watch.host_signals import HostSignals
@@ -66,10 +66,10 @@ class PendingTurn(NamedTuple):
 class SlowWatch:
     """Watches one queue. A turn is slow if it takes more than ``factor`` times the median, and more than 20 ms longer than it."""
 
-    def __init__(self, queue: WatchedQueue, factor: float, expected_traces: TracesAhead) -> None:
+    def __init__(self, queue: WatchedQueue, factor: float, expected_traces: ExpectedTraceRequests) -> None:
         self._queue = queue
         self._records = queue.slow
-        self._steps = SlowSteps(factor)
+        self._steps = SlowTurnFinder(factor)
         self._expected_traces = expected_traces
         self._threads = WatchedThreads()
         self._names = FrameNames()
@@ -336,7 +336,7 @@ class SlowWatch:
         )
         self._records.add(stall)
         if turn.is_traced:
-            self._expected_traces.caught(turn.run)
+            self._expected_traces.count_traced_slow_step(turn.run)
         self._periods.setdefault(turn.run, RunPeriods(turn.run)).add(stall, self._records)
 
     def _waits_for_work(self, turn: SlowTurn, span: Span) -> bool:

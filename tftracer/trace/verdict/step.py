@@ -174,7 +174,7 @@ class Step:
         return self.host is None or self.host.marks_steps
 
     @cached_property
-    def judged(self) -> Cover:
+    def judged_time(self) -> Cover:
         """The time that is judged: the step; for a profile without steps, the times from each GPU's first kernel to its last."""
         if self.has_steps or not self.gaps:
             return self.called
