@@ -103,7 +103,7 @@ def test_slices_are_the_timeline_s(session: Session) -> None:
 def test_ops_are_the_ops_tab_s(session: Session, by: Any) -> None:
     table = session.ops(by)
     for trace_id, answers in answers_of(session).items():
-        expected = ops.op_statistics(answers.trace, by, [], limit=1 << 40, computed=answers.arithmetic)["rows"]
+        expected = ops.op_statistics(answers.trace, by, [], limit=1 << 40, arithmetic=answers.arithmetic)["rows"]
         op_rows = rows(table, trace_id)
         assert [row["key"] for row in op_rows] == [row["key"] for row in expected]
         for name in ("op", "device", "count", "total_ns", "self_ns", "max_ns", "host_ns", "device_ns", "delay_ns", "flops"):

@@ -254,8 +254,8 @@ class Answers:
             return self._once("verdict", self._verdict)
 
     def _verdict(self, times: over_traces.OpsOverTraces | None = None) -> messages.Verdict:
-        known = self.trace, self.context, self.findings(), self.activities, self.work
-        return verdict.verdict(*known, lambda: self.arithmetic, times)
+        inputs = self.trace, self.context, self.findings(), self.activities, self.work
+        return verdict.verdict(*inputs, lambda: self.arithmetic, times)
 
     def ops(self, by: By = "type", limit: int = MAX_OPS) -> messages.OpStatistics:
         ops.check_grouping(by)
@@ -267,10 +267,10 @@ class Answers:
 
     def layers(self, of: Literal["time", "memory"] = "time", limit: int = MAX_LAYERS) -> Layers:
         def compute() -> Layers:
-            where = self.trace, self.work, self.layers_of_ops
+            inputs = self.trace, self.work, self.layers_of_ops
             if of == "time":
-                return layers.layers_of_time(*where, self.findings(), limit)
-            return layers.layers_of_memory(*where, self._alive(), self.findings(), limit)
+                return layers.layers_of_time(*inputs, self.findings(), limit)
+            return layers.layers_of_memory(*inputs, self._alive(), self.findings(), limit)
 
         if of not in ("time", "memory"):
             raise UnknownError(f"Layers are measured by time or memory, not by {of!r}.")
@@ -337,8 +337,8 @@ class Answers:
             raise UnknownError(f"The ops of a roofline are grouped by name or type, not by {by!r}.")
 
         def compute() -> Roofline:
-            known = self.trace, self.work, self.arithmetic, self.context, self.findings()
-            return roofline.roofline(*known, by, limit, [other["rates"] for other in other_traces])
+            inputs = self.trace, self.work, self.arithmetic, self.context, self.findings()
+            return roofline.roofline(*inputs, by, limit, [other["rates"] for other in other_traces])
 
         with self._lock:
             return compute() if other_traces else self._once(f"roofline {by} {limit}", compute)
@@ -363,7 +363,7 @@ class Answers:
             slack = float(self.slack[index]) if small or "slack" in self._computed else -1.0
             slack_ns = slack if slack >= 0 else None
             return node_details.node_detail(
-                self.trace, index, self.graph, critical=critical, slack_ns=slack_ns, computed=self.arithmetic
+                self.trace, index, self.graph, critical=critical, slack_ns=slack_ns, arithmetic=self.arithmetic
             )
 
     def neighbourhood(self, index: int, depth: int = 2, limit: int = 200) -> messages.Neighbourhood:

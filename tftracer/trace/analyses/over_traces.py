@@ -65,9 +65,9 @@ class OpTotals:
         return flops, np.divide(flops, spent / 1e9, out=np.full(len(total), np.nan), where=spent > 0)
 
 
-def op_totals(trace: Trace, by: By, work: Work, computed: Arithmetic | None) -> dict[str, Any]:
-    """Return the fields of ``OpTotals``. ``computed``: None if FLOPs are not requested."""
-    table = op_statistics(trace, by, [], work, computed=computed)
+def op_totals(trace: Trace, by: By, work: Work, arithmetic: Arithmetic | None) -> dict[str, Any]:
+    """Return the fields of ``OpTotals``. ``arithmetic``: None if FLOPs are not requested."""
+    table = op_statistics(trace, by, [], work, arithmetic=arithmetic)
     rows = table["rows"]
     totals = {
         "step_ns": float(trace.duration_ns),
@@ -76,7 +76,7 @@ def op_totals(trace: Trace, by: By, work: Work, computed: Arithmetic | None) -> 
         "keys": [row["key"] for row in rows],
         **{name: [row[name] for row in rows] for name in ("op", "total_ns", "count", "node")},
     }
-    if computed is None:
+    if arithmetic is None:
         return totals
     flops = [None if row["flops_unknown"] else row["flops"] for row in rows]
     return {**totals, "device_ns": [row["device_ns"] for row in rows], "flops": flops}
