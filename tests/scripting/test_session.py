@@ -280,7 +280,7 @@ def test_a_damaged_trace_is_said_and_the_others_are_there(tmp_path: Path) -> Non
     with tftracer.open(good) as session:
         payload = session.source.trace_state(3).payload
         damaged = bytearray(good.read_bytes())
-        damaged[damaged.index(payload.copied()) + 20] ^= 255
+        damaged[damaged.index(payload.frame_unchecked()) + 20] ^= 255
         total = len(session.slices())
         lost = len(session.slices(trace=3))
     path = tmp_path / "damaged.tftrace"

@@ -338,12 +338,12 @@ def why_unknown(cause: Cause, parts: tuple[Part, ...], observed: Observed, turn:
         cause.kind in CODE_CAUSES and not _span_of_code(observed, excess_s, parts).stacks
     ):
         return TOO_FEW
-    no_cpu = sum(excess(part) for part in parts if part.kind == "no_cpu")
-    own = no_cpu + sum(excess(part) for part in parts if part.kind == "tensorflow")
-    if turn.is_inside and own >= HALF * excess_s and may_have_lacked_cpu(observed, own):
+    cpu_wait_s = sum(excess(part) for part in parts if part.kind == "no_cpu")
+    to_explain_s = cpu_wait_s + sum(excess(part) for part in parts if part.kind == "tensorflow")
+    if turn.is_inside and to_explain_s >= HALF * excess_s and may_have_lacked_cpu(observed, to_explain_s):
         return MAY_HAVE_LACKED_CPU
-    if turn.is_inside and span.process_queue_s is not None and own >= HALF * excess_s:
-        return PARTLY_NO_CPU if lacked_cpu(span.process_queue_s, no_cpu, own) else NO_QUEUES
+    if turn.is_inside and span.process_queue_s is not None and to_explain_s >= HALF * excess_s:
+        return PARTLY_NO_CPU if lacked_cpu(span.process_queue_s, cpu_wait_s, to_explain_s) else NO_QUEUES
     if turn.is_inside and (span.process_s is None or span.process_queue_s is None):
         return NO_QUEUES
     if parts and cause.kind == "unknown":
