@@ -26,7 +26,7 @@ from tftracer.capture.traces.trace_expected_slow_steps import ExpectedTraces
 from tftracer.session.recorded_steps import RunHandle
 from tftracer.slow.watch.find_slow_turns import SlowTurnFinder
 from tftracer.slow.watch.gap_profiles import FIRST_NS, SHORTEST_NS
-from tftracer.slow.watch.host_signals import HostSignals
+from tftracer.slow.watch.host_counters import HostCounters
 from tftracer.slow.watch.periods_of_run import RunPeriods
 from tftracer.slow.watch.py_spy_windows import FIRST_RATE
 from tftracer.slow.watch.watch import SlowWatch
@@ -345,7 +345,7 @@ def test_a_part_that_fails_is_off_and_says_so(loop: Loop, monkeypatch: pytest.Mo
     def fail(*_: object) -> None:
         raise RuntimeError("no /proc today")
 
-    monkeypatch.setattr(HostSignals, "read", fail)
+    monkeypatch.setattr(HostCounters, "read", fail)
     wait_for(lambda: "slow_host" in loop.queue.problems())
     loop.warm_up()
     stall = loop.stall(loop.step(collects), inside=True)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tftracer.comparison import odd_ops
-from tftracer.comparison.order import mean_of_each_turn
+from tftracer.comparison.recorded_in_turns import mean_of_each_turn
 from tftracer.comparison.session_ops import MIN_SESSIONS
 from tftracer.comparison.wording import left_out
 from tftracer.contract.encoding import unpacked

@@ -11,7 +11,7 @@ from typing import Any
 
 from tftracer.contract.session import Run, Session, TraceRecord
 from tftracer.contract.stalls import GapProfile, StallList
-from tftracer.display.lines import without_breaks
+from tftracer.display.escaped_lines import without_breaks
 from tftracer.errors import TracerError
 from tftracer.input_pipelines import summary as pipelines_summary
 from tftracer.ledger import summary as ledger_summary

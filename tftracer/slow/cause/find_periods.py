@@ -1,6 +1,7 @@
 """Finds the periods in a run's slow steps ("every 97th step"). Pure: no clocks, no threads.
 
-Each slow step is tested as the newest tooth of a comb (comb.py). Its distances to earlier slow steps are possible lengths.
+Each slow step is tested as the newest tooth of a comb (equal_distances.py). Its distances to earlier slow steps are possible
+lengths.
 Each comb is followed backwards while at least four of five teeth are slow steps. If slow steps were random, a tooth would be slow
 as often as any other step. The chance of as many hits, times the number of combs tried for this run, has to be below
 ``MAX_CHANCE``. Combs are tried first among the slow steps of the newest one's kind (cause and place), then among all, then among
@@ -28,7 +29,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tftracer.slow.cause.comb import (
+from tftracer.slow.cause.equal_distances import (
     ALIKE,
     FINEST,
     NEARLY_ALL,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import cast
 
 from tftracer.contract.stalls import CodeLine, Period, SlowKind, Stall, StallCause
-from tftracer.slow.cause.comb import is_tooth
+from tftracer.slow.cause.equal_distances import is_tooth
 
 #: Maximum number of kinds of one session; if there are more, the kind that lost the least time is dropped.
 MAX_KINDS = 400

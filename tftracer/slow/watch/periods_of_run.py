@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from tftracer.slow.cause.comb import Proven
+from tftracer.slow.cause.equal_distances import Proven
 from tftracer.slow.cause.find_periods import Periods
 from tftracer.slow.record.sums_by_kind import CODE_CAUSES, HOOK_CAUSES, UNSPECIFIC_CAUSES
 from tftracer.slow.watch_results import EPOCH_TURN, MERGED, UNKNOWN, Cause, Period, SlowRecords, Stall, WatchedRun

@@ -34,7 +34,7 @@ from tftracer.slow.watch.each_second import HostReadings, HostReports, report_co
 from tftracer.slow.watch.find_slow_turns import SlowTurnFinder
 from tftracer.slow.watch.gap_profiles import GapProfiles
 from tftracer.slow.watch.gc_pauses import GcPauses
-from tftracer.slow.watch.host_signals import HostSignals
+from tftracer.slow.watch.host_counters import HostCounters
 from tftracer.slow.watch.outside_client import Question
 from tftracer.slow.watch.periods_of_run import RunPeriods
 from tftracer.slow.watch.read_lock_holder import LockPlace
@@ -74,7 +74,7 @@ class SlowWatch:
         self._threads = WatchedThreads()
         self._names = FrameNames()
         self._gc: GcPauses | None = None
-        self._host: HostSignals | None = None
+        self._host: HostCounters | None = None
         self._readings = HostReadings()
         self._host_reports = HostReports(self._records, self._steps, self._threads)
         self._lock_place = LockPlace()
@@ -95,7 +95,7 @@ class SlowWatch:
     def start(self) -> None:
         self._gc = GcPauses(self._queue.under_way)
         self._gc.install()
-        self._host = HostSignals()
+        self._host = HostCounters()
         self._lock_place.narrow()  # again on the watch's thread: the right place shows the lock's holder on both threads
         self._expected_traces.set_steps(self._steps)
         self._queue.slow_step_watch = self._steps
