@@ -200,9 +200,8 @@ def test_a_comparison_says_from_which_difference_on_it_tells_one() -> None:
         return compare("train", *sides)
 
     few, many = told(0.2), told(0.01)
-    assert few.ops.smallest_separable is not None and few.ops.smallest_separable > 0.2
-    assert not any(each.separated for each in few.ops.changes)
-    assert many.ops.smallest_separable is not None and many.ops.smallest_separable < 0.1
+    assert few.ops.told_from is not None and few.ops.told_from > 0.2 and not any(each.separated for each in few.ops.changes)
+    assert many.ops.told_from is not None and many.ops.told_from < 0.1
     assert [each.key for each in many.ops.changes if each.separated] == ["op9"]
     share = f"{few.ops.told_from:.0%}"
     assert f"Of op9, which takes most time, these sessions separate a difference of {share} or more from chance." in _unwrapped(

@@ -62,8 +62,7 @@ class OpChanges:
     """The compared ops. ``changes``: the ops that differ by more than the floors, separated ops first.
 
     ``enough_sessions``: whether separations are meaningful: the groups are large enough and were recorded in turns.
-    ``longest``: the op that takes most time. ``smallest_separable``: the smallest relative difference of this op that would be
-    separated.
+    ``longest``: the op that takes most time. ``told_from``: the smallest relative difference at which it would be separated.
     """
 
     compared: int  # number of ops that both sides have
@@ -72,15 +71,15 @@ class OpChanges:
     only_b: dict[str, float]
     enough_sessions: bool
     longest: str = ""
-    smallest_separable: float | None = None  # None: no difference would be separated
+    told_from: float | None = None  # None: no difference would be separated
 
     @property
     def smallest_difference(self) -> str:
         """The smallest difference of the longest op that these sessions show, in words; "" if they can show none."""
-        if self.smallest_separable is None:
+        if self.told_from is None:
             return ""
-        share = percent(self.smallest_separable)
-        more = "" if self.smallest_separable <= ENOUGH else f" {DETECT_SMALLER}"
+        share = percent(self.told_from)
+        more = "" if self.told_from <= ENOUGH else f" {DETECT_SMALLER}"
         shown = f"these sessions separate a difference of {share} or more from chance"
         return f"Of {self.longest}, which takes most time, {shown}.{more}"
 
@@ -104,7 +103,7 @@ def op_changes(
     times = tables[which, np.arange(len(shared))]
     medians = np.median(times, axis=1) if times.size else np.zeros(0)
     longest = int(medians.argmax()) if len(medians) else None
-    smallest_separable = (
+    told_from = (
         None if longest is None or not np.isfinite(least_ns[longest]) else float(least_ns[longest] / max(medians[longest], 1.0))
     )
     changes = [
@@ -118,7 +117,7 @@ def op_changes(
         _longest_first(b, in_b - in_a) if a else {},
         enough_sessions,
         "" if longest is None else shared[longest],
-        smallest_separable,
+        told_from,
     )
 
 
