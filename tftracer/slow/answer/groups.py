@@ -155,14 +155,14 @@ def groups(log: SlowLog, run_id: int, steps: int, traces: Traces = NO_TRACES) ->
     return [ranked.group(traces) for ranked in sorted(_ranked(log, run_id, steps), key=lambda each: each.rank)]
 
 
-def _by_group(log: SlowLog, run_id: int, periods: Sequence[Period], collecting: str) -> dict[KindKey, list[Stall]]:
+def _by_group(log: SlowLog, run_id: int, periods: Sequence[Period], gc_function: str) -> dict[KindKey, list[Stall]]:
     """Return the slow steps of each group, except those that were dropped to make room for others.
 
     A slow step with several causes is in several groups, with the seconds of each.
     """
     by_group: dict[KindKey, list[Stall]] = {}
     for stall in (stall for state in log.of_run(run_id) for stall in by_cause(state.message)):
-        by_group.setdefault(group_key(of_known_period(stall, periods) or stall, collecting), []).append(stall)
+        by_group.setdefault(group_key(of_known_period(stall, periods) or stall, gc_function), []).append(stall)
     return by_group
 
 
@@ -198,13 +198,13 @@ def trace_of(stall: Stall, traces: Traces) -> int | None:
 def _ranked(log: SlowLog, run_id: int, steps: int) -> Iterator[_Ranked]:
     of_key: dict[KindKey, list[Period]] = {}
     of_run, all_periods = log.kinds_of(run_id), log.periods_of(run_id)
-    collecting = of_run.garbage_collecting_function(run_id)
+    gc_function = of_run.garbage_collecting_function(run_id)
     for period in all_periods:
-        of_key.setdefault(group_key(period, collecting), []).append(period)
+        of_key.setdefault(group_key(period, gc_function), []).append(period)
     kinds: dict[KindKey, list[SlowKind]] = {}
     for kind in sorted(of_run.of_run(run_id), key=lambda each: -each["lost_s"]):
-        kinds.setdefault(group_key(kind, collecting), []).append(kind)
-    by_group = _by_group(log, run_id, all_periods, collecting)
+        kinds.setdefault(group_key(kind, gc_function), []).append(kind)
+    by_group = _by_group(log, run_id, all_periods, gc_function)
     for key, alike in kinds.items():
         periods, kind = of_key.get(key, []), reduce(_together, alike)
         placed = sum(each["times"] for each in alike if each["place"])

@@ -57,13 +57,13 @@ def thread_and_code(place: str) -> tuple[str, str]:
     return thread, code
 
 
-def group_key(entry: SlowKind | Stall | Period, collecting: str = "") -> KindKey:
+def group_key(entry: SlowKind | Stall | Period, gc_function: str = "") -> KindKey:
     """Return the key of the group of a kind, slow step or period. All causes in CODE_CAUSES of one function are one group.
 
-    ``collecting``: the function (without its line) whose garbage collections count as its own; "": none.
+    ``gc_function``: the function (without its line) whose garbage collections count as its own; "": none.
     """
     if entry["cause"] in PROCESS_CAUSES and not (
-        entry["cause"] == "gc" and collecting and without_line(entry["place"]) == collecting
+        entry["cause"] == "gc" and gc_function and without_line(entry["place"]) == gc_function
     ):
         return entry["run_id"], entry["cause"], ""  # with or without a known line
     if entry["cause"] in (*CODE_CAUSES, "gc") and entry["place"]:
