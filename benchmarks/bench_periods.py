@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tftracer.slow.cause.comb import Proven
+from tftracer.slow.cause.equal_distances import Proven
 from tftracer.slow.cause.find_periods import Periods
 
 Generator = np.random.Generator

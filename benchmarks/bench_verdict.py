@@ -187,7 +187,7 @@ def headlines(path: Path) -> list[tuple[int, list[Any]]]:
     others = OtherTraces(saved, answers)
     records = [record for run in saved.runs() for record in run["traces"]]
     return [
-        (record["step"], answers(record["id"]).verdict(others=others.of(record["id"], "verdict"))["sentences"])
+        (record["step"], answers(record["id"]).verdict(other_traces=others.of(record["id"], "verdict"))["sentences"])
         for record in records
     ]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 
-from tftracer.capture.background import Background
+from tftracer.capture.background import BackgroundThread
 
 
 def test_a_job_that_fails_loses_none_of_the_next_and_keeps_the_thread() -> None:
-    background, done, threads = Background("tftracer-test"), threading.Event(), []
+    background, done, threads = BackgroundThread("tftracer-test"), threading.Event(), []
 
     def fails() -> None:
         threads.append(threading.current_thread())

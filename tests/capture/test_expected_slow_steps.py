@@ -14,7 +14,7 @@ from tftracer.capture.traces import backlog as trace_backlog
 from tftracer.capture.traces.requests import Claim, TraceRequests
 from tftracer.capture.traces.trace_expected_slow_steps import MAX_REQUESTS, MAX_TRACES, PATIENCE_NS, ExpectedTraces
 from tftracer.session.recorded_steps import RunHandle
-from tftracer.slow.watch.find_slow_turns import SlowSteps
+from tftracer.slow.watch.find_slow_turns import SlowTurnFinder
 
 MS = 1_000_000
 
@@ -62,9 +62,9 @@ def test_nobody_waits_for_the_disk_to_trace_an_expected_step(tmp_path: Path, mon
             recorder.queue.release(capture)
 
 
-def training(steps: int, traced: int = 0, extra_ms: int = 0, milliseconds: int = 50) -> tuple[SlowSteps, RunHandle]:
+def training(steps: int, traced: int = 0, extra_ms: int = 0, milliseconds: int = 50) -> tuple[SlowTurnFinder, RunHandle]:
     """Steps of this length, some of them traced as expected ones, that take longer then."""
-    slow, run, now = SlowSteps(3.0), RunHandle("train", (), (), ""), 1_000_000_000
+    slow, run, now = SlowTurnFinder(3.0), RunHandle("train", (), (), ""), 1_000_000_000
     for number in range(steps):
         is_traced = 20 <= number < traced + 20
         end = now + (milliseconds + (extra_ms if is_traced else 0)) * MS
@@ -74,7 +74,7 @@ def training(steps: int, traced: int = 0, extra_ms: int = 0, milliseconds: int =
     return slow, run
 
 
-def expecting(requests: TraceRequests, slow: SlowSteps, clock: Callable[[], int] = perf_counter_ns) -> ExpectedTraces:
+def expecting(requests: TraceRequests, slow: SlowTurnFinder, clock: Callable[[], int] = perf_counter_ns) -> ExpectedTraces:
     traces = ExpectedTraces(requests, lambda: None, clock)
     traces.set_steps(slow)
     return traces
@@ -145,7 +145,7 @@ def test_a_few_slow_steps_are_traced_of_each_run() -> None:
     requests = TraceRequests()
     traces = expecting(requests, slow)
     for _ in range(MAX_TRACES):
-        traces.caught(run)
+        traces.count_traced_slow_step(run)
     traces.update([(run, 5001, 5001)])
     assert not requests.is_expected([run])
 
@@ -173,13 +173,13 @@ def test_without_tensorflow_nothing_is_requested(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.usefixtures("tensorflow")
 def test_a_slow_step_that_its_trace_made_far_longer_is_not_traced_again() -> None:
-    slow, run, now = SlowSteps(3.0), RunHandle("train", (), (), ""), 1_000_000_000
+    slow, run, now = SlowTurnFinder(3.0), RunHandle("train", (), (), ""), 1_000_000_000
     for number in range(300):
         took = 20_000 if number == 200 else 1_000 if number % 50 == 49 else 10
         run.steps += 1
         slow.step(run, 7, now, now + took * MS, "slow" if number == 200 else None)
         now += (took + 1) * MS
     traces = expecting(requests := TraceRequests(), slow)
-    traces.caught(run)
+    traces.count_traced_slow_step(run)
     traces.update([(run, 301, 301)])
     assert not requests.is_expected([run])

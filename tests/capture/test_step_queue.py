@@ -15,7 +15,7 @@ from tftracer.capture.steps import run_identity, run_registry
 from tftracer.capture.traces import backlog as trace_backlog
 from tftracer.ledger.activity import CHECKPOINTS
 from tftracer.session.recorded_steps import Missed, SessionFacts
-from tftracer.slow.watch.find_slow_turns import SlowSteps
+from tftracer.slow.watch.find_slow_turns import SlowTurnFinder
 
 
 def test_steps_that_find_the_queue_full_are_counted_as_lost(tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_a_step_told_by_two_hooks_counts_once(tmp_path: Path) -> None:
 
 def test_sessions_and_functions_of_one_thread_are_counted_in_their_order() -> None:
     queue, now, ms = step_queue.StepQueue(), 1_000_000_000, 1_000_000
-    slow = queue.slow_step_watch = SlowSteps(3.0)
+    slow = queue.slow_step_watch = SlowTurnFinder(3.0)
     functions = FunctionRuns(queue)
     evaluate = functions.named_step("evaluate")
     for number in range(100):
@@ -65,7 +65,7 @@ def test_sessions_and_functions_of_one_thread_are_counted_in_their_order() -> No
 
 def test_waits_for_input_and_checkpoints_reach_the_watch_with_their_turn() -> None:
     queue, now, ms = step_queue.StepQueue(), 1_000_000_000, 1_000_000
-    slow = queue.slow_step_watch = SlowSteps(3.0)
+    slow = queue.slow_step_watch = SlowTurnFinder(3.0)
     for number in range(60):
         if number == 40:
             queue.add((step_queue.PHASE, (CHECKPOINTS, "Saver.save"), now + ms, now + 90 * ms, 7, None))

@@ -10,7 +10,7 @@ from recording import LOSS, RAW, TRAIN, captured, recording
 from tftracer.assemble_live_session import Recorder
 from tftracer.capture.steps.queue import INPUT_WAIT
 from tftracer.session.recorded_steps import Missed
-from tftracer.slow.watch.find_slow_turns import SlowSteps
+from tftracer.slow.watch.find_slow_turns import SlowTurnFinder
 
 MS = 1_000_000
 
@@ -77,7 +77,7 @@ def test_the_tracers_own_time_is_not_the_scripts(tmp_path: Path) -> None:
 
 def test_what_it_waited_for_a_trace_that_it_missed_is_not_the_scripts_either(tmp_path: Path) -> None:
     with recording(tmp_path) as recorder:
-        slow = recorder.queue.slow_step_watch = SlowSteps(3.0)
+        slow = recorder.queue.slow_step_watch = SlowTurnFinder(3.0)
         for number in range(40):
             add(recorder, number * 11, number * 11 + 10)
         missed = Missed("the disk is slow", before_ns=5000 * MS, after_ns=3000 * MS)

@@ -51,7 +51,7 @@ QUESTIONS = [
         for analysis in ANALYSES
         for choice in analysis.choices()
     ),
-    Question("memory", {"most": 3}),
+    Question("memory", {"limit": 3}),
 ]
 ONLY_PACKED = {analysis.name for analysis in ANALYSES if analysis.packed}
 VERDICT = Question("verdict")

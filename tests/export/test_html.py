@@ -47,10 +47,10 @@ def test_the_page_carries_all_answers() -> None:
     for analysis in ANALYSES:
         if "index" in analysis.parameters:
             continue  # the table of nodes has it
-        most = {"most": analysis.standalone_rows} if analysis.standalone_rows else {}
+        limit = {"limit": analysis.standalone_rows} if analysis.standalone_rows else {}
         for arguments in analysis.choices():
             path = f"{analysis.path}?{urlencode(arguments)}" if arguments else analysis.path
-            answer = getattr(answers, analysis.name)(**arguments, **most)
+            answer = getattr(answers, analysis.name)(**arguments, **limit)
             own_id = {"trace_id": data["trace"]["id"]} if "trace_id" in answer else {}
             assert carried.pop(path) == {**answer, **own_id}, path
     assert carried == {}
@@ -205,5 +205,5 @@ def test_a_profile_s_page_carries_what_its_allocators_recorded() -> None:
     raw = gzip.decompress((DATA / "xspace" / "gpu_v100_excerpt.xplane.pb.gz").read_bytes())
     answers = Answers(raw, TraceContext())
     carried = msgpack.unpackb(Page(page_of(answers)).data()["answers"]["memory"], raw=False)
-    assert carried == answers.memory(most=len(carried["tensors"]))
+    assert carried == answers.memory(limit=len(carried["tensors"]))
     assert carried["curves"] and carried["tensors"]

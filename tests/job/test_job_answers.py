@@ -66,7 +66,7 @@ def test_other_steps_of_the_job_tell_the_drift() -> None:
             replace(first, trace=replace(first.trace, origin_ns=origin)),
             replace(second, trace=replace(skew(second.trace, 0, 100e-6), origin_ns=drifted)),
         ]
-        steps.append(JobAnswers(parts, "", i, earlier=steps))
+        steps.append(JobAnswers(parts, "", i, other_steps=steps))
     clock = steps[-1].analysis()["clocks"][1]
     assert clock["drift_ppm"] == pytest.approx(100, abs=10) and clock["matches"] == 50
     n = steps[-1].sources[0].trace.n

@@ -19,7 +19,7 @@ from tftracer.ledger.activity import (
     Activity,
     kind_of_step,
 )
-from tftracer.ledger.add_up_activities import LOOP_NS, OTHERS, PATIENCE_NS, UNDER_WAY, Book, Sums
+from tftracer.ledger.add_up_activities import LOOP_NS, OTHERS, PATIENCE_NS, UNDER_WAY, Sums, WallTimeSums
 from tftracer.session.recorded_steps import RunHandle
 from tftracer.slow.watch_results import Cause, Frame, OtherCause, Stall
 
@@ -31,16 +31,16 @@ S = 10**9
 class Training:
     """``seen``: of the main thread unless said otherwise, in seconds."""
 
-    book: Book = field(default_factory=lambda: Book(0, MAIN))
+    wall_time: WallTimeSums = field(default_factory=lambda: WallTimeSums(0, MAIN))
 
     def saw(self, rank: int, what: Any, start: float, end: float, thread: int = MAIN) -> None:
-        self.book.add([(rank, what, round(start * S), round(end * S), thread)], set())
+        self.wall_time.add([(rank, what, round(start * S), round(end * S), thread)], set())
 
     def sums(self, now: float, *under_way: Activity) -> dict[tuple[int, Any], float]:
         return {key: row.own_ns / S for key, row in self.sums_until(now, *under_way).rows.items() if row.own_ns}
 
     def sums_until(self, now: float, *under_way: Activity) -> Sums:
-        made = self.book.sums_until(round(now * S), list(under_way))
+        made = self.wall_time.sums_until(round(now * S), list(under_way))
         assert sum(row.own_ns for row in made.rows.values()) + sum(made.rest_ns) == round(now * S)
         assert all(ns >= 0 for ns in made.rest_ns)
         return made
@@ -110,9 +110,9 @@ def test_what_another_thread_does_counts_where_the_main_one_has_long_done_nothin
 
 
 def test_threads_that_only_help_are_not_counted() -> None:
-    book = Book(0, MAIN)
-    book.add([(STEPS, OTHER, 0, 5 * S, WORKER), (STEPS, RUN, 6 * S, 7 * S, MAIN)], {WORKER})
-    assert list(book.sums_until(8 * S, []).rows) == [(STEPS, RUN)]
+    wall_time = WallTimeSums(0, MAIN)
+    wall_time.add([(STEPS, OTHER, 0, 5 * S, WORKER), (STEPS, RUN, 6 * S, 7 * S, MAIN)], {WORKER})
+    assert list(wall_time.sums_until(8 * S, []).rows) == [(STEPS, RUN)]
 
 
 def test_a_step_that_does_not_end_counts_and_is_its_runs_when_it_does() -> None:
@@ -152,7 +152,7 @@ def test_names_without_end_take_no_memory_without_end() -> None:
 def test_the_sums_are_the_same_however_often_they_are_taken(drawn: list[tuple[int, int, int, int]], looks: list[int]) -> None:
     """Activities come as they end; looks at the sums meanwhile, some of which make them final, change nothing."""
     activities = sorted(((rank, f"{rank}", min(a, b), max(a, b), thread) for rank, a, b, thread in drawn), key=lambda a: a[3])
-    whole, looked = Book(0, MAIN), Book(0, MAIN)
+    whole, looked = WallTimeSums(0, MAIN), WallTimeSums(0, MAIN)
     whole.add(activities, set())
     at = 0
     for look in sorted(looks):
@@ -164,7 +164,7 @@ def test_the_sums_are_the_same_however_often_they_are_taken(drawn: list[tuple[in
         assert sum(row.own_ns for row in made.rows.values()) + sum(made.rest_ns) == look
         at = look
     looked.add([each for each in activities if each[3] > at], set())
-    one, other = (book.sums_until(100, []) for book in (whole, looked))
+    one, other = (wall_time.sums_until(100, []) for wall_time in (whole, looked))
     for made in (one, other):
         assert sum(row.own_ns for row in made.rows.values()) + sum(made.rest_ns) == 100
     if not any(each[4] != MAIN for each in activities):  # what other threads did before is known too late to be taken back
@@ -201,8 +201,8 @@ def with_a_pause(seen: list[tuple[Any, ...]]) -> Training:
 )
 def test_of_a_slow_step_counts_what_is_nothing_else(seen: list[tuple[Any, ...]], inside: bool, counted: float) -> None:
     training = with_a_pause(seen)
-    training.book.add_slow(stall(RUN, 2, 5, 0.1, inside=inside))
-    (row,) = training.book.slow()
+    training.wall_time.add_slow(stall(RUN, 2, 5, 0.1, inside=inside))
+    (row,) = training.wall_time.slow()
     assert (row.run, row.cause, row.times, row.own_ns / S) == (RUN, "wait", 1, counted)
 
 
@@ -210,8 +210,8 @@ def test_the_causes_of_a_slow_step_share_what_is_nothing_else_by_their_seconds()
     training = with_a_pause([(CHECKPOINTS, "save", 3, 4)])
     saves, line = Cause("checkpoint", "Saver.save", None, None), Frame("train.py", 3, "load", "", False)
     others = (OtherCause(saves, 1.0), OtherCause(Cause("python", "", line, None), 0.6))
-    training.book.add_slow(stall(RUN, 2, 5, 0.2)._replace(others=others))  # 2.8 s longer: 1.2 s of it are the first cause
-    assert [(row.cause, row.place, round(row.own_ns / S, 3)) for row in training.book.slow()] == [
+    training.wall_time.add_slow(stall(RUN, 2, 5, 0.2)._replace(others=others))  # 2.8 s longer: 1.2 s of it are the first cause
+    assert [(row.cause, row.place, round(row.own_ns / S, 3)) for row in training.wall_time.slow()] == [
         ("wait", "", 1.333),
         ("python", "load() (train.py:3)", 0.667),
     ]
@@ -220,33 +220,33 @@ def test_the_causes_of_a_slow_step_share_what_is_nothing_else_by_their_seconds()
 def test_a_slow_step_of_a_time_that_is_not_final_yet_is_counted_later() -> None:
     training = Training()
     training.saw(STEPS, RUN, 1, 2)
-    training.book.add_slow(stall(RUN, 2, 5, 0.1))
-    assert training.book.slow() == []
+    training.wall_time.add_slow(stall(RUN, 2, 5, 0.1))
+    assert training.wall_time.slow() == []
     training.saw(STEPS, RUN, 5, 6)
     training.sums(7)
-    (row,) = training.book.slow()
+    (row,) = training.wall_time.slow()
     assert row.own_ns / S == 2.9
 
 
 def test_a_thread_that_feeds_a_queue_is_not_slow_while_nobody_takes_from_it() -> None:
     training = with_a_pause([(STEPS, OTHER, 1, 2, WORKER)])
-    training.book.add_slow(stall(OTHER, 2, 5, 0.1)._replace(thread_id=WORKER))
-    assert training.book.slow() == []
+    training.wall_time.add_slow(stall(OTHER, 2, 5, 0.1)._replace(thread_id=WORKER))
+    assert training.wall_time.slow() == []
 
 
 def test_a_call_that_traced_its_function_is_no_slow_step() -> None:
     training = Training()
     training.saw(STEPS, RUN, 1, 6)
     training.sums(7)
-    training.book.add_slow(stall(RUN, 1, 6, 0.1, "retrace", inside=True))
-    assert training.book.slow() == []
+    training.wall_time.add_slow(stall(RUN, 1, 6, 0.1, "retrace", inside=True))
+    assert training.wall_time.slow() == []
 
 
 @pytest.mark.parametrize(("suspended", "times"), [([], 1), ([(SUSPENDED, "stopped", 2.2, 4.9)], 0)])
 def test_a_stop_that_the_watch_saw_counts_once(suspended: list[tuple[Any, ...]], times: int) -> None:
     training = with_a_pause(suspended)
-    training.book.add_slow(stall(RUN, 2, 5, 0.1, "stopped"))
-    assert [row.times for row in training.book.slow()] == [1] * times
+    training.wall_time.add_slow(stall(RUN, 2, 5, 0.1, "stopped"))
+    assert [row.times for row in training.wall_time.slow()] == [1] * times
 
 
 @pytest.mark.parametrize(

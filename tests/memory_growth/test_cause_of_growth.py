@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tftracer.memory_growth import object_counts
-from tftracer.memory_growth.cause_of_growth import COUNTS, Finding, look_for
+from tftracer.memory_growth.cause_of_growth import COUNTS, Finding, find_cause
 
 
 class Kept:
@@ -26,7 +26,7 @@ def found(rate: float) -> Finding:
         kept.extend(Kept() for _ in range(10))
         return False
 
-    finding = look_for(rate, wait, 1.0, lambda: seconds[0])
+    finding = find_cause(rate, wait, 1.0, lambda: seconds[0])
     assert finding is not None
     return finding
 
@@ -44,18 +44,18 @@ def test_objects_that_grow_between_the_counts_are_found() -> None:
 
 
 def test_counts_a_moment_apart_at_the_end_of_the_process_prove_nothing() -> None:
-    assert look_for(1e6, lambda _: True, 1.0) is None
+    assert find_cause(1e6, lambda _: True, 1.0) is None
 
 
 def test_after_a_count_that_took_long_there_is_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(object_counts, "MAX_HELD_S", 0.0)
-    finding = look_for(1e6, lambda _: False, 1.0)
+    finding = find_cause(1e6, lambda _: False, 1.0)
     assert finding is not None and (finding.kind, finding.lists) == ("unknown", 1) and finding.held_s > 0
 
 
 def test_a_process_of_very_many_objects_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(object_counts, "MAX_BLOCKS", 1000)
-    finding = look_for(1e6, lambda _: False, 1.0)
+    finding = find_cause(1e6, lambda _: False, 1.0)
     assert finding is not None and (finding.kind, finding.lists) == ("unknown", 0)
 
 
@@ -76,7 +76,7 @@ def test_functions_that_are_traced_again_and_again_are_found_without_a_count(
             alive.append(SimpleNamespace(graph=graph))
         return False
 
-    finding = look_for(1e6, wait, 1.0, lambda: seconds[0], lambda: alive)
+    finding = find_cause(1e6, wait, 1.0, lambda: seconds[0], lambda: alive)
     assert finding is not None and (finding.kind, finding.lists) == ("functions", lists)
     (thing,) = finding.things
     assert (thing.name, thing.grown, thing.rate, thing.place) == ("train_step", 100, 50.0, "train.py:12")
@@ -84,5 +84,5 @@ def test_functions_that_are_traced_again_and_again_are_found_without_a_count(
 
 def test_functions_that_do_not_grow_are_not_named_where_nothing_was_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(object_counts, "MAX_BLOCKS", 0)
-    finding = look_for(1e6, lambda _: False, 1.0, functions=lambda: [object()] * 9)
+    finding = find_cause(1e6, lambda _: False, 1.0, functions=lambda: [object()] * 9)
     assert finding is not None and (finding.kind, finding.things) == ("unknown", ())

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from tftracer.memory_growth import containers, object_counts
-from tftracer.memory_growth.cause_of_growth import Finding, look_for
+from tftracer.memory_growth.cause_of_growth import Finding, find_cause
 
 SIZE = 100_000
 GLOBAL: list[Any] = []
@@ -51,7 +51,7 @@ def found(step: Callable[[], Any], rate: float = 10.0 * SIZE) -> Finding:
             step()
         return False
 
-    finding = look_for(rate, wait, 0.0, lambda: seconds[0])
+    finding = find_cause(rate, wait, 0.0, lambda: seconds[0])
     assert finding is not None
     return finding
 

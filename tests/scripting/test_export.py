@@ -279,12 +279,12 @@ from tftracer.export import folder
 from tftracer.scripting.export import export
 from tftracer.scripting.query import query
 left, publish = int(sys.argv[3]), folder.LocalFolder.publish
-def crashing(self, aside, path):
+def crashing(self, temporary, path):
     global left
     left -= 1
     if left < 0:
         os.kill(os.getpid(), 9)
-    publish(self, aside, path)
+    publish(self, temporary, path)
 folder.LocalFolder.publish = crashing
 export([sys.argv[1]], sys.argv[2])
 """

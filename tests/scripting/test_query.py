@@ -134,7 +134,7 @@ def test_the_commands(tmp_path: Path) -> None:
 def test_a_trace_that_is_damaged_is_left_out_and_said_with_the_remedy(tmp_path: Path) -> None:
     data = bytearray(SESSION.read_bytes())
     with tftracer.open(SESSION) as session:
-        data[data.index(session.source.trace_state(3).payload.copied()) + 20] ^= 255
+        data[data.index(session.source.trace_state(3).payload.frame_unchecked()) + 20] ^= 255
     path = tmp_path / "damaged.tftrace"
     path.write_bytes(data)
     done = run("query", path, "SELECT count(DISTINCT trace_id) AS traces FROM ops", "--json")

@@ -103,7 +103,7 @@ def test_slices_are_the_timeline_s(session: Session) -> None:
 def test_ops_are_the_ops_tab_s(session: Session, by: Any) -> None:
     table = session.ops(by)
     for trace_id, answers in answers_of(session).items():
-        expected = ops.op_statistics(answers.trace, by, [], most=1 << 40, computed=answers.arithmetic)["rows"]
+        expected = ops.op_statistics(answers.trace, by, [], limit=1 << 40, arithmetic=answers.arithmetic)["rows"]
         op_rows = rows(table, trace_id)
         assert [row["key"] for row in op_rows] == [row["key"] for row in expected]
         for name in ("op", "device", "count", "total_ns", "self_ns", "max_ns", "host_ns", "device_ns", "delay_ns", "flops"):
@@ -158,7 +158,7 @@ def test_ops_over_traces_are_of_all_runs_or_of_one() -> None:
 def test_tensors_are_the_memory_tab_s(session: Session) -> None:
     table = session.tensors()
     for trace_id, answers in answers_of(session).items():
-        expected = answers.memory(most=1 << 40)
+        expected = answers.memory(limit=1 << 40)
         tensor_rows = rows(table, trace_id)
         assert len(tensor_rows) == expected["tensors_total"] == len(expected["tensors"])
         for row, tensor in zip(tensor_rows, expected["tensors"]):
@@ -280,7 +280,7 @@ def test_a_damaged_trace_is_said_and_the_others_are_there(tmp_path: Path) -> Non
     with tftracer.open(good) as session:
         payload = session.source.trace_state(3).payload
         damaged = bytearray(good.read_bytes())
-        damaged[damaged.index(payload.copied()) + 20] ^= 255
+        damaged[damaged.index(payload.frame_unchecked()) + 20] ^= 255
         total = len(session.slices())
         lost = len(session.slices(trace=3))
     path = tmp_path / "damaged.tftrace"

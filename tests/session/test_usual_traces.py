@@ -17,7 +17,7 @@ def record(number: int, asked_by: str = "user", state: str = "ready") -> Any:
 def test_steps_that_were_traced_for_being_slow_are_no_measure_of_tracing() -> None:
     records = [record(1), record(2, "slow"), record(3, "global"), record(4, state="broken")]
     assert [each["id"] for each in usual(records)] == [1, 3]
-    assert [each["id"] for each in usual(records, but_trace=1)] == [3]
+    assert [each["id"] for each in usual(records, except_trace=1)] == [3]
 
 
 def test_the_step_before_was_traced() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tftracer.session.recorded_steps import RunHandle
-from tftracer.slow.watch.find_slow_turns import SlowSteps
+from tftracer.slow.watch.find_slow_turns import SlowTurnFinder
 from tftracer.slow.watch.slow_turn import SlowTurn, sides
 from tftracer.slow.watch_results import FIRST_CALL, Cause, Frame
 
@@ -16,9 +16,9 @@ MS = 1_000_000
 THREAD = 7
 
 
-def run_of(inside_ms: Iterable[float], gaps_ms: Iterable[float] | None = None) -> SlowSteps:
+def run_of(inside_ms: Iterable[float], gaps_ms: Iterable[float] | None = None) -> SlowTurnFinder:
     """The steps of a loop; each gap comes before its step."""
-    slow, run, now = SlowSteps(3.0), RunHandle("train", (), (), ""), 1_000_000_000
+    slow, run, now = SlowTurnFinder(3.0), RunHandle("train", (), (), ""), 1_000_000_000
     inside = list(inside_ms)
     for took, gap in zip(inside, gaps_ms if gaps_ms is not None else [1.0] * len(inside)):
         start = now + int(gap * MS)
@@ -28,7 +28,7 @@ def run_of(inside_ms: Iterable[float], gaps_ms: Iterable[float] | None = None) -
     return slow
 
 
-def found(slow: SlowSteps) -> list[tuple[int, bool]]:
+def found(slow: SlowTurnFinder) -> list[tuple[int, bool]]:
     return [(turn.step, turn.is_inside) for turn in slow.slow_turns]
 
 
@@ -135,7 +135,7 @@ def test_a_turn_is_watched_by_the_limit_before_a_change_that_is_not_certain() ->
 
 
 def test_turns_that_are_held_are_few_also_where_every_step_is_traced() -> None:
-    slow, run, now = SlowSteps(3.0), RunHandle("train", (), (), ""), 1_000_000_000
+    slow, run, now = SlowTurnFinder(3.0), RunHandle("train", (), (), ""), 1_000_000_000
     for number in range(400):
         took = 200 if number >= 100 else 5
         run.steps += 1
@@ -153,7 +153,7 @@ def test_what_is_usual_before_a_step_is_not_the_difference_of_two_medians() -> N
 
 
 def test_what_the_tracer_took_of_a_turn_does_not_count() -> None:
-    slow, run = SlowSteps(3.0), RunHandle("train", (), (), "")
+    slow, run = SlowTurnFinder(3.0), RunHandle("train", (), (), "")
     now = 1_000_000_000
     for number in range(60):
         traced = number == 40
@@ -169,7 +169,7 @@ class Loop:
     """A loop of several runs on one thread."""
 
     def __init__(self) -> None:
-        self.slow = SlowSteps(3.0)
+        self.slow = SlowTurnFinder(3.0)
         self.now = 1_000_000_000
 
     def step(self, run: RunHandle, ms: float, gap_ms: float = 1.0) -> None:
@@ -291,7 +291,7 @@ def test_keras_evaluation_that_comes_first_is_not_the_loop() -> None:
 
 
 def test_a_thread_that_has_ended_leaves_no_gap_to_one_of_the_same_number() -> None:
-    slow, run = SlowSteps(3.0), RunHandle("train", (), (), "")
+    slow, run = SlowTurnFinder(3.0), RunHandle("train", (), (), "")
     for number in range(40):
         slow.step(run, THREAD, number * 10 * MS + MS, number * 10 * MS + 8 * MS)
     slow.forget(THREAD)
@@ -309,7 +309,7 @@ def test_gaps_near_a_slow_one_are_left_out_for_a_sample_may_be_stamped_late() ->
 
 def test_the_times_before_the_steps_of_one_run_are_told_apart() -> None:
     """An evaluation within the training: 3 of its steps after each 20 of the training's."""
-    slow, train, evaluate = SlowSteps(3.0), RunHandle("train", ("t",), (), ""), RunHandle("evaluate", ("e",), (), "")
+    slow, train, evaluate = SlowTurnFinder(3.0), RunHandle("train", ("t",), (), ""), RunHandle("evaluate", ("e",), (), "")
     train.run_id, evaluate.run_id = 1, 2
     now, expected = 0, 0
     for number in range(230):
@@ -327,7 +327,7 @@ def test_the_times_before_the_steps_of_one_run_are_told_apart() -> None:
 
 
 def test_a_traced_step_may_take_longer() -> None:
-    slow, run = SlowSteps(3.0), RunHandle("train", (), (), "")
+    slow, run = SlowTurnFinder(3.0), RunHandle("train", (), (), "")
     now = 1_000_000_000
 
     def step(ms: float, asked_by: str | None = None) -> None:
@@ -354,7 +354,7 @@ def test_a_traced_step_may_take_longer() -> None:
 @pytest.mark.parametrize(("asked_by", "is_cost"), [("user", True), (None, False)])
 def test_what_passes_after_a_traced_step_at_no_line_may_be_the_cost_of_its_trace(asked_by: str | None, is_cost: bool) -> None:
     """ "Before this step 31.8 ms passed. Python code, at an unknown line": TensorFlow read the trace of the step before it."""
-    slow, run, now = SlowSteps(3.0), RunHandle("train", (), (), ""), 1_000_000_000
+    slow, run, now = SlowTurnFinder(3.0), RunHandle("train", (), (), ""), 1_000_000_000
     for number in range(53):
         now += 32 * MS if number == 52 else 0
         run.steps += 1
@@ -377,7 +377,7 @@ def test_what_is_far_longer_than_a_row_of_slow_steps_is_found_right_after_them()
 
 
 def test_waits_for_input_and_saves_belong_to_their_turn_and_an_evaluations_are_its_own() -> None:
-    slow, now = SlowSteps(3.0), 1_000_000_000
+    slow, now = SlowTurnFinder(3.0), 1_000_000_000
     train, evaluate = RunHandle("train", (), (), ""), RunHandle("evaluate: net", ("evaluate",), (), "")
 
     def step(run: RunHandle, start: int, took: int) -> int:
@@ -402,7 +402,7 @@ def test_waits_for_input_and_saves_belong_to_their_turn_and_an_evaluations_are_i
 
 
 def test_what_tracing_a_slow_step_took_is_counted_against_other_slow_steps() -> None:
-    slow, run, now = SlowSteps(3.0), RunHandle("train", (), (), ""), 1_000_000_000
+    slow, run, now = SlowTurnFinder(3.0), RunHandle("train", (), (), ""), 1_000_000_000
     for number in range(60):
         took = {30: 300, 40: 320, 50: 2_000}.get(number, 5)
         run.steps += 1

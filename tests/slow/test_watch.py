@@ -24,9 +24,9 @@ from tftracer.capture.function_runs import FunctionRuns
 from tftracer.capture.steps.queue import StepQueue
 from tftracer.capture.traces.trace_expected_slow_steps import ExpectedTraces
 from tftracer.session.recorded_steps import RunHandle
-from tftracer.slow.watch.find_slow_turns import SlowSteps
+from tftracer.slow.watch.find_slow_turns import SlowTurnFinder
 from tftracer.slow.watch.gap_profiles import FIRST_NS, SHORTEST_NS
-from tftracer.slow.watch.host_signals import HostSignals
+from tftracer.slow.watch.host_counters import HostCounters
 from tftracer.slow.watch.periods_of_run import RunPeriods
 from tftracer.slow.watch.py_spy_windows import FIRST_RATE
 from tftracer.slow.watch.watch import SlowWatch
@@ -229,7 +229,7 @@ def test_a_trace_that_is_expected_is_not_waited_for_once_the_watch_has_ended(loo
 
 
 def test_periods_wait_for_steps_of_which_it_is_not_certain_whether_they_were_slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    steps, run, told = SlowSteps(3.0), RunHandle("train", (), (), ""), list[int]()
+    steps, run, told = SlowTurnFinder(3.0), RunHandle("train", (), (), ""), list[int]()
     periods = RunPeriods(run)
     monkeypatch.setattr(periods, "passed", lambda passed, records: told.append(passed))
     now = 10**9
@@ -345,7 +345,7 @@ def test_a_part_that_fails_is_off_and_says_so(loop: Loop, monkeypatch: pytest.Mo
     def fail(*_: object) -> None:
         raise RuntimeError("no /proc today")
 
-    monkeypatch.setattr(HostSignals, "read", fail)
+    monkeypatch.setattr(HostCounters, "read", fail)
     wait_for(lambda: "slow_host" in loop.queue.problems())
     loop.warm_up()
     stall = loop.stall(loop.step(collects), inside=True)

@@ -28,17 +28,17 @@ def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_a_session_is_on_the_disk_before_it_has_its_name(tmp_path: Path, synced: list[str]) -> None:
     write_whole(str(tmp_path / "saved"), [b"a", b"b"])
-    (aside, folder) = synced
-    assert aside.endswith(".part") and folder == str(tmp_path)
+    (temporary, folder) = synced
+    assert temporary.endswith(".part") and folder == str(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["saved"] and (tmp_path / "saved").read_bytes() == b"ab"
 
 
 def test_an_exported_file_is_on_the_disk_and_so_is_its_name(tmp_path: Path, synced: list[str]) -> None:
     folder = LocalFolder(tmp_path)
-    aside = folder.aside("a/b.parquet")
-    aside.write_bytes(b"x")
-    folder.publish(aside, "a/b.parquet")
-    assert synced == [str(aside), str(tmp_path / "a")]
+    temporary = folder.temporary_path("a/b.parquet")
+    temporary.write_bytes(b"x")
+    folder.publish(temporary, "a/b.parquet")
+    assert synced == [str(temporary), str(tmp_path / "a")]
     assert [path.name for path in (tmp_path / "a").iterdir()] == ["b.parquet"]
 
 

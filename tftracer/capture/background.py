@@ -19,7 +19,7 @@ Job = Callable[[], object]
 END_S = 1.0
 
 
-class Background:
+class BackgroundThread:
     """Runs jobs one after another. A job that raises does not stop the next one. When the object is deleted, its thread ends.
 
     Methods may be called from any thread.

@@ -21,9 +21,9 @@ from threading import get_ident
 from time import perf_counter_ns, time
 from typing import Any, NamedTuple, Protocol
 
-from tftracer.capture.cold_timer import ColdTimer
 from tftracer.capture.steps.queue import MAX_EVENTS, STORING, StepQueue
 from tftracer.capture.steps.run_identity import DEBUG_WATCHES, has_debug_watches
+from tftracer.capture.timer_with_cold_caches import ColdTimer
 from tftracer.capture.traces.cpu_use import CpuReading, cpu_use, read_after, read_before
 from tftracer.capture.traces.fed_values import describe_fed_values
 from tftracer.capture.traces.requests import Claim

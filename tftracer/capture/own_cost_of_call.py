@@ -8,10 +8,10 @@ from statistics import median
 from types import SimpleNamespace
 from typing import Any
 
-from tftracer.capture.cold_timer import ColdTimer
 from tftracer.capture.function_runs import FunctionRuns
 from tftracer.capture.functions.calls_and_own_steps import make_eager_check
 from tftracer.capture.steps.queue import StepQueue
+from tftracer.capture.timer_with_cold_caches import ColdTimer
 
 _CALLS = 9
 

@@ -13,7 +13,7 @@ from tftracer.comparison.gate import Outcome
 from tftracer.comparison.session_ops import MIN_SESSIONS, OpChange
 from tftracer.comparison.shift import CONFIDENCE, Shift
 from tftracer.comparison.wording import interval, outcome, title, value
-from tftracer.display.lines import joined
+from tftracer.display.escaped_lines import joined
 from tftracer.trace.analyses.compare_ops import FLOOR_NS, FLOOR_SHARE
 from tftracer.trace.units import counted, duration
 

@@ -40,21 +40,20 @@ def run_ops(run: RunTraces, by: By) -> RunOps:
         "traces": read,
         "rows": cast("list[RunOp]", rows_of({**ops.columns(MAX_ROWS), **in_each})),
         "left_out": max(0, len(ops.keys) - MAX_ROWS),
-        "summary": summary(len(totals), run.older, run.unreadable, ops.cut),
+        "summary": summary(len(totals), run.older, run.unreadable, ops.cut_tables),
     }
 
 
-def summary(read: int, older: int, unreadable: int, cut: int) -> str:
+def summary(read: int, older: int, unreadable: int, cut_tables: int) -> str:
     """Return a text about the traces that the table is based on."""
     if older:
         text = f"Of the run's {counted(read + older + unreadable, 'trace')} the newest {read:,} are read."
     else:
         text = f"From {counted(read, 'trace')} of the run."
     text += left_out(unreadable)
-    if cut:
-        text += (
-            f" {counted(cut, 'trace')} {'has' if cut == 1 else 'have'} more than {MAX_ROWS:,} rows; the smallest do not count."
-        )
+    if cut_tables:
+        has = "has" if cut_tables == 1 else "have"
+        text += f" {counted(cut_tables, 'trace')} {has} more than {MAX_ROWS:,} rows; the smallest do not count."
     if read < MIN_TRACES:
         text += f" So few traces can mislead: trace at least {MIN_TRACES} steps of the run."
     return text

@@ -19,7 +19,7 @@ from statistics import median
 import numpy as np
 
 from tftracer.comparison import odd_ops
-from tftracer.comparison.order import mean_of_each_turn
+from tftracer.comparison.recorded_in_turns import mean_of_each_turn
 from tftracer.trace.analyses.compare_ops import matters
 from tftracer.trace.arrays.types import Bool, Float64, Int64
 from tftracer.trace.units import percent

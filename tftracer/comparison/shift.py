@@ -16,7 +16,7 @@ from typing import Literal
 
 import numpy as np
 
-from tftracer.comparison.order import drift_variance
+from tftracer.comparison.recorded_in_turns import drift_variance
 from tftracer.trace.arrays.types import Float64
 
 CONFIDENCE = 0.95

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tftracer.comparison import odd_ops
-from tftracer.comparison.order import mean_of_each_turn
+from tftracer.comparison.recorded_in_turns import mean_of_each_turn
 from tftracer.comparison.session_ops import MIN_SESSIONS
 from tftracer.comparison.wording import left_out
 from tftracer.contract.encoding import unpacked
@@ -73,14 +73,14 @@ def compare(a: Answers, b: Answers, others: OtherTotals, by: By = "type") -> Com
     rows = compared_ops(ops_a, ops_b)
     results = _compare_totals(a, b, others, by, [row["key"] for row in rows])
     for row in rows:
-        judged = results.ops[row["key"]]
-        row["statistic"] = judged.statistic
-        if judged.is_changed and row["status"] in ("same", "unknown"):
+        result = results.ops[row["key"]]
+        row["statistic"] = result.statistic
+        if result.is_changed and row["status"] in ("same", "unknown"):
             row["status"] = "changed"
     rows.sort(key=lambda row: (-abs(row["delta_ns"]), row["key"]))
     budget_a, budget_b = a.budget(), b.budget()
     step_a, step_b = budget_a["step_ns"], budget_b["step_ns"]
-    changed = {key for key, judged in results.ops.items() if judged.is_changed}
+    changed = {key for key, result in results.ops.items() if result.is_changed}
     return {
         "by": by,
         "rows": rows[:MAX_ROWS],
@@ -148,19 +148,19 @@ def _result(is_changed: bool, least: float, differs_by: float, before: float, af
 def _of_one_run(keys: list[str], own: Sequence[OpTotals], others: Sequence[OpTotals]) -> Results:
     """Compare two traces of a run with its other traces."""
     times, number = _times(keys, [*own, *others]), len(others)
-    judged = [
+    results = [
         Result(False, "a trace has too many ops")
         if any(map(math.isnan, row[:2]))
         else Result(any(is_odd) and matters(*row[:2]), place_among(row[:2], row[2:]))
         for is_odd, row in zip(odd_ops.odd(times).tolist(), times.tolist())
     ]
     least = odd_ops.MIN_OTHERS
-    return _results(keys, judged, "" if number >= least else too_few_traces(least, "of the run beside these two", f"{number}"))
+    return _results(keys, results, "" if number >= least else too_few_traces(least, "of the run beside these two", f"{number}"))
 
 
-def _results(keys: list[str], judged: Sequence[Result], why_no_claim: str) -> Results:
+def _results(keys: list[str], results: Sequence[Result], why_no_claim: str) -> Results:
     """Combine the results; the last one is that of the step."""
-    return Results(judged[-1], dict(zip(keys, judged)), why_no_claim)
+    return Results(results[-1], dict(zip(keys, results)), why_no_claim)
 
 
 def _times(keys: list[str], traces: Sequence[OpTotals]) -> Float64:

@@ -42,8 +42,8 @@ class Analysis(NamedTuple):
     of_job: bool = False  # whether it is also available for a job's merged trace, under /api/job/traces/ID/
     groupings: tuple[str, ...] = GROUPINGS  # the values of ``by``
     needs_watch: bool = False  # whether it uses results of the slow-step watch, which may arrive after the trace
-    others: OtherTracesNeeded | None = None  # what it needs from other traces: the method's argument ``others``
-    standalone_rows: int = 0  # number of rows in a standalone page (the method's argument ``most``); 0: all
+    other_traces: OtherTracesNeeded | None = None  # what it needs from other traces: the method's argument ``other_traces``
+    standalone_rows: int = 0  # number of rows in a standalone page (the method's argument ``limit``); 0: all
 
     def choices(self) -> Iterator[dict[str, str]]:
         """Yield the arguments of each answer that a standalone page contains."""
@@ -59,7 +59,7 @@ _BEST_RATES = OtherTracesNeeded("best_rates", {}, 1, 7)
 ANALYSES = (
     Analysis("timeline", "timeline", trace.Timeline, packed=True, of_job=True),
     Analysis("counters", "counters", trace.Counters, packed=True, of_job=True),
-    Analysis("verdict", "verdict", trace.Verdict, of_job=True, needs_watch=True, others=_OP_TIMES),
+    Analysis("verdict", "verdict", trace.Verdict, of_job=True, needs_watch=True, other_traces=_OP_TIMES),
     Analysis("layers", "layers", layers.Layers, ("of",), standalone_rows=500),
     Analysis("budget", "breakdown", trace.Budget, of_job=True),
     Analysis("critical_path", "critical-path", trace.CriticalPath, ("with_slack",), of_job=True, standalone_rows=2000),
@@ -70,7 +70,7 @@ ANALYSES = (
     Analysis(
         *("roofline", "roofline", roofline.Roofline, ("by",)),
         groupings=ROOFLINE_GROUPINGS,
-        others=_BEST_RATES,
+        other_traces=_BEST_RATES,
         standalone_rows=150,
     ),
     Analysis("memory", "memory", trace.Memory, standalone_rows=500),
@@ -79,7 +79,7 @@ ANALYSES = (
 )
 
 #: Analysis -> the other traces that it needs.
-OTHER_TRACES_NEEDED = {analysis.name: analysis.others for analysis in ANALYSES if analysis.others is not None}
+OTHER_TRACES_NEEDED = {analysis.name: analysis.other_traces for analysis in ANALYSES if analysis.other_traces is not None}
 
 #: Analysis -> the answers of the other traces that it needs.
 OtherAnswers = Mapping[str, Sequence[Mapping[str, Any]]]

@@ -39,14 +39,14 @@ class Body:
         return sum(map(len, self.chunks))
 
 
-def finite(value: Any) -> Any:
+def non_finite_to_none(value: Any) -> Any:
     """Replace NaN and infinity, which JSON does not have, by None."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {key: finite(inner) for key, inner in value.items()}
+        return {key: non_finite_to_none(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
-        return [finite(inner) for inner in value]
+        return [non_finite_to_none(inner) for inner in value]
     return value
 
 
@@ -55,7 +55,7 @@ def dumps(value: Any) -> str:
     try:
         return json.dumps(value, separators=(",", ":"), allow_nan=False)
     except ValueError:
-        return json.dumps(finite(value), separators=(",", ":"))
+        return json.dumps(non_finite_to_none(value), separators=(",", ":"))
 
 
 def is_column(value: Any) -> bool:

@@ -44,7 +44,7 @@ EncodedOtherAnswers = Mapping[str, Sequence[bytes]]
 
 
 class Question(NamedTuple):
-    """A method of ``Answers`` and its arguments. The argument ``others`` holds encoded answers about other traces."""
+    """A method of ``Answers`` and its arguments. The argument ``other_traces`` holds encoded answers about other traces."""
 
     name: str
     arguments: Mapping[str, Any] = {}
@@ -70,11 +70,11 @@ Load = Callable[[TraceKey], Union[Payload, Loadable]]
 
 
 class DecodedTraces:
-    """The cache. ``load`` returns the payload of a trace that is not in the cache. ``most``: maximum number of traces in it."""
+    """The cache, of at most ``max_traces`` traces. ``load`` returns the payload of a trace that is not in the cache."""
 
-    def __init__(self, load: Load, most: int = DECODED_TRACES) -> None:
+    def __init__(self, load: Load, max_traces: int = DECODED_TRACES) -> None:
         self._load = load
-        self._decoded: BoundedCache[Answers] = BoundedCache(most, DECODED_BYTES)
+        self._decoded: BoundedCache[Answers] = BoundedCache(max_traces, DECODED_BYTES)
         self._lock = threading.Lock()
 
     def use(self, trace: TraceKey, function: Callable[[Answers], V]) -> V:
@@ -116,8 +116,8 @@ class DecodedTraces:
 
         def answer(answers: Answers) -> EncodedAnswer:
             arguments = dict(question.arguments)
-            if "others" in arguments:
-                arguments["others"] = list(map(unpacked, arguments["others"]))
+            if "other_traces" in arguments:
+                arguments["other_traces"] = list(map(unpacked, arguments["other_traces"]))
             message = getattr(answers, question.name)(**arguments)
             return EncodedAnswer(encode(message, *answer_format), headline(message) if question.name == "verdict" else "")
 

@@ -16,10 +16,10 @@ from tftracer.storage.whole_file import take_place, temporary_name
 class Folder(Protocol):
     """A folder. Paths are relative, with slashes. Methods raise ``StorageError`` if the storage fails."""
 
-    def aside(self, path: str) -> Path:
+    def temporary_path(self, path: str) -> Path:
         """Return the path of a temporary local file, which ``publish`` turns into the file at ``path``."""
 
-    def publish(self, aside: Path, path: str) -> None: ...
+    def publish(self, temporary: Path, path: str) -> None: ...
 
     def read(self, path: str) -> bytes | None:
         """Return a file's content; None if it does not exist."""
@@ -49,20 +49,20 @@ def folder(place: str) -> Folder:
 class LocalFolder:
     def __init__(self, root: Path) -> None:
         self.root = root
-        self._aside: set[Path] = set()
+        self._temporary_paths: set[Path] = set()
 
-    def aside(self, path: str) -> Path:
+    def temporary_path(self, path: str) -> Path:
         target = self.root / path
         with _storage_errors(target):
             target.parent.mkdir(parents=True, exist_ok=True)
-        aside = temporary_name(target)
-        self._aside.add(aside)
-        return aside
+        temporary = temporary_name(target)
+        self._temporary_paths.add(temporary)
+        return temporary
 
-    def publish(self, aside: Path, path: str) -> None:
+    def publish(self, temporary: Path, path: str) -> None:
         with _storage_errors(self.root / path):
-            take_place(aside, self.root / path)
-        self._aside.discard(aside)
+            take_place(temporary, self.root / path)
+        self._temporary_paths.discard(temporary)
 
     def read(self, path: str) -> bytes | None:
         with _storage_errors(self.root / path):
@@ -76,7 +76,7 @@ class LocalFolder:
             (self.root / path).unlink(missing_ok=True)
 
     def close(self) -> None:
-        for path in self._aside:
+        for path in self._temporary_paths:
             with contextlib.suppress(OSError):
                 path.unlink(missing_ok=True)
 
@@ -89,18 +89,18 @@ class RemoteFolder:
         self.root = root
         self._local = tempfile.TemporaryDirectory(prefix="tftracer-export-")
 
-    def aside(self, path: str) -> Path:
+    def temporary_path(self, path: str) -> Path:
         return Path(self._local.name) / secrets.token_hex(8)
 
-    def publish(self, aside: Path, path: str) -> None:
+    def publish(self, temporary: Path, path: str) -> None:
         target = f"{self.root}/{path}"
         parent, _, name = target.rpartition("/")
         near = f"{parent}/.{name}.{secrets.token_hex(4)}.part"
         with _storage_errors(target):
             self.system.makedirs(parent, exist_ok=True)
-            self.system.put_file(str(aside), near)
+            self.system.put_file(str(temporary), near)
             self.system.mv(near, target)
-        aside.unlink()
+        temporary.unlink()
 
     def read(self, path: str) -> bytes | None:
         with _storage_errors(f"{self.root}/{path}"):

@@ -116,9 +116,9 @@ def _answers(answers: Answers, record: TraceRecord, others: OtherAnswers) -> Ite
     for analysis in ANALYSES:
         if "index" in analysis.parameters:
             continue
-        given: dict[str, Any] = {"others": others.get(analysis.name, ())} if analysis.others else {}
+        given: dict[str, Any] = {"other_traces": others.get(analysis.name, ())} if analysis.other_traces else {}
         if analysis.standalone_rows:
-            given["most"] = analysis.standalone_rows
+            given["limit"] = analysis.standalone_rows
         for arguments in analysis.choices():
             query = f"?{urlencode(arguments)}" if arguments else ""
             answer = getattr(answers, analysis.name)(**arguments, **given)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tftracer.display.lines import joined
+from tftracer.display.escaped_lines import joined
 from tftracer.fleet.ask import Fleet
 from tftracer.trace.summary import table
 from tftracer.trace.units import counted, duration

@@ -145,7 +145,7 @@ class Sums:
         return self.rows.setdefault((rank, what), Sum())
 
 
-class Book:
+class WallTimeSums:
     """The sums of one process. ``since_ns``: start of the process. ``main``: the id of its main thread."""
 
     def __init__(self, since_ns: int, main: int) -> None:

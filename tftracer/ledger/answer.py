@@ -11,7 +11,7 @@ from tftracer.contract.session import Run, RunWithoutTraces
 from tftracer.contract.stalls import CodeLine, GapProfile
 from tftracer.ledger.activity import BUILDING, CHECKPOINTS, EVALUATION, INPUT, STEPS, STOPPED, SUSPENDED, TRACER
 from tftracer.ledger.facts import Entry, LedgerFacts, SlowEntry, has_steps
-from tftracer.slow.record.sums_by_kind import OWNED, without_line
+from tftracer.slow.record.sums_by_kind import HOOK_CAUSES, without_line
 from tftracer.trace.units import counted, duration
 
 NAMES: dict[LedgerKind, str] = {
@@ -230,7 +230,7 @@ def _by_code(slow: Sequence[SlowEntry]) -> Iterable[SlowEntry]:
     """Add up the rows of a callback or hook: all of its lines are one item."""
     rows: dict[tuple[int, str, str, bool], SlowEntry] = {}
     for row in slow:
-        code = row.place.partition(" (")[0] if row.cause in OWNED else row.place
+        code = row.place.partition(" (")[0] if row.cause in HOOK_CAUSES else row.place
         key = (row.run_id, row.cause, code, row.inside)
         other = rows.get(key)
         if other is None:

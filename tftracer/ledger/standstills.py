@@ -12,7 +12,7 @@ from time import perf_counter_ns
 from typing import NamedTuple
 
 from tftracer.ledger.thread_cpu import without_cpu_ns
-from tftracer.slow.watch.host_signals import after_name
+from tftracer.slow.watch.host_counters import after_name
 
 #: A standstill is a time of at least this length in which the writer's thread did not look. Usually it looks five times a second.
 MIN_NS = 600_000_000

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from time import perf_counter_ns
 
-from tftracer.slow.watch.host_signals import after_name
+from tftracer.slow.watch.host_counters import after_name
 
 #: The names of the tracer's threads begin with this text.
 OWN_PREFIX = "tftracer-"

@@ -38,47 +38,47 @@ class Name(NamedTuple):
 _Lines = Optional[set[tuple[str, int]]]
 
 
-def adding_line(of: Name, sources: Mapping[str, str]) -> str:
+def adding_line(name: Name, sources: Mapping[str, str]) -> str:
     """Return "train.py:12"; "" if no line, or more than one, is known to add. ``sources``: the user's files -> their texts."""
-    files = sources if of.is_attribute else {of.file: sources.get(of.file, "")}
+    files = sources if name.is_attribute else {name.file: sources.get(name.file, "")}
     try:
         trees = {file: _Tree(ast.parse(text)) for file, text in files.items()}
     except (SyntaxError, ValueError, RecursionError):
         return ""
-    lines = _lines(of, trees, False, set())
+    lines = _lines(name, trees, False, set())
     if lines is None or len(lines) != 1:
         return ""
     ((file, line),) = lines
     return f"{PurePath(file.replace(chr(92), '/')).name}:{line}"
 
 
-def _lines(of: Name, trees: Mapping[str, _Tree], repeats: bool, seen: set[Name]) -> _Lines:
+def _lines(name: Name, trees: Mapping[str, _Tree], repeats: bool, seen: set[Name]) -> _Lines:
     """Return the lines that add. ``repeats``: whether the name is a parameter of a function that is called repeatedly.
     ``seen``: names that were followed already."""
-    if of in seen:
+    if name in seen:
         return set()
-    seen.add(of)
+    seen.add(name)
     lines: set[tuple[str, int]] = set()
     defined = {name for tree in trees.values() for name in tree.defined}
-    for file in trees if of.is_attribute else [of.file]:
+    for file in trees if name.is_attribute else [name.file]:
         tree = trees[file]
-        for node in tree.uses(of):
+        for node in tree.uses(name):
             inner = tree.inner(node)
-            statement = tree.adding_within(node) if of.is_within and inner is node else tree.adding(inner)
-            if statement is not None and tree.may_have_key(node, of.key):
-                if repeats or tree.repeats(statement, of):
+            statement = tree.adding_within(node) if name.is_within and inner is node else tree.adding(inner)
+            if statement is not None and tree.may_have_key(node, name.key):
+                if repeats or tree.repeats(statement, name):
                     lines.add((file, statement.lineno))
                 continue
-            for each in [node, inner] if of.is_within and inner is not node else [node]:
+            for each in [node, inner] if name.is_within and inner is not node else [node]:
                 parameter = tree.parameter(each)
                 if parameter is not None:
-                    is_whole = of.is_within and each is node
-                    name = Name(file, parameter.name, parameter.line, False, is_whole, of.key if is_whole else "")
-                    more = _lines(name, trees, repeats or tree.repeats(parameter.call, of), seen)
+                    is_whole = name.is_within and each is node
+                    passed_as = Name(file, parameter.name, parameter.line, False, is_whole, name.key if is_whole else "")
+                    more = _lines(passed_as, trees, repeats or tree.repeats(parameter.call, name), seen)
                     if more is None:
                         return None
                     lines |= more
-                elif tree.is_handed_on(each, defined):
+                elif tree.may_get_another_name(each, defined):
                     return None
     return lines
 
@@ -98,22 +98,22 @@ class _Tree:
         self._functions = [node for node in ast.walk(root) if isinstance(node, _NAMED)]
         self.defined = {node.name for node in ast.walk(root) if isinstance(node, (*_NAMED, ast.ClassDef))}
 
-    def uses(self, of: Name) -> Iterator[ast.expr]:
-        if of.is_attribute:
-            yield from (node for node in ast.walk(self._root) if isinstance(node, ast.Attribute) and node.attr == of.name)
+    def uses(self, name: Name) -> Iterator[ast.expr]:
+        if name.is_attribute:
+            yield from (node for node in ast.walk(self._root) if isinstance(node, ast.Attribute) and node.attr == name.name)
             return
-        scope = self._scope_at(of)
+        scope = self._scope_at(name)
         for node in ast.walk(self._root):
-            if isinstance(node, ast.Name) and node.id == of.name and self._binding(node, of.name) is scope:
+            if isinstance(node, ast.Name) and node.id == name.name and self._binding(node, name.name) is scope:
                 yield node
 
-    def _scope_at(self, of: Name) -> ast.AST:
+    def _scope_at(self, name: Name) -> ast.AST:
         """Return the function, or the module, that the name belongs to."""
-        if not of.line:
+        if not name.line:
             return self._root
-        inside = [node for node in ast.walk(self._root) if isinstance(node, _FUNCTIONS) and _first_line(node) == of.line]
+        inside = [node for node in ast.walk(self._root) if isinstance(node, _FUNCTIONS) and _first_line(node) == name.line]
         return (
-            self._binding(inside[0].body[0] if isinstance(inside[0].body, list) else inside[0].body, of.name)
+            self._binding(inside[0].body[0] if isinstance(inside[0].body, list) else inside[0].body, name.name)
             if inside
             else self._root
         )
@@ -214,9 +214,9 @@ class _Tree:
             name = positional[call.args.index(node)] if is_plain and call.args.index(node) < len(positional) else None
         return None if name is None else _Parameter(name, _first_line(named[0]), call)
 
-    def repeats(self, statement: ast.AST, of: Name) -> bool:
+    def repeats(self, statement: ast.AST, name: Name) -> bool:
         """Return whether a statement may run repeatedly while the name's scope exists: in a loop or a called function."""
-        scope = self._root if of.is_attribute else self._scope_at(of)
+        scope = self._root if name.is_attribute else self._scope_at(name)
         for above in self._above(statement):
             if above is scope:
                 return False
@@ -224,13 +224,13 @@ class _Tree:
                 return True
         return False
 
-    def is_handed_on(self, node: ast.expr, defined: set[str]) -> bool:
+    def may_get_another_name(self, node: ast.expr, defined: set[str]) -> bool:
         """Return whether the same object may get another name."""
         parent = self._parents.get(node)
         if isinstance(parent, (ast.For, ast.comprehension)):
             return parent.iter is node and isinstance(node, ast.Call)  # .values()
         if isinstance(parent, (ast.List, ast.Tuple)) and isinstance(self._parents.get(parent), (ast.Call, ast.Subscript)):
-            return self.is_handed_on(parent, defined)  # numpy.concatenate([kept, x]), numpy.r_[kept, x]
+            return self.may_get_another_name(parent, defined)  # numpy.concatenate([kept, x]), numpy.r_[kept, x]
         if isinstance(parent, ast.Attribute) and parent.attr in ADDING:  # add = kept.append
             above = self._parents.get(parent)
             return not isinstance(above, ast.Call) or above.func is not parent

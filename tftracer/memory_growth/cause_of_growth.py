@@ -51,7 +51,7 @@ class Finding(NamedTuple):
         return bool(self.things) or self.lists >= COUNTS
 
 
-def look_for(
+def find_cause(
     rate: float,
     wait: Callable[[float], bool],
     period: float,

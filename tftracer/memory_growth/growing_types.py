@@ -129,9 +129,9 @@ def things(
 
 
 def _thing(
-    kind: str, of: type, samples: list[Any], grown: int, rate: float, object_bytes: Callable[[Any], float | None]
+    kind: str, type_: type, samples: list[Any], grown: int, rate: float, object_bytes: Callable[[Any], float | None]
 ) -> Thing:
-    name = of.__qualname__ if kind in ORDER else f"{of.__module__}.{of.__qualname__}"
+    name = type_.__qualname__ if kind in ORDER else f"{type_.__module__}.{type_.__qualname__}"
     if kind == "functions":
         name = _names(_graphs(samples[:MAX_OBJECTS]))
     place = place_of_newest(samples, grown) if kind == "ops" else place_of_calls(samples, grown) if kind == "functions" else ""

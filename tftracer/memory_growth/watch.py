@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from tftracer.memory_growth import growth_proof
-from tftracer.memory_growth.cause_of_growth import look_for
+from tftracer.memory_growth.cause_of_growth import find_cause
 from tftracer.memory_growth.facts import MAX_GROWTHS, Growth, MemoryFacts
 from tftracer.memory_growth.memory_curve import Curve, Reading
 from tftracer.trace.arrays.types import Float64
@@ -131,7 +131,7 @@ class MemoryWatch:
         with self._lock:
             self._growths = [*self._growths[-MAX_GROWTHS + 1 :], Growth.of(slope)]
         self._slope = slope
-        finding = look_for(slope.rate, self._stopping.wait, self._period, functions=self._functions)
+        finding = find_cause(slope.rate, self._stopping.wait, self._period, functions=self._functions)
         if finding is not None:
             with self._lock:
                 self._growths[-1] = self._growths[-1].explained(finding)

@@ -98,7 +98,7 @@ class SessionTrace:
         ]
 
     def _verdict(self) -> Verdict:
-        return self._answers().verdict(others=self._others.of(self.number, "verdict"))
+        return self._answers().verdict(other_traces=self._others.of(self.number, "verdict"))
 
     def _times(self) -> str:
         took, usual = self.record["duration_s"], self.record["median_s"]

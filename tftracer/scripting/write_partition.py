@@ -64,9 +64,9 @@ class PartWriter:
             return
         columns = {each.name: joined(each, [part[each.name] for part in self.waiting]) for each in TABLES[self.table]}
         path = f"{self.table}/{self.where}/part-{self.first_part + len(self.written)}.parquet"
-        aside = self.folder.aside(path)
-        parquet.write(self.connection, self.table, columns, aside)
-        self.written.append((aside, {"path": path, "rows": self.rows, "bytes": aside.stat().st_size}))
+        temporary = self.folder.temporary_path(path)
+        parquet.write(self.connection, self.table, columns, temporary)
+        self.written.append((temporary, {"path": path, "rows": self.rows, "bytes": temporary.stat().st_size}))
         self.waiting, self.rows = [], 0
 
 
@@ -139,8 +139,8 @@ def publish(folder: Folder, writers: Iterable[PartWriter], older: Sequence[str] 
     """Rename the written files to their final names, and remove the other files of ``older``."""
     paths = set()
     for writer in writers:
-        for aside, part in writer.written:
-            folder.publish(aside, part["path"])
+        for temporary, part in writer.written:
+            folder.publish(temporary, part["path"])
             paths.add(part["path"])
     for path in older:
         if path not in paths:
@@ -163,7 +163,7 @@ def new_manifest(session: Session, job: str, rank: int, tables: dict[str, list[d
 
 def write_manifest(folder: Folder, where: str, manifest: dict[str, Any]) -> None:
     path = manifest_path(where)
-    aside = folder.aside(path)
+    temporary = folder.temporary_path(path)
     with writing(path):
-        aside.write_text(json.dumps(manifest, indent=1), encoding="utf-8")
-    folder.publish(aside, path)
+        temporary.write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+    folder.publish(temporary, path)

@@ -167,10 +167,10 @@ class SessionModel:
             self._beside = self.ledger, known
         return self._beside[1]
 
-    def of_other_traces(self, run_id: int, step: int | None, but_trace: int = 0) -> dict[str, Any]:
+    def of_other_traces(self, run_id: int, step: int | None, except_trace: int = 0) -> dict[str, Any]:
         """Return the fields of a trace's context about the other traces of its run."""
         records = [trace.record for trace in self.traces_of(run_id)]
-        others = durations_s(usual(records, but_trace))
+        others = durations_s(usual(records, except_trace))
         return {
             "other_traced": len(others),
             "fastest_traced_s": min(others, default=None),

@@ -110,7 +110,7 @@ class SessionStore(SessionAnswers):
         """Return a trace's bytes as they are in the file, compressed."""
         with self.lock:
             context, payload = self.trace_context(trace_id), self.model.trace(trace_id).payload
-        return Payload(payload.stored() if payload.size else b"", payload.raw_size, context)
+        return Payload(payload.frame_checked() if payload.size else b"", payload.raw_size, context)
 
     def next_trace_id(self) -> int:
         with self.lock:

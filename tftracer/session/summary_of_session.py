@@ -11,7 +11,7 @@ from typing import Any
 
 from tftracer.contract.session import Run, Session, TraceRecord
 from tftracer.contract.stalls import GapProfile, StallList
-from tftracer.display.lines import without_breaks
+from tftracer.display.escaped_lines import without_breaks
 from tftracer.errors import TracerError
 from tftracer.input_pipelines import summary as pipelines_summary
 from tftracer.ledger import summary as ledger_summary
@@ -109,7 +109,7 @@ def _recomputed(runs: list[Run], answers: Callable[[int], Answers], others: Othe
         _, newest = newest_readable([trace for trace in run["traces"] if trace["headline"]], MAX_RECOMPUTED)
         for trace in newest_that_fit(newest, MAX_BYTES_AT_ONCE):
             with contextlib.suppress(TracerError):
-                result[trace["id"]] = headline(answers(trace["id"]).verdict(others=others.of(trace["id"], "verdict")))
+                result[trace["id"]] = headline(answers(trace["id"]).verdict(other_traces=others.of(trace["id"], "verdict")))
     return result
 
 

@@ -63,16 +63,16 @@ class StoredPayload:
     raw_size: int
     crc: int | None  # None for a PlainPayload (session/files/imported.py)
 
-    def copied(self) -> bytes:
+    def frame_unchecked(self) -> bytes:
         """Return the zstd frame without checking it, to copy it to another file with the same ``crc``."""
         data = self.source.read_at(self.offset, self.size)
         if len(data) != self.size:
             raise TruncatedError(f"{self.source.name}: ends inside a record. What comes before it can be read.")
         return data
 
-    def stored(self) -> bytes:
+    def frame_checked(self) -> bytes:
         """Return the zstd frame after checking it."""
-        data = self.copied()
+        data = self.frame_unchecked()
         if zlib.crc32(data) != self.crc:
             raise FormatError(f"{self.source.name}: a record is damaged (its checksum is wrong). The others can be read.")
         return data
@@ -80,13 +80,13 @@ class StoredPayload:
     def is_whole(self) -> bool:
         """Return whether its bytes are unchanged."""
         try:
-            self.stored()
+            self.frame_checked()
         except FormatError:
             return False
         return True
 
     def raw(self) -> bytes:
-        return decompress(self.stored(), self.raw_size, self.source.name) if self.size else b""
+        return decompress(self.frame_checked(), self.raw_size, self.source.name) if self.size else b""
 
 
 @dataclass(frozen=True)

@@ -29,11 +29,11 @@ def temporary_name(target: Path) -> Path:
     return target.with_name(f".{target.name[:40]}.{secrets.token_hex(4)}.part")
 
 
-def take_place(aside: Path, target: Path) -> None:
-    """Rename ``aside`` to ``target``. Write its bytes to the disk before the rename, and the new name before returning."""
-    with os.fdopen(open_plain(aside), "rb") as written:
+def take_place(temporary: Path, target: Path) -> None:
+    """Rename ``temporary`` to ``target``. Write its bytes to the disk before the rename, and the new name before returning."""
+    with os.fdopen(open_plain(temporary), "rb") as written:
         os.fsync(written.fileno())
-    aside.replace(target)
+    temporary.replace(target)
     _sync_folder(target.parent)
 
 
@@ -44,17 +44,17 @@ def replacing(target: Path, mode: int = 0o600, lasting: bool = True) -> Iterator
     ``mode``: its permissions before the umask. ``lasting``: the new file survives a crash of the machine. If ``target`` is a
     link, the link is replaced. Raises OSError.
     """
-    aside = temporary_name(target)
+    temporary = temporary_name(target)
     try:
-        with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
             yield file
         if lasting:
-            take_place(aside, target)
+            take_place(temporary, target)
         else:
-            aside.replace(target)
+            temporary.replace(target)
     finally:
         with contextlib.suppress(OSError):
-            aside.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
 
 
 def _sync_folder(folder: Path) -> None:

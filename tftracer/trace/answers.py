@@ -239,42 +239,42 @@ class Answers:
             marks = self.on_critical_path() if "critical" in self._computed else np.zeros(self.trace.n, bool)
             return timeline_message.timeline(self.trace, self.layout, marks, self.context, self.findings(), self.trace_id)
 
-    def verdict(self, watched: Watched | None = None, others: Sequence[Mapping[str, Any]] = ()) -> messages.Verdict:
+    def verdict(self, watched: Watched | None = None, other_traces: Sequence[Mapping[str, Any]] = ()) -> messages.Verdict:
         """Return the verdict.
 
-        ``watched``: fields of the context that may arrive after the trace, and replace the old ones; None: no change. ``others``:
-        ``op_totals("name")`` of the run's other traces: rules about rates need several traces.
+        ``watched``: fields of the context that may arrive after the trace, and replace the old ones; None: no change.
+        ``other_traces``: ``op_totals("name")`` of the run's other traces: rules about rates need several traces.
         """
         with self._lock:
             if watched is not None and watched != self.context.watched:
                 self.context = replace(self.context, **watched)
                 self._computed.pop("verdict", None)
-            if others:
-                return self._verdict(over_traces.of_messages([self.op_totals("name"), *others]))
+            if other_traces:
+                return self._verdict(over_traces.of_messages([self.op_totals("name"), *other_traces]))
             return self._once("verdict", self._verdict)
 
     def _verdict(self, times: over_traces.OpsOverTraces | None = None) -> messages.Verdict:
-        known = self.trace, self.context, self.findings(), self.activities, self.work
-        return verdict.verdict(*known, lambda: self.arithmetic, times)
+        inputs = self.trace, self.context, self.findings(), self.activities, self.work
+        return verdict.verdict(*inputs, lambda: self.arithmetic, times)
 
-    def ops(self, by: By = "type", most: int = MAX_OPS) -> messages.OpStatistics:
+    def ops(self, by: By = "type", limit: int = MAX_OPS) -> messages.OpStatistics:
         ops.check_grouping(by)
 
         def compute() -> messages.OpStatistics:
-            return ops.op_statistics(self.trace, by, self.findings(), self.work, most, self.arithmetic)
+            return ops.op_statistics(self.trace, by, self.findings(), self.work, limit, self.arithmetic)
 
-        return self._once(f"ops {by} {most}", compute)
+        return self._once(f"ops {by} {limit}", compute)
 
-    def layers(self, of: Literal["time", "memory"] = "time", most: int = MAX_LAYERS) -> Layers:
+    def layers(self, of: Literal["time", "memory"] = "time", limit: int = MAX_LAYERS) -> Layers:
         def compute() -> Layers:
-            where = self.trace, self.work, self.layers_of_ops
+            inputs = self.trace, self.work, self.layers_of_ops
             if of == "time":
-                return layers.layers_of_time(*where, self.findings(), most)
-            return layers.layers_of_memory(*where, self._alive(), self.findings(), most)
+                return layers.layers_of_time(*inputs, self.findings(), limit)
+            return layers.layers_of_memory(*inputs, self._alive(), self.findings(), limit)
 
         if of not in ("time", "memory"):
             raise UnknownError(f"Layers are measured by time or memory, not by {of!r}.")
-        return self._once(f"layers {of} {most}", compute)
+        return self._once(f"layers {of} {limit}", compute)
 
     def _alive(self) -> Alive | None:
         """Return the memory that is alive at the highest peak; None if the trace has no records of memory."""
@@ -293,26 +293,26 @@ class Answers:
     def budget(self) -> messages.Budget:
         return self._once("budget", lambda: budget.budget(self.trace, self.findings(), self.activities))
 
-    def critical_path(self, with_slack: bool = False, most: int = MAX_STEPS) -> messages.CriticalPath:
+    def critical_path(self, with_slack: bool = False, limit: int = MAX_STEPS) -> messages.CriticalPath:
         def compute() -> messages.CriticalPath:
-            return critical_path.critical_path(self.trace, self.graph, self.findings(), self.path, most)
+            return critical_path.critical_path(self.trace, self.graph, self.findings(), self.path, limit)
 
         with self._lock:
             self.on_critical_path()
-            answer = self._once(f"path {most}", compute)
+            answer = self._once(f"path {limit}", compute)
             slack = column(self.slack.astype(np.float32)) if with_slack else None
             return {**answer, "slack_ns": slack}
 
-    def memory(self, most: int = MAX_TENSORS) -> messages.Memory:
-        """Return the memory use of each allocator and its largest tensors. ``most``: maximum number of tensors."""
+    def memory(self, limit: int = MAX_TENSORS) -> messages.Memory:
+        """Return the memory use of each allocator and its largest tensors. ``limit``: maximum number of tensors."""
 
         def compute() -> messages.Memory:
             recorded = self.profile_allocations
             if recorded is not None:
-                return allocations.memory_of_allocations(self.trace, recorded, self.findings(), most)
-            return memory.memory(self.trace, self.outputs, self.memory_stats, self.buffers, self.findings(), most)
+                return allocations.memory_of_allocations(self.trace, recorded, self.findings(), limit)
+            return memory.memory(self.trace, self.outputs, self.memory_stats, self.buffers, self.findings(), limit)
 
-        return self._once(f"memory {most}", compute)
+        return self._once(f"memory {limit}", compute)
 
     def communication(self) -> messages.Communication:
         return self._once(
@@ -327,21 +327,21 @@ class Answers:
             return timeline_counters.counters(self.trace, self.outputs, held)
 
     def roofline(
-        self, by: RooflineBy = "name", most: int = MAX_ROOFLINE_ROWS, others: Sequence[Mapping[str, list[Roof]]] = ()
+        self, by: RooflineBy = "name", limit: int = MAX_ROOFLINE_ROWS, other_traces: Sequence[Mapping[str, list[Roof]]] = ()
     ) -> Roofline:
-        """Return the roofline with the ``most`` rows that took most time.
+        """Return the roofline with the ``limit`` rows that took most time.
 
-        ``others``: ``best_rates()`` of the run's other traces.
+        ``other_traces``: ``best_rates()`` of the run's other traces.
         """
         if by not in ("name", "type"):
             raise UnknownError(f"The ops of a roofline are grouped by name or type, not by {by!r}.")
 
         def compute() -> Roofline:
-            known = self.trace, self.work, self.arithmetic, self.context, self.findings()
-            return roofline.roofline(*known, by, most, [other["rates"] for other in others])
+            inputs = self.trace, self.work, self.arithmetic, self.context, self.findings()
+            return roofline.roofline(*inputs, by, limit, [other["rates"] for other in other_traces])
 
         with self._lock:
-            return compute() if others else self._once(f"roofline {by} {most}", compute)
+            return compute() if other_traces else self._once(f"roofline {by} {limit}", compute)
 
     def best_rates(self) -> dict[str, list[Roof]]:
         """Return ``rates``: the highest rates of this trace's ops, for the roofline of other traces of the run."""
@@ -363,7 +363,7 @@ class Answers:
             slack = float(self.slack[index]) if small or "slack" in self._computed else -1.0
             slack_ns = slack if slack >= 0 else None
             return node_details.node_detail(
-                self.trace, index, self.graph, critical=critical, slack_ns=slack_ns, computed=self.arithmetic
+                self.trace, index, self.graph, critical=critical, slack_ns=slack_ns, arithmetic=self.arithmetic
             )
 
     def neighbourhood(self, index: int, depth: int = 2, limit: int = 200) -> messages.Neighbourhood:

@@ -20,10 +20,10 @@ TOP = 10
 WIDTH = 100
 
 
-def summarize(answers: Answers, others: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
+def summarize(answers: Answers, other_traces: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
     """Return the summary as JSON-serializable values: verdict, budget, top ops, critical path, links, findings. None: not known.
 
-    ``others``: what the verdict uses of the run's other traces (``Answers.verdict``).
+    ``other_traces``: what the verdict uses of the run's other traces (``Answers.verdict``).
     """
     trace, context = answers.trace, answers.context
     path = answers.critical_path()
@@ -35,7 +35,7 @@ def summarize(answers: Answers, others: Sequence[Mapping[str, Any]] = ()) -> dic
         "step_ns": float(trace.duration_ns) if trace.n else None,
         "nodes": trace.n,
         "devices": [{"name": d.name, "title": d.title, "kind": d.kind.value} for d in trace.devices],
-        "verdict": answers.verdict(others=others)["sentences"],
+        "verdict": answers.verdict(other_traces=other_traces)["sentences"],
         "budget": {"whole": budget["whole"], "devices": budget["devices"]},
         "ops": {"total_ns": ops["total_ns"], "rows": ops["rows"][:TOP]},
         "longest_ops": answers.ops("name")["rows"][:TOP],

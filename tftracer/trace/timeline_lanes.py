@@ -2,8 +2,8 @@
 
 A lane is one device's compute, its communication, its work outside the step, the launches of a GPU, or one stream. It has as many
 rows as the largest number of slices at the same time. A slice takes the row that was freed last, or the first row if all are
-free. No Python loop over the slices (arrays/predecessors.py). A slice of zero length takes one nanosecond, so that no other slice
-covers it.
+free. No Python loop over the slices (arrays/places_of_intervals.py). A slice of zero length takes one nanosecond, so that no
+other slice covers it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from tftracer.contract import trace as messages
 from tftracer.contract.trace import LaneKind
 from tftracer.trace.arrays.linear_regex import Pattern
-from tftracer.trace.arrays.predecessors import narrow, running_and_predecessors
+from tftracer.trace.arrays.places_of_intervals import narrow, running_and_predecessors
 from tftracer.trace.arrays.strings import StringTable
 from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.decode.device_names import sort_key

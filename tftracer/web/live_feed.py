@@ -66,16 +66,16 @@ class Outbox:
         messages = self._messages["urgent" if message["type"] in URGENT else "progress"]
         subject = subject_of(message)
         with self._lock:
-            if message["type"] in TRACE_MESSAGES and self._drops_traces():
+            if message["type"] in TRACE_MESSAGES and self._drop_traces_if_too_many():
                 return
             if message["type"] == "job":  # includes the changes before it
                 messages.pop("job_changes", None)
             messages[subject] = join(messages.get(subject), message)  # keeps the older message's position in the queue
 
-    def _drops_traces(self) -> bool:
-        """Return whether trace messages are dropped now, because the next snapshot includes them.
+    def _drop_traces_if_too_many(self) -> bool:
+        """If MAX_TRACES trace messages wait, drop them, and request a snapshot.
 
-        If MAX_TRACES trace messages wait, drop them, and request a snapshot.
+        Return whether trace messages are dropped now, because the next snapshot includes them.
         """
         urgent = self._messages["urgent"]
         waiting = [subject for subject, message in urgent.items() if message["type"] in TRACE_MESSAGES]

@@ -146,7 +146,9 @@ class AnalysisHandler(AnalysisArguments, AnswerHandler):
         """Return the answer to a question. ``others``: traces of the same run that the analysis needs."""
         answers = self.services.answers
         other_replies = (await other_answers(others, answers)).get(question.name)
-        whole_question = Question(question.name, {**question.arguments, "others": other_replies}) if other_replies else question
+        whole_question = (
+            Question(question.name, {**question.arguments, "other_traces": other_replies}) if other_replies else question
+        )
         return await answers.ask(trace, whole_question, self.answer_format())
 
     def add_watched(self, question: Question, trace: TraceKey) -> Question:

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable
 
 import pytest
 
-from tftracer.slow.cause.comb import Proven
+from tftracer.slow.cause.equal_distances import Proven
 from tftracer.slow.cause.find_periods import Periods
 
 LOAD, SAVE, NOISE = "wait load()", "hook CheckpointSaverHook", "python step()"

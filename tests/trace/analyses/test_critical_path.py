@@ -13,7 +13,7 @@ from traces import CPU, GPU, PS, STREAM, STREAM_ALL, N, make_graph, make_trace
 
 from tftracer.contract.trace import CriticalPath
 from tftracer.trace.analyses.critical_path import critical_path, edges_of, path_nodes, slack_of
-from tftracer.trace.analyses.threads import NEXT_OP_NS, waits_for_threads
+from tftracer.trace.analyses.waits_for_threads import NEXT_OP_NS, waits_for_threads
 from tftracer.trace.answers import Answers
 from tftracer.trace.model import UNKNOWN_TIME, NodeKind, Trace, TraceContext
 

@@ -24,10 +24,10 @@ from tftracer.trace.model import NodeKind, TraceContext
 DATA = Path(__file__).parents[2] / "data"
 
 
-def layers(*nodes: N, most: int = 100, examined: int = 100) -> Layers:
+def layers(*nodes: N, limit: int = 100, examined: int = 100) -> Layers:
     trace = make_trace(nodes)
     work = work_of(trace)
-    return layers_of_time(trace, work, placed_ops(trace, work, examined), [], most)
+    return layers_of_time(trace, work, placed_ops(trace, work, examined), [], limit)
 
 
 def own(answer: Layers) -> dict[str, dict[str, float]]:
@@ -163,7 +163,7 @@ def test_variables_belong_to_the_layers_that_use_them() -> None:
 
 def test_the_smallest_are_folded_and_said() -> None:
     nodes = one_after_the_other(*((f"net/layer_{i}/MatMul", "MatMul", 100 - i) for i in range(20)))
-    answer = layers(*nodes, most=5)
+    answer = layers(*nodes, limit=5)
     shown = [layer for layer in answer["layers"] if layer["kind"] == "layer"]
     others = [layer for layer in answer["layers"] if layer["kind"] == "others"]
     assert [layer["name"] for layer in shown] == ["net", "layer_0", "layer_1", "layer_2", "layer_3"]
@@ -174,7 +174,7 @@ def test_the_smallest_are_folded_and_said() -> None:
 def test_hostile_names_cost_no_more_than_the_limits() -> None:
     deep = N("a/" * 100_000 + "x", "MatMul", 0, 10)
     many = [N(f"s{i}/x", "MatMul", 10 + i, 11 + i) for i in range(2000)]
-    answer = layers(deep, *many, most=50, examined=500)
+    answer = layers(deep, *many, limit=50, examined=500)
     assert len(answer["layers"]) < 150
     assert answer["folded"] == 64 + 499 - 50 + 1501
     assert answer["in_no_layer"] == 0 and answer["total"] == 2010
@@ -189,8 +189,8 @@ def test_rows_of_a_tree_add_up_whatever_is_folded() -> None:
         tree.add(f"{n}" for n in random.integers(0, 4, random.integers(1, 6)))
     amounts = random.integers(0, 50, (len(tree), 2)).astype(np.float64)
     amounts[0] = 0
-    for most in (1, 10, 10_000):
-        rows, folded = layer_rows(tree, amounts, np.arange(len(tree)), most)
+    for limit in (1, 10, 10_000):
+        rows, folded = layer_rows(tree, amounts, np.arange(len(tree)), limit)
         assert np.array([row["own"] for row in rows]).sum(axis=0).tolist() == amounts.sum(axis=0).tolist()
         assert all(row["parent"] < at for at, row in enumerate(rows))
         assert folded + sum(row["kind"] == "layer" for row in rows) <= len(tree) - 1

@@ -159,7 +159,7 @@ def test_where_not_all_tensors_are_listed_the_answer_says_how_many_there_are() -
     nodes = [N(f"n{i}", "Mul", i, 100) for i in range(8)]
     trace, made = make_trace(nodes), outputs([(i, 0, 10 * (i + 1), 0) for i in range(8)])
     used = memory_.use(trace, made, with_slots([]))  # type: ignore[arg-type]
-    answer = memory(trace, made, held(8), used, [], most=3)
+    answer = memory(trace, made, held(8), used, [], limit=3)
     assert (answer["tensors_total"], [t["bytes"] for t in answer["tensors"]]) == (8, [80, 70, 60])
     assert answer["curves"][0]["peak_bytes"] == sum(10 * (i + 1) for i in range(8))
 

@@ -97,7 +97,7 @@ def test_what_was_not_asked_for_is_unknown() -> None:
 def test_traces_with_more_ops_than_their_tables_hold_are_counted() -> None:
     whole = totals(N("a", "MatMul", 0, MS))
     cut = OpTotals(**{**vars(whole), "left_out": 3})
-    assert of([whole, cut]).cut == 1
+    assert of([whole, cut]).cut_tables == 1
     assert whole.time_of("Gone") == 0.0 and cut.time_of("Gone") is None
 
 

@@ -85,7 +85,7 @@ def test_and_by_type() -> None:
 
 def test_what_is_left_out_is_counted() -> None:
     trace = make_trace(STEP)
-    found = roofline(trace, work_of(trace), arithmetic(trace, FLOPS, BYTES), TraceContext(), [], "name", most=1)
+    found = roofline(trace, work_of(trace), arithmetic(trace, FLOPS, BYTES), TraceContext(), [], "name", limit=1)
     assert (len(found["rows"]), found["left_out"], found["left_out_ns"]) == (1, 2, 250 * US)
 
 
@@ -103,9 +103,11 @@ def test_the_best_of_the_runs_other_traces_judges_too() -> None:
     def best(dtype: str, rate: float, device: str = "CPU") -> Roof:
         return {"source": "best", "device": device, "dtype": dtype, "unit": "", "rate": rate, "node": 7}
 
-    others = [[best("float32", 60e9), best("float32", 900e9, "GPU"), best("", 4e9)], [best("float64", 5e9)], []]
+    other_traces = [[best("float32", 60e9), best("float32", 900e9, "GPU"), best("", 4e9)], [best("float64", 5e9)], []]
     trace = make_trace(STEP)
-    found = roofline(trace, work_of(trace), arithmetic(trace, FLOPS, BYTES), TraceContext(), [], "name", others=others)
+    found = roofline(
+        trace, work_of(trace), arithmetic(trace, FLOPS, BYTES), TraceContext(), [], "name", other_traces=other_traces
+    )
     roofs = {roof["dtype"]: (roof["rate"], roof["node"]) for roof in found["roofs"]}
     assert roofs == {"float32": (60e9, -1), "": (pytest.approx(8e9), 2), "float64": (5e9, -1)}
     assert {row["key"]: row["of_roof"] for row in found["rows"]}["a"] == pytest.approx(1 / 3)
@@ -117,7 +119,7 @@ def test_a_traces_best_rates_are_its_own_roof() -> None:
     answers = Answers((DATA / "conv_costgraph_tf2.21_cpu.pb").read_bytes(), TraceContext())
     best = answers.best_rates()["rates"]
     assert best and best == [roof for roof in answers.roofline()["roofs"] if roof["source"] == "best"]
-    assert answers.roofline(others=[{"rates": best}])["rows"] == answers.roofline()["rows"]
+    assert answers.roofline(other_traces=[{"rates": best}])["rows"] == answers.roofline()["rows"]
 
 
 def test_executions_too_short_to_be_judged_set_no_mark() -> None:

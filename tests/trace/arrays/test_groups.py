@@ -25,8 +25,8 @@ def test_the_largest_in_each_group(rows: list[tuple[int, int, int]]) -> None:
 
 
 @given(ROWS, st.integers(0, 40))
-def test_the_largest_first(rows: list[tuple[int, int, int]], most: int) -> None:
+def test_the_largest_first(rows: list[tuple[int, int, int]], limit: int) -> None:
     amount = np.array([row[1] for row in rows], np.int64)
-    want = sorted(range(len(rows)), key=lambda row: (-amount[row], row))[:most]
-    assert largest_first(amount, most).tolist() == want
-    assert largest_first(amount.astype(np.float64) * 0.5, most).tolist() == want
+    want = sorted(range(len(rows)), key=lambda row: (-amount[row], row))[:limit]
+    assert largest_first(amount, limit).tolist() == want
+    assert largest_first(amount.astype(np.float64) * 0.5, limit).tolist() == want

@@ -44,8 +44,8 @@ def verdicts(kind: str, which: int = 2) -> list[list[str]]:
         run = [Answers(trace["raw"], TraceContext(**context)) for trace, context in zip(recorded["traces"], contexts)]
         totals = [answers.op_totals("name") for answers in run]
         for number, answers in enumerate(run):
-            others = [each for position, each in enumerate(totals) if position != number][-3:]
-            sentences = answers.verdict(others=others)["sentences"]
+            other_traces = [each for position, each in enumerate(totals) if position != number][-3:]
+            sentences = answers.verdict(other_traces=other_traces)["sentences"]
             found.append([sentence["code"] for sentence in sentences])
     return found
 

@@ -18,7 +18,7 @@ from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 from tftracer.capture.after_import import after_import
-from tftracer.capture.background import Background
+from tftracer.capture.background import BackgroundThread
 from tftracer.capture.functions.calls_and_own_steps import FunctionCalls
 from tftracer.capture.functions.identity import StepName
 from tftracer.capture.tracebacks import hide_in_tracebacks, remove_our_frames
@@ -92,7 +92,7 @@ class EagerSteps:
         self._library_codes: dict[CodeType, bool] = {}
         self._being_traced: set[_LoopState] = set()  # threads whose current step is being traced
         self._lock = threading.Lock()
-        self._background = Background("tftracer-eager")
+        self._background = BackgroundThread("tftracer-eager")
         self._waiting: list[Callable[[], None]] = []  # each cancels an action that waits for an import
 
     def watch(self) -> None:

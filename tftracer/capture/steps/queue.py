@@ -26,7 +26,7 @@ from tftracer.errors import UnsupportedError
 from tftracer.input_pipelines.watch import Pipelines
 from tftracer.ledger.activity import CHECKPOINTS, INPUT, NEXT_ELEMENT, TRACER, Activities, kind_of_step
 from tftracer.session.recorded_steps import Capture, CountedStep, Missed, RunHandle, SessionFacts, Traced, tracer_ns
-from tftracer.slow.watch.find_slow_turns import SlowSteps
+from tftracer.slow.watch.find_slow_turns import SlowTurnFinder
 from tftracer.slow.watch_results import SlowRecords
 
 #: Maximum number of steps that wait for the writer; further steps are counted as lost. A step takes some 130 bytes.
@@ -97,7 +97,7 @@ class StepQueue(OwnErrors):
         #: step.
         self.under_way: dict[int, int] = {}
         self.last_function_ns = 0  # when the last counted step of a function ended (perf_counter); 0: no such step
-        self.slow_step_watch: SlowSteps | None = None  # the slow-step watch
+        self.slow_step_watch: SlowTurnFinder | None = None  # the slow-step watch
         self.other_problems: dict[str, str] = {}  # code -> message for the page
         self._refused: set[str] = set()  # why requested steps cannot be traced: keys of REFUSALS
         self._last_steps: deque[tuple[int, RunFamily]] = deque(maxlen=16)  # one step may come from two hooks
@@ -207,7 +207,7 @@ class StepQueue(OwnErrors):
         asked_by = trace.asked_by if isinstance(trace, Capture) else None
         self._tell_watch(lambda watch: watch.step(run, thread, start, end, asked_by, tracer_ns(trace)))
 
-    def _tell_watch(self, tell: Callable[[SlowSteps], None]) -> None:
+    def _tell_watch(self, tell: Callable[[SlowTurnFinder], None]) -> None:
         """Call ``tell`` with the slow-step watch. If it raises, switch the watch off."""
         if self.slow_step_watch is not None:
             try:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tftracer.ledger.thread_cpu import OWN_PREFIX
-from tftracer.slow.watch.host_signals import parse_schedstat
+from tftracer.slow.watch.host_counters import parse_schedstat
 from tftracer.trace.model import CpuUse
 
 #: If reading the threads' counters takes longer than this, they stay unknown: a process may have thousands of threads, and other

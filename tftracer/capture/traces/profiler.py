@@ -17,7 +17,7 @@ from collections.abc import Callable
 from time import perf_counter, process_time
 from typing import Any
 
-from tftracer.capture.background import Background
+from tftracer.capture.background import BackgroundThread
 from tftracer.trace.decode.profile_cut import steps
 from tftracer.trace.decode.xplane_reader import STEP_MARKER
 
@@ -174,7 +174,7 @@ class Profiler:
         self._current: Profile | None = None
         self.is_recording = False  # whether a call is being profiled
         self.last_refusal = ""  # why ``begin`` returned None the last time
-        self.background = Background("tftracer-profile")
+        self.background = BackgroundThread("tftracer-profile")
 
     def wait(self, timeout_s: float) -> bool:
         """Wait until the tracer's last profile is collected, and return whether it is. The script's own profiles do not matter.

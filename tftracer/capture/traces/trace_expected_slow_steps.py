@@ -15,7 +15,7 @@ from typing import NamedTuple, cast
 
 from tftracer.capture.traces.requests import TraceRequests
 from tftracer.session.recorded_steps import RunHandle
-from tftracer.slow.watch.find_slow_turns import SlowSteps
+from tftracer.slow.watch.find_slow_turns import SlowTurnFinder
 from tftracer.slow.watch.slow_limit import NEVER
 from tftracer.slow.watch.thread_loop import RunState
 from tftracer.slow.watch_results import WatchedRun
@@ -51,20 +51,20 @@ class ExpectedTraces:
         self._requests = requests
         self._clock_ns = clock_ns
         self._requested: dict[RunHandle, tuple[range, int]] = {}  # run -> (its requested steps, when to cancel)
-        self._step_times = SlowSteps(1.0)  # empty, a placeholder until ``set_steps``
+        self._step_times = SlowTurnFinder(1.0)  # empty, a placeholder until ``set_steps``
         self._count_steps = count_steps
         self._last_requested: dict[RunHandle, int] = {}  # run -> last requested step
         self._requests_of: Counter[RunHandle] = Counter()
-        self._caught: dict[WatchedRun, int] = {}  # run -> number of its slow steps that were traced
+        self._traced_slow_steps: dict[WatchedRun, int] = {}  # run -> number of its slow steps that were traced
         self._numbering_ns = 0
 
-    def set_steps(self, steps: SlowSteps) -> None:
+    def set_steps(self, steps: SlowTurnFinder) -> None:
         """Set the object that holds the step times of all runs."""
         self._step_times = steps
 
-    def caught(self, run: WatchedRun) -> None:
+    def count_traced_slow_step(self, run: WatchedRun) -> None:
         """Count a slow step that was traced."""
-        self._caught[run] = self._caught.get(run, 0) + 1
+        self._traced_slow_steps[run] = self._traced_slow_steps.get(run, 0) + 1
 
     def update(self, expected: Iterable[tuple[WatchedRun, int, int]]) -> None:
         """Request traces of the expected steps that begin soon, and cancel requests whose steps did not come.
@@ -101,7 +101,7 @@ class ExpectedTraces:
             self._requests.cancel_expected(run, numbers)
 
     def _is_wanted(self, steps: ExpectedSteps, state: RunState) -> bool:
-        if self._last_requested.get(steps.run, 0) >= steps.first or self._caught.get(steps.run, 0) >= MAX_TRACES:
+        if self._last_requested.get(steps.run, 0) >= steps.first or self._traced_slow_steps.get(steps.run, 0) >= MAX_TRACES:
             return False
         if self._requests_of[steps.run] >= MAX_REQUESTS:
             return False

@@ -110,11 +110,11 @@ class TracePart:
             "device_ns": lambda: _whole(table.device_ns),
             "delay_ns": lambda: np.ma.masked_array(_whole(table.delay_ns), table.delay_ns == UNKNOWN_TIME),
             "longest_node": lambda: table.node,
-            **self._computed(by),
+            **self._flops_and_bytes(by),
         }
         return self._part(len(table.key), columns)
 
-    def _computed(self, by: By) -> Columns:
+    def _flops_and_bytes(self, by: By) -> Columns:
         """Return the columns of FLOPs and bytes. The graph and all outputs are read when one of these columns is read."""
 
         @cache
@@ -122,10 +122,10 @@ class TracePart:
             return ops.op_table(self.answers.trace, by, self.answers.work, _ALL, self.answers.arithmetic)
 
         return {
-            "flops": lambda: np.ma.masked_array(table().computed.flops, table().computed.no_flops),
-            "flops_unknown": lambda: _whole(table().computed.flops_unknown),
-            "traffic_bytes": lambda: np.ma.masked_array(table().computed.bytes, table().computed.no_bytes),
-            "traffic_unknown": lambda: _whole(table().computed.bytes_unknown),
+            "flops": lambda: np.ma.masked_array(table().flops_and_bytes.flops, table().flops_and_bytes.no_flops),
+            "flops_unknown": lambda: _whole(table().flops_and_bytes.flops_unknown),
+            "traffic_bytes": lambda: np.ma.masked_array(table().flops_and_bytes.bytes, table().flops_and_bytes.no_bytes),
+            "traffic_unknown": lambda: _whole(table().flops_and_bytes.bytes_unknown),
         }
 
     def tensors(self) -> Part:
@@ -157,7 +157,7 @@ class TracePart:
         return self._part(len(node), columns)
 
     def sentences(self) -> Part:
-        verdict = self.answers.verdict(others=self.others("verdict"))["sentences"]
+        verdict = self.answers.verdict(other_traces=self.others("verdict"))["sentences"]
         columns: Columns = {"place": lambda: np.arange(1, len(verdict) + 1)}
         for name in ("code", "text", "advice", "share"):
             columns[name] = lambda name=name: [sentence[name] for sentence in verdict]  # type: ignore[misc,literal-required]

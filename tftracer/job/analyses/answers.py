@@ -38,7 +38,7 @@ ADVICE = {
 
 
 class JobAnswers:
-    """The analyses of one step. ``sources``: its traces. ``earlier``: other steps of the job, to estimate the clocks' drift.
+    """The analyses of one step. ``sources``: its traces. ``other_steps``: other steps of the job, to estimate the clocks' drift.
 
     ``missing``: title of a process without a trace -> why. ``shared_clocks``: title of a process -> id of its machine's clock.
     """
@@ -48,7 +48,7 @@ class JobAnswers:
         sources: Sequence[ProcessTrace],
         title: str,
         trace_id: int,
-        earlier: Sequence[JobAnswers] = (),
+        other_steps: Sequence[JobAnswers] = (),
         missing: dict[str, str] | None = None,
         shared_clocks: Mapping[str, str] | None = None,
     ) -> None:
@@ -57,14 +57,14 @@ class JobAnswers:
         self.collectives: Collectives = find_collectives(self.sources)
         self.observations: list[Observation] = observations(self.sources, self.owners, self.collectives)
         self._missing = missing or {}
-        pooled = [*self.observations, *(o for other in earlier for o in other.observations_for(self.owners))]
+        pooled = [*self.observations, *(o for other in other_steps for o in other.observations_for(self.owners))]
         self._shared_clocks = [(shared_clocks or {}).get(title, "") for title in self.owners.titles]
         self.clocks: list[Clock] = estimate(pooled, len(self.owners.titles), shared=self._shared_clocks)
         aligned = align(self.sources, self.owners, self.clocks)
         self.merged: Merged = merge(aligned, self.owners)
         self.ranks: list[Rank] = [rank_of(each, i, self._is_known(i)) for i, each in enumerate(aligned)]
         self.waits = Waits.of(self._arrivals(), self.ranks)
-        self.answers = _Merged(self, TraceContext(title=title), trace_id)
+        self.answers = _MergedAnswers(self, TraceContext(title=title), trace_id)
         self._answers_of: dict[int, Answers] = {}
         self._link_cache: tuple[list[Link], list[JobTensor]] | None = None
         self._size_cache: list[float | None] | None = None
@@ -220,7 +220,7 @@ class JobAnswers:
         return [*missing_processes(self._missing), *clocks, *process_findings(self.sources)]
 
 
-class _Merged(Answers):
+class _MergedAnswers(Answers):
     """The analyses of the merged trace, with the job's findings instead of those of a single trace."""
 
     def __init__(self, job: JobAnswers, context: TraceContext, trace_id: int) -> None:
@@ -230,11 +230,11 @@ class _Merged(Answers):
     def findings(self) -> list[Finding]:
         return self._job.findings()
 
-    def critical_path(self, with_slack: bool = False, most: int = MAX_STEPS) -> CriticalPath:
+    def critical_path(self, with_slack: bool = False, limit: int = MAX_STEPS) -> CriticalPath:
         """Return the path without slack: too little is known about nodes of other processes."""
-        answer = super().critical_path(most=most)
-        has_it = any(f["code"] == NO_GRAPHS["code"] for f in answer["findings"])
-        return {**answer, "findings": [*answer["findings"], *(() if has_it else [NO_GRAPHS])]}
+        answer = super().critical_path(limit=limit)
+        has_finding = any(f["code"] == NO_GRAPHS["code"] for f in answer["findings"])
+        return {**answer, "findings": [*answer["findings"], *(() if has_finding else [NO_GRAPHS])]}
 
 
 def _renumbered(ref: NodeRef, first: int) -> NodeRef:

@@ -120,10 +120,10 @@ class JobTraces:
         traces = [trace for trace in await asyncio.gather(*map(fetch, ready)) if trace is not None]
         if not traces:
             raise UnsupportedError("None of the traces of this step is available any more." + _reasons(missing))
-        earlier = [merged.answers for merged in self._merged.values()]
+        other_steps = [merged.answers for merged in self._merged.values()]
         title, trace_id = traced.message["title"], traced.message["id"]
         clocks = {m.info["title"]: m.info["clock"] for m in self._hub.members.values()}
-        return await self.work(lambda: JobAnswers(traces, title, trace_id, earlier, missing, clocks)), unavailable
+        return await self.work(lambda: JobAnswers(traces, title, trace_id, other_steps, missing, clocks)), unavailable
 
     async def _decoded(self, traced: TracedStep, process_id: str) -> ProcessTrace:
         raw = await self.raw(traced, process_id)

@@ -35,10 +35,10 @@ class PlainPayload(StoredPayload):
         size = file.length()
         return cls(file, 0, size, size, None, file.changed_ns())
 
-    def copied(self) -> bytes:
+    def frame_unchecked(self) -> bytes:
         return compress(self.raw())
 
-    stored = copied
+    frame_checked = frame_unchecked
 
     def is_whole(self) -> bool:
         return (self.source.length(), self.source.changed_ns()) == (self.size, self.changed_ns)

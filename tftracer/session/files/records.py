@@ -103,7 +103,7 @@ def trace_record(record: Any, context: TraceContext, stored: bytes, raw_size: in
 def copied_trace_record(trace: TraceState) -> NewRecord:
     """Return the record of a trace that is in a file already. Its bytes are copied with their checksum, damaged or not."""
     payload = trace.payload
-    new = trace_record(trace.record, trace.context, payload.copied(), payload.raw_size)
+    new = trace_record(trace.record, trace.context, payload.frame_unchecked(), payload.raw_size)
     if payload.crc is not None:
         new.meta["payload_crc"] = payload.crc
     return new

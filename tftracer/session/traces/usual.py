@@ -12,12 +12,12 @@ def measures_tracing(asked_by: AskedBy) -> bool:
     return asked_by != "slow"
 
 
-def usual(records: Iterable[TraceRecord], but_trace: int = 0) -> list[TraceRecord]:
-    """Return the traces of steps that were not expected to be slow, without broken traces and without ``but_trace``."""
+def usual(records: Iterable[TraceRecord], except_trace: int = 0) -> list[TraceRecord]:
+    """Return the traces of steps that were not expected to be slow, without broken traces and without ``except_trace``."""
     return [
         record
         for record in records
-        if record["id"] != but_trace and record["state"] != "broken" and measures_tracing(record["asked_by"])
+        if record["id"] != except_trace and record["state"] != "broken" and measures_tracing(record["asked_by"])
     ]
 
 

@@ -9,7 +9,7 @@ from time import perf_counter_ns
 
 from tftracer.ledger import facts as ledger_facts
 from tftracer.ledger.activity import INPUT, NEXT_ELEMENT, STEPS, STOPPED, SUSPENDED, Activity
-from tftracer.ledger.add_up_activities import HELPERS, UNDER_WAY, Book
+from tftracer.ledger.add_up_activities import HELPERS, UNDER_WAY, WallTimeSums
 from tftracer.ledger.standstills import Standstills, process_start_ns
 from tftracer.ledger.thread_cpu import OWN_PREFIX, OwnCpu, WithoutCpu
 from tftracer.session.recorded_steps import StepSource
@@ -29,7 +29,9 @@ class LedgerWriter:
         self._began_ns = perf_counter_ns()
         self._start_ns = process_start_ns()
         self._main = threading.main_thread().ident or 0
-        self._book: Book | None = Book(self._began_ns if self._start_ns is None else self._start_ns, self._main)
+        self._wall_time: WallTimeSums | None = WallTimeSums(
+            self._began_ns if self._start_ns is None else self._start_ns, self._main
+        )
         self._standstills = Standstills()
         self._no_cpu = WithoutCpu()
         self._own_cpu = OwnCpu()
@@ -43,8 +45,8 @@ class LedgerWriter:
         self._guarded(self._look)
 
     def add_slow(self, stall: Stall) -> None:
-        if self._book is not None:
-            self._book.add_slow(stall)
+        if self._wall_time is not None:
+            self._wall_time.add_slow(stall)
             self._has_late = True
 
     def facts(self) -> ledger_facts.LedgerFacts | None:
@@ -53,14 +55,14 @@ class LedgerWriter:
         return self._newest
 
     def _look(self) -> None:
-        if self._book is not None:
+        if self._wall_time is not None:
             self._no_cpu.look()
             stopped = self._standstills.look()
             if stopped is not None:
-                self._book.add([(SUSPENDED, STOPPED, *stopped, self._main)], set())
+                self._wall_time.add([(SUSPENDED, STOPPED, *stopped, self._main)], set())
 
     def _add_up(self) -> None:
-        if self._book is None or (self._is_over and not self._steps.activities.ended and not self._has_late):
+        if self._wall_time is None or (self._is_over and not self._steps.activities.ended and not self._has_late):
             return
         self._has_late = False
         threads = threading.enumerate()
@@ -71,16 +73,16 @@ class LedgerWriter:
         self._steps.count_steps()
         queue = self._steps.activities.ended
         ended = [queue.popleft() for _ in range(len(queue))]
-        self._book.add(ended, helpers)
+        self._wall_time.add(ended, helpers)
         begun = {(start, thread) for _, _, start, _, thread in ended}
-        sums = self._book.sums_until(now_ns, [activity for activity in under_way if (activity[2], activity[4]) not in begun])
+        sums = self._wall_time.sums_until(now_ns, [activity for activity in under_way if (activity[2], activity[4]) not in begun])
         began_ns = None if self._start_ns is None else self._began_ns
-        native = next((thread.native_id for thread in threads if thread.ident == self._book.training), None)
+        native = next((thread.native_id for thread in threads if thread.ident == self._wall_time.training), None)
         self._no_cpu.of_thread(native)
         own_s = self._own_cpu.sum_s(thread.native_id or 0 for thread in threads if thread.name.startswith(OWN_PREFIX))
         asleep_ns = self._standstills.asleep_ns
         waits = dict(self._steps.activities.step_waits)
-        slow = self._book.slow()
+        slow = self._wall_time.slow()
         self._newest = ledger_facts.facts_of(sums, slow, waits, now_ns, now, asleep_ns, began_ns, self._no_cpu.sum_ns, own_s)
 
     def _now(self) -> tuple[int, float]:
@@ -112,5 +114,5 @@ class LedgerWriter:
         try:
             work()
         except Exception as error:
-            self._book = None
+            self._wall_time = None
             self._store.problems.add("ledger", f"Where the time goes is not known any more: {type(error).__name__}: {error}.")

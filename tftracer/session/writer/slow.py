@@ -13,7 +13,7 @@ from tftracer.slow.answer import messages
 from tftracer.slow.answer.messages import SlowMark
 from tftracer.slow.record import records
 from tftracer.slow.record.kept_slow_steps import key_of
-from tftracer.slow.record.sums_by_kind import APART
+from tftracer.slow.record.sums_by_kind import UNSPECIFIC_CAUSES
 from tftracer.slow.watch_results import GapProfile, GcPause, HostSample, Period, SlowRecord, SlowRecords, Stall
 from tftracer.storage.trace_payload import TraceKey
 
@@ -89,7 +89,7 @@ class SlowWriter:
         store.put_period(message)
         if not message["times"]:
             return
-        if message["cause"] not in APART and (earlier is None or earlier["cause"] in APART):
+        if message["cause"] not in UNSPECIFIC_CAUSES and (earlier is None or earlier["cause"] in UNSPECIFIC_CAUSES):
             with store.lock:
                 store.model.slow.count_into(message)
             self._unwritten_kinds.add(message["run_id"])

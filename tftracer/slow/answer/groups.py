@@ -10,8 +10,8 @@ from tftracer.contract.stalls import Period, SlowGroup, SlowKind, Stall, StallCa
 from tftracer.slow.answer import texts
 from tftracer.slow.record.kept_slow_steps import Headline, SlowLog
 from tftracer.slow.record.sums_by_kind import (
-    APART,
-    OF_CODE,
+    CODE_CAUSES,
+    UNSPECIFIC_CAUSES,
     KindKey,
     by_cause,
     group_key,
@@ -94,7 +94,10 @@ class _Ranked(NamedTuple):
         return sum(any(may_be_of(stall, period) for period in self.periods) for stall in self.stalls) or None
 
     def group(self, traces: Traces) -> SlowGroup:
-        kind, is_part = self.kind, bool(self.periods) and self.kind["cause"] in APART  # a part of the slow steps of unknown cause
+        kind, is_part = (
+            self.kind,
+            bool(self.periods) and self.kind["cause"] in UNSPECIFIC_CAUSES,
+        )  # a part of the slow steps of unknown cause
         costliest = sorted(self.stalls, key=lambda stall: (-lost_s(stall), stall["id"]))
         active = {period["every"] for period in self.periods if period["next_step"] is not None}  # lengths of active periods
         return {
@@ -152,14 +155,14 @@ def groups(log: SlowLog, run_id: int, steps: int, traces: Traces = NO_TRACES) ->
     return [ranked.group(traces) for ranked in sorted(_ranked(log, run_id, steps), key=lambda each: each.rank)]
 
 
-def _by_group(log: SlowLog, run_id: int, periods: Sequence[Period], collecting: str) -> dict[KindKey, list[Stall]]:
+def _by_group(log: SlowLog, run_id: int, periods: Sequence[Period], gc_function: str) -> dict[KindKey, list[Stall]]:
     """Return the slow steps of each group, except those that were dropped to make room for others.
 
     A slow step with several causes is in several groups, with the seconds of each.
     """
     by_group: dict[KindKey, list[Stall]] = {}
     for stall in (stall for state in log.of_run(run_id) for stall in by_cause(state.message)):
-        by_group.setdefault(group_key(of_known_period(stall, periods) or stall, collecting), []).append(stall)
+        by_group.setdefault(group_key(of_known_period(stall, periods) or stall, gc_function), []).append(stall)
     return by_group
 
 
@@ -195,21 +198,21 @@ def trace_of(stall: Stall, traces: Traces) -> int | None:
 def _ranked(log: SlowLog, run_id: int, steps: int) -> Iterator[_Ranked]:
     of_key: dict[KindKey, list[Period]] = {}
     of_run, all_periods = log.kinds_of(run_id), log.periods_of(run_id)
-    collecting = of_run.collecting(run_id)
+    gc_function = of_run.garbage_collecting_function(run_id)
     for period in all_periods:
-        of_key.setdefault(group_key(period, collecting), []).append(period)
+        of_key.setdefault(group_key(period, gc_function), []).append(period)
     kinds: dict[KindKey, list[SlowKind]] = {}
     for kind in sorted(of_run.of_run(run_id), key=lambda each: -each["lost_s"]):
-        kinds.setdefault(group_key(kind, collecting), []).append(kind)
-    by_group = _by_group(log, run_id, all_periods, collecting)
+        kinds.setdefault(group_key(kind, gc_function), []).append(kind)
+    by_group = _by_group(log, run_id, all_periods, gc_function)
     for key, alike in kinds.items():
         periods, kind = of_key.get(key, []), reduce(_together, alike)
         placed = sum(each["times"] for each in alike if each["place"])
         kind = {**kind, "place": _common_place(alike) if placed >= MIN_PLACED * kind["times"] else ""}
         own = by_group.get(key, [])
         has_all = len(own) == kind["times"]
-        causes = [kind["cause"], *(cause for cause in (*OF_CODE, "gc") if cause != kind["cause"] and _costs(alike, cause))]
-        if kind["cause"] not in APART:
+        causes = [kind["cause"], *(cause for cause in (*CODE_CAUSES, "gc") if cause != kind["cause"] and _costs(alike, cause))]
+        if kind["cause"] not in UNSPECIFIC_CAUSES:
             yield _Ranked(kind, causes, periods, _is_over(kind, periods, steps), own, placed)
             continue
         for period in periods:
@@ -217,7 +220,7 @@ def _ranked(log: SlowLog, run_id: int, steps: int) -> Iterator[_Ranked]:
                 continue  # it has ended and may have been chance, or it is a consequence of a known cause
             at_its_steps = [stall for stall in own if may_be_of(stall, period)]
             listed = [stall for group in by_group.values() for stall in group if may_be_of(stall, period)]
-            if listed and sum(stall["cause"] in APART for stall in listed) < MIN_UNKNOWN_SHARE * len(listed):
+            if listed and sum(stall["cause"] in UNSPECIFIC_CAUSES for stall in listed) < MIN_UNKNOWN_SHARE * len(listed):
                 continue  # most of its listed slow steps have a known cause
             part = _of_period(kind, period, len(at_its_steps) if has_all else period["times"])
             if not part["times"] or part["times"] < MIN_UNKNOWN_SHARE * period["times"]:
@@ -313,7 +316,7 @@ def _of_period(kind: SlowKind, period: Period, times: int) -> SlowKind:
 def _follows(period: Period, known: Period) -> bool:
     """Return whether ``known`` has a known cause and the slow steps of ``period`` come soon after its slow steps."""
     after = (period["last_call"] - known["last_call"]) % known["every"]
-    return known["cause"] not in APART and period["every"] == known["every"] and after <= SOON + known["tolerance"]
+    return known["cause"] not in UNSPECIFIC_CAUSES and period["every"] == known["every"] and after <= SOON + known["tolerance"]
 
 
 def _is_over(kind: SlowKind, periods: Sequence[Period], steps: int) -> bool:

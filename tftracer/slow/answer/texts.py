@@ -11,7 +11,7 @@ from tftracer.contract.stalls import CodeLine, StallCause, WithoutCpu
 from tftracer.slow.answer.code_lines import code_lines
 from tftracer.slow.cause.cause import KINDS_WITH_LINE
 from tftracer.slow.cause.parts_of_turn import excess
-from tftracer.slow.record.sums_by_kind import OF_CODE, OWNED
+from tftracer.slow.record.sums_by_kind import CODE_CAUSES, HOOK_CAUSES
 from tftracer.slow.watch_results import EPOCH_TURN, FIRST_CALL, Cause, HostChange, OtherCause, Period, Stall
 from tftracer.trace.units import byte_size, duration, percent
 
@@ -25,7 +25,7 @@ HALF = 0.5
 #: Slow steps are called regular if at least this share of them is in periods.
 MOSTLY = 0.8
 #: Causes that are code of the script, a hook or a callback: all time at this code counts, whether the thread ran or waited.
-CODE_CAUSES = (*OF_CODE, *OWNED)
+CODE_OR_HOOK_CAUSES = (*CODE_CAUSES, *HOOK_CAUSES)
 NOWHERE = ", at an unknown line"
 
 
@@ -86,7 +86,7 @@ def place_of(cause: Cause) -> str:
         return cause.name
     if cause.kind in ("lock", "other_run") and cause.name:
         return cause.name.rpartition(": ")[0] if cause.kind == "other_run" else cause.name
-    owner = cause.name if cause.kind in OWNED else ""
+    owner = cause.name if cause.kind in HOOK_CAUSES else ""
     return code_text(frame.file, frame.line, frame.function, owner or frame.owner) if frame else owner
 
 
@@ -306,10 +306,15 @@ def evidence(stall: Stall) -> list[str]:
         collected = duration(stall.others_gc_s * 1e9)
         sentences.insert(0, f"Other threads collected garbage for {collected} of this time, and held the lock meanwhile.")
     if stall.cause.share is not None and stall.cause.kind != "unknown":
-        who, share = "The Python code of its thread" if stall.cause.kind in CODE_CAUSES else "The cause", stall.cause.share
+        who, share = (
+            "The Python code of its thread" if stall.cause.kind in CODE_OR_HOOK_CAUSES else "The cause",
+            stall.cause.share,
+        )
         if stall.cause.kind == "retrace":
             who = "The call in which it was traced (the tracing and the first execution)"
-        without_s = sum(part.seconds for part in stall.parts if part.kind == "no_cpu") if stall.cause.kind in CODE_CAUSES else 0.0
+        without_s = (
+            sum(part.seconds for part in stall.parts if part.kind == "no_cpu") if stall.cause.kind in CODE_OR_HOOK_CAUSES else 0.0
+        )
         if without_s >= MIN_SHARE * (stall.end_ns - stall.start_ns) * 1e-9:
             who += f", including {duration(without_s * 1e9)} without a CPU,"
             share = max(share, _share_of_code(stall))

@@ -52,8 +52,8 @@ class Line(NamedTuple):
     share: float  # its share of the seconds
 
 
-def shared_line(stacks: Iterable[FoldedStack], allow_library: bool = False, least: float = HALF) -> Line:
-    """Return the innermost function in which at least the share ``least`` of the seconds was spent, at its line with the most
+def shared_line(stacks: Iterable[FoldedStack], allow_library: bool = False, min_share: float = HALF) -> Line:
+    """Return the innermost function in which at least the share ``min_share`` of the seconds was spent, at its line with the most
     seconds.
 
     If the time is spread over three functions that one line calls, that line is the result. ``allow_library``: if the library
@@ -69,7 +69,7 @@ def shared_line(stacks: Iterable[FoldedStack], allow_library: bool = False, leas
             if len(stack.frames) > len(shared):
                 functions[_function(stack.frames[len(shared)])] += stack.seconds  # type: ignore[assignment]
         function, seconds = functions.most_common(1)[0] if functions else (None, 0.0)
-        if seconds < least * whole:
+        if seconds < min_share * whole:
             break
         depth = len(shared)
         remaining = [stack for stack in remaining if len(stack.frames) > depth and _function(stack.frames[depth]) == function]

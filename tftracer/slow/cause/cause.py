@@ -41,7 +41,7 @@ from tftracer.slow.cause.cause_inside_step import (
 from tftracer.slow.cause.observed import Observed, Span
 from tftracer.slow.cause.parts_of_turn import COMPUTED_MORE, excess
 from tftracer.slow.cause.waits_for_lock import functions_holding_lock, held_s, holder_text, may_have_waited_for_lock
-from tftracer.slow.record.sums_by_kind import OF_CODE
+from tftracer.slow.record.sums_by_kind import CODE_CAUSES
 from tftracer.slow.watch.slow_turn import NO_LOOPS, SlowTurn
 from tftracer.slow.watch_results import EPOCH_TURN, UNKNOWN, Cause, FoldedStack, Frame, Part
 from tftracer.trace.units import duration
@@ -283,11 +283,11 @@ def _line_of(stacks: Sequence[FoldedStack], parts: list[Part], kind: str) -> Lin
     line = shared_line(stacks, allow_library=True)
     if line.share < least and line.frame and not line.frame.is_library:
         rest = stacks_outside(stacks, line.frame)
-        other = shared_line(rest, least=SURE).frame
+        other = shared_line(rest, min_share=SURE).frame
         difference, swapped = abs(line.share - share), abs(1 - line.share - share)
         if other and not other.is_library and difference <= min(ALIKE, swapped - ALIKE / 2):
             return line
-    return line if line.share >= least else shared_line(stacks, allow_library=True, least=least)
+    return line if line.share >= least else shared_line(stacks, allow_library=True, min_share=least)
 
 
 def _waited(parts: list[Part], excess_s: float) -> bool:
@@ -334,14 +334,16 @@ def why_unknown(cause: Cause, parts: tuple[Part, ...], observed: Observed, turn:
         return f"Python's lock was held meanwhile by {by}: the step may have waited for it."
     if turn.is_inside and cause.kind == "unknown" and not would_have_seen_functions(observed, excess_s):
         return "Its threads were looked at too seldom to tell whether a Python function took the time."
-    if not has_enough_samples(span, excess_s) or (cause.kind in OF_CODE and not _span_of_code(observed, excess_s, parts).stacks):
+    if not has_enough_samples(span, excess_s) or (
+        cause.kind in CODE_CAUSES and not _span_of_code(observed, excess_s, parts).stacks
+    ):
         return TOO_FEW
-    no_cpu = sum(excess(part) for part in parts if part.kind == "no_cpu")
-    own = no_cpu + sum(excess(part) for part in parts if part.kind == "tensorflow")
-    if turn.is_inside and own >= HALF * excess_s and may_have_lacked_cpu(observed, own):
+    cpu_wait_s = sum(excess(part) for part in parts if part.kind == "no_cpu")
+    to_explain_s = cpu_wait_s + sum(excess(part) for part in parts if part.kind == "tensorflow")
+    if turn.is_inside and to_explain_s >= HALF * excess_s and may_have_lacked_cpu(observed, to_explain_s):
         return MAY_HAVE_LACKED_CPU
-    if turn.is_inside and span.process_queue_s is not None and own >= HALF * excess_s:
-        return PARTLY_NO_CPU if lacked_cpu(span.process_queue_s, no_cpu, own) else NO_QUEUES
+    if turn.is_inside and span.process_queue_s is not None and to_explain_s >= HALF * excess_s:
+        return PARTLY_NO_CPU if lacked_cpu(span.process_queue_s, cpu_wait_s, to_explain_s) else NO_QUEUES
     if turn.is_inside and (span.process_s is None or span.process_queue_s is None):
         return NO_QUEUES
     if parts and cause.kind == "unknown":

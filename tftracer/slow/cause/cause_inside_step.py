@@ -1,6 +1,6 @@
 """Finds why the inside of a step took longer: a Python function, TensorFlow's work, or a lack of CPUs. Pure.
 
-``own`` is in all functions the time to explain, in seconds: for a step, how much longer than usual TensorFlow's part took, plus
+``to_explain_s`` is in all functions the time to explain: for a step, how much longer than usual TensorFlow's part took, plus
 the time without a CPU.
 """
 
@@ -43,21 +43,21 @@ def step_cause(parts: tuple[Part, ...], observed: Observed, excess_s: float) -> 
         if held_s(span) >= HALF * excess_s and other_holders(span) and not functions_holding_lock(span):
             return Cause("lock", holder_text(span), None, min(1.0, held_s(span) / excess_s))  # the function waited for the lock
         return Cause("py_function", "", shared_line(called).frame, min(1.0, functions / excess_s))
-    no_cpu = sum(part.seconds for part in parts if part.kind == "no_cpu")
-    own = no_cpu + sum(excess(part) for part in parts if part.kind == "tensorflow")
-    if own < HALF * excess_s:
+    cpu_wait_s = sum(part.seconds for part in parts if part.kind == "no_cpu")
+    to_explain_s = cpu_wait_s + sum(excess(part) for part in parts if part.kind == "tensorflow")
+    if to_explain_s < HALF * excess_s:
         return UNKNOWN
-    if held_s(span) >= HALF * own:
+    if held_s(span) >= HALF * to_explain_s:
         held = shared_line(functions_holding_lock(span)).frame
         if held:
             return Cause("py_function", "", held, min(1.0, held_s(span) / excess_s))
         if span.lock_wait_s is None:  # the thread may have returned from TensorFlow and waited for Python's lock
             return UNKNOWN
-    share, work = min(1.0, own / excess_s), _work(span, observed, own)
+    share, work = min(1.0, to_explain_s / excess_s), _work(span, observed, to_explain_s)
     if work is None or not work.computed_more:
-        if no_cpu >= HALF * excess_s:
-            return Cause("machine", "", None, min(1.0, no_cpu / excess_s))
-        if work is not None and work.queued_s is not None and work.queued_s >= HALF * own:
+        if cpu_wait_s >= HALF * excess_s:
+            return Cause("machine", "", None, min(1.0, cpu_wait_s / excess_s))
+        if work is not None and work.queued_s is not None and work.queued_s >= HALF * to_explain_s:
             return Cause("machine", "", None, min(share, work.queued_s / excess_s))
     if not would_have_seen_functions(observed, excess_s) or work is None:
         return UNKNOWN
@@ -65,37 +65,39 @@ def step_cause(parts: tuple[Part, ...], observed: Observed, excess_s: float) -> 
         return Cause("tensorflow", "computed", None, share)
     if may_have_waited_for_lock(span):
         return UNKNOWN
-    if span.process_queue_s is not None and span.process_queue_s >= NEARLY * own and work.used_s <= LITTLE * own:
+    queued_s = span.process_queue_s
+    if queued_s is not None and queued_s >= NEARLY * to_explain_s and work.used_s <= LITTLE * to_explain_s:
         return Cause("machine", "", None, share)
-    if span.process_queue_s is None or lacked_cpu(span.process_queue_s, no_cpu, own):
+    if queued_s is None or lacked_cpu(queued_s, cpu_wait_s, to_explain_s):
         return UNKNOWN  # the step may have waited for a CPU
-    if own < SHORT_WAIT_S and (observed.others_share or 0.0) >= HALF:
+    if to_explain_s < SHORT_WAIT_S and (observed.others_share or 0.0) >= HALF:
         return UNKNOWN
-    if may_have_lacked_cpu(observed, own):
+    if may_have_lacked_cpu(observed, to_explain_s):
         return UNKNOWN
-    return Cause("tensorflow", "waited" if work.more_s < LITTLE * own else "", None, share)
+    return Cause("tensorflow", "waited" if work.more_s < LITTLE * to_explain_s else "", None, share)
 
 
-def had_no_cpu(observed: Observed, own: float) -> bool:
-    """Return whether a lack of CPUs explains why the steps of another run in this turn took ``own`` seconds longer."""
+def had_no_cpu(observed: Observed, to_explain_s: float) -> bool:
+    """Return whether a lack of CPUs explains why the steps of another run in this turn took ``to_explain_s`` seconds longer."""
     span = observed.between
-    work = _work(span, observed, own)
+    work = _work(span, observed, to_explain_s)
     queued = max(span.queue_s or 0.0, (work.queued_s or 0.0) if work is not None else 0.0)
-    return queued >= HALF * own and not (work is not None and work.computed_more)
+    return queued >= HALF * to_explain_s and not (work is not None and work.computed_more)
 
 
-def lacked_cpu(queued_s: float, no_cpu: float, own: float) -> bool:
-    """Return whether TensorFlow's threads (``queued_s``) or the training thread (``no_cpu``) had no CPU for much of ``own``."""
-    return queued_s >= SOME * own or no_cpu >= LITTLE * own
+def lacked_cpu(queued_s: float, cpu_wait_s: float, to_explain_s: float) -> bool:
+    """Return whether TensorFlow's threads (``queued_s``) or the training thread (``cpu_wait_s``) had no CPU for much of the time
+    to explain."""
+    return queued_s >= SOME * to_explain_s or cpu_wait_s >= LITTLE * to_explain_s
 
 
-def may_have_lacked_cpu(observed: Observed, own: float) -> bool:
-    """Return whether TensorFlow's threads may have had no CPU for a notable part of ``own``.
+def may_have_lacked_cpu(observed: Observed, to_explain_s: float) -> bool:
+    """Return whether TensorFlow's threads may have had no CPU for a notable part of ``to_explain_s``.
 
     That is so if other processes used the CPUs, and Linux counted long waits for a CPU, some of which may have been sleeps.
     """
     doubtful = observed.inside.process_doubtful_queue_s or 0.0
-    return (observed.others_share or 0.0) >= NEARLY and doubtful >= SOME * own
+    return (observed.others_share or 0.0) >= NEARLY and doubtful >= SOME * to_explain_s
 
 
 class _Work(NamedTuple):
@@ -107,22 +109,22 @@ class _Work(NamedTuple):
     queued_s: float | None  # time for which threads were ready to run but had no CPU, beyond the usual; None: not known
 
 
-def _work(span: Span, observed: Observed, own: float) -> _Work | None:
+def _work(span: Span, observed: Observed, to_explain_s: float) -> _Work | None:
     """Return what the process did during a span; None if Linux's counters are missing.
 
     On a busy machine, each second of CPU time brings a usual wait for a CPU with it. If threads waited for a CPU for half of
-    ``own``, the step computed more only if its extra CPU time plus the usual wait for it is half of ``own``.
+    ``to_explain_s``, the step computed more only if its extra CPU time plus the usual wait for it is half of ``to_explain_s``.
     """
     if span.process_s is None or span.process_min_s is None or observed.usual_process is None:
         return None
-    usual = observed.usual_process * max(0.0, span.length_s - own)
-    more, surely = span.process_s - usual, span.process_min_s - usual
-    computed = span.process_min_s >= COMPUTED_MORE * usual and surely >= max(MIN_CPU_S, LITTLE * own)
+    usual = observed.usual_process * max(0.0, span.length_s - to_explain_s)
+    more, min_more_s = span.process_s - usual, span.process_min_s - usual
+    computed = span.process_min_s >= COMPUTED_MORE * usual and min_more_s >= max(MIN_CPU_S, LITTLE * to_explain_s)
     if span.process_queue_s is None:
         return _Work(computed, span.process_s, more, None)
     queued = span.process_queue_s - (observed.usual_process_queue or 0.0) * span.length_s
-    if computed and queued >= HALF * own and observed.usual_process_queue is not None:
-        computed = surely * (1 + observed.usual_process_queue / max(observed.usual_process, 1e-9)) >= HALF * own
+    if computed and queued >= HALF * to_explain_s and observed.usual_process_queue is not None:
+        computed = min_more_s * (1 + observed.usual_process_queue / max(observed.usual_process, 1e-9)) >= HALF * to_explain_s
     return _Work(computed, span.process_s, more, queued)
 
 

@@ -11,7 +11,7 @@ from tftracer.slow.cause.cause_inside_step import HALF, SOME
 from tftracer.slow.cause.observed import Observed, Span
 from tftracer.slow.cause.parts_of_turn import parts_of
 from tftracer.slow.cause.seconds_of_other_causes import is_notable, other_causes
-from tftracer.slow.record.sums_by_kind import OWNED
+from tftracer.slow.record.sums_by_kind import HOOK_CAUSES
 from tftracer.slow.watch.slow_turn import SlowTurn, is_no_loop
 from tftracer.slow.watch_results import Cause, Frame, OtherCause, Part
 
@@ -41,7 +41,7 @@ def explain(turn: SlowTurn, observed: Observed) -> Explained:
         line = shared_line(without_few_samples(observed.inside, excess_s).stacks).frame
         cause = cause._replace(frame=None if line is None or line.is_library else line)
     span = observed.side(turn.is_inside)
-    if observed.is_busy and cause.kind in OWNED and span.is_single_sample and not is_in_phase(span.stacks[0]):
+    if observed.is_busy and cause.kind in HOOK_CAUSES and span.is_single_sample and not is_in_phase(span.stacks[0]):
         cause = cause._replace(frame=None)
     others = other_causes(cause, parts, observed, excess_s, turn.is_inside)
     if cause.kind == "unknown" and sum(other.seconds for other in others) >= HALF * excess_s:

@@ -1,6 +1,7 @@
 """Finds the periods in a run's slow steps ("every 97th step"). Pure: no clocks, no threads.
 
-Each slow step is tested as the newest tooth of a comb (comb.py). Its distances to earlier slow steps are possible lengths.
+Each slow step is tested as the newest tooth of a comb (equal_distances.py). Its distances to earlier slow steps are possible
+lengths.
 Each comb is followed backwards while at least four of five teeth are slow steps. If slow steps were random, a tooth would be slow
 as often as any other step. The chance of as many hits, times the number of combs tried for this run, has to be below
 ``MAX_CHANCE``. Combs are tried first among the slow steps of the newest one's kind (cause and place), then among all, then among
@@ -28,7 +29,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tftracer.slow.cause.comb import (
+from tftracer.slow.cause.equal_distances import (
     ALIKE,
     FINEST,
     NEARLY_ALL,
@@ -141,7 +142,7 @@ class Periods:
         for comb in self._combs:
             misses = self._own_misses(comb) if comb.is_active else 0
             if comb.is_active and (misses >= comb.patience(misses) or comb.is_chance()):
-                comb.is_active, comb.again = False, 0
+                comb.is_active, comb.last_hit_after_end = False, 0
                 while comb.follows_a_miss() and self._others_at(comb, comb.last):  # this hit belongs to the other comb
                     comb.drop_newest()
 
@@ -195,11 +196,11 @@ class Periods:
             return hits
         for comb in self._combs:
             if not comb.is_active and comb.kind() is not None and comb.lengths_to(step) > 0:
-                if comb.again and 0 < step - comb.again <= comb.length + comb.tolerance:
+                if comb.last_hit_after_end and 0 < step - comb.last_hit_after_end <= comb.length + comb.tolerance:
                     comb.hit(step, 1, main.seconds, main.kind)
                     comb.is_active = True
                     return [main]
-                comb.again = step
+                comb.last_hit_after_end = step
         return []
 
     def _prove(self, trial: _Trial, kind: Hashable) -> None:
@@ -216,7 +217,7 @@ class Periods:
         )
         before = [each for each in self._combs if is_same(each, comb)]
         for earlier in before:
-            comb.take(earlier)
+            comb.merge(earlier)
             comb.teeth += earlier.teeth
         hits = set(trial.steps)
         counted = {step: slow for step, slow in self._one_a_step(kind).items() if step in hits}
@@ -247,12 +248,12 @@ class Periods:
                 if other.is_active and (length := common_length(comb, other)):
                     self._merge(other)
                     self.merged.append((comb.first, comb.length))
-                    comb.take(other)
+                    comb.merge(other)
                     comb.newest.extend(sorted({*comb.newest, *other.newest}))
                     comb.last, comb.length = comb.newest[-1], length
                     comb.teeth = 1 + (comb.last - comb.first) // length
             elif is_whole and comb.first - other.first >= TEETH_ALONE * other.length:
-                other.is_active, other.again = False, 0  # it has become the finer period
+                other.is_active, other.last_hit_after_end = False, 0  # it has become the finer period
             else:
                 self._merge(other)
 

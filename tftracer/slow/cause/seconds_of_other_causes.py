@@ -18,7 +18,7 @@ from tftracer.slow.cause.cause import CLOCKED_KINDS, input_cause, measured_cause
 from tftracer.slow.cause.cause_inside_step import LITTLE
 from tftracer.slow.cause.observed import Observed, Span
 from tftracer.slow.cause.parts_of_turn import excess
-from tftracer.slow.record.sums_by_kind import OF_CODE
+from tftracer.slow.record.sums_by_kind import CODE_CAUSES
 from tftracer.slow.watch_results import Cause, FoldedStack, OtherCause, Part
 
 #: Minimum seconds of another cause, and its minimum share of the excess.
@@ -63,7 +63,7 @@ def _measured(
     more also waits longer for Python's lock, so such waits are left out, too.
     """
     span = observed.side(is_inside)
-    explains_lock = cause.kind in OF_CODE and (observed.usual_lock_wait or 0.0) >= LITTLE
+    explains_lock = cause.kind in CODE_CAUSES and (observed.usual_lock_wait or 0.0) >= LITTLE
     if cause.kind in ("hook", "callback"):
         measured = set(span.stacks) - set(without_measured(span.stacks, _has_other_steps(parts)))
         is_own = not measured or any(frame.owner == cause.name for stack in measured for frame in stack.frames)
@@ -87,25 +87,25 @@ def _code(
     cause: Cause, parts: tuple[Part, ...], span: Span, excess_s: float, is_inside: bool, is_busy: bool
 ) -> Iterator[OtherCause]:
     """Yield the code of another function on the training thread, with the seconds that stacks show and clocks allow."""
-    if cause.kind in OF_CODE and cause.frame is None:
+    if cause.kind in CODE_CAUSES and cause.frame is None:
         return  # the stacks were too few for the line of the cause, or they show several
     own = own_python(span.stacks) if is_inside else span.stacks
     rest = without_measured(_outside(own, cause), _has_other_steps(parts))
     rest = tuple(stack for stack in rest if not waits_for_input([stack]))
     sampled_s = sum(stack.seconds for stack in rest)
-    owner, frame = owner_line(rest, sampled_s, MOST), shared_line(rest, least=MOST).frame
+    owner, frame = owner_line(rest, sampled_s, MOST), shared_line(rest, min_share=MOST).frame
     samples = sum(stack.samples for stack in rest)
     if owner is None and (frame is None or frame.is_library or (is_busy and samples < MIN_SAMPLES_IF_BUSY)):
         return
-    of_kind: dict[str, Part] = {part.kind: part for part in parts if part.kind in OF_CODE}
+    of_kind: dict[str, Part] = {part.kind: part for part in parts if part.kind in CODE_CAUSES}
     usual_s = sum(part.usual_s or 0.0 for part in of_kind.values())
-    others: list[StallCause] = [kind for kind in OF_CODE if kind in of_kind and kind != cause.kind]
+    others: list[StallCause] = [kind for kind in CODE_CAUSES if kind in of_kind and kind != cause.kind]
     by_clock_s = sum(excess(of_kind[kind]) for kind in others)
     kind = max(others, key=lambda each: excess(of_kind[each]), default=cause.kind)
     if cause.kind != "python":  # code that runs also waits for a CPU
         by_clock_s += sum(excess(part) for part in parts if part.kind == "no_cpu")
     seconds = by_clock_s if by_clock_s <= ROUGH * (sampled_s - usual_s) else sampled_s - usual_s
-    if cause.kind in OF_CODE and seconds < max(MIN_S, MIN_SHARE * excess_s):
+    if cause.kind in CODE_CAUSES and seconds < max(MIN_S, MIN_SHARE * excess_s):
         is_seen = samples >= MIN_SAMPLES and sampled_s >= MIN_SAMPLED_SHARE * excess_s
         kind, seconds = cause.kind, sampled_s - usual_s if is_seen else 0.0
     share = min(1.0, max(0.0, seconds / excess_s))
@@ -124,7 +124,7 @@ def _outside(stacks: Sequence[FoldedStack], cause: Cause) -> Sequence[FoldedStac
     """Return the stacks that do not show the code that is the cause."""
     if cause.kind in ("hook", "callback"):
         return [stack for stack in stacks if all(frame.owner != cause.name for frame in stack.frames)]
-    if cause.frame is None or cause.kind not in (*OF_CODE, *CLOCKED_KINDS, "py_function", "gc"):
+    if cause.frame is None or cause.kind not in (*CODE_CAUSES, *CLOCKED_KINDS, "py_function", "gc"):
         return stacks
     if cause.kind in CLOCKED_KINDS:  # its line only calls it; the same function may call other code, too
         return [stack for stack in stacks if cause.frame not in stack.frames]

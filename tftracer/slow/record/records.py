@@ -26,7 +26,7 @@ def stall_record(message: Stall, number: int, is_traced: bool, stacks: StallStac
 def copied_stall_record(state: StallState) -> NewRecord:
     """Make the record of a slow step from a file. Its stacks are copied with their checksum, damaged or not."""
     meta = {**_meta(state.message, state.number, state.is_traced), "payload_crc": state.stacks.crc}
-    return NewRecord(STALL, meta, state.stacks.copied(), state.stacks.raw_size)
+    return NewRecord(STALL, meta, state.stacks.frame_unchecked(), state.stacks.raw_size)
 
 
 def _meta(message: Stall, number: int, is_traced: bool) -> dict[str, object]:

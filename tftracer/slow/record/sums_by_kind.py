@@ -7,25 +7,25 @@ from collections.abc import Iterable, Sequence
 from typing import cast
 
 from tftracer.contract.stalls import CodeLine, Period, SlowKind, Stall, StallCause
-from tftracer.slow.cause.comb import is_tooth
+from tftracer.slow.cause.equal_distances import is_tooth
 
 #: Maximum number of kinds of one session; if there are more, the kind that lost the least time is dropped.
 MAX_KINDS = 400
 
 #: Causes that one piece of code may have: it runs, waits, or reads from a disk.
-OF_CODE: tuple[StallCause, ...] = ("python", "wait", "disk")
+CODE_CAUSES: tuple[StallCause, ...] = ("python", "wait", "disk")
 
 #: Causes that are identified by the name of a class, not by a line.
-OWNED: tuple[StallCause, ...] = ("hook", "callback")
+HOOK_CAUSES: tuple[StallCause, ...] = ("hook", "callback")
 
 #: Causes that are code at a line. A slow step without a known line may belong to one of them.
-HAS_CODE: tuple[StallCause, ...] = (*OF_CODE, "gc", *OWNED, "py_function", "input")
+HAS_CODE: tuple[StallCause, ...] = (*CODE_CAUSES, "gc", *HOOK_CAUSES, "py_function", "input")
 
 #: Causes whose slow steps in a run are one group, whatever their lines.
-OF_PROCESS: tuple[StallCause, ...] = ("gc", "retrace", "checkpoint")
+PROCESS_CAUSES: tuple[StallCause, ...] = ("gc", "retrace", "checkpoint")
 
 #: Causes that do not show that slow steps have anything in common, so they are listed separately.
-APART: tuple[StallCause, ...] = ("unknown", "machine")
+UNSPECIFIC_CAUSES: tuple[StallCause, ...] = ("unknown", "machine")
 
 #: A slow step counts as one of a period if it takes at least SHORT times as long as the period's steps. If its time was seen in a
 #: function that the period's function seems to call, it must take at most LONG times as long: otherwise it does more than that.
@@ -39,9 +39,9 @@ KindKey = tuple[int, StallCause, str]
 
 
 def kind_key(run_id: int, cause: StallCause, place: str) -> KindKey:
-    if cause in APART:
+    if cause in UNSPECIFIC_CAUSES:
         return run_id, cause, ""
-    return run_id, cause, place.partition(" (")[0] if cause in OWNED else place
+    return run_id, cause, place.partition(" (")[0] if cause in HOOK_CAUSES else place
 
 
 def without_line(place: str) -> str:
@@ -57,17 +57,17 @@ def thread_and_code(place: str) -> tuple[str, str]:
     return thread, code
 
 
-def group_key(entry: SlowKind | Stall | Period, collecting: str = "") -> KindKey:
-    """Return the key of the group of a kind, slow step or period. All causes in OF_CODE of one function are one group.
+def group_key(entry: SlowKind | Stall | Period, gc_function: str = "") -> KindKey:
+    """Return the key of the group of a kind, slow step or period. All causes in CODE_CAUSES of one function are one group.
 
-    ``collecting``: the function (without its line) whose garbage collections count as its own; "": none.
+    ``gc_function``: the function (without its line) whose garbage collections count as its own; "": none.
     """
-    if entry["cause"] in OF_PROCESS and not (
-        entry["cause"] == "gc" and collecting and without_line(entry["place"]) == collecting
+    if entry["cause"] in PROCESS_CAUSES and not (
+        entry["cause"] == "gc" and gc_function and without_line(entry["place"]) == gc_function
     ):
         return entry["run_id"], entry["cause"], ""  # with or without a known line
-    if entry["cause"] in (*OF_CODE, "gc") and entry["place"]:
-        return entry["run_id"], OF_CODE[0], without_line(entry["place"])
+    if entry["cause"] in (*CODE_CAUSES, "gc") and entry["place"]:
+        return entry["run_id"], CODE_CAUSES[0], without_line(entry["place"])
     if entry["cause"] == "lock":
         return entry["run_id"], entry["cause"], without_line(thread_and_code(entry["place"])[1])
     return kind_key(entry["run_id"], entry["cause"], entry["place"])
@@ -75,19 +75,19 @@ def group_key(entry: SlowKind | Stall | Period, collecting: str = "") -> KindKey
 
 def may_be_of(stall: Stall, period: Period) -> bool:
     """Return whether a slow step comes at a step of a period. With short distances this may be by chance."""
-    step, stands = stall["step"], period["next_step"] is not None
+    step, is_active = stall["step"], period["next_step"] is not None
     at = stall["call"] or step
     if not at or (step and step < period["first_step"] - period["tolerance"]):
         return False
     distance = at - (period["last_call"] or period["last_step"])
     is_on_time = is_tooth(distance, period["every"], period["tolerance"])
-    return is_on_time and (stands or distance <= period["tolerance"])
+    return is_on_time and (is_active or distance <= period["tolerance"])
 
 
 def is_one_of(stall: Stall, period: Period) -> bool:
     """Return whether a slow step belongs to a period: it comes at the steps of the period, and has the same kind if both kinds
     are known."""
-    is_same = stall["where"] == period["where"] if stall["cause"] in APART else group_key(stall) == group_key(period)
+    is_same = stall["where"] == period["where"] if stall["cause"] in UNSPECIFIC_CAUSES else group_key(stall) == group_key(period)
     return is_same and may_be_of(stall, period)
 
 
@@ -100,11 +100,11 @@ def of_known_period(stall: Stall, periods: Sequence[Period]) -> Period | None:
     """
     shortest_s, longest_s = 0.0, stall["duration_s"] / SHORT
     if stall["cause"] == "unknown":  # the other side of a turn has another cause
-        known = [period for period in periods if period["cause"] not in APART and period["where"] == stall["where"]]
-    elif stall["cause"] in (*OF_CODE, "input") and not stall["place"]:
+        known = [period for period in periods if period["cause"] not in UNSPECIFIC_CAUSES and period["where"] == stall["where"]]
+    elif stall["cause"] in (*CODE_CAUSES, "input") and not stall["place"]:
         kinds = HAS_CODE if stall["cause"] != "input" else ("input", "py_function")
         known = [period for period in periods if period["cause"] in kinds and period["place"]]
-    elif stall["cause"] in OF_CODE:
+    elif stall["cause"] in CODE_CAUSES:
         own, seen = without_line(stall["place"]), {_place_of(line) for line in stall["lines"]}
         if any(is_one_of(stall, each) for each in periods):
             return None
@@ -112,7 +112,9 @@ def of_known_period(stall: Stall, periods: Sequence[Period]) -> Period | None:
         known = [
             period
             for period in periods
-            if period["cause"] in OF_CODE and period["where"] == stall["where"] and without_line(period["place"]) in seen - {own}
+            if period["cause"] in CODE_CAUSES
+            and period["where"] == stall["where"]
+            and without_line(period["place"]) in seen - {own}
         ]
     else:
         return None
@@ -158,18 +160,18 @@ class SlowKinds:
     def __init__(self) -> None:
         self._kinds: dict[KindKey, SlowKind] = {}
 
-    def add(self, stall: Stall, of: Stall | Period | None = None) -> None:
-        """Count a slow step. ``of``: the period that it belongs to, if its own cause or line is unknown."""
-        of = of or stall
-        key = kind_key(stall["run_id"], of["cause"], of["place"])
+    def add(self, stall: Stall, period: Period | None = None) -> None:
+        """Count a slow step. ``period``: the period that it belongs to, if its own cause or line is unknown."""
+        explained: Stall | Period = period or stall
+        key = kind_key(stall["run_id"], explained["cause"], explained["place"])
         before = self._kinds.pop(key, None)
         known = [step for step in (before and before["first_step"], before and before["last_step"], stall["step"]) if step]
         self._put(
             key,
             {
                 "run_id": stall["run_id"],
-                "cause": of["cause"],
-                "place": _both_lines(before["place"], of["place"]) if before else of["place"],
+                "cause": explained["cause"],
+                "place": _both_lines(before["place"], explained["place"]) if before else explained["place"],
                 "where": stall["where"],
                 "times": (before["times"] if before else 0) + 1,
                 "duration_s": (before["duration_s"] if before else 0.0) + stall["duration_s"],
@@ -221,7 +223,7 @@ class SlowKinds:
         if len(self._kinds) > MAX_KINDS:
             del self._kinds[min((each for each in self._kinds if each != key), key=lambda each: self._kinds[each]["lost_s"])]
 
-    def collecting(self, run_id: int) -> str:
+    def garbage_collecting_function(self, run_id: int) -> str:
         """Return the function (without its line) whose garbage collections lost the most time, if its code also causes other slow
         steps; else "".
         """
@@ -230,7 +232,7 @@ class SlowKinds:
             if kind["cause"] == "gc" and kind["place"]:
                 lost[without_line(kind["place"])] += kind["lost_s"]  # type: ignore[assignment]
         place, place_s = lost.most_common(1)[0] if lost else ("", 0.0)
-        is_code = any(kind["cause"] in OF_CODE and without_line(kind["place"]) == place for kind in kinds)
+        is_code = any(kind["cause"] in CODE_CAUSES and without_line(kind["place"]) == place for kind in kinds)
         return place if is_code and 2 * place_s > sum(lost.values()) else ""
 
     def of_run(self, run_id: int) -> list[SlowKind]:

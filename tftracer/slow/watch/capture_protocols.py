@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from tftracer.slow.watch.find_slow_turns import SlowSteps
+from tftracer.slow.watch.find_slow_turns import SlowTurnFinder
 from tftracer.slow.watch_results import SlowRecords, WatchedRun
 
 
@@ -13,7 +13,7 @@ class WatchedQueue(Protocol):
 
     under_way: dict[int, int]  # thread -> start of its step (perf_counter ns), or minus the end of its last step
     slow: SlowRecords
-    slow_step_watch: SlowSteps | None
+    slow_step_watch: SlowTurnFinder | None
     other_problems: dict[str, str]
     sees_all_sessions: bool  # False: the queue has only steps of sessions with the hook
 
@@ -23,13 +23,13 @@ class WatchedQueue(Protocol):
     def count_steps(self) -> None: ...
 
 
-class TracesAhead(Protocol):
+class ExpectedTraceRequests(Protocol):
     """Requests traces of steps that are expected to be slow (capture/traces/trace_expected_slow_steps.py)."""
 
-    def set_steps(self, steps: SlowSteps) -> None: ...
+    def set_steps(self, steps: SlowTurnFinder) -> None: ...
 
     def update(self, expected: list[tuple[WatchedRun, int, int]]) -> None: ...
 
-    def caught(self, run: WatchedRun) -> None: ...
+    def count_traced_slow_step(self, run: WatchedRun) -> None: ...
 
     def cancel(self) -> None: ...

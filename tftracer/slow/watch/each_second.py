@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 
-from tftracer.slow.watch.find_slow_turns import SlowSteps
+from tftracer.slow.watch.find_slow_turns import SlowTurnFinder
 from tftracer.slow.watch.gc_pauses import GcPauses
-from tftracer.slow.watch.host_signals import HostReading, HostSignals
+from tftracer.slow.watch.host_counters import HostCounters, HostReading
 from tftracer.slow.watch.watched_threads import WatchedThreads
 from tftracer.slow.watch_results import GcPause, HostChange, HostSample, SlowRecords
 
@@ -33,12 +33,12 @@ class HostReadings:
     def __init__(self) -> None:
         self._readings: deque[HostReading] = deque(maxlen=MAX_READINGS)
 
-    def read(self, host: HostSignals, after_ns: int) -> None:
+    def read(self, host: HostCounters, after_ns: int) -> None:
         """Read the counters, unless there is a reading of ``after_ns`` or later."""
         if not self._readings or self._readings[-1].at_ns < after_ns:
             self._readings.append(host.read(None))
 
-    def change(self, host: HostSignals, start_ns: int, end_ns: int) -> HostChange | None:
+    def change(self, host: HostCounters, start_ns: int, end_ns: int) -> HostChange | None:
         """Return the change from the reading before a span to the reading after it; None if one of them is missing."""
         before = after = None
         for reading in reversed(self._readings):
@@ -50,7 +50,7 @@ class HostReadings:
 
 
 class HostReports:
-    def __init__(self, records: SlowRecords, steps: SlowSteps, threads: WatchedThreads) -> None:
+    def __init__(self, records: SlowRecords, steps: SlowTurnFinder, threads: WatchedThreads) -> None:
         self._records = records
         self._steps = steps
         self._threads = threads
@@ -58,7 +58,7 @@ class HostReports:
         self._native_id: int | None = None
         self._counted = 0
 
-    def report(self, host: HostSignals, training: list[int]) -> None:
+    def report(self, host: HostCounters, training: list[int]) -> None:
         """Report the last second, if steps ended in it. ``training``: threads that have run steps."""
         thread = max(training, key=lambda thread: self._steps.sums(thread).steps, default=0)
         native_id, counted = self._threads.native_ids.get(thread), self._steps.sums(thread).steps

@@ -35,7 +35,7 @@ NEAR_NS = 100_000_000
 MANY_MORE = 10
 
 
-class SlowSteps:
+class SlowTurnFinder:
     """Finds slow turns. Call ``step`` for each counted step of a thread, in order. Methods may be called from any thread."""
 
     def __init__(self, factor: float) -> None:
@@ -181,7 +181,7 @@ class SlowSteps:
             main is None
             or (main.steps < WARM_UP and stepped.steps > main.steps and not is_no_loop(stepped.run))
             or is_no_loop(main.run) > is_no_loop(stepped.run)
-            or stepped.takes_the_turns_of(main)
+            or stepped.replaces_main_run(main)
         ):
             stepped.last_end_ns = 0  # its turns begin now
             loop.other_runs, loop.tracer_ns = {}, 0

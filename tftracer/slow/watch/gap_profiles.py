@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from tftracer.slow.cause.blamed_code import is_in_step, without_tracer
 from tftracer.slow.cause.frame_names import FrameNames
-from tftracer.slow.watch.find_slow_turns import SlowSteps
+from tftracer.slow.watch.find_slow_turns import SlowTurnFinder
 from tftracer.slow.watch.gc_pauses import GcPauses
 from tftracer.slow.watch.outside_client import Question
 from tftracer.slow.watch.stack_source import Answer, StackSource
@@ -44,7 +44,7 @@ class Profiled(NamedTuple):
 class GapProfiles:
     """Begins and ends profiles. ``count_steps()`` counts the steps that have ended."""
 
-    def __init__(self, records: SlowRecords, steps: SlowSteps, count_steps: Callable[[], None]) -> None:
+    def __init__(self, records: SlowRecords, steps: SlowTurnFinder, count_steps: Callable[[], None]) -> None:
         self._records = records
         self._steps = steps
         self._count_steps = count_steps

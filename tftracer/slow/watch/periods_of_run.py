@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from tftracer.slow.cause.comb import Proven
+from tftracer.slow.cause.equal_distances import Proven
 from tftracer.slow.cause.find_periods import Periods
-from tftracer.slow.record.sums_by_kind import APART, OF_CODE, OWNED
+from tftracer.slow.record.sums_by_kind import CODE_CAUSES, HOOK_CAUSES, UNSPECIFIC_CAUSES
 from tftracer.slow.watch_results import EPOCH_TURN, MERGED, UNKNOWN, Cause, Period, SlowRecords, Stall, WatchedRun
 
 #: Causes whose slow steps in a run are one kind, whatever their lines.
@@ -50,7 +50,7 @@ class RunPeriods:
         if kind not in self._causes and len(self._causes) >= MAX_KINDS:
             self._causes.pop(next(iter(self._causes)))
         before, _ = self._causes.get(kind, (cause, False))
-        has_no_line = cause.kind in OWNED and cause.frame is None
+        has_no_line = cause.kind in HOOK_CAUSES and cause.frame is None
         self._causes[kind] = (UNKNOWN if kind is None else before if has_no_line else cause, inside)
 
     def passed(self, steps: int, records: SlowRecords) -> None:
@@ -127,14 +127,14 @@ def place_of(cause: Cause) -> Hashable:
 def kind_of(stall: Stall) -> Hashable:
     """Return the kind of a slow step. Lines may differ within a kind. None: not known."""
     cause = stall.cause
-    if cause.kind in APART:
+    if cause.kind in UNSPECIFIC_CAUSES:
         return None
     place = place_of(cause)
-    if cause.kind in OF_CODE and not place and not cause.name:
+    if cause.kind in CODE_CAUSES and not place and not cause.name:
         return None
-    name = cause.name if cause.kind in OWNED or cause.name == EPOCH_TURN else ""
-    if cause.kind in OWNED:
+    name = cause.name if cause.kind in HOOK_CAUSES or cause.name == EPOCH_TURN else ""
+    if cause.kind in HOOK_CAUSES:
         return cause.kind, name  # without the line, which is not always known
-    if cause.kind in OF_CODE and not cause.name:
+    if cause.kind in CODE_CAUSES and not cause.name:
         return place  # the same code may run, wait, or read from a disk
     return cause.kind if cause.kind in OF_RUN else (cause.kind, name, place)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tftracer.slow.record.sums_by_kind import OF_CODE
+from tftracer.slow.record.sums_by_kind import CODE_CAUSES
 from tftracer.slow.watch.slow_limit import MIN_EXCESS_NS
 from tftracer.slow.watch_results import FIRST_CALL, Cause, WatchedRun
 
@@ -110,7 +110,7 @@ class SlowTurn(NamedTuple):
         is_unexplained = cause.kind in ("tensorflow", "machine", "unknown")
         if not self.is_inside:
             has_code = cause.frame is not None or bool(cause.name)
-            is_unexplained = self.follows_traced and (is_unexplained or cause.kind in OF_CODE) and not has_code
+            is_unexplained = self.follows_traced and (is_unexplained or cause.kind in CODE_CAUSES) and not has_code
         elif not self.is_usual_traced:
             return False
         return is_unexplained and self.length_ns - self.usual_ns < TRACING_NS

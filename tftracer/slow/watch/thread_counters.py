@@ -18,7 +18,7 @@ from itertools import takewhile
 from pathlib import Path
 from statistics import mean, median
 
-from tftracer.slow.watch.host_signals import after_name
+from tftracer.slow.watch.host_counters import after_name
 from tftracer.slow.watch.system_calls import most_common, waits_for
 from tftracer.slow.watch.thread_times_in_span import Reading, Times, Wait, added, within
 

@@ -92,7 +92,7 @@ class LoopRun:
         self.turn_steps += 1
         self.turn_ns += ns
 
-    def takes_the_turns_of(self, main: LoopRun) -> bool:
+    def replaces_main_run(self, main: LoopRun) -> bool:
         is_in_each_turn = self.turns >= max(MIN_TURNS, EACH_TURN * main.turns) and self.turn_steps <= ABOUT_ONCE * self.turns
         return is_in_each_turn and self.turn_ns > LONGER * main.turn_ns and is_no_loop(self.run) <= is_no_loop(main.run)
 

@@ -29,12 +29,12 @@ from tftracer.slow.cause.blamed_code import has_users_code, waits_for_thread, wi
 from tftracer.slow.cause.explain import explain
 from tftracer.slow.cause.frame_names import FrameNames, may_call_python
 from tftracer.slow.cause.observed import Observed, Span
-from tftracer.slow.watch.capture_protocols import TracesAhead, WatchedQueue
+from tftracer.slow.watch.capture_protocols import ExpectedTraceRequests, WatchedQueue
 from tftracer.slow.watch.each_second import HostReadings, HostReports, report_collections
-from tftracer.slow.watch.find_slow_turns import SlowSteps
+from tftracer.slow.watch.find_slow_turns import SlowTurnFinder
 from tftracer.slow.watch.gap_profiles import GapProfiles
 from tftracer.slow.watch.gc_pauses import GcPauses
-from tftracer.slow.watch.host_signals import HostSignals
+from tftracer.slow.watch.host_counters import HostCounters
 from tftracer.slow.watch.outside_client import Question
 from tftracer.slow.watch.periods_of_run import RunPeriods
 from tftracer.slow.watch.read_lock_holder import LockPlace
@@ -66,15 +66,15 @@ class PendingTurn(NamedTuple):
 class SlowWatch:
     """Watches one queue. A turn is slow if it takes more than ``factor`` times the median, and more than 20 ms longer than it."""
 
-    def __init__(self, queue: WatchedQueue, factor: float, expected_traces: TracesAhead) -> None:
+    def __init__(self, queue: WatchedQueue, factor: float, expected_traces: ExpectedTraceRequests) -> None:
         self._queue = queue
         self._records = queue.slow
-        self._steps = SlowSteps(factor)
+        self._steps = SlowTurnFinder(factor)
         self._expected_traces = expected_traces
         self._threads = WatchedThreads()
         self._names = FrameNames()
         self._gc: GcPauses | None = None
-        self._host: HostSignals | None = None
+        self._host: HostCounters | None = None
         self._readings = HostReadings()
         self._host_reports = HostReports(self._records, self._steps, self._threads)
         self._lock_place = LockPlace()
@@ -95,7 +95,7 @@ class SlowWatch:
     def start(self) -> None:
         self._gc = GcPauses(self._queue.under_way)
         self._gc.install()
-        self._host = HostSignals()
+        self._host = HostCounters()
         self._lock_place.narrow()  # again on the watch's thread: the right place shows the lock's holder on both threads
         self._expected_traces.set_steps(self._steps)
         self._queue.slow_step_watch = self._steps
@@ -336,7 +336,7 @@ class SlowWatch:
         )
         self._records.add(stall)
         if turn.is_traced:
-            self._expected_traces.caught(turn.run)
+            self._expected_traces.count_traced_slow_step(turn.run)
         self._periods.setdefault(turn.run, RunPeriods(turn.run)).add(stall, self._records)
 
     def _waits_for_work(self, turn: SlowTurn, span: Span) -> bool:

@@ -54,9 +54,9 @@ def curves(lived: Lives) -> list[MemoryCurve]:
     return [curve_message(held) for held in held_bytes(lived)]
 
 
-def memory_of_allocations(trace: Trace, lived: Lives, findings: list[Finding], most: int = MAX_TENSORS) -> Memory:
-    """Return the answer with the ``most`` largest tensors."""
-    tensors = tensor_columns(trace, lived, lived.largest[:most], trace.start)
+def memory_of_allocations(trace: Trace, lived: Lives, findings: list[Finding], limit: int = MAX_TENSORS) -> Memory:
+    """Return the answer with the ``limit`` largest tensors."""
+    tensors = tensor_columns(trace, lived, lived.largest[:limit], trace.start)
     return {
         "curves": curves(lived),
         "tensors": tensor_rows(tensors),

@@ -79,7 +79,7 @@ class Activity:
 
 def activity(trace: Trace, group: Group) -> Activity:
     """Return the activity of one physical device."""
-    nodes_of_group = np.flatnonzero(physical_devices.members(trace, group) & ~_ahead(trace, group))
+    nodes_of_group = np.flatnonzero(physical_devices.members(trace, group) & ~_is_background(trace, group))
     kind, device = trace.kind[nodes_of_group], trace.device[nodes_of_group]
     start, end, scheduled = trace.start[nodes_of_group], trace.end[nodes_of_group], trace.scheduled[nodes_of_group]
     launch = _launches(trace, group)[device] & (kind != NodeKind.COMMUNICATION) if len(nodes_of_group) else np.zeros(0, bool)
@@ -106,11 +106,11 @@ def _python_functions(trace: Trace, nodes: Int64) -> Bool:
     return is_python & ~Stages.of(trace).ops[nodes] if is_python.any() else is_python
 
 
-def _ahead(trace: Trace, group: Group) -> Bool:
+def _is_background(trace: Trace, group: Group) -> Bool:
     """Return [n] whether a node is work of tf.data in its own threads, for later steps."""
     if not any(trace.devices[code].name == TF_DATA for code in group.codes):
         return np.zeros(trace.n, bool)
-    return Stages.of(trace).ahead
+    return Stages.of(trace).works_in_background
 
 
 def _launches(trace: Trace, group: Group) -> Bool:

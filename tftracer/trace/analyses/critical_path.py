@@ -6,7 +6,7 @@ are
 - the producers of an op's inputs, along the edges of the partition graphs or of the labels (dependencies.py), sends and
   receives across devices included (``op``, ``transfer``);
 - the previous op on its thread, if that op was still running when this op was scheduled: this op waited for the thread
-  (``thread``; threads.py);
+  (``thread``; waits_for_threads.py);
 - for a kernel its launch, and the kernel before it on its stream (``launch``, ``stream``);
 - for an op without any of these, the op that had ended last when it was scheduled: on its own device, or if no op had
   ended there, on any device (``time``). Such ops exist because labels lack the control edges that TensorFlow added itself, and a
@@ -32,7 +32,7 @@ import numpy as np
 
 from tftracer.contract.basics import Finding
 from tftracer.contract.trace import CriticalPath, OpRow, PathStep
-from tftracer.trace.analyses import ops, physical_devices, threads
+from tftracer.trace.analyses import ops, physical_devices, waits_for_threads
 from tftracer.trace.arrays.intervals import batches
 from tftracer.trace.arrays.types import Bool, Float64, Int8, Int32, Int64
 from tftracer.trace.model import Trace
@@ -58,7 +58,7 @@ class Edges:
 
 def edges_of(trace: Trace, graph: Graph) -> Edges:
     """Collect the edges between counted nodes: those of the graph, waits for threads, launches of kernels, order in streams."""
-    waited, before = threads.waits_for_threads(trace)
+    waited, before = waits_for_threads.waits_for_threads(trace)
     launch = physical_devices.launch_of(trace)
     launched = np.flatnonzero(launch >= 0)
     earlier, later = _stream_order(trace)
@@ -112,7 +112,7 @@ def _ended_before(trace: Trace, rank: Int64, counted: Int64, orphans: Int64) -> 
 
     Else on any device, before the orphan was ready or before it started; -1 if none had ended.
     """
-    at_once = (trace.scheduled >= 0) & (trace.start - trace.scheduled <= threads.NEXT_OP_NS)
+    at_once = (trace.scheduled >= 0) & (trace.start - trace.scheduled <= waits_for_threads.NEXT_OP_NS)
     ready = np.where(at_once, trace.scheduled, trace.start)[orphans]
     device, anywhere = trace.device.astype(np.int64), np.zeros(trace.n, np.int64)
     assumed = np.full(len(orphans), -1, np.int64)
@@ -186,15 +186,15 @@ def path_of(trace: Trace, edges: Edges) -> Path:
 
 
 def critical_path(
-    trace: Trace, graph: Graph, findings: list[Finding], computed: Path | None = None, most: int = MAX_STEPS
+    trace: Trace, graph: Graph, findings: list[Finding], computed: Path | None = None, limit: int = MAX_STEPS
 ) -> CriticalPath:
-    """Return the path: its last ``most`` steps, which lead to the step's end, and the path's time by op type.
+    """Return the path: its last ``limit`` steps, which lead to the step's end, and the path's time by op type.
 
     ``slack_ns`` stays None; callers that can send a column add it (``slack_of``).
     """
     path = computed or path_of(trace, edges_of(trace, graph))
     start, end = trace.start[path.node], trace.end[path.node]
-    left_out = max(len(path.node) - most, 0)
+    left_out = max(len(path.node) - limit, 0)
     return {
         "steps": _steps(trace, path, slice(left_out, None)),
         "left_out": left_out,

@@ -65,13 +65,13 @@ def placed_ops(trace: Trace, work: Work, limit: int = MAX_EXAMINED) -> PlacedOps
     places = [_place(reading, text, updating) for reading, text in zip(groups.reading, groups.texts)]
     tree = LayerTree()
     layer_of_group = _layers(tree, groups, places)
-    layer = _spread(layer_of_group, groups)
-    _take_namesakes(trace, work, tree, layer)
+    layer = _values_of_groups(layer_of_group, groups)
+    _assign_by_own_name(trace, work, tree, layer)
     optimizers = sorted({place.optimizer for place in places if place.optimizer})
     number = {name: at for at, name in enumerate(optimizers)}
-    phase = _spread([PHASES.index(place.phase) for place in places], groups)
-    optimizer = _spread([number.get(place.optimizer, -1) for place in places], groups, -1)
-    examined = _spread(np.ones(len(places), np.int32), groups).astype(np.bool_)
+    phase = _values_of_groups([PHASES.index(place.phase) for place in places], groups)
+    optimizer = _values_of_groups([number.get(place.optimizer, -1) for place in places], groups, -1)
+    examined = _values_of_groups(np.ones(len(places), np.int32), groups).astype(np.bool_)
     return PlacedOps(tree, layer, phase.astype(np.int8), optimizer, optimizers, examined, groups.left_out)
 
 
@@ -79,7 +79,7 @@ def placed_ops(trace: Trace, work: Work, limit: int = MAX_EXAMINED) -> PlacedOps
 class _Groups:
     """Ops with the same place, because they have the same scope or the same name."""
 
-    of: Int64  # [work] the group of each op
+    group_of: Int64  # [work] the group of each op
     total: int  # number of groups
     examined: Int64  # the groups that the next two columns describe
     reading: list[int]
@@ -151,7 +151,7 @@ def _layers(tree: LayerTree, groups: _Groups, places: list[Place]) -> list[int]:
     reduced = _ReducedGradients(tree)
     for batch in batches(len(order), 500):
         for at in order[batch.start : batch.stop]:
-            if ranks[at] == _MAKES:
+            if ranks[at] == _CREATES_LAYER:
                 layer_of_group[at] = tree.add(places[at].path)
             elif groups.reading[at] == _TRANSFER and (gradient := reduced_gradient(groups.texts[at])):
                 layer_of_group[at] = reduced.layer(gradient)
@@ -160,15 +160,15 @@ def _layers(tree: LayerTree, groups: _Groups, places: list[Place]) -> list[int]:
     return layer_of_group
 
 
-_MAKES, _OF_VARIABLE, _DIFFERENTIATES, _FINDS = range(4)
+_CREATES_LAYER, _OF_VARIABLE, _DIFFERENTIATES, _LOOKS_UP = range(4)
 
 
 def _rank(reading: int, place: Place) -> int:
     if reading == _VARIABLE and place.phase == "forward":
         return _OF_VARIABLE
     if reading == _COMPUTES and place.phase in ("forward", "backward"):
-        return _MAKES if place.phase == "forward" else _DIFFERENTIATES
-    return _FINDS
+        return _CREATES_LAYER if place.phase == "forward" else _DIFFERENTIATES
+    return _LOOKS_UP
 
 
 def _new_layer(rank: int, path: tuple[str, ...]) -> tuple[str, ...]:
@@ -193,14 +193,14 @@ class _ReducedGradients:
         return self._layers.get(gradient, 0)
 
 
-def _spread(values: Sequence[int] | Int32, groups: _Groups, otherwise: int = 0) -> Int32:
+def _values_of_groups(values: Sequence[int] | Int32, groups: _Groups, otherwise: int = 0) -> Int32:
     """Return for each op of ``work`` the value of its group; ``otherwise`` if its group was not examined."""
     of_groups = np.full(max(groups.total, 1), otherwise, np.int32)
     of_groups[groups.examined] = values
-    return of_groups[groups.of]
+    return of_groups[groups.group_of]
 
 
-def _take_namesakes(trace: Trace, work: Work, tree: LayerTree, layer: Int32) -> None:
+def _assign_by_own_name(trace: Trace, work: Work, tree: LayerTree, layer: Int32) -> None:
     """Assign ops without a scope to the layers that their own gradients created."""
     outermost = tree.outermost()
     bare = np.flatnonzero(layer == 0)

@@ -81,8 +81,8 @@ class LayerTree:
         return {path: number for number, path in paths.items() if number}
 
 
-def layer_rows(tree: LayerTree, own: Float64, node: Int64, most: int) -> tuple[list[Layer], int]:
-    """Return (rows of the ``most`` largest layers, number of other layers). The others are folded into one row per parent.
+def layer_rows(tree: LayerTree, own: Float64, node: Int64, limit: int) -> tuple[list[Layer], int]:
+    """Return (rows of the ``limit`` largest layers, number of other layers). The others are folded into one row per parent.
 
     ``own``: [layers, phases] amounts without child layers. ``node``: [layers] the largest node, or -1. There is no row for ops in
     no layer.
@@ -93,10 +93,10 @@ def layer_rows(tree: LayerTree, own: Float64, node: Int64, most: int) -> tuple[l
     order = some[np.lexsort((some, depth[some], -total[some]))]  # a layer comes before its children, which are not larger
     row_of = {0: -1}
     rows: list[Layer] = []
-    for number in order[:most].tolist():
+    for number in order[:limit].tolist():
         row_of[number] = len(rows)
         rows.append(row(row_of[tree.parent[number]], tree.names[number], own[number], int(node[number])))
-    folded = order[most:].tolist()
+    folded = order[limit:].tolist()
     return rows + _folded(tree, own, folded, row_of), len(folded)
 
 

@@ -37,10 +37,10 @@ NO_KNOWN_OP = "(allocated before the trace, or by no op of it)"
 _INPUT, _VARIABLES = PHASES.index("input"), PHASES.index("variables")
 
 
-def layers_of_time(trace: Trace, work: Work, placed: PlacedOps, findings: list[Finding], most: int = MAX_LAYERS) -> Layers:
-    """Return the answer for time, with at most ``most`` layers."""
+def layers_of_time(trace: Trace, work: Work, placed: PlacedOps, findings: list[Finding], limit: int = MAX_LAYERS) -> Layers:
+    """Return the answer for time, with at most ``limit`` layers."""
     spent = Measured(np.arange(len(work.node)), work.self_ns, placed.phase.astype(np.int64))
-    return {**_answer(trace, work, placed, spent, most), "of": "time", "findings": findings}
+    return {**_answer(trace, work, placed, spent, limit), "of": "time", "findings": findings}
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def alive_of_allocations(lived: allocations.Lives) -> Alive:
 
 
 def layers_of_memory(
-    trace: Trace, work: Work, placed: PlacedOps, alive: Alive | None, findings: list[Finding], most: int = MAX_LAYERS
+    trace: Trace, work: Work, placed: PlacedOps, alive: Alive | None, findings: list[Finding], limit: int = MAX_LAYERS
 ) -> Layers:
     """Return the answer for memory. ``alive``: None if the trace has no records of memory."""
     if alive is None:
@@ -84,7 +84,7 @@ def layers_of_memory(
     phase = np.append(placed.phase, 0).astype(np.int64)[at]
     lasting = np.array([op in memory.PERSISTENT for op in trace.ops] + [True])
     phase[lasting[np.append(work.op, len(trace.ops))[at]]] = _VARIABLES
-    answer = _answer(trace, work, placed, Measured(at, alive.bytes, phase), most)
+    answer = _answer(trace, work, placed, Measured(at, alive.bytes, phase), limit)
     about = {"allocator": alive.allocator, "device": alive.device, "at_ns": alive.at_ns}
     return {**answer, **about, "of": "memory", "findings": findings}  # type: ignore[typeddict-item]
 
@@ -105,12 +105,12 @@ class Measured:
         return np.bincount(self.phase, self.amount, len(PHASES)).astype(np.float64)
 
 
-def _answer(trace: Trace, work: Work, placed: PlacedOps, measured: Measured, most: int) -> Layers:
+def _answer(trace: Trace, work: Work, placed: PlacedOps, measured: Measured, limit: int) -> Layers:
     layer = np.append(placed.layer, 0).astype(np.int64)[measured.work]
     node = np.append(work.node, -1)[measured.work]
     total = len(placed.tree)
     own, largest = _sums(layer, measured, total), _largest(layer, measured.amount, node, total)
-    rows, folded = layer_rows(placed.tree, own, largest, most)
+    rows, folded = layer_rows(placed.tree, own, largest, limit)
     known = np.append(placed.examined, True)[measured.work]
     rows += _input(work, measured.only((layer == 0) & known)) + _not_examined(placed, measured.only((layer == 0) & ~known))
     unplaced = measured.only((layer == 0) & known & (measured.phase != _INPUT))

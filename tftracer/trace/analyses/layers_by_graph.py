@@ -50,12 +50,12 @@ def with_graph(trace: Trace, work: Work, placed: PlacedOps, graph: StaticGraph) 
     follows = _marked(entity, unplaced & ~variables, entities)
     gradients = _marked(entity, (placed.layer > 0) & is_in(placed.phase, _OF_GRADIENTS), entities)
     edges = follows[graph.consumer] & (follows[graph.producer] | (gradients[graph.producer] & ~graph.control))
-    _spread(layer, graph.producer[edges], graph.consumer[edges], start)
+    _spread_layers(layer, graph.producer[edges], graph.consumer[edges], start)
     still_unplaced = follows & (layer == 0)
     edges = still_unplaced[graph.producer] & (layer[graph.consumer] >= 0) & follows[graph.consumer]
-    _spread(layer, graph.consumer[edges], graph.producer[edges], -start)
+    _spread_layers(layer, graph.consumer[edges], graph.producer[edges], -start)
     edges = _marked(entity, variables, entities)[graph.producer]
-    _spread(layer, graph.consumer[edges], graph.producer[edges], start)
+    _spread_layers(layer, graph.consumer[edges], graph.producer[edges], start)
     return _placed(trace, work, placed, unplaced, layer[entity])
 
 
@@ -70,7 +70,7 @@ def _marked(entity: Int64, selected: Bool, entities: int) -> Bool:
     return marks
 
 
-def _spread(layer: Int64, source: Int64, target: Int64, rank: Int64) -> None:
+def _spread_layers(layer: Int64, source: Int64, target: Int64, rank: Int64) -> None:
     """Give each target the layer of its sources; ``_SEVERAL`` if they are in different layers. Sources in no layer do not count.
 
     Targets with a smaller ``rank`` ([entities]) come first. Do nothing if there are more than MAX_EDGES edges.

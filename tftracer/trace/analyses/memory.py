@@ -104,7 +104,7 @@ class Buffers:
     bytes: Int64
     place: Int64
     first: Int64  # position in Lives of the output that created it
-    of: Int64  # [lives] the buffer of each output
+    buffer_of: Int64  # [lives] the buffer of each output
 
 
 def buffers(lives: Lives, ptr: Int64) -> Buffers:
@@ -122,13 +122,13 @@ def buffers(lives: Lives, ptr: Int64) -> Buffers:
     first[1:] |= alloc[1:] >= reached[:-1]
     group = np.cumsum(first) - 1
     begin = np.flatnonzero(first)
-    of = np.empty(n, np.int64)
-    of[order] = group
+    buffer_of = np.empty(n, np.int64)
+    buffer_of[order] = group
     if not n:
-        return Buffers(alloc, free, lives.bytes, place, begin, of)
+        return Buffers(alloc, free, lives.bytes, place, begin, buffer_of)
     ends = np.maximum.reduceat(free, begin)
     sizes = np.maximum.reduceat(lives.bytes[order], begin)
-    return Buffers(alloc[begin], ends, sizes, place[begin], order[begin], of)
+    return Buffers(alloc[begin], ends, sizes, place[begin], order[begin], buffer_of)
 
 
 def _reached(free: Int64, new: Bool) -> Int64:
@@ -197,10 +197,10 @@ def curves(used: Use) -> list[MemoryCurve]:
 
 
 def memory(
-    trace: Trace, outputs: Outputs, held: MemoryStats, used: Use, findings: list[Finding], most: int = MAX_TENSORS
+    trace: Trace, outputs: Outputs, held: MemoryStats, used: Use, findings: list[Finding], limit: int = MAX_TENSORS
 ) -> Memory:
-    """Return the answer with the ``most`` largest buffers. ``held``: the nodes' memory other than outputs."""
-    tensors = tensor_columns(trace, outputs, used, used.largest[:most], trace.start)
+    """Return the answer with the ``limit`` largest buffers. ``held``: the nodes' memory other than outputs."""
+    tensors = tensor_columns(trace, outputs, used, used.largest[:limit], trace.start)
     return {
         "curves": curves(used),
         "tensors": tensor_rows(tensors),
@@ -279,7 +279,7 @@ def _last_of_buffers(trace: Trace, lives: Lives, allocated: Buffers) -> Int64:
     last = np.full(len(allocated.bytes), -1, np.int64)
     consumed = np.flatnonzero(lives.consumer >= 0)
     order = consumed[np.argsort(trace.end[lives.consumer[consumed]], kind="stable")]
-    last[allocated.of[order]] = lives.consumer[order]
+    last[allocated.buffer_of[order]] = lives.consumer[order]
     return last
 
 

@@ -32,15 +32,15 @@ class Scopes:
     def texts(self, selected: Int64) -> StringTable:
         return table(self.text, self.offset[selected], self.size[selected])
 
-    def longest_first(self, total: Float64, most: int) -> Int64:
-        """Return the ``most`` scopes with the largest totals; equal totals are sorted by name."""
+    def longest_first(self, total: Float64, limit: int) -> Int64:
+        """Return the ``limit`` scopes with the largest totals; equal totals are sorted by name."""
         order = np.argsort(-total, kind="stable")
-        if len(order) > most:
-            order = np.flatnonzero(total >= total[order[most - 1]])
+        if len(order) > limit:
+            order = np.flatnonzero(total >= total[order[limit - 1]])
         names = list(self.texts(order))
         by_name = sorted(range(len(order)), key=names.__getitem__)
         order = order[np.array(by_name, np.int64)]
-        return order[np.argsort(-total[order], kind="stable")][:most]
+        return order[np.argsort(-total[order], kind="stable")][:limit]
 
 
 @dataclass(frozen=True)

@@ -92,9 +92,9 @@ def node_detail(
     *,
     critical: bool = False,
     slack_ns: float | None = None,
-    computed: Arithmetic | None = None,
+    arithmetic: Arithmetic | None = None,
 ) -> NodeDetail:
-    """Return a node's details. Without a graph, inputs come from the label; without ``computed``, FLOPs are not known.
+    """Return a node's details. Without a graph, inputs come from the label; without ``arithmetic``, FLOPs are not known.
 
     ``critical``, ``slack_ns``: from the critical path. Raises UnknownError for an invalid index.
     """
@@ -133,8 +133,8 @@ def node_detail(
         "temporary_bytes": float(stats.memory_stats.temp_memory_size),
         "persistent_bytes": float(stats.memory_stats.persistent_memory_size),
         "bytes_moved": float(trace.bytes_moved[index]),
-        "flops": _known(computed.flops, index) if computed else None,
-        "traffic_bytes": _known(computed.bytes, index) if computed else None,
+        "flops": _known(arithmetic.flops, index) if arithmetic else None,
+        "traffic_bytes": _known(arithmetic.bytes, index) if arithmetic else None,
         "source": received.source if received else "",
         "destination": received.destination if received else "",
         "related": _refs(trace, related_nodes(trace, graph, np.array([index]))[1]),

@@ -133,7 +133,7 @@ def _devices_in_sequence(trace: Trace, node: Int64) -> tuple[Int64, Int64]:
 
 
 @dataclass(frozen=True)
-class Computed:
+class FlopsAndBytes:
     """FLOPs and bytes of ops, one entry per group or per node."""
 
     flops: Float64  # sum over the executions for which they are known
@@ -150,8 +150,8 @@ class Computed:
     def no_bytes(self) -> Bool:
         return np.asarray((self.bytes == 0) & (self.bytes_unknown > 0))
 
-    def each(self, apply: Callable[[Float64], Float64]) -> Computed:
-        return Computed(apply(self.flops), apply(self.flops_unknown), apply(self.bytes), apply(self.bytes_unknown))
+    def each(self, apply: Callable[[Float64], Float64]) -> FlopsAndBytes:
+        return FlopsAndBytes(apply(self.flops), apply(self.flops_unknown), apply(self.bytes), apply(self.bytes_unknown))
 
 
 @dataclass(frozen=True)
@@ -169,19 +169,19 @@ class OpTable:
     device_ns: Float64
     delay_ns: Float64  # UNKNOWN_TIME if none is known
     node: Int64  # the longest execution
-    computed: Computed
+    flops_and_bytes: FlopsAndBytes
     left_out: int  # rows beyond the table's limit
     unnamed: str  # shown for an empty key
 
 
-def op_table(trace: Trace, by: By, work: Work, most: int = MAX_ROWS, computed: Arithmetic | None = None) -> OpTable:
-    """Return the ``most`` rows with the largest totals. Without ``computed``, FLOPs and bytes are not known."""
+def op_table(trace: Trace, by: By, work: Work, limit: int = MAX_ROWS, arithmetic: Arithmetic | None = None) -> OpTable:
+    """Return the ``limit`` rows with the largest totals. Without ``arithmetic``, FLOPs and bytes are not known."""
     if by == "scope":
-        return _by_scope(trace, work, most, computed)
+        return _by_scope(trace, work, limit, arithmetic)
     code = work.op if by == "type" else work.name
-    sums = _sums(work, code, int(code.max(initial=-1)) + 1, computed)
+    sums = _sums(work, code, int(code.max(initial=-1)) + 1, arithmetic)
     present = np.flatnonzero(sums.count)
-    shown = present[largest_first(sums.total[present], most)]
+    shown = present[largest_first(sums.total[present], limit)]
     op, device = work.op[sums.longest[shown]].astype(np.int64), _only_device(trace, work, code, len(sums.count))[shown]
     return _table(
         trace, work, sums, shown, shown, trace.ops if by == "type" else trace.names, op, device, len(present) - len(shown)
@@ -204,7 +204,7 @@ def _table(
         device_ns=sums.device_ns[shown],
         delay_ns=np.where(sums.delays[shown] > 0, sums.delay[shown], UNKNOWN_TIME),
         node=work.node[longest],
-        computed=sums.computed.each(lambda column: column[shown]),
+        flops_and_bytes=sums.flops_and_bytes.each(lambda column: column[shown]),
         left_out=left_out,
         unnamed=NO_OP if keys is trace.ops else "",
     )
@@ -238,28 +238,30 @@ def op_statistics(
     by: By,
     findings: list[Finding],
     work: Work | None = None,
-    most: int = MAX_ROWS,
-    computed: Arithmetic | None = None,
+    limit: int = MAX_ROWS,
+    arithmetic: Arithmetic | None = None,
 ) -> OpStatistics:
-    """Return the answer with at most ``most`` rows, largest total first."""
+    """Return the answer with at most ``limit`` rows, largest total first."""
     work = work or work_of(trace)
     total = float(work.duration.sum())
-    table = op_table(trace, by, work, most, computed)
+    table = op_table(trace, by, work, limit, arithmetic)
     return {
         "by": by,
-        "rows": cast("list[ComputingOpRow]", rows_of({**_columns(trace, table, total), **_computed_columns(table.computed)})),
+        "rows": cast(
+            "list[ComputingOpRow]", rows_of({**_columns(trace, table, total), **_arithmetic_columns(table.flops_and_bytes)})
+        ),
         "left_out": table.left_out,
         "total_ns": total,
         "findings": findings,
     }
 
 
-def _computed_columns(computed: Computed) -> dict[str, Values]:
+def _arithmetic_columns(sums: FlopsAndBytes) -> dict[str, Values]:
     return {
-        "flops": _or_none(computed.flops, computed.no_flops),
-        "flops_unknown": computed.flops_unknown.astype(np.int64),
-        "bytes": _or_none(computed.bytes, computed.no_bytes),
-        "bytes_unknown": computed.bytes_unknown.astype(np.int64),
+        "flops": _or_none(sums.flops, sums.no_flops),
+        "flops_unknown": sums.flops_unknown.astype(np.int64),
+        "bytes": _or_none(sums.bytes, sums.no_bytes),
+        "bytes_unknown": sums.bytes_unknown.astype(np.int64),
     }
 
 
@@ -289,10 +291,10 @@ class Sums:
     delay: Float64  # sum of the known delays
     delays: Float64  # number of known delays
     longest: Int64  # position in Work of the longest execution
-    computed: Computed
+    flops_and_bytes: FlopsAndBytes
 
 
-def _sums(work: Work, code: Int32, groups: int, computed: Arithmetic | None = None) -> Sums:
+def _sums(work: Work, code: Int32, groups: int, arithmetic: Arithmetic | None = None) -> Sums:
     duration = work.duration.astype(np.float64)
 
     def added(weights: Float64) -> Float64:
@@ -309,34 +311,36 @@ def _sums(work: Work, code: Int32, groups: int, computed: Arithmetic | None = No
         added(np.where(has_delay, work.delay, 0.0)),
         added(has_delay.astype(np.float64)),
         longest,
-        _computed(work, computed).each(added),
+        _flops_and_bytes(work, arithmetic).each(added),
     )
 
 
-def _computed(work: Work, computed: Arithmetic | None) -> Computed:
+def _flops_and_bytes(work: Work, arithmetic: Arithmetic | None) -> FlopsAndBytes:
     """Return the FLOPs and bytes of each counted node."""
-    if computed is None:
+    if arithmetic is None:
         zero, one = np.zeros(len(work.node)), np.ones(len(work.node))
-        return Computed(zero, one, zero, one)
-    flops, size = computed.flops[work.node], computed.bytes[work.node]
+        return FlopsAndBytes(zero, one, zero, one)
+    flops, size = arithmetic.flops[work.node], arithmetic.bytes[work.node]
     no_flops, no_size = np.isnan(flops), np.isnan(size)
-    return Computed(np.where(no_flops, 0.0, flops), no_flops.astype(float), np.where(no_size, 0.0, size), no_size.astype(float))
+    return FlopsAndBytes(
+        np.where(no_flops, 0.0, flops), no_flops.astype(float), np.where(no_size, 0.0, size), no_size.astype(float)
+    )
 
 
 def _only_device(trace: Trace, work: Work, code: Int32, groups: int) -> Int64:
     """Return [groups] the device of all executions with a code, -1 if they ran on several devices."""
     device = trace.device[work.node].astype(np.int64)
-    some = np.full(groups, -1, np.int64)
-    some[code] = device
-    others = code[device != some[code]]
-    some[others] = -1
-    return some
+    device_of = np.full(groups, -1, np.int64)
+    device_of[code] = device
+    with_several = code[device != device_of[code]]
+    device_of[with_several] = -1
+    return device_of
 
 
-def _by_scope(trace: Trace, work: Work, most: int, computed: Arithmetic | None) -> OpTable:
+def _by_scope(trace: Trace, work: Work, limit: int, arithmetic: Arithmetic | None) -> OpTable:
     scopes = scopes_of(trace.names, work.name)
-    sums = _with_ancestors(_sums(work, scopes.scope, scopes.own, computed), scopes, work)
-    shown = scopes.longest_first(sums.total, most)
+    sums = _with_ancestors(_sums(work, scopes.scope, scopes.own, arithmetic), scopes, work)
+    shown = scopes.longest_first(sums.total, limit)
     several = np.full(len(shown), -1, np.int64)
     left_out = len(scopes) - len(shown)
     return _table(trace, work, sums, shown, np.arange(len(shown)), scopes.texts(shown), several, several, left_out)
@@ -344,14 +348,14 @@ def _by_scope(trace: Trace, work: Work, most: int, computed: Arithmetic | None) 
 
 def _with_ancestors(sums: Sums, scopes: Scopes, work: Work) -> Sums:
     """Return the sums of all scopes: each direct scope counts for itself and for all its ancestors."""
-    own, key, groups = scopes.inside, scopes.key, len(scopes)
+    direct_scope, key, groups = scopes.inside, scopes.key, len(scopes)
 
     def added(values: Int64 | Float64) -> Float64:
-        return np.bincount(key, values[own].astype(np.float64), groups).astype(np.float64)
+        return np.bincount(key, values[direct_scope].astype(np.float64), groups).astype(np.float64)
 
     longest = np.zeros(groups, np.int64)
-    order = np.lexsort((-np.arange(len(own)), work.execution_ns[sums.longest[own]]))
-    longest[key[order]] = sums.longest[own[order]]  # if an index occurs several times, the last write stays
+    order = np.lexsort((-np.arange(len(direct_scope)), work.execution_ns[sums.longest[direct_scope]]))
+    longest[key[order]] = sums.longest[direct_scope[order]]  # if an index occurs several times, the last write stays
     count = added(sums.count).astype(np.int64)
     host, device = (added(sums.total), added(sums.self_ns)), added(sums.device_ns)
-    return Sums(count, *host, device, added(sums.delay), added(sums.delays), longest, sums.computed.each(added))
+    return Sums(count, *host, device, added(sums.delay), added(sums.delays), longest, sums.flops_and_bytes.each(added))

@@ -65,9 +65,9 @@ class OpTotals:
         return flops, np.divide(flops, spent / 1e9, out=np.full(len(total), np.nan), where=spent > 0)
 
 
-def op_totals(trace: Trace, by: By, work: Work, computed: Arithmetic | None) -> dict[str, Any]:
-    """Return the fields of ``OpTotals``. ``computed``: None if FLOPs are not requested."""
-    table = op_statistics(trace, by, [], work, computed=computed)
+def op_totals(trace: Trace, by: By, work: Work, arithmetic: Arithmetic | None) -> dict[str, Any]:
+    """Return the fields of ``OpTotals``. ``arithmetic``: None if FLOPs are not requested."""
+    table = op_statistics(trace, by, [], work, arithmetic=arithmetic)
     rows = table["rows"]
     totals = {
         "step_ns": float(trace.duration_ns),
@@ -76,7 +76,7 @@ def op_totals(trace: Trace, by: By, work: Work, computed: Arithmetic | None) -> 
         "keys": [row["key"] for row in rows],
         **{name: [row[name] for row in rows] for name in ("op", "total_ns", "count", "node")},
     }
-    if computed is None:
+    if arithmetic is None:
         return totals
     flops = [None if row["flops_unknown"] else row["flops"] for row in rows]
     return {**totals, "device_ns": [row["device_ns"] for row in rows], "flops": flops}
@@ -97,7 +97,7 @@ class OpsOverTraces:
     flops: Float64  # [k, t]
     flop_rate: Float64  # [k, t] FLOP/s
     work_ns: Float64  # [t] total op time
-    cut: int  # number of traces whose tables are cut: an op missing there may have run
+    cut_tables: int  # number of traces whose tables are cut: an op missing there may have run
 
     @cached_property
     def traces(self) -> Int64:
@@ -128,7 +128,7 @@ class OpsOverTraces:
         return _floats(np.fmax.reduce(self.total_ns, axis=1, initial=np.nan))
 
     @cached_property
-    def longest_of_others_ns(self) -> Float64:
+    def longest_in_other_traces_ns(self) -> Float64:
         """[k] The longest total in all traces but the first; NaN if the op ran in none of them."""
         return _floats(np.fmax.reduce(self.total_ns[:, 1:], axis=1, initial=np.nan))
 

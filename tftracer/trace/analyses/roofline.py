@@ -46,24 +46,24 @@ def roofline(
     context: TraceContext,
     findings: list[Finding],
     by: By,
-    most: int = MAX_ROWS,
-    others: Sequence[Sequence[Roof]] = (),
+    limit: int = MAX_ROWS,
+    other_traces: Sequence[Sequence[Roof]] = (),
 ) -> Roofline:
-    """Compute the roofline. ``others``: the result of ``best_rates_of`` for other traces of the run."""
+    """Compute the roofline. ``other_traces``: the result of ``best_rates_of`` for other traces of the run."""
     groups = physical_devices(trace)
     at, executions = _executions(trace, work, arithmetic, groups)
     names = _dtype_names(executions)
-    roofs = roofs_of(trace, groups, executions, names, context, others)
+    roofs = roofs_of(trace, groups, executions, names, context, other_traces)
     code = (work.op if by == "type" else work.name)[at].astype(np.int64)
     sums = _Sums.of(code, executions)
     order = np.argsort(-sums.total_ns, kind="stable")
-    rows = _rows(trace, work, at, by, groups, names, roofs, sums.only(order[:most]))
+    rows = _rows(trace, work, at, by, groups, names, roofs, sums.only(order[:limit]))
     unknown = arithmetic.is_matrix[work.node] & np.isnan(arithmetic.flops[work.node] + arithmetic.bytes[work.node])
     return {
         "by": by,
         "rows": rows,
-        "left_out": max(len(order) - most, 0),
-        "left_out_ns": float(sums.total_ns[order[most:]].sum()),
+        "left_out": max(len(order) - limit, 0),
+        "left_out_ns": float(sums.total_ns[order[limit:]].sum()),
         "roofs": roofs.roofs,
         "words": roofs.words,
         "known_ns": float(executions.duration.sum()),
@@ -151,7 +151,7 @@ def _rows(
         kind, rate, traffic = kind_of(group), flops / total * 1e9, moved / total * 1e9
         if (kind, kind_of_number) not in limits:
             limits[kind, kind_of_number] = roofs.limits(kind, kind_of_number)
-        share, source = _judged(limits[kind, kind_of_number], rate, traffic)
+        share, source = _share_of_roof(limits[kind, kind_of_number], rate, traffic)
         rows.append(
             {
                 "key": (op_type or NO_OP) if by == "type" else trace.names[code],
@@ -174,7 +174,7 @@ def _rows(
     return rows
 
 
-def _judged(limits: list[Limit], rate: float, traffic: float) -> tuple[float | None, RoofSource | None]:
+def _share_of_roof(limits: list[Limit], rate: float, traffic: float) -> tuple[float | None, RoofSource | None]:
     """Return (share of the roof, source of the roof) by the first source with a limit; (None, None) if there is none."""
     for source, compute, memory in limits:
         by_memory = traffic / memory if memory else 0.0

@@ -77,9 +77,9 @@ def roofs_of(
     executions: Executions,
     names: dict[int, str],
     context: TraceContext,
-    others: Sequence[Sequence[Roof]],
+    other_traces: Sequence[Sequence[Roof]],
 ) -> Roofs:
-    """Collect the roofs. ``names``: type code -> name. ``others``: the best rates of other traces of the run."""
+    """Collect the roofs. ``names``: type code -> name. ``other_traces``: the best rates of other traces of the run."""
     result, own = Roofs([], []), best_rates(groups, executions, names)
     present = [groups[code] for code in distinct(executions.group).tolist()]
     for kind in sorted({kind_of(group) for group in present}):
@@ -87,7 +87,7 @@ def roofs_of(
         _add_measured(result, kind, of_kind, context)
         if kind == "GPU":
             _add_peaks(result, _peaks(trace, of_kind, context.gpu_devices))
-        _add_best(result, kind, own, others)
+        _add_best(result, kind, own, other_traces)
     return result
 
 
@@ -116,12 +116,12 @@ def _add_device(result: Roofs, kind: str, roof: MeasuredRoof, gpus: list[GpuDevi
 
 def _peaks(trace: Trace, groups: list[Group], gpus: list[GpuDevice]) -> Peaks:
     """Return the peaks of the first GPU whose peaks are known; else those of the first GPU, which say why they are unknown."""
-    every = []
+    peaks_of_gpus = []
     for group in groups:
         device = trace.devices[group.codes[0]]
         hardware = next((trace.hardware[key] for key in (device.parent, device.name) if key in trace.hardware), None)
-        every.append(peaks_of(hardware, gpus[device.index] if 0 <= device.index < len(gpus) else None))
-    return next((one for one in every if one.peaks), every[0])
+        peaks_of_gpus.append(peaks_of(hardware, gpus[device.index] if 0 <= device.index < len(gpus) else None))
+    return next((of_gpu for of_gpu in peaks_of_gpus if of_gpu.peaks), peaks_of_gpus[0])
 
 
 def _add_peaks(result: Roofs, known: Peaks) -> None:
@@ -136,10 +136,10 @@ def best_rates(groups: list[Group], executions: Executions, names: dict[int, str
     """Return the best rates of these executions, by kind of device and type of number, and the best rates of memory."""
     best: list[Roof] = []
     kinds = np.array([kind_of(group) for group in groups] or [""])
-    of = kinds[executions.group]
+    kind_of_execution = kinds[executions.group]
     long_enough = executions.duration >= MIN_NS
-    for kind in distinct(of[long_enough]).tolist():
-        rows = np.flatnonzero(long_enough & (of == kind))
+    for kind in distinct(kind_of_execution[long_enough]).tolist():
+        rows = np.flatnonzero(long_enough & (kind_of_execution == kind))
         per_ns, dtype = 1e9 / executions.duration[rows], executions.dtype[rows]
         computed, moved = executions.flops[rows] * per_ns, executions.bytes[rows] * per_ns
         rates = [(names[code], np.where(dtype == code, computed, 0.0)) for code in distinct(dtype[computed > 0]).tolist()]
@@ -150,15 +150,15 @@ def best_rates(groups: list[Group], executions: Executions, names: dict[int, str
     return best
 
 
-def _add_best(result: Roofs, kind: str, own: Sequence[Roof], others: Sequence[Sequence[Roof]]) -> None:
+def _add_best(result: Roofs, kind: str, own: Sequence[Roof], other_traces: Sequence[Sequence[Roof]]) -> None:
     """Add the highest rates among the trace's own rates and those of other traces."""
     best: dict[str, Roof] = {}
-    elsewhere: list[Roof] = [{**roof, "node": -1} for rates in others for roof in rates]
+    elsewhere: list[Roof] = [{**roof, "node": -1} for rates in other_traces for roof in rates]
     for roof in [*own, *elsewhere]:
         if roof["device"] == kind and (roof["dtype"] not in best or roof["rate"] > best[roof["dtype"]]["rate"]):
             best[roof["dtype"]] = roof
     result.roofs += best.values()
-    traces = sum(any(roof["device"] == kind for roof in rates) for rates in (own, *others))
+    traces = sum(any(roof["device"] == kind for roof in rates) for rates in (own, *other_traces))
     text = f"Best rates of {f'{traces} traces of this run' if traces > 1 else 'this trace'}, not the machine's peak rates."
     if not traces:
         text = f"No op of this trace took {MIN_NS / 1000:.0f} µs or more, so there is no best rate."

@@ -86,7 +86,7 @@ class Stages:
         return self.roots[is_in(self.roots, stage[is_op])]
 
     @cached_property
-    def ahead(self) -> Bool:
+    def works_in_background(self) -> Bool:
         """[n] whether a node is tf.data's work in the background: all its nodes except the roots that the step waits for."""
         result = self.members.copy()
         result[self.waited_for] = False

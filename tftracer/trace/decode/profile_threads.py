@@ -59,7 +59,7 @@ class Owners:
         owner[is_in(ran_for, of_input) | (staged & ~is_in(ran_for, own))] = Owner.INPUT
         if self._step is not None and len(own):
             strange = (ran_for != 0) & ~is_in(ran_for, own) & (owner == Owner.STEP)
-            owner[strange] = self._calls_remotely
+            owner[strange] = self._owner_of_unknown_calls
             eager = (ran_for == 0) & (self._host.events.line[rows] != self._step.line) & self._is_eager(rows)
             owner[eager & (owner == Owner.STEP)] = Owner.OTHER
         owner[self.apart(rows)] = Owner.OTHER
@@ -86,7 +86,7 @@ class Owners:
         return np.append(self._turn_ids, 0)[turn]
 
     @cached_property
-    def _calls_remotely(self) -> Owner:
+    def _owner_of_unknown_calls(self) -> Owner:
         """The owner of turns whose call is not in the profile: a RemoteCall gives its function a new id."""
         remote = self._turn_of(of_kinds(self._host, _REMOTE))
         if not len(remote):

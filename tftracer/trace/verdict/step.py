@@ -96,7 +96,7 @@ class Step:
         times = self.times
         if times is None or len(times.work_ns) < 2:
             return None
-        return self._by_name(times.keys, times.median_ns if self.has_enough_traces else times.longest_of_others_ns)
+        return self._by_name(times.keys, times.median_ns if self.has_enough_traces else times.longest_in_other_traces_ns)
 
     @property
     def has_enough_traces(self) -> bool:
@@ -174,7 +174,7 @@ class Step:
         return self.host is None or self.host.marks_steps
 
     @cached_property
-    def judged(self) -> Cover:
+    def judged_time(self) -> Cover:
         """The time that is judged: the step; for a profile without steps, the times from each GPU's first kernel to its last."""
         if self.has_steps or not self.gaps:
             return self.called

@@ -75,19 +75,19 @@ def verdict(
     ranked = sorted(_explained(sentences), key=lambda s: (_comes_later(s), -_takes_ns(step, s)))
     if not ranked or _comes_later(ranked[0]) == LAST_RANK:
         # Nothing names a bound: describe the step first.
-        ranked = [balanced(step), *ranked]
+        ranked = [describe_step(step), *ranked]
     elif _is_start_of_trace(ranked[0]) or (
         ranked[0]["share"] < LARGE_PART and (ONLY_HERE in ranked[0]["numbers"] or _is_unexplained_around(step, ranked))
     ):
         # The first sentence is about less than a third of the step. Either it says nothing about usual steps, or most of the
         # step passes around its ops and no sentence says why.
-        ranked.insert(0, balanced(step))
+        ranked.insert(0, describe_step(step))
     elif _waits_for_a_cpu(step, ranked):
         # The busy machine delayed a step that mostly computes.
-        ranked.insert(0, balanced(step, is_delayed=True))
+        ranked.insert(0, describe_step(step, is_delayed=True))
     elif HELD_UP_NS in ranked[0]["numbers"]:
         # The first sentence is about a delay in this step alone. It stays first only if the delay made the step slow.
-        described, held_up = balanced(step, is_delayed=True), ranked[0]["evidence"]["nodes"]
+        described, held_up = describe_step(step, is_delayed=True), ranked[0]["evidence"]["nodes"]
         if not held_up or step.describe(held_up[0]) not in described["text"]:
             ranked.insert(1 if _makes_slow(step, ranked[0]) else 0, described)
     compared = None if is_explained(step) else other_steps(step, ranked)
@@ -194,7 +194,7 @@ def step_of(
     return Step(trace, context, known_activities, work, process, activity, parts, load_arithmetic, times)
 
 
-def balanced(step: Step, is_delayed: bool = False) -> Sentence:
+def describe_step(step: Step, is_delayed: bool = False) -> Sentence:
     """Describe a step for which no rule names the bound. ``is_delayed``: another sentence names a delay of this step alone."""
     if not step.trace.n:
         return sentence("balanced", "The trace holds no ops.", "The findings say what is missing in it.", 0.0, {}, {"nodes": []})

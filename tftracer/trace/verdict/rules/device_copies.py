@@ -30,15 +30,15 @@ ADVICE_TO_HOST = (
 
 
 def copies(step: Step) -> Sentence | None:
-    exposed = (step.activity.copies - step.activity.compute - step.activity.communication) & step.judged
-    share = exposed.length / step.judged.length
+    exposed = (step.activity.copies - step.activity.compute - step.activity.communication) & step.judged_time
+    share = exposed.length / step.judged_time.length
     if share < COPIES_SHARE:
         return None
     selected = step.process_nodes & (step.trace.kind == NodeKind.COPY)
     nodes, count = step.longest(selected), int(selected.sum())
     moved = float(step.trace.bytes_moved[selected].sum(dtype=np.float64))  # 0: the source has no sizes
     size = f", {byte_size(moved)}" if moved else ""
-    hidden = (step.activity.copies & step.activity.compute & step.judged).length
+    hidden = (step.activity.copies & step.activity.compute & step.judged_time).length
     beside = f" Another {duration(hidden)} of copies run at the same time as kernels." if hidden else ""
     lengths = {
         direction: step.cover(selected & step.trace.of_ops(pattern.search)[step.trace.op]).length

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 from traces import CPU, GPU, PS, STREAM, WORKER, N, make_trace
 
-from tftracer.trace.analyses.threads import NEXT_OP_NS, waits_for_threads
+from tftracer.trace.analyses.waits_for_threads import NEXT_OP_NS, waits_for_threads
 from tftracer.trace.model import NodeKind
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from tftracer.comparison.comparison import compare
 from tftracer.comparison.measured import Measured
-from tftracer.comparison.order import in_a_row
+from tftracer.comparison.recorded_in_turns import in_a_row
 from tftracer.comparison.shift import shift_of
 
 

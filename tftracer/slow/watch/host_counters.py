@@ -108,7 +108,7 @@ class ProcFiles:
             del self._open[path]
 
 
-class HostSignals:
+class HostCounters:
     """Reads the counters of a thread and the machine, and computes their changes."""
 
     def __init__(self, root: str = "/proc") -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tftracer.slow.watch import host_signals
-from tftracer.slow.watch.host_signals import HostSignals
+from tftracer.slow.watch import host_counters
+from tftracer.slow.watch.host_counters import HostCounters
 
 STAT = b"4242 (tf) data (x) R 1 4242 4242 0 -1 4194304 9000 0 17 0 250 50 0 0 20 0 8 0 100 0 0"
 CPU = b"cpu  100 5 45 900 30 2 3 15 0 0\ncpu0 50 2 20 450 15 1 1 7 0 0\n"
@@ -18,13 +18,13 @@ IO = b"rchar: 1\nwchar: 2\nsyscr: 3\nsyscw: 4\nread_bytes: 4096\nwrite_bytes: 81
 
 
 def test_the_texts_are_understood() -> None:
-    assert host_signals.parse_schedstat(b"961460 96974 2\n") == (961460, 96974)
-    assert host_signals.parse_major_faults(STAT) == 17  # after a name with spaces and brackets
-    assert host_signals.parse_process_ticks(STAT) == 300
-    assert host_signals.parse_cpu(CPU) == (155, 15)
-    assert host_signals.parse_cpu(b"cpu  1 2 3 4\n") == (6, 0)  # an old kernel
-    assert host_signals.parse_pressure(PRESSURE) == 123456
-    assert host_signals.parse_io(IO) == (4096, 8192)
+    assert host_counters.parse_schedstat(b"961460 96974 2\n") == (961460, 96974)
+    assert host_counters.parse_major_faults(STAT) == 17  # after a name with spaces and brackets
+    assert host_counters.parse_process_ticks(STAT) == 300
+    assert host_counters.parse_cpu(CPU) == (155, 15)
+    assert host_counters.parse_cpu(b"cpu  1 2 3 4\n") == (6, 0)  # an old kernel
+    assert host_counters.parse_pressure(PRESSURE) == 123456
+    assert host_counters.parse_io(IO) == (4096, 8192)
 
 
 def proc(folder: Path, **files: bytes) -> str:
@@ -38,7 +38,7 @@ def proc(folder: Path, **files: bytes) -> str:
 
 
 def test_a_change_has_seconds_and_bytes(tmp_path: Path) -> None:
-    host = HostSignals(proc(tmp_path))
+    host = HostCounters(proc(tmp_path))
     before = host.read(7)
     (tmp_path / "self/task/7/schedstat").write_bytes(b"1400000000 600000000 9")
     (tmp_path / "self/io").write_bytes(IO.replace(b"8192", b"1008192"))
@@ -54,7 +54,7 @@ def test_what_is_missing_is_unknown_and_nothing_else_suffers(tmp_path: Path) -> 
     folder = proc(tmp_path, pressure_io=b"", self_io=b"Permission denied", stat=b"nothing of the kind")
     (tmp_path / "pressure/cpu").unlink()
     (tmp_path / "self/task/7/schedstat").unlink()
-    host = HostSignals(folder)
+    host = HostCounters(folder)
     reading = host.read(7)
     change = host.change(reading, host.read(7))
     missing = [
@@ -70,13 +70,13 @@ def test_what_is_missing_is_unknown_and_nothing_else_suffers(tmp_path: Path) -> 
 
 
 def test_a_system_without_proc_tells_nothing(tmp_path: Path) -> None:
-    host = HostSignals(str(tmp_path / "none"))
+    host = HostCounters(str(tmp_path / "none"))
     assert not host.read(7).counters and not host.read(None).counters
     assert set(host.change(host.read(7), host.read(7))[1:]) == {None, os.cpu_count()}
 
 
 def test_this_machine_counts_the_work_of_this_thread() -> None:
-    host = HostSignals()
+    host = HostCounters()
     native = threading.get_native_id()
     before = host.read(native)
     while (change := host.change(before, host.read(native))).seconds < 0.05 or change.on_cpu_s == 0.0:
@@ -88,7 +88,7 @@ def test_this_machine_counts_the_work_of_this_thread() -> None:
 
 
 def test_the_files_of_a_thread_that_has_ended_are_opened_anew_for_its_successor(tmp_path: Path) -> None:
-    host = HostSignals(proc(tmp_path))
+    host = HostCounters(proc(tmp_path))
     file = tmp_path / "self/task/7/schedstat"
     assert host.read(7).counters["on_cpu_s"] == 1_000_000_000
     file.unlink()

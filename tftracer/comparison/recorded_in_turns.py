@@ -15,7 +15,7 @@ from tftracer.trace.arrays.types import Float64
 MAX_MEAN_IN_A_ROW = 1.5
 #: The variance by drift is estimated from the differences of consecutive sessions of a side. These sessions also differ by
 #: chance, so only this share of the variance is added, times the mean number of sessions in a row. The share was found by
-#: simulation (tests/comparison/test_order.py).
+#: simulation (tests/comparison/test_recorded_in_turns.py).
 DRIFT_SHARE = 0.04
 
 

@@ -1,9 +1,9 @@
 """Finds ops that waited for a thread, and the op whose end they waited for. Pure NumPy, O(n log n).
 
 RunMetadata has scheduling times but no threads (``thread_id`` is 0, or a row number that TensorFlow's timeline.py wrote), so
-threads are inferred: an op starts on the thread of its process that became free last (arrays/predecessors.py). It waited for
-that thread if it was scheduled before the thread became free. An op that started late while threads were free did not wait for
-a thread.
+threads are inferred: an op starts on the thread of its process that became free last (arrays/places_of_intervals.py). It waited
+for that thread if it was scheduled before the thread became free. An op that started late while threads were free did not wait
+for a thread.
 
 Profiles (XSpace) have threads, but no times at which ops were ready: an op that started right after another one on its thread is
 assumed to have waited for it.
@@ -19,7 +19,7 @@ import re
 import numpy as np
 
 from tftracer.trace.analyses import physical_devices
-from tftracer.trace.arrays.predecessors import running_and_predecessors
+from tftracer.trace.arrays.places_of_intervals import running_and_predecessors
 from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.model import DeviceKind, NodeKind, Trace
 

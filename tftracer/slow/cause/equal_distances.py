@@ -65,7 +65,7 @@ class Comb:
     seconds: deque[float]  # durations of the newest hits
     kinds: Counter[Hashable] = field(default_factory=Counter)
     is_active: bool = True
-    again: int = 0  # for an ended period: the last step at which a tooth was hit again; 0: none
+    last_hit_after_end: int = 0  # for an ended period: the last step at which a tooth was hit again; 0: none
     recent: deque[bool] = field(default_factory=lambda: deque(maxlen=RECENT_TEETH))  # whether each of the newest teeth was hit
 
     def lengths_to(self, step: int) -> int:
@@ -132,7 +132,7 @@ class Comb:
         if len(self.kinds) > 16:
             self.kinds.pop(min(self.kinds, key=lambda each: self.kinds[each]))
 
-    def take(self, other: Comb) -> None:
+    def merge(self, other: Comb) -> None:
         """Add the slow steps of another comb."""
         self.first = min(self.first, other.first)
         self.hits += other.hits
