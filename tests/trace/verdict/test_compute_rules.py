@@ -128,6 +128,14 @@ def test_an_op_that_runs_more_often_in_some_traces_is_not_compared() -> None:
 # --------------------------------------------------------------------------------------------------------------- layout
 
 
+def test_several_ops_on_strings_are_named_together_and_a_single_one_by_itself() -> None:
+    several = [("split", "StringSplitV2", 3.0), ("replace", "StaticRegexReplace", 4.0), ("hash", "StringToHashBucketFast", 3.0)]
+    found = sentences(in_a_row(*matmuls(5, 1), *several))["string_ops"]
+    assert found["text"].startswith("Ops on strings take 67% of the op time (StaticRegexReplace 27%, ")
+    alone = sentences(in_a_row(*matmuls(2, 1), ("replace", "StaticRegexReplace", 8.0), ("split", "StringSplitV2", 0.5)))
+    assert "string_ops" not in alone and alone["one_op"]["advice"] == found["advice"]
+
+
 def test_transposes_whoever_wrote_them() -> None:
     transposes = [("t0", "_MklTranspose", 2.0), ("t1", "Transpose", 2.0), ("c", "Cast", 1.0)]
     found = sentences(in_a_row(*matmuls(5, 1), *transposes))["layout"]

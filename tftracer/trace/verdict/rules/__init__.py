@@ -30,6 +30,7 @@ from tftracer.trace.verdict.rules import (
     slow_kernels,
     slow_step,
     sparse_tables,
+    string_ops,
     tiny_ops,
 )
 from tftracer.trace.verdict.step import Step
@@ -62,6 +63,7 @@ RULES: tuple[Rule, ...] = (
     slow_kernels.slow_kernel,
     layout_ops.layout,
     sparse_tables.dense_update,
+    string_ops.string_ops,
     elementwise.elementwise,
     busy_machine.busy_machine,
     busy_machine.one_core,
@@ -70,6 +72,6 @@ RULES: tuple[Rule, ...] = (
 )
 
 #: Sentences about the time in which ops run. They give no reason for a device to be idle.
-COMPUTING_CODES = frozenset(("float64", "slow_kernel", "layout", "dense_update", "elementwise", "one_core"))
+COMPUTING_CODES = frozenset(("float64", "slow_kernel", "layout", "dense_update", "elementwise", "string_ops", "one_core"))
 #: Sentences that say that nothing runs, but not why. They are left out where another rule gives the reason.
 UNEXPLAINED = ("idle_device", "scheduling_delay")

@@ -16,6 +16,8 @@ from tftracer.trace.verdict.op_time import OpTime
 from tftracer.trace.verdict.rules.feeds_and_fetches import around_ops, converts_arguments
 from tftracer.trace.verdict.rules.number_types import TRY_FLOAT32, is_in_float64
 from tftracer.trace.verdict.rules.printing import FORMAT, PRINTS, printing
+from tftracer.trace.verdict.rules.string_ops import ADVICE as ON_NUMBERS
+from tftracer.trace.verdict.rules.string_ops import STRING_OPS
 from tftracer.trace.verdict.step import HELD_UP_NS, Step, evidence_of, mask, sentence, spoken
 from tftracer.trace.verdict.time_around_ops import HOST_OP_NS, SLOW_FACTOR, longest_median_s
 from tftracer.trace.verdict.undelayed_op_times import HELD_UP
@@ -33,10 +35,6 @@ ON_GPU = (
     "with it."
 )
 SMALLER = "See whether it and the ops that run beside it have to be that large (shapes, precision, recomputation)."
-TEXT_ADVICE = (
-    "Do this work once, when the data is written, or in tf.data's map "
-    "(num_parallel_calls, prefetch), beside the step, and give the step numbers (ids)."
-)
 HELD_UP_ADVICE = (
     "Something held it up in this step (other work on the machine), or it had more to do than usual: compare the step with "
     "another traced step of the run."
@@ -44,7 +42,7 @@ HELD_UP_ADVICE = (
 
 SAVE_ADVICE = "Save less often, or fewer variables (those of the optimizer double or triple them), or to a faster disk."
 SAVE_OPS = re.compile(r"Save(V2|Slices)?|Restore(V2|Slice)?|MergeV2Checkpoints|ShardedFilename")
-_TEXT_OPS = re.compile(r"String\w+|(Static)?Regex\w+|AsString|ReduceJoin|Substr|Unicode\w+|(En|De)codeBase64|LookupTableFind\w*")
+_LOOKUPS = re.compile(r"LookupTableFind\w*")
 
 
 def one_op(step: Step) -> Sentence | None:
@@ -100,10 +98,10 @@ def _one_op(step: Step, selected: Bool, only_held_up: bool = False) -> Sentence 
     text = f"{what}: {percent(share)} of the step.{' It computes in float64.' * in_float64}"
     if in_parallel:
         text += f" For {duration(beside)} of that other ops run at the same time: without it, the step may be shorter by less."
-    on_text = _TEXT_OPS.fullmatch(step.op(nodes[0]))
+    on_text = STRING_OPS.fullmatch(step.op(nodes[0])) or _LOOKUPS.fullmatch(step.op(nodes[0]))
     saves = SAVE_OPS.fullmatch(step.op(nodes[0]))
     advice = f"{TRY_FLOAT32} " * in_float64 + (
-        SAVE_ADVICE if saves else TEXT_ADVICE if on_text else SMALLER if in_parallel else ON_GPU if on_gpu else EACH_STEP
+        SAVE_ADVICE if saves else ON_NUMBERS if on_text else SMALLER if in_parallel else ON_GPU if on_gpu else EACH_STEP
     )
     usual_ns = longest_median_s(step.context) * 1e9
     if usual_ns and not on_gpu and SLOW_FACTOR * usual_ns + HOST_OP_NS * count <= runs:  # calls may return before a GPU has ended
