@@ -27,6 +27,7 @@ def kind_of(op: str, device: str = CPU, others: tuple[str, ...] = (), name: str 
         (K.COMPUTE, ["MatMul", "Conv2D", "", "Identity", "Const", "ReadVariableOp", "Sender", "AllTogether", "Allowed"]),
         (K.COMMUNICATION, ["RecvTensor", "_Send", "_Recv", "_HostSend", "_HostRecv", "_SendV2"]),
         (K.COMMUNICATION, ["HorovodAllreduce", "HorovodBroadcast", "NcclAllReduce", "_NcclReduceSend"]),
+        (K.COMMUNICATION, ["ncclDevKernel_AllReduce_Sum_f32_RING_LL", "ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t"]),  # kernels
         (K.COMMUNICATION, ["CollectiveReduce", "CollectiveReduceV2", "CollectiveBcastRecv", "CollectiveGather"]),
         (K.COMMUNICATION, ["DDLAllReduce", "DdlAllReduceN", "AllReduceN", "Bcast", "MPIAllreduce", "BytepsPushPull"]),
         (K.CONTROL, ["NoOp", "Switch", "Merge", "Enter", "Exit", "NextIteration", "RefSwitch", "LoopCond", "_SOURCE"]),

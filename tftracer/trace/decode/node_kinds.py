@@ -18,14 +18,14 @@ from tftracer.trace.model import Device, DeviceKind, NodeKind
 COMMUNICATION = re.compile(
     r"RecvTensor"
     r"|_?(Host)?(Send|Recv)(V2)?|_Xla(Send|Recv)\w*|Xla(SendTo|RecvFrom)Host|(Send|Recv)TPUEmbedding\w*"  # TensorFlow
-    r"|_?Nccl\w*|_?Collective\w*|CrossReplicaSum|AllToAll"  # NCCL and TensorFlow's collectives
+    r"|_?Nccl\w*|nccl\w*|_?Collective\w*|CrossReplicaSum|AllToAll"  # NCCL (ops; kernels) and TensorFlow's collectives
     r"|Horovod\w*|Byteps\w*|MPI\w*"  # Horovod and similar libraries
     r"|D[Dd][Ll]\w*|All[Rr]educe(N|Bucketed)?|Bcast|Broadcast_?DDL"  # IBM's Distributed Deep Learning
 )
 #: Communication ops that are not collectives: point to point, or answered locally. DuckDB gets this expression, too
 #: (fleet/partial.py); it does not support look-around.
 NO_COLLECTIVE = re.compile(
-    r"RecvTensor|_?(Host)?(Send|Recv)(V2)?|_?Xla\w*|_?Nccl(Manager\w*|\w*(Send|Recv))"
+    r"RecvTensor|_?(Host)?(Send|Recv)(V2)?|_?Xla\w*|_?Nccl(Manager\w*|\w*(Send|Recv))|nccl\w*SendRecv\w*"
     r"|Horovod(Local|Cross)?(Rank|Size)\w*|HorovodProcessSet\w*|HorovodJoin"
     r"|\w{0,99}(TPUEmbedding|Initialize|Resource)\w{0,99}|"
 )
