@@ -19,6 +19,7 @@ const SHARE_TEXTS: Record<string, string> = {
 const SHARE_LABELS: Record<string, string> = {
   balanced: "computes",
   beside_steps: "of the time",
+  between_steps: "of step to step",
   eager_ops: "no op",
   slow_step: "extra",
   slow_before: "extra",

@@ -120,7 +120,16 @@ def test_the_headline_follows_slow_steps_traces_and_the_end_of_a_group() -> None
     assert headline(log, run.run_id, 163, {130: 4}) == ("The cause is not known", 4)
     log.add(StallState(stall_message(4, a_save(run, 163), 0.0), 4, False, NOWHERE))
     (saved, unknown) = groups(log, run.run_id, 164)
-    assert headline(log, run.run_id, 164, {}) == (saved["text"], None) and saved["text"] != unknown["text"]
+    assert headline(log, run.run_id, 164, {}) == (f"{saved['text']} (298 ms of that)", None)
+    assert saved["text"] != unknown["text"]
+
+
+def test_the_headline_names_no_trifle() -> None:
+    run = RunHandle("train", (), (), "")
+    unknown = [a_stall(run, step, cause=UNKNOWN, inside=True) for step in range(100, 400)]
+    log = log_of(*unknown, a_save(run, 463))  # the save lost a three-hundredth
+    assert groups(log, run.run_id, 470)[0]["cause"] == "hook"
+    assert headline(log, run.run_id, 470, {})[0] == "The cause is not known"
 
 
 def test_a_slow_step_of_unknown_cause_is_of_a_period_on_its_own_side_of_the_step() -> None:

@@ -21,6 +21,7 @@ from tftracer.slow.record.sums_by_kind import (
     thread_and_code,
     without_line,
 )
+from tftracer.trace.units import duration
 
 #: Maximum number of lines of one function, or of places in several functions, that a group names.
 MAX_PLACES = 3
@@ -41,6 +42,10 @@ DISTANCES, LONG = 10, 0.5
 
 #: A headline is computed again when the number of the run's steps has grown by this factor: slow steps may have ended meanwhile.
 STALE = 1.05
+
+#: The headline names no group with less than the share TRIFLE of the time that all slow steps lost. It gives the group's time if
+#: that is less than the share MOST.
+TRIFLE, MOST = 0.01, 0.5
 
 #: Step of a run -> id of its trace.
 Traces = Mapping[int, int]
@@ -177,15 +182,23 @@ def _lost(of_run: Sequence[SlowGroup]) -> float:
 
 
 def headline(log: SlowLog, run_id: int, steps: int, traces: Traces) -> tuple[str, int | None]:
-    """Return the text of the first group, or "", and the newest trace that explains more, or None.
+    """Return the text of the first group that is no trifle, or "", and the newest trace that explains more, or None.
+
+    The text follows the time that all slow steps lost: if the group lost less than half of it, it says how much.
 
     It is requested five times a second, so it is computed only if the slow steps, the traces or the number of steps changed.
     """
     known = log.headlines.get(run_id)
     if known is not None and steps <= STALE * known.steps and traces == known.traces:
         return known.text, known.trace_id
-    first = min(_ranked(log, run_id, steps), key=lambda each: each.rank, default=None)
-    text, trace_id = ("", None) if first is None else (first.text, first.newest_trace(traces))
+    text, trace_id = "", None
+    ranked = sorted(_ranked(log, run_id, steps), key=lambda each: each.rank)
+    if ranked:
+        whole_s = sum(each.kind["lost_s"] for each in ranked)
+        first = next((each for each in ranked if each.kind["lost_s"] >= TRIFLE * whole_s), ranked[0])
+        lost_s = first.kind["lost_s"]
+        text, trace_id = first.text, first.newest_trace(traces)
+        text += f" ({duration(lost_s * 1e9)} of that)" if lost_s < MOST * whole_s else ""
     log.headlines[run_id] = Headline(text, trace_id, steps, traces)
     return text, trace_id
 
