@@ -2,9 +2,16 @@
 
 It compares the times by their ranks (positions in the sorted list), so that outliers count little. A change must be both beyond
 chance and large enough to matter.
+
+An old entry of the history has the mean of many steps, which slow steps make larger than their median. So how large a change is,
+and whether there is one, is decided by the medians before and after it.
 """
 
 from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,11 +33,50 @@ def step_changes(history: History) -> tuple[list[StepChange], Drift | None]:
     """Return (the changes in order of steps, None), or ([], the drift) if a drift fits better."""
     steps, times = _points(history)
     edges = [0, *sorted(_splits(times, 0)), len(times)]
-    drift = _drift(steps, times, edges)
+    ends = [*steps.tolist(), math.inf]
+
+    def usual(start: int, end: int) -> _Usual:
+        return _usual(history, ends[start], ends[end])
+
+    drift = _drift(steps, times, edges, usual)
     if drift:
         return [], drift
-    medians = [float(np.median(times[start:end])) for start, end in zip(edges, edges[1:]) if end > start]
-    return [_change(steps[at], before, after) for at, before, after in zip(edges[1:-1], medians, medians[1:])], None
+    changes: list[StepChange] = []
+    while len(edges) > 2:
+        levels = [usual(start, end) for start, end in zip(edges, edges[1:])]
+        changes = [_change(steps[at], *_both(*pair)) for at, pair in zip(edges[1:-1], zip(levels, levels[1:]))]
+        smallest = min(range(len(changes)), key=lambda number: _size(changes[number]))
+        if _size(changes[smallest]) >= MIN_CHANGE:
+            return changes, None
+        del edges[smallest + 1]  # the medians do not show it
+    return [], None
+
+
+class _Usual(NamedTuple):
+    median_s: float | None  # None: the history does not tell
+    mean_s: float
+
+
+def _usual(history: History, first: float, end: float) -> _Usual:
+    """Return the usual time of the untraced steps from number ``first`` until before ``end``."""
+    rows = history.entries()
+    step, count, _, mean = rows[(rows[:, 0] >= first) & (rows[:, 0] < end)].T[:4]
+    untraced = ~((count == 1) & is_in(step, np.array(history.traced, float)))
+    count, mean = count[untraced], mean[untraced]
+    if (count == 1).all():
+        return _Usual(float(np.median(mean)), float(mean.mean()))
+    return _Usual(history.sketched.within(first, end).percentile(0.5), float(np.average(mean, weights=count)))
+
+
+def _both(before: _Usual, after: _Usual) -> tuple[float, float]:
+    """Return the medians, or the means if a median is not known."""
+    if before.median_s is None or after.median_s is None:
+        return before.mean_s, after.mean_s
+    return before.median_s, after.median_s
+
+
+def _size(change: StepChange) -> float:
+    return abs(change["after_s"] - change["before_s"]) / change["before_s"]
 
 
 def _change(step: float, before: float, after: float) -> StepChange:
@@ -78,8 +124,11 @@ def ranks(values: Doubles) -> Doubles:
     return shared
 
 
-def _drift(steps: Doubles, times: Doubles, edges: list[int]) -> Drift | None:
-    """Return the straight line through the medians of the first and last quarter, if it fits better than levels do."""
+def _drift(steps: Doubles, times: Doubles, edges: list[int], usual: Callable[[int, int], _Usual]) -> Drift | None:
+    """Return the straight line through the medians of the first and last quarter, if it fits better than levels do.
+
+    ``usual``: returns the usual time of the points from one position until before another.
+    """
     n = len(times)
     if n < 4 * FEWEST:
         return None
@@ -94,7 +143,11 @@ def _drift(steps: Doubles, times: Doubles, edges: list[int]) -> Drift | None:
     levels = np.concatenate([np.full(end - start, np.median(times[start:end])) for start, end in zip(edges, edges[1:])])
     if _cost(times - line, 2) >= _cost(times - levels, 2 * len(edges) - 3):
         return None
-    return {"first_step": int(steps[0]), "last_step": int(steps[-1]), "first_s": float(line[0]), "last_s": float(line[-1])}
+    first, last = _both(usual(0, quarter), usual(n - quarter, n))
+    if (last - first) * slope <= 0 or abs(last - first) < MIN_CHANGE * first:
+        return None  # the medians do not show it
+    beyond = (last - first) / (n - quarter) * (quarter - 1) / 2
+    return {"first_step": int(steps[0]), "last_step": int(steps[-1]), "first_s": first - beyond, "last_s": last + beyond}
 
 
 def _cost(left_over: Doubles, parameters: int) -> float:

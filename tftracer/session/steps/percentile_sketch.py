@@ -132,5 +132,12 @@ class SketchedSteps:
         starts = [self.first_step + number * self.length for number in range(len(self.sketches))]
         return Sketch.merged(sketch for start, sketch in zip(starts, self.sketches) if start > step)
 
+    def within(self, first: float, end: float) -> Sketch:
+        """Return a sketch of the steps from ``first`` until before ``end``, without the sketches that have other steps, too."""
+        starts = [self.first_step + number * self.length for number in range(len(self.sketches))]
+        return Sketch.merged(
+            sketch for start, sketch in zip(starts, self.sketches) if start >= first and start + self.length <= end
+        )
+
     def copy(self) -> SketchedSteps:
         return SketchedSteps(self.first_step, self.length, map(copy.copy, self.sketches))
