@@ -25,6 +25,7 @@ from tftracer.slow.cause.cause import (
 )
 from tftracer.slow.cause.explain import Explained, explain
 from tftracer.slow.cause.observed import LockHolder, Observed, Span
+from tftracer.slow.cause.parts_of_turn import OF_TRACER
 from tftracer.slow.watch.slow_turn import OtherSteps, Save, SlowTurn
 from tftracer.slow.watch.stack_samples import PYTHON_FUNCTIONS
 from tftracer.slow.watch_results import FoldedStack, Frame
@@ -968,8 +969,28 @@ def test_on_a_busy_machine_two_samples_are_no_other_cause() -> None:
     three = dataclasses.replace(seen, stacks=(sorts, two._replace(samples=3)))
     assert [other.cause.frame for other in explained(1.18, between=three, others_share=0.9).others] == [PACK]
     owned = dataclasses.replace(seen, stacks=(sorts, two._replace(frames=(MAIN, EPOCH), samples=1)))
-    found = explained(1.18, between=owned, others_share=0.9).others
-    assert [(other.cause.name, other.cause.frame) for other in found] == [("MyLogger", None)]
+    assert explained(1.18, between=owned, others_share=0.9).others == (), "neither is a callback, by one sample"
+
+
+def test_a_callback_is_never_called_within_a_step_of_fit() -> None:
+    late = stack(MAIN, FIT, EPOCH, seconds=0.3)
+    assert explained(inside=0.3, within=span(0.3, late, process=0.02)).cause.kind != "callback"
+    assert explained(inside=0.3, within=span(0.3, late, process=0.02), title="train (8, 3)").cause.kind == "callback"
+
+
+def test_a_checkpoint_of_a_hook_is_that_hooks_whatever_a_sample_beside_it_shows() -> None:
+    save = Save("CheckpointSaverHook.save", 1_000 * MS, 1_250 * MS)
+    beside = stack(MAIN, Frame("hooks.py", 124, "after_run", "HistogramHook", False), seconds=0.25)
+    found = explained(0.3, between=span(0.3, beside, cpu=0.01), saves=(save,))
+    assert found.cause[:3] == ("hook", "CheckpointSaverHook", None)
+
+
+def test_a_wait_for_the_lock_that_the_tracer_held_is_told() -> None:
+    ours = LockHolder("tftracer-web", "tracer", ())
+    found = explained(
+        0.3, between=span(0.3, stack(MAIN, LOAD, seconds=0.3), lock_wait_s=0.25, holders=(ours,) * 4, lock_readings=6)
+    )
+    assert (found.cause.kind, found.cause.name) == ("lock", OF_TRACER)
 
 
 def test_steps_of_another_run_are_not_told_again_as_those_of_the_hook_that_runs_them() -> None:

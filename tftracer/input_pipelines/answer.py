@@ -25,6 +25,8 @@ UNSEEN = {
 DISTRIBUTED = "A distribution strategy hands the elements over: TensorFlow does not tell the stages before that."
 #: A look within this time shows what the training waits for now.
 RECENT_S = 15.0
+#: A verdict tells of a pipeline that was looked at for this time. The first second has the training's start in it.
+LOOKED_S = 3.0
 
 
 def input_pipelines(facts: PipelineFacts | None, waited_s: float) -> InputPipelines:
@@ -44,7 +46,11 @@ def input_pipelines(facts: PipelineFacts | None, waited_s: float) -> InputPipeli
 def what_limits(facts: PipelineFacts | None, now: float) -> tuple[str, str]:
     """Return (what limits the training's input, what to change) if exactly one pipeline delays it; else ("", "")."""
     open_ones = [each for each in facts.pipelines if each.is_open] if facts else []
-    recent = [_pipeline(each) for each in open_ones if each.looks and now - each.looks[-1].at < RECENT_S]
+    recent = [
+        _pipeline(each)
+        for each in open_ones
+        if each.looks and now - each.looks[-1].at < RECENT_S and each.looks[-1].at - each.looks[0].at >= LOOKED_S
+    ]
     limited = [each for each in recent if each["side"] == "input" and any(stage["is_limiting"] for stage in each["stages"])]
     return (limited[0]["text"], limited[0]["advice"]) if len(limited) == 1 else ("", "")
 

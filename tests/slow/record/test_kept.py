@@ -164,7 +164,7 @@ def test_steps_without_a_cpu_push_out_no_others(tmp_path: Path) -> None:
         live, spool = recorder.run_stalls(run.run_id), recorder.session()["file"]
         assert [stall["step"] for stall in live["stalls"]][:5] == [1, 2, 3, 4, 5]
         assert len(live["stalls"]) == 5 + kept and live["count"] == 55 + kept
-        assert recorder.run(run.run_id)["slow_steps"]["text"] == "Python code at load_batch() (train.py:88)"
+        assert recorder.run(run.run_id)["slow_steps"]["text"] == "Python code at load_batch() (train.py:88) (1.49 s of that)"
     assert open_session(spool).run_stalls(1) == live
 
 

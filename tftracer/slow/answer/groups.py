@@ -43,8 +43,8 @@ DISTANCES, LONG = 10, 0.5
 #: A headline is computed again when the number of the run's steps has grown by this factor: slow steps may have ended meanwhile.
 STALE = 1.05
 
-#: The headline names no group with less than the share TRIFLE of the time that all slow steps lost. It gives the group's time if
-#: that is less than the share MOST.
+#: Groups with less than the share TRIFLE of the time that all slow steps lost come later, and the headline names none of them. It
+#: gives a group's time if that is less than the share MOST.
 TRIFLE, MOST = 0.01, 0.5
 
 #: Step of a run -> id of its trace.
@@ -60,10 +60,10 @@ class _Ranked(NamedTuple):
     stalls: list[Stall]  # its slow steps, except those that were dropped to make room for others
     placed: int  # number of its slow steps with a known place
 
-    @property
-    def rank(self) -> tuple[bool, bool, bool, float]:
-        is_known = bool(self.periods) or self.kind["cause"] != "unknown"
-        return self.kind["cause"] == "machine", not is_known, self.ended, -self.kind["lost_s"]
+    def rank(self, all_lost_s: float) -> tuple[bool, bool, bool, bool, float]:
+        """Return the sort key. ``all_lost_s``: the time that all groups lost, without those of the machine."""
+        is_known, lost_s = bool(self.periods) or self.kind["cause"] != "unknown", self.kind["lost_s"]
+        return self.kind["cause"] == "machine", not is_known, lost_s < TRIFLE * all_lost_s, self.ended, -lost_s
 
     @property
     def text(self) -> str:
@@ -153,11 +153,19 @@ class _Ranked(NamedTuple):
 
 
 def groups(log: SlowLog, run_id: int, steps: int, traces: Traces = NO_TRACES) -> list[SlowGroup]:
-    """Return the groups of a run, the costliest first; groups that have ended, of unknown cause or of the machine come last.
+    """Return the groups of a run, the costliest first; groups that lost little, have ended, are of unknown cause or of the
+    machine come later, in this order.
 
     ``steps``: the number of the run's steps.
     """
-    return [ranked.group(traces) for ranked in sorted(_ranked(log, run_id, steps), key=lambda each: each.rank)]
+    return [ranked.group(traces) for ranked in _in_order(log, run_id, steps)[0]]
+
+
+def _in_order(log: SlowLog, run_id: int, steps: int) -> tuple[list[_Ranked], float]:
+    """Return the groups of a run in their order, and the time that they lost together, without those of the machine."""
+    ranked = list(_ranked(log, run_id, steps))
+    lost_s = sum(each.kind["lost_s"] for each in ranked if each.kind["cause"] != "machine")
+    return sorted(ranked, key=lambda each: each.rank(lost_s)), lost_s
 
 
 def _by_group(log: SlowLog, run_id: int, periods: Sequence[Period], gc_function: str) -> dict[KindKey, list[Stall]]:
@@ -192,11 +200,10 @@ def headline(log: SlowLog, run_id: int, steps: int, traces: Traces) -> tuple[str
     if known is not None and steps <= STALE * known.steps and traces == known.traces:
         return known.text, known.trace_id
     text, trace_id = "", None
-    ranked = sorted(_ranked(log, run_id, steps), key=lambda each: each.rank)
+    ranked, without_machine_s = _in_order(log, run_id, steps)
     if ranked:
-        whole_s = sum(each.kind["lost_s"] for each in ranked)
-        first = next((each for each in ranked if each.kind["lost_s"] >= TRIFLE * whole_s), ranked[0])
-        lost_s = first.kind["lost_s"]
+        first = next((each for each in ranked if each.kind["lost_s"] >= TRIFLE * without_machine_s), ranked[0])
+        lost_s, whole_s = first.kind["lost_s"], sum(each.kind["lost_s"] for each in ranked)
         text, trace_id = first.text, first.newest_trace(traces)
         text += f" ({duration(lost_s * 1e9)} of that)" if lost_s < MOST * whole_s else ""
     log.headlines[run_id] = Headline(text, trace_id, steps, traces)

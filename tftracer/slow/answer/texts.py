@@ -26,6 +26,15 @@ HALF = 0.5
 MOSTLY = 0.8
 #: Causes that are code of the script, a hook or a callback: all time at this code counts, whether the thread ran or waited.
 CODE_OR_HOOK_CAUSES = (*CODE_CAUSES, *HOOK_CAUSES)
+#: Kind of a cause -> how the sentence about its share begins.
+EXPLAINS: dict[StallCause, str] = {
+    "python": "The Python code of its thread",
+    "wait": "This wait",
+    "disk": "This wait",
+    "hook": "This hook",
+    "callback": "This callback",
+    "retrace": "The call in which it was traced (the tracing and the first execution)",
+}
 NOWHERE = ", at an unknown line"
 
 
@@ -152,12 +161,22 @@ def _cause(stall: Stall) -> str:
         "gc": f"Python's garbage collection, {duration((seconds or stall.gc_s) * 1e9)}{',' if at else ''}{at}",
         "machine": f"Its thread had no CPU{took}{_without_cpu_at(stall)}: other processes or threads had them",
         "disk": f"Waited for a disk{at}",
-        "hook": f"The hook {place}",
-        "callback": f"The Keras callback {place}",
+        "hook": f"The hook {place}{_in_it(stall)}",
+        "callback": f"The Keras callback {place}{_in_it(stall)}",
         "py_function": f"A Python function that TensorFlow calls{': ' if place else ''}{place}",
         "lock": f"Python's lock was held{took}{' by ' if place else ''}{place}",
         "stopped": f"The process was stopped{f' for at least {duration(seconds * 1e9)}' if seconds else ''}",
     }[cause.kind]
+
+
+def _in_it(stall: Stall) -> str:
+    """Return what a hook or callback mostly did, if it waited or saved: ", which waited for a socket"; else ""."""
+    most = max(stall.parts, key=excess, default=None)
+    if most is None or excess(most) < HALF * ((stall.end_ns - stall.start_ns) * 1e-9 - stall.expected_s):
+        return ""
+    if most.kind == "checkpoint" and most.what.partition(".")[0] != stall.cause.name:
+        return f", in {most.what}"
+    return f", which waited {most.what}" if most.kind == "wait" and most.what else ""
 
 
 def _without_cpu_at(stall: Stall) -> str:
@@ -306,12 +325,7 @@ def evidence(stall: Stall) -> list[str]:
         collected = duration(stall.others_gc_s * 1e9)
         sentences.insert(0, f"Other threads collected garbage for {collected} of this time, and held the lock meanwhile.")
     if stall.cause.share is not None and stall.cause.kind != "unknown":
-        who, share = (
-            "The Python code of its thread" if stall.cause.kind in CODE_OR_HOOK_CAUSES else "The cause",
-            stall.cause.share,
-        )
-        if stall.cause.kind == "retrace":
-            who = "The call in which it was traced (the tracing and the first execution)"
+        who, share = EXPLAINS.get(stall.cause.kind, "The cause"), stall.cause.share
         without_s = (
             sum(part.seconds for part in stall.parts if part.kind == "no_cpu") if stall.cause.kind in CODE_OR_HOOK_CAUSES else 0.0
         )

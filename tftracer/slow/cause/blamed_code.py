@@ -146,6 +146,11 @@ def is_owned(stack: FoldedStack) -> bool:
     return any(frame.owner for frame in stack.frames)
 
 
+def is_in_callback(stack: FoldedStack) -> bool:
+    """Return whether the stack shows a method of a Keras callback."""
+    return is_owned(stack) and is_callback(stack.frames[_first_owned(stack)])
+
+
 def _first_owned(stack: FoldedStack) -> int:
     return next(position for position, frame in enumerate(stack.frames) if frame.owner)
 

@@ -178,14 +178,14 @@ def measured_cause(top: Part, span: Span, share: float) -> Cause:
     if top.kind in CLOCKED_KINDS:
         others = without_measured(span.stacks, top.kind != "checkpoint")
         span = replace(span, stacks=tuple(stack for stack in span.stacks if stack not in others) or span.stacks)
+    saver = top.what.partition(".")[0] if top.kind == "checkpoint" else ""
     if top.kind in ("other_run", "checkpoint"):
         owned = owner_line(span.stacks, span.sampled_s, OWNS_RUN if top.kind == "other_run" else HALF)
+        if saver in SAVERS and (owned is None or owned.name != saver):
+            return Cause(SAVERS[saver], saver, None, share)
         if owned is not None:
             return Cause(owned.kind, owned.name, owned.frame, share)
     if top.kind == "checkpoint":
-        saver = top.what.partition(".")[0]
-        if saver in SAVERS:
-            return Cause(SAVERS[saver], saver, None, share)
         return Cause("checkpoint", top.what, shared_line(_checkpoint_callers(span.stacks)).frame, share)
     line = None
     if top.kind == "other_run":

@@ -5,12 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from tftracer.slow.cause.blamed_code import FIT, below_loop, is_in_phase, is_owned, owner_line, shared_line
+from tftracer.slow.cause.blamed_code import (
+    EVALUATIONS,
+    FIT,
+    below_loop,
+    is_in_callback,
+    is_in_phase,
+    is_owned,
+    owner_line,
+    shared_line,
+)
 from tftracer.slow.cause.cause import CLOCKED_KINDS, cause_of, why_unknown, without_few_samples
 from tftracer.slow.cause.cause_inside_step import HALF, SOME
 from tftracer.slow.cause.observed import Observed, Span
 from tftracer.slow.cause.parts_of_turn import parts_of
-from tftracer.slow.cause.seconds_of_other_causes import is_notable, other_causes
+from tftracer.slow.cause.seconds_of_other_causes import MOST, is_notable, other_causes
 from tftracer.slow.record.sums_by_kind import HOOK_CAUSES
 from tftracer.slow.watch.slow_turn import SlowTurn, is_no_loop
 from tftracer.slow.watch_results import Cause, Frame, OtherCause, Part
@@ -31,6 +40,8 @@ def explain(turn: SlowTurn, observed: Observed) -> Explained:
     """Split a slow turn into parts and find its causes."""
     methods = _methods(turn)
     between, inside = (_below_loop(span, methods) for span in (observed.between, observed.inside))
+    if turn.run.title.partition(":")[0] in (FIT, *EVALUATIONS):  # Keras calls callbacks between steps, so these were sampled then
+        inside = replace(inside, stacks=tuple(stack for stack in inside.stacks if not is_in_callback(stack)))
     if observed.is_busy:
         between, inside = _without_single_sample(between), _without_single_sample(inside)
     observed = replace(observed, between=between, inside=inside)
@@ -68,8 +79,8 @@ def _largest_first(causes: tuple[OtherCause, ...]) -> tuple[Cause, tuple[OtherCa
 def _place_without_cpu(observed: Observed) -> Frame | None:
     """Return the line of the script, hook or callback where the thread was for most of the time between steps; None: unknown."""
     span = observed.between
-    owner = owner_line(span.stacks, span.sampled_s)
-    line = owner.frame._replace(owner=owner.name) if owner else shared_line(span.stacks).frame
+    owner = owner_line(span.stacks, span.sampled_s, MOST)
+    line = owner.frame._replace(owner=owner.name) if owner else shared_line(span.stacks, min_share=MOST).frame
     return None if line is None or (line.is_library and not owner) else line
 
 

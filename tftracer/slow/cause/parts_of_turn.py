@@ -25,6 +25,8 @@ MIN_KERNEL_S = 0.05
 FAULT_S, LITTLE = 5e-6, 0.1
 #: Minimum share of a time for what a text says of the kernel, of Python's lock, and of all threads of the process.
 HALF = 0.5
+#: The holder of Python's lock if it is one of the tracer's threads.
+OF_TRACER = "a thread of tftracer"
 #: What the thread waited for is named if the wait has at least this share of all its waiting time.
 MOST = 0.75
 #: A turn computed more than usual if its CPU time is at least this multiple of the usual.
@@ -94,6 +96,9 @@ def _inside(turn: SlowTurn, observed: Observed, length: float) -> list[Part]:
     if lock_wait:
         parts.append(Part("lock", lock_wait, usual_lock, holder_text(span)))
         left -= lock_wait
+        tracers = min(left, starved_s(span))
+        parts.append(Part("lock", tracers, 0.0, OF_TRACER))
+        left -= tracers
     free_lock = min(left, free_lock_s(span))
     if free_lock:
         parts.append(Part("unknown", free_lock, None, ""))
@@ -216,25 +221,27 @@ def _between(observed: Observed, span: Span, length: float, usual: float, input_
     other_code_s = sum(stack.seconds for stack in span.stacks if not is_in_phase(stack)) if lock_s(span) else 0.0
     not_input_s = max(queued_s, other_code_s)
     computed_more = span.cpu_s * scale >= COMPUTED_MORE * usual_cpu  # a dataset without prefetching runs on this thread
-    measured: list[tuple[str, float]] = [
-        ("stopped", span.stopped_s or 0.0),
-        ("gc", span.gc_s),
+    # While Linux does not tell whether this thread waited for the lock, the tracer's threads show only that some had no CPU.
+    tracers_s, is_lock_wait_known = starved_s(span), span.lock_wait_s is not None
+    measured: list[tuple[str, float, str]] = [
+        ("stopped", span.stopped_s or 0.0, ""),
+        ("gc", span.gc_s, ""),
         # A thread that waits for the lock wakes repeatedly, and then may wait for a CPU: this also counts as waiting for the
         # lock.
-        ("lock", lock_s(span)),
-        ("input", input_s - (0.0 if computed_more else min(input_s, max(0.0, input_s + not_input_s - without_lock_s)))),
-        ("python", (span.cpu_s - collecting_s) * scale),
-        ("no_cpu", queued_s + starved_s(span)),
-        ("disk", (span.disk_s or 0.0) * scale),
-        ("unknown", (span.uncertain_s or 0.0) * scale + free_lock_s(span)),
+        ("lock", lock_s(span), holder_text(span)),
+        ("lock", tracers_s * is_lock_wait_known, OF_TRACER),
+        ("input", input_s - (0.0 if computed_more else min(input_s, max(0.0, input_s + not_input_s - without_lock_s))), ""),
+        ("python", (span.cpu_s - collecting_s) * scale, kernel_text(span)),
+        ("no_cpu", queued_s + tracers_s * (not is_lock_wait_known), ""),
+        ("disk", (span.disk_s or 0.0) * scale, ""),
+        ("unknown", (span.uncertain_s or 0.0) * scale + free_lock_s(span), ""),
     ]
     parts, left = [], length
     usual_of = {"python": usual_cpu, "input": usual_input_s, "lock": usual_lock}
-    for kind, seconds in measured:
+    for kind, seconds, what in measured:
         seconds = min(seconds, left)
         left -= seconds
-        what = holder_text(span) if kind == "lock" and seconds else kernel_text(span) if kind == "python" else ""
-        parts.append(Part(_kind(kind), seconds, usual_of.get(kind, 0.0), what))
+        parts.append(Part(_kind(kind), seconds, usual_of.pop(kind, 0.0), what))
     return [*parts, Part("wait", left, max(0.0, usual - usual_cpu - usual_lock - usual_input_s), wait_text(span, left))]
 
 

@@ -24,7 +24,7 @@ from tftracer.slow.watch_results import Cause, FoldedStack, OtherCause, Part
 #: Minimum seconds of another cause, and its minimum share of the excess.
 MIN_S, MIN_SHARE = 0.03, 0.1
 #: No clock tells two causes apart if both ran or both waited. Then the other cause needs at least this many samples, and they
-#: must have at least this share of the excess. On a busy machine code that is no hook or callback always needs more samples.
+#: must have at least this share of the excess. On a busy machine it always needs more samples.
 MIN_SAMPLES, MIN_SAMPLED_SHARE, MIN_SAMPLES_IF_BUSY = 2, 0.2, 3
 #: The seconds that stacks show may be wrong by up to this factor. So a clock's seconds are used unless they are more than this
 #: many times the seconds of the stacks.
@@ -95,7 +95,7 @@ def _code(
     sampled_s = sum(stack.seconds for stack in rest)
     owner, frame = owner_line(rest, sampled_s, MOST), shared_line(rest, min_share=MOST).frame
     samples = sum(stack.samples for stack in rest)
-    if owner is None and (frame is None or frame.is_library or (is_busy and samples < MIN_SAMPLES_IF_BUSY)):
+    if (is_busy and samples < MIN_SAMPLES_IF_BUSY) or (owner is None and (frame is None or frame.is_library)):
         return
     of_kind: dict[str, Part] = {part.kind: part for part in parts if part.kind in CODE_CAUSES}
     usual_s = sum(part.usual_s or 0.0 for part in of_kind.values())
@@ -110,8 +110,7 @@ def _code(
         kind, seconds = cause.kind, sampled_s - usual_s if is_seen else 0.0
     share = min(1.0, max(0.0, seconds / excess_s))
     if owner is not None:
-        line = None if is_busy and samples == 1 else owner.frame
-        yield OtherCause(Cause(owner.kind, owner.name, line, share), seconds)
+        yield OtherCause(Cause(owner.kind, owner.name, owner.frame, share), seconds)
     else:
         yield OtherCause(Cause(kind, "", frame, share), seconds)
 

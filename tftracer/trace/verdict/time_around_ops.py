@@ -35,6 +35,10 @@ def around(trace: Trace, context: TraceContext, calls: Sequence[FunctionCall]) -
     if calls:
         before, after = -min(0, *(call.start for call in calls)), max(duration_ns, *(call.end for call in calls)) - duration_ns
         python = sum(call.end - call.start - call.ran_ns for call in calls if call.ran_ns)
+        if context.step_s is not None:  # a profile may have calls of later steps, too
+            outside = max(int(context.step_s * 1e9) - duration_ns, 0)
+            before = min(before, outside)
+            after = min(after, outside - before)
         return _untraced(Around(before, after, python), trace, context, calls)
     if context.trace_level == "profile" or context.step_s is None:
         return Around(0, 0)
