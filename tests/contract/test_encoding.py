@@ -12,7 +12,16 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tftracer.contract.encoding import COMPRESS_FROM, ROWS, WRITE_BYTES, accepted_encoding, encode, joined
+from tftracer.contract.encoding import (
+    COMPRESS_FROM,
+    PIECE_BYTES,
+    ROWS,
+    WRITE_BYTES,
+    accepted_encoding,
+    encode,
+    joined,
+    json_pieces,
+)
 
 SCALARS = st.one_of(
     st.none(), st.booleans(), st.integers(-(2**53), 2**53), st.floats(allow_nan=False, allow_infinity=False), st.text()
@@ -59,6 +68,14 @@ def test_chunks_hold_the_same_bytes(pieces: list[bytes], size: int) -> None:
     chunks = list(joined(pieces, size))
     assert b"".join(chunks) == b"".join(pieces)
     assert all(0 < len(chunk) < 2 * size for chunk in chunks)
+
+
+def test_a_list_of_large_rows_is_encoded_in_small_pieces() -> None:
+    message = {"stalls": [{"text": "x" * 2000, "number": number} for number in range(600)]}
+    pieces = list(json_pieces(message))
+    assert (
+        json.loads(b"".join(pieces)) == message and max(map(len, pieces)) <= PIECE_BYTES + 2100
+    )  # a comma, and a row that is a little longer
 
 
 def test_chunks_are_small_enough_to_be_sent_one_by_one() -> None:
