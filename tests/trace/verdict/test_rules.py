@@ -677,6 +677,15 @@ def test_the_evidence_for_tiny_ops_is_of_the_type_that_the_sentence_names() -> N
     assert sentence["evidence"]["nodes"]
 
 
+@pytest.mark.parametrize(("op", "is_told"), [("NextIteration", True), ("Identity", False)])
+def test_tiny_ops_that_run_in_a_loop_of_the_graph_are_told_as_that(op: str, is_told: bool) -> None:
+    ops = ("AddV2", "Mul", op, "Tanh")
+    nodes = [N(f"while/{ops[i % 4]}", ops[i % 4], i * 5_000, i * 5_000 + 3_000) for i in range(1_200)]
+    (sentence, *_) = verdict(make_trace(nodes), TraceContext(), [])["sentences"]
+    assert sentence["code"] == "tiny_ops" and ("in loops of the graph" in sentence["text"]) == is_told
+    assert ("of about 300 turns" in sentence["text"]) == is_told
+
+
 def test_tiny_ops_of_many_fetches_are_called_fetches() -> None:
     ops = ("ReadVariableOp", "_Retval", "Identity")
     nodes = [N(f"n{i}", ops[i % 3], i * 5_000, (i + 1) * 5_000) for i in range(1_200)]

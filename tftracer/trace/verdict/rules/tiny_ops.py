@@ -27,10 +27,13 @@ STRAY_NS, STRAY_SHARE = 1_000_000, 0.005
 ACCOUNTED_SHARE = 0.20  # minimal part of the step (or of the usual step, if shorter) that remains without interrupted ops
 STRAY_PART = 0.1  # minimal part of the step that interrupted ops and long gaps take, for the share to be without them
 ELEMENTWISE_SHARE = 0.50  # minimal part of the tiny ops, for XLA to be named
+#: An op that runs this often in a step is in a loop, if the step has one. Minimal part of the tiny ops for the loop to be named.
+MIN_TURNS, LOOP_SHARE = 10, 0.50
 FEEDS_SHARE = 0.20  # minimal part of the tiny ops, for feeds and fetches to be named
 
 #: Ops for a fed value and for a fetched one.
 _ARG, _RETVAL = "_Arg", "_Retval"
+_NEXT_TURN = re.compile("(Ref)?NextIteration")
 _TURN = re.compile(rf"{TURN}$")
 
 FEWER_TENSORS = "Feed and fetch fewer tensors: stack them in the graph (tf.stack), or fetch them more rarely. "
@@ -73,12 +76,24 @@ def _recorded(step: Step) -> Sentence | None:
         "tiny_ops",
         f"{count:,} ops of {duration(mean)} on average, and the gaps between ops, take {duration(spent + between)} "
         f"{whole}; the most frequent is {trace.ops[commonest]} ({int(codes.max()):,} times)."
-        f"{scope_sentence(work, trace, is_tiny)}{_elementwise(step, tiny)}{tensors}",
+        f"{scope_sentence(work, trace, is_tiny)}{_loop(step, tiny)}{_elementwise(step, tiny)}{tensors}",
         FEWER_TENSORS * bool(tensors) + _fewer_ops(step),
         of_whole,
         {"ops": float(count), "mean_ns": mean, "ops_ns": spent, "between_ns": between, "left_out_ns": stray},
         {"nodes": step.longest(tiny & (trace.op == commonest)), "tab": "ops", "op": trace.ops[commonest]},
     )
+
+
+def _loop(step: Step, tiny: Bool) -> str:
+    """Say that most of the tiny ops run in a loop of the graph, and about how many turns it takes; "" if they do not."""
+    trace = step.trace
+    turns = np.bincount(trace.name[tiny])  # executions of each op
+    repeated = turns[turns >= MIN_TURNS]
+    has_loop = int(trace.of_ops(_NEXT_TURN.fullmatch)[trace.op[tiny]].sum()) >= MIN_TURNS
+    if not has_loop or repeated.sum() < LOOP_SHARE * tiny.sum():
+        return ""
+    count = int(np.median(repeated))
+    return f" Most of them run in loops of the graph (tf.while_loop, tf.map_fn, an RNN), of about {count:,} turns."
 
 
 def _elementwise(step: Step, tiny: Bool) -> str:
