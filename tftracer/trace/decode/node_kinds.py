@@ -25,7 +25,7 @@ COMMUNICATION = re.compile(
 #: Communication ops that are not collectives: point to point, or answered locally. DuckDB gets this expression, too
 #: (fleet/partial.py); it does not support look-around.
 NO_COLLECTIVE = re.compile(
-    r"RecvTensor|_?(Host)?(Send|Recv)(V2)?|_?Xla\w*|_?Nccl(Manager\w*|\w*(Send|Recv))|nccl\w*SendRecv\w*"
+    r"RecvTensor|_?(Host)?(Send|Recv)(V2)?|_?Xla\w*|_?Nccl(Manager\w*|\w*(Send|Recv))|nccl\w{0,99}SendRecv\w{0,99}"
     r"|Horovod(Local|Cross)?(Rank|Size)\w*|HorovodProcessSet\w*|HorovodJoin"
     r"|\w{0,99}(TPUEmbedding|Initialize|Resource)\w{0,99}|"
 )
