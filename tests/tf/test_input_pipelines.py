@@ -76,7 +76,13 @@ while not (known := [run for run in recorder.runs() if run["steps"] > 10]):
     recorder.flush()
 run = known[0]["id"]
 if looked:
-    until(lambda answer: answer["pipelines"] and any(stage["is_limiting"] for stage in answer["pipelines"][0]["stages"]))
+    from tftracer.input_pipelines.answer import LOOKED_S
+    began_at = []
+    def limits_for_long(answer):
+        limited = [each for each in answer["pipelines"] if any(stage["is_limiting"] for stage in each["stages"])]
+        began_at.extend(each["at"] for each in limited)
+        return limited and limited[0]["at"] - began_at[0] >= LOOKED_S
+    until(limits_for_long)
 recorder.request_traces(run, 1)
 while not (traces := [trace for each in recorder.runs() if each["id"] == run for trace in each["traces"]]):
     recorder.flush()
