@@ -39,9 +39,10 @@ class BackgroundThread:
 
     def stop(self) -> None:
         """Let the thread finish its jobs and end; wait for it at most ``END_S`` seconds."""
-        if self._thread is not None and self._thread.is_alive():
+        thread = self._thread  # ``start``, on another thread, may replace it meanwhile
+        if thread is not None and thread.is_alive():
             self._jobs.put(None)
-            self._thread.join(END_S)
+            thread.join(END_S)
 
     def submit(self, job: Job) -> None:
         self.start()
