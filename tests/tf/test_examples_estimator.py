@@ -16,6 +16,7 @@ def test_estimator_trains_and_evaluates(tmp_path: Path) -> None:
 def test_an_estimators_predictions_are_no_steps_in_the_ledger(tmp_path: Path) -> None:
     trial = run("estimator", tmp_path, 3.0)
     assert trial.exit == 0
-    assert trial.seconds["evaluation"] > 0.9 * trial.truth["evaluation"] - 0.1, trial
+    evaluated = trial.seconds["evaluation"] + trial.seconds.get("slow", 0.0)  # on a busy machine some of its steps are slow ones
+    assert evaluated > 0.9 * trial.truth["evaluation"] - 0.1, trial
     assert trial.seconds["steps"] < 0.5 * trial.truth["evaluation"], trial
     assert trial.seconds["python"] > 0.9 * 80 * 0.01 * 3.0, trial
