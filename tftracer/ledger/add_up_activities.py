@@ -257,7 +257,7 @@ def _shares(stall: Stall) -> list[tuple[Cause, float]]:
     activities cover. Empty for the tracing of a function, which counts as the first step of its run.
     """
     others = [(other.cause, other.seconds) for other in stall.others]
-    own_s = (stall.end_ns - stall.start_ns) * 1e-9 - stall.expected_s - sum(seconds for _, seconds in others)
+    own_s = stall.excess_s - sum(seconds for _, seconds in others)
     left = [(cause, max(0.0, seconds)) for cause, seconds in ((stall.cause, own_s), *others) if cause.kind not in COVERED]
     whole_s = sum(seconds for _, seconds in left)
     if whole_s:

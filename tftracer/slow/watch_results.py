@@ -157,6 +157,15 @@ class Stall(NamedTuple):
     place: Frame | None = None  # where the thread was while it had no CPU, if that is the cause; None: not known
     of_other_signature: bool = False  # the step has another signature of its function, so ``step`` is not its number
 
+    @property
+    def length_s(self) -> float:
+        return (self.end_ns - self.start_ns) * 1e-9
+
+    @property
+    def excess_s(self) -> float:
+        """The seconds beyond the usual time."""
+        return self.length_s - self.expected_s
+
 
 #: Replaces the number of a period's slow steps if the period turned out to be a part of another period.
 MERGED = -1

@@ -31,12 +31,13 @@ MAX_CHANGES = 8
 
 def step_changes(history: History) -> tuple[list[StepChange], Drift | None]:
     """Return (the changes in order of steps, None), or ([], the drift) if a drift fits better."""
-    steps, times = _points(history)
+    rows = _untraced(history)
+    steps, times = _points(rows)
     edges = [0, *sorted(_splits(times, 0)), len(times)]
     ends = [*steps.tolist(), math.inf]
 
     def usual(start: int, end: int) -> _Usual:
-        return _usual(history, ends[start], ends[end])
+        return _usual(history, rows, ends[start], ends[end])
 
     drift = _drift(steps, times, edges, usual)
     if drift:
@@ -57,12 +58,17 @@ class _Usual(NamedTuple):
     mean_s: float
 
 
-def _usual(history: History, first: float, end: float) -> _Usual:
-    """Return the usual time of the untraced steps from number ``first`` until before ``end``."""
+def _untraced(history: History) -> Doubles:
+    """Return the entries of the history without the traced steps, as far as it still has single steps."""
     rows = history.entries()
-    step, count, _, mean = rows[(rows[:, 0] >= first) & (rows[:, 0] < end)].T[:4]
-    untraced = ~((count == 1) & is_in(step, np.array(history.traced, float)))
-    count, mean = count[untraced], mean[untraced]
+    step, count = rows.T[:2]
+    untraced: Doubles = rows[~((count == 1) & is_in(step, np.array(history.traced, float)))]
+    return untraced
+
+
+def _usual(history: History, rows: Doubles, first: float, end: float) -> _Usual:
+    """Return the usual time of the untraced steps from number ``first`` until before ``end``. ``rows``: their entries."""
+    _, count, _, mean = rows[(rows[:, 0] >= first) & (rows[:, 0] < end)].T[:4]
     if (count == 1).all():
         return _Usual(float(np.median(mean)), float(mean.mean()))
     return _Usual(history.sketched.within(first, end).percentile(0.5), float(np.average(mean, weights=count)))
@@ -83,11 +89,9 @@ def _change(step: float, before: float, after: float) -> StepChange:
     return {"step": int(step), "before_s": before, "after_s": after}
 
 
-def _points(history: History) -> tuple[Doubles, Doubles]:
-    """Divide the untraced entries into groups of the same size; return the first step and the median time of each group."""
-    step, count, _, mean = history.entries().T[:4]
-    untraced = ~((count == 1) & is_in(step, np.array(history.traced, float)))
-    step, mean = step[untraced], mean[untraced]
+def _points(rows: Doubles) -> tuple[Doubles, Doubles]:
+    """Divide entries into groups of the same size; return the first step and the median time of each group."""
+    step, _, _, mean = rows.T[:4]
     size = max(1, -(-len(step) // POINTS))
     starts = range(0, len(step), size)
     return step[::size], np.array([np.median(mean[at : at + size]) for at in starts], float)

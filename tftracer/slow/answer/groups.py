@@ -99,10 +99,8 @@ class _Ranked(NamedTuple):
         return sum(any(may_be_of(stall, period) for period in self.periods) for stall in self.stalls) or None
 
     def group(self, traces: Traces) -> SlowGroup:
-        kind, is_part = (
-            self.kind,
-            bool(self.periods) and self.kind["cause"] in UNSPECIFIC_CAUSES,
-        )  # a part of the slow steps of unknown cause
+        kind = self.kind
+        is_part = bool(self.periods) and kind["cause"] in UNSPECIFIC_CAUSES  # a part of the slow steps of unknown cause
         costliest = sorted(self.stalls, key=lambda stall: (-lost_s(stall), stall["id"]))
         active = {period["every"] for period in self.periods if period["next_step"] is not None}  # lengths of active periods
         return {

@@ -172,7 +172,7 @@ def _cause(stall: Stall) -> str:
 def _in_it(stall: Stall) -> str:
     """Return what a hook or callback mostly did, if it waited or saved: ", which waited for a socket"; else ""."""
     most = max(stall.parts, key=excess, default=None)
-    if most is None or excess(most) < HALF * ((stall.end_ns - stall.start_ns) * 1e-9 - stall.expected_s):
+    if most is None or excess(most) < HALF * stall.excess_s:
         return ""
     if most.kind == "checkpoint" and most.what.partition(".")[0] != stall.cause.name:
         return f", in {most.what}"
@@ -188,7 +188,7 @@ def _seconds(stall: Stall) -> float | None:
     """Return the seconds of the part that is the cause; None if not measured, or less than half of the excess."""
     kind = "no_cpu" if stall.cause.kind == "machine" else stall.cause.kind
     seconds = sum(part.seconds for part in stall.parts if part.kind == kind)
-    return seconds if seconds >= HALF * ((stall.end_ns - stall.start_ns) * 1e-9 - stall.expected_s) else None
+    return seconds if seconds >= HALF * stall.excess_s else None
 
 
 def without_cpu(stall: Stall) -> WithoutCpu:
@@ -321,7 +321,7 @@ def evidence(stall: Stall) -> list[str]:
         sentences += _disk_evidence(stall.host)
     if stall.gc_s >= 0.001 and not stall.parts:
         sentences.insert(0, f"Garbage collections on its thread took {duration(stall.gc_s * 1e9)}.")
-    if stall.cause.kind == "lock" and stall.others_gc_s >= MIN_SHARE * (stall.end_ns - stall.start_ns) * 1e-9:
+    if stall.cause.kind == "lock" and stall.others_gc_s >= MIN_SHARE * stall.length_s:
         collected = duration(stall.others_gc_s * 1e9)
         sentences.insert(0, f"Other threads collected garbage for {collected} of this time, and held the lock meanwhile.")
     if stall.cause.share is not None and stall.cause.kind != "unknown":
@@ -329,7 +329,7 @@ def evidence(stall: Stall) -> list[str]:
         without_s = (
             sum(part.seconds for part in stall.parts if part.kind == "no_cpu") if stall.cause.kind in CODE_OR_HOOK_CAUSES else 0.0
         )
-        if without_s >= MIN_SHARE * (stall.end_ns - stall.start_ns) * 1e-9:
+        if without_s >= MIN_SHARE * stall.length_s:
             who += f", including {duration(without_s * 1e9)} without a CPU,"
             share = max(share, _share_of_code(stall))
         sentences.insert(0, f"{who} explains {percent(share)} of the time beyond the usual.")
@@ -339,7 +339,7 @@ def evidence(stall: Stall) -> list[str]:
 def _share_of_code(stall: Stall) -> float:
     """Return the share of the excess that parts of code have, with their time without a CPU."""
     code_s = sum(excess(part) for part in stall.parts if part.kind in {*KINDS_WITH_LINE, "no_cpu"})
-    return min(1.0, code_s / max((stall.end_ns - stall.start_ns) * 1e-9 - stall.expected_s, 1e-9))
+    return min(1.0, code_s / max(stall.excess_s, 1e-9))
 
 
 def _host_evidence(host: HostChange, has_parts: bool) -> Iterator[str]:
@@ -366,7 +366,7 @@ def _host_evidence(host: HostChange, has_parts: bool) -> Iterator[str]:
 
 def _is_of(stall: Stall, host: HostChange) -> bool:
     """Return whether the counts of one second belong to the slow step, not to the time before or after it."""
-    return (stall.end_ns - stall.start_ns) * 1e-9 >= MOST_OF_SECOND * host.seconds
+    return stall.length_s >= MOST_OF_SECOND * host.seconds
 
 
 def _disk_evidence(host: HostChange) -> Iterator[str]:

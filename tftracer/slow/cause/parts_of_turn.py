@@ -12,7 +12,7 @@ from typing import Any
 from tftracer.contract.stalls import PartKind
 from tftracer.slow.cause.blamed_code import functions_of_busiest_thread, is_in_phase, own_python
 from tftracer.slow.cause.observed import Observed, Span
-from tftracer.slow.cause.waits_for_lock import free_lock_s, holder_text, holders_of, lock_s, starved_s
+from tftracer.slow.cause.waits_for_lock import free_lock_s, holder_text, holders_of, lock_s, starved_s, tracers_lock_s
 from tftracer.slow.watch.slow_turn import OtherSteps, Save, SlowTurn, is_no_loop, saves_inside
 from tftracer.slow.watch.system_calls import WAITS
 from tftracer.slow.watch.thread_times_in_span import OF_THREAD
@@ -96,7 +96,8 @@ def _inside(turn: SlowTurn, observed: Observed, length: float) -> list[Part]:
     if lock_wait:
         parts.append(Part("lock", lock_wait, usual_lock, holder_text(span)))
         left -= lock_wait
-        tracers = min(left, starved_s(span))
+    tracers = min(left, tracers_lock_s(span))
+    if tracers:
         parts.append(Part("lock", tracers, 0.0, OF_TRACER))
         left -= tracers
     free_lock = min(left, free_lock_s(span))
@@ -104,7 +105,7 @@ def _inside(turn: SlowTurn, observed: Observed, length: float) -> list[Part]:
         parts.append(Part("unknown", free_lock, None, ""))
         left -= free_lock
     code = [stack for stack in own_python(span.stacks) if not (saves and is_in_phase(stack))]
-    own = min(left, max(0.0, sum(stack.seconds for stack in code) - lock_wait))
+    own = min(left, max(0.0, sum(stack.seconds for stack in code) - lock_wait - tracers))
     if own > 0:
         ran, no_cpu = min(own, span.cpu_s or 0.0), min(own - min(own, span.cpu_s or 0.0), span.queue_s or 0.0)
         rest = own - ran - no_cpu
@@ -221,18 +222,16 @@ def _between(observed: Observed, span: Span, length: float, usual: float, input_
     other_code_s = sum(stack.seconds for stack in span.stacks if not is_in_phase(stack)) if lock_s(span) else 0.0
     not_input_s = max(queued_s, other_code_s)
     computed_more = span.cpu_s * scale >= COMPUTED_MORE * usual_cpu  # a dataset without prefetching runs on this thread
-    # While Linux does not tell whether this thread waited for the lock, the tracer's threads show only that some had no CPU.
-    tracers_s, is_lock_wait_known = starved_s(span), span.lock_wait_s is not None
     measured: list[tuple[str, float, str]] = [
         ("stopped", span.stopped_s or 0.0, ""),
         ("gc", span.gc_s, ""),
         # A thread that waits for the lock wakes repeatedly, and then may wait for a CPU: this also counts as waiting for the
         # lock.
         ("lock", lock_s(span), holder_text(span)),
-        ("lock", tracers_s * is_lock_wait_known, OF_TRACER),
+        ("lock", tracers_lock_s(span), OF_TRACER),
         ("input", input_s - (0.0 if computed_more else min(input_s, max(0.0, input_s + not_input_s - without_lock_s))), ""),
         ("python", (span.cpu_s - collecting_s) * scale, kernel_text(span)),
-        ("no_cpu", queued_s + tracers_s * (not is_lock_wait_known), ""),
+        ("no_cpu", queued_s + starved_s(span), ""),
         ("disk", (span.disk_s or 0.0) * scale, ""),
         ("unknown", (span.uncertain_s or 0.0) * scale + free_lock_s(span), ""),
     ]

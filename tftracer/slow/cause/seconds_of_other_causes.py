@@ -29,7 +29,7 @@ MIN_SAMPLES, MIN_SAMPLED_SHARE, MIN_SAMPLES_IF_BUSY = 2, 0.2, 3
 #: The seconds that stacks show may be wrong by up to this factor. So a clock's seconds are used unless they are more than this
 #: many times the seconds of the stacks.
 ROUGH = 2.0
-#: Minimum share of the other code's samples that its line must have.
+#: Minimum share of the samples that the line of other code, or of a thread without a CPU, must have.
 MOST = 0.75
 
 

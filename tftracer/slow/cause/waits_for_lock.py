@@ -16,7 +16,7 @@ ENOUGH_READINGS = 4
 
 def lock_s(span: Span) -> float:
     """Return the seconds in which the training thread waited for Python's lock; ``held_s`` if they are not known."""
-    return held_s(span) if span.lock_wait_s is None else span.lock_wait_s - starved_s(span) - free_lock_s(span)
+    return held_s(span) if span.lock_wait_s is None else span.lock_wait_s - tracers_lock_s(span) - free_lock_s(span)
 
 
 def may_have_waited_for_lock(span: Span) -> bool:
@@ -54,14 +54,24 @@ def functions_holding_lock(span: Span) -> list[FoldedStack]:
     return called if len(called) > HALF * len(span.holders) else []
 
 
+def tracers_lock_s(span: Span) -> float:
+    """Return the seconds in which the training thread waited for Python's lock while a thread of the tracer held it.
+
+    0 if it is not known for how long the training thread waited.
+    """
+    return (span.lock_wait_s or 0.0) * _tracers_share(span)
+
+
 def starved_s(span: Span) -> float:
-    """Return the seconds in which the tracer's threads held Python's lock.
+    """Return the seconds in which the tracer's threads held Python's lock; 0 if ``tracers_lock_s`` knows more.
 
     They hold it for more than microseconds only if they have no CPU meanwhile.
     """
-    ours = len(holders_of(span, "tracer"))
-    waited_s = span.watch_delay_s if span.lock_wait_s is None else span.lock_wait_s
-    return waited_s * ours / len(span.holders) if ours else 0.0
+    return span.watch_delay_s * _tracers_share(span) if span.lock_wait_s is None else 0.0
+
+
+def _tracers_share(span: Span) -> float:
+    return len(holders_of(span, "tracer")) / len(span.holders) if span.holders else 0.0
 
 
 def free_lock_s(span: Span) -> float:
