@@ -320,10 +320,11 @@ def test_neither_a_save_nor_the_end_of_a_script_waits_for_a_stopped_helper(tmp_p
 
 @pytest.mark.parametrize("presses", [1, 2])
 def test_ctrl_c_at_the_end_of_a_script_waits_for_the_session_once(tmp_path: Path, presses: int) -> None:
-    code = (
-        "import atexit, sys, tftracer; atexit.register(lambda: print(server.recorder.closed))\n"
+    code = (  # it polls: Python does not see a signal that comes just before a blocking read begins
+        "import atexit, select, sys, tftracer; atexit.register(lambda: print(server.recorder.closed))\n"
         f"server = tftracer.TracingServer(server_port=0, spool_dir={str(tmp_path)!r}); stop = server.web.stop\n"
-        "server.web.stop = lambda: (stop(), print('ending', flush=True), sys.stdin.readline())"
+        "def ending():\n stop(); print('ending', flush=True)\n while not select.select([sys.stdin], [], [], 0.02)[0]: pass\n"
+        "server.web.stop = ending"
     )
     pipe = subprocess.PIPE
     with subprocess.Popen([sys.executable, "-c", code], stdin=pipe, stdout=pipe, stderr=pipe, text=True) as script:

@@ -33,9 +33,10 @@ def counted(at: float, count: int) -> Census:
 def test_objects_are_counted_by_type() -> None:
     before = object_counts.take().counts.get(Kept, 0)
     kept = [Kept() for _ in range(30)]
-    assert object_counts.take().counts[Kept] == before + 30
-    assert len(object_counts.objects_of([Kept], 10).objects) == 10
-    assert all(type(each) is Kept for each in object_counts.objects_of([Kept], 100).objects)
+    counts = object_counts.take().counts
+    assert counts[Kept] == before + 30
+    assert len(object_counts.objects_of([Kept], counts, 10).objects) == 10
+    assert all(type(each) is Kept for each in object_counts.objects_of([Kept], counts, 100).objects)
     del kept
 
 

@@ -102,7 +102,7 @@ def _with_objects(rate: float, wait: Callable[[], bool], grown: Sequence[Growing
     lists = [each.held_s for each in counted]
     samples: Sequence[object] = ()
     if kinds and sum(lists) <= object_counts.MAX_HELD_S:
-        samples, again_s = object_counts.objects_of(kinds, MAX_SAMPLES)
+        samples, again_s = object_counts.objects_of(kinds, last.counts, MAX_SAMPLES)
         lists.append(again_s)
     kind, listed = main_kind(things(rates, more, kinds, samples, containers.object_bytes), rate, object_counts.collects_nothing())
     if kind != "unknown":

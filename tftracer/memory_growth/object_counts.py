@@ -1,10 +1,11 @@
 """Counts Python's objects by type and lists those of some types. Runs in the training process, only while growth is suspected.
 
 Python code must not hold a list of all objects: it contains tuples that other threads are still building, and CPython fails to
-build a tuple to which another reference exists. So the list lives within one call of C code. During that call no other thread
-runs Python, no garbage collection starts, and only the types of the objects are read. The result holds types, or objects of types
-that are never seen unfinished. Meanwhile the other threads wait for Python's lock, as in a full garbage collection; the length of
-this wait is measured.
+build a tuple to which another reference exists. So the list lives within one call of C code, which reads it to its end: the list
+also contains the iterators that read it, so an iterator that stops earlier keeps the list until the next garbage collection.
+During that call no other thread runs Python, no garbage collection starts, and only the types of the objects are read. The result
+holds types, or objects of types that are never seen unfinished. Meanwhile the other threads wait for Python's lock, as in a full
+garbage collection; the length of this wait is measured.
 """
 
 from __future__ import annotations
@@ -12,13 +13,17 @@ from __future__ import annotations
 import gc
 import sys
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
-from itertools import chain, compress, islice, tee
+from itertools import chain, groupby, starmap
 from typing import Any, NamedTuple
 
 from tftracer.slow.watch.collections_off import collections_off
 
+#: Types whose objects CPython fails to build if another reference exists.
+UNFINISHED: frozenset[type] = frozenset((tuple, frozenset))
+#: Objects of types that are newer than the census, the iterators of the list among them, for which a list has room.
+MAX_NEW = 1000
 #: Types that are counted before other threads get a chance to run.
 AT_ONCE = 20_000
 GENERATIONS = (0, 1, 2)  # the youngest objects first
@@ -64,14 +69,24 @@ def _types() -> tuple[list[type], float]:
         return types, time.perf_counter() - start
 
 
-def objects_of(wanted: Iterable[type], limit: int) -> Listed:
-    """Return at most ``limit`` objects of the wanted types, the youngest first. ``tuple`` is never listed."""
-    is_wanted = frozenset(id(each) for each in wanted if each is not tuple).__contains__
+def objects_of(wanted: Iterable[type], counted: Iterable[type], limit: int) -> Listed:
+    """Return at most ``limit`` objects of the wanted types, the youngest ones. ``tuple`` and ``frozenset`` are never listed.
+
+    Args:
+        counted: The types of a census: objects of those that are not wanted are skipped.
+    """
+    listed = set(wanted) - UNFINISHED
+    nothing: dict[type, Iterable[Any]] = dict.fromkeys({*counted, *UNFINISHED, type(None)} - listed, ())
+    if any(type(each).__eq__ is not type.__eq__ or type(each).__hash__ is not type.__hash__ for each in nothing):
+        return Listed([], 0.0)  # groupby and the dictionary would run Python code
     with collections_off():
         start = time.perf_counter()
-        objects, same = tee(chain.from_iterable(map(gc.get_objects, GENERATIONS)))
-        wanted_objects = list(islice(compress(objects, map(is_wanted, map(id, map(type, same)))), limit))
-        return Listed(wanted_objects, time.perf_counter() - start)
+        lists = map(gc.get_objects, reversed(GENERATIONS))
+        everything = chain(chain.from_iterable(lists), [None])  # groupby keeps the last object
+        objects = deque(chain.from_iterable(starmap(nothing.get, groupby(everything, type))), limit + MAX_NEW)
+        held_s = time.perf_counter() - start
+    found = [each for each in objects if type(each) in listed]
+    return Listed(found[-limit:], held_s)
 
 
 def collects_nothing() -> bool:

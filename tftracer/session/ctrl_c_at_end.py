@@ -22,6 +22,7 @@ class _Ending:
 
     def __init__(self) -> None:
         self._presses = 0  # how often Ctrl-C was pressed
+        self._is_logging = False
 
     def do(self, work: Callable[[], object]) -> None:
         if self._presses > 1:
@@ -40,9 +41,16 @@ class _Ending:
 
     def _pressed(self, number: int, frame: FrameType | None) -> None:
         self._presses += 1
+        if self._is_logging:  # an exception here could leave a lock of logging taken; it is raised below
+            return
+        if self._presses == 1:
+            self._is_logging = True
+            try:
+                log.warning(WAITS)
+            finally:
+                self._is_logging = False
         if self._presses > 1:
             raise KeyboardInterrupt
-        log.warning(WAITS)
 
 
 #: Runs a function at the end of the script.
