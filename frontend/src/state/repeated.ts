@@ -13,7 +13,7 @@ export interface Repeated<T> {
 /** When the result of `watched` changes, the answer is requested again within `pauseMs`. */
 export interface Trigger<T> {
   readonly watched: (newest: T | null) => unknown;
-  readonly pauseMs: number;
+  readonly pauseMs: number | ((newest: T | null) => number);
 }
 
 export function useRepeated<T>(
@@ -50,12 +50,16 @@ export function useRepeated<T>(
     timer = setTimeout(() => void again(), pauseMs);
   }
 
-  for (const { watched, pauseMs } of triggers)
+  function pauseMs({ pauseMs }: Trigger<T>): number {
+    return typeof pauseMs === "number" ? pauseMs : pauseMs(data.value);
+  }
+
+  for (const trigger of triggers)
     watch(
-      () => watched(data.value),
-      () => within(pauseMs),
+      () => trigger.watched(data.value),
+      () => within(pauseMs(trigger)),
     );
-  const visible = (): void => within(Math.max(...triggers.map((trigger) => trigger.pauseMs)));
+  const visible = (): void => within(Math.max(...triggers.map(pauseMs)));
   document.addEventListener("visibilitychange", visible);
   onBeforeUnmount(() => {
     abort.abort();
