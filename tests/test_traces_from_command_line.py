@@ -9,7 +9,7 @@ from typing import Any
 from recording import LOSS, TRAIN, recording, step
 
 from tftracer.assemble_live_session import Recorder
-from tftracer.traces_from_command_line import UnattendedTraces
+from tftracer.unattended_traces import UnattendedTraces
 
 
 def run_steps(recorder: Recorder, numbers: range, fetches: object = (TRAIN, LOSS), seconds: float = 0.001) -> None:

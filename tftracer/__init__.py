@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from tftracer.export.tables.table import Table
     from tftracer.record_all_sessions import hook_inject
-    from tftracer.scripting.folder import open
+    from tftracer.scripting.open_path import open
     from tftracer.scripting.session import Session
     from tftracer.server import TracingServer
     from tftracer.timeline import Timeline
@@ -60,7 +60,7 @@ _MODULES = {
     "TracingServer": "tftracer.server",
     "Timeline": "tftracer.timeline",
     "hook_inject": "tftracer.record_all_sessions",
-    "open": "tftracer.scripting.folder",
+    "open": "tftracer.scripting.open_path",
     "Session": "tftracer.scripting.session",
     "Table": "tftracer.export.tables.table",
     "__version__": "tftracer.version",

@@ -25,7 +25,7 @@ from tftracer.terminal import PrintableFormatter
 if TYPE_CHECKING:
     from tftracer.contract.live import LiveMessage
     from tftracer.server import TracingServer
-    from tftracer.traces_from_command_line import UnattendedTraces
+    from tftracer.unattended_traces import UnattendedTraces
 
 log = logging.getLogger("tftracer")
 
@@ -77,7 +77,7 @@ class ScriptProcess:
         log_to_stderr("" if self._is_first else f" ({process_name()})", self._stderr)
         server = self._server = hook_inject(**self._options["server"], start_web_server_on_start=self._is_first)
         if self._options["trace"]:
-            from tftracer.traces_from_command_line import UnattendedTraces
+            from tftracer.unattended_traces import UnattendedTraces
 
             self._unattended = UnattendedTraces(server.recorder, *self._options["trace"])
         if not self._is_first:

@@ -191,7 +191,7 @@ class TracingServer:
         Raises:
             MissingTensorFlowError: TensorFlow cannot be imported.
         """
-        from tftracer.capture.loops.eager_keras_steps import make_callback
+        from tftracer.capture.loops.keras_steps import make_callback
 
         return make_callback(self.functions.set_note)
 

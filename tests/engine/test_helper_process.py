@@ -26,7 +26,7 @@ from web_client import Client
 from tftracer import memory_limit
 from tftracer.assemble_live_session import Recorder
 from tftracer.capture.traces.requests import Claim
-from tftracer.comparison.run_ops import RunTraces
+from tftracer.comparison.ops_over_traces import RunTraces
 from tftracer.comparison.two_traces import OtherTotals
 from tftracer.contract.analyses import ANALYSES, Parameter
 from tftracer.engine import helper_process, helper_protocol

@@ -275,7 +275,7 @@ def test_a_cut_file_is_exported_as_far_as_it_goes(tmp_path: Path) -> None:
 
 CRASH = """
 import os, sys
-from tftracer.export import folder
+from tftracer.export import write_files
 from tftracer.scripting.export import export
 from tftracer.scripting.query import query
 left, publish = int(sys.argv[3]), folder.LocalFolder.publish

@@ -19,8 +19,8 @@ from recording import RAW, killed_before_analysis, recording, step, steps
 import tftracer
 from tftracer.errors import UnsupportedError
 from tftracer.export import parquet
-from tftracer.export.folder import folder
 from tftracer.export.tables.schema import OF_TRACES, TABLES
+from tftracer.export.write_files import folder
 from tftracer.scripting.export_process import ExportProcess, partition_rank
 from tftracer.scripting.live_export import LivePartition
 from tftracer.scripting.query import query

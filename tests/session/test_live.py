@@ -23,7 +23,7 @@ from tftracer.session.files import records
 from tftracer.session.files.saved import open_session
 from tftracer.session.recorded_steps import Missed
 from tftracer.session.traces import traces_to_drop
-from tftracer.session.writer import steps as step_writer
+from tftracer.session.writer import writer_thread as step_writer
 
 
 def comparable(session: Any) -> tuple[Any, ...]:

@@ -91,8 +91,8 @@ def explained(
 def test_what_the_tracer_does_between_steps_is_nobody_s_line() -> None:
     ours = str(Path(tftracer.__file__).parent) + "/"
     wait = Frame(threading.__file__, 300, "wait", "", True)
-    reads = stack(MAIN, Frame(ours + "capture/functions/calls_and_own_steps.py", 99, "_call", "", True), wait)
-    in_step = stack(MAIN, Frame(ours + "capture/functions/calls_and_own_steps.py", 99, "_call", "", True), RUN)
+    reads = stack(MAIN, Frame(ours + "capture/functions/function_calls.py", 99, "_call", "", True), wait)
+    in_step = stack(MAIN, Frame(ours + "capture/functions/function_calls.py", 99, "_call", "", True), RUN)
     of_user = stack(MAIN, LOAD, wait)
     kept = without_tracer([reads, in_step, of_user])
     assert [each.frames for each in kept] == [in_step.frames, of_user.frames]

@@ -31,7 +31,7 @@ def main() -> None:
     hidden = inputs
     for _ in range(10):
         hidden = tf.tanh(tf.matmul(hidden, tf.constant(np.eye(16, dtype=np.float32))))
-    from tftracer.session.writer import steps as step_writer
+    from tftracer.session.writer import writer_thread as step_writer
 
     step_writer.SUPERFLUOUS_BYTES, step_writer.FLUSH_S = 10_000, 0.05  # so that the file is rewritten again and again
     with tf.train.MonitoredSession(hooks=[make_hook(recorder)]) as session:

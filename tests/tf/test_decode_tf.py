@@ -16,7 +16,7 @@ from tensorflow.python.client import timeline
 
 from tftracer.trace.analyses.dependencies import dependencies
 from tftracer.trace.decode.descriptors import extract, file_descriptor_set, message_class
-from tftracer.trace.decode.resources import decode_resources
+from tftracer.trace.decode.outputs_and_memory import decode_resources
 from tftracer.trace.decode.run_metadata import decode_run_metadata
 from tftracer.trace.model import Trace
 from tftracer.trace.timeline_lanes import lay_out

@@ -22,10 +22,10 @@ from tftracer.capture import function_runs
 from tftracer.capture.functions import identity as function_identity
 from tftracer.capture.functions import library as function_library
 from tftracer.capture.functions import profiled_calls
-from tftracer.capture.functions import calls_and_own_steps as functions
+from tftracer.capture.functions import function_calls as functions
 from tftracer.capture.traces import profiler
 from tftracer.capture.loops import eager_steps
-from tftracer.capture.loops import eager_keras_steps
+from tftracer.capture.loops import keras_steps
 from tftracer.capture.functions import partition_graphs
 from tftracer.capture.steps import queue as step_queue
 from tftracer.capture.traces import requests as trace_requests
@@ -47,7 +47,7 @@ entries = {"watch", "wrap", "_wrap_call", "_wrap_call_flat", "step", "begin_step
 entries |= {"named_step", "failed", "switch_off", "is_within_step_or_off", "_wrap_run", "_wrap_on_batch", "_wrap_switch"}
 entries |= {"make_eager_check", "wrap_call_flat", "wrap_apply", "_try_action"}
 targets = []
-modules = (function_identity, function_runs, profiled_calls, functions, profiler, eager_keras_steps, partition_graphs)
+modules = (function_identity, function_runs, profiled_calls, functions, profiler, keras_steps, partition_graphs)
 modules += (step_queue, trace_requests, eager_steps, function_library)
 for module in modules:
     holders = [module, *(kind for _, kind in inspect.getmembers(module, inspect.isclass) if kind.__module__ == module.__name__)]

@@ -12,16 +12,16 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from tftracer.capture.functions.calls_and_own_steps import FunctionCalls
+from tftracer.capture.functions.function_calls import FunctionCalls
 from tftracer.capture.functions.identity import FunctionIdentity, StepName, identify
 from tftracer.capture.functions.library import concrete_function_module, function_library, is_concrete, name_of
 from tftracer.capture.functions.partition_graphs import PartitionGraphs
 from tftracer.capture.functions.profiled_calls import FunctionTraces
 from tftracer.capture.functions.retracing import Retracing
 from tftracer.capture.loops.checkpoints_and_evaluations import Phases
-from tftracer.capture.loops.eager_keras_steps import CompiledKerasStepName, KerasSteps
 from tftracer.capture.loops.eager_steps import EagerSteps
 from tftracer.capture.loops.input_waits import InputWaits
+from tftracer.capture.loops.keras_steps import CompiledKerasStepName, KerasSteps
 from tftracer.capture.steps.queue import StepQueue
 from tftracer.capture.steps.run_registry import RunFamily
 from tftracer.capture.traces import profiler

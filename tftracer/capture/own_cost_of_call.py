@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from tftracer.capture.function_runs import FunctionRuns
-from tftracer.capture.functions.calls_and_own_steps import make_eager_check
+from tftracer.capture.functions.function_calls import make_eager_check
 from tftracer.capture.steps.queue import StepQueue
 from tftracer.capture.timer_with_cold_caches import ColdTimer
 
@@ -29,7 +29,7 @@ def measure_call_cost() -> float | None:
 
 
 def wrapped_noop(queue: StepQueue) -> Callable[[Any], None]:
-    """Return a function that does nothing, wrapped like both of TensorFlow's methods (functions/calls_and_own_steps.py)."""
+    """Return a function that does nothing, wrapped like both of TensorFlow's methods (functions/function_calls.py)."""
     calls, concrete = FunctionRuns(queue).calls, KnownFunction()
     calls.graphs.called_functions[id(concrete)] = weakref.ref(concrete)  # so that no call counts as the function's first call
     context = SimpleNamespace(_context=SimpleNamespace(_thread_local_data=SimpleNamespace(is_eager=True)))

@@ -20,7 +20,7 @@ from tftracer.memory_limit import memory_errors
 from tftracer.storage.trace_payload import Loadable, Payload, TraceKey
 
 if TYPE_CHECKING:
-    from tftracer.comparison.run_ops import RunTraces
+    from tftracer.comparison.ops_over_traces import RunTraces
     from tftracer.comparison.two_traces import OtherTotals
     from tftracer.contract.analyses import OtherAnswers
     from tftracer.trace.analyses.ops import By
@@ -133,7 +133,7 @@ class DecodedTraces:
 
     def run_ops(self, run: RunTraces, by: str, answer_format: AnswerFormat) -> Body:
         """Return the table of ops over the traces of a run, from the op totals of each."""
-        from tftracer.comparison.run_ops import run_ops
+        from tftracer.comparison.ops_over_traces import run_ops
 
         return encode(run_ops(run, cast("By", by)), *answer_format)
 

@@ -12,7 +12,7 @@ import contextlib
 from functools import partial
 from typing import IO, Any
 
-from tftracer.comparison.run_ops import RunTraces
+from tftracer.comparison.ops_over_traces import RunTraces
 from tftracer.comparison.two_traces import OtherTotals
 from tftracer.contract.encoding import Body
 from tftracer.contract.session import TraceRecord

@@ -25,7 +25,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tftracer.comparison.run_ops import RunTraces
+from tftracer.comparison.ops_over_traces import RunTraces
 from tftracer.comparison.two_traces import OtherTotals
 from tftracer.contract.encoding import WRITE_BYTES
 from tftracer.engine.decoded_traces import AnswerFormat, DecodedTraces, Question

@@ -16,7 +16,7 @@ from tftracer.trace.arrays.intervals import distinct
 from tftracer.trace.arrays.strings import StringTable
 from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.decode.labels import label_inputs, parse_input, parse_label, parse_received
-from tftracer.trace.decode.resources import Outputs, dtype_name
+from tftracer.trace.decode.outputs_and_memory import Outputs, dtype_name
 from tftracer.trace.model import UNKNOWN_TIME, NodeKind, Trace
 
 _NULL = -(1 << 31)  # stands for null in a column of i4

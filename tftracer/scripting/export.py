@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import Any
 
 from tftracer.export import parquet
-from tftracer.export.folder import folder
+from tftracer.export.write_files import folder
 from tftracer.scripting.job import job_of, places
 from tftracer.scripting.session import Session
 from tftracer.scripting.session import open as open_session

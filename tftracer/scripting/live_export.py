@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from tftracer.errors import TracerError
 from tftracer.export import parquet
-from tftracer.export.folder import Folder, folder
 from tftracer.export.tables.schema import OF_TRACES, TABLES
+from tftracer.export.write_files import Folder, folder
 from tftracer.memory_limit import limit_memory
 from tftracer.scripting.session import Session
 from tftracer.scripting.write_partition import new_manifest, older_parts, partition_name, publish, write_manifest, write_parts

@@ -42,7 +42,7 @@ KEPT_TRACES = 10_000
 
 
 def open(path: str | os.PathLike[str], token: str | None = None, certificate: str | None = None) -> Session:
-    """Open one session from a file or a URL. :func:`tftracer.scripting.folder.open` also opens folders, and documents the
+    """Open one session from a file or a URL. :func:`tftracer.scripting.open_path.open` also opens folders, and documents the
     errors."""
     name = os.fspath(path)
     if not is_url(name):

@@ -17,9 +17,9 @@ from urllib.parse import quote
 
 from tftracer.errors import StorageError
 from tftracer.export import parquet
-from tftracer.export.folder import Folder
 from tftracer.export.tables.schema import OF_TRACES, SCHEMA_VERSION, TABLES
 from tftracer.export.tables.table import Array, joined
+from tftracer.export.write_files import Folder
 from tftracer.scripting.session import Session
 from tftracer.storage.whole_file import writing
 from tftracer.version import __version__

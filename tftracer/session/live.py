@@ -8,7 +8,7 @@
 ``tftracer.assemble_live_session.Recorder`` is a live session with this process's training queue and the process that decodes
 traces.
 
-Threads: the training threads touch only the queue. ``tftracer-writer`` (writer/steps.py) counts steps and writes them;
+Threads: the training threads touch only the queue. ``tftracer-writer`` (writer/writer_thread.py) counts steps and writes them;
 ``tftracer-traces`` (writer/traces.py) compresses and stores traces, ``tftracer-summaries`` (writer/summaries.py) has them
 analyzed. Everything else may be called from any thread. Listeners are called from these threads, or from the thread that caused
 the change; messages about runs and steps come at most 5 times a second.
@@ -40,9 +40,9 @@ from tftracer.session.process.facts import process_facts
 from tftracer.session.recorded_steps import StepSource
 from tftracer.session.steps.statistics import LiveRun
 from tftracer.session.store import SessionStore
-from tftracer.session.writer.steps import Flush
 from tftracer.session.writer.summaries import TraceAnalyzer
 from tftracer.session.writer.threads import HELPER_S, Writer
+from tftracer.session.writer.writer_thread import Flush
 from tftracer.slow.answer.sources import with_sources
 from tftracer.slow.record.kept_slow_steps import SlowLog
 from tftracer.slow.record.records import copied_stall_record

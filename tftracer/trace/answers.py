@@ -50,7 +50,7 @@ from tftracer.trace.analyses.roofline import MAX_ROWS as MAX_ROOFLINE_ROWS
 from tftracer.trace.analyses.roofline import By as RooflineBy
 from tftracer.trace.arrays.columns import column
 from tftracer.trace.arrays.types import Bool, Float64
-from tftracer.trace.decode import formats, labels, resources
+from tftracer.trace.decode import formats, labels, outputs_and_memory
 from tftracer.trace.decode.static_graph import StaticGraph
 from tftracer.trace.model import Trace, TraceContext, Watched
 from tftracer.trace.timeline_lanes import Layout
@@ -177,11 +177,11 @@ class Answers:
         return self._once("slack", compute)
 
     @property
-    def outputs(self) -> resources.Outputs:
+    def outputs(self) -> outputs_and_memory.Outputs:
         return self._resources[0]
 
     @property
-    def memory_stats(self) -> resources.MemoryStats:
+    def memory_stats(self) -> outputs_and_memory.MemoryStats:
         """The bytes that each node allocates besides its outputs."""
         return self._resources[1]
 
@@ -211,8 +211,8 @@ class Answers:
             return allocations.curves(recorded) if recorded is not None else memory.curves(self.buffers)
 
     @property
-    def _resources(self) -> tuple[resources.Outputs, resources.MemoryStats]:
-        return self._once("resources", lambda: resources.decode_resources(self.trace))
+    def _resources(self) -> tuple[outputs_and_memory.Outputs, outputs_and_memory.MemoryStats]:
+        return self._once("resources", lambda: outputs_and_memory.decode_resources(self.trace))
 
     def findings(self) -> list[Finding]:
         return self._once("findings", lambda: findings_of(self.trace, self.context))

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import IO, Any, TypeVar
 
-from tftracer.comparison.run_ops import RunTraces
+from tftracer.comparison.ops_over_traces import RunTraces
 from tftracer.comparison.two_traces import OtherTotals
 from tftracer.contract.encoding import Body
 from tftracer.contract.session import TraceRecord

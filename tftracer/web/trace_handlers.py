@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tftracer.comparison.run_ops import RunTraces
-from tftracer.comparison.run_steps import step_times_in_words
+from tftracer.comparison.ops_over_traces import RunTraces
+from tftracer.comparison.step_times_in_words import step_times_in_words
 from tftracer.comparison.two_traces import MAX_OF_ONE_RUN, MAX_TRACES, OtherTotals
 from tftracer.contract.analyses import GROUPINGS, MEASURES, OTHER_TRACES_NEEDED, Analysis, Parameter
 from tftracer.contract.encoding import Body

@@ -5,7 +5,8 @@ import { CanvasView } from "./canvasView";
 import type { Theme } from "./colours";
 import { NO_COUNTERS, type CounterBand, type CounterChoices } from "./counterLayout";
 import type { CounterSeries } from "./counters";
-import { HeldKeys, Interaction } from "./interaction";
+import { HeldKeys } from "./heldKeys";
+import { PointerGestures } from "./pointerGestures";
 import { bandOfRow, Layout, NO_CHOICES, rowAt, topOfRow, type LaneChoices } from "./layout";
 import type { TimelineModel } from "./model";
 import { Renderer, RULER_HEIGHT, type Overlay } from "./renderer";
@@ -72,7 +73,7 @@ export class TimelineView extends CanvasView {
   layout: Layout;
   private pointer: number | null = null;
   private readonly overlay: Overlay;
-  private readonly interaction: Interaction;
+  private readonly pointerGestures: PointerGestures;
   private strip = false;
   private glide = 0;
   /** Where the current movement ends; null while the view does not move. */
@@ -94,12 +95,12 @@ export class TimelineView extends CanvasView {
     this.takeData(look);
     this.layout = new Layout(model.lanes, choices, false);
     this.keys = new HeldKeys((zoom, pan) => this.move(zoom, pan));
-    this.interaction = new Interaction(canvas, this.gestures(), RULER_HEIGHT);
+    this.pointerGestures = new PointerGestures(canvas, this.gestures(), RULER_HEIGHT);
   }
 
   override dispose(): void {
     super.dispose();
-    this.interaction.dispose();
+    this.pointerGestures.dispose();
     this.keys.release();
     this.stopGliding();
   }
@@ -356,7 +357,7 @@ export class TimelineView extends CanvasView {
     step(begin);
   }
 
-  private gestures(): ConstructorParameters<typeof Interaction>[1] {
+  private gestures(): ConstructorParameters<typeof PointerGestures>[1] {
     const stop = (): void => this.stopGliding();
     return {
       zoom: (x, factor) => {

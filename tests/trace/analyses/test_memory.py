@@ -16,7 +16,7 @@ from tftracer.trace.analyses.memory import buffers, curve, lifetimes, memory, th
 from tftracer.trace.answers import Answers
 from tftracer.trace.arrays.strings import StringTable
 from tftracer.trace.decode.descriptors import message_class
-from tftracer.trace.decode.resources import MemoryStats, Outputs
+from tftracer.trace.decode.outputs_and_memory import MemoryStats, Outputs
 from tftracer.trace.decode.tensor_shapes import Shapes
 from tftracer.trace.model import NodeKind, TraceContext
 

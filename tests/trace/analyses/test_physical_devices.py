@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from traces import CPU, GPU, H2D, PS, STREAM, STREAM_ALL, WORKER, N, make_trace
 
-from tftracer.trace.analyses.physical_devices import launch_of, members, physical_devices, processes
+from tftracer.trace.analyses.launch_of_kernel import launch_of
+from tftracer.trace.analyses.physical_devices import members, physical_devices, processes
 from tftracer.trace.model import NodeKind, Trace
 
 WORKER_GPU = "/job:worker/replica:0/task:0/device:GPU:0"

@@ -15,7 +15,7 @@ from tftracer.trace.analyses.profile_arithmetic import arithmetic_of_profile
 from tftracer.trace.answers import Answers
 from tftracer.trace.decode.hlo import Module, hlo_messages
 from tftracer.trace.decode.hlo_work import hlo_bytes, hlo_flops
-from tftracer.trace.decode.profile_calls import parsed
+from tftracer.trace.decode.profile_tensors import parsed
 from tftracer.trace.model import Calls, Computed, Tensor, TraceContext
 
 DATA = Path(__file__).parents[2] / "data" / "xspace"

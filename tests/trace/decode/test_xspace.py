@@ -11,7 +11,8 @@ import pytest
 from plain_protobuf import Event
 
 from tftracer.importers.open_any import open_bytes
-from tftracer.trace.analyses.physical_devices import launch_of, on_stream
+from tftracer.trace.analyses.launch_of_kernel import launch_of
+from tftracer.trace.analyses.physical_devices import on_stream
 from tftracer.trace.answers import Answers
 from tftracer.trace.decode.formats import decode, is_xspace
 from tftracer.trace.decode.profile_cut import steps

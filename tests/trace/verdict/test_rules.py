@@ -12,7 +12,7 @@ from job_steps import recorded
 from traces import CPU, GPU, H2D, PS, STREAM, WORKER, N, make_trace, received
 
 from tftracer.trace.analyses.ops import op_statistics
-from tftracer.trace.decode.host_events import FunctionCall
+from tftracer.trace.decode.profile_function_calls import FunctionCall
 from tftracer.trace.model import FedCopy, FedValue, NodeKind, SlowTime, TraceContext
 from tftracer.trace.verdict import verdict as verdict_
 from tftracer.trace.verdict.time_around_ops import around

@@ -16,7 +16,7 @@ from time import perf_counter_ns
 from typing import Any, NamedTuple
 
 from tftracer.capture.after_import import after_import
-from tftracer.capture.functions.calls_and_own_steps import FunctionCalls
+from tftracer.capture.functions.function_calls import FunctionCalls
 from tftracer.capture.steps.queue import PHASE, StepQueue
 from tftracer.capture.tracebacks import hide_in_tracebacks, remove_our_frames
 from tftracer.ledger.activity import BUILDING, CHECKPOINTS, EVALUATION

@@ -15,7 +15,7 @@ from time import perf_counter_ns
 from typing import Any
 
 from tftracer.capture.after_import import after_import
-from tftracer.capture.functions.calls_and_own_steps import FunctionCalls
+from tftracer.capture.functions.function_calls import FunctionCalls
 from tftracer.capture.steps.queue import INPUT_WAIT, MAX_EVENTS, StepQueue
 from tftracer.capture.tracebacks import hide_in_tracebacks, remove_our_frames
 

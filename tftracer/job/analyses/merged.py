@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tftracer.job.analyses.process_traces import AlignedTrace, Owners, origin_of
-from tftracer.trace.analyses import physical_devices
+from tftracer.trace.analyses.launch_of_kernel import launch_of
 from tftracer.trace.arrays.intervals import concatenated
 from tftracer.trace.arrays.strings import StringTable
 from tftracer.trace.arrays.types import Int32, Int64
@@ -79,7 +79,7 @@ def _launches(traces: Sequence[Trace], first: Int64) -> Int64 | None:
     """Return the launches recorded in profiles; None without a profile: then they are found by name."""
     if all(trace.launch is None for trace in traces):
         return None
-    each = [physical_devices.launch_of(trace).astype(np.int64) for trace in traces]
+    each = [launch_of(trace).astype(np.int64) for trace in traces]
     return concatenated([np.where(launch >= 0, launch + before, -1) for launch, before in zip(each, first)])
 
 

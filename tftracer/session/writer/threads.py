@@ -25,9 +25,9 @@ from tftracer.session.traces.steps_without_trace import MissingTraces
 from tftracer.session.writer.ledger import LOST_S, LOST_SHARE, LedgerWriter
 from tftracer.session.writer.newest_record import NewestRecord
 from tftracer.session.writer.slow import SlowWriter
-from tftracer.session.writer.steps import Flush, StepWriter
 from tftracer.session.writer.summaries import TraceAnalyzer, TraceSummaries
 from tftracer.session.writer.traces import TraceWriter
+from tftracer.session.writer.writer_thread import Flush, StepWriter
 from tftracer.storage.spool_folder import delete_old_spools
 from tftracer.storage.trace_payload import TraceKey
 

@@ -17,7 +17,7 @@ from tftracer.contract.trace import Memory, MemoryCurve
 from tftracer.trace.analyses.memory import MAX_TENSORS, HeldBytes, curve_message, tensor_rows
 from tftracer.trace.arrays.columns import Coded, Columns
 from tftracer.trace.arrays.types import Int64
-from tftracer.trace.decode.resources import dtype_name
+from tftracer.trace.decode.outputs_and_memory import dtype_name
 from tftracer.trace.model import Allocations, Trace
 
 _GPU = re.compile(r"GPU_(\d+)_bfc")

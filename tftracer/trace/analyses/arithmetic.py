@@ -16,6 +16,7 @@ import numpy as np
 
 from tftracer.trace.analyses import physical_devices
 from tftracer.trace.analyses.flop_formulas import Call, flops_of
+from tftracer.trace.analyses.launch_of_kernel import launch_of
 from tftracer.trace.analyses.memory_traffic import Rules
 from tftracer.trace.analyses.op_kinds import canonical, is_matrix_op
 from tftracer.trace.arrays.intervals import batches, is_in
@@ -27,7 +28,7 @@ from tftracer.trace.model import NodeKind, Trace
 
 if TYPE_CHECKING:
     from tftracer.trace.analyses.dependencies import Graph
-    from tftracer.trace.decode.resources import Outputs
+    from tftracer.trace.decode.outputs_and_memory import Outputs
 
 #: Above this, the FLOPs or bytes of an op are impossible and count as unknown.
 MAX_VALUE = 1e24
@@ -208,7 +209,7 @@ def on_kernels(trace: Trace, result: Arithmetic, takes_share: Bool) -> Arithmeti
     kernel = np.flatnonzero(physical_devices.kernels(trace))
     if not len(kernel):
         return result
-    launch = physical_devices.launch_of(trace)[kernel]
+    launch = launch_of(trace)[kernel]
     kernel, launch = kernel[launch >= 0], launch[launch >= 0]
     duration = (trace.end[kernel] - trace.start[kernel]).astype(np.float64) + 1  # + 1: a kernel of 0 ns gets a share, too
     share = duration / np.bincount(launch, duration, trace.n)[launch]

@@ -33,6 +33,7 @@ import numpy as np
 from tftracer.contract.basics import Finding
 from tftracer.contract.trace import CriticalPath, OpRow, PathStep
 from tftracer.trace.analyses import ops, physical_devices, waits_for_threads
+from tftracer.trace.analyses.launch_of_kernel import launch_of
 from tftracer.trace.arrays.intervals import batches
 from tftracer.trace.arrays.types import Bool, Float64, Int8, Int32, Int64
 from tftracer.trace.model import Trace
@@ -59,7 +60,7 @@ class Edges:
 def edges_of(trace: Trace, graph: Graph) -> Edges:
     """Collect the edges between counted nodes: those of the graph, waits for threads, launches of kernels, order in streams."""
     waited, before = waits_for_threads.waits_for_threads(trace)
-    launch = physical_devices.launch_of(trace)
+    launch = launch_of(trace)
     launched = np.flatnonzero(launch >= 0)
     earlier, later = _stream_order(trace)
     parts: list[tuple[Int64 | Int32, Int64 | Int32, int | Bool]] = [

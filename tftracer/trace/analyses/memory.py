@@ -24,12 +24,12 @@ from tftracer.trace.arrays.columns import Coded, Columns, rows_of
 from tftracer.trace.arrays.intervals import Numbering, distinct
 from tftracer.trace.arrays.strings import StringTable
 from tftracer.trace.arrays.types import Bool, Int32, Int64
-from tftracer.trace.decode.resources import dtype_name
+from tftracer.trace.decode.outputs_and_memory import dtype_name
 from tftracer.trace.model import Trace
 
 if TYPE_CHECKING:
     from tftracer.trace.analyses.dependencies import Graph
-    from tftracer.trace.decode.resources import MemoryStats, Outputs
+    from tftracer.trace.decode.outputs_and_memory import MemoryStats, Outputs
 
 MAX_POINTS = 4_000
 MAX_TENSORS = 5_000

@@ -11,11 +11,12 @@ from tftracer.contract.trace import Neighbourhood, NodeDetail, NodeRef, Output
 from tftracer.errors import UnknownError
 from tftracer.trace.analyses.arithmetic import Arithmetic
 from tftracer.trace.analyses.dependencies import Graph
-from tftracer.trace.analyses.physical_devices import ON_DEVICE, launch_of, runs_on
+from tftracer.trace.analyses.launch_of_kernel import launch_of
+from tftracer.trace.analyses.physical_devices import ON_DEVICE, runs_on
 from tftracer.trace.arrays.intervals import distinct, is_in
 from tftracer.trace.arrays.types import Bool, Float64, Int64
 from tftracer.trace.decode.labels import parse_input, parse_label, parse_received
-from tftracer.trace.decode.resources import dtype_name, message
+from tftracer.trace.decode.outputs_and_memory import dtype_name, message
 from tftracer.trace.decode.tensor_shapes import dims_of, shape_text
 from tftracer.trace.model import DeviceKind, NodeKind, Trace
 

@@ -28,6 +28,7 @@ from tftracer.contract.trace import ComputingOpRow, OpRow, OpStatistics
 from tftracer.errors import UnknownError
 from tftracer.trace.analyses import physical_devices
 from tftracer.trace.analyses.arithmetic import Arithmetic
+from tftracer.trace.analyses.launch_of_kernel import launch_of
 from tftracer.trace.analyses.name_scopes import Scopes, scopes_of
 from tftracer.trace.arrays.columns import Coded, Values, rows_of
 from tftracer.trace.arrays.groups import largest_first, largest_in_groups
@@ -85,7 +86,7 @@ def work_of(trace: Trace) -> Work:
     stream, joined = physical_devices.on_stream(trace), np.zeros(len(node), bool)
     duration = execution_ns = _without_inner_stages(trace)[node]
     if stream.any():
-        launch = physical_devices.launch_of(trace)[node]
+        launch = launch_of(trace)[node]
         joined = launch >= 0
         op, name = np.where(joined, trace.op[launch], op), np.where(joined, trace.name[launch], name)
         execution_ns = np.where(joined, 0, duration)

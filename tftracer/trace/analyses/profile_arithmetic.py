@@ -16,6 +16,7 @@ from tftracer.trace.analyses import physical_devices
 from tftracer.trace.analyses.arithmetic import Arithmetic, known_ops, on_kernels
 from tftracer.trace.analyses.flop_formulas import Call, flops_of
 from tftracer.trace.analyses.graph_shapes import Inferred, inferred
+from tftracer.trace.analyses.launch_of_kernel import launch_of
 from tftracer.trace.analyses.memory_traffic import Rules
 from tftracer.trace.analyses.op_kinds import canonical, is_matrix_op
 from tftracer.trace.arrays.intervals import batches
@@ -43,7 +44,7 @@ def arithmetic_of_profile(trace: Trace, calls: Calls, graphs: Sequence[Any] = ()
 
 def _of_launches(trace: Trace, input_of: Int64) -> Int64:
     """Return [n] ``input_of``, with the inputs recorded for kernels copied to their launches."""
-    launch, result = physical_devices.launch_of(trace), input_of.copy()
+    launch, result = launch_of(trace), input_of.copy()
     kernel = np.flatnonzero((launch >= 0) & (input_of >= 0))
     kernel = kernel[input_of[launch[kernel]] < 0]
     result[launch[kernel]] = input_of[kernel]

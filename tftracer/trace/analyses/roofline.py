@@ -30,7 +30,7 @@ from tftracer.trace.analyses.roofs import Executions, Limit, Roofs, best_rates, 
 from tftracer.trace.arrays.groups import largest_in_groups
 from tftracer.trace.arrays.intervals import distinct
 from tftracer.trace.arrays.types import Bool, Float64, Int64
-from tftracer.trace.decode.resources import dtype_name
+from tftracer.trace.decode.outputs_and_memory import dtype_name
 from tftracer.trace.decode.tensor_shapes import plain_types
 from tftracer.trace.model import NodeKind, Trace, TraceContext
 

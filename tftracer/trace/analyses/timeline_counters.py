@@ -27,7 +27,7 @@ from tftracer.trace.arrays.columns import column
 from tftracer.trace.arrays.intervals import Cover
 from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.decode.node_kinds import NO_COLLECTIVE
-from tftracer.trace.decode.resources import Outputs
+from tftracer.trace.decode.outputs_and_memory import Outputs
 from tftracer.trace.model import DeviceKind, NodeKind, Trace
 
 MAX_BYTES = 1 << 53

@@ -21,7 +21,7 @@ from tftracer.trace.model import Messages
 # field numbers of NodeExecStats (step_stats.proto)
 NAME, START_US, OP_START_US, OP_END_US, END_US, MEMORY, OUTPUT, LABEL, SCHEDULED_US, THREAD = range(1, 11)
 REFERENCED, MEMORY_STATS, START, OP_START, OP_END, END, SCHEDULED = range(11, 18)
-RESOURCES = (OUTPUT, MEMORY_STATS)  # what resources.py reads
+RESOURCES = (OUTPUT, MEMORY_STATS)  # what outputs_and_memory.py reads
 
 _TIMES = {START: START_US, OP_START: OP_START_US, OP_END: OP_END_US, END: END_US, SCHEDULED: SCHEDULED_US}
 _WIDE = {START, SCHEDULED, START_US, SCHEDULED_US}  # epoch times: eight or nine bytes

@@ -12,9 +12,9 @@ import numpy as np
 
 from tftracer.trace.arrays.types import Int32, Int64
 from tftracer.trace.decode.hlo import Modules
-from tftracer.trace.decode.profile_calls import calls_of
 from tftracer.trace.decode.profile_graph import partition_graphs
 from tftracer.trace.decode.profile_nodes import innermost, kind_table
+from tftracer.trace.decode.profile_tensors import calls_of
 from tftracer.trace.decode.wire import LEN, fields
 from tftracer.trace.decode.xplane_reader import (
     EVENT_STATS,

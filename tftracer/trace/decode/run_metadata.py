@@ -23,7 +23,7 @@ from tftracer.trace.decode import node_fields as nodes_
 from tftracer.trace.decode.device_names import parse_device
 from tftracer.trace.decode.message_spans import MAX_OTHERS, Spans, node_spans
 from tftracer.trace.decode.node_kinds import node_kinds
-from tftracer.trace.decode.resources import BLOCK
+from tftracer.trace.decode.outputs_and_memory import BLOCK
 from tftracer.trace.decode.times import MAX_NS, valid_times
 from tftracer.trace.decode.wire import LEN, Field, fields
 from tftracer.trace.model import UNKNOWN_TIME, Content, Device, DeviceKind, Messages, NodeKind, Span, Trace
@@ -175,7 +175,7 @@ def _device_codes(contents: Outline) -> Int32:
 
 
 def _read(raw: bytes, start: Int64, end: Int64) -> tuple[_Columns, dict[int, list[Messages]]]:
-    """Read the columns, and, if there is only one block, the submessages for resources.py: more would take much memory."""
+    """Read the columns, and, of a single block, the submessages for outputs_and_memory.py: of several, they take much memory."""
     columns = _Columns.empty(len(start))
     numbers = nodes_.RESOURCES if len(start) <= BLOCK else ()
     messages: dict[int, list[Messages]] = {}

@@ -23,7 +23,7 @@ from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.decode.executed_graph import RECEIVES, SENDS, channel
 from tftracer.trace.decode.graphdef import GraphNodes, read_graph
 from tftracer.trace.decode.labels import Received, label_inputs, parse_input, parse_received, split_parentheses
-from tftracer.trace.decode.resources import message
+from tftracer.trace.decode.outputs_and_memory import message
 from tftracer.trace.model import Span, Trace
 
 Source = Literal["partition_graph", "function_graph", "labels", "none"]

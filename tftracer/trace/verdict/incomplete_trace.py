@@ -12,6 +12,7 @@ import numpy as np
 
 from tftracer.contract.basics import Finding
 from tftracer.trace.analyses import communication, physical_devices
+from tftracer.trace.analyses.launch_of_kernel import launch_of
 from tftracer.trace.model import MAX_COLLECTED_NODES, UNKNOWN_TIME, NodeKind, Trace, TraceContext
 from tftracer.trace.units import duration
 from tftracer.trace.verdict.clock_skew import clocks_apart
@@ -82,7 +83,7 @@ def _kernels(trace: Trace) -> Iterator[Finding]:
     total = int(kernels.sum())
     if not total or not (trace.kind == NodeKind.LAUNCH).any():
         return
-    unmatched = int((physical_devices.launch_of(trace)[kernels] < 0).sum())
+    unmatched = int((launch_of(trace)[kernels] < 0).sum())
     if unmatched > UNMATCHED_SHARE * total:
         yield finding(
             "unmatched_kernels",

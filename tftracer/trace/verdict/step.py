@@ -23,8 +23,8 @@ from tftracer.trace.analyses.tf_data_stages import Stages
 from tftracer.trace.arrays.groups import largest_first
 from tftracer.trace.arrays.intervals import Cover
 from tftracer.trace.arrays.types import Bool, Float64, Int64
-from tftracer.trace.decode.host_events import FunctionCall, HostEvents
 from tftracer.trace.decode.labels import parse_received
+from tftracer.trace.decode.profile_function_calls import FunctionCall, HostEvents
 from tftracer.trace.decode.profile_xla import XLA_HOST
 from tftracer.trace.model import DeviceKind, NodeKind, Trace, TraceContext
 from tftracer.trace.units import duration

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tftracer.trace.decode.host_events import FunctionCall
+from tftracer.trace.decode.profile_function_calls import FunctionCall
 from tftracer.trace.model import NodeKind, Trace, TraceContext
 
 SLOW_FACTOR = 1.5  # a step that takes this many times the median untraced one is slow

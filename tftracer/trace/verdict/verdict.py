@@ -23,10 +23,10 @@ from tftracer.trace.model import OPS_LEFT_OUT, UNKNOWN_TIME, DeviceKind, Trace, 
 from tftracer.trace.units import duration, percent
 from tftracer.trace.verdict.main_op_type import MainOpType, main_op_type
 from tftracer.trace.verdict.op_time import OpTime
-from tftracer.trace.verdict.other_steps import EXPLAINED_SHARE, other_steps
 from tftracer.trace.verdict.rules import COMPUTING_CODES, RULES, UNEXPLAINED
+from tftracer.trace.verdict.rules.cause_from_watch import MORE_NS, is_explained
 from tftracer.trace.verdict.rules.input_pipeline import CHEAPER_ADVICE, runs_beside
-from tftracer.trace.verdict.rules.slow_step import MORE_NS, is_explained
+from tftracer.trace.verdict.slower_than_other_steps import EXPLAINED_SHARE, other_steps
 from tftracer.trace.verdict.step import HELD_UP_NS, ONLY_HERE, Step, sentence
 from tftracer.trace.verdict.time_around_ops import SLOW_FACTOR
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from tftracer.contract.trace import Sentence
 from tftracer.trace.model import TraceContext
 from tftracer.trace.units import duration, percent
+from tftracer.trace.verdict.rules.cause_from_watch import slow_before
 from tftracer.trace.verdict.rules.input_pipeline import seen_before
-from tftracer.trace.verdict.rules.slow_step import slow_before
 from tftracer.trace.verdict.step import ONLY_HERE, Step, sentence
 
 BETWEEN_SHARE = 0.20  # minimal part of the time from step to step that passes outside of steps

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tftracer.contract.trace import Sentence
 from tftracer.trace.units import percent
-from tftracer.trace.verdict.rules.ops import SAVE_OPS
+from tftracer.trace.verdict.rules.one_long_op import SAVE_OPS
 from tftracer.trace.verdict.step import Step, sentence
 
 ADVICE = "Do it more rarely, or beside the training (asynchronous checkpoints, evaluation in another process)."

@@ -11,7 +11,7 @@ from tftracer.contract.trace import Sentence
 from tftracer.trace.arrays.intervals import Cover
 from tftracer.trace.arrays.types import Bool
 from tftracer.trace.decode.labels import parse_input, parse_label
-from tftracer.trace.decode.resources import decode_resources
+from tftracer.trace.decode.outputs_and_memory import decode_resources
 from tftracer.trace.model import FedValue
 from tftracer.trace.units import byte_size, counted, duration, percent
 from tftracer.trace.verdict.step import Step, sentence

@@ -6,6 +6,7 @@ import numpy as np
 
 from tftracer.contract.trace import Sentence
 from tftracer.trace.analyses import physical_devices
+from tftracer.trace.analyses.launch_of_kernel import launch_of
 from tftracer.trace.analyses.physical_devices import Group
 from tftracer.trace.arrays.types import Bool
 from tftracer.trace.model import DeviceKind, NodeKind
@@ -151,7 +152,7 @@ def _launches(step: Step, group: Group) -> Bool:
 
 def _one_launch(step: Step, group: Group, nodes: list[int], gap: int, longest: int) -> Sentence:
     first = nodes[0]
-    ran = bool((physical_devices.launch_of(step.trace) == first).any())
+    ran = bool((launch_of(step.trace) == first).any())
     if ran:
         none = ""
         advice = (

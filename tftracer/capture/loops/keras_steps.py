@@ -1,6 +1,6 @@
 """Records Keras steps that do not call a compiled function, and titles the steps of methods such as ``train_on_batch``.
 
-For a compiled ``fit`` see functions/calls_and_own_steps.py.
+For a compiled ``fit`` see functions/function_calls.py.
 
 *Models that run eagerly* (``run_eagerly=True``) call no compiled function. Keras 2 and 3 pass each step to the distribution
 strategy, even to the default strategy: ``Strategy.run(function, batch)``. That method is wrapped. A call from a model's ``fit``,
@@ -22,7 +22,7 @@ from functools import partial
 from typing import Any
 
 from tftracer.capture.after_import import after_import
-from tftracer.capture.functions.calls_and_own_steps import FunctionCalls
+from tftracer.capture.functions.function_calls import FunctionCalls
 from tftracer.capture.functions.identity import StepName, keras_loop_and_model, keras_title
 from tftracer.capture.hook import tensorflow
 from tftracer.capture.tracebacks import hide_in_tracebacks, remove_our_frames

@@ -29,7 +29,7 @@ class FunctionCalls:
     """Watches the compiled functions of this process, and puts finished calls into the queue as FunctionEvents.
 
     The function of an event is a tf.function, a ConcreteFunction that was called directly, a StepName or a Keras step
-    (eager_keras_steps.py). The ConcreteFunction of an event is the one that was executed; None if the function ran eagerly.
+    (keras_steps.py). The ConcreteFunction of an event is the one that was executed; None if the function ran eagerly.
     """
 
     def __init__(self, queue: StepQueue, tracing: FunctionTraces) -> None:
@@ -37,7 +37,7 @@ class FunctionCalls:
         self._queue = queue
         self.threads = ThreadStates()
         #: Takes a function and ``ThreadState.method``; returns the step of a call within that Keras method
-        #: (eager_keras_steps.py).
+        #: (keras_steps.py).
         self.step_of_method: Callable[[Any, str], Any] = lambda function, method: function
         self.requests = queue.requests
         self._tracing = tracing

@@ -1,19 +1,20 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { HeldKeys, Interaction, type Gestures } from "./interaction";
+import { HeldKeys } from "./heldKeys";
+import { PointerGestures, type Gestures } from "./pointerGestures";
 
 const RULER = 28;
 let element: HTMLElement;
 let gestures: { [name in keyof Gestures]: ReturnType<typeof vi.fn> };
-let interaction: Interaction;
+let pointer: PointerGestures;
 
 beforeEach(() => {
   element = document.createElement("div");
   element.setPointerCapture = vi.fn();
   const names = ["zoom", "pan", "hover", "leave", "click", "doubleClick", "range", "scrolls", "moving"] as const;
   gestures = Object.fromEntries(names.map((name) => [name, vi.fn()])) as typeof gestures;
-  interaction = new Interaction(element, gestures as unknown as Gestures, RULER);
+  pointer = new PointerGestures(element, gestures as unknown as Gestures, RULER);
 });
-afterEach(() => interaction.dispose());
+afterEach(() => pointer.dispose());
 
 /** Send an event at a place of the element. Browsers compute the offsets; here they are set. */
 function send(type: string, x: number, y: number, more: object = {}): Event {

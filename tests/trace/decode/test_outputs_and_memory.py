@@ -11,7 +11,7 @@ from traces import N, make_trace
 
 from tftracer.trace.arrays.strings import StringTable
 from tftracer.trace.decode.descriptors import message_class
-from tftracer.trace.decode.resources import decode_resources
+from tftracer.trace.decode.outputs_and_memory import decode_resources
 from tftracer.trace.decode.run_metadata import decode_run_metadata
 from tftracer.trace.model import Trace
 

@@ -31,7 +31,7 @@ interface Press {
   mode: "press" | "pan" | "range";
 }
 
-export class Interaction {
+export class PointerGestures {
   private press: Press | null = null;
   private readonly touches = new Map<number, { x: number; y: number }>();
   private readonly aborter = new AbortController();
@@ -125,60 +125,5 @@ export class Interaction {
     if (before > 10 && after > 10) this.gestures.zoom((event.offsetX + other.x) / 2, before / after);
     mine.x = event.offsetX;
     mine.y = event.offsetY;
-  }
-}
-
-/** The speed of each key while it is held: zooming in e-folds a second, panning in view widths a second. */
-const KEY_SPEEDS: Record<string, { zoom: number; pan: number }> = {
-  w: { zoom: -2.5, pan: 0 },
-  s: { zoom: 2.5, pan: 0 },
-  a: { zoom: 0, pan: -1.1 },
-  d: { zoom: 0, pan: 1.1 },
-  ArrowLeft: { zoom: 0, pan: -1.1 },
-  ArrowRight: { zoom: 0, pan: 1.1 },
-};
-
-/** Moves the view smoothly while keys are held; a short press moves it by one clear step. */
-export class HeldKeys {
-  private readonly held = new Set<string>();
-  private frame = 0;
-  private last = 0;
-
-  constructor(private readonly apply: (zoom: number, pan: number) => void) {}
-
-  /** Handle a pressed key. Returns whether the key moves the view. */
-  down(key: string): boolean {
-    const name = key.length === 1 ? key.toLowerCase() : key;
-    if (!(name in KEY_SPEEDS)) return false;
-    if (!this.held.has(name)) {
-      this.held.add(name);
-      this.apply(KEY_SPEEDS[name].zoom * 0.05, KEY_SPEEDS[name].pan * 0.05);
-    }
-    if (this.frame === 0) {
-      this.last = performance.now();
-      this.frame = requestAnimationFrame((now) => this.step(now));
-    }
-    return true;
-  }
-
-  up(key: string): void {
-    this.held.delete(key.length === 1 ? key.toLowerCase() : key);
-  }
-
-  release(): void {
-    this.held.clear();
-    cancelAnimationFrame(this.frame);
-    this.frame = 0;
-  }
-
-  private step(now: number): void {
-    if (this.held.size === 0) {
-      this.frame = 0;
-      return;
-    }
-    const seconds = Math.min(0.05, Math.max(0, now - this.last) / 1000);
-    this.last = now;
-    for (const name of this.held) this.apply(KEY_SPEEDS[name].zoom * seconds, KEY_SPEEDS[name].pan * seconds);
-    this.frame = requestAnimationFrame((next) => this.step(next));
   }
 }

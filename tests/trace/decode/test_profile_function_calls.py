@@ -8,7 +8,7 @@ from call_count import calls_of
 from wire_messages import message, number
 
 from tftracer.trace.decode import xplane_reader
-from tftracer.trace.decode.host_events import HostEvents
+from tftracer.trace.decode.profile_function_calls import HostEvents
 from tftracer.trace.decode.xspace import decode_xspace
 
 CALLED, RUN, OP = 7, 1, 2  # a stat, and kinds of events; calls of functions are of kinds 100, 101, ...
