@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tftracer.input_pipelines.facts import Look
+from tftracer.input_pipelines.facts import Reading
 from tftracer.input_pipelines.model_proto import Model, Node
 from tftracer.input_pipelines.step_waits import StepWaits
 
@@ -30,9 +30,9 @@ class Ledger:
         self.waited += seconds
 
 
-def look(at: float, elements: int, gaps: list[float], waits: int, worked_s: float = 0.0) -> Look:
+def look(at: float, elements: int, gaps: list[float], waits: int, worked_s: float = 0.0) -> Reading:
     node = Node(1, "Prefetch", elements, int(worked_s * 1e9), 0, 6, 1.0, (), {})
-    return Look(at, 0.0, None, 0.0, waits, b"", Model({1: node}, 1, 2, tuple(gaps[-100:])))
+    return Reading(at, 0.0, None, 0.0, waits, b"", Model({1: node}, 1, 2, tuple(gaps[-100:])))
 
 
 def looked(ledger: Ledger, gap_s: float, wait_s: float, explicit: bool = False) -> float:

@@ -1,4 +1,4 @@
-"""The facts about a process's pipelines: written to the session's file as one record, the newest of which counts."""
+"""The facts about a process's pipelines. Each write to the session's file adds a whole record; only the newest one counts."""
 
 from __future__ import annotations
 
@@ -29,16 +29,18 @@ from tftracer.storage.untrusted import (
 MAX_PIPELINES = 8
 MAX_LOOKS = 10
 MAX_HISTORY = 100
-#: Maximum bytes of one look, enough for some hundred stages. A larger pipeline is not looked at again.
+#: Maximum bytes of one look, enough for 1,500 stages of 60 to 170 bytes, as recorded. A larger pipeline is not looked at again.
 MAX_BYTES = 1 << 18
 
 
 @dataclass(frozen=True)
-class Look:
+class Reading:
+    """What one look at an iterator showed: the state of its pipeline."""
+
     at: float  # epoch seconds
     cpu_s: float  # CPU time of the process
     idle_s: float | None  # idle time of all cores of the machine together
-    waited_s: float  # time of all waits so far for elements of any iterator, in calls of ``next`` between steps
+    waited_s: float  # total time so far that calls of ``next`` between steps waited for an element, over all iterators
     waits: int  # number of these waits
     raw: bytes  # a ModelProto
     model: model_proto.Model
@@ -58,7 +60,7 @@ class Moment:
 class Pipeline:
     title: str
     steps: tuple[Step, ...]  # from the last transformation to the sources
-    looks: tuple[Look, ...]  # of the last ten seconds with any work, oldest first
+    looks: tuple[Reading, ...]  # the newest looks that found new work, at most MAX_LOOKS, oldest first
     history: tuple[Moment, ...]
     is_open: bool  # whether its iterator still exists
 
@@ -66,7 +68,7 @@ class Pipeline:
 @dataclass(frozen=True)
 class PipelineFacts:
     pipelines: tuple[Pipeline, ...]  # the newest first
-    unseen: tuple[str, ...]  # keys of ``answer.UNSEEN``: why iterators were not looked into
+    unseen: tuple[str, ...]  # why iterators were not looked into: keys of ``answer.UNSEEN``, or "failed: ValueError: ..."
     cost_s: float  # processor time of all looks
 
 
@@ -89,14 +91,14 @@ _KINDS: Fields = {"str": _short, "float": duration}
 _STEP = readers(Step, kinds=_KINDS)
 
 
-def _looks(given: Any) -> tuple[Look, ...]:
+def _looks(given: Any) -> tuple[Reading, ...]:
     looks = []
     for each in items(given)[:MAX_LOOKS]:
         at, cpu_s, idle_s, waited_s, waits, raw = (*items(each), *[None] * 6)[:6]
         if isinstance(raw, bytes) and len(raw) <= MAX_BYTES:
             try:
                 times = moment(at), duration(cpu_s), duration_or_none(idle_s), duration(waited_s)
-                looks.append(Look(*times, count(waits), raw, model_proto.read(raw)))
+                looks.append(Reading(*times, count(waits), raw, model_proto.read(raw)))
             except FormatError:
                 continue
     return tuple(looks)

@@ -16,7 +16,7 @@ from statistics import median
 from typing import Literal, NamedTuple, Optional
 
 from tftracer.input_pipelines.dataset_code import gives_batches, is_distributed, kind_of
-from tftracer.input_pipelines.facts import Look, Pipeline
+from tftracer.input_pipelines.facts import Pipeline, Reading
 from tftracer.input_pipelines.model_proto import Model, Node
 from tftracer.input_pipelines.waits import MANY, counted_wait, waited_s
 
@@ -180,7 +180,7 @@ def flow_of(pipeline: Pipeline) -> Flow | None:
     return flow
 
 
-def _wait(looks: Sequence[Look], own: Thread, counted: float | None) -> float | None:
+def _wait(looks: Sequence[Reading], own: Thread, counted: float | None) -> float | None:
     """Return the share of time that the training spends in ``next``; at most ``counted``, the share by the ledger.
 
     The result is the median over the looks: each look has only the last 100 times between two calls of ``next``, and a long one
@@ -199,12 +199,12 @@ def _wait(looks: Sequence[Look], own: Thread, counted: float | None) -> float | 
     return wait if wait < WAITS or is_proven else None
 
 
-def _is_ready(stage: Stage, look: Look) -> bool:
+def _is_ready(stage: Stage, look: Reading) -> bool:
     node = look.model.nodes.get(stage.node.id)
     return node is not None and (node.buffered > 0 if "buffer_size" in node.parameters else stage.fill_of(node.buffered) >= FULL)
 
 
-def _tree(looks: Sequence[Look]) -> Stage:
+def _tree(looks: Sequence[Reading]) -> Stage:
     first, last = looks[0], looks[-1]
     seconds = last.at - first.at
     seen: set[int] = set()
@@ -255,7 +255,7 @@ def _below(above: Sequence[StageInLook], position: int) -> list[StageInLook]:
     return [StageInLook(model, node) for model, node in nodes if node is not None and last and node.name == last.name]
 
 
-def _estimate_inner(stage: Stage, first: Look) -> None:
+def _estimate_inner(stage: Stage, first: Reading) -> None:
     """Estimate the work of inner datasets from those that exist now: TensorFlow does not keep that of ended ones."""
     inner = [child for child in stage.children[1:] if child.inner]
     elements = sum(child.node.elements for child in inner)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from tftracer.input_pipelines.facts import Look
+from tftracer.input_pipelines.facts import Reading
 from tftracer.input_pipelines.waits import waited_s
 
 
@@ -26,11 +26,11 @@ class StepWaits:
     def __init__(self, title: str, ledger: Ledger) -> None:
         self._title = title
         self._ledger = ledger
-        self._since: Look | None = None  # the newest look that found more elements than the look before
+        self._since: Reading | None = None  # the newest look that found more elements than the look before
         self._pending = 0.0  # seconds in ``next`` before that look
         self._waits = 0  # number of waits between steps that had ended when these seconds began
 
-    def look(self, seen: Look) -> None:
+    def look(self, seen: Reading) -> None:
         self._count(seen.waits)
         since = self._since
         if since is not None and seen.model.elements == since.model.elements:

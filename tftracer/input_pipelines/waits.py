@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tftracer.input_pipelines.dataset_code import kind_of
-from tftracer.input_pipelines.facts import Look
+from tftracer.input_pipelines.facts import Reading
 
 #: Node classes whose inputs, except the first, come and go.
 MANY = (1, 2)
@@ -17,13 +17,13 @@ LONGEST_GAP_S = 10.0
 PASSED_ON_S = 50e-6
 
 
-def counted_wait(looks: Sequence[Look]) -> float | None:
+def counted_wait(looks: Sequence[Reading]) -> float | None:
     """Return the share of time in ``next`` that the ledger counted; None if it counted no wait."""
     first, last = looks[0], looks[-1]
     return min(1.0, max(0.0, last.waited_s - first.waited_s) / (last.at - first.at)) if last.waits > first.waits else None
 
 
-def waited_s(earlier: Look, later: Look) -> float | None:
+def waited_s(earlier: Reading, later: Reading) -> float | None:
     """Return the time in ``next`` between two looks, without the times between its calls. None: not known.
 
     The result may be below 0: a time between two calls that contains a look counts only for the later look. When the wait for the
@@ -43,11 +43,11 @@ def waited_s(earlier: Look, later: Look) -> float | None:
     return waited
 
 
-def _is_all_timed(look: Look) -> bool:
+def _is_all_timed(look: Reading) -> bool:
     """Return whether TensorFlow times all work of the stages: no functions are called, and no stages come and go."""
     nodes = look.model.nodes.values()
     return all(node.node_class not in MANY and kind_of(node.name) in ("", "shuffle") for node in nodes)
 
 
-def _worked_ns(look: Look) -> int:
+def _worked_ns(look: Reading) -> int:
     return sum(node.processing_ns for node in look.model.nodes.values())

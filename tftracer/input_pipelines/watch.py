@@ -21,7 +21,16 @@ from typing import Any
 from tftracer.errors import FormatError
 from tftracer.input_pipelines import dataset_code, model_proto
 from tftracer.input_pipelines.answer import limiting_name
-from tftracer.input_pipelines.facts import MAX_BYTES, MAX_HISTORY, MAX_LOOKS, MAX_PIPELINES, Look, Moment, Pipeline, PipelineFacts
+from tftracer.input_pipelines.facts import (
+    MAX_BYTES,
+    MAX_HISTORY,
+    MAX_LOOKS,
+    MAX_PIPELINES,
+    Moment,
+    Pipeline,
+    PipelineFacts,
+    Reading,
+)
 from tftracer.input_pipelines.limiting_stage import ENOUGH, flow_of
 from tftracer.input_pipelines.step_waits import Ledger, StepWaits
 
@@ -41,8 +50,8 @@ class Watched:
     title: str
     steps: tuple[dataset_code.Step, ...]
     waits: StepWaits
-    earlier: tuple[Look, ...] = ()  # looks at the iterator of the previous epoch
-    looks: deque[Look] = field(default_factory=lambda: deque(maxlen=MAX_LOOKS))
+    earlier: tuple[Reading, ...] = ()  # looks at the iterator of the previous epoch
+    looks: deque[Reading] = field(default_factory=lambda: deque(maxlen=MAX_LOOKS))
     history: list[Moment] = field(default_factory=list)
     unseen: str = ""
 
@@ -80,7 +89,7 @@ class Pipelines:
                 self.add_unseen("failed")
 
     def add_unseen(self, code: str) -> None:
-        """Report an iterator that cannot be looked into. ``code``: a key of ``answer.UNSEEN``."""
+        """Report an iterator that cannot be looked into. ``code``: as in ``PipelineFacts.unseen``."""
         self._unseen[code] = None
 
     def stop(self) -> None:
@@ -185,7 +194,7 @@ class Pipelines:
             watched.unseen = "large"
             return
         try:
-            seen = Look(time.time(), time.process_time(), _idle_s(), *self._ledger.input_waits(), raw, model_proto.read(raw))
+            seen = Reading(time.time(), time.process_time(), _idle_s(), *self._ledger.input_waits(), raw, model_proto.read(raw))
         except FormatError:
             watched.unseen = "failed"
             return

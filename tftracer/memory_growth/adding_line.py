@@ -13,7 +13,7 @@ from typing import NamedTuple, Optional
 
 #: Methods that add, and methods that return entries.
 ADDING = frozenset(["append", "appendleft", "extend", "extendleft", "add", "insert", "update", "setdefault"])
-WITHIN = frozenset(["setdefault", "get", "values", "items", "pop"])
+RETURNING_ENTRIES = frozenset(["setdefault", "get", "values", "items", "pop"])
 _NAMED = (ast.FunctionDef, ast.AsyncFunctionDef)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _SCOPES = (*_FUNCTIONS, ast.ClassDef)
@@ -127,14 +127,15 @@ class _Tree:
     def _binding(self, node: ast.AST, name: str) -> ast.AST:
         for above in self._above(node):
             if isinstance(above, _FUNCTIONS):
-                known = self._binds(above, name)
+                known = self._kind_of_binding(above, name)
                 if known == "global":
                     break
                 if known:
                     return above
         return self._root
 
-    def _binds(self, function: ast.AST, name: str) -> str:
+    def _kind_of_binding(self, function: ast.AST, name: str) -> str:
+        """Return "local" or "global", as the function binds the name; "" if it does not: then an outer scope does."""
         arguments = function.args  # type: ignore[attr-defined]
         every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
         scope = "local" if any(each is not None and each.arg == name for each in every) else ""
@@ -158,7 +159,7 @@ class _Tree:
             if isinstance(parent, ast.Subscript) and parent.value is node and isinstance(parent.ctx, ast.Load):
                 node = parent
                 continue
-            call = self._parents.get(parent) if isinstance(parent, ast.Attribute) and parent.attr in WITHIN else None
+            call = self._parents.get(parent) if isinstance(parent, ast.Attribute) and parent.attr in RETURNING_ENTRIES else None
             if not isinstance(call, ast.Call) or call.func is not parent:
                 return node
             node = call
@@ -191,7 +192,7 @@ class _Tree:
         parent = self._parents.get(node)
         above = None if parent is None else self._parents.get(parent)
         index: ast.AST | None = parent.slice if isinstance(parent, ast.Subscript) and parent.value is node else None
-        if isinstance(parent, ast.Attribute) and parent.attr in WITHIN and isinstance(above, ast.Call) and above.args:
+        if isinstance(parent, ast.Attribute) and parent.attr in RETURNING_ENTRIES and isinstance(above, ast.Call) and above.args:
             index = above.args[0]
         value = index.value if isinstance(index, ast.Constant) else None
         return not key or type(value) not in (str, int) or repr(value)[:50] == key
@@ -228,7 +229,7 @@ class _Tree:
         """Return whether the same object may get another name."""
         parent = self._parents.get(node)
         if isinstance(parent, (ast.For, ast.comprehension)):
-            return parent.iter is node and isinstance(node, ast.Call)  # .values()
+            return parent.iter is node and isinstance(node, ast.Call)  # for x in kept.values(): x is another name of an entry
         if isinstance(parent, (ast.List, ast.Tuple)) and isinstance(self._parents.get(parent), (ast.Call, ast.Subscript)):
             return self.may_get_another_name(parent, defined)  # numpy.concatenate([kept, x]), numpy.r_[kept, x]
         if isinstance(parent, ast.Attribute) and parent.attr in ADDING:  # add = kept.append

@@ -1,7 +1,7 @@
 """Proves growth: the lowest values of twelve equal parts of a time rise throughout, above all earlier values. Pure.
 
-The lowest values leave out memory that a step takes and frees. One, two or three jumps are no growth, nor is a curve that
-flattens, such as a cache that fills, nor a sawtooth, which does not exceed its earlier values.
+The lowest values leave out memory that a step takes and frees. These are not growth: one, two or three jumps; a curve that
+flattens, such as a cache that fills; a sawtooth, which does not exceed its earlier values.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from tftracer.trace.arrays.types import Float64
 PARTS = 12
 #: Minimum of the number of rising pairs of parts minus the number of falling pairs, of 66 pairs. Three jumps give 54.
 RISES = 56
-#: A pair of parts counts as rising if it rises by at least this share of what even growth gives: heaps always grow a little.
-EVEN = 0.25
-#: Allocators keep some more megabytes for minutes, and then no more.
+#: A pair of parts counts as rising if it rises by at least this share of what steady growth gives: heaps always grow a little.
+STEADY = 0.25
+#: Minimum of the growth. Allocators may keep a few extra megabytes in the first minutes; then this stops.
 MIN_BYTES = 16 << 20
-#: The last quarter rises at least STILL times as fast as the average; the time before the growth rose at most SLOWER times as
-#: fast.
+#: In its last quarter, the growth has at least STILL times its average slope. In an equally long time before it, the slope was at
+#: most SLOWER times as steep as the growth: else the curve flattens.
 STILL, SLOWER = 0.75, 1.5
 #: The share of the growth that has to lie above all earlier values.
 NEW = 0.25
-#: A growth has ended where less than this share of it is missing.
+#: A growth has ended at the first reading that reaches all but this share of it. A later fall by more than this does not count.
 NEAR = 0.05
 #: Growth is searched in the whole time, and in its last part: this many times the shortest proof (60 s).
 SPANS = (1, 4, 16)
@@ -79,7 +79,7 @@ def proven(at: Float64, low: Float64, since: float, until: float) -> Slope | Non
     highest = floors_before(at[before], low[before], (until - since) / PARTS)
     is_new = lowest[-1] - highest >= NEW * slope.grown
     higher = lowest[j] - lowest[i]
-    rises = (higher >= EVEN * slope.grown * (j - i) / (PARTS - 1)).sum() - (higher < 0).sum()
+    rises = (higher >= STEADY * slope.grown * (j - i) / (PARTS - 1)).sum() - (higher < 0).sum()
     return slope if rises >= RISES and goes_on and is_new else None
 
 

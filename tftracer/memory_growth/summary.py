@@ -12,6 +12,6 @@ MAX_GROWTHS = 3
 
 
 def render(memory: ProcessMemory) -> str:
-    """Return the text of the proven growths, then why nothing is known, if so; "" if there is neither."""
+    """Return the text of the proven growths, followed by the reason if the memory is not known; "" if there is neither."""
     texts = [" ".join(filter(None, [each["text"], each["advice"], *each["doubts"]])) for each in memory["growths"][:MAX_GROWTHS]]
     return "\n".join(line for text in [*texts, memory["text"]] for line in textwrap.wrap(text, WIDTH))

@@ -51,9 +51,9 @@ class TraceMagic:
     def trace(self, line: str, cell: str) -> None:
         """%%trace [NAME] [--slowest] [--height PIXELS]
 
-        Runs the cell and shows the trace of the last step of the run (a session.run, a compiled function) that took the most
-        time. NAME: a variable that gets the trace. --slowest: show the slowest traced step instead. Every step of the cell's
-        first 10 seconds is traced, which makes them longer; later steps only from time to time.
+        Runs the cell. Of the run (a session.run, a compiled function) that took the most time, shows the trace of the last traced
+        step. NAME: a variable that gets the trace. --slowest: show the slowest traced step of that run instead. Every step of the
+        cell's first 10 seconds is traced, later steps only from time to time. Tracing makes a step longer.
         """
         __tracebackhide__ = True  # hides this frame in the tracebacks that IPython prints
         options = parser().parse_args(line.split())

@@ -25,7 +25,7 @@ from tftracer.session.steps.statistics import total_s
 from tftracer.trace.analyses.ops import By
 
 MIN_SHARE = 0.5  # a shared run represents a session if it has at least this share of the time of the session's longest run
-_TURN = re.compile(r"\[\d+\]")
+_REPETITION_NUMBER = re.compile(r"\[\d+\]")
 
 
 class Session(Protocol):
@@ -81,8 +81,8 @@ def _check_distinct(sessions: Sequence[Session]) -> None:
     for session in sessions:
         identity = session.facts["id"] or os.path.realpath(session.facts["file"] or session.name)
         if identity in names:
-            one = "is given twice" if names[identity] == session.name else f"and {names[identity]} hold the same session"
-            raise UsageError(f"{session.name} {one}. Compare sessions that were recorded one by one.")
+            reason = "is given twice" if names[identity] == session.name else f"and {names[identity]} hold the same session"
+            raise UsageError(f"{session.name} {reason}. Compare sessions that were recorded one by one.")
         names[identity] = session.name
 
 
@@ -97,7 +97,7 @@ def _runs_to_compare(before: Sequence[Session], after: Sequence[Session], wanted
     """Return the titles of the runs to compare: (before, after)."""
     sessions = [*before, *after]
     titles = [[run["title"] for run in _busiest_first(session)] for session in sessions]
-    shared = [title for title in titles[0] if all(title in others for others in titles)]
+    shared = [title for title in titles[0] if all(title in session_titles for session_titles in titles)]
     if wanted is not None:
         if wanted not in shared:
             raise UnknownError(f"Not all sessions have a run {wanted[:80]!r}. They share {_listed(shared)}.")
@@ -107,8 +107,8 @@ def _runs_to_compare(before: Sequence[Session], after: Sequence[Session], wanted
     if is_small and all(titles) and len(longest[0]) == len(longest[1]) == 1:
         return longest[0].pop(), longest[1].pop()
     if not shared:
-        each = "; ".join(f"{session.name}: {_listed(of)}" for session, of in zip(sessions, titles))
-        raise UnknownError(f"The sessions have no run in common: {each[:2000]}.")
+        listing = "; ".join(f"{session.name}: {_listed(its_titles)}" for session, its_titles in zip(sessions, titles))
+        raise UnknownError(f"The sessions have no run in common: {listing[:2000]}.")
     return shared[0], shared[0]
 
 
@@ -205,7 +205,7 @@ def _totals(session: Session, trace: int, by: By) -> dict[str, int]:
     ops = session.ops(by, trace).select("key", "total_ns")
     totals: Counter[str] = Counter()
     for key, total in zip(ops["key"].tolist(), ops["total_ns"].tolist()):
-        totals[_TURN.sub("", key) if key.startswith("Iterator::") else key] += total
+        totals[_REPETITION_NUMBER.sub("", key) if key.startswith("Iterator::") else key] += total
     return dict(totals)
 
 

@@ -57,7 +57,8 @@ from tftracer.trace.timeline_lanes import Layout
 from tftracer.trace.verdict import verdict
 from tftracer.trace.verdict.incomplete_trace import findings_of
 
-#: Up to this many nodes, the details of a node include its slack even if it has not been computed yet.
+#: In traces of at most this many nodes, a node's slack is computed when its details are asked for. In larger traces the details
+#: have it only if another answer has computed it already.
 SLACK_AT_ONCE = 100_000
 #: The static graph is cached up to this many edges, about 9 MB.
 KEPT_EDGES = 1 << 18
@@ -148,7 +149,7 @@ class Answers:
 
     @property
     def layers_of_ops(self) -> layer_of_each_op.PlacedOps:
-        """The layer of each op. The graph is read only if it may place ops that names do not place."""
+        """The layer of each op. The graph is read only if it may give a layer to ops whose names give none."""
 
         def compute() -> layer_of_each_op.PlacedOps:
             placed = layer_of_each_op.placed_ops(self.trace, self.work)
@@ -266,6 +267,8 @@ class Answers:
         return self._once(f"ops {by} {limit}", compute)
 
     def layers(self, of: Literal["time", "memory"] = "time", limit: int = MAX_LAYERS) -> Layers:
+        """Return the layers. ``of``: what is measured. It is passed by name, and has the name that it has in the URL."""
+
         def compute() -> Layers:
             inputs = self.trace, self.work, self.layers_of_ops
             if of == "time":

@@ -82,7 +82,8 @@ class Span:
 
 @dataclass
 class Messages:
-    """Submessages of nodes: the row that each belongs to, and its place in the window."""
+    """Submessages of nodes: the row that each belongs to, and its bytes: ``start`` and ``end`` index ``Window.bytes`` of the
+    window that has these nodes (arrays/window.py)."""
 
     row: Int64
     start: Int64
@@ -237,9 +238,9 @@ class Trace:
         """[n] whether a node counts as work: it has a time, belongs to the step, and is not on a repeating device."""
         return (self.kind < NodeKind.REPEAT) & (self.start >= 0)
 
-    def of_ops(self, is_meant: Callable[[str], object]) -> Bool:
-        """Return [op types] whether ``is_meant`` accepts each; one False for a trace without op types."""
-        return np.array([bool(is_meant(op)) for op in self.ops] or [False])
+    def op_types_where(self, accepts: Callable[[str], object]) -> Bool:
+        """Return [op types] whether ``accepts`` returns a true value for each; one False for a trace without op types."""
+        return np.array([bool(accepts(op)) for op in self.ops] or [False])
 
     def node_columns(self, node: Int64) -> dict[str, list[Any]]:
         """Return the columns that tables of nodes begin with, each as long as ``node``."""
@@ -290,7 +291,7 @@ class FedValue(TypedDict):
     """A value that the script passes to a step and that TensorFlow has to copy or convert: an array, or a Python list."""
 
     name: str  # name of the fed tensor, or of the function's argument
-    dtype: str  # NumPy's name; "string"; "list" of Python values; "object": an array of them
+    dtype: str  # NumPy's name; "string"; "list" of Python values; "object": an array of Python values
     shape: list[int]
     bytes: int | None  # None: not known (strings, lists)
     tensor_dtype: str  # type of the tensor that the value is converted to; "": not known
@@ -332,11 +333,11 @@ class TraceContext:
     between_input_s: float | None = None  # part of between_steps_s in which the loop waits for a tf.data dataset
     before_input_s: float | None = None  # the same part of before_step_s
     between_lines: str = ""  # the Python lines sampled between steps, with their shares; "": not known
-    turn_lines: str = ""  # the same for whole turns of an eager loop, in and between its steps
+    turn_lines: str = ""  # the same for whole iterations of an eager loop, in and between its steps
     input_text: str = ""  # what limited the input pipeline just before the trace, in words; "": nothing, or not known
     input_advice: str = ""  # what to change in the input pipeline
-    #: Share of the time since the first step that the largest activity outside the steps took (such as checkpoints). None: too
-    #: small to name.
+    #: Time of the largest activity outside the steps (such as checkpoints), as a share of the time since the first step. None:
+    #: too small to name, or not known.
     beside_share: float | None = None
     beside_text: str = ""  # the name of that activity
     slow_times: list[SlowTime] = field(default_factory=list)  # of this step, if it was slow
@@ -361,7 +362,7 @@ class TraceContext:
     device_pattern: str = ""  # the user's pattern of devices to show
     rank: int | None = None
     title: str = ""  # the run's title, for headings
-    findings: list[Finding] = field(default_factory=list)  # what an imported file lacks: part of every answer
+    findings: list[Finding] = field(default_factory=list)  # tell what an imported file lacks; every answer includes them
 
     @property
     def watched(self) -> Watched:

@@ -58,7 +58,7 @@ export async function copyText(text: string, what: string): Promise<void> {
 function copyBySelection(text: string): boolean {
   const area = document.createElement("textarea");
   area.value = text;
-  area.className = "only-read";
+  area.className = "screen-reader-only";
   document.body.append(area);
   area.select();
   const done = document.execCommand("copy");

@@ -2,7 +2,10 @@
 import { computed, type WritableComputedRef } from "vue";
 import { useRoute, useRouter, type LocationQuery, type Router } from "vue-router";
 
-/** How a value is written in the URL. `read` returns undefined for an invalid text, `write` to leave the parameter out. */
+/**
+ * How a value is written in the URL. `read` returns undefined for an invalid text; `write` returns undefined if the parameter is
+ * to be left out.
+ */
 export interface Spelling<T> {
   read(text: string): T | undefined;
   write(value: T): string | undefined;
@@ -65,7 +68,7 @@ export function withParameter<T>(query: LocationQuery, name: string, spelling: S
 // Several parameters may change in one tick; each change starts from the query of the change before it.
 let pending: LocationQuery | null = null;
 
-/** The address in another view that each router is navigating to, or null. A missing router is not watched yet. */
+/** The address in another view that each router is navigating to, or null. A router that is not in the map is not watched yet. */
 const destinations = new WeakMap<Router, string | null>();
 
 /** Return whether the user is about to leave the view. Setting a parameter then would lead back to it. */

@@ -3,6 +3,7 @@ import type { LaneKind } from "@/client/messages";
 import { css, slotColour, slotOf } from "./colours";
 import { Kind } from "./model";
 
+/** The colour of a kind. The op type matters only for computing: MatMul, the most usual one, stands for all ops that compute. */
 const colourOf = (kind: number): string => css(slotColour(slotOf("MatMul", kind), "light"));
 
 export const KIND_COLOURS: Record<LaneKind, string> = {

@@ -1,6 +1,6 @@
-"""Times what a training does besides its steps: checkpoints, summaries, evaluations, and TensorFlow's tracing of
-functions. Some methods of TensorFlow and Keras are wrapped for this. The ledger shows the times. Phases are rare, and most steps
-call no wrapper.
+"""Measures the time of what a training does besides its steps: checkpoints, summaries, evaluations, and TensorFlow's tracing of
+functions; one such activity is called a phase. Some methods of TensorFlow and Keras are wrapped for this. The ledger shows the
+times. Phases are rare, and most steps call no wrapper.
 
 Runs on the training threads. A phase within a phase of the same kind is not counted separately.
 """
@@ -79,9 +79,9 @@ class Phases:
         self._wrappers: set[Any] = set()  # several modules may have the same class, which is wrapped once
 
     def watch(self) -> Callable[[], None]:
-        """Wrap the methods of each module as soon as it is imported; return a function that cancels this.
+        """Wrap the methods of each module as soon as it is imported. Return a function that stops waiting for imports.
 
-        Missing methods are skipped.
+        Wrapped methods stay wrapped until ``FunctionCalls.stop``. Missing methods are skipped.
         """
         cancel_functions = [after_import(entry[0], partial(self._calls.run_safely, self._wrap, *entry)) for entry in _WRAPPED]
 

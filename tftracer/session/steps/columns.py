@@ -20,9 +20,12 @@ from tftracer.trace.arrays.intervals import distinct
 
 log = logging.getLogger("tftracer")
 
-#: Larger step numbers, times, histories and counts are invalid.
+#: Clipped to this: step numbers, the times of a HISTORY record, and infinite times of a STEPS record. A STEPS record whose first
+#: step is not smaller than this is read as if it began with step 1.
 _MAX_STEP = float(1 << 53)
+#: A record with a column of more entries is rejected.
 _MAX_ENTRIES = 10_000_000
+#: Larger numbers in the columns of sketches are clipped to this.
 _MAX_COUNT = float(1 << 36)
 
 

@@ -32,13 +32,14 @@ from tftracer.session.writer.traces import CountedTrace, TraceWriter
 ROUND_S = 0.2  # between two reads of the queue, and two updates of the page
 FLUSH_S = 2.0  # between two writes of step times: a killed process loses at most the steps of this time
 HISTORY_STEPS = 100_000  # steps that are written one by one before the history is written as a whole
-#: The spool is rewritten if more than this, and more than half of it, is superfluous; or this many records are.
+#: The spool is rewritten if more than SUPERFLUOUS_BYTES and more than half of the spool are superfluous, or more than
+#: SUPERFLUOUS_RECORDS records.
 SUPERFLUOUS_BYTES = 16 << 20
 SUPERFLUOUS_RECORDS = 20_000
 
 
 class Flush(NamedTuple):
-    """Events for a caller who waits until what was recorded before the call is in the file, and until its traces are analyzed."""
+    """Events for a caller who waits until the file has everything recorded before the call, and until its traces are analyzed."""
 
     written: threading.Event
     analyzed: threading.Event
@@ -50,7 +51,7 @@ class StepWriter:
         steps: StepSource,
         slow: SlowWriter,
         ledger: LedgerWriter,
-        newest: Sequence[NewestRecord[Any]],
+        newest_records: Sequence[NewestRecord[Any]],
         store: SessionStore,
         traces: TraceWriter,
         summaries: TraceSummaries,
@@ -63,7 +64,7 @@ class StepWriter:
         self._missing = missing
         self._slow = slow
         self._ledger = ledger
-        self._newest = newest
+        self._newest_records = newest_records
         self._guard = Guard(store.problems, steps.failed)
         self._unpublished: dict[int, None] = {}  # ids of the runs with steps since the last update, in order
         self._next_publish = self._next_flush = 0.0
@@ -103,7 +104,7 @@ class StepWriter:
         self._steps.restore_failed_claims()
         self._count()
         self._ledger.look()
-        for each in self._newest:
+        for each in self._newest_records:
             each.take()
         self._take_slow()
         self._poll_changes()
@@ -120,7 +121,7 @@ class StepWriter:
         self._store.script_ended()
         self._count()
         self._ledger.look()
-        for each in self._newest:
+        for each in self._newest_records:
             each.end()
         self._take_slow()
         self._report_missing()
@@ -129,7 +130,7 @@ class StepWriter:
         self._traces.put(partial(self._flushed, _emptied(self._flushes)))
 
     def _flushed(self, flushes: list[Flush]) -> None:
-        """Set the events. Runs on the thread that stores traces, after those that came before are stored."""
+        """Set the events. Runs on the thread that stores traces, after all earlier traces are stored."""
         for flush in flushes:
             flush.written.set()
             self._summaries.put(flush.analyzed.set)
@@ -146,9 +147,10 @@ class StepWriter:
         starts = np.array([step[1] for step in taken]) * 1e-9 + offset
         durations = np.maximum(np.array([step[2] - step[1] for step in taken]), 0) * 1e-9
         outside, inputs = (np.array([np.nan if step[i] is None else step[i] for step in taken], float) * 1e-9 for i in (3, 4))
-        for handle, at in _by_run(taken).items():
-            between = Between(outside[at], inputs[at])
-            self._count_run(handle, starts[at], durations[at], between, [taken[position][-1] for position in at])
+        for handle, positions in _by_run(taken).items():
+            between = Between(outside[positions], inputs[positions])
+            traces = [taken[position][-1] for position in positions]
+            self._count_run(handle, starts[positions], durations[positions], between, traces)
 
     def _count_run(self, handle: RunHandle, starts: Doubles, durations: Doubles, between: Between, traces: list[Traced]) -> None:
         run = self._store.live_run(handle)
@@ -209,7 +211,7 @@ class StepWriter:
         if self._store.session()["ended_at"] is None or (self._is_end_told and not run_ids):
             return
         self._is_end_told = True
-        for each in self._newest:
+        for each in self._newest_records:
             each.update()
         self._store.set_facts()
 
@@ -225,7 +227,7 @@ class StepWriter:
             if run.unwritten.changed:
                 self._write_run(run)
         self._slow.write()
-        for each in self._newest:
+        for each in self._newest_records:
             each.write(at_once)
         spool = self._store.spool
         if spool.superfluous_bytes > max(SUPERFLUOUS_BYTES, spool.size // 2) or spool.superfluous_records > SUPERFLUOUS_RECORDS:

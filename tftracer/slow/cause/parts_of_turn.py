@@ -15,7 +15,7 @@ from tftracer.slow.cause.observed import Observed, Span
 from tftracer.slow.cause.waits_for_lock import free_lock_s, holder_text, holders_of, lock_s, starved_s, tracers_lock_s
 from tftracer.slow.watch.slow_turn import OtherSteps, Save, SlowTurn, is_no_loop, saves_inside
 from tftracer.slow.watch.system_calls import WAITS
-from tftracer.slow.watch.thread_times_in_span import OF_THREAD
+from tftracer.slow.watch.thread_times_in_span import SUMMABLE_VALUES
 from tftracer.slow.watch_results import Part
 from tftracer.trace.units import duration
 
@@ -194,7 +194,7 @@ def _without_clocked(span: Span, saves_s: float) -> Span:
         ran = span.cpu_s / max(span.cpu_s + span.queue_s, 1e-9)
         span = replace(span, kernel_s=None, faults=None)
         clocked = Span(saves_s, cpu_s=saves_s * ran, queue_s=saves_s * (1 - ran))
-    left: dict[str, Any] = {name: _minus(getattr(span, name), getattr(clocked, name)) for name in OF_THREAD}
+    left: dict[str, Any] = {name: _minus(getattr(span, name), getattr(clocked, name)) for name in SUMMABLE_VALUES}
     return replace(span, length_s=max(0.0, span.length_s - clocked.length_s), **left)
 
 

@@ -1,4 +1,5 @@
-"""The usual time of a series of durations. One is slow if it is more than 3 times the median, and more than 20 ms longer."""
+"""The usual time of a series of durations. A duration is slow if it exceeds ``factor`` times the median, and the median by more
+than 20 ms."""
 
 from __future__ import annotations
 
@@ -57,6 +58,7 @@ class UsualTime:
         return self._change is None
 
     def add(self, ns: int) -> None:
+        """Add a time to those that the median is of."""
         self._recent.append(ns)
         self._until_refresh -= 1
         if self._until_refresh <= 0:
@@ -73,7 +75,7 @@ class UsualTime:
         return max(int(self._factor * usual_ns), usual_ns + MIN_EXCESS_NS)
 
     def judge(self, ns: int, allowed_ns: int = 0) -> bool:
-        """Count a time that may be ``allowed_ns`` longer than others, and return whether it is slow.
+        """Judge a time that may be ``allowed_ns`` longer than others: return whether it is slow. ``add`` adds it to the median.
 
         After CHANGE slow times in a row, the median starts again. Until the new median is known, a short one of them sets the
         limit, because long ones may be exceptions.
@@ -92,7 +94,8 @@ class UsualTime:
         return True
 
     def judge_change(self, ns: int, allowed_ns: int = 0) -> bool:
-        """Count a time. Return whether the times show that the usual time has not changed; then restore the earlier limit."""
+        """Count a time after a change that is not certain. Return whether the times show that the usual time has not changed;
+        then restore the earlier limit."""
         change = self._change
         if change is None:
             return False

@@ -6,9 +6,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
-#: The readings around a span lie outside it. The gaps before and after the span, together, may have at most BESIDE_NS or BESIDE
-#: times the span's length, whichever is more. They may be longer if the thread's CPU time and waits for a CPU that may lie in
-#: them have at most BESIDE times the span's length.
+#: The readings around a span lie outside it. The gaps between them and the span, together, must not exceed BESIDE_NS or BESIDE
+#: times the span's length, whichever is more. Longer gaps are accepted if the thread's CPU time and waits for a CPU that may lie
+#: in them are together at most BESIDE times the span's length.
 BESIDE_NS, BESIDE = 150_000_000, 0.3
 NS = 1e-9
 #: Linux's letters for a thread that sleeps, or waits for a disk.
@@ -44,7 +44,8 @@ class Wait(NamedTuple):
         return max(0, min(self.at_ns, end_ns) - max(since_ns, start_ns)) * self.waited_ns / max(1, self.at_ns - since_ns)
 
 
-OF_READINGS = (
+#: The values that ``within`` returns.
+SPAN_VALUES = (
     "cpu_s",
     "queue_s",
     "uncertain_s",
@@ -57,9 +58,9 @@ OF_READINGS = (
     "faults",
 )
 #: Those of them that may be added up over spans of one thread.
-OF_THREAD = ("cpu_s", "kernel_s", "queue_s", "disk_s", "faults")
+SUMMABLE_VALUES = ("cpu_s", "kernel_s", "queue_s", "disk_s", "faults")
 #: What ``Counters.within`` returns.
-NAMES = (*OF_READINGS, "process_queue_s", "process_doubtful_queue_s")
+NAMES = (*SPAN_VALUES, "process_queue_s", "process_doubtful_queue_s")
 
 
 class Times:
@@ -85,7 +86,7 @@ def within(readings: Sequence[Reading], start_ns: int, end_ns: int) -> dict[str,
     at = Times(readings)
     first, last = bisect_right(at, start_ns) - 1, bisect_left(at, end_ns)
     if not 0 <= first < last < len(readings):
-        return dict.fromkeys(OF_READINGS)
+        return dict.fromkeys(SPAN_VALUES)
     inner = [readings[index] for index in range(first, last + 1)]
     cpu, process = (_grown(inner, name, start_ns, end_ns) for name in ("cpu_ns", "process_ns"))
     length_ns, beside_ns = end_ns - start_ns, start_ns - at[first] + at[last] - end_ns
@@ -93,7 +94,7 @@ def within(readings: Sequence[Reading], start_ns: int, end_ns: int) -> dict[str,
         queue_min, queue_uncertain = _queued_at_least(inner, start_ns, end_ns)
         uncertain_s = min(cpu.uncertain_s + queue_uncertain, length_ns * NS - cpu.sure_s - queue_min)
         return {
-            **dict.fromkeys(OF_READINGS),
+            **dict.fromkeys(SPAN_VALUES),
             "cpu_s": cpu.sure_s,
             "queue_s": queue_min,
             "uncertain_s": max(0.0, uncertain_s),
@@ -114,11 +115,12 @@ def within(readings: Sequence[Reading], start_ns: int, end_ns: int) -> dict[str,
 
 
 def added(readings: Sequence[Reading], spans: Sequence[tuple[int, int]]) -> dict[str, float] | None:
-    """Return the total length of spans and of the values of ``OF_THREAD`` in them; None if there are no spans, or not known."""
+    """Return the length of all spans and the sums of the ``SUMMABLE_VALUES`` in them; None if there is no span, or a value is
+    uncertain or not known."""
     each = [within(readings, start, end) for start, end in spans]
     if not each or any(values["uncertain_s"] != 0.0 for values in each):
         return None
-    sums = {name: sum(values[name] or 0.0 for values in each) for name in OF_THREAD}
+    sums = {name: sum(values[name] or 0.0 for values in each) for name in SUMMABLE_VALUES}
     return {"length_s": sum(end - start for start, end in spans) * NS, **sums}
 
 

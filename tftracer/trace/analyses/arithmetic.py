@@ -53,7 +53,7 @@ class Arithmetic:
 def arithmetic(trace: Trace, outputs: Outputs, graph: Graph) -> Arithmetic:
     """Compute the arithmetic of each node of the trace."""
     tensors = _Tensors.of(trace, outputs, graph)
-    is_matrix = trace.of_ops(is_matrix_op)[trace.op]
+    is_matrix = trace.op_types_where(is_matrix_op)[trace.op]
     flops = np.where(known_ops(trace), 0.0, np.nan)
     rows = np.flatnonzero(is_matrix)
     flops[rows] = _flops(trace, outputs, graph, tensors, rows)
@@ -63,7 +63,7 @@ def arithmetic(trace: Trace, outputs: Outputs, graph: Graph) -> Arithmetic:
 
 def known_ops(trace: Trace) -> Bool:
     """Return [n] whether each node has an op type and is not a repeat of another node (``NodeKind.REPEAT``)."""
-    result: Bool = trace.of_ops(bool)[trace.op] & (trace.kind != NodeKind.REPEAT)
+    result: Bool = trace.op_types_where(bool)[trace.op] & (trace.kind != NodeKind.REPEAT)
     return result
 
 

@@ -102,7 +102,7 @@ def activity(trace: Trace, group: Group) -> Activity:
 
 def _python_functions(trace: Trace, nodes: Int64) -> Bool:
     """Return [nodes] whether each is a Python function of the step itself, not one of tf.data."""
-    is_python = trace.of_ops(PYTHON_OPS.__contains__)[trace.op[nodes]]
+    is_python = trace.op_types_where(PYTHON_OPS.__contains__)[trace.op[nodes]]
     return is_python & ~Stages.of(trace).ops[nodes] if is_python.any() else is_python
 
 

@@ -85,7 +85,7 @@ def _grouped(ends: Int32, n: int) -> tuple[Int64, Int64]:
 
 def static_graph_of(trace: Trace) -> StaticGraph:
     """Build the static graph with the input positions of matrix ops."""
-    return static_graph(trace, trace.of_ops(op_kinds.is_matrix_op))
+    return static_graph(trace, trace.op_types_where(op_kinds.is_matrix_op))
 
 
 def dependencies(trace: Trace, static: StaticGraph | None = None) -> Graph:

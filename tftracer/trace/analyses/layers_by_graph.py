@@ -61,7 +61,7 @@ def with_graph(trace: Trace, work: Work, placed: PlacedOps, graph: StaticGraph) 
 
 def _of_types(trace: Trace, work: Work, types: frozenset[str]) -> Bool:
     """Return [work] whether the op's type is one of ``types``."""
-    return trace.of_ops(types.__contains__)[work.op]
+    return trace.op_types_where(types.__contains__)[work.op]
 
 
 def _marked(entity: Int64, selected: Bool, entities: int) -> Bool:

@@ -64,7 +64,7 @@ def lifetimes(trace: Trace, outputs: Outputs, graph: Graph) -> Lives:
     alloc = trace.start[node].copy()
     otherwise = trace.end[node] if graph.source == "partition_graph" else np.full(len(node), trace.duration_ns)
     free = np.where(consumer >= 0, np.maximum(last_end, trace.end[node]), otherwise)
-    lasting = trace.of_ops(PERSISTENT.__contains__)[trace.op[node]]
+    lasting = trace.op_types_where(PERSISTENT.__contains__)[trace.op[node]]
     alloc[lasting], free[lasting] = 0, trace.duration_ns
     place, places = _places(trace, node, outputs.allocator[index], outputs.allocators)
     return Lives(index, alloc, free, consumer, size[index], place, places)

@@ -2,7 +2,7 @@
 
 All inputs and outputs count once, except:
 
-- nothing for ops that forward a buffer (`Identity`, `Reshape`, `ReadVariableOp`) or return a shape (`Shape`);
+- zero bytes for ops that forward a buffer (`Identity`, `Reshape`, `ReadVariableOp`) or return a shape (`Shape`);
 - twice the output for ops that read a part of their inputs (`GatherV2`, `Slice`, `Split`);
 - only the outputs for ops that read a shape but no data (`ZerosLike`, `Fill`);
 - for optimizers, a read and a write of each variable that they update. A variable counts with the size of the largest input,

@@ -32,7 +32,7 @@ def arithmetic_of_profile(trace: Trace, calls: Calls, graphs: Sequence[Any] = ()
     input_of = _of_launches(trace, calls.input_of)
     tensors = inferred(list(graphs))
     _add_inferred(trace, calls, input_of, tensors)
-    is_matrix = np.append(trace.of_ops(is_matrix_op), False)[trace.op]
+    is_matrix = np.append(trace.op_types_where(is_matrix_op), False)[trace.op]
     flops = np.where(known_ops(trace), 0.0, np.nan)
     flops[is_matrix] = np.nan
     called = np.flatnonzero(is_matrix & ~physical_devices.on_stream(trace) & ((input_of >= 0) | _has_outputs(trace, calls)))

@@ -97,7 +97,7 @@ def _in_flight(trace: Trace, outputs: Outputs) -> CounterOrMissing:
 
 def _collective(trace: Trace, node: Int64) -> Bool:
     """Return for each communicating node whether it is a collective."""
-    return ~trace.of_ops(NO_COLLECTIVE.fullmatch)[trace.op[node]]
+    return ~trace.op_types_where(NO_COLLECTIVE.fullmatch)[trace.op[node]]
 
 
 def _result_bytes(outputs: Outputs, node: Int64) -> Int64:

@@ -104,5 +104,5 @@ def _previous(trace: Trace, of_process: Bool) -> tuple[Int64, Int64]:
 
 def _asynchronous(trace: Trace) -> Bool:
     """Return [n] whether an op holds no thread while it runs."""
-    result: Bool = trace.of_ops(ASYNCHRONOUS.fullmatch)[trace.op] | (trace.kind == NodeKind.COMMUNICATION)
+    result: Bool = trace.op_types_where(ASYNCHRONOUS.fullmatch)[trace.op] | (trace.kind == NodeKind.COMMUNICATION)
     return result

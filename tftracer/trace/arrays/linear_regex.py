@@ -24,7 +24,7 @@ MAX_POSITIONS = 1000
 MAX_STATES = 1000
 MAX_VISITS = 1 << 19
 
-#: The kinds of characters beside a position: none (the text's edge), a word character, another character.
+#: The kinds of characters beside a place in the text: none (the text's edge), a word character, another character.
 _EDGE, _WORD, _OTHER = range(3)
 
 

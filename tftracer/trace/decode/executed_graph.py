@@ -26,7 +26,9 @@ def executed_inputs(
     key_of: Callable[[str], str],
     expansion: Expansion,
 ) -> Iterator[str]:
-    """Yield a node's inputs among the nodes that ran, in the form of NodeDef.input, as long as ``expansion`` has room.
+    """Yield the nearest nodes that ran among a node's direct and indirect inputs, as long as ``expansion`` has room.
+
+    They have the form of NodeDef.input.
 
     inputs: key of a node -> its inputs as in the NodeDef. executed: key -> (name, device) of the nodes that ran. key_of: turns
     names into keys.
@@ -70,7 +72,7 @@ def merged_partitions(graphs: list[Any], executed: Mapping[str, tuple[str, str]]
 
 
 def ran_and_left_out(graphs: list[Any], recorded: set[str]) -> tuple[set[str], set[str]]:
-    """Return (nodes of partition graphs that were recorded, nodes that may have run but were not recorded).
+    """Return (recorded nodes of the partition graphs, nodes that may have run but were not recorded).
 
     Nodes that TensorFlow did not run do not count: constants, NoOps, folded constants, and nodes merged with an equal node.
     """
@@ -99,7 +101,10 @@ def _is_constant(node: Any, constant: set[str]) -> bool:
 
 
 def _result_name(node: Any) -> str:
-    """Return the name under which TensorFlow 2.15 runs a result: ``identity_retval_RetVal`` for ``identity_RetVal``; else ""."""
+    """Return the name that TensorFlow 2.15 gives to a _Retval node when it runs; "" for other ops.
+
+    ``identity_RetVal`` runs as ``identity_retval_RetVal``.
+    """
     return f"{node.name.removesuffix('_RetVal')}_retval_RetVal" if node.op == "_Retval" else ""
 
 

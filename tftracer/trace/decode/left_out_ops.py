@@ -54,9 +54,10 @@ def _time(trace: Trace, space: Space, step: Step | None, origin: int) -> str:
     host = space.plane(HOST)
     if host is None:
         return ""
-    turns = of_kinds(host, TURN)
-    turns = turns[Owners(host, turns[:0], step).of(turns) == Owner.STEP]
-    running = Cover.of(host.events.start[turns] - origin, host.events.end[turns] - origin)
+    executor_events = of_kinds(host, TURN)
+    owners = Owners(host, executor_events[:0], step)
+    executor_events = executor_events[owners.of(executor_events) == Owner.STEP]
+    running = Cover.of(host.events.start[executor_events] - origin, host.events.end[executor_events] - origin)
     stages = [code for code, device in enumerate(trace.devices) if device.name == TF_DATA]
     ops = trace.counted & ~is_in(trace.device, stages)
     covered = (Cover.of(trace.start[ops], trace.end[ops]) & running).length

@@ -56,16 +56,16 @@ def node_kinds(
 
     Raises PatternError for an invalid expression.
     """
-    by_op = np.array([_of_op(text) for text in ops], np.int8)
+    by_op = np.array([_kind_of_op(text) for text in ops], np.int8)
     kind = by_op[op] if len(by_op) else np.zeros(len(op), np.int8)
     if communication_ops:
         pattern = Pattern(communication_ops)
         communicates = pattern.search_all(ops)[op] | pattern.search_all(names)[name]
         kind[communicates] = NodeKind.COMMUNICATION
-    return _placed(kind, devices, device)
+    return _adjusted_by_device(kind, devices, device)
 
 
-def _of_op(op: str) -> NodeKind:
+def _kind_of_op(op: str) -> NodeKind:
     if COMMUNICATION.fullmatch(op):
         return NodeKind.COMMUNICATION
     if CONTROL.fullmatch(op):
@@ -77,16 +77,16 @@ def _of_op(op: str) -> NodeKind:
     return NodeKind.INPUT if INPUT.fullmatch(op) else NodeKind.COMPUTE
 
 
-def _placed(kind: Int8, devices: Sequence[Device], device: Int32) -> Int8:
+def _adjusted_by_device(kind: Int8, devices: Sequence[Device], device: Int32) -> Int8:
     """Change kinds by device: repeats, syncs, copies, launches. Compute on a device with streams becomes a launch."""
     with_streams = {d.parent for d in devices if d.kind in (DeviceKind.STREAM, DeviceKind.MEMCPY, DeviceKind.REPEAT)}
-    for code, one in enumerate(devices):
-        if one.kind is DeviceKind.REPEAT or one.repeats:
+    for code, each_device in enumerate(devices):
+        if each_device.kind is DeviceKind.REPEAT or each_device.repeats:
             kind[device == code] = NodeKind.REPEAT
-        elif one.kind is DeviceKind.SYNC:
+        elif each_device.kind is DeviceKind.SYNC:
             kind[device == code] = NodeKind.SYNC
-        elif one.kind is DeviceKind.MEMCPY:
+        elif each_device.kind is DeviceKind.MEMCPY:
             kind[device == code] = NodeKind.COPY
-        elif one.kind is DeviceKind.GPU and one.parent in with_streams:
+        elif each_device.kind is DeviceKind.GPU and each_device.parent in with_streams:
             kind[(device == code) & (kind == NodeKind.COMPUTE)] = NodeKind.LAUNCH
     return kind

@@ -88,8 +88,8 @@ class _PlaneOfSteps:
         events = self._plane.events
         which = events.line[rows]
         begins = np.flatnonzero(np.diff(which, prepend=-1))
-        for line, mine in zip(which[begins].tolist(), np.split(rows, begins[1:])):
-            spans = zip(events.first_byte[mine].tolist(), events.end_byte[mine].tolist())
+        for line, line_rows in zip(which[begins].tolist(), np.split(rows, begins[1:])):
+            spans = zip(events.first_byte[line_rows].tolist(), events.end_byte[line_rows].tolist())
             yield message_field(_LINES, self._lines[line], *(message_field(EVENTS, events.raw[low:high]) for low, high in spans))
 
 

@@ -48,8 +48,8 @@ class StaticGraph:
     control: Bool  # [edges]
     source: Source
     complete: Bool  # [entities] whether all data inputs of each are among the edges
-    argument_edge: Int64  # [arguments] edges of the ops whose input positions are known
-    argument_position: Int64  # [arguments] index of the input; one edge may have several
+    argument_edge: Int64  # [arguments] the index of the edge of each input whose position is known
+    argument_position: Int64  # [arguments] position of that input; one edge may be that of several inputs
     equations: dict[str, list[int]]  # equation -> the Einsum entities that have it
 
 
@@ -130,8 +130,8 @@ def static_graph(trace: Trace, needs_positions: Bool | None = None) -> StaticGra
     """
     entities = _Entities(trace, np.zeros(len(trace.ops), np.bool_) if needs_positions is None else needs_positions)
     edges = _from_graphs(entities)
-    of_graph: Source = "function_graph" if trace.has_definitions else "partition_graph"
-    source: Source = of_graph if edges else "labels"
+    source_of_graph: Source = "function_graph" if trace.has_definitions else "partition_graph"
+    source: Source = source_of_graph if edges else "labels"
     if not edges:
         edges = _from_labels(entities)
     numbers = entities.present
@@ -221,20 +221,20 @@ def _of_graph(entities: _Entities, graph: GraphNodes, lookup: Lookup, channels: 
     codes = np.array([entities.devices.get(name, -1) for name in graph.devices] or [-1], np.int64)
     base = np.where(codes < 0, -1, codes * entities.width)[graph.device]
     name = lookup(graph.name)
-    there = (base >= 0) & (name >= 0)
-    entity = np.where(there, base + name, -1)
+    node_in_trace = (base >= 0) & (name >= 0)
+    entity = np.where(node_in_trace, base + name, -1)
     source = lookup(graph.source)
     producer = _base_of_sources(graph, base) + source
-    here = there[graph.node] & (source >= 0) & entities.executed(producer)
+    edge_is_kept = node_in_trace[graph.node] & (source >= 0) & entities.executed(producer)
     consumer = entity[graph.node]
     position = entities.positions(consumer, graph.node, graph.slot)
-    missing = np.flatnonzero(there[graph.node] & ~here)
-    missing = missing[~channels.across(graph, missing, entity, base, position)]
+    missing = np.flatnonzero(node_in_trace[graph.node] & ~edge_is_kept)
+    missing = missing[~channels.add_edges_across_devices(graph, missing, entity, base, position)]
     producer[missing] = -1
-    here[missing] = graph.slot[missing] >= 0
+    edge_is_kept[missing] = graph.slot[missing] >= 0
     entities.is_complete[entities.present(entity)] = True
     _note_equations(entities, graph, entity)
-    return np.stack([producer, consumer, graph.slot, position], 1)[here]
+    return np.stack([producer, consumer, graph.slot, position], 1)[edge_is_kept]
 
 
 def _note_equations(entities: _Entities, graph: GraphNodes, entity: Int64) -> None:
@@ -247,7 +247,10 @@ def _note_equations(entities: _Entities, graph: GraphNodes, entity: Int64) -> No
 
 
 def _base_of_sources(graph: GraphNodes, base: Int64) -> Int64:
-    """Return ``base`` of each input's producer; a function's graph has nodes of several devices."""
+    """Return the first entity number of the device of each input's producer; a function's graph has nodes of several devices.
+
+    ``base``: [nodes] the same for each node. A producer that the graph lacks counts as on the device of its consumer.
+    """
     if len(graph.devices) < 2:
         return base[graph.node]
     order = np.argsort(graph.name, kind="stable")
@@ -282,7 +285,7 @@ class _Channels:
             return source.slot
         return -1 if source.name.startswith(f"{transfer.producer}/ctrl") else 0
 
-    def across(self, graph: GraphNodes, missing: Int64, entity: Int64, base: Int64, position: Int64) -> Bool:
+    def add_edges_across_devices(self, graph: GraphNodes, missing: Int64, entity: Int64, base: Int64, position: Int64) -> Bool:
         """Add edges to the consumers of a graph's _Recv nodes.
 
         ``missing``: inputs whose producer did not run in this graph. Return for each whether a producer was found elsewhere.
@@ -295,15 +298,15 @@ class _Channels:
             receiver = by_name.get(graph.text(which))
             if receiver is not None:
                 consumer = int(graph.node[which])
-                rows = self._across(receiver[0], int(base[consumer]), int(entity[consumer]), int(position[which]))
+                rows = self._edges_across_devices(receiver[0], int(base[consumer]), int(entity[consumer]), int(position[which]))
                 self.rows += rows
                 found[number] = bool(rows)
         for i, node in receives.items():  # if TensorFlow recorded the _Recv nodes themselves
             if entity[i] >= 0:
-                self.rows += self._across(node, int(base[i]), int(entity[i]), -1)
+                self.rows += self._edges_across_devices(node, int(base[i]), int(entity[i]), -1)
         return found
 
-    def _across(self, receive: Any, base: int, consumer: int, position: int) -> list[_Row]:
+    def _edges_across_devices(self, receive: Any, base: int, consumer: int, position: int) -> list[_Row]:
         """Return the edges that replace a _Recv: from the RecvTensor of its tensor, or from the input of the matching _Send."""
         entities, tensor = self.entities, channel(receive)
         arrived = entities.received.get((base // entities.width, tensor[0].decode("utf-8", "replace")))
@@ -351,10 +354,10 @@ def _from_labels(entities: _Entities) -> list[Int64]:
     inputs = label_inputs(trace.labels, parts)
     entities.is_complete[entities.present(entities.of_node[parts.has_op[trace.label]])] = True
     name = codes_in(trace.names, bytes(trace.labels.data), inputs.offset, inputs.size)
-    # The pairs of (label, device, name) that were executed: a label has one name, and may run on several devices.
-    many, names_, width = len(trace.devices), len(trace.names), entities.width  # 2^16 * 2^23 * 2^23 fit an int64
-    key = distinct((trace.label.astype(np.int64) * many + trace.device) * names_ + trace.name)
-    pair_label, pair_device, pair_name = key // names_ // many, key // names_ % many, key % max(names_, 1)
+    # The distinct (label, device, name) that were executed: a label has one name, and may run on several devices.
+    device_count, names_, width = len(trace.devices), len(trace.names), entities.width  # 2^16 * 2^23 * 2^23 fit an int64
+    key = distinct((trace.label.astype(np.int64) * device_count + trace.device) * names_ + trace.name)
+    pair_label, pair_device, pair_name = key // names_ // device_count, key // names_ % device_count, key % max(names_, 1)
     low = np.searchsorted(pair_label, inputs.label, "left")
     counts = np.searchsorted(pair_label, inputs.label, "right") - low
     which = np.repeat(np.arange(len(counts)), counts)
@@ -368,10 +371,10 @@ def _from_labels(entities: _Entities) -> list[Int64]:
     missing = np.stack([pair_device[pair], consumer, which, slot, order], 1)[~is_there]
     names = {text: code for code, text in enumerate(trace.names)} if len(missing) or entities.arrivals else {}
     rows = _arrivals(entities, names, lambda _: 0)  # labels do not have the output's index
-    for device, reader, token, of_slot, position in missing.tolist():
+    for device, reader, token, output_slot, position in missing.tolist():
         text = trace.labels.data[inputs.offset[token] : inputs.offset[token] + inputs.size[token]]
         source = _from_elsewhere(entities, bytes(text).decode("utf-8", "replace"), device, reader, names)
-        rows.append((source, reader, min(of_slot, 0) if source >= 0 else of_slot, position))
+        rows.append((source, reader, min(output_slot, 0) if source >= 0 else output_slot, position))
     if rows:
         edges.append(np.array(rows, np.int64))
     return [part for part in edges if len(part)]

@@ -132,7 +132,7 @@ class Step:
     @cached_property
     def python_ops(self) -> Bool:
         """[n] the executions of Python functions."""
-        return self.trace.of_ops(PYTHON_OPS.__contains__)[self.trace.op]
+        return self.trace.op_types_where(PYTHON_OPS.__contains__)[self.trace.op]
 
     @cached_property
     def python_functions(self) -> Bool:
@@ -211,7 +211,7 @@ class Step:
     @cached_property
     def functions(self) -> Bool:
         """[n] executions of functions, some compiled by XLA, with or without recorded ops."""
-        selected: Bool = self.process_nodes & self.trace.of_ops(_FUNCTION_OPS.fullmatch)[self.trace.op]
+        selected: Bool = self.process_nodes & self.trace.op_types_where(_FUNCTION_OPS.fullmatch)[self.trace.op]
         return selected
 
     @cached_property

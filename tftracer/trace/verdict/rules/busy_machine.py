@@ -14,9 +14,9 @@ RECORDED_SHARE = 0.40  # minimal part of the measured time that the step takes: 
 BUSIEST_SHARE = 0.75  # minimal part of the process's CPU time: one thread that used this much did nearly all of the work
 BUSIEST_OF_WAITING = 0.85  # the same where threads waited for CPUs
 RUNNABLE = 0.6, 2.2  # minimum and maximum of the average number of threads that ran or were ready to run
-IN_TURNS = 1.1  # with at most this many runnable threads, several threads worked in turns
+IN_TURNS = 1.1  # if on average at most this many threads were runnable, the threads ran one after another
 LARGE_NS = 200_000  # an op this long has work for several threads
-INTERRUPTED = 10  # an op that takes this many times its usual time in the run was interrupted, because it has no more work then
+INTERRUPTED = 10  # an op that takes this many times its usual time was interrupted, because its work is the same as usual
 LARGE_SHARE = 0.50  # minimal part of the op time that goes into ops of LARGE_NS or longer
 
 
@@ -26,7 +26,7 @@ def busy_machine(step: Step) -> Sentence | None:
     if not lacked:
         return None
     wall, cpu, queued, cpus, job = (use[key] for key in ("wall_s", "cpu_s", "run_queue_s", "cpus", "job_cpu_s"))
-    runs = step.activity.compute | step.cover(step.python_functions)  # other waits would not end sooner
+    runs = step.activity.compute | step.cover(step.python_functions)  # a free CPU shortens only the time in which these run
     share = lacked / (lacked + cpu) * (runs.length + step.around.before_ns + step.around.after_ns) / step.whole_ns
     return sentence(
         "busy_machine",

@@ -13,7 +13,7 @@ ADVICE = "Do it more rarely, or beside the training (asynchronous checkpoints, e
 def beside_steps(step: Step) -> Sentence | None:
     """Name checkpoints or evaluations that take a large part of the training's time, by the session's ledger."""
     share, what = step.context.beside_share, step.context.beside_text
-    if share is None or step.trace.of_ops(SAVE_OPS.fullmatch).any():
+    if share is None or step.trace.op_types_where(SAVE_OPS.fullmatch).any():
         return None  # not known, or the step itself saves a checkpoint
     return sentence(
         "beside_steps",

@@ -41,7 +41,7 @@ def copies(step: Step) -> Sentence | None:
     hidden = (step.activity.copies & step.activity.compute & step.judged_time).length
     beside = f" Another {duration(hidden)} of copies run at the same time as kernels." if hidden else ""
     lengths = {
-        direction: step.cover(selected & step.trace.of_ops(pattern.search)[step.trace.op]).length
+        direction: step.cover(selected & step.trace.op_types_where(pattern.search)[step.trace.op]).length
         for direction, pattern in DIRECTIONS.items()
     }
     direction, longest = max(lengths.items(), key=lambda pair: pair[1])

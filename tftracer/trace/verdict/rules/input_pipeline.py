@@ -163,7 +163,7 @@ def _worked_ahead(step: Step) -> Sentence | None:
         or usual_ns - ns < AHEAD_NS
     ):
         return None
-    gets = step.trace.of_ops(_GETS.match)[step.trace.op]
+    gets = step.trace.op_types_where(_GETS.match)[step.trace.op]
     nodes = step.longest(step.process_nodes & gets)
     if not nodes or _hardly_works(step, usual_ns - ns):
         return None

@@ -89,7 +89,7 @@ def _loop(step: Step, tiny: Bool) -> str:
     trace = step.trace
     turns = np.bincount(trace.name[tiny])  # executions of each op
     repeated = turns[turns >= MIN_TURNS]
-    has_loop = int(trace.of_ops(_NEXT_TURN.fullmatch)[trace.op[tiny]].sum()) >= MIN_TURNS
+    has_loop = int(trace.op_types_where(_NEXT_TURN.fullmatch)[trace.op[tiny]].sum()) >= MIN_TURNS
     if not has_loop or repeated.sum() < LOOP_SHARE * tiny.sum():
         return ""
     count = int(np.median(repeated))
@@ -98,7 +98,7 @@ def _loop(step: Step, tiny: Bool) -> str:
 
 def _elementwise(step: Step, tiny: Bool) -> str:
     """Say how many of the tiny ops are elementwise, which XLA fuses; "" if fewer than half are."""
-    count = int(step.trace.of_ops(ELEMENTWISE.fullmatch)[step.trace.op[tiny]].sum())
+    count = int(step.trace.op_types_where(ELEMENTWISE.fullmatch)[step.trace.op[tiny]].sum())
     are_most = count >= ELEMENTWISE_SHARE * tiny.sum()
     return f" {count:,} are elementwise: XLA, which is off for them, fuses such ops." if are_most else ""
 
