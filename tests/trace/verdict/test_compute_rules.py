@@ -205,6 +205,21 @@ def test_several_interrupted_ops_are_no_pattern_where_other_traces_tell() -> Non
         assert code in codes_over([interrupted(*names)] * 4, USUAL_FLOPS)
 
 
+def test_interrupted_ops_are_no_pattern_where_two_other_traces_differ_by_much() -> None:
+    """The shortest time counts: the other trace in which the ops took long was interrupted, too."""
+    traces = [interrupted("e0", "e1"), interrupted("e0", "e1"), TRANSPOSED]
+    assert "elementwise" not in codes_over(traces, USUAL_FLOPS)
+    assert "elementwise" in codes_over(traces[:2], USUAL_FLOPS)
+
+
+def test_an_op_that_does_no_work_is_not_what_a_step_is_bound_by_on_a_busy_machine() -> None:
+    trace = make_trace(in_a_row(("shape/Const", "Const", 10.0), *matmuls(8, 1)))
+    busy = used(wall_s=0.060, cpu_s=0.030, run_queue_s=0.150, cpus=2.0)
+    for context, begins in ((used(), "One op, shape/Const"), (busy, "Without what held up single ops, most op time goes into 8")):
+        text = verdict(trace, context, [])["sentences"][0]["text"]
+        assert text.startswith(begins), text
+
+
 def test_one_op_that_was_held_up_says_how_long_it_usually_takes() -> None:
     long = codes_over([interrupted("m0"), *[TRANSPOSED] * 3], USUAL_FLOPS)["one_op"]
     assert long["numbers"]["usual_ns"] == MS

@@ -105,9 +105,9 @@ class Step:
 
     @cached_property
     def shortest_ns(self) -> Float64 | None:
-        """[names] the shortest time of each op, which other work disturbed least; None: too few traces."""
+        """[names] the shortest time of each op, which other work disturbed least; None: the run has no other traces."""
         times = self.times
-        if times is None or not self.has_enough_traces:
+        if times is None or len(times.work_ns) < 2:
             return None
         return self._by_name(times.keys, times.shortest_ns)
 
