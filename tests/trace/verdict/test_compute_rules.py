@@ -212,6 +212,44 @@ def test_interrupted_ops_are_no_pattern_where_two_other_traces_differ_by_much() 
     assert "elementwise" in codes_over(traces[:2], USUAL_FLOPS)
 
 
+@pytest.mark.parametrize(("beside_ms", "alone", "code"), [(4.0, "60%", "one_op"), (9.0, "10%", "balanced")])
+def test_an_op_beside_which_others_run_ranks_by_the_time_in_which_it_runs_alone(beside_ms: float, alone: str, code: str) -> None:
+    """Without it, a step of 10 ms would be shorter by that time at most."""
+    nodes = [N("long", "MatMul", 0, 10 * MS), N("beside", "TopKV2", 0, int(beside_ms * MS))]
+    first = verdict(make_trace(nodes), TraceContext(), [])["sentences"][0]
+    assert first["code"] == code, alone
+    assert code == "balanced" or first["share"] == pytest.approx(0.6) or "at the same time" not in first["text"]
+
+
+def test_an_op_is_no_bound_if_it_takes_a_small_part_of_other_traced_steps() -> None:
+    """1.9 ms of a balanced step of 4.5 ms, elsewhere 1 ms: twice as long is told as that."""
+    usual = [("t", "Transpose", 1.0), *[(f"x{i}", kind, 0.5) for i, kind in enumerate(("Svd", "Qr", "Where", "Sort", "TopKV2"))]]
+    flops = {name: 1e6 for name, _, _ in usual}
+
+    def found(ms: float) -> dict[str, Any]:
+        return codes_over([[("t", "Transpose", ms), *usual[1:]], *[usual] * 3], flops)
+
+    assert "one_op" not in found(1.9)
+    assert "it takes about 1 ms. At most 1.5 ms of the step are due to that." in found(2.5)["one_op"]["text"]
+
+
+def test_of_two_ops_that_were_held_up_the_one_that_lost_more_is_told() -> None:
+    usual = [("conv", "Conv2D", 5.0), ("product", "MatMul", 3.0), ("fft", "FFT", 2.0)]
+    held_up = [("conv", "Conv2D", 40.0), ("product", "MatMul", 70.0), ("fft", "FFT", 2.0)]
+    text = codes_over([held_up, *[usual] * 3], {name: 1e6 for name, _, _ in usual})["one_op"]["text"]
+    assert text.startswith("One op, product (MatMul)") and "At most 67 ms of the step are due to that." in text
+
+
+def test_a_pattern_without_an_op_that_was_held_up_beside_it_comes_first_and_says_so() -> None:
+    usual = [*[(f"e{i}", "Tanh", 0.5) for i in range(6)], ("gather", "GatherV2", 0.2)]
+    held_up = [*usual[:-1], ("gather", "GatherV2", 6.0)]
+    found = codes_over([held_up, *[usual] * 3], {name: 1e6 for name, _, _ in usual})
+    assert (
+        next(iter(found)) == "elementwise"
+        and "take 33% of the op time, 94% without what was held up" in found["elementwise"]["text"]
+    )
+
+
 def test_an_op_that_does_no_work_is_not_what_a_step_is_bound_by_on_a_busy_machine() -> None:
     trace = make_trace(in_a_row(("shape/Const", "Const", 10.0), *matmuls(8, 1)))
     busy = used(wall_s=0.060, cpu_s=0.030, run_queue_s=0.150, cpus=2.0)

@@ -241,6 +241,7 @@ def test_a_slow_step_whose_time_passes_before_its_first_op() -> None:
     first = slow_step_that_began_late([])[0]
     assert first["code"] == "balanced" and first["text"].startswith("Most of the step, 68% of 96 ms, is outside the recorded ops")
     assert "hooks run, or the thread waits for a CPU or for Python's lock; the trace does not show which." in first["text"]
+    assert first["text"].endswith("untraced steps take 20 ms in all: most of the time outside the ops is not in them.")
 
 
 @pytest.mark.parametrize(("took", "usual", "first"), [(7.5, 3.2, "layout"), (7.5, 7.4, "balanced"), (95.0, 3.2, "balanced")])

@@ -34,12 +34,15 @@ def main_op_type(step: Step) -> MainOpType | None:
     if not total:
         return None
     shares = np.bincount(work.op, np.where(is_counted, work.duration, 0)) / total
-    ranked = [code for code in np.argsort(-shares, kind="stable")[:LISTED_TYPES].tolist() if shares[code] >= MIN_SHARE]
-    largest = int(np.argmax(shares))
-    share, name = float(shares[largest]), step.trace.ops[largest] or NO_OP
     time = OpTime.of(step)
     spent = np.bincount(time.work.op, time.ns_without_outliers, minlength=1)
     undelayed = int(np.argmax(spent))
+    held_up = _are_held_up(time)
+    held_up[undelayed] = False
+    shares[held_up] = 0.0
+    ranked = [code for code in np.argsort(-shares, kind="stable")[:LISTED_TYPES].tolist() if shares[code] >= MIN_SHARE]
+    largest = int(np.argmax(shares))
+    share, name = float(shares[largest]), step.trace.ops[largest] or NO_OP
     of_type: Bool = time.work.op == largest
     is_most = bool(spent[undelayed] >= MAIN_SHARE * float(spent.sum()) > 0)
     if is_most and (undelayed != largest or share < MAIN_SHARE):
@@ -63,3 +66,10 @@ def main_op_type(step: Step) -> MainOpType | None:
         first = [f"{name} (with {whole})", *others[:-1]]
         return MainOpType(share, False, f"The largest op types are {', '.join(first)} and {others[-1]}.")
     return MainOpType(share, False, f"The largest op type is {name}, with {whole}.{time.scope(of_type)}")
+
+
+def _are_held_up(time: OpTime) -> Bool:
+    """Return [op types] whether most of a type's time is a delay of single ops."""
+    count = len(time.trace.ops)
+    measured = np.bincount(time.work.op, time.work.self_ns, minlength=count)
+    return np.asarray(np.bincount(time.work.op, time.ns_without_outliers, minlength=count) < 0.5 * measured)

@@ -20,6 +20,8 @@ from tftracer.trace.verdict.step import MAX_EVIDENCE, Step, evidence_of, sentenc
 from tftracer.trace.verdict.undelayed_op_times import ns_capped_by_bytes, ns_without_outliers
 
 MAX_TYPES = 3  # op types in a sentence
+MOST = 0.7  # delays that leave more than this part of the op time are short
+TOLD_MORE = 0.1  # a share without delays is told if it is larger by this
 LISTED = 0.01  # minimal share of the op time, for an op type to be listed
 
 
@@ -63,6 +65,16 @@ class OpTime:
         """Return the share of the op time."""
         return float(self.work.self_ns[selected].sum()) / self.total_ns if self.total_ns else 0.0
 
+    @cached_property
+    def undelayed_ns(self) -> Float64:
+        """[work] the self times without delays of single ops; the self times if these delays are short."""
+        times = self.ns_without_outliers
+        return self.work.self_ns if float(times.sum()) > MOST * self.total_ns else times
+
+    def undelayed_share(self, selected: Bool) -> float:
+        """Return the share of the op time without delays of single ops."""
+        return float(self.undelayed_ns[selected].sum()) / max(float(self.undelayed_ns.sum()), 1.0)
+
     def share_without_longest(self, selected: Bool) -> float:
         """Return the share without the longest execution, which a busy machine may have interrupted."""
         times = self.work.self_ns[selected]
@@ -77,10 +89,10 @@ class OpTime:
         )
 
     def least_share(self, selected: Bool) -> float:
-        """Return the smallest of these shares of the op time: by the measured times, by the times capped by bytes and, if other
-        traces of the run are known, by the median and by the shortest time of each op."""
-        capped = self.ns_capped_by_bytes
-        share = min(self.share(selected), float(capped[selected].sum()) / max(float(capped.sum()), 1.0))
+        """Return the smallest of these shares of the op time: without delays of single ops, by the times capped by bytes and, if
+        other traces of the run are known, by the median and by the shortest time of each op."""
+        capped = np.fmin(self.ns_capped_by_bytes, self.undelayed_ns)
+        share = min(self.undelayed_share(selected), float(capped[selected].sum()) / max(float(capped.sum()), 1.0))
         for times in (self.step.usual_ns, self.step.shortest_ns):
             total = _sum_of(times, self.work.name) if times is not None else 0.0
             if times is not None and total:
@@ -114,13 +126,19 @@ class OpTime:
         nodes, spent = self.longest(selected), float(self.work.self_ns[selected].sum())
         return sentence(
             code,
-            f"{what} {percent(self.share(selected))} of the op time ({self.types(selected)}; {duration(spent)}); the longest is "
+            f"{what} {self.share_words(selected)} ({self.types(selected)}; {duration(spent)}); the longest is "
             f"{self.step.describe(nodes[0])}.{self.scope(selected)}{then}",
             advice,
             gain * self.share_of_step(selected),
             {f"{code}_ns": spent, count[0]: count[1]},
             {**evidence_of(self.step, nodes, "ops"), "op": self.op(selected)},
         )
+
+    def share_words(self, selected: Bool) -> str:
+        """Return the share of the op time in words: "35% of the op time, 88% without what was held up"."""
+        share, undelayed = self.share(selected), self.undelayed_share(selected)
+        without = f", {percent(undelayed)} without what was held up" if undelayed >= share + TOLD_MORE else ""
+        return f"{percent(share)} of the op time{without}"
 
     def scope(self, selected: Bool) -> str:
         """Name the scope of most of these ops, as a sentence (``scope_sentence``)."""

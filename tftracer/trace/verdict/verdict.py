@@ -23,12 +23,13 @@ from tftracer.trace.model import OPS_LEFT_OUT, UNKNOWN_TIME, DeviceKind, Trace, 
 from tftracer.trace.units import duration, percent
 from tftracer.trace.verdict.main_op_type import MainOpType, main_op_type
 from tftracer.trace.verdict.op_time import OpTime
-from tftracer.trace.verdict.rules import COMPUTING_CODES, RULES, UNEXPLAINED
+from tftracer.trace.verdict.rules import COMPUTING_CODES, PATTERN_CODES, RULES, UNEXPLAINED
 from tftracer.trace.verdict.rules.cause_from_watch import MORE_NS, is_explained
 from tftracer.trace.verdict.rules.input_pipeline import CHEAPER_ADVICE, runs_beside
 from tftracer.trace.verdict.slower_than_other_steps import EXPLAINED_SHARE, other_steps
 from tftracer.trace.verdict.step import HELD_UP_NS, ONLY_HERE, Step, sentence
-from tftracer.trace.verdict.time_around_ops import SLOW_FACTOR
+from tftracer.trace.verdict.time_around_ops import SLOW_FACTOR, longest_median_s
+from tftracer.trace.verdict.undelayed_op_times import lacked_cpu_s
 
 #: Title of the idle part in a trace without scheduling times: such a trace does not tell idle from waiting.
 IDLE_OR_WAITING = "idle or waiting to be scheduled"
@@ -87,7 +88,10 @@ def verdict(
         ranked.insert(0, describe_step(step, is_delayed=True))
     elif HELD_UP_NS in ranked[0]["numbers"]:
         # The first sentence is about a delay in this step alone. It stays first only if the delay made the step slow.
-        described, held_up = describe_step(step, is_delayed=True), ranked[0]["evidence"]["nodes"]
+        pattern = next((each for each in ranked[1:] if each["code"] in PATTERN_CODES), None)
+        described, held_up = pattern or describe_step(step, is_delayed=True), ranked[0]["evidence"]["nodes"]
+        if pattern:
+            ranked.remove(pattern)
         if not held_up or step.describe(held_up[0]) not in described["text"]:
             ranked.insert(1 if _makes_slow(step, ranked[0]) else 0, described)
     compared = None if is_explained(step) else other_steps(step, ranked)
@@ -203,7 +207,9 @@ def describe_step(step: Step, is_delayed: bool = False) -> Sentence:
     beside = runs_beside(step) if main_part in NOT_SHOWN else ""
     listed = ", ".join(f"{percent(part)} {title}" for part, title in smaller if part >= MIN_PART)
     op_type = main_op_type(step) if computes else None
-    longest_op = step.longest_op(OpTime.of(step).ns_without_outliers if is_delayed else None)
+    undelayed = step.longest_op(OpTime.of(step).ns_without_outliers)
+    is_delayed = is_delayed or bool(computes and lacked_cpu_s(step) and (undelayed != step.longest_op()).any())
+    longest_op = undelayed if is_delayed else step.longest_op()
     if op_type is not None and op_type.leads and smaller[0][0] < LARGE_PART:
         text = f"{op_type.text} The step is {percent(share)} compute{', ' * bool(listed)}{listed}."
     elif computes:
@@ -220,7 +226,7 @@ def describe_step(step: Step, is_delayed: bool = False) -> Sentence:
         "balanced",
         text + _largest(step, longest_op, op_type, text, is_delayed)
         if computes
-        else f"{text} {_not_shown(step, main_part, beside)}".rstrip() + _ops(step, main_part),
+        else f"{text} {_not_shown(step, main_part, beside)}".rstrip() + _ops(step, main_part) + _more_than_usual(step, main_part),
         FASTER_OPS if computes else CHEAPER_ADVICE if beside else _advice(step, main_part),
         share,
         {"compute_ns": step.parts["compute"]},
@@ -234,6 +240,14 @@ def _not_shown(step: Step, part: str, beside: str) -> str:
         return ""
     more = "hooks run, " * step.is_session + "the step waits for its batch, " * _takes_its_batch(step)
     return NOT_SHOWN[part].format(more) + beside if part == AROUND else beside.lstrip() or NOT_SHOWN[part]
+
+
+def _more_than_usual(step: Step, part: str) -> str:
+    """Say that the time around the ops is far longer than whole untraced steps; "" if it is not."""
+    around_ns, usual_ns = step.whole_ns - step.trace.duration_ns, longest_median_s(step.context) * 1e9
+    if part != AROUND or not 0 < 2 * usual_ns <= around_ns:
+        return ""
+    return f" The run's untraced steps take {duration(usual_ns)} in all: most of the time outside the ops is not in them."
 
 
 def _advice(step: Step, part: str) -> str:

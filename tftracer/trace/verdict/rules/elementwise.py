@@ -9,7 +9,7 @@ from tftracer.trace.analyses.op_kinds import REDUCTIONS, is_elementwise
 from tftracer.trace.analyses.physical_devices import runs_on
 from tftracer.trace.arrays.types import Bool
 from tftracer.trace.model import DeviceKind
-from tftracer.trace.units import byte_size, duration, percent
+from tftracer.trace.units import byte_size, duration
 from tftracer.trace.verdict.op_time import OpTime
 from tftracer.trace.verdict.rules.layout_ops import LAYOUT_OPS
 from tftracer.trace.verdict.rules.number_types import TRY_FLOAT32, are_in_float64
@@ -54,7 +54,7 @@ def elementwise(step: Step) -> Sentence | None:
         return None
     in_float64 = are_in_float64(step, time, selected)
     on_cpu = bool(runs_on(step.trace, DeviceKind.CPU)[time.work.node[selected]].all())
-    nodes, spent, share = time.longest(selected), float(time.work.self_ns[selected].sum()), time.share(selected)
+    nodes, spent = time.longest(selected), float(time.work.self_ns[selected].sum())
     numbers = {"elementwise_ns": spent, "executions": float(selected.sum())}
     # NaN: the size of a tensor is unknown
     moved = float(step.arithmetic.bytes[time.work.node[selected]].sum()) if step.arithmetic else np.nan
@@ -64,7 +64,7 @@ def elementwise(step: Step) -> Sentence | None:
     mainly_one = float(time.work.self_ns[selected].max(initial=0.0)) >= DOMINANT * spent
     return sentence(
         "elementwise",
-        f"{_called(time, selected)} take {percent(share)} of the op time ({time.types(selected)}; {duration(spent)}): each reads "
+        f"{_called(time, selected)} take {time.share_words(selected)} ({time.types(selected)}; {duration(spent)}): each reads "
         f"and writes whole tensors and computes little.{size} The longest is {step.describe(nodes[0])}.{time.scope(selected)}"
         f"{' They compute in float64.' * in_float64}",
         f"{TRY_FLOAT32} " * in_float64 + _advice(step, mainly_one, on_cpu),

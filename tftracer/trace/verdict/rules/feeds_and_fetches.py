@@ -99,16 +99,17 @@ def _untraced_ns(step: Step) -> int:
 
 def _lengths(step: Step, around_ns: int, share: float) -> str:
     whole = duration(step.whole_ns)
+    took, usual = (int((seconds or 0.0) * 1e9) for seconds in (step.context.step_s, step.context.median_s))
+    is_this = step.whole_ns >= LIKE_THE_STEP * took
     if not step.is_session:
+        takes = "takes" if is_this else "usually takes"
         return (
-            f"The call of the function takes {whole}. For {duration(around_ns)} ({percent(share)}) of it TensorFlow does not run "
-            "the function yet, or no longer: it takes in its arguments, hands out its results, or waits for a CPU or for "
+            f"The call of the function {takes} {whole}. For {duration(around_ns)} ({percent(share)}) of it TensorFlow does not "
+            "run the function yet, or no longer: it takes in its arguments, hands out its results, or waits for a CPU or for "
             "Python's lock."
         )
     where = f" ({duration(step.around.before_ns)} before the first op)" if _knows_before(step) else ""
-    took, usual = (int((seconds or 0.0) * 1e9) for seconds in (step.context.step_s, step.context.median_s))
     is_slow = 0 < SLOW_FACTOR * usual <= step.whole_ns
-    is_this = step.whole_ns >= LIKE_THE_STEP * took
     takes = "takes at least" if is_slow else "takes" if is_this else "usually takes"
     usually = f", usually {duration(usual)}," if is_slow else "," if is_this else ";"
     ops = duration(step.trace.duration_ns)

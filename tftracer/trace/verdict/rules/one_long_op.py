@@ -23,6 +23,8 @@ from tftracer.trace.verdict.time_around_ops import HOST_OP_NS, SLOW_FACTOR, long
 from tftracer.trace.verdict.undelayed_op_times import HELD_UP
 
 ONE_OP_SHARE = 0.40  # minimal part of the step in which one op runs
+LONGER = 2.0  # an op that is short in other steps is told if it takes more than this many times its time there
+ALONE_SHARE = 0.20  # minimal part of the step in which it runs alone
 BESIDE_SHARE = 0.5  # minimal part of the time in which the op runs, for other ops beside it to be mentioned
 SWAP_SHARE = 0.10  # minimal part of the step that goes into swapping tensors or computing them again
 
@@ -47,8 +49,11 @@ _LOOKUPS = re.compile(r"LookupTableFind\w*")
 
 def one_op(step: Step) -> Sentence | None:
     """Name an op whose executions run for a large part of the step: the longest without delays, else one that was delayed."""
-    longest_undelayed = step.longest_op(OpTime.of(step).ns_without_outliers)
-    return _one_op(step, longest_undelayed) or _one_op(step, step.longest_op(), only_held_up=True)
+    undelayed = _one_op(step, step.longest_op(OpTime.of(step).ns_without_outliers))
+    if undelayed and HELD_UP_NS not in undelayed["numbers"]:
+        return undelayed
+    held_up = _one_op(step, step.longest_op(), only_held_up=True)
+    return max(filter(None, (undelayed, held_up)), key=lambda found: found["share"], default=None)
 
 
 def _one_op(step: Step, selected: Bool, only_held_up: bool = False) -> Sentence | None:
@@ -81,22 +86,29 @@ def _one_op(step: Step, selected: Bool, only_held_up: bool = False) -> Sentence 
     numbers = {"op_ns": float(runs), "executions": float(count)}
     evidence: Evidence = {**evidence_of(step, nodes, "ops"), "op": step.op(nodes[0])}
     usual = float(step.usual_ns[step.trace.name[nodes[0]]]) if step.usual_ns is not None else 0.0
-    if 0 < HELD_UP * usual < float((step.trace.end - step.trace.start)[selected].sum()):
+    beside = 0 if on_gpu else (cover & step.cover(mask(step.trace, step.computing.node) & ~selected)).length
+    more = max(runs - usual, 0.0)
+    is_usually_short = 0 < usual < ONE_OP_SHARE * (step.whole_ns - max(more - beside, 0.0))
+    took = float((step.trace.end - step.trace.start)[selected].sum())
+    if 0 < (LONGER if is_usually_short else HELD_UP) * usual < took:
         else_where = "in most traced steps of the run it takes about" if step.has_enough_traces else "in others it takes at most"
-        more = max(runs - usual, 0.0)
-        if usual < ONE_OP_SHARE * (step.whole_ns - more):
+        if is_usually_short:
             share = more / step.whole_ns
             text = f"{what}; {else_where} {duration(usual)}. At most {duration(more)} of the step are due to that."
             numbers |= {"usual_ns": usual, HELD_UP_NS: more}
             return sentence("one_op", text, HELD_UP_ADVICE, share, numbers, evidence)
         what += f" ({else_where} {duration(usual)})"  # it takes most of the other steps, too
+    elif is_usually_short:
+        return None
     if only_held_up or (step.op(nodes[0]) in (FORMAT, *PRINTS) and printing(step)):
         return None
     in_float64 = is_in_float64(step, nodes[0])
-    beside = 0 if on_gpu else (cover & step.cover(mask(step.trace, step.computing.node) & ~selected)).length
     in_parallel = beside >= BESIDE_SHARE * runs
-    text = f"{what}: {percent(share)} of the step.{' It computes in float64.' * in_float64}"
+    text = f"{what}: {percent(share)} of {step.whole_words}.{' It computes in float64.' * in_float64}"
     if in_parallel:
+        share = (runs - beside) / step.whole_ns
+        if share < ALONE_SHARE:
+            return None
         text += f" For {duration(beside)} of that other ops run at the same time: without it, the step may be shorter by less."
     on_text = STRING_OPS.fullmatch(step.op(nodes[0])) or _LOOKUPS.fullmatch(step.op(nodes[0]))
     saves = SAVE_OPS.fullmatch(step.op(nodes[0]))

@@ -16,7 +16,7 @@ from tftracer.trace.model import NodeKind, Trace
 from tftracer.trace.units import counted, duration, percent
 from tftracer.trace.verdict.scopes import scope_sentence
 from tftracer.trace.verdict.step import GAP_NS, Step, sentence
-from tftracer.trace.verdict.time_around_ops import longest_median_s
+from tftracer.trace.verdict.time_around_ops import LIKE_THE_STEP, longest_median_s
 
 TINY_NS = 20_000  # running an op costs the executor about as much as an op of this length
 TINY_COUNT = 1_000  # minimal number of tiny ops
@@ -69,7 +69,8 @@ def _recorded(step: Step) -> Sentence | None:
     codes = np.bincount(trace.op[tiny])
     commonest = int(np.argmax(codes))
     of_whole = (spent + between) / step.whole_ns
-    without = f", {percent(share)} without a few ops and gaps of unusual length, which take {duration(stray)}"
+    of_what = " of the time from its first op to its last," if of_whole < LIKE_THE_STEP * (spent + between) / step.ns else ""
+    without = f", {percent(share)}{of_what} without a few ops and gaps of unusual length, which take {duration(stray)}"
     whole = f"({percent(of_whole)}) of the step{without * (stray > STRAY_PART * step.ns)}"
     tensors = _fed_and_fetched(step, tiny)
     return sentence(
