@@ -278,14 +278,14 @@ import os, sys
 from tftracer.export import write_files
 from tftracer.scripting.export import export
 from tftracer.scripting.query import query
-left, publish = int(sys.argv[3]), folder.LocalFolder.publish
+left, publish = int(sys.argv[3]), write_files.LocalFolder.publish
 def crashing(self, temporary, path):
     global left
     left -= 1
     if left < 0:
         os.kill(os.getpid(), 9)
     publish(self, temporary, path)
-folder.LocalFolder.publish = crashing
+write_files.LocalFolder.publish = crashing
 export([sys.argv[1]], sys.argv[2])
 """
 

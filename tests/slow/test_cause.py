@@ -993,6 +993,31 @@ def test_a_wait_for_the_lock_that_the_tracer_held_is_told() -> None:
     assert (found.cause.kind, found.cause.name) == ("lock", OF_TRACER)
 
 
+def test_the_line_that_waits_for_the_lock_is_no_other_cause() -> None:
+    """ "Besides, about 130 ms in the Keras callback": its thread had no CPU while it waited for the lock."""
+    scanner = LockHolder("scanner", "other", (PACK,))
+    waits = stack(MAIN, EPOCH, seconds=0.97)
+    seen = span(0.97, waits, cpu=0.007, queue=0.126, lock_wait_s=0.83, holders=(scanner,) * 5, lock_readings=6)
+    found = explained(0.97, between=seen)
+    assert found.cause.kind == "lock" and found.others == ()
+
+
+def test_the_share_of_a_callback_has_the_evaluation_that_it_runs() -> None:
+    """ "This callback explains 55% of the time beyond the usual", without its evaluation."""
+    evaluation = OtherSteps("evaluate: net", 140, 140 * MS, "", 1_000 * MS, 1_140 * MS)
+    seen = span(0.31, stack(MAIN, EPOCH, RUN, seconds=0.14), stack(MAIN, EPOCH, seconds=0.16), cpu=0.01)
+    found = explained(0.31, between=seen, other_runs=(evaluation,))
+    assert found.cause.kind == "callback" and found.others == () and found.cause.share > 0.9
+
+
+def test_a_step_in_which_the_process_hardly_computed_did_not_compute_longer() -> None:
+    """ "TensorFlow or its input pipeline computed longer: the process used 0.2 CPUs", in a generator that slept."""
+    step = stack(MAIN, RUN, seconds=0.32)
+    for process, name in ((0.06, ""), (0.3, "computed")):
+        found = explained(0.0, 0.32, within=span(0.32, step, cpu=0.01, process=process))
+        assert (found.cause.kind, found.cause.name) == ("tensorflow", name)
+
+
 def test_steps_of_another_run_are_not_told_again_as_those_of_the_hook_that_runs_them() -> None:
     """ "Steps of another run: global_step/add, 493 ms; besides, about 490 ms in the hook CheckpointSaverHook"."""
     reads = OtherSteps("global_step/add", 1, 493 * MS, "", 1_000 * MS, 1_493 * MS)

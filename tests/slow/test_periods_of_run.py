@@ -56,6 +56,18 @@ def test_the_usual_time_of_a_period_is_that_of_its_own_cause(tmp_path: Path) -> 
         assert period.median_s == pytest.approx(0.2)
 
 
+def test_steps_of_two_other_runs_are_two_kinds(tmp_path: Path) -> None:
+    """ "Every 2,500th step: steps of another run: temper (8,8)": these steps were evaluations."""
+    with recording(tmp_path) as recorder:
+        run, records = run_of(recorder, 650), SlowRecords()
+        periods = RunPeriods(run)
+        for number in (100, 134, 200, 267, 300, 391, 400, 500, 533):
+            title = "temper (8,8): 1 step, 60 ms" if number % 100 else "evaluate: net: 10 steps, 30 ms"
+            periods.add(a_stall(run, number, cause=Cause("other_run", title, None, 0.9)), records)
+        period = [record for record in records.take() if isinstance(record, Period)][-1]
+        assert (period.steps, period.cause.name) == (100, "evaluate: net: 10 steps, 30 ms")
+
+
 def test_a_period_of_unknown_cause_lies_where_its_slow_steps_do(tmp_path: Path) -> None:
     """A shuffle's refill before each 600th step was told "inside the step", where the newest slow step of unknown cause was."""
     with recording(tmp_path) as recorder:

@@ -141,7 +141,7 @@ def _text(pipeline: Pipeline, flow: Flow | None, limiting: Stage | None, steps: 
         ready = "it pauses now and then, and most looks found an element ready for it"
         return f"It is not known whether the training waits: {ready if len(pipeline.looks) >= ENOUGH else 'too few looks yet'}."
     if flow.wait is None:
-        return _filling(flow, steps) or "The training took no element in the last seconds."
+        return (_filling(flow, steps) if pipeline.is_open else "") or "The training took no element in the last seconds."
     seconds = f"{max(1.0, pipeline.looks[-1].at - pipeline.looks[0].at):.0f} s"
     waits = f"The loop that uses it waits for input {percent(flow.wait)} of the time (in the pipeline's last {seconds})"
     if flow.wait < WAITS:

@@ -302,7 +302,7 @@ def _ledger(
         doubts.append(
             f"Beside the training, threads and processes of tftracer used {long_duration(facts.own_cpu_s)} of CPU time "
             f"({facts.own_cpu_s / whole:.1%} of one core). What is listed as tftracer is the time for "
-            "which the training waited for it."
+            "which the training waited for it, without slow steps in which one of its threads had Python's lock."
         )
     if sum(wait.own_s for wait in facts.step_waits) >= MIN_SHARE * whole:
         doubts.append(EPOCHS)

@@ -410,3 +410,23 @@ def test_a_slow_step_without_a_line_says_where_the_others_of_its_period_are(tmp_
         at_period, alone = rows[194], rows[250]
         assert at_period[0] == 97 and at_period[1].endswith("; it came with every 97th step: load_batch() (train.py:88)")
         assert alone[0] is None and "it came with" not in alone[1]
+
+
+def test_slow_steps_of_one_python_function_are_one_group_and_those_in_which_it_was_not_seen_are_of_its_period(
+    tmp_path: Path,
+) -> None:
+    """ "TensorFlow took longer inside the step", at the steps of a function that few samples had missed."""
+    at_line = [Cause("py_function", "", LOAD._replace(line=line), 0.9) for line in (13, 15)]
+    missed = Cause("tensorflow", "", None, 0.9)
+    with recording(tmp_path) as recorder:
+        run = run_of(recorder)
+        period = a_period(run, inside=True, cause=at_line[1], steps=97)
+        stalls = [(97, at_line[0]), (194, at_line[1]), (250, missed), (291, at_line[1]), (388, missed)]
+        put(recorder, period, *(a_stall(run, number, cause=cause, inside=True) for number, cause in stalls))
+        live = recorder.run_stalls(run.run_id)
+    assert [stall["every"] for stall in live["stalls"]] == [97, 97, None, 97, 97]
+    assert live["stalls"][-1]["text"].endswith("; it came with every 97th step: load_batch() (train.py:15)")
+    assert {(group["cause"], group["place"]): group["times"] for group in live["groups"]} == {
+        ("py_function", "load_batch() (train.py:15, 13)"): 4,
+        ("tensorflow", ""): 1,
+    }

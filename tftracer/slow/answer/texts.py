@@ -25,6 +25,7 @@ HALF = 0.5
 #: Slow steps are called regular if at least this share of them is in periods.
 MOSTLY = 0.8
 #: Causes that are code of the script, a hook or a callback: all time at this code counts, whether the thread ran or waited.
+NOTABLE = 0.2  # minimal share of a slow step that its code spent otherwise, for it to be told
 CODE_OR_HOOK_CAUSES = (*CODE_CAUSES, *HOOK_CAUSES)
 #: Kind of a cause -> how the sentence about its share begins.
 EXPLAINS: dict[StallCause, str] = {
@@ -174,6 +175,8 @@ def _in_it(stall: Stall) -> str:
     most = max(stall.parts, key=excess, default=None)
     if most is None or excess(most) < HALF * stall.excess_s:
         return ""
+    if most.kind == "other_run":
+        return f", in steps of another run: {most.what}"
     if most.kind == "checkpoint" and most.what.partition(".")[0] != stall.cause.name:
         return f", in {most.what}"
     return f", which waited {most.what}" if most.kind == "wait" and most.what else ""
@@ -326,14 +329,25 @@ def evidence(stall: Stall) -> list[str]:
         sentences.insert(0, f"Other threads collected garbage for {collected} of this time, and held the lock meanwhile.")
     if stall.cause.share is not None and stall.cause.kind != "unknown":
         who, share = EXPLAINS.get(stall.cause.kind, "The cause"), stall.cause.share
-        without_s = (
-            sum(part.seconds for part in stall.parts if part.kind == "no_cpu") if stall.cause.kind in CODE_OR_HOOK_CAUSES else 0.0
-        )
-        if without_s >= MIN_SHARE * stall.length_s:
-            who += f", including {duration(without_s * 1e9)} without a CPU,"
+        included = _included(stall)
+        if included:
+            who += f", including {' and '.join(included)},"
             share = max(share, _share_of_code(stall))
         sentences.insert(0, f"{who} explains {percent(share)} of the time beyond the usual.")
     return sentences
+
+
+def _included(stall: Stall) -> list[str]:
+    """Return what else the thread did in the time of the code that is the cause: it computed, waited, or had no CPU."""
+    kinds = {"python": "Python code", "wait": "waiting"} if stall.cause.kind in CODE_CAUSES else {}
+    kinds = {**kinds, "no_cpu": "without a CPU"} if stall.cause.kind in CODE_OR_HOOK_CAUSES else {}
+    told = {stall.cause.kind, *(other.cause.kind for other in stall.others)}
+    seconds = {kind: sum(excess(part) for part in stall.parts if part.kind == kind) for kind in kinds if kind not in told}
+    return [
+        f"{duration(took * 1e9)} {'' if kind == 'no_cpu' else 'of '}{kinds[kind]}"
+        for kind, took in seconds.items()
+        if took >= (MIN_SHARE if kind == "no_cpu" else NOTABLE) * stall.length_s
+    ]
 
 
 def _share_of_code(stall: Stall) -> float:

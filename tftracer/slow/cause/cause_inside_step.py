@@ -61,7 +61,8 @@ def step_cause(parts: tuple[Part, ...], observed: Observed, excess_s: float) -> 
             return Cause("machine", "", None, min(share, work.queued_s / excess_s))
     if not would_have_seen_functions(observed, excess_s) or work is None:
         return UNKNOWN
-    if work.computed_more:
+    ran_s = work.more_s + max(0.0, work.queued_s or 0.0, span.queue_s or 0.0)
+    if work.computed_more and ran_s >= HALF * to_explain_s:
         return Cause("tensorflow", "computed", None, share)
     if may_have_waited_for_lock(span):
         return UNKNOWN

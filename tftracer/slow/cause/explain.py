@@ -16,9 +16,9 @@ from tftracer.slow.cause.blamed_code import (
     shared_line,
 )
 from tftracer.slow.cause.cause import CLOCKED_KINDS, cause_of, why_unknown, without_few_samples
-from tftracer.slow.cause.cause_inside_step import HALF, SOME
+from tftracer.slow.cause.cause_inside_step import HALF, LITTLE, SOME
 from tftracer.slow.cause.observed import Observed, Span
-from tftracer.slow.cause.parts_of_turn import parts_of
+from tftracer.slow.cause.parts_of_turn import excess, parts_of
 from tftracer.slow.cause.seconds_of_other_causes import MOST, is_notable, other_causes
 from tftracer.slow.record.sums_by_kind import HOOK_CAUSES
 from tftracer.slow.watch.slow_turn import SlowTurn, is_no_loop
@@ -62,8 +62,16 @@ def explain(turn: SlowTurn, observed: Observed) -> Explained:
     elif others:
         own = OtherCause(cause, excess_s - sum(other.seconds for other in others))
         cause, others = _largest_first((own, *others) if is_notable(own, excess_s) else others)
+    if cause.kind in HOOK_CAUSES and not others:
+        cause = cause._replace(share=_with_clocked(cause.share, parts, excess_s))
     place = _place_without_cpu(observed) if cause.kind == "machine" and not turn.is_inside else None
     return Explained(parts, cause, others, why_unknown(cause, parts, observed, turn), place)
+
+
+def _with_clocked(share: float | None, parts: tuple[Part, ...], excess_s: float) -> float | None:
+    """Return the share of a hook or callback with what a clock measured in it: evaluations, checkpoints."""
+    clocked = sum(excess(part) for part in parts if part.kind in CLOCKED_KINDS and excess(part) >= LITTLE * excess_s)
+    return share if share is None else min(1.0, share + clocked / excess_s)
 
 
 def _below_loop(span: Span, methods: tuple[str, ...]) -> Span:

@@ -102,7 +102,7 @@ def _code(
     others: list[StallCause] = [kind for kind in CODE_CAUSES if kind in of_kind and kind != cause.kind]
     by_clock_s = sum(excess(of_kind[kind]) for kind in others)
     kind = max(others, key=lambda each: excess(of_kind[each]), default=cause.kind)
-    if cause.kind != "python":  # code that runs also waits for a CPU
+    if cause.kind not in ("python", "lock"):  # code that runs also waits for a CPU, and so does a thread that waits for the lock
         by_clock_s += sum(excess(part) for part in parts if part.kind == "no_cpu")
     seconds = by_clock_s if by_clock_s <= ROUGH * (sampled_s - usual_s) else sampled_s - usual_s
     if cause.kind in CODE_CAUSES and seconds < max(MIN_S, MIN_SHARE * excess_s):

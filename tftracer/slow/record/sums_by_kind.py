@@ -68,6 +68,8 @@ def group_key(entry: SlowKind | Stall | Period, gc_function: str = "") -> KindKe
         return entry["run_id"], entry["cause"], ""  # with or without a known line
     if entry["cause"] in (*CODE_CAUSES, "gc") and entry["place"]:
         return entry["run_id"], CODE_CAUSES[0], without_line(entry["place"])
+    if entry["cause"] == "py_function":
+        return entry["run_id"], entry["cause"], without_line(entry["place"])
     if entry["cause"] == "lock":
         return entry["run_id"], entry["cause"], without_line(thread_and_code(entry["place"])[1])
     return kind_key(entry["run_id"], entry["cause"], entry["place"])
@@ -101,6 +103,8 @@ def of_known_period(stall: Stall, periods: Sequence[Period]) -> Period | None:
     shortest_s, longest_s = 0.0, stall["duration_s"] / SHORT
     if stall["cause"] == "unknown":  # the other side of a turn has another cause
         known = [period for period in periods if period["cause"] not in UNSPECIFIC_CAUSES and period["where"] == stall["where"]]
+    elif stall["cause"] == "tensorflow" and not stall["place"]:  # few samples may have missed the function
+        known = [period for period in periods if period["cause"] in ("py_function", "input") and period["where"] == "inside"]
     elif stall["cause"] in (*CODE_CAUSES, "input") and not stall["place"]:
         kinds = HAS_CODE if stall["cause"] != "input" else ("input", "py_function")
         known = [period for period in periods if period["cause"] in kinds and period["place"]]

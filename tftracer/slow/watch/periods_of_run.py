@@ -133,6 +133,8 @@ def kind_of(stall: Stall) -> Hashable:
     if cause.kind in CODE_CAUSES and not place and not cause.name:
         return None
     name = cause.name if cause.kind in HOOK_CAUSES or cause.name == EPOCH_TURN else ""
+    if cause.kind == "other_run":
+        return cause.kind, cause.name.rpartition(": ")[0]  # its title
     if cause.kind in HOOK_CAUSES:
         return cause.kind, name  # without the line, which is not always known
     if cause.kind in CODE_CAUSES and not cause.name:
