@@ -67,9 +67,19 @@ def test_pass_fail_and_inconclusive() -> None:
 def test_how_many_sessions_would_decide_is_said() -> None:
     comparison = compare("train", sessions(3e6, count=2), sessions(3.15e6, count=2))
     why = outcome(comparison, "step > 3%").why
-    number = int(why.split("About ")[1].split()[0])
+    number = int(why.split("about ")[1].split()[0])
     more = compare("train", sessions(3e6) * 2, sessions(3.15e6) * 2)
     assert 3 <= number <= 16 and outcome(more, "step > 3%").state == "FAIL"
+
+
+def test_a_wide_interval_around_the_limit_is_not_called_close_to_it() -> None:
+    """ "+7.2% (-59.6% to +184.1%). It is so close to the limit that more sessions would hardly decide it."""
+    wide = compare(
+        "train", [*sessions(3e6, count=2), *sessions(6e6, count=2)], [*sessions(3.15e6, count=2), *sessions(6.3e6, count=2)]
+    )
+    assert outcome(wide, "step > 5%").why.endswith(
+        "The sessions of a side differ too much to tell how many more would decide it."
+    )
 
 
 def test_one_session_a_side_decides_nothing() -> None:

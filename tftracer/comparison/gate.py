@@ -31,6 +31,8 @@ HELP = (
 )
 
 
+#: Widest interval of which it can be said that it is close to the limit.
+MAX_WIDTH = 0.1
 RECORD = "Record traces of each session: tftracer run --trace 5 --from 100 ..."
 
 
@@ -140,11 +142,13 @@ def _advice(shift: Shift, threshold: float) -> str:
     sessions = shift.sessions_to_decide(threshold)
     if shift.basis == "assumed":
         return f"One session a side decides nothing; {sessions or 'many'} a side might, if sessions differ by {shift.spread:.0%}."
+    if sessions is None and shift.high - shift.low > MAX_WIDTH:
+        return "The sessions of a side differ too much to tell how many more would decide it."
     if sessions is None:
         return "It is so close to the limit that more sessions would hardly decide it."
     if sessions <= min(shift.sessions_a, shift.sessions_b):
         sessions = min(shift.sessions_a, shift.sessions_b) + 1
-    return f"About {sessions} sessions a side would decide it."
+    return f"By what these sessions differ, about {sessions} a side would decide it."
 
 
 def _unknown(rule: Rule) -> str:
