@@ -65,16 +65,7 @@ def _one_op(step: Step, selected: Bool, only_held_up: bool = False) -> Sentence 
     if converts_arguments(step)[nodes[0]] and around_ops(step) is not None:
         return None
     if step.functions_without_ops[nodes[0]] and not only_held_up:
-        return sentence(
-            "one_op",
-            f"A function that XLA compiled, {step.name(nodes[0])}, runs for {duration(runs)}: {percent(share)} of the step. The "
-            "trace shows nothing of what runs in it.",
-            "TensorFlow 2.21 records what XLA runs on a CPU, 2.15 does not. Or trace a step without jit_compile to see which ops "
-            "take the time.",
-            share,
-            {"op_ns": float(runs), "executions": float(len(nodes))},
-            evidence_of(step, nodes, "ops"),
-        )
+        return _compiled_function(step, nodes, runs)
     each = "kernels" if physical_devices.on_stream(step.trace)[nodes[0]] else "executions"
     turns = f" in {count:,} {each}" if count > 1 else ""
     where, on_gpu = _where(step, selected, nodes[0])
@@ -120,6 +111,20 @@ def _one_op(step: Step, selected: Bool, only_held_up: bool = False) -> Sentence 
         text += f" The run's untraced steps take {duration(usual_ns)} in all: here something held it up, or it had more to do."
         numbers |= {HELD_UP_NS: max(runs - usual_ns, 0.0)}
     return sentence("one_op", text, advice, share, numbers, evidence)
+
+
+def _compiled_function(step: Step, nodes: list[int], runs: int) -> Sentence:
+    share = runs / step.whole_ns
+    return sentence(
+        "one_op",
+        f"A function that XLA compiled, {step.name(nodes[0])}, runs for {duration(runs)}: {percent(share)} of the step. The "
+        "trace shows nothing of what runs in it.",
+        "TensorFlow 2.21 records what XLA runs on a CPU, 2.15 does not. Or trace a step without jit_compile to see which ops "
+        "take the time.",
+        share,
+        {"op_ns": float(runs), "executions": float(len(nodes))},
+        evidence_of(step, nodes, "ops"),
+    )
 
 
 def _where(step: Step, selected: Bool, longest: int) -> tuple[str, bool]:
