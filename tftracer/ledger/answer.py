@@ -11,7 +11,7 @@ from tftracer.contract.session import Run, RunWithoutTraces
 from tftracer.contract.stalls import CodeLine, GapProfile
 from tftracer.ledger.activity import BUILDING, CHECKPOINTS, EVALUATION, INPUT, STEPS, STOPPED, SUSPENDED, TRACER
 from tftracer.ledger.facts import Entry, LedgerFacts, SlowEntry, has_steps
-from tftracer.slow.record.sums_by_kind import HOOK_CAUSES, without_line
+from tftracer.slow.record.sums_by_kind import HOOK_CAUSES, both_lines, without_line
 from tftracer.trace.units import counted, duration
 
 NAMES: dict[LedgerKind, str] = {
@@ -236,8 +236,7 @@ def _by_code(slow: Sequence[SlowEntry]) -> Iterable[SlowEntry]:
         if other is None:
             rows[key] = row
         else:
-            # Some rows have no line: "Journal", "Journal (train.py:35)".
-            place = row.place if row.place == other.place else max(without_line(row.place), without_line(other.place), key=len)
+            place = row.place if row.place == other.place else both_lines(without_line(other.place), without_line(row.place))
             rows[key] = replace(other, place=place, own_s=other.own_s + row.own_s, times=other.times + row.times)
     return rows.values()
 

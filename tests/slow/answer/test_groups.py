@@ -407,3 +407,11 @@ def test_a_period_of_a_callback_that_was_seen_at_many_lines_names_its_own() -> N
     assert group["place"] == "HardExamples (train.py:103)"
     few = groups(log_of(*regular, periods=[period]), run.run_id, 1600)
     assert [each["place"] for each in few] == ["HardExamples (train.py:103)"]
+
+
+def test_a_callback_whose_code_is_in_several_files_is_not_said_to_be_at_one_line() -> None:
+    """ "The Keras callback Reports (helpers.py:190). 17 slow steps": one of them was at this line."""
+    run, line = RunHandle("train", (), (), ""), LOAD._replace(owner="Reports")
+    lines = [line, line._replace(file="/src/helpers.py", line=190), line, line._replace(file="/src/helpers.py", line=94)]
+    log = log_of(*(a_stall(run, 10 * n, cause=Cause("callback", "Reports", each, 0.9)) for n, each in enumerate(lines, 1)))
+    assert [group["text"] for group in groups(log, run.run_id, 200)] == ["The Keras callback Reports (in several files)"]

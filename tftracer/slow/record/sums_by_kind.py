@@ -34,6 +34,9 @@ SHORT, LONG = 0.5, 2.0
 #: Maximum number of lines that the place of a hook or callback names.
 MAX_LINES = 3
 
+#: Stands for the lines of a hook or callback that are in several files.
+SEVERAL = " (in several files)"
+
 #: (run, cause, place). The place has no line if lines do not matter: a save may be sampled at many lines.
 KindKey = tuple[int, StallCause, str]
 
@@ -130,19 +133,19 @@ def _place_of(line: CodeLine) -> str:
     return f"{line['function']}() ({line['file'].rpartition('/')[2]})"
 
 
-def _both_lines(place: str, other: str) -> str:
+def both_lines(place: str, other: str) -> str:
     """Return a place with the lines of both: "Saver (train.py:35, 39)"; without lines if there are too many.
 
-    If the files differ, return only the name.
+    If the files differ, return "Saver (in several files)".
     """
-    if place == other or " (" not in other:  # a hook or callback without a known line, or nothing
+    if place == other or " (" not in other or SEVERAL in place:  # a hook or callback without a known line, or nothing
         return place
     if " (" not in place:
         return other
     name, colon, lines = place.rstrip(")").partition(":")
     other_name, _, line = other.rstrip(")").partition(":")
     if name != other_name:
-        return place.partition(" (")[0]
+        return place.partition(" (")[0] + SEVERAL
     together = list(dict.fromkeys(filter(None, [*lines.split(", "), *line.split(", ")])))
     return f"{name}:{', '.join(together)})" if colon and len(together) <= MAX_LINES else f"{name})"
 
@@ -175,7 +178,7 @@ class SlowKinds:
             {
                 "run_id": stall["run_id"],
                 "cause": explained["cause"],
-                "place": _both_lines(before["place"], explained["place"]) if before else explained["place"],
+                "place": both_lines(before["place"], explained["place"]) if before else explained["place"],
                 "where": stall["where"],
                 "times": (before["times"] if before else 0) + 1,
                 "duration_s": (before["duration_s"] if before else 0.0) + stall["duration_s"],
