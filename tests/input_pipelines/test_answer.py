@@ -16,7 +16,7 @@ from tftracer.errors import FormatError
 from tftracer.input_pipelines import model_proto
 from tftracer.input_pipelines.answer import RECENT_S, input_pipelines, what_limits
 from tftracer.input_pipelines.dataset_code import Step
-from tftracer.input_pipelines.facts import MAX_LOOKS, PipelineFacts, read, record
+from tftracer.input_pipelines.facts import MAX_LOOKS, PipelineFacts, Reading, read, record
 from tftracer.input_pipelines.summary import render
 
 DATA = Path(__file__).parents[1] / "data/input_pipelines"
@@ -206,6 +206,20 @@ def test_what_limits_is_told_of_the_one_pipeline_that_holds_the_training_up_just
         assert what_limits(replace(facts, pipelines=pipelines), now) == ("", "")
     assert what_limits(replace(facts, pipelines=(only, closed)), now)[0] == told["text"]
     assert what_limits(facts, now + RECENT_S) == what_limits(None, now) == ("", "")
+
+
+def test_what_limits_is_not_told_of_the_time_in_which_the_training_began() -> None:
+    """ "Generator limits it to 8.19 elements/s" of one that gave 27: beside it TensorFlow had built the function."""
+    facts = facts_of("slow_map_serial")
+    (only,) = facts.pipelines
+    root = only.looks[0].model.root
+
+    def begun(look: Reading) -> Reading:
+        nodes = {**look.model.nodes, root: replace(look.model.nodes[root], elements=2)}
+        return replace(look, model=replace(look.model, nodes=nodes))
+
+    looks = (*map(begun, only.looks[:2]), *only.looks[2:])
+    assert what_limits(replace(facts, pipelines=(replace(only, looks=looks),)), only.looks[-1].at + 1) == ("", "")
 
 
 def test_a_record_comes_back_as_it_was() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 from tftracer.contract.input_pipelines import InputPipeline, InputPipelines, PipelineStage
@@ -25,8 +26,8 @@ UNSEEN = {
 DISTRIBUTED = "A distribution strategy hands the elements over: TensorFlow does not tell the stages before that."
 #: A look within this time shows what the training waits for now.
 RECENT_S = 15.0
-#: A verdict tells of a pipeline that was looked at for this time. The first second has the training's start in it.
-LOOKED_S = 3.0
+#: A verdict tells of a pipeline that was looked at for this time after the training had taken STARTED elements.
+LOOKED_S, STARTED = 3.0, 3
 
 
 def input_pipelines(facts: PipelineFacts | None, waited_s: float) -> InputPipelines:
@@ -45,7 +46,7 @@ def input_pipelines(facts: PipelineFacts | None, waited_s: float) -> InputPipeli
 
 def what_limits(facts: PipelineFacts | None, now: float) -> tuple[str, str]:
     """Return (what limits the training's input, what to change) if exactly one pipeline delays it; else ("", "")."""
-    open_ones = [each for each in facts.pipelines if each.is_open] if facts else []
+    open_ones = [_without_start(each) for each in facts.pipelines if each.is_open] if facts else []
     recent = [
         _pipeline(each)
         for each in open_ones
@@ -53,6 +54,12 @@ def what_limits(facts: PipelineFacts | None, now: float) -> tuple[str, str]:
     ]
     limited = [each for each in recent if each["side"] == "input" and any(stage["is_limiting"] for stage in each["stages"])]
     return (limited[0]["text"], limited[0]["advice"]) if len(limited) == 1 else ("", "")
+
+
+def _without_start(pipeline: Pipeline) -> Pipeline:
+    """Return a pipeline without the looks before the training had taken ``STARTED`` elements: TensorFlow builds and compiles
+    functions then, beside which the pipeline is slower."""
+    return replace(pipeline, looks=tuple(look for look in pipeline.looks if look.model.elements >= STARTED))
 
 
 def limiting_name(pipeline: Pipeline, flow: Flow | None) -> str:
