@@ -236,7 +236,7 @@ class TracingServer:
         return step
 
     def trace_next(self, run: int | str | None = None, steps: int = 1) -> None:
-        """Trace the next steps.
+        """Trace the next steps, after those that are requested already.
 
         Args:
             run: number or title of a run, as shown on the page; None for the next run that has a step.
@@ -247,7 +247,7 @@ class TracingServer:
             UnsupportedError: its steps cannot be traced; the message says why.
         """
         steps = arguments.number("steps", steps, 1, MAX_STEPS)
-        self.recorder.request_traces(self._run_id(run) if isinstance(run, str) else run, steps)
+        self.recorder.request_traces(self._run_id(run) if isinstance(run, str) else run, steps, more=True)
 
     def _run_id(self, title: str) -> int:
         for run in self.recorder.runs():

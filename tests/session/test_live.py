@@ -374,6 +374,18 @@ def test_requests_for_what_is_not_there(tmp_path: Path) -> None:
                 ask(9)
 
 
+def test_requests_add_up_and_those_that_the_script_ends_before_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with recording(tmp_path) as recorder:
+        steps(recorder, 3)
+        for _ in range(2):
+            recorder.request_traces(1, 2, more=True)
+        assert recorder.run(1)["pending_traces"] == 4
+        recorder.request_traces(1, 1)
+        assert recorder.run(1)["pending_traces"] == 1, "the page sets the number"
+        recorder.request_traces(None, 1, more=True)
+    assert caplog.messages == ["tftracer: 2 requested traces were not taken: the script ended before these steps."]
+
+
 def broken_listener(message: LiveMessage) -> None:
     raise ZeroDivisionError
 

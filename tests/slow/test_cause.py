@@ -946,6 +946,13 @@ def test_a_thread_that_waits_for_a_socket_does_not_hold_pythons_lock() -> None:
     assert [part.what for part in explained(0.3, between=seen).parts if part.kind == "wait"] == ["for a socket"]
 
 
+def test_a_thread_in_a_session_that_is_not_recorded_waits_for_tensorflow() -> None:
+    """ "The hook EvaluationHook, which waited for a lock or another thread": TensorFlow computed meanwhile."""
+    for frames, words in (((MAIN, LOAD, RUN), "for TensorFlow"), ((MAIN, LOAD), "for a lock or another thread")):
+        seen = span(0.7, stack(*frames, seconds=0.7), cpu=0.05, waits_for="for a lock or another thread")
+        assert [part.what for part in explained(0.7, between=seen).parts if part.kind == "wait"] == [words]
+
+
 def test_on_a_busy_machine_a_single_sample_names_no_line() -> None:
     """ "Python code at lines_of()" of a sort: the reader of the stacks got a CPU when the sort had ended."""
     one = stack(MAIN, PACK, seconds=0.3)._replace(samples=1)

@@ -17,6 +17,7 @@ the change; messages about runs and steps come at most 5 times a second.
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import threading
 import time
@@ -48,6 +49,9 @@ from tftracer.slow.record.kept_slow_steps import SlowLog
 from tftracer.slow.record.records import copied_stall_record
 from tftracer.storage import save
 from tftracer.storage.trace_payload import Payload, TraceKey
+from tftracer.trace.units import counted
+
+log = logging.getLogger("tftracer")
 
 WRITING = "writing the session"  # the name of this activity in the ledger
 SAVE_S = 60.0  # a save waits at most this long for earlier records to be written
@@ -156,12 +160,19 @@ class LiveSession(SessionSource):
                 return
             self._closed = True
         self._cancel_close_at_exit()
+        self._tell_waiting_requests()
         if self._writer:
             with self._steps.activities.tracing(WRITING):
                 self._writer.stop()
         self._steps.close()  # if the training continues, it is no longer recorded
         self._analyzer.close()
         self.store.close()
+
+    def _tell_waiting_requests(self) -> None:
+        waiting = self._steps.requests.waiting()
+        if waiting:
+            traces, were = counted(waiting, "requested trace"), "was" if waiting == 1 else "were"
+            log.warning("tftracer: %s %s not taken: the script ended before these steps.", traces, were)
 
     @property
     def closed(self) -> bool:
@@ -218,10 +229,11 @@ class LiveSession(SessionSource):
     def set_trace_facts(self, trace_id: int, **facts: Any) -> TraceRecord:
         return self.store.set_trace_facts(trace_id, **facts)
 
-    def request_traces(self, run_id: int | None, steps: int, with_graph: bool = False) -> None:
+    def request_traces(self, run_id: int | None, steps: int, with_graph: bool = False, more: bool = False) -> None:
+        """``more``: after the steps that are requested already."""
         self._analyzer.start_in_background()
         if run_id is None:
-            self._steps.requests.request(None, steps)
+            self._steps.requests.request(None, steps, more)
             return
         live = self._live_run(run_id, "traced")
         if live.handle.refusal and steps:
@@ -230,7 +242,7 @@ class LiveSession(SessionSource):
             self._steps.request_graph(live.handle)
         elif not steps:
             live.handle.graph_requested = False
-        self._steps.requests.request(live.handle, steps)
+        self._steps.requests.request(live.handle, steps, more)
         self.store.publish_run(run_id)
 
     def sample_gaps(self, run_id: int) -> None:

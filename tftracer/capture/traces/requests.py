@@ -55,15 +55,25 @@ class TraceRequests:
         self.count_steps: Callable[[], None] = lambda: None  # counts the steps that have ended
         self._lock = threading.Lock()
 
-    def request(self, handle: RunHandle | None, steps: int) -> None:
-        """Trace the next ``steps`` steps of a run (None: of any run); 0 cancels the request."""
+    def request(self, handle: RunHandle | None, steps: int, more: bool = False) -> None:
+        """Trace the next ``steps`` steps of a run (None: of any run); 0 cancels the request. ``more``: after those that are
+        requested already."""
         with self._lock:
+            if more:
+                steps += self.steps_of_any_run if handle is None else handle.requested
             steps = max(0, min(steps, MAX_STEPS))
             if handle is None:
                 self.steps_of_any_run = steps
             else:
                 self._request(handle, steps)
             self._update()
+
+    def waiting(self) -> int:
+        """Return the number of requested steps that have not begun; 0 if tracing is off."""
+        if self.off:
+            return 0
+        with self._lock:
+            return self.steps_of_any_run + sum(handle.requested for handle in self._requested)
 
     def set_trace_all(self, on: bool) -> None:
         with self._lock:

@@ -341,3 +341,9 @@ def _is_of_tensorflow(frame: Frame) -> bool:
 def has_users_code(stacks: Iterable[FoldedStack]) -> bool:
     """Return whether any stack has code of the user. A prompt or notebook that waits for input has none."""
     return any(not frame.is_library for stack in stacks for frame in stack.frames)
+
+
+def in_tensorflow_s(stacks: Iterable[FoldedStack]) -> float:
+    """Return the seconds in which TensorFlow ran the step of a session, a compiled function, or an op."""
+    steps = (SESSION_STEP, EAGER_STEP)
+    return sum(stack.seconds for stack in stacks if stack.frames and _is_one_of(stack.frames[-1], steps))

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from tftracer.contract.stalls import PartKind
-from tftracer.slow.cause.blamed_code import functions_of_busiest_thread, is_in_phase, own_python
+from tftracer.slow.cause.blamed_code import functions_of_busiest_thread, in_tensorflow_s, is_in_phase, own_python
 from tftracer.slow.cause.observed import Observed, Span
 from tftracer.slow.cause.waits_for_lock import free_lock_s, holder_text, holders_of, lock_s, starved_s, tracers_lock_s
 from tftracer.slow.watch.slow_turn import OtherSteps, Save, SlowTurn, is_no_loop, saves_inside
@@ -27,6 +27,8 @@ FAULT_S, LITTLE = 5e-6, 0.1
 HALF = 0.5
 #: The holder of Python's lock if it is one of the tracer's threads.
 OF_TRACER = "a thread of tftracer"
+#: What the thread waited for if it stood in TensorFlow's call of a session or of an op.
+FOR_TENSORFLOW = "for TensorFlow"
 #: What the thread waited for is named if the wait has at least this share of all its waiting time.
 MOST = 0.75
 #: A turn computed more than usual if its CPU time is at least this multiple of the usual.
@@ -148,6 +150,8 @@ def wait_text(span: Span, seconds: float) -> str:
     """
     waited_s = span.length_s - sum(each or 0.0 for each in (span.cpu_s, span.queue_s, span.lock_wait_s))
     waits_for = span.waits_for if seconds >= MOST * waited_s else ""
+    if waits_for == WAITS["thread"] and in_tensorflow_s(span.stacks) >= MOST * span.sampled_s > 0:
+        return FOR_TENSORFLOW
     held_lock = len(holders_of(span, "training")) > HALF * len(span.holders)
     # Python's own functions release the lock before they wait for a socket or a file; those of a C library may sleep with it.
     held_lock &= span.watch_delay_s >= HALF * span.length_s > 0 and waits_for in ("", WAITS["sleep"], WAITS["thread"])
