@@ -6,6 +6,8 @@ import os
 import re
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -47,17 +49,44 @@ def planted_line(case: str) -> str:
     return next((f"{CASES.name}:{at + 1}" for at in range(begin, end) if lines[at].endswith("# LEAK")), "")
 
 
-def run(case: str, folder: Path, seconds: float, mb_per_s: float, proof_s: float | None = None) -> Trial:
-    spool = folder / "spool"
+def names_what_grows(memory: ProcessMemory) -> bool:
+    return any(growth["things"] for growth in memory["growths"])
+
+
+def run(
+    case: str,
+    folder: Path,
+    seconds: float,
+    mb_per_s: float,
+    proof_s: float | None = None,
+    until: Callable[[ProcessMemory], bool] | None = None,
+) -> Trial:
+    """Run a case for so many seconds, or until its file shows what is waited for."""
+    spool, stop = folder / "spool", folder / "stop"
     environment = {**os.environ, "TFTRACER_SPOOL_DIR": str(spool), "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONFAULTHANDLER": "1"}
     if proof_s is not None:
         environment["TFTRACER_MEMORY_PROOF_S"] = str(proof_s)
     command = [sys.executable, str(CASES), case, str(seconds), str(mb_per_s)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=900)
-    (file,) = spool.glob("*.tftrace")
-    with tftracer.open(file) as session:
-        memory = session.source.memory_growth()
+    environment["MEMORY_TRIAL_STOP"] = str(stop)
+    errors = folder / "errors"
+    with errors.open("w") as file, subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=file) as script:
+        while until and script.poll() is None and not stop.exists():
+            time.sleep(3)
+            if any(map(until, map(memory_of, spool.glob("*.tftrace")))):
+                stop.touch()
+        script.wait(900)
+    (session_file,) = spool.glob("*.tftrace")
+    memory = memory_of(session_file)
     summary = subprocess.run(
-        [sys.executable, "-m", "tftracer", str(file), "--summary"], env=environment, capture_output=True, text=True, check=True
+        [sys.executable, "-m", "tftracer", str(session_file), "--summary"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    return Trial(memory, done.returncode, summary.stdout, done.stderr)
+    return Trial(memory, script.returncode, summary.stdout, errors.read_text())
+
+
+def memory_of(file: Path) -> ProcessMemory:
+    with tftracer.open(file) as session:
+        return session.source.memory_growth()

@@ -9,6 +9,7 @@ import collections
 import ctypes
 import gc
 import mmap
+import os
 import sys
 import tempfile
 import time
@@ -36,9 +37,9 @@ def balanced(run: Callable[[Any], None]) -> Callable[[Any], None]:
 
 
 def steps() -> Any:
-    """Numbers, so many a second at most, until the time is over."""
-    begin, number = time.monotonic(), 0
-    while (now := time.monotonic()) < begin + SECONDS:
+    """Numbers, so many a second at most, until the time is over or the file MEMORY_TRIAL_STOP exists."""
+    begin, number, stop = time.monotonic(), 0, os.environ.get("MEMORY_TRIAL_STOP", "")
+    while (now := time.monotonic()) < begin + SECONDS and not (stop and Path(stop).exists()):
         yield number
         number += 1
         time.sleep(max(0.0, now + 1 / STEPS_PER_S - time.monotonic()))

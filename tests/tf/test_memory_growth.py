@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from memory_trial import KINDS, planted_line, run
+from memory_trial import KINDS, names_what_grows, planted_line, run
 
 NAMES = {"retracing": "train_step", "graph_ops": "Operation", "arrays": "kept, a list", "tensors": "kept, a list"}
 
 
 @pytest.mark.parametrize("leak", NAMES)
 def test_what_grows_with_the_memory_is_named_with_its_line(tmp_path: Path, leak: str) -> None:
-    trial = run(leak, tmp_path, 80.0, 2.0, proof_s=10.0)
+    trial = run(leak, tmp_path, 300.0, 2.0, proof_s=10.0, until=names_what_grows)
     assert trial.exit == 0, trial.stderr
     growth = trial.memory["growths"][0]
     thing = growth["things"][0]

@@ -250,6 +250,14 @@ def test_a_pattern_without_an_op_that_was_held_up_beside_it_comes_first_and_says
     )
 
 
+def test_a_trace_whose_last_op_type_does_not_compute_is_described() -> None:
+    """Its types are more than those of the ops that compute."""
+    trace = make_trace(
+        [N("m", "MatMul", 0, MS), N("s", "Svd", MS, 2 * MS), N("q", "Qr", 2 * MS, 3 * MS), N("r", "_Recv", 3 * MS, 3 * MS)]
+    )
+    assert verdict(trace, TraceContext(), [])["sentences"][0]["text"].startswith("The step is 100% compute.")
+
+
 def test_an_op_that_does_no_work_is_not_what_a_step_is_bound_by_on_a_busy_machine() -> None:
     trace = make_trace(in_a_row(("shape/Const", "Const", 10.0), *matmuls(8, 1)))
     busy = used(wall_s=0.060, cpu_s=0.030, run_queue_s=0.150, cpus=2.0)

@@ -33,9 +33,10 @@ def main_op_type(step: Step) -> MainOpType | None:
     total = float(work.duration[is_counted].sum())
     if not total:
         return None
-    shares = np.bincount(work.op, np.where(is_counted, work.duration, 0)) / total
+    types = len(step.trace.ops)
+    shares = np.bincount(work.op, np.where(is_counted, work.duration, 0), minlength=types) / total
     time = OpTime.of(step)
-    spent = np.bincount(time.work.op, time.ns_without_outliers, minlength=1)
+    spent = np.bincount(time.work.op, time.ns_without_outliers, minlength=types)
     undelayed = int(np.argmax(spent))
     held_up = _are_held_up(time)
     held_up[undelayed] = False
