@@ -71,7 +71,7 @@ def run(
     errors = folder / "errors"
     with errors.open("w") as file, subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=file) as script:
         while until and script.poll() is None and not stop.exists():
-            time.sleep(3)
+            time.sleep(3)  # reading the file takes the CPU that the script needs
             if any(map(until, map(memory_of, spool.glob("*.tftrace")))):
                 stop.touch()
         script.wait(900)

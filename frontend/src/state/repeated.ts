@@ -50,16 +50,16 @@ export function useRepeated<T>(
     timer = setTimeout(() => void again(), pauseMs);
   }
 
-  function pauseMs({ pauseMs }: Trigger<T>): number {
+  function pauseAfter({ pauseMs }: Trigger<T>): number {
     return typeof pauseMs === "number" ? pauseMs : pauseMs(data.value);
   }
 
   for (const trigger of triggers)
     watch(
       () => trigger.watched(data.value),
-      () => within(pauseMs(trigger)),
+      () => within(pauseAfter(trigger)),
     );
-  const visible = (): void => within(Math.max(...triggers.map(pauseMs)));
+  const visible = (): void => within(Math.max(...triggers.map(pauseAfter)));
   document.addEventListener("visibilitychange", visible);
   onBeforeUnmount(() => {
     abort.abort();

@@ -229,11 +229,16 @@ def _span_of_code(observed: Observed, excess_s: float, parts: tuple[Part, ...]) 
     code, code_s = span.stacks, excess_s
     if waited_s >= LITTLE * excess_s:
         code, code_s = tuple(stack for stack in code if not waits_for_input([stack])), code_s - waited_s
-    measured = [part for part in parts if part.kind in CLOCKED_KINDS and excess(part) >= LITTLE * excess_s]
+    measured = clocked_parts(parts, excess_s)
     if measured:
         code = without_measured(code, any(part.kind != "checkpoint" for part in measured))
         code_s -= sum(map(excess, measured))
     return without_few_samples(replace(span, stacks=code), code_s)
+
+
+def clocked_parts(parts: Sequence[Part], excess_s: float) -> list[Part]:
+    """Return the parts that a clock measured (checkpoints, steps of other runs) and that took more than a little time."""
+    return [part for part in parts if part.kind in CLOCKED_KINDS and excess(part) >= LITTLE * excess_s]
 
 
 def _line_cause(parts: list[Part], span: Span, excess_s: float) -> Cause:

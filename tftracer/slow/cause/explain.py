@@ -15,8 +15,8 @@ from tftracer.slow.cause.blamed_code import (
     owner_line,
     shared_line,
 )
-from tftracer.slow.cause.cause import CLOCKED_KINDS, cause_of, why_unknown, without_few_samples
-from tftracer.slow.cause.cause_inside_step import HALF, LITTLE, SOME
+from tftracer.slow.cause.cause import CLOCKED_KINDS, cause_of, clocked_parts, why_unknown, without_few_samples
+from tftracer.slow.cause.cause_inside_step import HALF, SOME
 from tftracer.slow.cause.observed import Observed, Span
 from tftracer.slow.cause.parts_of_turn import excess, parts_of
 from tftracer.slow.cause.seconds_of_other_causes import MOST, is_notable, other_causes
@@ -70,8 +70,8 @@ def explain(turn: SlowTurn, observed: Observed) -> Explained:
 
 def _with_clocked(share: float | None, parts: tuple[Part, ...], excess_s: float) -> float | None:
     """Return the share of a hook or callback with what a clock measured in it: evaluations, checkpoints."""
-    clocked = sum(excess(part) for part in parts if part.kind in CLOCKED_KINDS and excess(part) >= LITTLE * excess_s)
-    return share if share is None else min(1.0, share + clocked / excess_s)
+    clocked_s = sum(map(excess, clocked_parts(parts, excess_s)))
+    return share if share is None else min(1.0, share + clocked_s / excess_s)
 
 
 def _below_loop(span: Span, methods: tuple[str, ...]) -> Span:

@@ -16,6 +16,7 @@ from tftracer.trace.verdict.step import Step
 MAIN_SHARE = 0.5  # minimal share of the op time, for a type or family to have most of it
 MIN_SHARE = 0.05  # types with a smaller share of the op time are not listed
 LISTED_TYPES = 3
+HELD_UP_PART = 0.5  # a type that keeps less than this part of its time without delays of single ops was held up
 
 
 class MainOpType(NamedTuple):
@@ -38,7 +39,7 @@ def main_op_type(step: Step) -> MainOpType | None:
     time = OpTime.of(step)
     spent = np.bincount(time.work.op, time.ns_without_outliers, minlength=types)
     undelayed = int(np.argmax(spent))
-    held_up = _are_held_up(time)
+    held_up = spent < HELD_UP_PART * np.bincount(time.work.op, time.work.self_ns, minlength=types)
     held_up[undelayed] = False
     shares[held_up] = 0.0
     ranked = [code for code in np.argsort(-shares, kind="stable")[:LISTED_TYPES].tolist() if shares[code] >= MIN_SHARE]
@@ -67,10 +68,3 @@ def main_op_type(step: Step) -> MainOpType | None:
         first = [f"{name} (with {whole})", *others[:-1]]
         return MainOpType(share, False, f"The largest op types are {', '.join(first)} and {others[-1]}.")
     return MainOpType(share, False, f"The largest op type is {name}, with {whole}.{time.scope(of_type)}")
-
-
-def _are_held_up(time: OpTime) -> Bool:
-    """Return [op types] whether most of a type's time is a delay of single ops."""
-    count = len(time.trace.ops)
-    measured = np.bincount(time.work.op, time.work.self_ns, minlength=count)
-    return np.asarray(np.bincount(time.work.op, time.ns_without_outliers, minlength=count) < 0.5 * measured)

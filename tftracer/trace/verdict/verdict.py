@@ -88,12 +88,14 @@ def verdict(
         ranked.insert(0, describe_step(step, is_delayed=True))
     elif HELD_UP_NS in ranked[0]["numbers"]:
         # The first sentence is about a delay in this step alone. It stays first only if the delay made the step slow.
+        at, held_up = int(_makes_slow(step, ranked[0])), ranked[0]["evidence"]["nodes"]
         pattern = next((each for each in ranked[1:] if each["code"] in PATTERN_CODES), None)
-        described, held_up = pattern or describe_step(step, is_delayed=True), ranked[0]["evidence"]["nodes"]
+        described = None if pattern else describe_step(step, is_delayed=True)
         if pattern:
             ranked.remove(pattern)
-        if not held_up or step.describe(held_up[0]) not in described["text"]:
-            ranked.insert(1 if _makes_slow(step, ranked[0]) else 0, described)
+            ranked.insert(at, pattern)
+        elif described and (not held_up or step.describe(held_up[0]) not in described["text"]):
+            ranked.insert(at, described)
     compared = None if is_explained(step) else other_steps(step, ranked)
     shown = [*ranked, compared] if compared else ranked
     return {"sentences": shown, "step_ns": float(trace.duration_ns), "whole_ns": float(step.whole_ns), "findings": findings}
