@@ -23,7 +23,7 @@ from tftracer.trace.model import OPS_LEFT_OUT, UNKNOWN_TIME, DeviceKind, Trace, 
 from tftracer.trace.units import duration, percent
 from tftracer.trace.verdict.main_op_type import MainOpType, main_op_type
 from tftracer.trace.verdict.op_time import OpTime
-from tftracer.trace.verdict.rules import COMPUTING_CODES, PATTERN_CODES, RULES, UNEXPLAINED
+from tftracer.trace.verdict.rules import COMPUTING_CODES, RULES, UNEXPLAINED
 from tftracer.trace.verdict.rules.cause_from_watch import MORE_NS, is_explained
 from tftracer.trace.verdict.rules.input_pipeline import CHEAPER_ADVICE, runs_beside
 from tftracer.trace.verdict.slower_than_other_steps import EXPLAINED_SHARE, other_steps
@@ -88,14 +88,9 @@ def verdict(
         ranked.insert(0, describe_step(step, is_delayed=True))
     elif HELD_UP_NS in ranked[0]["numbers"]:
         # The first sentence is about a delay in this step alone. It stays first only if the delay made the step slow.
-        at, held_up = int(_makes_slow(step, ranked[0])), ranked[0]["evidence"]["nodes"]
-        pattern = next((each for each in ranked[1:] if each["code"] in PATTERN_CODES), None)
-        described = None if pattern else describe_step(step, is_delayed=True)
-        if pattern:
-            ranked.remove(pattern)
-            ranked.insert(at, pattern)
-        elif described and (not held_up or step.describe(held_up[0]) not in described["text"]):
-            ranked.insert(at, described)
+        described, held_up = describe_step(step, is_delayed=True), ranked[0]["evidence"]["nodes"]
+        if not held_up or step.describe(held_up[0]) not in described["text"]:
+            ranked.insert(1 if _makes_slow(step, ranked[0]) else 0, described)
     compared = None if is_explained(step) else other_steps(step, ranked)
     shown = [*ranked, compared] if compared else ranked
     return {"sentences": shown, "step_ns": float(trace.duration_ns), "whole_ns": float(step.whole_ns), "findings": findings}

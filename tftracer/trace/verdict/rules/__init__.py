@@ -73,7 +73,5 @@ RULES: tuple[Rule, ...] = (
 
 #: Sentences about the time in which ops run. They give no reason for a device to be idle.
 COMPUTING_CODES = frozenset(("float64", "slow_kernel", "layout", "dense_update", "elementwise", "string_ops", "one_core"))
-#: Sentences about what most ops of a step have in common.
-PATTERN_CODES = frozenset(("dense_update", "elementwise", "string_ops", "tiny_ops"))
 #: Sentences that say that nothing runs, but not why. They are left out where another rule gives the reason.
 UNEXPLAINED = ("idle_device", "scheduling_delay")
