@@ -46,6 +46,12 @@ def test_of_a_span_between_readings_far_apart_the_least_is_known_and_how_much_is
     assert seconds["queue_s"] == pytest.approx(0.3) and seconds["uncertain_s"] == pytest.approx(0.5)
 
 
+def test_a_thread_surely_sleeps_between_two_readings_of_a_sleep_with_the_same_cpu_time() -> None:
+    readings = [(0, 0, 0, "R"), (50, 40, 0, "S"), (100, 40, 0, "S"), (150, 40, 0, "D"), (200, 41, 0, "S"), (250, 60, 0, "R")]
+    assert found(readings, 10, 240)["asleep_s"] == pytest.approx(0.1)
+    assert found(readings, 10, 80)["asleep_s"] == pytest.approx(0.03)
+
+
 def test_the_kernel_s_part_of_the_cpu_time_and_page_faults() -> None:
     given = [Reading(at * MS, at * MS, 0, "R", 0, 0, None, at * MS // 2, 10 * at) for at in (0, 100, 200, 300)]
     seconds = within(given, 50 * MS, 250 * MS)

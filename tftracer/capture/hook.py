@@ -110,7 +110,17 @@ class HookMethods:
     a long step.
     """
 
-    __slots__ = ("_args_class", "_events", "_last_facts", "_mark", "_options_class", "_queue", "_requests", "_under_way")
+    __slots__ = (
+        "_args_class",
+        "_clocks",
+        "_events",
+        "_last_facts",
+        "_mark",
+        "_options_class",
+        "_queue",
+        "_requests",
+        "_under_way",
+    )
 
     def __init__(self, recorder: Recorder) -> None:
         tf = tensorflow()
@@ -118,6 +128,7 @@ class HookMethods:
         self._requests = recorder.queue.requests
         self._events = recorder.queue.events
         self._under_way = recorder.queue.under_way
+        self._clocks = recorder.queue.thread_clocks
         self._mark = recorder.queue.mark
         self._args_class = tf.compat.v1.train.SessionRunArgs
         self._options_class = tf.compat.v1.RunOptions
@@ -155,7 +166,10 @@ class HookMethods:
                 fetches = tuple(fetches.values())
             start = perf_counter_ns()
             run_context._tftracer = (fetches, tuple(feeds) if feeds else None, start)
-            self._under_way[get_ident()] = start
+            thread = get_ident()
+            self._under_way[thread] = start
+            if start >= self._clocks.next_ns.get(thread, 0):
+                self._clocks.read(thread, start)
         except Exception as error:
             if not is_misuse(run_context):
                 self._switch_off("before_run", error)
@@ -167,6 +181,8 @@ class HookMethods:
         try:
             thread = get_ident()
             self._under_way[thread] = -end  # minus the end: no step is under way
+            if end >= self._clocks.next_ns.get(thread, 0):
+                self._clocks.read(thread, end)
             _, options, metadata = run_values
             if self._requests.slow_path or (options is not None and options.trace_level) or len(self._events) >= MAX_EVENTS:
                 self.slow_after_run(run_context, options, metadata, end)

@@ -34,6 +34,7 @@ class FunctionCalls:
 
     def __init__(self, queue: StepQueue, tracing: FunctionTraces) -> None:
         self.under_way = queue.under_way
+        self.thread_clocks = queue.thread_clocks
         self._queue = queue
         self.threads = ThreadStates()
         #: Takes a function and ``ThreadState.method``; returns the step of a call within that Keras method
@@ -74,7 +75,7 @@ class FunctionCalls:
 
     def _wrap_call(self, original: Callable[..., Any], is_eager: Callable[[], bool]) -> Callable[..., Any]:
         threads, events, requests = self.threads, self._queue.events, self.requests
-        under_way = self.under_way
+        under_way, next_reading, read_clock = self.under_way, self.thread_clocks.next_ns, self.thread_clocks.read
         # Local names, because after a long step the module's globals are no longer in the CPU's cache.
         now, max_events = perf_counter_ns, MAX_EVENTS
 
@@ -93,6 +94,8 @@ class FunctionCalls:
             thread = state.thread
             try:
                 state.start_ns = under_way[thread] = start = now()
+                if start >= next_reading.get(thread, 0):
+                    read_clock(thread, start)
                 result = original(function, *args, **kwargs)
                 end = now()
                 if is_eager():
@@ -105,6 +108,8 @@ class FunctionCalls:
                 under_way[thread] = -end  # minus the end: no step is under way
                 state.start_ns = 0
                 state.concrete = None
+                if end >= next_reading.get(thread, 0):
+                    read_clock(thread, end)
             return result
 
         return call
@@ -186,6 +191,7 @@ class Step:
         self._state, self._begun = state, _ = self._calls.begin_step(self._function, self._arguments)
         if state is not None:
             state.start_ns = self._calls.under_way[state.thread] = perf_counter_ns()
+            self._calls.thread_clocks.read(state.thread, state.start_ns)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         end, state = perf_counter_ns(), self._state
@@ -193,6 +199,7 @@ class Step:
             return
         start, concrete, succeeded, self._state = state.start_ns, state.concrete, kind is None, None
         self._calls.under_way[state.thread] = -end  # minus the end: no step is under way
+        self._calls.thread_clocks.read(state.thread, end)
         state.start_ns, state.concrete = 0, None
         traced = self._calls.end_step(self._begun, concrete, succeeded, end)
         if succeeded:

@@ -152,11 +152,13 @@ class Phases:
             return None
         begun = BegunPhase(thread, kind, phase_name(kind, label, args), perf_counter_ns())
         under_way[thread, kind] = begun.name, begun.start_ns
+        self._queue.thread_clocks.read(thread, begun.start_ns)
         return begun
 
     def _end(self, begun: BegunPhase, min_ns: int = 0) -> None:
         end = perf_counter_ns()
         self._queue.activities.under_way.pop((begun.thread, begun.kind), None)
+        self._queue.thread_clocks.read(begun.thread, end)
         if end - begun.start_ns >= min_ns:
             self._queue.add((PHASE, (begun.kind, begun.name), begun.start_ns, end, begun.thread, None))
 

@@ -27,6 +27,7 @@ from tftracer.input_pipelines.watch import Pipelines
 from tftracer.ledger.activity import CHECKPOINTS, INPUT, NEXT_ELEMENT, TRACER, Activities, kind_of_step
 from tftracer.session.recorded_steps import Capture, CountedStep, Missed, RunHandle, SessionFacts, Traced, tracer_ns
 from tftracer.slow.watch.find_slow_turns import SlowTurnFinder
+from tftracer.slow.watch.thread_clocks import ThreadClocks
 from tftracer.slow.watch_results import SlowRecords
 
 #: Maximum number of steps that wait for the writer; further steps are counted as lost. A step takes some 130 bytes.
@@ -96,6 +97,7 @@ class StepQueue(OwnErrors):
         #: Thread -> when its current step began (perf_counter nanoseconds); without a current step, minus the end of its last
         #: step.
         self.under_way: dict[int, int] = {}
+        self.thread_clocks = ThreadClocks()  # counters that the training threads read at the begin and end of steps
         self.last_function_ns = 0  # when the last counted step of a function ended (perf_counter); 0: no such step
         self.slow_step_watch: SlowTurnFinder | None = None  # the slow-step watch
         self.other_problems: dict[str, str] = {}  # code -> message for the page

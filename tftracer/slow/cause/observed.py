@@ -34,6 +34,7 @@ class Span:
     uncertain_s: float | None = None  # cpu_s and queue_s together may be larger by up to this
     disk_s: float | None = None  # time for which the training thread waited for a disk
     stopped_s: float | None = None  # minimum time for which the process was stopped
+    asleep_s: float | None = None  # minimum time for which the training thread slept, by its state
     process_s: float | None = None  # CPU time of all threads of the process
     process_min_s: float | None = None  # the part of process_s that was surely used within this span
     process_queue_s: float | None = None  # like queue_s, but the sum over all threads of the process except the tracer's

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from tftracer.slow.watch.find_slow_turns import SlowTurnFinder
+from tftracer.slow.watch.thread_clocks import ThreadClocks
 from tftracer.slow.watch_results import SlowRecords, WatchedRun
 
 
@@ -12,6 +13,7 @@ class WatchedQueue(Protocol):
     """The attributes of the queue of steps that the watch uses (capture/steps/queue.py)."""
 
     under_way: dict[int, int]  # thread -> start of its step (perf_counter ns), or minus the end of its last step
+    thread_clocks: ThreadClocks
     slow: SlowRecords
     slow_step_watch: SlowTurnFinder | None
     other_problems: dict[str, str]

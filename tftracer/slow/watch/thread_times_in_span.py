@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 #: The readings around a span lie outside it. The gaps between them and the span, together, must not exceed BESIDE_NS or BESIDE
@@ -53,6 +53,7 @@ SPAN_VALUES = (
     "process_min_s",
     "disk_s",
     "stopped_s",
+    "asleep_s",
     "lock_wait_s",
     "kernel_s",
     "faults",
@@ -99,6 +100,7 @@ def within(readings: Sequence[Reading], start_ns: int, end_ns: int) -> dict[str,
             "queue_s": queue_min,
             "uncertain_s": max(0.0, uncertain_s),
             "stopped_s": _stopped(inner, start_ns, end_ns),
+            "asleep_s": _asleep(inner, start_ns, end_ns),
         }
     return {
         "uncertain_s": 0.0,
@@ -109,6 +111,7 @@ def within(readings: Sequence[Reading], start_ns: int, end_ns: int) -> dict[str,
         "disk_s": _in_state(inner, "D", start_ns, end_ns),
         "lock_wait_s": _lock_wait(inner, start_ns, end_ns),
         "stopped_s": _stopped(inner, start_ns, end_ns),
+        "asleep_s": _asleep(inner, start_ns, end_ns),
         "kernel_s": _grown(inner, "kernel_ns", start_ns, end_ns).seconds,
         "faults": _grown(inner, "faults", start_ns, end_ns).seconds / NS,
     }
@@ -186,8 +189,7 @@ def _queue_beside(readings: list[Reading]) -> float:
 
 def _in_state(readings: list[Reading], state: str, start_ns: int, end_ns: int) -> float:
     """Return the seconds in a state. A reading represents the time until the next one."""
-    pairs = (pair for pair in zip(readings, readings[1:]) if pair[0].state == state)
-    return sum(max(0, min(after.at_ns, end_ns) - max(before.at_ns, start_ns)) for before, after in pairs) * NS
+    return _seconds((pair for pair in zip(readings, readings[1:]) if pair[0].state == state), start_ns, end_ns)
 
 
 def _lock_wait(readings: list[Reading], start_ns: int, end_ns: int) -> float | None:
@@ -202,5 +204,15 @@ def _lock_wait(readings: list[Reading], start_ns: int, end_ns: int) -> float | N
 
 def _stopped(readings: list[Reading], start_ns: int, end_ns: int) -> float:
     """Return the minimum seconds for which the process was stopped: between two readings that show this state."""
-    pairs = (pair for pair in zip(readings, readings[1:]) if pair[0].state == pair[1].state == "T")
+    return _seconds((pair for pair in zip(readings, readings[1:]) if pair[0].state == pair[1].state == "T"), start_ns, end_ns)
+
+
+def _asleep(readings: list[Reading], start_ns: int, end_ns: int) -> float:
+    """Return the minimum seconds for which the thread slept: between two readings that show this state and the same CPU time."""
+    pairs = zip(readings, readings[1:])
+    sleeps = (pair for pair in pairs if pair[0].state in ASLEEP and pair[1].state in ASLEEP and pair[0].cpu_ns == pair[1].cpu_ns)
+    return _seconds(sleeps, start_ns, end_ns)
+
+
+def _seconds(pairs: Iterable[tuple[Reading, Reading]], start_ns: int, end_ns: int) -> float:
     return sum(max(0, min(after.at_ns, end_ns) - max(before.at_ns, start_ns)) for before, after in pairs) * NS

@@ -40,6 +40,7 @@ from tftracer.slow.watch.periods_of_run import RunPeriods
 from tftracer.slow.watch.read_lock_holder import LockPlace
 from tftracer.slow.watch.slow_turn import SlowTurn, sides
 from tftracer.slow.watch.stack_source import Answer, StackSource, span_of, with_collections
+from tftracer.slow.watch.thread_clocks import with_own_times
 from tftracer.slow.watch.times_of_samples import sleeps
 from tftracer.slow.watch.watched_threads import WatchedThreads
 from tftracer.slow.watch_results import HostChange, Stall, WatchedRun
@@ -99,6 +100,7 @@ class SlowWatch:
         self._lock_place.narrow()  # again on the watch's thread: the right place shows the lock's holder on both threads
         self._expected_traces.set_steps(self._steps)
         self._queue.slow_step_watch = self._steps
+        self._queue.thread_clocks.start()
         self._thread = threading.Thread(target=self._run, name="tftracer-watch", daemon=True)
         self._thread.start()
 
@@ -162,6 +164,7 @@ class SlowWatch:
             self._gc.remove()
         if self._host:
             self._host.close()
+        self._queue.thread_clocks.stop()
 
     # ---------------------------------------------------------------------------------------------------- its thread
 
@@ -188,7 +191,7 @@ class SlowWatch:
     def _start_source(self) -> None:
         self._lock_place.narrow()
         self._source = StackSource(self._lock_place.place)
-        self._source.watch(self._natives(), self._natives_of_ours())
+        self._source.watch(self._natives(), self._threads.natives(self._threads.ours))
 
     def _tick(self, now_ns: int) -> None:
         if self._source:
@@ -259,7 +262,7 @@ class SlowWatch:
             waiting = [question.turn.step for question in self._questions.values() if question.turn.run is run]
             of_run.passed_before([*waiting, *self._steps.undecided(run)], self._records)
         if self._source:
-            self._source.watch(self._natives(), self._natives_of_ours())
+            self._source.watch(self._natives(), self._threads.natives(self._threads.ours))
             self._say_problem()
             self._part("stacks", self._gaps.each_second, now_ns, self._source, self._queue.under_way, self._threads, self._gc)
             if not self._questions:
@@ -267,12 +270,8 @@ class SlowWatch:
 
     def _natives(self) -> list[int]:
         """Return the native ids of the training's threads, and of the main thread, which most likely runs a training."""
-        natives = {self._threads.native_ids.get(thread) for thread in list(self._queue.under_way)}
-        return sorted(native for native in natives | {threading.main_thread().native_id} if native is not None)
-
-    def _natives_of_ours(self) -> list[int]:
-        natives = {self._threads.native_ids.get(thread) for thread in self._threads.ours}
-        return sorted(native for native in natives if native is not None)
+        main = threading.main_thread().native_id or 0
+        return sorted({main, *self._threads.natives(list(self._queue.under_way))} - {0})
 
     def _read_host(self, after_ns: int) -> None:
         if self._host:
@@ -284,6 +283,7 @@ class SlowWatch:
             self._host.close_thread(native_id)
         self._steps.forget(thread)
         self._queue.under_way.pop(thread, None)
+        self._queue.thread_clocks.forget(thread)
 
     # ------------------------------------------------------------------------------------------------------ explaining
 
@@ -358,7 +358,8 @@ class SlowWatch:
         between = replace(spans[0], stacks=stacks, clocked=Span(**raw["clocked"]) if raw.get("clocked") else None)
         usual = raw["usual"]
         rates = {f"usual_{name}": usual.get(name) for name in ("cpu", "process", "process_queue", "lock_wait")}
-        return Observed(between, spans[1], **rates, may_call_python=turn.run.has_python or may_call_python(), doubt=doubt)
+        between, inside = with_own_times(between, spans[1], turn, self._queue.thread_clocks)
+        return Observed(between, inside, **rates, may_call_python=turn.run.has_python or may_call_python(), doubt=doubt)
 
     def _host_within(self, turn: SlowTurn) -> HostChange | None:
         """Return the change of the machine's counters from before a turn until after it; None if not known."""

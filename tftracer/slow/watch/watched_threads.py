@@ -27,6 +27,10 @@ class WatchedThreads:
         """
         return {ident: name for ident, name in self.names.items() if self._absent_ns[ident] < at_ns}
 
+    def natives(self, idents: Iterable[int]) -> list[int]:
+        """Return the native ids of threads, as far as they are known."""
+        return sorted(native for native in map(self.native_ids.get, idents) if native is not None)
+
     def refresh(self, training: Iterable[int]) -> list[tuple[int, int | None]]:
         """Look the threads up. Return (ident, native id) of the threads in ``training`` that have ended.
 

@@ -1,0 +1,145 @@
+"""Each training thread reads its own CPU counters when a step begins or ends, at most every 10 ms. A reading takes 1 to 2 µs.
+
+Linux counts for how long a thread ran on a CPU, and for how long it was ready to run but had no CPU. The process outside reads
+the same counters (thread_counters.py), but on a busy machine it is late itself. The readings of the thread are exact where its
+slow steps begin and end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from bisect import bisect_left
+from collections import deque
+from dataclasses import replace
+from threading import get_native_id
+from typing import NamedTuple
+
+from tftracer.slow.cause.observed import Span
+from tftracer.slow.watch.slow_turn import SlowTurn
+
+#: Time between two readings of a thread. Between two readings that it takes for other reasons, such as a checkpoint, at least
+#: MIN_NS.
+EVERY_NS, MIN_NS = 10_000_000, 1_000_000
+#: A time in the far future: the thread takes no more readings.
+NEVER_NS = 1 << 62
+#: Maximum number of readings of a thread that are kept: at least those of the last minute.
+MAX_READINGS = 6000
+MAX_THREADS = 8
+READ_BYTES = 128
+#: The readings around a span may lie outside it. The gaps between them and the span together must not exceed BESIDE times the
+#: span's length.
+BESIDE = 0.2
+NS = 1e-9
+
+
+class CpuTimes(NamedTuple):
+    """What a thread did within a span, in seconds."""
+
+    ran_s: float  # on a CPU
+    queued_s: float  # ready to run, but without a CPU
+
+
+class ThreadClocks:
+    """``read`` is called on the training threads, the other methods on the watch's thread."""
+
+    def __init__(self) -> None:
+        #: Thread -> earliest time of its next reading. A training thread compares this with the time before it calls ``read``.
+        self.next_ns: dict[int, int] = {}
+        self._files: dict[int, int] = {}
+        self._readings: dict[int, deque[tuple[int, bytes]]] = {}  # thread -> (time, content of its schedstat file)
+        self._is_on = False
+
+    def start(self) -> None:
+        self._is_on = True
+        self.next_ns.clear()
+
+    def stop(self) -> None:
+        """Take no more readings, and close the files. Also called in a forked child, whose threads have other files."""
+        self._is_on = False
+        for thread in list(self._files):
+            self.forget(thread)
+
+    def forget(self, thread: int) -> None:
+        """Forget a thread that has ended."""
+        self._readings.pop(thread, None)
+        file = self._files.pop(thread, None)
+        if file is not None:
+            with contextlib.suppress(OSError):
+                os.close(file)
+        self.next_ns.pop(thread, None)
+
+    def read(self, thread: int, now_ns: int) -> None:
+        """Read the counters of the calling thread, unless it has just done so. It never raises an exception of its own."""
+        if now_ns < self.next_ns.get(thread, 0) - EVERY_NS + MIN_NS:
+            return
+        self.next_ns[thread] = now_ns + EVERY_NS
+        try:
+            self._readings[thread].append((now_ns, os.pread(self._files[thread], READ_BYTES, 0)))
+        except Exception:  # not opened yet, or the file belongs to an ended thread that had the same ident
+            self._open(thread, now_ns)
+
+    def _open(self, thread: int, now_ns: int) -> None:
+        self.forget(thread)
+        self.next_ns[thread] = NEVER_NS
+        if not self._is_on or len(self._files) >= MAX_THREADS:
+            return
+        with contextlib.suppress(OSError, AttributeError):  # the system has no such file, or no pread
+            self._files[thread] = os.open(f"/proc/self/task/{get_native_id()}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+            first = (now_ns, os.pread(self._files[thread], READ_BYTES, 0))
+            self._readings[thread] = deque([first], MAX_READINGS)
+            self.next_ns[thread] = now_ns + EVERY_NS
+
+    def within(self, thread: int, start_ns: int, end_ns: int) -> CpuTimes | None:
+        """Return what a thread did within a span; None if its readings do not separate the span from the time around it."""
+        readings = list(self._readings.get(thread, ()))
+        first, last = bisect_left(readings, (start_ns + 1,)) - 1, bisect_left(readings, (end_ns,))
+        if not 0 <= first < last < len(readings):
+            return None
+        if start_ns - readings[first][0] + readings[last][0] - end_ns > BESIDE * (end_ns - start_ns):
+            return None
+        try:
+            inner = [(at_ns, *map(int, content.split()[:2])) for at_ns, content in readings[first : last + 1]]
+            ran, queued = (_grown([(at, values[i]) for at, *values in inner], start_ns, end_ns) for i in (0, 1))
+        except (ValueError, IndexError):  # this kernel does not count them
+            return None
+        return CpuTimes(ran, min(queued, max(0.0, (end_ns - start_ns) * NS - ran)))
+
+    def sum_within(self, thread: int, spans: list[tuple[int, int]]) -> CpuTimes | None:
+        """Return what a thread did in all of these spans together; None if there is no span, or one is not known."""
+        each = [self.within(thread, start, end) for start, end in spans]
+        known = [times for times in each if times is not None]
+        if not known or len(known) < len(each):
+            return None
+        return CpuTimes(sum(times.ran_s for times in known), sum(times.queued_s for times in known))
+
+
+def with_own_times(between: Span, inside: Span, turn: SlowTurn, clocks: ThreadClocks) -> tuple[Span, Span]:
+    """Replace the times of both parts of a turn by those that its thread measured itself, as far as they are known."""
+    known = clocks.sum_within(turn.thread, turn.clocked)
+    if known is not None and between.clocked is not None:
+        between = replace(between, clocked=_with_times(between.clocked, known))
+    elif known is not None:
+        length_s = sum(end - start for start, end in turn.clocked) * NS
+        clocked = Span(length_s, cpu_s=known.ran_s, queue_s=known.queued_s)
+        between = replace(between, clocked=clocked, kernel_s=None, faults=None, disk_s=None)
+    before, step = (clocks.within(turn.thread, start, end) for start, end in turn.spans)
+    return _with_times(between, before), _with_times(inside, step)
+
+
+def _with_times(span: Span, times: CpuTimes | None) -> Span:
+    if times is None:
+        return span
+    # When Linux moves a sleeping thread to another CPU, it may count the sleep as a wait for a CPU (from 6.12 on).
+    queued_s = max(0.0, min(times.queued_s, span.length_s - times.ran_s - (span.asleep_s or 0.0)))
+    kernel_s = None if span.kernel_s is None else min(span.kernel_s, times.ran_s)
+    return replace(span, cpu_s=times.ran_s, queue_s=queued_s, kernel_s=kernel_s, uncertain_s=0.0)
+
+
+def _grown(counter: list[tuple[int, int]], start_ns: int, end_ns: int) -> float:
+    """Return the seconds that a counter has grown by within a span, assuming that it grows evenly between two readings."""
+    grown = 0.0
+    for (since, before), (until, after) in zip(counter, counter[1:]):
+        inside = min(until, end_ns) - max(since, start_ns)
+        grown += (after - before) * max(0, inside) / max(1, until - since)
+    return grown * NS
