@@ -16,7 +16,7 @@ import numpy as np
 import tftracer
 from tftracer.comparison.comparison import Comparison, compare
 from tftracer.comparison.gate import judge, parse_rule
-from tftracer.comparison.measured import Measured
+from tftracer.comparison.values_of_session import Measured
 from tftracer.scripting.compare import measure
 
 SPLITS = 200

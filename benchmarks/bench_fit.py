@@ -20,6 +20,8 @@ from typing import Any
 
 from environments import ROOT, environment
 
+from tftracer.capture.functions import function_definitions
+
 ENVIRONMENTS = {"TF 2.21": "tf221", "TF 2.15": "tf215"}
 LAYERS, WIDTH, BATCH = 20, 256, 64
 SETTLING = 3  # steps after a change that do not count
@@ -29,9 +31,10 @@ def watched_methods() -> list[tuple[Any, str, Any]]:
     """(class, name, wrapper) of all that is wrapped; what a wrapper wraps is its ``__wrapped__``."""
     from tensorflow.python.distribute.distribute_lib import StrategyBase
 
-    from tftracer.capture.functions import library
-
-    function, concrete = library.function_module().Function, library.concrete_function_module().ConcreteFunction
+    function, concrete = (
+        function_definitions.function_module().Function,
+        function_definitions.concrete_function_module().ConcreteFunction,
+    )
     places = [(function, "__call__"), (concrete, "_call_flat"), (StrategyBase, "run")]
     return [(owner, name, getattr(owner, name)) for owner, name in places]
 

@@ -19,6 +19,8 @@ from typing import Any
 
 from environments import ROOT, environment
 
+from tftracer.capture.traces import shared_profiles
+
 LEVELS = (2, 3)
 MODELS = ["convnet", "transformer", "ResNet50"]
 ROW, UPDATES = 20, 2000
@@ -61,14 +63,13 @@ def step_of(model: Any, x: Any) -> Callable[[], Any]:
 
 def once(step: Callable[[], Any], level: int, steps: int = 1) -> tuple[float, float, int]:
     """(seconds of the steps, of collecting their profile, its bytes); level 0: untraced."""
-    from tftracer.capture.traces import profiler
 
     if not level:
         begun = perf_counter()
         step()
         return perf_counter() - begun, 0.0, 0
-    profiler.OPTIONS["host_tracer_level"] = profiler.Level(level)
-    profile = profiler.Profile(0)
+    shared_profiles.OPTIONS["host_tracer_level"] = shared_profiles.Level(level)
+    profile = shared_profiles.Profile(0)
     profile.start()
     begun = perf_counter()
     for _ in range(steps):

@@ -14,8 +14,8 @@ import pytest
 from tftracer.comparison import report
 from tftracer.comparison.comparison import Comparison, compare
 from tftracer.comparison.gate import Outcome, judge, parse_rule, worst
-from tftracer.comparison.measured import Measured
 from tftracer.comparison.report import as_junit
+from tftracer.comparison.values_of_session import Measured
 from tftracer.errors import UsageError
 
 SPREAD = (0.99, 1.01, 0.98, 1.02, 1.0, 1.0, 0.995, 1.005)

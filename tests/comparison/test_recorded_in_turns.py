@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from tftracer.comparison.comparison import compare
-from tftracer.comparison.measured import Measured
 from tftracer.comparison.recorded_in_turns import in_a_row
 from tftracer.comparison.shift import shift_of
+from tftracer.comparison.values_of_session import Measured
 
 
 def test_how_many_of_one_side_follow_each_other() -> None:

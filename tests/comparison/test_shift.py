@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from tftracer.comparison.measured import BLOCK, Measured, Steps, block_values, counted_steps, step_values
 from tftracer.comparison.shift import ASSUMED_SPREAD, Shift, quantile, shift_of
+from tftracer.comparison.values_of_session import BLOCK, Measured, Steps, block_values, counted_steps, step_values
 from tftracer.comparison.wording import outcome
 
 

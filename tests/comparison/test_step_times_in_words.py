@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tftracer.comparison.comparison import compare
-from tftracer.comparison.measured import Measured, Steps, block_values, counted_steps, step_values
 from tftracer.comparison.step_times_in_words import step_times_in_words
+from tftracer.comparison.values_of_session import Measured, Steps, block_values, counted_steps, step_values
 from tftracer.comparison.wording import ONE_SESSION, interval
 from tftracer.contract.session import StepTimes
 from tftracer.trace.arrays.columns import column

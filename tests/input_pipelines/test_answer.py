@@ -16,7 +16,7 @@ from tftracer.errors import FormatError
 from tftracer.input_pipelines import model_proto
 from tftracer.input_pipelines.answer import RECENT_S, input_pipelines, what_limits
 from tftracer.input_pipelines.dataset_code import Step
-from tftracer.input_pipelines.facts import MAX_LOOKS, PipelineFacts, Reading, read, record
+from tftracer.input_pipelines.saved_pipelines import MAX_LOOKS, PipelineFacts, Reading, read, record
 from tftracer.input_pipelines.summary import render
 
 DATA = Path(__file__).parents[1] / "data/input_pipelines"

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tftracer.input_pipelines.facts import Reading
 from tftracer.input_pipelines.model_proto import Model, Node
+from tftracer.input_pipelines.saved_pipelines import Reading
 from tftracer.input_pipelines.step_waits import StepWaits
 
 

@@ -9,7 +9,7 @@ import plain_protobuf
 
 from tftracer.job.hub.hub import Hub
 from tftracer.job.hub.services import JobServices
-from tftracer.job.saved.profile import load_hosts
+from tftracer.job.saved.profile_of_hosts import load_hosts
 from tftracer.session.files.saved import open_session
 
 

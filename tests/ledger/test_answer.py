@@ -14,7 +14,7 @@ from tftracer.contract.ledger import Ledger, LedgerKind
 from tftracer.contract.stalls import GapProfile
 from tftracer.ledger.activity import BUILDING, CHECKPOINTS, EVALUATION, INPUT, STEPS, STOPPED, SUSPENDED
 from tftracer.ledger.answer import ledger, long_duration, permilles
-from tftracer.ledger.facts import Entry, LedgerFacts, SlowEntry, StepWait, read
+from tftracer.ledger.saved_ledger import Entry, LedgerFacts, SlowEntry, StepWait, read
 from tftracer.ledger.summary import render
 from tftracer.slow.answer.messages import no_gaps
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tftracer.memory_growth import facts, summary
+from tftracer.memory_growth import saved_memory_growth, summary
 from tftracer.memory_growth.answer import memory_growth
-from tftracer.memory_growth.facts import Growth, MemoryFacts
 from tftracer.memory_growth.growing_types import Thing
 from tftracer.memory_growth.growth_proof import Slope
 from tftracer.memory_growth.memory_curve import Bin
+from tftracer.memory_growth.saved_memory_growth import Growth, MemoryFacts
 
 MB = 1_000_000
 OPS = Growth(
@@ -61,7 +61,7 @@ def test_what_is_freed_at_the_end_of_a_training_does_not_make_its_growth_smaller
 
 
 def test_it_comes_back_from_the_file_as_it_was() -> None:
-    assert facts.read(facts.record(KNOWN).meta) == KNOWN
+    assert saved_memory_growth.read(saved_memory_growth.record(KNOWN).meta) == KNOWN
 
 
 def test_a_hostile_record_is_read_only_as_far_as_its_types_go() -> None:
@@ -70,6 +70,6 @@ def test_a_hostile_record_is_read_only_as_far_as_its_types_go() -> None:
         "growths": [{"things": [3, {"grown": "x"}], "rate": float("nan")}],
         "unknown": 5,
     }
-    memory = memory_growth(facts.read(hostile))
+    memory = memory_growth(saved_memory_growth.read(hostile))
     assert len(memory["at"]) == len(memory["low"]) == len(memory["high"])
     assert summary.render(memory)

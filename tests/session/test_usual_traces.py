@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tftracer.session.steps.statistics import Between, StepStatistics
-from tftracer.session.traces.usual import follows_traced, usual
+from tftracer.session.traces.traces_of_usual_steps import follows_traced, usual
 
 
 def record(number: int, asked_by: str = "user", state: str = "ready") -> Any:

@@ -11,7 +11,7 @@ from recording import RAW, recording, step, steps
 
 from tftracer.assemble_live_session import Recorder
 from tftracer.session.files.saved import open_session
-from tftracer.session.writer import traces as trace_writer
+from tftracer.session.writer import store_traces as trace_writer
 from tftracer.storage.spool import Spool
 
 

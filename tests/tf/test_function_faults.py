@@ -19,11 +19,11 @@ def test_no_fault_of_the_tracer_reaches_a_function(tmp_path: Path) -> None:
         """
 import gc, inspect, logging, time, zlib
 from tftracer.capture import function_runs
-from tftracer.capture.functions import identity as function_identity
-from tftracer.capture.functions import library as function_library
+from tftracer.capture.functions import function_titles as function_identity
+from tftracer.capture.functions import function_definitions as function_library
 from tftracer.capture.functions import profiled_calls
 from tftracer.capture.functions import function_calls as functions
-from tftracer.capture.traces import profiler
+from tftracer.capture.traces import shared_profiles
 from tftracer.capture.loops import eager_steps
 from tftracer.capture.loops import keras_steps
 from tftracer.capture.functions import partition_graphs

@@ -255,7 +255,7 @@ def test_steps_in_a_row_share_a_profile_and_each_has_its_own_ops(tmp_path: Path)
     """Also where others come in between, or one fails: these are no part of it."""
     run_eager_script(
         """
-from tftracer.capture.traces.profiler import Profile
+from tftracer.capture.traces.shared_profiles import Profile
 from tftracer.trace.answers import Answers
 begun, start = [], Profile.start
 def counted(profile):
@@ -335,7 +335,7 @@ def test_a_process_that_gets_little_cpu_has_longer_rows(tmp_path: Path) -> None:
     """They cost as much memory; between two of them a step has no trace."""
     run_eager_script(
         """
-from tftracer.capture.traces.profiler import MAX_SHARED_CPU_S, MAX_SHARED_S, Profile
+from tftracer.capture.traces.shared_profiles import MAX_SHARED_CPU_S, MAX_SHARED_S, Profile
 profile = Profile(0)
 assert profile.used_share() < 1
 profile.started_at -= 2 * MAX_SHARED_CPU_S  # in which this process got no CPU
@@ -377,8 +377,8 @@ def test_a_profile_that_is_not_collected_in_time_delays_a_request_and_is_told_of
     run_eager_script(
         """
 import threading
-from tftracer.capture.traces import profiler
-from tftracer.capture.traces.profiler import Profile
+from tftracer.capture.traces import shared_profiles
+from tftracer.capture.traces.shared_profiles import Profile
 profiler.MAX_SHARED_CPU_S = profiler.MAX_SHARED_S = 1e-9  # a profile for each step
 @tf.function
 def step(x):

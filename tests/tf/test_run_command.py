@@ -231,7 +231,7 @@ def test_a_file_called_run_is_opened_as_a_session(tmp_path: Path) -> None:
 HANGING = """
 import threading
 import tensorflow as tf
-from tftracer.capture.traces import profiler
+from tftracer.capture.traces import shared_profiles
 original = profiler.bindings()
 collecting = threading.Event()
 class Bindings:

@@ -103,7 +103,7 @@ assert sum(run["steps"] for run in recorder.runs()) == 100
 
 
 REFUSING = """
-from tftracer.capture.traces import profiler
+from tftracer.capture.traces import shared_profiles
 from tftracer.trace.answers import Answers
 original = profiler.bindings()
 class Bindings:

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from tftracer.capture.functions.library import concrete_function_module, function_module
+from tftracer.capture.functions.function_definitions import concrete_function_module, function_module
 from tftracer.capture.session_wrappers import session_class
 
 log = logging.getLogger("tftracer")

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tftracer.capture.functions.function_calls import FunctionCalls
-from tftracer.capture.functions.identity import FunctionIdentity, StepName, identify
-from tftracer.capture.functions.library import concrete_function_module, function_library, is_concrete, name_of
+from tftracer.capture.functions.function_definitions import concrete_function_module, function_library, is_concrete, name_of
+from tftracer.capture.functions.function_titles import FunctionIdentity, StepName, identify
 from tftracer.capture.functions.partition_graphs import PartitionGraphs
 from tftracer.capture.functions.profiled_calls import FunctionTraces
 from tftracer.capture.functions.retracing import Retracing
@@ -24,7 +24,7 @@ from tftracer.capture.loops.input_waits import InputWaits
 from tftracer.capture.loops.keras_steps import CompiledKerasStepName, KerasSteps
 from tftracer.capture.steps.queue import StepQueue
 from tftracer.capture.steps.run_registry import RunFamily
-from tftracer.capture.traces import profiler
+from tftracer.capture.traces import shared_profiles
 from tftracer.errors import UnsupportedError
 from tftracer.session.recorded_steps import RunHandle
 from tftracer.trace.decode.xplane_reader import DEFINITIONS_PLANE, PARTITIONS_PLANE, with_plane
@@ -79,7 +79,7 @@ class FunctionRuns:
         eager.watch()
         stop_input_waits = InputWaits(self.calls, self._queue).watch()
         stop_phases = Phases(self.calls, self._queue).watch()
-        stop_profiler = profiler.install(self.traces.profiler)
+        stop_profiler = shared_profiles.install(self.traces.profiler)
         self._undo = [stop_profiler, stop_input_waits, stop_phases, eager.stop, keras.stop, self.calls.stop]
 
     def stop(self) -> None:

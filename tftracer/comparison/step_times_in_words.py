@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from tftracer.comparison.measured import BLOCK, Steps, block_values, counted_steps, step_values
 from tftracer.comparison.shift import Shift, shift_of
+from tftracer.comparison.values_of_session import BLOCK, Steps, block_values, counted_steps, step_values
 from tftracer.comparison.wording import ONE_SESSION, interval, outcome, title, value
 from tftracer.contract.session import StepTimes
 from tftracer.trace.arrays.columns import array
 
 
 def step_times_in_words(a: StepTimes, b: StepTimes) -> str:
-    """Return one or more sentences; "" if a run has no counted steps (measured.py)."""
+    """Return one or more sentences; "" if a run has no counted steps (values_of_session.py)."""
     before, after = _counted(a), _counted(b)
     shift = _shift(before, after)
     if shift is None:

@@ -17,7 +17,7 @@ from tftracer.errors import FormatError, TruncatedError
 from tftracer.importers.cut_imports import is_cut_json
 from tftracer.importers.imported import Imported, ImportedRun, ImportedTrace
 from tftracer.trace.decode.descriptors import message_class
-from tftracer.trace.decode.times import LATEST_NS
+from tftracer.trace.decode.valid_times import LATEST_NS
 from tftracer.trace.verdict.findings import TRACE_CUT
 
 _MAX_EVENTS = 1 << 23

@@ -9,8 +9,8 @@ from typing import Literal
 from tftracer.contract.input_pipelines import InputPipeline, InputPipelines, PipelineStage
 from tftracer.input_pipelines.advice import COMPUTES, Advice, advice
 from tftracer.input_pipelines.dataset_code import Step, is_distributed, kind_of
-from tftracer.input_pipelines.facts import Pipeline, PipelineFacts
 from tftracer.input_pipelines.limiting_stage import ENOUGH, MIN_SHARE, WAITS, WORKS, Flow, Stage, Thread, flow_of
+from tftracer.input_pipelines.saved_pipelines import Pipeline, PipelineFacts
 from tftracer.trace.units import counted, percent
 from tftracer.trace.units import duration as ns_text
 

@@ -16,8 +16,8 @@ from statistics import median
 from typing import Literal, NamedTuple, Optional
 
 from tftracer.input_pipelines.dataset_code import gives_batches, is_distributed, kind_of
-from tftracer.input_pipelines.facts import Pipeline, Reading
 from tftracer.input_pipelines.model_proto import Model, Node
+from tftracer.input_pipelines.saved_pipelines import Pipeline, Reading
 from tftracer.input_pipelines.waits import MANY, counted_wait, waited_s
 
 #: A thread delays the others if it works for at least this share of its time.

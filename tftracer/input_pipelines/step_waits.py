@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from tftracer.input_pipelines.facts import Reading
+from tftracer.input_pipelines.saved_pipelines import Reading
 from tftracer.input_pipelines.waits import waited_s
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tftracer.input_pipelines.dataset_code import kind_of
-from tftracer.input_pipelines.facts import Reading
+from tftracer.input_pipelines.saved_pipelines import Reading
 
 #: Node classes whose inputs, except the first, come and go.
 MANY = (1, 2)

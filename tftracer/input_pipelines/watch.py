@@ -21,7 +21,8 @@ from typing import Any
 from tftracer.errors import FormatError
 from tftracer.input_pipelines import dataset_code, model_proto
 from tftracer.input_pipelines.answer import limiting_name
-from tftracer.input_pipelines.facts import (
+from tftracer.input_pipelines.limiting_stage import ENOUGH, flow_of
+from tftracer.input_pipelines.saved_pipelines import (
     MAX_BYTES,
     MAX_HISTORY,
     MAX_LOOKS,
@@ -31,7 +32,6 @@ from tftracer.input_pipelines.facts import (
     PipelineFacts,
     Reading,
 )
-from tftracer.input_pipelines.limiting_stage import ENOUGH, flow_of
 from tftracer.input_pipelines.step_waits import Ledger, StepWaits
 
 LOOK_S = 1.0

@@ -16,7 +16,7 @@ from tftracer.job.hub.hub import Hub
 from tftracer.job.hub.services import JobServices
 from tftracer.job.routes import routes
 from tftracer.job.saved.job import load_job
-from tftracer.job.saved.profile import load_hosts
+from tftracer.job.saved.profile_of_hosts import load_hosts
 from tftracer.job.wire.accepted_addresses import HubAddresses, digest_of_file
 from tftracer.session.files.saved import SavedSession
 from tftracer.web.app import JobPages

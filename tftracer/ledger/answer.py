@@ -10,7 +10,7 @@ from tftracer.contract.ledger import Ledger, LedgerItem, LedgerKind, LedgerPart
 from tftracer.contract.session import Run, RunWithoutTraces
 from tftracer.contract.stalls import CodeLine, GapProfile
 from tftracer.ledger.activity import BUILDING, CHECKPOINTS, EVALUATION, INPUT, STEPS, STOPPED, SUSPENDED, TRACER
-from tftracer.ledger.facts import Entry, LedgerFacts, SlowEntry, has_steps
+from tftracer.ledger.saved_ledger import Entry, LedgerFacts, SlowEntry, has_steps
 from tftracer.slow.record.sums_by_kind import HOOK_CAUSES, both_lines, without_line
 from tftracer.trace.units import counted, duration
 

@@ -6,8 +6,8 @@ from typing import cast, get_args
 
 from tftracer.contract.memory_growth import MemoryGrowth, MemoryKind, MemoryThing, ProcessMemory
 from tftracer.memory_growth.cause_of_growth import COUNTS
-from tftracer.memory_growth.facts import Growth, MemoryFacts
 from tftracer.memory_growth.growing_types import Thing
+from tftracer.memory_growth.saved_memory_growth import Growth, MemoryFacts
 from tftracer.trace.units import byte_size, counted, three_digits
 
 _KINDS = get_args(MemoryKind)

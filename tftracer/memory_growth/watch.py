@@ -16,8 +16,8 @@ from typing import Any
 
 from tftracer.memory_growth import growth_proof
 from tftracer.memory_growth.cause_of_growth import find_cause
-from tftracer.memory_growth.facts import MAX_GROWTHS, Growth, MemoryFacts
 from tftracer.memory_growth.memory_curve import Curve, Reading
+from tftracer.memory_growth.saved_memory_growth import MAX_GROWTHS, Growth, MemoryFacts
 from tftracer.trace.arrays.types import Float64
 
 #: The shortest time that proves growth, in seconds, and the number of readings in it. ``TFTRACER_MEMORY_PROOF_S`` changes the

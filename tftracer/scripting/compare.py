@@ -13,7 +13,7 @@ from typing import Protocol, get_args
 import numpy as np
 
 from tftracer.comparison.comparison import Comparison, compare
-from tftracer.comparison.measured import WARM_UP, Measured, Steps, block_values, counted_steps, step_values
+from tftracer.comparison.values_of_session import WARM_UP, Measured, Steps, block_values, counted_steps, step_values
 from tftracer.contract.ledger import LedgerKind
 from tftracer.contract.session import Run
 from tftracer.contract.session import Session as Facts

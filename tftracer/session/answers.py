@@ -27,7 +27,7 @@ from tftracer.session.steps.history import History
 from tftracer.slow.answer import answers
 from tftracer.slow.answer.groups import groups
 from tftracer.slow.answer.messages import SlowMark
-from tftracer.slow.record.reading import read_stacks
+from tftracer.slow.record.read_slow_steps import read_stacks
 from tftracer.storage import untrusted
 from tftracer.trace.model import TraceContext
 

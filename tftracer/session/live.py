@@ -9,7 +9,7 @@
 traces.
 
 Threads: the training threads touch only the queue. ``tftracer-writer`` (writer/writer_thread.py) counts steps and writes them;
-``tftracer-traces`` (writer/traces.py) compresses and stores traces, ``tftracer-summaries`` (writer/summaries.py) has them
+``tftracer-traces`` (writer/store_traces.py) compresses and stores traces, ``tftracer-summaries`` (writer/summaries.py) has them
 analyzed. Everything else may be called from any thread. Listeners are called from these threads, or from the thread that caused
 the change; messages about runs and steps come at most 5 times a second.
 """
@@ -46,7 +46,7 @@ from tftracer.session.writer.threads import HELPER_S, Writer
 from tftracer.session.writer.writer_thread import Flush
 from tftracer.slow.answer.sources import with_sources
 from tftracer.slow.record.kept_slow_steps import SlowLog
-from tftracer.slow.record.records import copied_stall_record
+from tftracer.slow.record.make_records import copied_stall_record
 from tftracer.storage import save
 from tftracer.storage.trace_payload import Payload, TraceKey
 from tftracer.trace.units import counted

@@ -17,17 +17,17 @@ from tftracer.contract.memory_growth import ProcessMemory
 from tftracer.contract.session import Run, RunStatistics, RunWithoutTraces, Session, TraceRecord
 from tftracer.errors import UnknownError
 from tftracer.input_pipelines import answer as pipelines_answer
-from tftracer.input_pipelines import facts as pipeline_facts
+from tftracer.input_pipelines import saved_pipelines as pipeline_facts
 from tftracer.ledger import answer as ledger_answer
 from tftracer.ledger.activity import INPUT
-from tftracer.ledger.facts import LedgerFacts
 from tftracer.ledger.largest_part_beside_steps import beside_steps
+from tftracer.ledger.saved_ledger import LedgerFacts
 from tftracer.memory_growth import answer as memory_answer
-from tftracer.memory_growth import facts as memory_facts
+from tftracer.memory_growth import saved_memory_growth as memory_facts
 from tftracer.session.steps.columns import read_history
 from tftracer.session.steps.history import History
 from tftracer.session.steps.statistics import LiveRun
-from tftracer.session.traces.usual import durations_s, follows_traced, usual
+from tftracer.session.traces.traces_of_usual_steps import durations_s, follows_traced, usual
 from tftracer.slow.answer.answers import slow_steps
 from tftracer.slow.answer.groups import Traces
 from tftracer.slow.record.kept_slow_steps import SlowLog

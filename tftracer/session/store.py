@@ -21,7 +21,7 @@ from tftracer.session.recorded_steps import RunHandle
 from tftracer.session.steps.history import History
 from tftracer.session.steps.statistics import LiveRun
 from tftracer.session.traces import traces_to_drop
-from tftracer.slow.record import records as slow_records
+from tftracer.slow.record import make_records as slow_records
 from tftracer.slow.record.kept_slow_steps import StallState, key_of
 from tftracer.storage import save, spool_folder
 from tftracer.storage.spool import NOWHERE, NewRecord, Spool

@@ -16,7 +16,7 @@ from tftracer.contract.session import TraceRecord
 from tftracer.engine.decoded_traces import AnswerFormat, Question
 from tftracer.session.answers import SessionSource
 from tftracer.session.traces.other_traces import newest_readable, newest_that_fit
-from tftracer.session.traces.usual import measures_tracing
+from tftracer.session.traces.traces_of_usual_steps import measures_tracing
 from tftracer.storage.trace_payload import TraceKey
 from tftracer.version import __version__
 from tftracer.web.answer_cache import AnswerCache

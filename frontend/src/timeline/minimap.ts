@@ -1,7 +1,7 @@
 /** Paints the minimap: the whole trace in a strip, without repeats and work outside the step. */
 import { pack, Palette, type Theme } from "./colours";
 import type { Layout } from "./layout";
-import { RowPainter, type LevelIndex } from "./lod";
+import { RowPainter, type LevelIndex } from "./levelOfDetail";
 import type { TimelineModel } from "./model";
 
 /** Paint the shown rows over the whole duration into a canvas of width x height device pixels. */

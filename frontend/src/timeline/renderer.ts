@@ -9,7 +9,7 @@ import type { CounterSeries } from "./counters";
 import { drawArrow } from "./drawArrow";
 import { drawBookmarks } from "./drawBookmarks";
 import type { Band, Layout } from "./layout";
-import { Labels, LevelIndex, RowPainter } from "./lod";
+import { Labels, LevelIndex, RowPainter } from "./levelOfDetail";
 import type { TimelineModel } from "./model";
 import { coloursOf } from "./resolveColourClashes";
 import { labelOf } from "./opNames";

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from tftracer.capture.function_runs import FunctionRuns, function_library, name_of
 from tftracer.capture.steps.queue import StepQueue
-from tftracer.capture.traces.profiler import Profiler
+from tftracer.capture.traces.shared_profiles import Profiler
 from tftracer.trace.decode.xplane_reader import DEFINITIONS_PLANE, PARTITIONS_PLANE, with_plane
 
 

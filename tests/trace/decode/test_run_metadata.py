@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tftracer.errors import FormatError, TruncatedError
 from tftracer.trace.decode import message_spans, run_metadata
 from tftracer.trace.decode.descriptors import message_class
-from tftracer.trace.decode.times import LATEST_NS, MAX_NS
+from tftracer.trace.decode.valid_times import LATEST_NS, MAX_NS
 from tftracer.trace.model import UNKNOWN_TIME, NodeKind, Trace, TraceContext
 from tftracer.trace.verdict.incomplete_trace import findings_of
 

@@ -16,8 +16,8 @@ from time import perf_counter_ns
 from types import TracebackType
 from typing import Any
 
-from tftracer.capture.functions.identity import StepName
-from tftracer.capture.functions.library import concrete_function_module, function_module
+from tftracer.capture.functions.function_definitions import concrete_function_module, function_module
+from tftracer.capture.functions.function_titles import StepName
 from tftracer.capture.functions.partition_graphs import PartitionGraphs
 from tftracer.capture.functions.profiled_calls import FunctionTraces
 from tftracer.capture.steps.queue import MAX_EVENTS, StepQueue

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import zstandard
 
-from tftracer.capture.functions.library import constant_bytes, first_stateful_op, function_library
+from tftracer.capture.functions.function_definitions import constant_bytes, first_stateful_op, function_library
 from tftracer.capture.tracebacks import hide_in_tracebacks
 from tftracer.errors import UnsupportedError
 from tftracer.session.recorded_steps import RunHandle

@@ -14,14 +14,14 @@ from functools import partial
 from time import perf_counter_ns
 from typing import Any
 
-from tftracer.capture.functions.identity import StepName
+from tftracer.capture.functions.function_titles import StepName
 from tftracer.capture.functions.retracing import MANY_SIGNATURES
 from tftracer.capture.steps.queue import StepQueue
 from tftracer.capture.steps.run_registry import RunFamily
 from tftracer.capture.traces.cpu_use import cpu_use, read_after, read_before
 from tftracer.capture.traces.fed_values import describe_arguments
-from tftracer.capture.traces.profiler import Profile, Profiler
 from tftracer.capture.traces.requests import Claim
+from tftracer.capture.traces.shared_profiles import Profile, Profiler
 from tftracer.session.recorded_steps import Capture, Missed, SessionFacts, Traced
 from tftracer.trace.model import FedValue
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from tftracer.capture.after_import import after_import
 from tftracer.capture.background import BackgroundThread
 from tftracer.capture.functions.function_calls import FunctionCalls
-from tftracer.capture.functions.identity import StepName
+from tftracer.capture.functions.function_titles import StepName
 from tftracer.capture.tracebacks import hide_in_tracebacks, remove_our_frames
 from tftracer.slow.cause.frame_names import is_library
 

@@ -23,7 +23,7 @@ from typing import Any
 
 from tftracer.capture.after_import import after_import
 from tftracer.capture.functions.function_calls import FunctionCalls
-from tftracer.capture.functions.identity import StepName, keras_loop_and_model, keras_title
+from tftracer.capture.functions.function_titles import StepName, keras_loop_and_model, keras_title
 from tftracer.capture.hook import tensorflow
 from tftracer.capture.tracebacks import hide_in_tracebacks, remove_our_frames
 

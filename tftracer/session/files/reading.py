@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast, get_args
 
 from tftracer.contract.session import AskedBy, RunStatistics, Session, TraceRecord
-from tftracer.input_pipelines import facts as pipeline_facts
-from tftracer.ledger import facts as ledger_facts
-from tftracer.memory_growth import facts as memory_facts
+from tftracer.input_pipelines import saved_pipelines as pipeline_facts
+from tftracer.ledger import saved_ledger as ledger_facts
+from tftracer.memory_growth import saved_memory_growth as memory_facts
 from tftracer.session.files.records import WRITTEN_OF_CONTEXT
 from tftracer.session.model import RunState, SessionModel, TraceState
 from tftracer.session.steps.statistics import RECENT_STEPS
-from tftracer.slow.record import reading as slow_reading
+from tftracer.slow.record import read_slow_steps as slow_reading
 from tftracer.slow.record.kept_slow_steps import SlowLog
 from tftracer.storage import tftrace_format, untrusted
 from tftracer.storage.tftrace_format import Record, StoredPayload

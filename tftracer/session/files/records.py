@@ -7,14 +7,14 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from tftracer.contract.session import Session
-from tftracer.input_pipelines import facts as pipeline_facts
-from tftracer.ledger import facts as ledger_facts
-from tftracer.memory_growth import facts as memory_facts
+from tftracer.input_pipelines import saved_pipelines as pipeline_facts
+from tftracer.ledger import saved_ledger as ledger_facts
+from tftracer.memory_growth import saved_memory_growth as memory_facts
 from tftracer.session.model import RunState, SessionModel, TraceState
 from tftracer.session.steps.columns import history_payload, steps_payload
 from tftracer.session.steps.history import Doubles, History
 from tftracer.slow.record.kept_slow_steps import SlowLog
-from tftracer.slow.record.records import all_records
+from tftracer.slow.record.make_records import all_records
 from tftracer.storage.spool import NewRecord
 from tftracer.storage.tftrace_format import HISTORY, RUN, SESSION, STEPS, TRACE, compress
 from tftracer.trace.model import TraceContext

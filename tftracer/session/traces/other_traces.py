@@ -10,7 +10,7 @@ from tftracer.contract.analyses import OTHER_TRACES_NEEDED, OtherAnswers, OtherT
 from tftracer.contract.session import TraceRecord
 from tftracer.errors import TracerError
 from tftracer.session.answers import SessionSource
-from tftracer.session.traces.usual import usual
+from tftracer.session.traces.traces_of_usual_steps import usual
 from tftracer.trace.answers import Answers
 
 #: At most this many bytes of other traces are read before an answer is shown.

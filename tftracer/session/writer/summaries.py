@@ -1,7 +1,7 @@
 """The thread ``tftracer-summaries``: finds out what stored traces hold, for their records.
 
 Only this thread waits for the process that decodes traces. That may take minutes on a busy machine, and a helper process that is
-stopped never answers. Neither delays the thread that stores traces (traces.py), nor the training.
+stopped never answers. Neither delays the thread that stores traces (store_traces.py), nor the training.
 """
 
 from __future__ import annotations

@@ -14,19 +14,19 @@ from typing import Any
 import numpy.ma  # noqa: F401  np.unique would import it in a thread
 
 from tftracer.contract.session import TraceRecord
-from tftracer.input_pipelines import facts as pipeline_facts
-from tftracer.ledger import facts as ledger_facts
-from tftracer.memory_growth import facts as memory_facts
+from tftracer.input_pipelines import saved_pipelines as pipeline_facts
+from tftracer.ledger import saved_ledger as ledger_facts
+from tftracer.memory_growth import saved_memory_growth as memory_facts
 from tftracer.memory_growth.watch import MemoryWatch
 from tftracer.session.problems import Guard
 from tftracer.session.recorded_steps import StepSource
 from tftracer.session.store import SessionStore
 from tftracer.session.traces.steps_without_trace import MissingTraces
-from tftracer.session.writer.ledger import LOST_S, LOST_SHARE, LedgerWriter
+from tftracer.session.writer.keep_ledger import LOST_S, LOST_SHARE, LedgerWriter
 from tftracer.session.writer.newest_record import NewestRecord
-from tftracer.session.writer.slow import SlowWriter
+from tftracer.session.writer.store_slow_steps import SlowWriter
+from tftracer.session.writer.store_traces import TraceWriter
 from tftracer.session.writer.summaries import TraceAnalyzer, TraceSummaries
-from tftracer.session.writer.traces import TraceWriter
 from tftracer.session.writer.writer_thread import Flush, StepWriter
 from tftracer.storage.spool_folder import delete_old_spools
 from tftracer.storage.trace_payload import TraceKey

@@ -21,13 +21,13 @@ from tftracer.session.steps.history import Doubles, History
 from tftracer.session.steps.statistics import Between, BetweenSteps, LiveRun
 from tftracer.session.store import SessionStore
 from tftracer.session.traces.steps_without_trace import MissingTraces
-from tftracer.session.traces.usual import measures_tracing
-from tftracer.session.writer.ledger import LedgerWriter
+from tftracer.session.traces.traces_of_usual_steps import measures_tracing
+from tftracer.session.writer.keep_ledger import LedgerWriter
 from tftracer.session.writer.newest_record import NewestRecord
 from tftracer.session.writer.no_steps import no_steps
-from tftracer.session.writer.slow import SlowWriter
+from tftracer.session.writer.store_slow_steps import SlowWriter
+from tftracer.session.writer.store_traces import CountedTrace, TraceWriter
 from tftracer.session.writer.summaries import TraceSummaries
-from tftracer.session.writer.traces import CountedTrace, TraceWriter
 
 ROUND_S = 0.2  # between two reads of the queue, and two updates of the page
 FLUSH_S = 2.0  # between two writes of step times: a killed process loses at most the steps of this time

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from tftracer.contract import stalls as contract
 from tftracer.contract.stalls import CodeLine, StallCause, WithoutCpu
 from tftracer.slow.answer.code_lines import code_lines
-from tftracer.slow.cause.cause import KINDS_WITH_LINE
+from tftracer.slow.cause.main_cause import KINDS_WITH_LINE
 from tftracer.slow.cause.parts_of_turn import excess
 from tftracer.slow.record.sums_by_kind import CODE_CAUSES, HOOK_CAUSES
 from tftracer.slow.watch_results import EPOCH_TURN, FIRST_CALL, Cause, HostChange, OtherCause, Period, Stall

@@ -14,8 +14,8 @@ from tftracer.slow.cause.blamed_code import (
     waits_for_input,
     without_measured,
 )
-from tftracer.slow.cause.cause import CLOCKED_KINDS, input_cause, measured_cause
 from tftracer.slow.cause.cause_inside_step import LITTLE
+from tftracer.slow.cause.main_cause import CLOCKED_KINDS, input_cause, measured_cause
 from tftracer.slow.cause.observed import Observed, Span
 from tftracer.slow.cause.parts_of_turn import excess
 from tftracer.slow.record.sums_by_kind import CODE_CAUSES

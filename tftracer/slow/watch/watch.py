@@ -26,11 +26,10 @@ from time import perf_counter_ns
 from typing import Any, NamedTuple
 
 from tftracer.slow.cause.blamed_code import has_users_code, waits_for_thread, without_steps, without_tracer
-from tftracer.slow.cause.explain import explain
+from tftracer.slow.cause.explain_slow_turn import explain
 from tftracer.slow.cause.frame_names import FrameNames, may_call_python
 from tftracer.slow.cause.observed import Observed, Span
 from tftracer.slow.watch.capture_protocols import ExpectedTraceRequests, WatchedQueue
-from tftracer.slow.watch.each_second import HostReadings, HostReports, report_collections
 from tftracer.slow.watch.find_slow_turns import SlowTurnFinder
 from tftracer.slow.watch.gap_profiles import GapProfiles
 from tftracer.slow.watch.gc_pauses import GcPauses
@@ -38,6 +37,7 @@ from tftracer.slow.watch.host_counters import HostCounters
 from tftracer.slow.watch.outside_client import Question
 from tftracer.slow.watch.periods_of_run import RunPeriods
 from tftracer.slow.watch.read_lock_holder import LockPlace
+from tftracer.slow.watch.report_gc_and_host import HostReadings, HostReports, report_collections
 from tftracer.slow.watch.slow_turn import SlowTurn, sides
 from tftracer.slow.watch.stack_source import Answer, StackSource, span_of, with_collections
 from tftracer.slow.watch.thread_clocks import with_own_times

@@ -1,4 +1,4 @@
-"""Assigns each op of a trace to a layer and a phase, by the rules of ``layer_names``, for all names at once.
+"""Assigns each op of a trace to a layer and a phase, by the rules of op_name_to_layer.py, for all names at once.
 
 Layers are the name scopes of the ops of the forward pass. Other ops (gradients, updates of variables, control flow,
 communication) belong to the deepest layer that their names contain. If the op of a gradient has no scope, it becomes a layer
@@ -14,7 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from tftracer.contract.layers import LayerPhase
-from tftracer.trace.analyses.layer_names import (
+from tftracer.trace.analyses.layer_tree import LayerTree
+from tftracer.trace.analyses.name_scopes import own_scopes
+from tftracer.trace.analyses.op_name_to_layer import (
     MAX_DEPTH,
     Place,
     is_update,
@@ -23,8 +25,6 @@ from tftracer.trace.analyses.layer_names import (
     reduced_gradient,
     updating_scopes,
 )
-from tftracer.trace.analyses.layer_tree import LayerTree
-from tftracer.trace.analyses.name_scopes import own_scopes
 from tftracer.trace.analyses.ops import Work
 from tftracer.trace.arrays.groups import largest_first
 from tftracer.trace.arrays.intervals import Numbering, batches, is_in

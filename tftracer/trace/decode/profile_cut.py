@@ -13,7 +13,7 @@ import numpy as np
 
 from tftracer.trace.arrays.intervals import distinct
 from tftracer.trace.arrays.types import Int64
-from tftracer.trace.decode.profile_launches import Launches
+from tftracer.trace.decode.correlation_ids import Launches
 from tftracer.trace.decode.profile_steps import Step, steps_of
 from tftracer.trace.decode.wire import message_field
 from tftracer.trace.decode.xplane_reader import EVENTS, Line, Plane, Space, plane_messages, read_space

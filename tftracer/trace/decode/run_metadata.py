@@ -24,7 +24,7 @@ from tftracer.trace.decode.device_names import parse_device
 from tftracer.trace.decode.message_spans import MAX_OTHERS, Spans, node_spans
 from tftracer.trace.decode.node_kinds import node_kinds
 from tftracer.trace.decode.outputs_and_memory import BLOCK
-from tftracer.trace.decode.times import MAX_NS, valid_times
+from tftracer.trace.decode.valid_times import MAX_NS, valid_times
 from tftracer.trace.decode.wire import LEN, Field, fields
 from tftracer.trace.model import UNKNOWN_TIME, Content, Device, DeviceKind, Messages, NodeKind, Span, Trace
 

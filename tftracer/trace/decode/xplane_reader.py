@@ -22,7 +22,7 @@ from tftracer.trace.arrays.types import Int32, Int64
 from tftracer.trace.arrays.window import Window
 from tftracer.trace.decode.message_spans import LINE_EVENTS, Spans, event_spans
 from tftracer.trace.decode.private_messages import BYTES, INT, REAL, UINT, Schema, message_classes
-from tftracer.trace.decode.times import LATEST_NS, MAX_NS
+from tftracer.trace.decode.valid_times import LATEST_NS, MAX_NS
 from tftracer.trace.decode.wire import LEN, VARINT, Field, next_field, read_varints, walk
 
 BLOCK = 1 << 15  # events that are read together: the temporary arrays fit into the cache

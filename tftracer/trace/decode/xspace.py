@@ -14,17 +14,17 @@ import numpy as np
 
 from tftracer.trace.arrays.intervals import is_in
 from tftracer.trace.arrays.types import Bool, Int64
+from tftracer.trace.decode.correlation_ids import Launches
 from tftracer.trace.decode.hlo import Modules
 from tftracer.trace.decode.left_out_ops import leaves_out_cheap_ops, recorded_part
 from tftracer.trace.decode.node_kinds import node_kinds
 from tftracer.trace.decode.profile_details import ProfileDetails
-from tftracer.trace.decode.profile_devices import DeviceNodes, add_device
 from tftracer.trace.decode.profile_graph import graph_of_definitions, graph_of_partitions
 from tftracer.trace.decode.profile_host import TF_DATA, HostNodes, add_host
-from tftracer.trace.decode.profile_launches import Launches
+from tftracer.trace.decode.profile_kernels import DeviceNodes, add_device
 from tftracer.trace.decode.profile_nodes import Nodes
 from tftracer.trace.decode.profile_steps import Step, steps_of
-from tftracer.trace.decode.times import LATEST_NS, valid_times
+from tftracer.trace.decode.valid_times import LATEST_NS, valid_times
 from tftracer.trace.decode.xplane_reader import DEFINITIONS_PLANE, HOST, PARTITIONS_PLANE, Plane, Space, read_space
 from tftracer.trace.device_peaks import Hardware
 from tftracer.trace.model import OPS_LEFT_OUT, UNKNOWN_TIME, Content, NodeKind, Trace

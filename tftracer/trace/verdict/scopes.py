@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from tftracer.trace.analyses.layer_names import is_gradient, is_inserted
+from tftracer.trace.analyses.op_name_to_layer import is_gradient, is_inserted
 from tftracer.trace.analyses.ops import Work
 from tftracer.trace.arrays.groups import largest_first
 from tftracer.trace.arrays.types import Bool, Float64

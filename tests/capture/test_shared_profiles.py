@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tftracer.capture.traces import profiler
+from tftracer.capture.traces import shared_profiles
 
 
 @pytest.mark.parametrize("error", [RuntimeError("no space"), SystemExit(), KeyboardInterrupt()], ids=repr)
@@ -18,8 +18,8 @@ def test_a_collection_that_ends_in_any_error_says_so(error: BaseException, monke
         def export_to_tb(self) -> None:
             raise error
 
-    monkeypatch.setattr(profiler, "bindings", lambda: SimpleNamespace(ProfilerSession=Session))
-    profile = profiler.Profile(0)
+    monkeypatch.setattr(shared_profiles, "bindings", lambda: SimpleNamespace(ProfilerSession=Session))
+    profile = shared_profiles.Profile(0)
     profile.start()
     profile.collect()
     assert profile.is_collected() and profile.problem == f"TensorFlow's profiler failed: {str(error) or type(error).__name__}"

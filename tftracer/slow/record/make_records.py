@@ -1,4 +1,4 @@
-"""Makes the records of slow steps for a session's file. session/files/reading.py reads them; see docs/file-format.rst."""
+"""Makes the records of slow steps for a session's file. read_slow_steps.py reads them; see docs/file-format.rst."""
 
 from __future__ import annotations
 

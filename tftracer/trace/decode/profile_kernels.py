@@ -13,9 +13,9 @@ import numpy as np
 from tftracer.trace.arrays.intervals import concatenated
 from tftracer.trace.arrays.strings import Hasher
 from tftracer.trace.arrays.types import Bool, Int64
+from tftracer.trace.decode.correlation_ids import Launches
 from tftracer.trace.decode.device_names import parse_device
 from tftracer.trace.decode.hlo import Modules, hlo_kind
-from tftracer.trace.decode.profile_launches import Launches
 from tftracer.trace.decode.profile_nodes import Nodes, innermost
 from tftracer.trace.decode.profile_steps import Step
 from tftracer.trace.decode.xplane_reader import Plane

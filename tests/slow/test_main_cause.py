@@ -12,7 +12,8 @@ import pytest
 import tftracer
 from tftracer.session.recorded_steps import RunHandle
 from tftracer.slow.cause.blamed_code import COMPILED_FUNCTIONS, is_in_step, shared_line, without_steps, without_tracer
-from tftracer.slow.cause.cause import (
+from tftracer.slow.cause.explain_slow_turn import Explained, explain
+from tftracer.slow.cause.main_cause import (
     COLLECTED_SOMEWHERE,
     LOOPS_OWN,
     MAY_HAVE_WAITED,
@@ -23,7 +24,6 @@ from tftracer.slow.cause.cause import (
     SHORT,
     TOO_FEW,
 )
-from tftracer.slow.cause.explain import Explained, explain
 from tftracer.slow.cause.observed import LockHolder, Observed, Span
 from tftracer.slow.cause.parts_of_turn import OF_TRACER
 from tftracer.slow.watch.slow_turn import OtherSteps, Save, SlowTurn

@@ -7,11 +7,11 @@ from collections import deque
 from time import perf_counter
 
 from tftracer.session.store import SessionStore
-from tftracer.session.writer.ledger import LedgerWriter
+from tftracer.session.writer.keep_ledger import LedgerWriter
 from tftracer.session.writer.summaries import TraceSummaries
 from tftracer.slow.answer import messages
 from tftracer.slow.answer.messages import SlowMark
-from tftracer.slow.record import records
+from tftracer.slow.record import make_records
 from tftracer.slow.record.kept_slow_steps import key_of
 from tftracer.slow.record.sums_by_kind import UNSPECIFIC_CAUSES
 from tftracer.slow.watch_results import GapProfile, GcPause, HostSample, Period, SlowRecord, SlowRecords, Stall
@@ -64,7 +64,7 @@ class SlowWriter:
             number = store.model.slow.count(stall.run.run_id) + 1
             message = messages.stall_message(store.model.slow.next_id(), stall, offset)
         store.write_definition(store.live_runs[stall.run.run_id])
-        new = records.stall_record(message, number, stall.is_traced, messages.stall_stacks(stall))
+        new = make_records.stall_record(message, number, stall.is_traced, messages.stall_stacks(stall))
         store.add_stall(message, number, stall.is_traced, new)
         self._mark(messages.checkpoint_mark(message))
         self._unwritten_kinds.add(stall.run.run_id)
@@ -105,7 +105,7 @@ class SlowWriter:
         """Write the marks since the last call, and the sums over all slow steps, which are kept longer than the steps."""
         marks, self._marks = self._marks, []
         if marks:
-            self._store.write(records.marks_record(marks))
+            self._store.write(make_records.marks_record(marks))
         run_ids, self._unwritten_kinds = self._unwritten_kinds, set()
         for run_id in run_ids:
             with self._store.lock:

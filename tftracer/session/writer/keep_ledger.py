@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from time import perf_counter_ns
 
-from tftracer.ledger import facts as ledger_facts
+from tftracer.ledger import saved_ledger as ledger_facts
 from tftracer.ledger.activity import INPUT, NEXT_ELEMENT, STEPS, STOPPED, SUSPENDED, Activity
 from tftracer.ledger.add_up_activities import HELPERS, UNDER_WAY, WallTimeSums
 from tftracer.ledger.standstills import Standstills, process_start_ns

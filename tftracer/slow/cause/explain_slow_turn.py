@@ -15,8 +15,8 @@ from tftracer.slow.cause.blamed_code import (
     owner_line,
     shared_line,
 )
-from tftracer.slow.cause.cause import CLOCKED_KINDS, cause_of, clocked_parts, why_unknown, without_few_samples
 from tftracer.slow.cause.cause_inside_step import HALF, SOME
+from tftracer.slow.cause.main_cause import CLOCKED_KINDS, cause_of, clocked_parts, why_unknown, without_few_samples
 from tftracer.slow.cause.observed import Observed, Span
 from tftracer.slow.cause.parts_of_turn import excess, parts_of
 from tftracer.slow.cause.seconds_of_other_causes import MOST, is_notable, other_causes

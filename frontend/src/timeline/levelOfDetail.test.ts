@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { LEVELS, Palette, Shade, THEMES } from "./colours";
 import { modelOf, random, randomRow } from "../../dev/timeline";
-import { Labels, LevelIndex, RowPainter, type Colours } from "./lod";
+import { Labels, LevelIndex, RowPainter, type Colours } from "./levelOfDetail";
 import type { TimelineModel } from "./model";
 import { coloursOf } from "./resolveColourClashes";
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tftracer.trace.analyses.layer_names import MAX_DEPTH, is_update, place_of, place_of_variable, reduced_gradient
+from tftracer.trace.analyses.op_name_to_layer import MAX_DEPTH, is_update, place_of, place_of_variable, reduced_gradient
 
 FORWARD = {
     "dense": "dense",
