@@ -65,12 +65,16 @@ def test_computing_and_sleeping_are_told_apart(clocks: ThreadClocks) -> None:
     assert both is not None and both.ran_s == pytest.approx(ran.ran_s + idle.ran_s)
 
 
-def test_a_part_between_two_readings_gets_its_share(clocks: ThreadClocks) -> None:
-    start, end = read_around(clocks, lambda: compute(0.2))
-    length = end - start
-    most = clocks.within(ME, start + length // 20, end - length // 20)
-    assert most is not None and most.ran_s == pytest.approx(0.18, abs=0.02)
-    assert clocks.within(ME, start + length // 3, end) is None  # too much of the time between the readings lies outside
+def test_the_time_beside_a_span_is_taken_to_be_like_the_time_before(
+    clocks: ThreadClocks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counters = iter([(0, 0), (25, 20), (50, 40), (75, 152)])  # it runs half of the time, and has no CPU for two fifths
+    monkeypatch.setattr(os, "pread", lambda *_: b"%d %d 1" % tuple(ms * MS for ms in next(counters)))
+    for at in (0, 50, 100, 430):
+        clocks.read(ME, at * MS)
+    times = clocks.within(ME, 130 * MS, 430 * MS)
+    assert times == pytest.approx((0.01, 0.1))  # without 30 ms as before
+    assert clocks.within(ME, 300 * MS, 430 * MS) is None  # too much of the time between the readings lies outside
 
 
 def test_what_was_not_read_is_not_known(clocks: ThreadClocks) -> None:
