@@ -2,9 +2,8 @@
 
 TensorFlow is imported when a hook is made. A step that is not traced costs two clock reads, an append, and sometimes a read of
 the thread's CPU counters. The rest depends on how many objects it reads: after a long step the caches hold TensorFlow's data, so
-each of the tracer's objects is fetched from memory. So an untraced step reads one flag (``TraceRequests.slow_path``) and the level
-of its RunOptions, stores what it needs as an attribute of its run context, and does not read its RunMetadata, which would take 3
-to 10 µs after a long step.
+each object is fetched from memory. So an untraced step reads one flag (``TraceRequests.slow_path``) and the level of its
+RunOptions, and stores what it needs in its run context. Reading its RunMetadata would take 3 to 10 µs after a long step.
 Exceptions of the tracer never leave this module: it switches itself off instead (``StepQueue.off``). Errors of the user's code,
 and KeyboardInterrupt, pass through it.
 """
