@@ -15,7 +15,7 @@ from tftracer.contract.memory_growth import ProcessMemory
 from tftracer.contract.session import Loaded, Run, Session, StepTimes, TraceRecord
 from tftracer.contract.stalls import GapProfile, RunStalls, Stall, StallDetail, StallList
 from tftracer.errors import StorageError, UnknownError, UnsupportedError
-from tftracer.ledger import answer as ledger_answer
+from tftracer.ledger import parts_of_wall_time as ledger_answer
 from tftracer.session.answers import SessionSource
 from tftracer.session.publisher import Listener
 from tftracer.slow.answer.messages import no_gaps

@@ -8,7 +8,7 @@ from tftracer.assemble_live_session import Recorder
 from tftracer.contract.live import LiveMessage
 from tftracer.contract.session import Run
 from tftracer.errors import UnsupportedError
-from tftracer.ledger.answer import function_key
+from tftracer.ledger.parts_of_wall_time import function_key
 from tftracer.session.steps.statistics import total_s
 
 #: At most this many functions or sessions' runs are traced: the main one, and each one that becomes the main one later.

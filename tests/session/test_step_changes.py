@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tftracer.session.steps.changes import ranks, step_changes
 from tftracer.session.steps.history import Doubles, History
+from tftracer.session.steps.usual_time_changes import ranks, step_changes
 
 
 def history(times: Doubles, traced: tuple[int, ...] = ()) -> History:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 
 from tftracer.contract.ledger import Ledger, LedgerPart
-from tftracer.ledger.answer import long_duration
+from tftracer.ledger.parts_of_wall_time import long_duration
 from tftracer.trace.summary import WIDTH, shortened, table
 
 #: Items of a part that are listed.

@@ -22,8 +22,8 @@ from tftracer.session.files.records import Snapshot
 from tftracer.session.model import SessionModel
 from tftracer.session.publisher import Listener, Publisher
 from tftracer.session.steps import columns as step_columns
-from tftracer.session.steps.changes import step_changes
 from tftracer.session.steps.history import History
+from tftracer.session.steps.usual_time_changes import step_changes
 from tftracer.slow.answer import answers
 from tftracer.slow.answer.groups import groups
 from tftracer.slow.answer.messages import SlowMark

@@ -18,7 +18,7 @@ from tftracer.contract.session import Run, RunStatistics, RunWithoutTraces, Sess
 from tftracer.errors import UnknownError
 from tftracer.input_pipelines import answer as pipelines_answer
 from tftracer.input_pipelines import saved_pipelines as pipeline_facts
-from tftracer.ledger import answer as ledger_answer
+from tftracer.ledger import parts_of_wall_time as ledger_answer
 from tftracer.ledger.activity import INPUT
 from tftracer.ledger.largest_part_beside_steps import beside_steps
 from tftracer.ledger.saved_ledger import LedgerFacts

@@ -16,7 +16,7 @@ export const COLOURS: Record<LedgerKind, string> = {
   unknown: "#a9b0bd",
 };
 
-/** The name of each part, in the order of tftracer/ledger/answer.py. */
+/** The name of each part, in the order of tftracer/ledger/parts_of_wall_time.py. */
 export const KINDS: Record<LedgerKind, string> = {
   start: "Start, until the first step",
   building: "Building and tracing functions",

@@ -4,7 +4,7 @@ import type { NodeDetail } from "@/client/messages";
 import type { CounterBand } from "./counterLayout";
 import type { Layout } from "./layout";
 import type { TimelineModel } from "./model";
-import { PlaceInUrl } from "./placeInUrl";
+import { ViewportInUrl } from "./viewportInUrl";
 import type { TraceState } from "./state";
 import { useLook } from "./useLook";
 import { TimelineView, type Look, type ViewEvents } from "./view";
@@ -46,7 +46,7 @@ export function useView(
   const size = shallowRef({ width: 0, height: 0 });
   const scrollY = shallowRef(0);
   const look = useLook(state, model, detail);
-  const url = new PlaceInUrl(state);
+  const url = new ViewportInUrl(state);
 
   function moved(current: TimelineView): void {
     const { width, height } = current;

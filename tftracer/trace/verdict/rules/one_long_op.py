@@ -1,10 +1,8 @@
-"""Cost of the ops themselves: one long op, and ops that TensorFlow added to save memory."""
+"""One op that runs for a large part of the step."""
 
 from __future__ import annotations
 
 import re
-
-import numpy as np
 
 from tftracer.contract.trace import Evidence, Sentence
 from tftracer.trace.analyses import physical_devices
@@ -26,7 +24,6 @@ ONE_OP_SHARE = 0.40  # minimal part of the step in which one op runs
 LONGER = 2.0  # an op that is short in other steps is told if it takes more than this many times its time there
 ALONE_SHARE = 0.20  # minimal part of the step in which it runs alone
 BESIDE_SHARE = 0.5  # minimal part of the time in which the op runs, for other ops beside it to be mentioned
-SWAP_SHARE = 0.10  # minimal part of the step that goes into swapping tensors or computing them again
 
 EACH_STEP = (
     "See whether it has to be that large (shapes, precision, recomputation), whether it can be split over devices or run on a "
@@ -135,31 +132,3 @@ def _where(step: Step, selected: Bool, longest: int) -> tuple[str, bool]:
     if len(groups) > 1:
         return (f"{len(groups)} devices ({groups[0].title} to {groups[-1].title}; counted once where they run at once)", on_gpu)
     return spoken(step.trace.devices[step.trace.device[longest]].title), on_gpu
-
-
-def memory_saving(step: Step) -> Sentence | None:
-    """Name ops of TensorFlow's memory optimizer, which swap tensors to the host or compute them again."""
-    text = bytes(step.trace.names.data)
-    if not any(part in text for part in (b"swap_", b"Recomputed/")):
-        return None  # the usual case: the names, up to a million, need not be read one by one
-    marks = np.array([_saves_memory(name) for name in step.trace.names] or [False])
-    selected = step.process_nodes & marks[step.trace.name]
-    spent = step.cover(selected).length
-    share = spent / step.whole_ns
-    if share < SWAP_SHARE:
-        return None
-    nodes = step.longest(selected)
-    return sentence(
-        "memory",
-        "Ops that TensorFlow's memory optimizer added, which swap tensors to the host or compute them again, run for "
-        f"{duration(spent)} ({percent(share)}); the longest is {step.describe(nodes[0])}.",
-        "Smaller batches, 16-bit activations, or a device with more memory; the memory tab shows what is alive at the peak.",
-        share,
-        {"spent_ns": float(spent), "ops": float(selected.sum())},
-        evidence_of(step, nodes, "memory"),
-    )
-
-
-def _saves_memory(name: str) -> bool:
-    last = name.rsplit("/", 1)[-1]
-    return last.startswith(("swap_in_", "swap_out_")) or name.startswith("Recomputed/")

@@ -7,7 +7,7 @@ const REST_MS = 350;
 
 const spelled = (times: Place["times"]): string => String(times?.map(Math.round));
 
-export class PlaceInUrl {
+export class ViewportInUrl {
   private timer = 0;
   /** The place that was last written to the URL or read from it. The timeline moves only to another place. */
   private kept: Place;

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tftracer.contract.ledger import Ledger, LedgerKind
 from tftracer.contract.stalls import GapProfile
 from tftracer.ledger.activity import BUILDING, CHECKPOINTS, EVALUATION, INPUT, STEPS, STOPPED, SUSPENDED
-from tftracer.ledger.answer import ledger, long_duration, permilles
+from tftracer.ledger.parts_of_wall_time import ledger, long_duration, permilles
 from tftracer.ledger.saved_ledger import Entry, LedgerFacts, SlowEntry, StepWait, read
 from tftracer.ledger.summary import render
 from tftracer.slow.answer.messages import no_gaps
