@@ -282,6 +282,8 @@ class CpuUse(TypedDict, total=False):
     cpus: float  # number of CPUs that the process may use
 
 
+#: Maximum number of fed values that are described: the largest. More may have been fed.
+MAX_FED_VALUES = 200
 #: Why a fed value is copied before TensorFlow reads it. "order": the array is not contiguous in C order. "list": arrays in a
 #: Python list are joined. "": neither, or not known.
 FedCopy = Literal["", "order", "list"]

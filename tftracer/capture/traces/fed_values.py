@@ -11,10 +11,8 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tftracer.trace.model import FedCopy, FedValue
+from tftracer.trace.model import MAX_FED_VALUES, FedCopy, FedValue
 
-#: Maximum number of values in a description: the largest values.
-MAX_VALUES = 200
 _MAX_DEPTH = 4  # maximum depth of nested tuples, lists and dicts that are searched
 _MAX_ARRAYS = 10_000  # maximum length of a list of arrays whose bytes are added up
 
@@ -72,7 +70,7 @@ def _dtype_of(key: Any) -> str:
 
 
 def _largest_values(values: Iterator[FedValue]) -> list[FedValue]:
-    return sorted(values, key=lambda value: -(value["bytes"] or math.prod(value["shape"])))[:MAX_VALUES]
+    return sorted(values, key=lambda value: -(value["bytes"] or math.prod(value["shape"])))[:MAX_FED_VALUES]
 
 
 def _describe(name: str, value: Any, tensor_dtype: str = "") -> FedValue:
@@ -123,5 +121,5 @@ def _values_to_convert(value: Any, depth: int) -> Iterator[Any]:
         if isinstance(_shape_of(value)[1], (int, float, str, bytes)):
             yield value
             return
-        for each in value[:MAX_VALUES]:
+        for each in value[:MAX_FED_VALUES]:
             yield from _values_to_convert(each, depth - 1)

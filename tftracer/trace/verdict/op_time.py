@@ -20,8 +20,8 @@ from tftracer.trace.verdict.step import MAX_EVIDENCE, Step, evidence_of, sentenc
 from tftracer.trace.verdict.undelayed_op_times import ns_capped_by_bytes, ns_without_outliers
 
 MAX_TYPES = 3  # op types in a sentence
-MOST = 0.7  # delays that leave more than this part of the op time are short
-TOLD_MORE = 0.1  # a share without delays is told if it is larger by this
+MOST = 0.8  # delays that leave more than this part of the op time are short
+TOLD_MORE = 0.1  # a share without delays is told if it differs by this
 LISTED = 0.01  # minimal share of the op time, for an op type to be listed
 
 
@@ -93,15 +93,18 @@ class OpTime:
         other traces of the run are known, by the median and by the shortest time of each op."""
         capped = np.fmin(self.ns_capped_by_bytes, self.undelayed_ns)
         share = min(self.undelayed_share(selected), float(capped[selected].sum()) / max(float(capped.sum()), 1.0))
-        for times in (self.step.usual_ns, self.step.shortest_ns):
+        for times in (self.step.usual_ns if self.step.has_enough_traces else None, self.step.shortest_ns):
             total = _sum_of(times, self.work.name) if times is not None else 0.0
             if times is not None and total:
                 share = min(share, _sum_of(times, self.work.name[selected]) / total)
         return share
 
     def share_of_step(self, selected: Bool) -> float:
-        """Return the share of the step that would go away without these ops: their share of the time in which ops run."""
-        return self.share(selected) * self.step.activity.compute.length / self.step.whole_ns
+        """Return the share of the step that would go away without these ops: their share of the time in which ops run.
+
+        What held up some of them is left out.
+        """
+        return min(self.share(selected), self.undelayed_share(selected)) * self.step.activity.compute.length / self.step.whole_ns
 
     def types(self, selected: Bool) -> str:
         """List the kinds with the most time, and their shares of the op time: "Transpose 43%, Cast 3%"."""
@@ -137,7 +140,7 @@ class OpTime:
     def share_words(self, selected: Bool) -> str:
         """Return the share of the op time in words: "35% of the op time, 88% without what was held up"."""
         share, undelayed = self.share(selected), self.undelayed_share(selected)
-        without = f", {percent(undelayed)} without what was held up" if undelayed >= share + TOLD_MORE else ""
+        without = f", {percent(undelayed)} without what was held up" if abs(undelayed - share) >= TOLD_MORE else ""
         return f"{percent(share)} of the op time{without}"
 
     def scope(self, selected: Bool) -> str:

@@ -12,7 +12,7 @@ from tftracer.trace.arrays.intervals import Cover
 from tftracer.trace.arrays.types import Bool
 from tftracer.trace.decode.labels import parse_input, parse_label
 from tftracer.trace.decode.outputs_and_memory import decode_resources
-from tftracer.trace.model import FedValue
+from tftracer.trace.model import MAX_FED_VALUES, FedValue
 from tftracer.trace.units import byte_size, counted, duration, percent
 from tftracer.trace.verdict.step import Step, sentence
 from tftracer.trace.verdict.time_around_ops import LIKE_THE_STEP, SLOW_FACTOR
@@ -176,8 +176,10 @@ def _fed_words(step: Step, fed: Amount) -> str:
     largest = values[0]
     shape = f"[{', '.join(str(size) for size in largest['shape'])}]"
     noun = "value" if step.is_session or fed.values else "array"
-    number = counted(fed.tensors, noun) + ("" if step.is_session else " that TensorFlow makes tensors of")
-    amount = f"{'at least ' * (fed.tensors > len(values))}{fed.words()}" if fed.words() else "little"
+    is_cut = len(values) >= MAX_FED_VALUES  # of a function's arguments, the number is not known then
+    number = f"{'at least ' * (is_cut and not step.is_session)}{counted(fed.tensors, noun)}"
+    number += "" if step.is_session else " that TensorFlow makes tensors of"
+    amount = f"{'at least ' * (is_cut or fed.tensors > len(values))}{fed.words()}" if fed.words() else "little"
     what = f" It is fed {amount} in {number}; the largest is {largest['name']}: {largest['dtype']} {shape}."
     return what + "".join(_copied_words(copied, reason) for reason in COPIES if (copied := _copied(values, reason)))
 

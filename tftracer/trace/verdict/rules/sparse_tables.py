@@ -26,7 +26,7 @@ DENSE_GRADIENT = "a table whose gradient becomes dense"
 
 _SCATTER = re.compile(r"(Resource)?Scatter(Nd)?(Add|Sub|Update)")
 _GATHER = re.compile(r"ResourceGather(Nd)?")
-_ASSIGN = re.compile(r"ResourceApply\w+|Assign(Add|Sub)?VariableOp")
+_ASSIGN = re.compile(r"ResourceApply\w+|Assign(Add|Sub)?(VariableOp)?")
 _APPLY = re.compile(r"ResourceApply\w+")
 #: Ops of an update that are followed even if they are short.
 _PASSES = re.compile(r"ReadVariableOp|AssignVariableOp")
