@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import psutil
@@ -284,6 +285,34 @@ def test_an_eager_loop_that_is_always_in_a_step_is_profiled_over_its_steps(loop:
     (found,) = [record for record in loop.queue.slow.take() if isinstance(record, GapProfile)]
     assert found.whole_turns and found.inside_s > 4 * found.between_s and found.samples > 0
     assert "has_lasted" in [frame.function for stack in found.stacks for frame in stack.frames]
+
+
+@pytest.mark.parametrize("sees_all", [False, True])
+def test_a_session_s_whole_turns_are_profiled_if_hooks_run_in_its_steps(sees_all: bool) -> None:
+    queue = StepQueue()
+    queue.sees_all_sessions = sees_all
+    watch = SlowWatch(queue, 3.0, ExpectedTraces(queue.requests, queue.count_steps))
+    watch.start()
+    fetches = {"train": SimpleNamespace(name="train:0")}
+
+    def has_profile() -> bool:
+        for _ in range(40):
+            start = time.perf_counter_ns()
+            queue.under_way[threading.get_ident()] = start
+            time.sleep(0.03)
+            end = time.perf_counter_ns()
+            queue.under_way[threading.get_ident()] = -end
+            queue.add((fetches["train"], None, None, start, end, threading.get_ident(), None))
+        queue.count_steps()
+        return queue.slow.run_profiled is not None
+
+    try:
+        if sees_all:  # raw calls of a session: hooks run between them
+            assert not any(has_profile() for _ in range(3))
+        else:
+            wait_for(has_profile)
+    finally:
+        watch.stop()
 
 
 def test_a_first_profile_of_the_time_between_steps_ends_with_its_session(loop: Loop) -> None:

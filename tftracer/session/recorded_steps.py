@@ -33,6 +33,7 @@ class RunHandle:
     changed: str = ""  # for compiled functions: how the signature differs from that of the most similar earlier tracing
     tracings: int = 0  # for compiled functions: how often TensorFlow traced the function so far, all signatures together
     has_python: bool = False  # its steps also run Python code of the script, as the steps of an eager loop do
+    is_session: bool = False  # its steps are calls of a session
     last_thread: int = 0  # the thread that ran the last step
     outside_ns: int = 0  # ThreadTime.outside_ns of that thread at that step (capture/steps/thread_time.py)
     input_ns: int = 0  # the part of outside_ns in which the thread waited for tf.data

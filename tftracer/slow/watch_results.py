@@ -32,6 +32,7 @@ class WatchedRun(Protocol):
     changed: str  # of a compiled function: how its signature differs from the function's earlier signatures
     tracings: int  # of a compiled function: how often TensorFlow has traced it so far, all signatures together
     has_python: bool  # whether its steps also execute Python code of the script, as in an eager loop
+    is_session: bool  # whether its steps are calls of a session
 
 
 class Frame(NamedTuple):

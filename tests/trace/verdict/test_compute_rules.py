@@ -251,6 +251,21 @@ def test_a_pattern_without_an_op_that_was_held_up_beside_it_comes_first_and_says
     )
 
 
+def test_a_pattern_with_an_op_that_was_held_up_says_its_share_without_it() -> None:
+    usual = [*[(f"add{i}", "AddV2", 1.0) for i in range(6)], *[(f"m{i}", "MatMul", 1.0) for i in range(4)], ("t", "Tanh", 0.5)]
+    held_up = [*usual[:-1], ("t", "Tanh", 6.0)]
+    found = codes_over([held_up, *[usual] * 2], {name: 1e6 for name, _, _ in usual})["elementwise"]
+    assert "take 75% of the op time, 62% without what was held up" in found["text"]
+    assert found["share"] == pytest.approx(6.5 / 10.5, abs=0.01)
+
+
+def test_of_few_traces_one_with_a_delay_weighs_nothing_in_the_shares_of_another() -> None:
+    usual = [*[(f"add{i}", "AddV2", 1.0) for i in range(6)], ("a", "Assign", 1.0), ("m", "MatMul", 1.0)]
+    held_up = [*usual[:-2], ("a", "Assign", 20.0), ("m", "MatMul", 1.0)]
+    found = codes_over([usual, held_up, usual], {name: 1e6 for name, _, _ in usual})
+    assert "take 75% of the op time" in found["elementwise"]["text"]
+
+
 def test_a_pattern_whose_longest_op_was_held_up_is_told_beside_it() -> None:
     usual = [(f"e{i}", "Tanh", 0.5) for i in range(6)]
     found = codes_over([[("e0", "Tanh", 8.0), *usual[1:]], *[usual] * 3], {name: 1e6 for name, _, _ in usual})
@@ -408,6 +423,10 @@ def test_an_update_of_all_rows_beside_a_scatter_of_some() -> None:
     assert "SGD, Adagrad, or a lazy Adam" in found["dense_update"]["advice"]
     by_sgd = [dataclasses.replace(node, name=node.name.replace("Adam", "SGD")) for node in update]
     assert "alone: Adagrad, or a lazy Adam" in sentences([LOOKUP, *by_sgd])["dense_update"]["advice"]
+    plain = {"AssignVariableOp": "Assign", "ResourceScatterAdd": "ScatterAdd", "ReadVariableOp": "Sqrt"}
+    of_reference = [dataclasses.replace(node, op=plain.get(node.op, node.op)) for node in update]
+    gather = dataclasses.replace(LOOKUP, op="GatherV2")
+    assert "The update of Adam/update works on all rows" in sentences([gather, *of_reference])["dense_update"]["text"]
 
 
 def test_an_update_of_the_looked_up_rows_alone() -> None:

@@ -9,6 +9,7 @@ import plain_protobuf
 import pytest
 from traces import TF_DATA, N, make_trace
 
+from tftracer.trace.analyses.over_traces import OpTotals, over_traces
 from tftracer.trace.answers import Answers
 from tftracer.trace.model import CpuUse, NodeKind, TraceContext
 from tftracer.trace.verdict.verdict import verdict
@@ -256,3 +257,7 @@ def test_usual_steps_do_not_wait_for_stages_that_hardly_work(worked_ms: float, w
     context = TraceContext(step=60, step_s=0.0055, median_s=0.030, trace_level="profile")
     found = verdict(make_trace(nodes), context, [])["sentences"]
     assert any("usual steps probably wait" in each["text"] for each in found) == waits
+    waited = OpTotals(3e7, 3e7, 0, ["next", "m"], ["IteratorGetNext", "MatMul"], [25.0 * MS, 4.0 * MS], [1, 1], [0, 1])
+    own = OpTotals(**Answers(None, context, trace=make_trace(nodes)).op_totals("name"))
+    found = verdict(make_trace(nodes), context, [], times=over_traces([own, waited]))["sentences"]
+    assert "usual steps probably wait" in found[0]["text"], "another trace of the run waited"

@@ -11,12 +11,16 @@ import pytest
 from job_steps import recorded
 from traces import CPU, GPU, H2D, PS, STREAM, WORKER, N, make_trace, received
 
-from tftracer.trace.analyses.ops import op_statistics
+from tftracer.trace.analyses.budget import activities
+from tftracer.trace.analyses.ops import op_statistics, work_of
+from tftracer.trace.analyses.over_traces import OpTotals, over_traces
+from tftracer.trace.answers import Answers
 from tftracer.trace.decode.profile_function_calls import FunctionCall
 from tftracer.trace.model import FedCopy, FedValue, NodeKind, SlowTime, TraceContext
 from tftracer.trace.verdict import verdict as verdict_
+from tftracer.trace.verdict.rules.feeds_and_fetches import around_ops
 from tftracer.trace.verdict.time_around_ops import around
-from tftracer.trace.verdict.verdict import verdict
+from tftracer.trace.verdict.verdict import step_of, verdict
 
 MS = 1_000_000
 
@@ -295,8 +299,40 @@ def test_a_session_that_is_fed_very_many_tensors() -> None:
 
 
 def test_the_cost_of_a_call_that_is_fed_nothing() -> None:
-    (only,) = sentences(matmuls(0, MS // 5), TraceContext(step_s=0.002, median_s=0.002, feeds=0, fed=[]))
+    context = TraceContext(step_s=0.002, median_s=0.002, feeds=0, fed=[], turn_lines="Saver (a.py:5) 81%")
+    (only,) = sentences(matmuls(0, MS // 5), context)
     assert "Nothing is fed." in only["text"] and "make_callable" in only["advice"]
+    assert ", and hooks run. " in only["text"] and only["text"].endswith("the time between them included: Saver (a.py:5) 81%.")
+
+
+def test_lines_of_hooks_are_told_where_most_of_a_session_s_step_passes_around_its_ops() -> None:
+    context = TraceContext(step_s=0.02, median_s=0.02, turn_lines="Json (a.py:5) 81%")
+    (only,) = sentences(matmuls(0, MS), context)
+    assert "hooks run, or the thread waits" in only["text"] and ": Json (a.py:5) 81%. From the first op" in only["text"]
+
+
+def test_a_delay_before_a_step_comes_after_a_longer_one_of_an_op() -> None:
+    nodes = [N("m", "MatMul", 0, 200 * MS)]
+    usual = OpTotals(2e7, 2e7, 0, ["m"], ["MatMul"], [20.0 * MS], [1], [0])
+    own = OpTotals(**Answers(None, TraceContext(), trace=make_trace(nodes)).op_totals("name"))
+    for before_s, first in ((0.08, "one_op"), (0.8, "slow_before")):
+        slow = slow_time(False, "wait", "Waited, at an unknown line", before_s)
+        context = TraceContext(step_s=0.2, median_s=0.04, between_steps_s=0.014, before_step_s=before_s, slow_times=[slow])
+        found = verdict(make_trace(nodes), context, [], times=over_traces([own, usual]))["sentences"]
+        assert found[0]["code"] == first
+
+
+def test_more_arguments_than_are_described_are_at_least_so_many() -> None:
+    call = FunctionCall("train", -30 * MS, 2 * MS, False, 1, -MS // 10, MS)
+    for number, words in ((200, "at least 13.1 MB in at least 200 arrays"), (150, "9.83 MB in 150 arrays")):
+        values = [fed(f"argument {i}", "float32", [64, 256], 65_536) for i in range(number)]
+        context = TraceContext(step_s=0.032, median_s=0.032, fed=values, trace_level="profile")
+        trace = make_trace(matmuls(0, MS))
+        trace.source = "xspace"
+        step = step_of(trace, context, activities(trace), work_of(trace))
+        vars(step)["calls"] = [call]
+        found = around_ops(step)
+        assert found is not None and f"It is fed {words} that" in found["text"]
 
 
 def test_what_collecting_the_trace_takes_is_no_part_of_a_step() -> None:

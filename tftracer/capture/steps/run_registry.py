@@ -116,7 +116,9 @@ class RunRegistry:
         return handle
 
     def _new_run(self, identity: RunIdentity, options: str) -> RunHandle:
-        return self._new_handle(identity.title(options), identity.fetches, identity.feeds, options)
+        handle = self._new_handle(identity.title(options), identity.fetches, identity.feeds, options)
+        handle.is_session = True
+        return handle
 
     def _new_handle(self, title: str, fetches: tuple[str, ...], feeds: tuple[str, ...], options: str) -> RunHandle:
         self._run_count += 1

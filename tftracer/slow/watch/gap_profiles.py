@@ -1,24 +1,25 @@
 """Profiles the time between steps by line of code, from the samples of the last minute.
 
-A run is profiled repeatedly if it spends at least 20% of its time between its steps, and whenever the page requests it. If less
-of its time is between its steps, but they run Python of the script, as in an eager loop, whole turns are profiled. Runs on the
-watch's thread.
+A run is profiled repeatedly if it spends at least 20% of its time between its steps, and whenever the page requests it. Otherwise
+whole turns are profiled if Python of the script runs in the steps: those of an eager loop, and of a session with hooks. Runs on
+the watch's thread.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from tftracer.slow.cause.blamed_code import is_in_step, without_tracer
 from tftracer.slow.cause.frame_names import FrameNames
+from tftracer.slow.watch.capture_protocols import WatchedQueue
 from tftracer.slow.watch.find_slow_turns import SlowTurnFinder
 from tftracer.slow.watch.gc_pauses import GcPauses
 from tftracer.slow.watch.outside_client import Question
 from tftracer.slow.watch.stack_source import Answer, StackSource
 from tftracer.slow.watch.thread_loop import RunState, Sums
 from tftracer.slow.watch.watched_threads import WatchedThreads
-from tftracer.slow.watch_results import FoldedStack, GapProfile, SlowRecords, WatchedRun
+from tftracer.slow.watch_results import FoldedStack, GapProfile, WatchedRun
 
 #: A run is profiled without a request if at least this share of its time is between steps, after this number of steps and this
 #: time.
@@ -42,12 +43,12 @@ class Profiled(NamedTuple):
 
 
 class GapProfiles:
-    """Begins and ends profiles. ``count_steps()`` counts the steps that have ended."""
+    """Begins and ends profiles."""
 
-    def __init__(self, records: SlowRecords, steps: SlowTurnFinder, count_steps: Callable[[], None]) -> None:
-        self._records = records
+    def __init__(self, queue: WatchedQueue, steps: SlowTurnFinder) -> None:
+        self._queue = queue
+        self._records = queue.slow
         self._steps = steps
-        self._count_steps = count_steps
         self._current: Profiled | None = None  # the profile that is being taken
         self._without_stacks: dict[int, GapProfile] = {}  # number of the question for its stacks -> profile
         self._number = 0
@@ -92,7 +93,7 @@ class GapProfiles:
         thread = self._steps.runs[run].thread if run else 0
         if run is None or thread not in under_way:
             return
-        self._count_steps()
+        self._queue.count_steps()
         length_ns = LENGTH_NS if run in self._next else FIRST_NS
         _, apart = self._next.get(run, (0, AGAIN_NS))
         self._next[run] = now_ns + apart, apart * LATER
@@ -106,7 +107,7 @@ class GapProfiles:
     def _end(self, now_ns: int, source: StackSource, threads: WatchedThreads, gc: GcPauses | None) -> None:
         profiled, self._current = self._current, None
         assert profiled is not None
-        self._count_steps()
+        self._queue.count_steps()
         native = threads.native_ids.get(profiled.thread)
         sums, before = self._steps.sums(profiled.thread, profiled.only), profiled.sums
         if sums.steps == before.steps:  # no step ended, for example because the training is over: keep the earlier profile
@@ -125,7 +126,7 @@ class GapProfiles:
             samples=0,
         )
         whole = profile.inside_s + profile.between_s
-        profile = profile._replace(whole_turns=profiled.run.has_python and profile.between_s < SHARE * whole)
+        profile = profile._replace(whole_turns=self._runs_python(profiled.run) and profile.between_s < SHARE * whole)
         self._number -= 1  # negative: slow turns have positive numbers
         self._without_stacks = {self._number: profile}  # one at a time
         spans = self._steps.gaps(profiled.thread, profiled.start_ns, profiled.only, profile.whole_turns)
@@ -150,7 +151,11 @@ class GapProfiles:
         whole = inside + between
         if now_ns < due_ns or (not due_ns and len(self._next) >= MAX_RUNS):
             return False
-        return steps >= MIN_STEPS and whole >= MIN_NS and (between >= SHARE * whole or run.has_python)
+        return steps >= MIN_STEPS and whole >= MIN_NS and (between >= SHARE * whole or self._runs_python(run))
+
+    def _runs_python(self, run: WatchedRun) -> bool:
+        """Return whether Python code of the script runs in the run's steps. A session's other hooks run between the tracer's."""
+        return run.has_python or (run.is_session and not self._queue.sees_all_sessions)
 
 
 def _gc_ns(gc: GcPauses | None, thread: int) -> int:

@@ -80,7 +80,7 @@ class SlowWatch:
         self._host_reports = HostReports(self._records, self._steps, self._threads)
         self._lock_place = LockPlace()
         self._source: StackSource | None = None
-        self._gaps = GapProfiles(self._records, self._steps, queue.count_steps)
+        self._gaps = GapProfiles(queue, self._steps)
         self._questions: dict[int, PendingTurn] = {}
         self._number = 0
         self._periods: dict[WatchedRun, RunPeriods] = {}

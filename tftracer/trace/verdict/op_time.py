@@ -104,7 +104,7 @@ class OpTime:
 
         What held up some of them is left out.
         """
-        return min(self.share(selected), self.undelayed_share(selected)) * self.step.activity.compute.length / self.step.whole_ns
+        return min(self.share(selected), self.least_share(selected)) * self.step.activity.compute.length / self.step.whole_ns
 
     def types(self, selected: Bool) -> str:
         """List the kinds with the most time, and their shares of the op time: "Transpose 43%, Cast 3%"."""
@@ -140,6 +140,7 @@ class OpTime:
     def share_words(self, selected: Bool) -> str:
         """Return the share of the op time in words: "35% of the op time, 88% without what was held up"."""
         share, undelayed = self.share(selected), self.undelayed_share(selected)
+        undelayed = undelayed if undelayed > share else self.least_share(selected)
         without = f", {percent(undelayed)} without what was held up" if abs(undelayed - share) >= TOLD_MORE else ""
         return f"{percent(share)} of the op time{without}"
 

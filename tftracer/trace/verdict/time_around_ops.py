@@ -67,6 +67,12 @@ def longest_median_s(context: TraceContext) -> float:
     return max(context.median_s or 0.0, context.run_median_s or 0.0)
 
 
+def sampled_lines(context: TraceContext) -> str:
+    """Return a sentence about the lines that took the time from step to step; "" if they were not sampled."""
+    lines = context.turn_lines
+    return f" Sampled over whole steps, the time between them included: {lines}." if lines else ""
+
+
 def without_tracing_s(context: TraceContext) -> float:
     """Return the time of the step; if all traced steps of the run are slow, the median of the others: tracing may be why."""
     took, usual, fastest = context.step_s or 0.0, context.median_s, context.fastest_traced_s

@@ -28,7 +28,7 @@ from tftracer.trace.verdict.rules.cause_from_watch import MORE_NS, is_explained
 from tftracer.trace.verdict.rules.input_pipeline import CHEAPER_ADVICE, runs_beside
 from tftracer.trace.verdict.slower_than_other_steps import EXPLAINED_SHARE, other_steps
 from tftracer.trace.verdict.step import HELD_UP_NS, ONLY_HERE, Step, sentence
-from tftracer.trace.verdict.time_around_ops import SLOW_FACTOR, longest_median_s
+from tftracer.trace.verdict.time_around_ops import SLOW_FACTOR, longest_median_s, sampled_lines
 from tftracer.trace.verdict.undelayed_op_times import lacked_cpu_s
 
 #: Title of the idle part in a trace without scheduling times: such a trace does not tell idle from waiting.
@@ -73,7 +73,8 @@ def verdict(
     """Return at least one sentence: ``balanced`` if nothing stands out. The comparison with the run's other steps comes last."""
     step = step_of(trace, context, known_activities or activities(trace), work or work_of(trace), load_arithmetic, times)
     sentences = [s for s in (rule(step) for rule in RULES) if s]
-    ranked = sorted(_explained(sentences), key=lambda s: (_comes_later(s), -_takes_ns(step, s)))
+    longest_delay = max((s["numbers"].get(HELD_UP_NS, 0.0) for s in sentences), default=0.0)
+    ranked = sorted(_explained(sentences), key=lambda s: (_comes_later(s, longest_delay), -_takes_ns(step, s)))
     if not ranked or _comes_later(ranked[0]) == LAST_RANK:
         # Nothing names a bound: describe the step first.
         ranked = [describe_step(step), *ranked]
@@ -115,12 +116,16 @@ def _explained(sentences: list[Sentence]) -> list[Sentence]:
     return [s for s in sentences if s["code"] != "idle_device"] if reasons else sentences
 
 
-def _comes_later(candidate: Sentence) -> int:
+def _comes_later(candidate: Sentence, longest_delay: float = 0.0) -> int:
     """Return the first sort key: 0 for causes in every step, 1 for delays of this step alone (an op that is usually short, a time
-    before the step), ``LAST_RANK`` for a busy machine, which slows everything and shows no bound."""
+    before the step), ``LAST_RANK`` for a busy machine, which slows everything and shows no bound.
+
+    ``longest_delay``: the longest delay of an op, in ns. What the watch found is sorted with the delays if it is shorter.
+    """
     if candidate["code"] == "busy_machine":
         return LAST_RANK
-    return 1 if HELD_UP_NS in candidate["numbers"] or ONLY_HERE in candidate["numbers"] else 0
+    numbers = candidate["numbers"]
+    return 1 if HELD_UP_NS in numbers or ONLY_HERE in numbers or numbers.get(MORE_NS, longest_delay) < longest_delay else 0
 
 
 def _is_start_of_trace(first: Sentence) -> bool:
@@ -236,7 +241,8 @@ def _not_shown(step: Step, part: str, beside: str) -> str:
     if part not in NOT_SHOWN:
         return ""
     more = "hooks run, " * step.is_session + "the step waits for its batch, " * _takes_its_batch(step)
-    return NOT_SHOWN[part].format(more) + beside if part == AROUND else beside.lstrip() or NOT_SHOWN[part]
+    lines = sampled_lines(step.context)
+    return NOT_SHOWN[part].format(more) + lines + beside if part == AROUND else beside.lstrip() or NOT_SHOWN[part]
 
 
 def _more_than_usual(step: Step, part: str) -> str:

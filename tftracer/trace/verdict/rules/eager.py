@@ -7,6 +7,7 @@ import re
 from tftracer.contract.trace import Sentence
 from tftracer.trace.units import counted, duration, percent
 from tftracer.trace.verdict.step import Step, sentence
+from tftracer.trace.verdict.time_around_ops import sampled_lines
 
 EAGER_OPS = 20  # minimal number of eager ops in the step
 EAGER_SHARE = 0.30  # minimal part of the step in which no eager op runs
@@ -43,7 +44,7 @@ def eager_ops(step: Step) -> Sentence | None:
         "eager_ops",
         f"The script runs {counted(len(rows), 'op')} one by one, without a compiled function: for "
         f"{duration(gaps.length + outside)} ({percent(share)}) of the step none runs"
-        f"{_long_gaps(int(is_long.sum()) + bool(outside), long_ns)}{_lines(step)}",
+        f"{_long_gaps(int(is_long.sum()) + bool(outside), long_ns)}{sampled_lines(step.context)}",
         ELSEWHERE if long_ns > (gaps.length + outside) / 2 else COMPILE,
         share,
         {"ops": float(len(rows)), "gaps_ns": float(gaps.length + outside), "long_gaps_ns": long_ns},
@@ -56,17 +57,12 @@ def _mostly_outside(step: Step, outside: int) -> Sentence:
         "eager_ops",
         f"Of the {duration(step.whole_ns)} of this step, {duration(outside)} ({percent(outside / step.whole_ns)}) pass before "
         "its first op and after its last: the script does something else then (its input, for instance), or waits."
-        f"{_lines(step)}",
+        f"{sampled_lines(step.context)}",
         "See the Python stacks of the run's slow steps, or profile the script (cProfile), to find what it does in that time.",
         outside / step.whole_ns,
         {"outside_ns": float(outside)},
         {"nodes": []},
     )
-
-
-def _lines(step: Step) -> str:
-    lines = step.context.turn_lines
-    return f" Sampled over whole steps, the time between them included: {lines}." if lines else ""
 
 
 def _long_gaps(count: int, length: float) -> str:

@@ -15,7 +15,7 @@ from tftracer.trace.decode.outputs_and_memory import decode_resources
 from tftracer.trace.model import MAX_FED_VALUES, FedValue
 from tftracer.trace.units import byte_size, counted, duration, percent
 from tftracer.trace.verdict.step import Step, sentence
-from tftracer.trace.verdict.time_around_ops import LIKE_THE_STEP, SLOW_FACTOR
+from tftracer.trace.verdict.time_around_ops import LIKE_THE_STEP, SLOW_FACTOR, sampled_lines
 
 AROUND_SHARE = 0.30  # minimal part of the step that passes around its ops
 AROUND_NS = 500_000  # minimal time around the ops: less is the usual cost of a call
@@ -69,7 +69,8 @@ def around_ops(step: Step) -> Sentence | None:
     numbers = {"around_ns": float(around_ns), "before_ns": float(before), "after_ns": float(after), "fed_bytes": float(fed.bytes)}
     return sentence(
         "around_ops",
-        f"{_lengths(step, around_ns, share)}{_fed_words(step, fed)}{_fetched_words(fetched)}",
+        f"{_lengths(step, around_ns, share, bool(is_known))}{_fed_words(step, fed)}{_fetched_words(fetched)}"
+        f"{'' if is_known else sampled_lines(step.context)}",
         _advice(step, fed, fetched),
         share,
         {**numbers, "fed_strings": float(fed.strings), "fetched_bytes": float(fetched.bytes)},
@@ -97,7 +98,8 @@ def _untraced_ns(step: Step) -> int:
     return step.whole_ns if median is None else max(int(median * 1e9) - step.trace.duration_ns, 0)
 
 
-def _lengths(step: Step, around_ns: int, share: float) -> str:
+def _lengths(step: Step, around_ns: int, share: float, is_known: bool) -> str:
+    """Tell how long the call takes, and its ops. ``is_known``: much is fed or fetched, which explains the time around the ops."""
     whole = duration(step.whole_ns)
     took, usual = (int((seconds or 0.0) * 1e9) for seconds in (step.context.step_s, step.context.median_s))
     is_this = step.whole_ns >= LIKE_THE_STEP * took
@@ -116,7 +118,8 @@ def _lengths(step: Step, around_ns: int, share: float) -> str:
     of_ops = f"and its ops {ops} of that:" if is_slow or is_this else f"in this traced step its ops take {ops}: at least"
     return (
         f"session.run {takes} {whole}{usually} {of_ops} {duration(around_ns)} ({percent(share)}) pass before the first op and "
-        f"after the last{where}, where TensorFlow takes in what is fed and hands out what is fetched."
+        f"after the last{where}, where TensorFlow takes in what is fed and hands out what is fetched"
+        f"{'.' if is_known else ', and hooks run.'}"
     )
 
 
@@ -176,8 +179,8 @@ def _fed_words(step: Step, fed: Amount) -> str:
     largest = values[0]
     shape = f"[{', '.join(str(size) for size in largest['shape'])}]"
     noun = "value" if step.is_session or fed.values else "array"
-    is_cut = len(values) >= MAX_FED_VALUES  # of a function's arguments, the number is not known then
-    number = f"{'at least ' * (is_cut and not step.is_session)}{counted(fed.tensors, noun)}"
+    is_cut = not step.is_session and len(values) >= MAX_FED_VALUES  # then the number of a function's arguments is not known
+    number = f"{'at least ' * is_cut}{counted(fed.tensors, noun)}"
     number += "" if step.is_session else " that TensorFlow makes tensors of"
     amount = f"{'at least ' * (is_cut or fed.tensors > len(values))}{fed.words()}" if fed.words() else "little"
     what = f" It is fed {amount} in {number}; the largest is {largest['name']}: {largest['dtype']} {shape}."

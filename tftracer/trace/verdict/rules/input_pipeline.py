@@ -165,7 +165,7 @@ def _worked_ahead(step: Step) -> Sentence | None:
         return None
     gets = step.trace.op_types_where(_GETS.match)[step.trace.op]
     nodes = step.longest(step.process_nodes & gets)
-    if not nodes or _hardly_works(step, usual_ns - ns):
+    if not nodes or (_hardly_works(step, usual_ns - ns) and not _waits_in_other_traces(step, nodes[0], usual_ns)):
         return None
     return sentence(
         "input_bound",
@@ -177,6 +177,11 @@ def _worked_ahead(step: Step) -> Sentence | None:
         {"usual_step_ns": usual_ns, "ops_ns": float(ns)},
         evidence_of(step, nodes, "budget"),
     )
+
+
+def _waits_in_other_traces(step: Step, node: int, usual_step_ns: float) -> bool:
+    """Tell whether the op that gets the input takes a notable part of a usual step in other traces of the run."""
+    return step.usual_ns is not None and float(step.usual_ns[step.trace.name[node]]) >= AHEAD_WAIT * usual_step_ns
 
 
 def _hardly_works(step: Step, missing_ns: float) -> bool:
