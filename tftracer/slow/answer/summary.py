@@ -95,7 +95,8 @@ def _group(group: SlowGroup) -> str:
     last = f", last at {group['last_text']}" if group["last_text"] else ""
     active = [period for period in group["periods"] if period["next_step"] is not None]
     ended_periods = [period for period in group["periods"] if active and period["next_step"] is None]
-    until = "".join(f" Every {ordinal(each['every'])} step until {each['last_text']}." for each in ended_periods)
+    last_of = {period["every"]: period["last_text"] for period in sorted(ended_periods, key=lambda period: period["last_step"])}
+    until = "".join(f" Every {ordinal(every)} step until {text}." for every, text in last_of.items())
     ended = ""
     if group["ended"] and group["times"] > 1:
         ended = " It has ended." if group["periods"] else " None was found in this run since."
