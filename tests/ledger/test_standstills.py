@@ -52,7 +52,7 @@ def readings(*given: Reading) -> Standstills:
 @pytest.mark.parametrize(
     ("after", "stopped"),
     [
-        (Reading(5 * S, 5 * S, 0, 3), (0, 5 * S)),
+        (Reading(5 * S, 5 * S, 0, 3), (S // 5, 5 * S)),
         (Reading(S // 2, S // 2, 0, 3), None),  # so long a thread may be late
         (Reading(5 * S, 5 * S, 4 * S, 3), None),  # it computed with Python's lock held
         (Reading(5 * S, 5 * S, 0, 1000), None),  # its threads woke to ask for the lock
@@ -104,7 +104,7 @@ def test_a_stopped_process_finds_out() -> None:
             pass
         process.send_signal(signal.SIGCONT)
         stopped = int(process.stdout.readline())
-    assert stopped > 0.9 * S
+    assert 0.7 * S < stopped < perf_counter_ns() - began  # not the time before it
 
 
 def test_a_thread_that_lost_its_cpu_between_both_clocks_takes_nothing_for_sleep(monkeypatch: pytest.MonkeyPatch) -> None:

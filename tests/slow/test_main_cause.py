@@ -1017,6 +1017,24 @@ def test_the_share_of_a_callback_has_the_evaluation_that_it_runs() -> None:
     assert found.cause.kind == "callback" and found.others == () and found.cause.share > 0.9
 
 
+def test_an_evaluation_beside_a_callback_that_saves_is_not_the_callback_s() -> None:
+    """ "ModelCheckpoint explains 100%", of 458 ms in which it saved for 244 and fit validated for 136."""
+    evaluation = OtherSteps("evaluate: net", 30, 136 * MS, "", 1_000 * MS, 1_136 * MS)
+    save = Save("MyLogger.on_epoch_end", 1_140 * MS, 1_384 * MS)
+    saves = stack(MAIN, EPOCH, Frame("tftracer-wrappers.py", 1, "phase", "", True), NUMPY, seconds=0.244)
+    seen = span(0.458, stack(MAIN, RUN, seconds=0.136), saves, stack(MAIN, EPOCH, seconds=0.07), cpu=0.02)
+    found = explained(0.458, between=seen, other_runs=(evaluation,), saves=(save,))
+    assert found.cause.kind == "callback" and 0.5 < found.cause.share < 0.8
+    assert [other.cause.kind for other in found.others] == ["other_run"]
+
+
+def test_on_a_busy_machine_a_python_function_in_a_single_sample_took_most_of_the_time() -> None:
+    for seconds, kind in ((0.17, "tensorflow"), (0.3, "py_function")):
+        called = stack(SCRIPT_OPS, LOAD, seconds=seconds, thread="pool")._replace(samples=1)
+        seen = span(0.32, stack(MAIN, RUN, seconds=0.32), other_stacks=(called,), samples=1)
+        assert explained(0.005, 0.32, within=seen, others_share=0.6).cause.kind == kind
+
+
 def test_a_step_in_which_the_process_hardly_computed_did_not_compute_longer() -> None:
     """ "TensorFlow or its input pipeline computed longer: the process used 0.2 CPUs", in a generator that slept."""
     step = stack(MAIN, RUN, seconds=0.32)

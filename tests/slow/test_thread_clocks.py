@@ -151,6 +151,11 @@ class Known(ThreadClocks):
         return CpuTimes(0.01, 0.2)
 
 
+class Barely(ThreadClocks):
+    def within(self, thread: int, start_ns: int, end_ns: int) -> CpuTimes:
+        return CpuTimes(0.01, 0.08)
+
+
 def a_turn(saves: tuple[Save, ...] = ()) -> SlowTurn:
     run: Any = object()
     return SlowTurn(run, 9, 9, ME, 0, 400 * MS, 700 * MS, 0, 50 * MS, 20 * MS, 150 * MS, (), "", False, saves=saves)
@@ -162,6 +167,12 @@ def test_the_thread_s_own_times_replace_those_read_from_outside() -> None:
     assert (between.cpu_s, between.queue_s, between.uncertain_s, between.kernel_s) == (0.01, 0.2, 0.0, 0.01)
     assert (inside.cpu_s, inside.queue_s, inside.kernel_s) == (0.01, 0.2, None)
     assert with_own_times(rough, rough, a_turn(), ThreadClocks()) == (rough, rough)
+
+
+def test_one_reading_of_a_wait_for_the_lock_is_not_longer_than_the_thread_can_have_waited() -> None:
+    short = a_turn()._replace(step_ns=120 * MS)
+    between, inside = with_own_times(Span(0.12, lock_wait_s=0.1), Span(0.58, lock_wait_s=0.5), short, Barely())
+    assert between.lock_wait_s == pytest.approx(0.03) and inside.lock_wait_s == 0.5
 
 
 def test_a_sleep_that_linux_counted_as_a_wait_for_a_cpu_is_none() -> None:

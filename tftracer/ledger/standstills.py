@@ -16,6 +16,7 @@ from tftracer.slow.watch.host_counters import after_name
 
 #: A standstill is a time of at least this length in which the writer's thread did not look. Usually it looks five times a second.
 MIN_NS = 600_000_000
+APART_NS = 200_000_000  # time between two looks
 #: In a standstill the process used hardly any CPU, did not wait for a CPU, and its threads hardly woke: at most WAKES times, plus
 #: WAKES_PER_S times a second, plus as often as before in RUNNING_S seconds. The writer's own thread hardly woke either: it wakes
 #: 200 times a second while another thread sleeps and holds Python's lock.
@@ -90,7 +91,10 @@ class Standstills:
         self._rate = 0.0  # newest rate of wakes of all threads, a second
 
     def look(self) -> tuple[int, int] | None:
-        """Return the span since the last look if the process was stopped in it; else None."""
+        """Return the span in which the process was surely stopped since the last look; None if it was not.
+
+        It stopped before the next look was due.
+        """
         before, now = self._last, self._read()
         self._last = now
         passed = now.at_ns - before.at_ns
@@ -105,4 +109,4 @@ class Standstills:
             return None
         woke = wakes > limit + RUNNING_S * self._rate or now.own_wakes - before.own_wakes > limit
         had_no_cpu = now.queued_ns - before.queued_ns > QUEUED_SHARE * passed
-        return None if woke or had_no_cpu or now.cpu_ns - before.cpu_ns > CPU_SHARE * passed else (before.at_ns, now.at_ns)
+        return None if woke or had_no_cpu or now.cpu_ns - before.cpu_ns > CPU_SHARE * passed else (before.at_ns + APART_NS, now.at_ns)

@@ -121,7 +121,7 @@ class _Ranked(NamedTuple):
             "periods": [
                 {
                     **each,
-                    "last_text": self._step_text(each["last_step"], each["last_call"]),
+                    "last_text": self._last_text(each),
                     "next_text": texts.next_text(each),
                 }
                 for each in self.periods
@@ -132,6 +132,13 @@ class _Ranked(NamedTuple):
             "trace_id": self.newest_trace(traces),
             "text": self.text,
         }
+
+    def _last_text(self, period: Period) -> str:
+        """Return the last step of a period in words. A slow step of another cause may have come where the ended period was due."""
+        kind = self.kind
+        is_later = period["next_step"] is None and kind["last_step"] is not None and period["last_step"] > kind["last_step"]
+        last = kind if is_later and len(self.periods) == 1 else period
+        return self._step_text(last["last_step"], last["last_call"])
 
     def _step_text(self, step: int | None, call: int | None) -> str:
         """Return a step in words. Its slow step knows whether the step number is that of the call."""

@@ -62,16 +62,20 @@ def explain(turn: SlowTurn, observed: Observed) -> Explained:
     elif others:
         own = OtherCause(cause, excess_s - sum(other.seconds for other in others))
         cause, others = _largest_first((own, *others) if is_notable(own, excess_s) else others)
-    if cause.kind in HOOK_CAUSES and not others:
-        cause = cause._replace(share=_with_clocked(cause.share, parts, excess_s))
+    if cause.kind in HOOK_CAUSES:
+        cause = cause._replace(share=_with_clocked(cause, parts, excess_s, others))
     place = _place_without_cpu(observed) if cause.kind == "machine" and not turn.is_inside else None
     return Explained(parts, cause, others, why_unknown(cause, parts, observed, turn), place)
 
 
-def _with_clocked(share: float | None, parts: tuple[Part, ...], excess_s: float) -> float | None:
-    """Return the share of a hook or callback with what a clock measured in it: evaluations, checkpoints."""
-    clocked_s = sum(map(excess, clocked_parts(parts, excess_s)))
-    return share if share is None else min(1.0, share + clocked_s / excess_s)
+def _with_clocked(cause: Cause, parts: tuple[Part, ...], excess_s: float, others: tuple[OtherCause, ...]) -> float | None:
+    """Return the share of a hook or callback with what a clock measured in it: evaluations, checkpoints.
+
+    If there are other causes, only what is called after it is its own, and their time is not.
+    """
+    own = [part for part in clocked_parts(parts, excess_s) if not others or part.what.startswith(cause.name)]
+    left = 1 - sum(other.seconds for other in others) / excess_s
+    return cause.share if cause.share is None else min(left, cause.share + sum(map(excess, own)) / excess_s)
 
 
 def _below_loop(span: Span, methods: tuple[str, ...]) -> Span:
@@ -93,7 +97,11 @@ def _place_without_cpu(observed: Observed) -> Frame | None:
 
 
 def _without_single_sample(span: Span) -> Span:
-    """Return the span without its only sample, unless that shows a hook or callback; other spans unchanged."""
+    """Return the span without its only sample, unless that shows a hook or callback, or a Python function that TensorFlow calls
+    and that took most of the time; other spans unchanged."""
+    if span.samples == 1:
+        others = tuple(stack for stack in span.other_stacks if stack.seconds >= MOST * span.length_s)
+        span = replace(span, other_stacks=others)
     return replace(span, stacks=tuple(filter(is_owned, span.stacks))) if span.is_single_sample else span
 
 

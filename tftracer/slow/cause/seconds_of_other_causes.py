@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from tftracer.contract.stalls import StallCause
 from tftracer.slow.cause.blamed_code import (
@@ -66,8 +67,10 @@ def _measured(
     explains_lock = cause.kind in CODE_CAUSES and (observed.usual_lock_wait or 0.0) >= LITTLE
     if cause.kind in ("hook", "callback"):
         measured = set(span.stacks) - set(without_measured(span.stacks, _has_other_steps(parts)))
-        is_own = not measured or any(frame.owner == cause.name for stack in measured for frame in stack.frames)
-        parts = () if is_own else tuple(part for part in parts if part.kind in CLOCKED_KINDS)
+        is_own = all(any(frame.owner == cause.name for frame in stack.frames) for stack in measured)
+        clocked = (part for part in parts if part.kind in CLOCKED_KINDS and not part.what.startswith(cause.name))
+        parts = () if is_own else tuple(clocked)
+        span = replace(span, stacks=tuple(stack for stack in span.stacks if all(f.owner != cause.name for f in stack.frames)))
     for part in parts if cause.kind != "py_function" else ():
         if part.kind == cause.kind and cause.name.startswith(part.what):
             continue  # it is the cause itself

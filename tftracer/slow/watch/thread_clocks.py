@@ -27,9 +27,11 @@ NEVER_NS = 1 << 62
 MAX_READINGS = 2000
 MAX_THREADS = 8
 READ_BYTES = 128
-#: The readings around a span may lie outside it. The gaps between them and the span together must not exceed BESIDE times the
-#: span's length. How the thread spent them is estimated from its last USUAL readings before.
-BESIDE, USUAL = 0.35, 20
+#: The readings around a span may lie outside it. The gaps between them and the span together must not exceed BESIDE_NS or BESIDE
+#: times the span's length, whichever is more. How the thread spent them is estimated from its last USUAL readings before.
+BESIDE_NS, BESIDE, USUAL = 65_000_000, 0.35, 20
+#: In a shorter span, one or two readings of the thread's state tell how long it waited for Python's lock.
+FEW_READINGS_S = 0.15
 NS = 1e-9
 
 
@@ -97,7 +99,7 @@ class ThreadClocks:
         if not 0 <= first < last < len(readings):
             return None
         length_ns, beside_ns = end_ns - start_ns, start_ns - readings[first][0] + readings[last][0] - end_ns
-        if beside_ns > BESIDE * length_ns:
+        if beside_ns > max(BESIDE_NS, BESIDE * length_ns):
             return None
         try:
             usual, before, after = (_counters(*readings[index]) for index in (max(0, first - USUAL), first, last))
@@ -137,7 +139,10 @@ def _with_times(span: Span, times: CpuTimes | None) -> Span:
     # When Linux moves a sleeping thread to another CPU, it may count the sleep as a wait for a CPU (from 6.12 on).
     queued_s = max(0.0, min(times.queued_s, span.length_s - times.ran_s - (span.asleep_s or 0.0)))
     kernel_s = None if span.kernel_s is None else min(span.kernel_s, times.ran_s)
-    return replace(span, cpu_s=times.ran_s, queue_s=queued_s, kernel_s=kernel_s, uncertain_s=0.0)
+    lock_wait_s = span.lock_wait_s
+    if lock_wait_s is not None and span.length_s < FEW_READINGS_S:
+        lock_wait_s = min(lock_wait_s, max(0.0, span.length_s - times.ran_s - queued_s))
+    return replace(span, cpu_s=times.ran_s, queue_s=queued_s, kernel_s=kernel_s, uncertain_s=0.0, lock_wait_s=lock_wait_s)
 
 
 def _counters(at_ns: int, content: bytes) -> tuple[int, int, int]:
