@@ -109,4 +109,8 @@ class Standstills:
             return None
         woke = wakes > limit + RUNNING_S * self._rate or now.own_wakes - before.own_wakes > limit
         had_no_cpu = now.queued_ns - before.queued_ns > QUEUED_SHARE * passed
-        return None if woke or had_no_cpu or now.cpu_ns - before.cpu_ns > CPU_SHARE * passed else (before.at_ns + APART_NS, now.at_ns)
+        return (
+            None
+            if woke or had_no_cpu or now.cpu_ns - before.cpu_ns > CPU_SHARE * passed
+            else (before.at_ns + APART_NS, now.at_ns)
+        )

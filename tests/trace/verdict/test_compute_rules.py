@@ -272,6 +272,15 @@ def test_a_pattern_whose_longest_op_was_held_up_is_told_beside_it() -> None:
     assert list(found)[:2] == ["elementwise", "one_op"]
 
 
+def test_products_of_which_one_was_held_up_are_not_most_of_the_op_time() -> None:
+    others = [(f"x{i}", op, 1.0) for i, op in enumerate(("MaxPoolGrad", "Softplus", "Conv2D", "Tile", "TopKV2"))]
+    usual = [("a", "MatMul", 0.8), ("b", "BatchMatMulV2", 0.8), *others]
+    held_up = [("a", "MatMul", 3.0), ("b", "BatchMatMulV2", 3.0), *others]
+    flops = {name: 1e6 for name, _, _ in usual}
+    assert "Most op time goes into products" not in codes_over([held_up, *[usual] * 3], flops)["balanced"]["text"]
+    assert "Most op time goes into products" in codes_over([held_up, *[held_up] * 3], flops)["balanced"]["text"]
+
+
 def test_a_trace_whose_last_op_type_does_not_compute_is_described() -> None:
     """Its types are more than those of the ops that compute."""
     trace = make_trace(

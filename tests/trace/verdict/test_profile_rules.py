@@ -257,6 +257,9 @@ def test_usual_steps_do_not_wait_for_stages_that_hardly_work(worked_ms: float, w
     context = TraceContext(step=60, step_s=0.0055, median_s=0.030, trace_level="profile")
     found = verdict(make_trace(nodes), context, [])["sentences"]
     assert any("usual steps probably wait" in each["text"] for each in found) == waits
+    of_few = [nodes[0], *[N(f"m{i}", "MatMul", (1 + i) * MS, (2 + i) * MS) for i in range(4)], stage]
+    first = verdict(make_trace(of_few), context, [])["sentences"][0]["text"]
+    assert ("They may wait for input (next (IteratorGetNext))" in first) != waits
     waited = OpTotals(3e7, 3e7, 0, ["next", "m"], ["IteratorGetNext", "MatMul"], [25.0 * MS, 4.0 * MS], [1, 1], [0, 1])
     own = OpTotals(**Answers(None, context, trace=make_trace(nodes)).op_totals("name"))
     found = verdict(make_trace(nodes), context, [], times=over_traces([own, waited]))["sentences"]

@@ -134,7 +134,7 @@ class _Ranked(NamedTuple):
         }
 
     def _last_text(self, period: Period) -> str:
-        """Return the last step of a period in words. A slow step of another cause may have come where the ended period was due."""
+        """Return the last step of a period in words. Where an ended period was due, another cause may have come later."""
         kind = self.kind
         is_later = period["next_step"] is None and kind["last_step"] is not None and period["last_step"] > kind["last_step"]
         last = kind if is_later and len(self.periods) == 1 else period

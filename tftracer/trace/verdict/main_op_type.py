@@ -58,7 +58,8 @@ def main_op_type(step: Step) -> MainOpType | None:
         )
     alike = [code for code in ranked if family(step.trace.ops[code]) == family(name)]
     of_family = float(shares[alike].sum())
-    if family(name) and len(alike) > 1 and of_family >= MAIN_SHARE:
+    undelayed_family = float(spent[alike].sum()) / max(float(spent.sum()), 1.0)
+    if family(name) and len(alike) > 1 and min(of_family, undelayed_family) >= MAIN_SHARE:
         listed = ", ".join(f"{step.trace.ops[code]} {percent(float(shares[code]))}" for code in alike)
         return MainOpType(
             share, True, f"Most op time goes into {family(name)}, with {percent(of_family)} of the total ({listed})."

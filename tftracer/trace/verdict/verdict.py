@@ -25,7 +25,7 @@ from tftracer.trace.verdict.main_op_type import MainOpType, main_op_type
 from tftracer.trace.verdict.op_time import OpTime
 from tftracer.trace.verdict.rules import COMPUTING_CODES, RULES, UNEXPLAINED
 from tftracer.trace.verdict.rules.cause_from_watch import MORE_NS, is_explained
-from tftracer.trace.verdict.rules.input_pipeline import CHEAPER_ADVICE, runs_beside
+from tftracer.trace.verdict.rules.input_pipeline import CHEAPER_ADVICE, may_wait_in_usual_steps, runs_beside
 from tftracer.trace.verdict.slower_than_other_steps import EXPLAINED_SHARE, other_steps
 from tftracer.trace.verdict.step import HELD_UP_NS, ONLY_HERE, Step, sentence
 from tftracer.trace.verdict.time_around_ops import SLOW_FACTOR, longest_median_s, sampled_lines
@@ -52,6 +52,8 @@ SEE_THE_GAPS = (
 )
 #: Codes of sentences that say why time passes before the first op and after the last.
 EXPLAIN_AROUND = {"around_ops", "slow_step", "retraced", "compiling", "python_lock", "input_bound", "between_steps"}
+#: First sentences that do not hold for usual steps if those take far longer, and may wait for input.
+ABOUT_SHORT_STEPS = {"around_ops", "balanced"}
 LAST_RANK = 2  # key for sentences that do not say what the step is bound by
 MIN_PART = 0.05  # smaller parts of the step are not listed
 MAIN_SHARE = 0.5  # minimal share of the main part of the step
@@ -92,6 +94,9 @@ def verdict(
         described, held_up = describe_step(step, is_delayed=True), ranked[0]["evidence"]["nodes"]
         if not held_up or step.describe(held_up[0]) not in described["text"]:
             ranked.insert(1 if _makes_slow(step, ranked[0]) else 0, described)
+    short = may_wait_in_usual_steps(step) if ranked[0]["code"] in ABOUT_SHORT_STEPS else None
+    if short and not any(s["code"] == "input_bound" for s in ranked):
+        ranked.insert(0, short)
     compared = None if is_explained(step) else other_steps(step, ranked)
     shown = [*ranked, compared] if compared else ranked
     return {"sentences": shown, "step_ns": float(trace.duration_ns), "whole_ns": float(step.whole_ns), "findings": findings}

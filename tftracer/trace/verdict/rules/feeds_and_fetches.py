@@ -58,7 +58,8 @@ def around_ops(step: Step) -> Sentence | None:
     if step.is_session:
         around_ns = before + after
     else:
-        around_ns = python + _converting_before_ns(step) if fed.is_much else min(python, _untraced_ns(step))
+        outside_ns = min(_untraced_ns(step), max(step.whole_ns - step.trace.duration_ns, 0))
+        around_ns = min(python + _converting_before_ns(step), step.whole_ns) if fed.is_much else min(python, outside_ns)
     share = around_ns / step.whole_ns
     if not step.trace.n or share < AROUND_SHARE or around_ns < AROUND_NS or any(call.was_traced for call in step.calls):
         return None

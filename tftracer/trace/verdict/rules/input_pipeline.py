@@ -153,18 +153,7 @@ def seen_before(context: TraceContext) -> str:
 
 def _worked_ahead(step: Step) -> Sentence | None:
     """Tell that usual steps probably wait: they take far longer than this one's ops. This trace does not show the wait."""
-    usual_ns, ns = (step.context.median_s or 0.0) * 1e9, step.trace.duration_ns
-    took_ns = ns if step.is_session else (step.context.step_s or 0.0) * 1e9
-    feeds_data = any((v["bytes"] or 0) >= FEED_BYTES or v["dtype"] in ("string", *PYTHON_DTYPES) for v in step.context.fed or [])
-    if (
-        feeds_data
-        or (step.context.step or 0) < AHEAD_STEPS
-        or usual_ns < AHEAD * max(took_ns, ns, 1.0)
-        or usual_ns - ns < AHEAD_NS
-    ):
-        return None
-    gets = step.trace.op_types_where(_GETS.match)[step.trace.op]
-    nodes = step.longest(step.process_nodes & gets)
+    usual_ns, ns, nodes = (step.context.median_s or 0.0) * 1e9, step.trace.duration_ns, _gets_of_short_step(step)
     if not nodes or (_hardly_works(step, usual_ns - ns) and not _waits_in_other_traces(step, nodes[0], usual_ns)):
         return None
     return sentence(
@@ -175,6 +164,35 @@ def _worked_ahead(step: Step) -> Sentence | None:
         step.context.input_advice or WORK_AHEAD,
         1 - ns / usual_ns,
         {"usual_step_ns": usual_ns, "ops_ns": float(ns)},
+        evidence_of(step, nodes, "budget"),
+    )
+
+
+def _gets_of_short_step(step: Step) -> list[int]:
+    """Return the ops that get the input, the longest first, if usual steps take far longer than this one; else []."""
+    usual_ns, ns = (step.context.median_s or 0.0) * 1e9, step.trace.duration_ns
+    took_ns = ns if step.is_session else (step.context.step_s or 0.0) * 1e9
+    feeds_data = any((v["bytes"] or 0) >= FEED_BYTES or v["dtype"] in ("string", *PYTHON_DTYPES) for v in step.context.fed or [])
+    is_early = (step.context.step or 0) < AHEAD_STEPS
+    if feeds_data or is_early or usual_ns < AHEAD * max(took_ns, ns, 1.0) or usual_ns - ns < AHEAD_NS:
+        return []
+    gets = step.trace.op_types_where(_GETS.match)[step.trace.op]
+    return step.longest(step.process_nodes & gets)
+
+
+def may_wait_in_usual_steps(step: Step) -> Sentence | None:
+    """Tell that usual steps take far longer than this one, which gets its input, and that the reason is not known."""
+    nodes, usual_ns = _gets_of_short_step(step), (step.context.median_s or 0.0) * 1e9
+    if not nodes:
+        return None
+    return sentence(
+        "input_bound",
+        f"The ops of this step take {duration(step.trace.duration_ns)}, a usual step of the run {duration(usual_ns)}. The rest "
+        f"of usual steps is not in this trace. They may wait for input ({step.describe(nodes[0])}): while TensorFlow starts and "
+        f"collects traces, the input pipeline works ahead.{seen_before(step.context)}",
+        step.context.input_advice or WORK_AHEAD,
+        1 - step.trace.duration_ns / usual_ns,
+        {"usual_step_ns": usual_ns, "ops_ns": float(step.trace.duration_ns)},
         evidence_of(step, nodes, "budget"),
     )
 
@@ -209,16 +227,18 @@ def _functions(step: Step, alone: Cover, at_work: Cover, functions: Cover, numbe
 
 def _no_thread(step: Step, alone: Cover, at_work: Cover, numbers: dict[str, float]) -> Sentence:
     """Tell that the thread in which the op asks for input ran for less than AT_WORK_SHARE of the wait."""
-    share = alone.length / step.whole_ns
+    share, usual_ns = alone.length / step.whole_ns, (step.context.median_s or 0.0) * 1e9
     nodes = step.longest(step.waits_for_input)
+    is_only_here = 0 < usual_ns <= alone.length
+    usual = f" Usual steps take {duration(usual_ns)} in all, so they hardly wait." if is_only_here else ""
     return sentence(
         "scheduling_delay",
         f"The step waits {duration(alone.length)} ({percent(share)}) for {step.describe(nodes[0])}, but tf.data is at work for "
         f"only {duration(at_work.length)} of that. In the rest of the time, the thread that asks tf.data for the batch does not "
-        "run. The trace does not show why.",
+        f"run. The trace does not show why.{usual}",
         CPU_ADVICE,
         share,
-        {**numbers, "at_work_ns": float(at_work.length)},
+        {**numbers, "at_work_ns": float(at_work.length), **({HELD_UP_NS: float(alone.length)} if is_only_here else {})},
         evidence_of(step, nodes, "budget"),
     )
 
