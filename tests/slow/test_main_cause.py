@@ -1028,6 +1028,15 @@ def test_an_evaluation_beside_a_callback_that_saves_is_not_the_callback_s() -> N
     assert [other.cause.kind for other in found.others] == ["other_run"]
 
 
+def test_a_callback_beside_another_one_in_few_samples_explains_its_part_alone() -> None:
+    """ "This callback explains 100%", of 484 ms in which another one took 224."""
+    other = Frame("helpers.py", 17, "on_train_batch_end", "PairJournal", False)
+    seen = span(0.484, stack(MAIN, EPOCH, seconds=0.3), stack(MAIN, other, seconds=0.18)._replace(samples=2), cpu=0.05)
+    found = explained(0.484, between=seen, others_share=0.9)
+    assert (found.cause.kind, found.cause.name, found.others) == ("callback", "MyLogger", ())
+    assert found.cause.share == pytest.approx(0.3 / 0.48, abs=0.01)
+
+
 def test_on_a_busy_machine_a_python_function_in_a_single_sample_took_most_of_the_time() -> None:
     for seconds, kind in ((0.17, "tensorflow"), (0.3, "py_function")):
         called = stack(SCRIPT_OPS, LOAD, seconds=seconds, thread="pool")._replace(samples=1)

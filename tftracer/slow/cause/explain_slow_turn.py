@@ -64,6 +64,8 @@ def explain(turn: SlowTurn, observed: Observed) -> Explained:
         cause, others = _largest_first((own, *others) if is_notable(own, excess_s) else others)
     if cause.kind in HOOK_CAUSES:
         cause = cause._replace(share=_with_clocked(cause, parts, excess_s, others))
+        if cause.share is not None and not others:
+            cause = cause._replace(share=cause.share * _share_of_hooks(cause, span))
     place = _place_without_cpu(observed) if cause.kind == "machine" and not turn.is_inside else None
     return Explained(parts, cause, others, why_unknown(cause, parts, observed, turn), place)
 
@@ -76,6 +78,14 @@ def _with_clocked(cause: Cause, parts: tuple[Part, ...], excess_s: float, others
     own = [part for part in clocked_parts(parts, excess_s) if not others or part.what.startswith(cause.name)]
     left = 1 - sum(other.seconds for other in others) / excess_s
     return cause.share if cause.share is None else min(left, cause.share + sum(map(excess, own)) / excess_s)
+
+
+def _share_of_hooks(cause: Cause, span: Span) -> float:
+    """Return the share of a hook or callback in the samples of all hooks and callbacks: too few may show another one for it to be
+    another cause."""
+    owned = [stack for stack in span.stacks if is_owned(stack)]
+    own_s = sum(stack.seconds for stack in owned if any(frame.owner == cause.name for frame in stack.frames))
+    return own_s / sum(stack.seconds for stack in owned) if own_s else 1.0
 
 
 def _below_loop(span: Span, methods: tuple[str, ...]) -> Span:
