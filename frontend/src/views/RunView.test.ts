@@ -47,7 +47,7 @@ describe("slow steps on a run's page", () => {
     expect(grid.text()).toContain("load_batch() (train.py:88)");
     expect(grid.find('a[href="/traces/2"]').attributes("aria-label")).toBe("Open the trace of step 150");
     expect(page.find("#slow-steps").text()).toMatch(
-      /p99 50\.2\sms, longest step 213\sms.* without the time before the step/s,
+      /p99 50\.2\sms, longest untraced step 213\sms.* without the time before the step/s,
     );
     expect(page.find(".numbers").attributes("title")).toContain("no time between steps");
     page.unmount();
