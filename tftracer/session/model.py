@@ -150,6 +150,7 @@ class SessionModel:
             feeds=len(run.feeds),
             between_lines=self.slow.lines_of(run.id, whole_turns=False),
             turn_lines=self.slow.lines_of(run.id, whole_turns=True),
+            lock_holder=self.slow.lock_holder(run.id),
             slow_times=self.slow.slow_times(run.id, record["step"]),
             **self.of_other_traces(run.id, record["step"], record["id"]),
             measured_roof=trace.context.measured_roof or (None if run.origin else self.facts["measured_roof"]),

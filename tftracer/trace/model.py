@@ -319,6 +319,7 @@ class Watched(TypedDict):
 
     between_lines: str
     turn_lines: str
+    lock_holder: str
     slow_times: list[SlowTime]
 
 
@@ -335,7 +336,9 @@ class TraceContext:
     between_input_s: float | None = None  # part of between_steps_s in which the loop waits for a tf.data dataset
     before_input_s: float | None = None  # the same part of before_step_s
     between_lines: str = ""  # the Python lines sampled between steps, with their shares; "": not known
-    turn_lines: str = ""  # the same for whole iterations of an eager loop, in and between its steps
+    turn_lines: str = ""  # the same for whole steps and the time between them, if steps run Python of the script
+    #: The script's thread that had Python's lock in several slow steps of the run: "thread loader, in load() (a.py:3)".
+    lock_holder: str = ""
     input_text: str = ""  # what limited the input pipeline just before the trace, in words; "": nothing, or not known
     input_advice: str = ""  # what to change in the input pipeline
     #: Time of the largest activity outside the steps (such as checkpoints), as a share of the time since the first step. None:
@@ -368,4 +371,9 @@ class TraceContext:
 
     @property
     def watched(self) -> Watched:
-        return {"between_lines": self.between_lines, "turn_lines": self.turn_lines, "slow_times": self.slow_times}
+        return {
+            "between_lines": self.between_lines,
+            "turn_lines": self.turn_lines,
+            "lock_holder": self.lock_holder,
+            "slow_times": self.slow_times,
+        }

@@ -35,6 +35,17 @@ def without_source(detail: Any) -> Any:
     return {**detail, "stacks": {**detail["stacks"], "frames": frames}}
 
 
+def test_the_thread_that_had_python_s_lock_in_several_slow_steps_is_known_to_traces(tmp_path: Path) -> None:
+    monitor = "thread monitor, in burn() (a.py:7)"
+    with recording(tmp_path) as recorder:
+        run, slow = run_of(recorder), recorder.store.model.slow
+        for number, holder in ((50, monitor), (60, "a thread of tftracer"), (70, monitor)):
+            put(recorder, a_stall(run, number, cause=Cause("lock", holder, None, 0.9)))
+            assert slow.lock_holder(run.run_id) == ""
+        put(recorder, a_stall(run, 80, cause=Cause("lock", monitor, None, 0.9)))
+        assert slow.lock_holder(run.run_id) == monitor
+
+
 def test_a_live_session_shows_them(tmp_path: Path) -> None:
     with recording(tmp_path) as recorder:
         run = record_slow_steps(recorder)

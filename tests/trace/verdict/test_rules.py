@@ -309,6 +309,8 @@ def test_lines_of_hooks_are_told_where_most_of_a_session_s_step_passes_around_it
     context = TraceContext(step_s=0.02, median_s=0.02, turn_lines="Json (a.py:5) 81%")
     (only,) = sentences(matmuls(0, MS), context)
     assert "hooks run, or the thread waits" in only["text"] and ": Json (a.py:5) 81%. From the first op" in only["text"]
+    (only,) = sentences(matmuls(0, MS), replace(context, turn_lines="", lock_holder="thread monitor, in burn() (b.py:7)"))
+    assert "Python's lock was held by thread monitor, in burn() (b.py:7). From the first op" in only["text"]
 
 
 def test_a_delay_before_a_step_comes_after_a_longer_one_of_an_op() -> None:

@@ -30,6 +30,7 @@ _OF_RUN = (
     "feeds",
     "between_lines",
     "turn_lines",
+    "lock_holder",
     "slow_times",
     "other_traced",
     "fastest_traced_s",

@@ -23,6 +23,8 @@ from tftracer.trace.units import counted
 #: period are a kind apart from others with the same cause. Slow steps of cause "machine" (no CPU) are counted separately: on a
 #: busy machine they would replace all others.
 MAX_NEWEST, MAX_COSTLIEST, MAX_TRACED = 40, 260, 40
+#: Minimum number of slow steps in which a thread had Python's lock, for it to be named in traces of usual steps.
+MIN_LOCK_STEPS = 3
 #: Maximum number of slow steps that are kept, of all runs together.
 MAX_STALLS = 3000
 MAX_PERIODS = 200
@@ -284,6 +286,17 @@ class SlowLog:
             return ""
         few = f" (by {counted(gaps['samples'], 'sample')} only)" if gaps["samples"] < FEW_SAMPLES else ""
         return lines_text(gaps["lines"]) + few
+
+    def lock_holder(self, run_id: int) -> str:
+        """Return the script's thread that had Python's lock in at least ``MIN_LOCK_STEPS`` slow steps of the run, with its line.
+
+        "": there is none.
+        """
+        held = [
+            kind for kind in self.kinds_of(run_id).of_run(run_id) if kind["cause"] == "lock" and kind["times"] >= MIN_LOCK_STEPS
+        ]
+        named = [kind for kind in held if kind["place"].startswith("thread ")]
+        return max(named, key=lambda kind: kind["lost_s"])["place"] if named else ""
 
     def slow_times(self, run_id: int, step: int | None) -> list[SlowTime]:
         """Return the slow times of one step."""

@@ -246,7 +246,8 @@ def _not_shown(step: Step, part: str, beside: str) -> str:
     if part not in NOT_SHOWN:
         return ""
     more = "hooks run, " * step.is_session + "the step waits for its batch, " * _takes_its_batch(step)
-    lines = sampled_lines(step.context)
+    lines, holder = sampled_lines(step.context), step.context.lock_holder
+    lines += f" In several slow steps of the run, Python's lock was held by {holder}." if holder else ""
     return NOT_SHOWN[part].format(more) + lines + beside if part == AROUND else beside.lstrip() or NOT_SHOWN[part]
 
 
