@@ -281,6 +281,20 @@ def test_products_of_which_one_was_held_up_are_not_most_of_the_op_time() -> None
     assert "Most op time goes into products" in codes_over([held_up, *[held_up] * 3], flops)["balanced"]["text"]
 
 
+@pytest.mark.parametrize(("turns", "expected"), [(12, True), (3, False), (20, False)])
+def test_loops_of_the_graph_are_told_where_nothing_else_stands_out(turns: int, expected: bool) -> None:
+    """Also silent on a loop of whole training steps."""
+    types = ("Softplus", "Conv2D", "TopKV2", "MaxPoolGrad")
+    body = [N(f"b{i}", types[i % 4], i * MS, (i + 1) * MS) for i in range(turns)]
+    others = [N(f"x{i}", types[i % 4], (turns + i) * MS, (turns + i + 1) * MS) for i in range(20 - turns)]
+    loop = N("ctc/While", "While", 0, turns * MS, kind=NodeKind.CONTROL)
+    found = sentences([loop, *body, *others])
+    assert ("graph_loops" in found) == expected
+    assert not expected or found["graph_loops"]["text"] == (
+        "A loop of the graph runs for 12 ms (60%) of the step, turn after turn; it is ctc/While (While)."
+    )
+
+
 def test_a_trace_whose_last_op_type_does_not_compute_is_described() -> None:
     """Its types are more than those of the ops that compute."""
     trace = make_trace(

@@ -25,6 +25,7 @@ from tftracer.trace.verdict.main_op_type import MainOpType, main_op_type
 from tftracer.trace.verdict.op_time import OpTime
 from tftracer.trace.verdict.rules import COMPUTING_CODES, RULES, UNEXPLAINED
 from tftracer.trace.verdict.rules.cause_from_watch import MORE_NS, is_explained
+from tftracer.trace.verdict.rules.graph_loops import graph_loops
 from tftracer.trace.verdict.rules.input_pipeline import CHEAPER_ADVICE, may_wait_in_usual_steps, runs_beside
 from tftracer.trace.verdict.slower_than_other_steps import EXPLAINED_SHARE, other_steps
 from tftracer.trace.verdict.step import HELD_UP_NS, ONLY_HERE, Step, sentence
@@ -78,8 +79,8 @@ def verdict(
     longest_delay = max((s["numbers"].get(HELD_UP_NS, 0.0) for s in sentences), default=0.0)
     ranked = sorted(_explained(sentences), key=lambda s: (_comes_later(s, longest_delay), -_takes_ns(step, s)))
     if not ranked or _comes_later(ranked[0]) == LAST_RANK:
-        # Nothing names a bound: describe the step first.
-        ranked = [describe_step(step), *ranked]
+        # Nothing names a bound: name the graph's loops, or describe the step.
+        ranked = [graph_loops(step) or describe_step(step), *ranked]
     elif _is_start_of_trace(ranked[0]) or (
         ranked[0]["share"] < LARGE_PART and (ONLY_HERE in ranked[0]["numbers"] or _is_unexplained_around(step, ranked))
     ):
