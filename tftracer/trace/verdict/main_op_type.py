@@ -10,7 +10,7 @@ from tftracer.trace.analyses.op_kinds import family
 from tftracer.trace.analyses.ops import NO_OP
 from tftracer.trace.arrays.types import Bool
 from tftracer.trace.units import counted, percent
-from tftracer.trace.verdict.op_time import OpTime
+from tftracer.trace.verdict.op_time import TOLD_MORE, OpTime
 from tftracer.trace.verdict.step import Step
 
 MAIN_SHARE = 0.5  # minimal share of the op time, for a type or family to have most of it
@@ -54,7 +54,10 @@ def main_op_type(step: Step) -> MainOpType | None:
     executions = int((is_counted & (work.op == largest)).sum())
     if is_most and executions > 1:
         return MainOpType(
-            share, True, f"Most op time goes into {executions:,} ops of type {name}, with {whole}.{time.scope(of_type)}"
+            share,
+            True,
+            f"Most op time goes into {executions:,} ops of type {name}, with {whole}"
+            f"{_without_delays(share, float(spent[largest] / spent.sum()))}.{time.scope(of_type)}",
         )
     alike = [code for code in ranked if family(step.trace.ops[code]) == family(name)]
     of_family = float(shares[alike].sum())
@@ -62,10 +65,17 @@ def main_op_type(step: Step) -> MainOpType | None:
     if family(name) and len(alike) > 1 and min(of_family, undelayed_family) >= MAIN_SHARE:
         listed = ", ".join(f"{step.trace.ops[code]} {percent(float(shares[code]))}" for code in alike)
         return MainOpType(
-            share, True, f"Most op time goes into {family(name)}, with {percent(of_family)} of the total ({listed})."
+            share,
+            True,
+            f"Most op time goes into {family(name)}, with {percent(of_family)} of the total"
+            f"{_without_delays(of_family, undelayed_family)} ({listed}).",
         )
     others = [f"{step.trace.ops[code] or NO_OP} ({percent(float(shares[code]))})" for code in ranked if code != largest]
     if others:
         first = [f"{name} (with {whole})", *others[:-1]]
         return MainOpType(share, False, f"The largest op types are {', '.join(first)} and {others[-1]}.")
     return MainOpType(share, False, f"The largest op type is {name}, with {whole}.{time.scope(of_type)}")
+
+
+def _without_delays(share: float, undelayed: float) -> str:
+    return f", {percent(undelayed)} without what held up single ops" if share - undelayed >= TOLD_MORE else ""
