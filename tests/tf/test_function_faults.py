@@ -47,7 +47,7 @@ entries = {"watch", "wrap", "_wrap_call", "_wrap_call_flat", "step", "begin_step
 entries |= {"named_step", "failed", "switch_off", "is_within_step_or_off", "_wrap_run", "_wrap_on_batch", "_wrap_switch"}
 entries |= {"make_eager_check", "wrap_call_flat", "wrap_apply", "_try_action"}
 targets = []
-modules = (function_identity, function_runs, profiled_calls, functions, profiler, keras_steps, partition_graphs)
+modules = (function_identity, function_runs, profiled_calls, functions, shared_profiles, keras_steps, partition_graphs)
 modules += (step_queue, trace_requests, eager_steps, function_library)
 for module in modules:
     holders = [module, *(kind for _, kind in inspect.getmembers(module, inspect.isclass) if kind.__module__ == module.__name__)]
@@ -84,7 +84,7 @@ def assert_the_profiler_is_free(name):
     # There is one for all: what still runs refuses the next one. An eager step that is under way holds it for a while.
     until = time.monotonic() + 60
     while True:
-        session = profiler.bindings().ProfilerSession()
+        session = shared_profiles.bindings().ProfilerSession()
         try:
             session.start("ram://unused", {})
         except tf.errors.AlreadyExistsError:
@@ -94,7 +94,7 @@ def assert_the_profiler_is_free(name):
             session.stop()
             return
 server.close()
-profiled_calls.COLLECT_S = profiler.MAX_SHARED_CPU_S = profiler.MAX_SHARED_S = profiler.LONG_S = 0.2
+profiled_calls.COLLECT_S = shared_profiles.MAX_SHARED_CPU_S = shared_profiles.MAX_SHARED_S = shared_profiles.LONG_S = 0.2
 eager_steps.LIMIT_S = eager_steps.LIMIT_TIMES = 0.2
 original = type(step).__call__
 is_older = tuple(int(part) for part in tf.__version__.split(".")[:2]) <= (2, 15)

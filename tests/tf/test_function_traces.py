@@ -379,7 +379,7 @@ def test_a_profile_that_is_not_collected_in_time_delays_a_request_and_is_told_of
 import threading
 from tftracer.capture.traces import shared_profiles
 from tftracer.capture.traces.shared_profiles import Profile
-profiler.MAX_SHARED_CPU_S = profiler.MAX_SHARED_S = 1e-9  # a profile for each step
+shared_profiles.MAX_SHARED_CPU_S = shared_profiles.MAX_SHARED_S = 1e-9  # a profile for each step
 @tf.function
 def step(x):
     return x * 2.0

@@ -232,7 +232,7 @@ HANGING = """
 import threading
 import tensorflow as tf
 from tftracer.capture.traces import shared_profiles
-original = profiler.bindings()
+original = shared_profiles.bindings()
 collecting = threading.Event()
 class Bindings:
     def __getattr__(self, name):
@@ -245,7 +245,7 @@ class Bindings:
         def export_to_tb(self):
             collecting.set()
             threading.Event().wait()
-profiler.bindings = Bindings
+shared_profiles.bindings = Bindings
 @tf.function
 def step(x):
     return x * 2.0

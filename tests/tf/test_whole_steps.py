@@ -105,7 +105,7 @@ assert sum(run["steps"] for run in recorder.runs()) == 100
 REFUSING = """
 from tftracer.capture.traces import shared_profiles
 from tftracer.trace.answers import Answers
-original = profiler.bindings()
+original = shared_profiles.bindings()
 class Bindings:
     def __getattr__(self, name):
         return getattr(original, name)
@@ -120,7 +120,7 @@ class Bindings:
             self.real.export_to_tb()
         def stop(self):
             return self.real.stop()
-profiler.bindings = Bindings
+shared_profiles.bindings = Bindings
 @tf.function
 def step(x):
     for _ in range(50):
