@@ -191,7 +191,7 @@ class Step:
         self._state, self._begun = state, _ = self._calls.begin_step(self._function, self._arguments)
         if state is not None:
             state.start_ns = self._calls.under_way[state.thread] = perf_counter_ns()
-            self._calls.thread_clocks.read(state.thread, state.start_ns)
+            self._calls.thread_clocks.read_if_due(state.thread, state.start_ns)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         end, state = perf_counter_ns(), self._state
@@ -199,7 +199,7 @@ class Step:
             return
         start, concrete, succeeded, self._state = state.start_ns, state.concrete, kind is None, None
         self._calls.under_way[state.thread] = -end  # minus the end: no step is under way
-        self._calls.thread_clocks.read(state.thread, end)
+        self._calls.thread_clocks.read_if_due(state.thread, end)
         state.start_ns, state.concrete = 0, None
         traced = self._calls.end_step(self._begun, concrete, succeeded, end)
         if succeeded:

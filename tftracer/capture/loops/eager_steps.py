@@ -147,7 +147,7 @@ class EagerSteps:
         return loop
 
     def _record_apply(self, state: _LoopState, optimizer: Any, end_ns: int, frame: FrameType) -> None:
-        self._calls.thread_clocks.read(threading.get_ident(), end_ns)
+        self._calls.thread_clocks.read_if_due(threading.get_ident(), end_ns)
         call = self._place(frame, optimizer), id(optimizer)
         if call in state.turn:  # the turn ended with the previous call
             self._end_step(state, self._new_loop(state.turn), state.ended_ns)

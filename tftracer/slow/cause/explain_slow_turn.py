@@ -81,8 +81,10 @@ def _with_clocked(cause: Cause, parts: tuple[Part, ...], excess_s: float, others
 
 
 def _share_of_hooks(cause: Cause, span: Span) -> float:
-    """Return the share of a hook or callback in the samples of all hooks and callbacks: too few may show another one for it to be
-    another cause."""
+    """Return the share of a hook or callback in the samples of all hooks and callbacks.
+
+    Another one may be in the samples but in too few of them to be a cause of its own.
+    """
     owned = [stack for stack in span.stacks if is_owned(stack)]
     own_s = sum(stack.seconds for stack in owned if any(frame.owner == cause.name for frame in stack.frames))
     return own_s / sum(stack.seconds for stack in owned) if own_s else 1.0

@@ -156,11 +156,21 @@ def _worked_ahead(step: Step) -> Sentence | None:
     usual_ns, ns, nodes = (step.context.median_s or 0.0) * 1e9, step.trace.duration_ns, _gets_of_short_step(step)
     if not nodes or (_hardly_works(step, usual_ns - ns) and not _waits_in_other_traces(step, nodes[0], usual_ns)):
         return None
+    return _short_step(
+        step,
+        f"The step asks for its input ({step.describe(nodes[0])}): while TensorFlow starts and collects traces, the input "
+        "pipeline works ahead. So usual steps probably wait for input, and this trace does not show for how long.",
+        nodes,
+    )
+
+
+def _short_step(step: Step, reason: str, nodes: list[int]) -> Sentence:
+    """Tell that usual steps take far longer than this one, and the possible reason."""
+    usual_ns, ns = (step.context.median_s or 0.0) * 1e9, step.trace.duration_ns
     return sentence(
         "input_bound",
-        f"The ops of this step take {duration(ns)}, a usual step of the run {duration(usual_ns)}. The step asks for its input "
-        f"({step.describe(nodes[0])}): while TensorFlow starts and collects traces, the input pipeline works ahead. So "
-        f"usual steps probably wait for input, and this trace does not show for how long.{seen_before(step.context)}",
+        f"The ops of this step take {duration(ns)}, a usual step of the run {duration(usual_ns)}. {reason}"
+        f"{seen_before(step.context)}",
         step.context.input_advice or WORK_AHEAD,
         1 - ns / usual_ns,
         {"usual_step_ns": usual_ns, "ops_ns": float(ns)},
@@ -182,18 +192,14 @@ def _gets_of_short_step(step: Step) -> list[int]:
 
 def may_wait_in_usual_steps(step: Step) -> Sentence | None:
     """Tell that usual steps take far longer than this one, which gets its input, and that the reason is not known."""
-    nodes, usual_ns = _gets_of_short_step(step), (step.context.median_s or 0.0) * 1e9
+    nodes = _gets_of_short_step(step)
     if not nodes:
         return None
-    return sentence(
-        "input_bound",
-        f"The ops of this step take {duration(step.trace.duration_ns)}, a usual step of the run {duration(usual_ns)}. The rest "
-        f"of usual steps is not in this trace. They may wait for input ({step.describe(nodes[0])}): while TensorFlow starts and "
-        f"collects traces, the input pipeline works ahead.{seen_before(step.context)}",
-        step.context.input_advice or WORK_AHEAD,
-        1 - step.trace.duration_ns / usual_ns,
-        {"usual_step_ns": usual_ns, "ops_ns": float(step.trace.duration_ns)},
-        evidence_of(step, nodes, "budget"),
+    return _short_step(
+        step,
+        f"The rest of usual steps is not in this trace. They may wait for input ({step.describe(nodes[0])}): while TensorFlow "
+        "starts and collects traces, the input pipeline works ahead.",
+        nodes,
     )
 
 
