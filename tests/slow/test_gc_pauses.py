@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import operator
 import threading
+import time
 from _thread import interrupt_main
 from collections.abc import Iterator
 from functools import partial
@@ -115,6 +116,21 @@ def test_it_may_begin_within_a_collection() -> None:
     assert kept
     pauses.remove()
     assert not gc.callbacks
+
+
+def test_time_in_which_a_callback_of_the_script_gave_the_lock_away_is_no_collection() -> None:
+    def wait(phase: str, info: dict[str, Any]) -> None:
+        time.sleep(0.1 * (phase == "stop"))
+
+    gc.callbacks.append(wait)  # before the tracer's, so its time lies within the collection
+    pauses = GcPauses({})
+    pauses.install()
+    try:
+        gc.collect(0)
+        pauses.settle()
+        assert not pauses.recent
+    finally:
+        pauses.remove()
 
 
 def test_the_pauses_that_are_kept_are_bounded(pauses: GcPauses) -> None:

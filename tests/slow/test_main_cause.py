@@ -542,6 +542,14 @@ def test_little_more_work_is_not_the_cause_where_it_usually_waits_less_for_a_cpu
     assert busy.cause[:2] == ("tensorflow", "computed")
 
 
+def test_a_loop_of_ops_computed_longer_where_its_cpu_time_usually_waits_as_long_for_a_cpu() -> None:
+    """0.16 s of CPU time in 0.55 s, and its threads were ready to run all the time, as usual on this machine."""
+    loop = span(0.567, stack(MAIN, RUN, seconds=0.56), process=0.16, process_queue_s=0.53)
+    assert explained(0.005, 0.567, within=loop, usual_process_queue=0.85).cause[:2] == ("tensorflow", "computed")
+    slept = dataclasses.replace(loop, process_queue_s=0.2)
+    assert explained(0.005, 0.567, within=slept, usual_process_queue=0.85).cause.kind == "unknown"
+
+
 def test_threads_that_wait_for_a_cpu_on_a_busy_machine_are_not_said_to_wait_in_tensorflow() -> None:
     starved = span(0.5, stack(MAIN, RUN, seconds=0.5), process=0.01, process_queue_s=0.55)
     assert explained(0.005, 0.5, within=starved, usual_process_queue=1.0).cause.kind == "machine"

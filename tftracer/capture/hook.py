@@ -1,11 +1,10 @@
 """TracingHook: the SessionRunHook that times every step and traces the requested steps. Runs on the training threads.
 
-TensorFlow is imported when a hook is made. A step that is not traced costs two clock reads, an append, and sometimes a read of
-the thread's CPU counters. The rest depends on how many objects it reads: after a long step the caches hold TensorFlow's data, so
-each object is fetched from memory. So an untraced step reads one flag (``TraceRequests.slow_path``) and the level of its
-RunOptions, and stores what it needs in its run context. Reading its RunMetadata would take 3 to 10 µs after a long step.
-Exceptions of the tracer never leave this module: it switches itself off instead (``StepQueue.off``). Errors of the user's code,
-and KeyboardInterrupt, pass through it.
+A step that is not traced costs two clock reads, an append, and sometimes a read of the thread's CPU counters. The rest depends on
+how many objects it reads: after a long step the caches hold TensorFlow's data, so each object is fetched from memory. So an
+untraced step reads one flag (``TraceRequests.slow_path``) and the level of its RunOptions, and stores what it needs in its run
+context. Reading its RunMetadata would take 3 to 10 µs after a long step. Exceptions of the tracer never leave this module: it
+switches itself off instead (``StepQueue.off``). Errors of the user's code, and KeyboardInterrupt, pass through it.
 """
 
 from __future__ import annotations
@@ -116,6 +115,7 @@ class HookMethods:
         "_events",
         "_last_facts",
         "_mark",
+        "_next_reading",
         "_options_class",
         "_queue",
         "_requests",
@@ -129,6 +129,7 @@ class HookMethods:
         self._events = recorder.queue.events
         self._under_way = recorder.queue.under_way
         self._clocks = recorder.queue.thread_clocks
+        self._next_reading = self._clocks.next_ns
         self._mark = recorder.queue.mark
         self._args_class = tf.compat.v1.train.SessionRunArgs
         self._options_class = tf.compat.v1.RunOptions
@@ -157,8 +158,7 @@ class HookMethods:
                     or (isinstance(trace_args, self._args_class) and isinstance(trace_args.options, self._options_class))
                 ):
                     raise TypeError("no RunOptions were made")
-            args = run_context._original_args
-            fetches, feeds = args[0], args[1]
+            fetches, feeds = run_context._original_args[:2]
             # Copy the containers, because the script may change them, but not the values that it feeds.
             if fetches.__class__ is list:
                 fetches = tuple(fetches)
@@ -168,7 +168,7 @@ class HookMethods:
             run_context._tftracer = (fetches, tuple(feeds) if feeds else None, start)
             thread = get_ident()
             self._under_way[thread] = start
-            if start >= self._clocks.next_ns.get(thread, 0):
+            if start >= self._next_reading.get(thread, 0):
                 self._clocks.read(thread, start)
         except Exception as error:
             if not is_misuse(run_context):
@@ -181,7 +181,7 @@ class HookMethods:
         try:
             thread = get_ident()
             self._under_way[thread] = -end  # minus the end: no step is under way
-            if end >= self._clocks.next_ns.get(thread, 0):
+            if end >= self._next_reading.get(thread, 0):
                 self._clocks.read(thread, end)
             _, options, metadata = run_values
             if self._requests.slow_path or (options is not None and options.trace_level) or len(self._events) >= MAX_EVENTS:

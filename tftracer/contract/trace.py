@@ -78,6 +78,7 @@ class Verdict(TypedDict):
     sentences: list[Sentence]  # most important first; one "balanced" sentence if nothing stands out
     step_ns: float  # from the first op to the last op
     whole_ns: float  # the base of the shares: duration of the step's call without tracing
+    shares_of: str  # for lists of traces: what shares in the first sentence are of, if not of its listed time
     findings: list[Finding]
 
 

@@ -664,6 +664,7 @@ export interface Verdict {
   sentences: Sentence[];
   step_ns: number;
   whole_ns: number;
+  shares_of: string;
   findings: Finding[];
 }
 

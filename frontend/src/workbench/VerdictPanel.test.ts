@@ -16,7 +16,7 @@ const sentences = [
   sentence("balanced", 0.5, { nodes: [], tab: "ops" }),
 ];
 function answer(error: string, missing: boolean): Answer<Verdict> {
-  const data: Verdict = { sentences, step_ns: 45.6e6, whole_ns: 50e6, findings: [] };
+  const data: Verdict = { sentences, step_ns: 45.6e6, whole_ns: 50e6, shares_of: "", findings: [] };
   return {
     data: shallowRef(error ? null : data),
     error: shallowRef(error),
@@ -40,13 +40,13 @@ describe("the verdict", () => {
 
   it("says what its percentages are of", () => {
     expect(show().find(".facts").text()).toBe("percentages of 50.0\u202fms, which do not add up");
-    const one: Verdict = { sentences: [sentences[0]!], step_ns: 1, whole_ns: 1e6, findings: [] };
+    const one: Verdict = { sentences: [sentences[0]!], step_ns: 1, whole_ns: 1e6, shares_of: "", findings: [] };
     const alone = mount(VerdictPanel, {
       props: { answer: { ...answer("", false), data: shallowRef(one) }, facts: "" },
     });
     expect(alone.find(".facts").text()).toBe("percentages of 1.00\u202fms");
     expect(alone.find(".share").text()).toContain("to gain, at most");
-    const empty: Verdict = { sentences: [sentence("no_ops", 0, { nodes: [] })], step_ns: 1, whole_ns: 1, findings: [] };
+    const empty: Verdict = { sentences: [sentence("no_ops", 0, { nodes: [] })], step_ns: 1, whole_ns: 1, shares_of: "", findings: [] };
     const none: Answer<Verdict> = { ...answer("", false), data: shallowRef(empty) };
     const page = mount(VerdictPanel, { props: { answer: none, facts: "" } });
     expect(page.find("[data-testid=whole]").exists()).toBe(false);

@@ -20,7 +20,7 @@ from tftracer.trace.model import FedCopy, FedValue, NodeKind, SlowTime, TraceCon
 from tftracer.trace.verdict import verdict as verdict_
 from tftracer.trace.verdict.rules.feeds_and_fetches import around_ops
 from tftracer.trace.verdict.time_around_ops import around
-from tftracer.trace.verdict.verdict import step_of, verdict
+from tftracer.trace.verdict.verdict import headline, step_of, verdict
 
 MS = 1_000_000
 
@@ -50,6 +50,15 @@ def test_nothing_stands_out() -> None:
     assert only["numbers"]["compute_ns"] == 10 * MS
     assert "m0 (MatMul), runs for 10% of the step" in only["text"]
     assert "MatMul, with 100% of the total op time" in only["text"]
+
+
+def test_the_headline_says_what_shares_are_of_if_that_is_less_than_the_listed_time_of_the_step() -> None:
+    def end(nodes: list[N], step_s: float) -> str:
+        return headline(verdict(make_trace(nodes), TraceContext(step_s=step_s), []))[-60:]
+
+    assert end(matmuls(0, 10 * MS), 0.012).endswith(" Shares of the step are of the 10 ms from its first op to its last.")
+    assert "Shares" not in end(matmuls(0, 10 * MS), 0.0104)
+    assert end([N("m", "MatMul", 0, 10 * MS)], 0.012).endswith("100% of the time from the step's first op to its last.")
 
 
 def test_the_largest_op_type_has_the_share_that_the_table_of_ops_shows() -> None:

@@ -62,7 +62,7 @@ def step_cause(parts: tuple[Part, ...], observed: Observed, excess_s: float) -> 
     if not would_have_seen_functions(observed, excess_s) or work is None:
         return UNKNOWN
     ran_s = work.more_s + max(0.0, work.queued_s or 0.0, span.queue_s or 0.0)
-    if work.computed_more and ran_s >= HALF * to_explain_s:
+    if work.computed_more and (ran_s >= HALF * to_explain_s or work.with_usual_waits_s >= NEARLY * to_explain_s):
         return Cause("tensorflow", "computed", None, share)
     if may_have_waited_for_lock(span):
         return UNKNOWN
@@ -108,6 +108,7 @@ class _Work(NamedTuple):
     used_s: float  # CPU time
     more_s: float  # CPU time beyond the usual
     queued_s: float | None  # time for which threads were ready to run but had no CPU, beyond the usual; None: not known
+    with_usual_waits_s: float  # more_s, and the waits for a CPU that so much CPU time usually brings
 
 
 def _work(span: Span, observed: Observed, to_explain_s: float) -> _Work | None:
@@ -122,11 +123,12 @@ def _work(span: Span, observed: Observed, to_explain_s: float) -> _Work | None:
     more, min_more_s = span.process_s - usual, span.process_min_s - usual
     computed = span.process_min_s >= COMPUTED_MORE * usual and min_more_s >= max(MIN_CPU_S, LITTLE * to_explain_s)
     if span.process_queue_s is None:
-        return _Work(computed, span.process_s, more, None)
+        return _Work(computed, span.process_s, more, None, more)
     queued = span.process_queue_s - (observed.usual_process_queue or 0.0) * span.length_s
+    waits = (observed.usual_process_queue or 0.0) / max(observed.usual_process, 1e-9)  # for each second of CPU time
     if computed and queued >= HALF * to_explain_s and observed.usual_process_queue is not None:
-        computed = min_more_s * (1 + observed.usual_process_queue / max(observed.usual_process, 1e-9)) >= HALF * to_explain_s
-    return _Work(computed, span.process_s, more, queued)
+        computed = min_more_s * (1 + waits) >= HALF * to_explain_s
+    return _Work(computed, span.process_s, more, queued, more + min(more * waits, span.process_queue_s))
 
 
 def would_have_seen_functions(observed: Observed, excess_s: float) -> bool:

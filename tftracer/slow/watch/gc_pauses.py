@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from functools import partial
 from itertools import takewhile
 from threading import get_ident
-from time import perf_counter_ns
+from time import perf_counter_ns, thread_time_ns
 from typing import Any, NamedTuple
 
 #: Maximum number of pauses that are kept to explain slow steps, and their minimum duration. Shorter pauses count only in sums.
@@ -24,6 +24,9 @@ SHORTEST_NS = 100_000
 #: Minimum duration of a long collection. For SOON_NS after it, stacks show where its thread released Python's lock, not where it
 #: collected.
 LONG_NS, SOON_NS = 30_000_000, 30_000_000
+#: A collection computes. If its thread ran for less than this share of it, a callback of the script (in ``gc.callbacks``) gave
+#: Python's lock away within it: the time is not a collection's.
+RAN = 0.1
 #: Maximum number of notes that wait to be read. Each collection makes four.
 MAX_NOTES = 32_768
 
@@ -44,12 +47,14 @@ class GcPauses:
         self.unreported: deque[Pause] = deque(maxlen=MAX_PAUSES)  # for the page
         self._long_end_ns = 0  # when the last long collection ended
         self._start_ns = 0  # when the current collection began; Python makes one at a time
+        self._start_cpu_ns = 0  # its thread's CPU clock then
         self._start: Any = None  # the callback's information on the last start, and on the last end
         self._stop: Any = None
         phases: dict[str, Any] = {"start": None, "stop": None}  # phase -> the information on the last one
-        self._noted: deque[tuple[int, int, int | None, tuple[Any, ...]]] = deque(maxlen=MAX_NOTES)
+        self._noted: deque[tuple[int, int, int, int | None, tuple[Any, ...]]] = deque(maxlen=MAX_NOTES)
         now = zip(
             iter(perf_counter_ns, None),
+            iter(thread_time_ns, None),
             iter(get_ident, None),
             map(under_way.get, iter(get_ident, None)),
             iter(partial(tuple, phases.values()), None),
@@ -82,12 +87,12 @@ class GcPauses:
     def settle(self) -> None:
         """Read the notes. Each note is in the list twice."""
         while self._noted:
-            now_ns, thread, under_way, (start, stop) = self._noted.popleft()
+            now_ns, cpu_ns, thread, under_way, (start, stop) = self._noted.popleft()
             if start is not self._start:
-                self._start, self._start_ns = start, now_ns
+                self._start, self._start_ns, self._start_cpu_ns = start, now_ns, cpu_ns
             elif stop is not self._stop:
                 self._stop = stop
-                if self._start_ns:
+                if self._start_ns and cpu_ns - self._start_cpu_ns >= RAN * (now_ns - self._start_ns):
                     self._ended(thread, self._start_ns, now_ns, (under_way or 0) < 0, int(stop["generation"]))
                 self._start_ns = 0
 

@@ -38,6 +38,8 @@ _CPU = re.compile(r"((?P<process>\S+/\d+) )?CPU(:0)?(?P<xla> XLA.*)?", re.DOTALL
 #: If recorded ops that begin within a function's call take this share of its time together, or are at least this many, the trace
 #: has the function's ops, and the call only waits for them.
 CONTAINED_SHARE, CONTAINED_OPS = 0.25, 20
+#: A time of at least this part of the step is called the step, where shares of it are told.
+WHOLE = 0.95
 ONLY_HERE = "only_here"  # a key of a sentence's ``numbers``: the sentence applies to this step alone
 #: A key of a sentence's ``numbers``: the ns by which something delayed this step. The sentence says nothing about other steps.
 HELD_UP_NS = "held_up_ns"
@@ -83,11 +85,20 @@ class Step:
     @property
     def whole_words(self) -> str:
         """What ``whole_ns`` is the time of: this traced step; a usual step, if tracing made this one longer; or the ops."""
-        if self.whole_ns >= LIKE_THE_STEP * (self.context.step_s or 0.0) * 1e9:
+        if self.whole_ns >= WHOLE * (self.context.step_s or 0.0) * 1e9:
             return "the step"
         if self.around != (0, 0, 0) and LIKE_THE_STEP * self.whole_ns <= longest_median_s(self.context) * 1e9:
             return "a usual step"
         return "the step" if self.around.before_ns + self.around.after_ns else "the time from the step's first op to its last"
+
+    @property
+    def whole_of_shares(self) -> str:
+        """A sentence on what shares of the step are of, if that is notably shorter than the step; else ""."""
+        if self.whole_ns >= WHOLE * (self.context.step_s or 0.0) * 1e9:
+            return ""
+        is_by_ops = self.around.before_ns + self.around.after_ns == 0
+        what = "from its first op to its last" if is_by_ops else "of a step without what tracing may add"
+        return f" Shares of the step are of the {duration(self.whole_ns)} {what}."
 
     @cached_property
     def usual_ns(self) -> Float64 | None:

@@ -53,6 +53,11 @@ SEE_THE_GAPS = (
 )
 #: Codes of sentences that say why time passes before the first op and after the last.
 EXPLAIN_AROUND = {"around_ops", "slow_step", "retraced", "compiling", "python_lock", "input_bound", "between_steps"}
+#: Codes of sentences whose shares are of ``Step.whole_ns``.
+HAVE_SHARES = {
+    *("balanced", "communication_bound", "copies", "graph_loops", "idle_device", "input_bound", "memory", "one_op"),
+    *("python_function", "python_lock", "scheduling_delay", "tiny_ops"),
+}
 #: First sentences that do not hold for usual steps if those take far longer, and may wait for input.
 ABOUT_SHORT_STEPS = {"around_ops", "balanced"}
 LAST_RANK = 2  # key for sentences that do not say what the step is bound by
@@ -100,16 +105,30 @@ def verdict(
         ranked.insert(0, short)
     compared = None if is_explained(step) else other_steps(step, ranked)
     shown = [*ranked, compared] if compared else ranked
-    return {"sentences": shown, "step_ns": float(trace.duration_ns), "whole_ns": float(step.whole_ns), "findings": findings}
+    return {
+        "sentences": shown,
+        "step_ns": float(trace.duration_ns),
+        "whole_ns": float(step.whole_ns),
+        "shares_of": _shares_of(step, ranked[0]),
+        "findings": findings,
+    }
 
 
 def headline(verdict: Verdict) -> str:
-    """Return the text for lists of traces: the share of recorded ops if some are left out, the first sentence, a busy machine."""
+    """Return the text for lists of traces: the share of recorded ops if some are left out, the first sentence, what its shares
+    are of, a busy machine."""
     sentences = verdict["sentences"]
     left_out = next((f["message"] for f in verdict["findings"] if f["code"] == OPS_LEFT_OUT), "")
     recorded = left_out.rpartition(" (")[2].rstrip(")") + ". " if left_out.endswith(")") else ""
     busy = " The machine was busy." if any(s["code"] == "busy_machine" for s in sentences) else ""
-    return recorded + sentences[0]["text"] + busy
+    return recorded + sentences[0]["text"] + verdict["shares_of"] + busy
+
+
+def _shares_of(step: Step, first: Sentence) -> str:
+    """Return a sentence on what the shares of the first sentence are of; "" if of its listed time, or if it says that."""
+    text, wholes = first["text"], (duration(step.whole_ns), "first op to its last")
+    has_shares = first["code"] in HAVE_SHARES and "%" in text and not any(whole in text for whole in wholes)
+    return step.whole_of_shares if has_shares else ""
 
 
 def _explained(sentences: list[Sentence]) -> list[Sentence]:
