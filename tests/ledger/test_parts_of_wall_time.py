@@ -114,7 +114,7 @@ def test_a_callback_is_one_item_whichever_of_its_lines_was_seen() -> None:
     answer = ledger(facts(*entries, slow=slow), [run(1, "train")], no_lines)
     (part,) = (part for part in answer["parts"] if part["kind"] == "slow")
     assert [(item["name"], item["duration_s"], item["times"]) for item in part["items"]] == [
-        ("callback: Journal (train.py)", 4.0, 15),
+        ("callback: Journal (train.py:35, 39)", 4.0, 15),
         ("python: main() (train.py:8)", 3.5, 1),
         ("python: main() (train.py:9)", 0.5, 1),
         ("callback: Saver (train.py:50)", 0.25, 1),

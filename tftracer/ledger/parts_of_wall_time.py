@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ from tftracer.contract.session import Run, RunWithoutTraces
 from tftracer.contract.stalls import CodeLine, GapProfile
 from tftracer.ledger.activity import BUILDING, CHECKPOINTS, EVALUATION, INPUT, STEPS, STOPPED, SUSPENDED, TRACER
 from tftracer.ledger.saved_ledger import Entry, LedgerFacts, SlowEntry, has_steps
-from tftracer.slow.record.sums_by_kind import HOOK_CAUSES, both_lines, without_line
+from tftracer.slow.record.sums_by_kind import HOOK_CAUSES, Places
 from tftracer.trace.units import counted, duration
 
 NAMES: dict[LedgerKind, str] = {
@@ -229,14 +229,16 @@ def _add_stop(items: list[LedgerItem], seconds: float, times: int) -> None:
 def _by_code(slow: Sequence[SlowEntry]) -> Iterable[SlowEntry]:
     """Add up the rows of a callback or hook: all of its lines are one item."""
     rows: dict[tuple[int, str, str, bool], SlowEntry] = {}
+    places: dict[tuple[int, str, str, bool], Places] = defaultdict(Places)
     for row in slow:
         code = row.place.partition(" (")[0] if row.cause in HOOK_CAUSES else row.place
         key = (row.run_id, row.cause, code, row.inside)
+        places[key].add(row.place, row.own_s)
         other = rows.get(key)
         if other is None:
             rows[key] = row
         else:
-            place = row.place if row.place == other.place else both_lines(without_line(other.place), without_line(row.place))
+            place = places[key].text
             rows[key] = replace(other, place=place, own_s=other.own_s + row.own_s, times=other.times + row.times)
     return rows.values()
 

@@ -415,3 +415,11 @@ def test_a_callback_whose_code_is_in_several_files_is_not_said_to_be_at_one_line
     lines = [line, line._replace(file="/src/helpers.py", line=190), line, line._replace(file="/src/helpers.py", line=94)]
     log = log_of(*(a_stall(run, 10 * n, cause=Cause("callback", "Reports", each, 0.9)) for n, each in enumerate(lines, 1)))
     assert [group["text"] for group in groups(log, run.run_id, 200)] == ["The Keras callback Reports (in several files)"]
+
+
+def test_one_step_of_many_in_another_file_leaves_the_line_of_a_hook() -> None:
+    run, line = RunHandle("train", (), (), ""), LOAD._replace(owner="Reports")
+    lines = [line._replace(file="/src/helpers.py", line=190), *[line] * 19]
+    log = log_of(*(a_stall(run, 10 * n, cause=Cause("hook", "Reports", each, 0.9)) for n, each in enumerate(lines, 1)))
+    (group,) = groups(log, run.run_id, 200)
+    assert group["text"] == "The hook Reports (train.py:88)" and group["times"] == 20

@@ -139,7 +139,7 @@ class JobAnswers:
     def verdict(self) -> Verdict:
         sentences = self._sentences(self.stragglers(), self._links()[0]) or self.answers.verdict()["sentences"]
         length = float(self.merged.trace.duration_ns)
-        return {"sentences": sentences, "step_ns": length, "whole_ns": length, "findings": self.findings()}
+        return {"sentences": sentences, "step_ns": length, "whole_ns": length, "shares_of": "", "findings": self.findings()}
 
     def node(self, index: int) -> NodeDetail:
         """Return a node's details from the process that recorded it, with the merged trace's numbers and times."""

@@ -36,6 +36,8 @@ MAX_LINES = 3
 
 #: Stands for the lines of a hook or callback that are in several files.
 SEVERAL = " (in several files)"
+#: A file with this share of a hook's or callback's seconds counts as its only one: a few samples may be from outside the turn.
+IN_ONE_FILE = 0.9
 
 #: (run, cause, place). The place has no line if lines do not matter: a save may be sampled at many lines.
 KindKey = tuple[int, StallCause, str]
@@ -133,21 +135,35 @@ def _place_of(line: CodeLine) -> str:
     return f"{line['function']}() ({line['file'].rpartition('/')[2]})"
 
 
-def both_lines(place: str, other: str) -> str:
-    """Return a place with the lines of both: "Saver (train.py:35, 39)"; without lines if there are too many.
-
-    If the files differ, return "Saver (in several files)".
-    """
-    if place == other or " (" not in other or SEVERAL in place:  # a hook or callback without a known line, or nothing
+def _both_lines(place: str, other: str) -> str:
+    """Return a place with the lines of both, in one file: "Saver (train.py:35, 39)"; without lines if there are too many."""
+    if place == other:
         return place
-    if " (" not in place:
-        return other
     name, colon, lines = place.rstrip(")").partition(":")
-    other_name, _, line = other.rstrip(")").partition(":")
-    if name != other_name:
-        return place.partition(" (")[0] + SEVERAL
-    together = list(dict.fromkeys(filter(None, [*lines.split(", "), *line.split(", ")])))
+    together = list(dict.fromkeys(filter(None, [*lines.split(", "), *other.rstrip(")").partition(":")[2].split(", ")])))
     return f"{name}:{', '.join(together)})" if colon and len(together) <= MAX_LINES else f"{name})"
+
+
+class Places:
+    """The lines of one hook or callback in each file, with the seconds of its slow steps there."""
+
+    def __init__(self, kind: SlowKind | None = None) -> None:
+        self._by_file: dict[str, tuple[str, float]] = {}
+        if kind is not None:
+            self.add(kind["place"], kind["duration_s"])
+
+    def add(self, place: str, seconds: float) -> None:
+        file = place.partition(" (")[2].rstrip(")").partition(":")[0]
+        known, known_s = self._by_file.get(file, (place, 0.0))
+        self._by_file[file] = (_both_lines(known, place), known_s + seconds)
+
+    @property
+    def text(self) -> str:
+        """The lines in the file that has most seconds: "Saver (train.py:35)"; "Saver (in several files)" if others have notable
+        ones; "Saver" if no file is known."""
+        known = [place for file, place in self._by_file.items() if file] or [*self._by_file.values()]
+        place, seconds = max(known, key=lambda each: each[1])
+        return place if seconds >= IN_ONE_FILE * sum(each for _, each in known) else place.partition(" (")[0] + SEVERAL
 
 
 def lost_s(stall: Stall) -> float:
@@ -166,19 +182,23 @@ def by_cause(stall: Stall) -> list[Stall]:
 class SlowKinds:
     def __init__(self) -> None:
         self._kinds: dict[KindKey, SlowKind] = {}
+        self._places: dict[KindKey, Places] = {}
 
     def add(self, stall: Stall, period: Period | None = None) -> None:
         """Count a slow step. ``period``: the period that it belongs to, if its own cause or line is unknown."""
         explained: Stall | Period = period or stall
         key = kind_key(stall["run_id"], explained["cause"], explained["place"])
         before = self._kinds.pop(key, None)
+        places = self._places.pop(key, None) or Places(before)
+        places.add(explained["place"], stall["duration_s"])
+        self._places[key] = places
         known = [step for step in (before and before["first_step"], before and before["last_step"], stall["step"]) if step]
         self._put(
             key,
             {
                 "run_id": stall["run_id"],
                 "cause": explained["cause"],
-                "place": both_lines(before["place"], explained["place"]) if before else explained["place"],
+                "place": places.text,
                 "where": stall["where"],
                 "times": (before["times"] if before else 0) + 1,
                 "duration_s": (before["duration_s"] if before else 0.0) + stall["duration_s"],
@@ -222,13 +242,16 @@ class SlowKinds:
         """Replace all kinds of a run."""
         for key in [key for key in self._kinds if key[0] == run_id]:
             del self._kinds[key]
+            self._places.pop(key, None)
         for kind in kinds:
             self._put(kind_key(run_id, kind["cause"], kind["place"]), kind)
 
     def _put(self, key: KindKey, kind: SlowKind) -> None:
         self._kinds[key] = kind
         if len(self._kinds) > MAX_KINDS:
-            del self._kinds[min((each for each in self._kinds if each != key), key=lambda each: self._kinds[each]["lost_s"])]
+            smallest = min((each for each in self._kinds if each != key), key=lambda each: self._kinds[each]["lost_s"])
+            del self._kinds[smallest]
+            self._places.pop(smallest, None)
 
     def garbage_collecting_function(self, run_id: int) -> str:
         """Return the function (without its line) whose garbage collections lost the most time, if its code also causes other slow
