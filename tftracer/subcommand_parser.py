@@ -81,8 +81,8 @@ def ended_by_interrupt() -> Iterator[None]:
                 _exit_now()
 
     threading.Thread(target=listen, name="tftracer-interrupt", daemon=True).start()
-    descriptor = signal.set_wakeup_fd(signals_out.fileno(), warn_on_full_buffer=False)
-    handler = signal.signal(signal.SIGINT, interrupt)
+    previous_descriptor = signal.set_wakeup_fd(signals_out.fileno(), warn_on_full_buffer=False)
+    previous_handler = signal.signal(signal.SIGINT, interrupt)
     try:
         yield
         done.set()
@@ -91,8 +91,8 @@ def ended_by_interrupt() -> Iterator[None]:
             raise KeyboardInterrupt from None
         raise
     finally:
-        signal.signal(signal.SIGINT, handler)
-        signal.set_wakeup_fd(descriptor)
+        signal.signal(signal.SIGINT, previous_handler)
+        signal.set_wakeup_fd(previous_descriptor)
     if interrupted.is_set():
         raise KeyboardInterrupt
 

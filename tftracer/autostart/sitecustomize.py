@@ -35,7 +35,7 @@ def _import_hidden_sitecustomize():
         if getattr(error, "name", "sitecustomize") != "sitecustomize":
             raise
     finally:
-        if this is not None:  # the import system expects this module there after the import
+        if this is not None:  # after an import, Python looks the module up in sys.modules
             sys.modules.setdefault("sitecustomize", this)
 
 

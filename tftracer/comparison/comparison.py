@@ -129,10 +129,10 @@ def as_html(compared: Comparison) -> str:
 
 def sentences(shifts: Mapping[str, Shift], ops: OpChanges, changes: Sequence[OpChange], new_findings: Sequence[str]) -> list[str]:
     """Return sentences about the differences. ``changes``: the ops that differ."""
-    texts = [_of_step(shifts.get("step"))]
-    others = (shift for metric, shift in shifts.items() if metric != "step" and shift.differs)
-    texts += [f"{title(shift.metric)}: {shift.shift:+.1%}, {outcome(shift)}." for shift in others]
-    texts.append(_of_ops(ops, len(changes)))
+    texts = [_step_sentence(shifts.get("step"))]
+    other_shifts = (shift for metric, shift in shifts.items() if metric != "step" and shift.differs)
+    texts += [f"{title(shift.metric)}: {shift.shift:+.1%}, {outcome(shift)}." for shift in other_shifts]
+    texts.append(_ops_sentence(ops, len(changes)))
     for side, times in (("before", ops.only_a), ("after", ops.only_b)):
         if times:
             shown = ", ".join(f"{key} {duration(ns)}" for key, ns in list(times.items())[:_SHOWN_OPS])
@@ -142,22 +142,21 @@ def sentences(shifts: Mapping[str, Shift], ops: OpChanges, changes: Sequence[OpC
     return texts
 
 
-def _of_step(shift: Shift | None) -> str:
+def _step_sentence(shift: Shift | None) -> str:
     if shift is None:
         return "Step times cannot be compared: a side has no steps besides the warm-up and traced steps."
     return f"Step time: {shift.shift:+.1%} ({interval(shift)}), {outcome(shift)}."
 
 
-def _of_ops(ops: OpChanges, differ: int) -> str:
+def _ops_sentence(ops: OpChanges, differing: int) -> str:
     if not ops.compared and not ops.only_a and not ops.only_b:
         return "Ops are not compared: a side has no trace of this run."
     if not ops.enough_sessions:
         needed = f"It takes {MIN_SESSIONS} sessions a side, in turns, to rule out chance for ops"
         return f"{needed}; below are those whose medians differ most."
     floors = f"more than {duration(FLOOR_NS)} and {FLOOR_SHARE:.0%}"
-    return (
-        f"{differ} of {ops.compared} ops differ by more than chance explains, and by {floors}. {ops.smallest_difference}".rstrip()
-    )
+    by = f"by more than chance explains, and by {floors}"
+    return f"{differing} of {ops.compared} ops differ {by}. {ops.smallest_difference}".rstrip()
 
 
 def _shift_table(shifts: Sequence[Shift]) -> str:

@@ -85,12 +85,13 @@ def changed(times: Float64, first: int) -> Changed:
     if 2 / math.comb(count, first) > DIVISIONS_SHARE:
         return result
     slowness = _slowness(rows)
-    is_as_fast = _apart(slowness[None], divisions)[0] <= FLOOR_SHARE
-    (distance, unit), (at_one_speed, other_unit) = _distance(rows, divisions), _distance(rows / np.exp(slowness), divisions)
+    is_as_fast = _difference_of_means(slowness[None], divisions)[0] <= FLOOR_SHARE
+    distance, unit = _distance(rows, divisions)
+    at_one_speed, unit_at_one_speed = _distance(rows / np.exp(slowness), divisions)
     distances = np.concatenate([distance, at_one_speed * is_as_fast])
     limit = np.sort(distances.max(axis=0))[math.ceil((1 - DIVISIONS_SHARE) * len(divisions)) - 1]
     result.is_changed[known] = ((distances[:, 0] > limit) & (distances[:, 0] > 0)).reshape(2, -1).any(axis=0)
-    least = limit * (np.minimum(unit, other_unit) if is_as_fast[0] else unit)
+    least = limit * (np.minimum(unit, unit_at_one_speed) if is_as_fast[0] else unit)
     result.least_ns[known] = np.maximum(least, _floor(np.median(rows, axis=1)))
     return result
 
@@ -131,7 +132,7 @@ def _distance(rows: Float64, divisions: Bool) -> tuple[Float64, Float64]:
     return np.where(matters, apart / unit, 0.0), unit[:, 0]
 
 
-def _apart(rows: Float64, divisions: Bool) -> Float64:
+def _difference_of_means(rows: Float64, divisions: Bool) -> Float64:
     """Return [rows, divisions] the distance of the groups' means."""
     in_first, in_second = divisions.T.astype(np.float64), (~divisions).T.astype(np.float64)
     return np.asarray(np.abs(rows @ (in_first / in_first.sum(axis=0)) - rows @ (in_second / in_second.sum(axis=0))))

@@ -31,8 +31,8 @@ def as_json(comparison: Comparison, outcomes: Sequence[Outcome] = ()) -> dict[st
     ops["changes"] = [{**asdict(change), "delta_ns": change.delta_ns} for change in comparison.ops.changes]
     return {
         "run": comparison.run,
-        "a": [_side(each) for each in comparison.a],
-        "b": [_side(each) for each in comparison.b],
+        "a": [_session_values(each) for each in comparison.a],
+        "b": [_session_values(each) for each in comparison.b],
         "confidence": CONFIDENCE,
         "shifts": {metric: {**asdict(shift), "differs": shift.differs} for metric, shift in comparison.shifts.items()},
         "ops": ops,
@@ -42,8 +42,14 @@ def as_json(comparison: Comparison, outcomes: Sequence[Outcome] = ()) -> dict[st
     }
 
 
-def _side(each: Any) -> dict[str, Any]:
-    return {"name": each.name, "steps": each.steps, "traces": each.traces, "values": dict(each.values), **each.facts}
+def _session_values(session: Any) -> dict[str, Any]:
+    return {
+        "name": session.name,
+        "steps": session.steps,
+        "traces": session.traces,
+        "values": dict(session.values),
+        **session.facts,
+    }
 
 
 def _lines(comparison: Comparison, outcomes: Sequence[Outcome]) -> Iterator[str]:

@@ -12,8 +12,8 @@ class BoundedCache(Generic[V]):
     """Keeps the entries that were used last; the newest entry is always kept. ``size``: a limit in bytes or another unit."""
 
     def __init__(self, entries: int, size: int) -> None:
-        self._entries = entries
-        self._size = size
+        self._max_entries = entries
+        self._max_size = size
         self._cached: OrderedDict[Any, tuple[V, int]] = OrderedDict()
 
     def get(self, key: Any) -> V | None:
@@ -25,7 +25,7 @@ class BoundedCache(Generic[V]):
     def put(self, key: Any, value: V, size: int) -> None:
         self._cached[key] = (value, size)
         self._cached.move_to_end(key)
-        while len(self._cached) > 1 and (len(self._cached) > self._entries or self.size > self._size):
+        while len(self._cached) > 1 and (len(self._cached) > self._max_entries or self.size > self._max_size):
             self._cached.popitem(last=False)
 
     def clear(self) -> None:

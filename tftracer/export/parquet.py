@@ -38,12 +38,12 @@ def quoted(text: str) -> str:
 
 
 def select(table: str, source: str, *more: str) -> str:
-    """Return SQL that reads columns registered as ``source`` with the types of the table's fields; ``more``: further columns."""
+    """Return SQL that reads the columns of ``source`` and casts them to the table's types; ``more``: SQL of further columns."""
     return f"SELECT {', '.join([*map(_cast, TABLES[table]), *more])} FROM {source}"
 
 
 def _cast(field: Field) -> str:
-    """Cast a column. DuckDB before 2.0 ignores masks, so the values under masks (export/tables/table.py) become NULL."""
+    """Return SQL that casts a column. Values under masks (export/tables/table.py), which DuckDB may read, become NULL."""
     column = f'"{field.name}"::{_SQL_TYPES[field.type]}'
     if field.unknown and field.type == "int":
         column = f"nullif({column}, (-9223372036854775807 - 1)::BIGINT)"
@@ -53,7 +53,7 @@ def _cast(field: Field) -> str:
 
 
 def plain(columns: dict[str, Array]) -> dict[str, Array]:
-    """Return the columns in a form that DuckDB reads: releases before 2.0 ignore the masks of ``MaskedColumn``."""
+    """Return the columns, masked ones as plain NumPy masked arrays: DuckDB before 2.0 ignores the masks of ``MaskedColumn``."""
     return {name: column.view(np.ma.MaskedArray) if np.ma.isMaskedArray(column) else column for name, column in columns.items()}
 
 

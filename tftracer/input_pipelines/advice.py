@@ -1,4 +1,4 @@
-"""Advice on what to change about the limiting stage, and the predicted throughput. Pure."""
+"""Advice on what to change about the limiting stage, and the predicted throughput. No I/O."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def advice(flow: Flow, stage: Stage, steps: Mapping[int, Step]) -> Advice:
     step = steps.get(stage.node.id)
     if stage in flow.own.stages:
         rate = _min(1 / flow.own.busy * flow.rate if flow.own.busy else None, target)
-        return _gains(flow, "Add .prefetch(tf.data.AUTOTUNE) at the end: the pipeline then works during the steps.", rate)
+        return _with_rate(flow, "Add .prefetch(tf.data.AUTOTUNE) at the end: the pipeline then works during the steps.", rate)
     if not flow.counted:
         return _uncounted(kind)
     if name.startswith("Batch"):
@@ -74,17 +74,17 @@ def _with_refills(flow: Flow, stage: Stage, steps: Mapping[int, Step], target: f
         return change
     share = max(shares)  # part of an epoch's elements that arrive while the shuffle gives nothing out
     seconds = share * (1 / change.rate + 1 / target) + (1 - share) * max(1 / change.rate, 1 / target)
-    return _gains(flow, change.text, 1 / seconds)
+    return _with_rate(flow, change.text, 1 / seconds)
 
 
 def _parallel(flow: Flow, stage: Stage, target: float | None, call: str, is_python: bool, max_calls: int | None = None) -> Advice:
     """Return advice about more calls at once: how many help (at most ``max_calls``), or what to do if they would not help."""
-    busy, now = stage.busy or 0.0, stage.parallelism or 1.0
+    busy, calls_now = stage.busy or 0.0, stage.parallelism or 1.0
     if stage.parallelism is not None:
         busy = next((each.pool.busy for each in flow.workers.values() if each.pool and each.pool.stages[0] is stage), busy)
     elif stage.node.node_class in MANY:
         busy += stage.inner_busy
-    busy = min(busy, now)  # one call may use several threads
+    busy = min(busy, calls_now)  # one call may use several threads
     rate_of_one = flow.rate / busy if busy else None  # elements a second with one call at a time
     computes = flow.cpu >= COMPUTES * busy
     if not computes and (flow.idle is None or flow.idle < MIN_IDLE):
@@ -98,19 +98,21 @@ def _parallel(flow: Flow, stage: Stage, target: float | None, call: str, is_pyth
     target = _min(target, by_cores)
     if not computes and rate_of_one and target:
         calls = min(MAX_CALLS, max_calls or MAX_CALLS, math.ceil(target / rate_of_one))
-        if calls > now or now > flow.cores > busy * SATURATED:
+        if calls > calls_now or calls_now > flow.cores > busy * SATURATED:
             threads = "" if calls <= flow.cores else f" and options.threading.private_threadpool_size = {calls}"
             why = ": TensorFlow and AUTOTUNE stop at a thread a core" if threads else ""
             text = f"It waits more than it computes. Set {call.format(calls, calls)}{threads}{why}."
-            return _gains(flow, text, _min(calls * rate_of_one, target))
+            return _with_rate(flow, text, _min(calls * rate_of_one, target))
     parallelism = stage.node.parameters.get("parallelism")
-    if parallelism and parallelism.tunable and now < flow.cores:
-        return Advice(f"AUTOTUNE runs {now:.0f} of at most {parallelism.max:.0f} calls at once so far. It may still raise that.")
-    if now < flow.cores and computes:
+    if parallelism and parallelism.tunable and calls_now < flow.cores:
+        return Advice(
+            f"AUTOTUNE runs {calls_now:.0f} of at most {parallelism.max:.0f} calls at once so far. It may still raise that."
+        )
+    if calls_now < flow.cores and computes:
         rate = _min(flow.cores * rate_of_one if rate_of_one else None, target)
         auto = call.format("tf.data.AUTOTUNE", flow.cores)
         if rate is not None and rate >= GAIN * flow.rate:
-            return _gains(flow, f"Set {auto}.", rate)
+            return _with_rate(flow, f"Set {auto}.", rate)
         if free < flow.cores:
             return Advice(
                 f"The machine has no idle core: {auto} helps only with idle cores. Make the stage cheaper, or cache() its result."
@@ -120,14 +122,14 @@ def _parallel(flow: Flow, stage: Stage, target: float | None, call: str, is_pyth
     return Advice("More calls at once would not help: see what it waits for.")
 
 
-def _gains(flow: Flow, text: str, rate: float | None) -> Advice:
+def _with_rate(flow: Flow, text: str, rate: float | None) -> Advice:
     return Advice(text, rate if rate is not None and rate >= GAIN * flow.rate else None)
 
 
 def _target(flow: Flow, stage: Stage) -> float | None:
     """Return the rate that everything else could reach: the training itself, and every other thread."""
 
-    def of(thread: Thread) -> float | None:
+    def rate_of(thread: Thread) -> float | None:
         if thread.stages[0] is stage and stage.parallelism is not None:
             return None
         own_stages = {id(each) for each in stage.inner_stages} | {id(stage)}
@@ -136,7 +138,7 @@ def _target(flow: Flow, stage: Stage) -> float | None:
         return max(thread.threads, min(limit, flow.cores)) * flow.rate / busy if busy > 0 else None
 
     training = 1 / flow.gap_s if flow.gap_s else None
-    return _min(training, *(of(thread) for thread in flow.threads if thread.stages))
+    return _min(training, *(rate_of(thread) for thread in flow.threads if thread.stages))
 
 
 def _is_tuned(stage: Stage) -> bool:

@@ -1,4 +1,4 @@
-"""Describes the pipelines in words: each stage, the limiting one, and what to change. Pure."""
+"""Describes the pipelines in words: each stage, the limiting one, and what to change. No side effects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Computes the work of each stage of a pipeline, and finds the limiting one. Pure.
+"""Computes the work of each stage of a pipeline, and finds the limiting one. No side effects.
 
 A stage with a buffer (prefetch, parallel map) has separate threads; the stages before it, up to the next buffer, run one after
 the other in one of them. A stage limits if its threads work all the time, or if the buffer before its thread is full and the one

@@ -23,7 +23,7 @@ class Parameter(NamedTuple):
 
 @dataclass(frozen=True)
 class Node:
-    """A stage's sums since its creation. Times: its own work in all its threads, without the overhead of calling a function."""
+    """A stage. ``processing_ns``: its own work since its creation, in all threads, without the overhead of calling a function."""
 
     id: int
     name: str
@@ -52,7 +52,7 @@ class Model:
         return self.nodes[self.root].elements
 
     def progress(self) -> tuple[int, ...]:
-        """Return numbers that differ between two looks if the pipeline worked."""
+        """Return numbers that differ between two readings of the model if the pipeline worked in between."""
         return tuple(number for node in self.nodes.values() for number in (node.elements, node.buffered))
 
 
@@ -84,7 +84,7 @@ def _model(data: bytes) -> Model:
 
 
 def _node(data: bytes) -> Node:
-    one: dict[int, Any] = {}
+    single_fields: dict[int, Any] = {}
     inputs: list[int] = []
     parameters: dict[str, Parameter] = {}
     for number, value in _fields(data):
@@ -95,22 +95,22 @@ def _node(data: bytes) -> Node:
             used = _double(fields.get(3)) or _double(fields.get(2))
             parameters[fields.get(1, b"").decode()] = Parameter(used, _double(fields.get(5)), bool(fields.get(6, 0)))
         else:
-            one[number] = value
-    counts = (one.get(number, 0) for number in (8, 9, 5, 15))
+            single_fields[number] = value
+    counts = (single_fields.get(number, 0) for number in (8, 9, 5, 15))
     elements, processing_ns, buffered, node_class = (_count(value) for value in counts)
-    ratio = max(0.0, _double(one.get(16)))
-    name = one.get(2, b"").decode()[:200]
-    return Node(one.get(1, 0), name, elements, processing_ns, buffered, node_class, ratio, tuple(inputs), parameters)
+    ratio = max(0.0, _double(single_fields.get(16)))
+    name = single_fields.get(2, b"").decode()[:200]
+    return Node(single_fields.get(1, 0), name, elements, processing_ns, buffered, node_class, ratio, tuple(inputs), parameters)
 
 
 def _count(value: int) -> int:
-    """Return 0 for a negative count, which TensorFlow's races may leave."""
+    """Return the count; 0 if it is negative, which race conditions in TensorFlow may cause."""
     return 0 if value >> 63 else value
 
 
 def _double(value: Any) -> float:
-    read = float(struct.unpack("<d", value)[0]) if value is not None else 0.0
-    return read if abs(read) < 1e300 else 0.0
+    number = float(struct.unpack("<d", value)[0]) if value is not None else 0.0
+    return number if abs(number) < 1e300 else 0.0
 
 
 def _numbers(value: Any) -> list[int]:

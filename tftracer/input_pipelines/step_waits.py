@@ -1,4 +1,4 @@
-"""Measures the waits of steps for the elements of a dataset, as in Keras's ``fit``, from looks at its iterator. Pure."""
+"""Measures the waits of steps for the elements of a dataset, as in Keras's ``fit``, from looks at its iterator."""
 
 from __future__ import annotations
 

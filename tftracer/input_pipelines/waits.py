@@ -1,4 +1,4 @@
-"""Measures from looks at an iterator how long the training waits in ``next`` for its elements. Pure."""
+"""Measures from looks at an iterator how long the training waits in ``next`` for its elements. No side effects."""
 
 from __future__ import annotations
 

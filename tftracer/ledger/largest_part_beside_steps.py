@@ -25,5 +25,5 @@ def beside_steps(ledger: Ledger) -> BesideSteps | None:
     largest = max((part for part in ledger["parts"] if part["kind"] in KINDS), key=lambda part: part["duration_s"], default=None)
     if largest is None or largest["duration_s"] < MIN_SHARE * training_s:
         return None
-    names = f" ({largest['items'][0]['name']})" if largest["items"] else ""
-    return BesideSteps(largest["duration_s"] / training_s, f"{largest['name']}{names}")
+    longest_item = f" ({largest['items'][0]['name']})" if largest["items"] else ""
+    return BesideSteps(largest["duration_s"] / training_s, f"{largest['name']}{longest_item}")

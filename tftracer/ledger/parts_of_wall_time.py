@@ -1,4 +1,4 @@
-"""Describes the ledger in words: parts that add up to the wall time, their items, and the largest part that can shrink. Pure."""
+"""Describes the ledger in words: parts that add up to the wall time, their items, and the largest part that can shrink."""
 
 from __future__ import annotations
 

@@ -18,8 +18,8 @@ from tftracer.slow.watch.host_counters import after_name
 MIN_NS = 600_000_000
 APART_NS = 200_000_000  # time between two looks
 #: In a standstill the process used hardly any CPU, did not wait for a CPU, and its threads hardly woke: at most WAKES times, plus
-#: WAKES_PER_S times a second, plus as often as before in RUNNING_S seconds. The writer's own thread hardly woke either: it wakes
-#: 200 times a second while another thread sleeps and holds Python's lock.
+#: WAKES_PER_S times a second, plus as often as usual within RUNNING_S seconds. The writer's own thread hardly woke either: while
+#: another thread sleeps and holds Python's lock, which is no standstill, it wakes 200 times a second.
 CPU_SHARE, QUEUED_SHARE, WAKES, WAKES_PER_S, RUNNING_S = 0.05, 0.2, 20, 5, 0.25
 #: A shorter sleep of the machine does not count: the two clocks are not read at the same moment.
 MIN_SLEEP_NS = 100_000_000
@@ -71,13 +71,13 @@ def _both_clocks() -> tuple[int, int | None]:
     return at_ns, None
 
 
-def _wakes(of: str) -> int | None:
-    """Return how often threads gave up their CPU to wait; None if not known. ``of``: SELF or THREAD."""
+def _wakes(scope: str) -> int | None:
+    """Return how often all threads (``scope``: SELF) or this thread (THREAD) gave up the CPU to wait; None if not known."""
     try:
         import resource
     except ImportError:  # Windows
         return None
-    who = getattr(resource, f"RUSAGE_{of}", None)  # macOS has no RUSAGE_THREAD
+    who = getattr(resource, f"RUSAGE_{scope}", None)  # macOS has no RUSAGE_THREAD
     return None if who is None else resource.getrusage(who).ru_nvcsw
 
 
@@ -88,12 +88,12 @@ class Standstills:
         self.asleep_ns = 0  # sleep of the machine, which perf_counter does not count
         self._read = read
         self._last = read()
-        self._rate = 0.0  # newest rate of wakes of all threads, a second
+        self._rate = 0.0  # how often per second the threads woke, by the last two looks without a pause
 
     def look(self) -> tuple[int, int] | None:
         """Return the span in which the process was surely stopped since the last look; None if it was not.
 
-        It stopped before the next look was due.
+        The span begins when this look was due: the process had stopped by then, but after the last look.
         """
         before, now = self._last, self._read()
         self._last = now

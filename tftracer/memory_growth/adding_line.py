@@ -1,4 +1,4 @@
-"""Finds in the user's source the line that adds to a list, dict, text or array of a known name. Pure.
+"""Finds in the user's source the line that adds to a list, dict, text or array of a known name. No side effects.
 
 A line is returned only if it alone adds to that name, in a loop or in a separate function, and if nothing else may add to the
 same object under another name.

@@ -1,4 +1,4 @@
-"""Describes the growth of a process's memory in words, for the page, the summary, tables and the gate. Pure."""
+"""Describes the growth of a process's memory in words, for the page, the summary, tables and the gate. No side effects."""
 
 from __future__ import annotations
 

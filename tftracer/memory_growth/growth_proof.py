@@ -1,4 +1,4 @@
-"""Proves growth: the lowest values of twelve equal parts of a time rise throughout, above all earlier values. Pure.
+"""Proves growth: the lowest values of twelve equal parts of a time rise throughout, above all earlier values. No side effects.
 
 The lowest values leave out memory that a step takes and frees. These are not growth: one, two or three jumps; a curve that
 flattens, such as a cache that fills; a sawtooth, which does not exceed its earlier values.

@@ -1,4 +1,4 @@
-"""A process's memory over time: every reading of the last minutes, and its whole life in a bounded number of bins. Pure."""
+"""A process's memory over time: every reading of the last minutes, and its whole life in a bounded number of bins."""
 
 from __future__ import annotations
 

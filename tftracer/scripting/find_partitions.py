@@ -28,7 +28,7 @@ class Partition:
 
 @dataclass(frozen=True)
 class Partitions:
-    """The partitions of a folder. ``left_out``: partitions that are not used, and why."""
+    """The partitions of a folder. ``whole``: the complete ones. ``left_out``: those that are not used, and why."""
 
     whole: list[Partition]
     left_out: list[str]
@@ -68,13 +68,13 @@ def _partition(folder: Path, where: str, manifest: dict[str, Any]) -> Partition:
         for part in parts:
             if not is_part(str(part["path"]), where):
                 raise UnsupportedError("its manifest names files of other partitions.")
-            _check(folder / part["path"], part)
+            _check_file(folder / part["path"], part)
             files.setdefault(table, []).append(str(folder / part["path"]))
             rows += int(part["rows"])
     return Partition(where, job, rank, files, rows)
 
 
-def _check(file: Path, part: dict[str, object]) -> None:
+def _check_file(file: Path, part: dict[str, object]) -> None:
     name = f"{file.parts[-4]}/.../{file.name}"
     try:
         size = file.stat().st_size
@@ -87,8 +87,8 @@ def _check(file: Path, part: dict[str, object]) -> None:
 def read_parquet(files: Sequence[str]) -> str:
     """Return the SQL expression that reads these files."""
     listed = ", ".join(map(quoted, files))
-    types = "hive_partitioning = true, hive_types = {job: VARCHAR, rank: BIGINT}, union_by_name = true"
-    return f"read_parquet([{listed}], {types})"
+    options = "hive_partitioning = true, hive_types = {job: VARCHAR, rank: BIGINT}, union_by_name = true"
+    return f"read_parquet([{listed}], {options})"
 
 
 def chunks(whole: Sequence[Partition], rows: int) -> list[list[Partition]]:

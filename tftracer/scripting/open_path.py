@@ -1,4 +1,4 @@
-"""``tftracer.open``: a file, the URL of a live page, or a folder of sessions or of the tables that ``tftracer export`` wrote."""
+"""``tftracer.open`` opens a file, a live page's URL, or a folder of sessions or of the tables that ``tftracer export`` wrote."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tftracer.session.files.saved import SavedSession
 from tftracer.session.model import SessionModel
 from tftracer.trace.analyses.ops import By, check_grouping
 
-_WHOSE = (Field("job", "text", "the session's file, or its job"), Field("rank", "int", "the process's rank in its job"))
+_PROCESS_FIELDS = (Field("job", "text", "the session's file, or its job"), Field("rank", "int", "the process's rank in its job"))
 
 
 def open(path: str | os.PathLike[str], token: str | None = None, certificate: str | None = None) -> Session:
@@ -33,9 +33,9 @@ def open(path: str | os.PathLike[str], token: str | None = None, certificate: st
     environment as TFTRACER_TOKEN. ``certificate``: a file with the server's certificate, if the system does not trust its issuer.
     The URL of a job's hub opens the whole job.
 
-    From a folder of ``.tftrace`` files, each table has the rows of all files, and ``processes`` are the sessions. From a folder
-    that ``tftracer export`` wrote, the tables are read with DuckDB. In both cases, tables have the additional columns ``job`` and
-    ``rank``, as in SQL.
+    If ``path`` is a folder of ``.tftrace`` files, each table has the rows of all files, and ``processes`` are those of all files.
+    If it is a folder that ``tftracer export`` wrote, the tables are read with DuckDB. In both cases, tables have the additional
+    columns ``job`` and ``rank``, as in ``tftracer query``.
 
     Raises ``StorageError`` if ``path`` cannot be read or reached, ``FormatError`` if it has no data that tftracer can open.
     """
@@ -55,7 +55,7 @@ class _Tables(Session):
 
     def _table(self, name: str, trace: int | None = None, run: int | str | None = None, by: By = "name") -> Table:
         check_grouping(by)
-        return Table(name, lambda: self._parts(name, trace, run, by), (*SCRIPT_TABLES[name], *_WHOSE))
+        return Table(name, lambda: self._parts(name, trace, run, by), (*SCRIPT_TABLES[name], *_PROCESS_FIELDS))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}: {len(self.runs()):,} runs, {len(self.traces()):,} traces>"
@@ -65,7 +65,7 @@ class _Tables(Session):
 
 
 class SessionFolder(_Tables):
-    """Saved sessions in one folder: ``processes`` are all of them, each on its own clock. Created by ``tftracer.open``."""
+    """Saved sessions in one folder; ``processes``: those of all files, one clock per file. Created by ``tftracer.open``."""
 
     def __init__(self, name: str, files: Sequence[Path]) -> None:
         super().__init__(name)
@@ -82,7 +82,7 @@ class SessionFolder(_Tables):
             known = True
             table = session._table(name, trace, run, by)
             for columns in table.parts():
-                yield _of(columns, job, session.rank)
+                yield _with_process(columns, job, session.rank)
             session.forget_traces()
         if not known:
             raise UnknownError(
@@ -103,7 +103,7 @@ class ExportedFolder(_Tables):
     def __init__(self, name: str, folder: Path) -> None:
         super().__init__(name)
         self._folder = folder
-        parquet.connect().close()  # raises UnsupportedError with what to install
+        parquet.connect().close()  # raises UnsupportedError without DuckDB
 
     def _parts(self, name: str, trace: int | None, run: int | str | None, by: By) -> Iterator[Part]:
         if name == "ops_over_traces" or (name == "ops" and by != "name"):
@@ -116,7 +116,7 @@ class ExportedFolder(_Tables):
             wanted += f" AND (job, rank, run_id) IN ({runs})"
         elif run is not None:
             wanted += f" AND run_id = {int(run)}"
-        fields = (*TABLES[name], *_WHOSE)
+        fields = (*TABLES[name], *_PROCESS_FIELDS)
         listed = ", ".join(f'"{field.name}"' for field in fields)
         connection = parquet.connect()
         try:
@@ -138,7 +138,7 @@ class ExportedFolder(_Tables):
         raise UnsupportedError(f"{self.name} holds tables, and no trace to show: open the session's file.")
 
 
-def _of(columns: dict[str, Any], job: str, rank: int) -> Part:
+def _with_process(columns: dict[str, Any], job: str, rank: int) -> Part:
     rows = len(next(iter(columns.values())))
     whole: dict[str, Any] = {**columns, "job": np.full(rows, job, object), "rank": np.full(rows, rank)}
     return Part(rows, {name: lambda column=column: column for name, column in whole.items()})  # type: ignore[misc]

@@ -41,7 +41,7 @@ def partition_name(job: str, rank: int) -> str:
 
 @dataclass
 class PartWriter:
-    """Gathers a table's rows and writes them to temporary files, numbered from ``first_part``."""
+    """Gathers a table's rows and writes them to temporary files, numbered from ``first_part``. ``where``: partition name."""
 
     connection: DuckDBPyConnection
     folder: Folder

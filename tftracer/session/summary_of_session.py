@@ -68,9 +68,9 @@ def summarize(source: SessionSource) -> dict[str, Any]:
         def answers(number: int) -> Answers:
             return Answers(source.trace_bytes(number), source.trace_context(number), trace_id=number)
 
-        others = OtherTraces(source, answers)
-        detail = trace_summary.summarize(answers(selected), others.of(selected, "verdict"))
-        detail["recomputed"] = _recomputed(runs, answers, others)
+        other_traces = OtherTraces(source, answers)
+        detail = trace_summary.summarize(answers(selected), other_traces.of(selected, "verdict"))
+        detail["recomputed"] = _recomputed(runs, answers, other_traces)
     summaries = [_run(run, slow, source.gaps(run["id"])) for run in runs]
     return {
         "session": _selected_fields(session, _SESSION),
@@ -99,7 +99,7 @@ def render(summary: dict[str, Any]) -> str:
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def _recomputed(runs: list[Run], answers: Callable[[int], Answers], others: OtherTraces) -> dict[int, str]:
+def _recomputed(runs: list[Run], answers: Callable[[int], Answers], other_traces: OtherTraces) -> dict[int, str]:
     """Return trace -> its headline as computed now.
 
     Covers only the newest traces of each run, up to ``MAX_BYTES_AT_ONCE`` together.
@@ -109,7 +109,7 @@ def _recomputed(runs: list[Run], answers: Callable[[int], Answers], others: Othe
         _, newest = newest_readable([trace for trace in run["traces"] if trace["headline"]], MAX_RECOMPUTED)
         for trace in newest_that_fit(newest, MAX_BYTES_AT_ONCE):
             with contextlib.suppress(TracerError):
-                result[trace["id"]] = headline(answers(trace["id"]).verdict(other_traces=others.of(trace["id"], "verdict")))
+                result[trace["id"]] = headline(answers(trace["id"]).verdict(other_traces=other_traces.of(trace["id"], "verdict")))
     return result
 
 
@@ -159,15 +159,15 @@ def _problems(session: dict[str, Any]) -> str:
 
 def _runs(runs: list[dict[str, Any]]) -> str:
     rows = [["Run", "steps", "p50", "p99", "max", "traces"]]
-    few = [run for run in runs if _is_rare(run, runs)]
-    for run in [run for run in runs if len(few) < FOLDED or run not in few]:
+    rare = [run for run in runs if _is_rare(run, runs)]
+    for run in [run for run in runs if len(rare) < FOLDED or run not in rare]:
         times = [_seconds(run[name]) for name in ("p50_s", "p99_s", "max_s")]
         steps = f"{run['steps']:,}" if run["steps"] else _UNKNOWN
         rows.append([shortened(run["title"], WIDTH - 50), steps, *times, f"{len(run['traces']):,}"])
-    if len(few) >= FOLDED:
-        longest = max(run["max_s"] or 0.0 for run in few)
-        steps = sum(run["steps"] for run in few)
-        rows.append([f"{len(few):,} runs of one or few steps", f"{steps:,}", "", "", _seconds(longest), "0"])
+    if len(rare) >= FOLDED:
+        longest = max(run["max_s"] or 0.0 for run in rare)
+        steps = sum(run["steps"] for run in rare)
+        rows.append([f"{len(rare):,} runs of one or few steps", f"{steps:,}", "", "", _seconds(longest), "0"])
     if not runs:
         return "No run was recorded."
     has_percentiles = any(run["p99_s"] for run in runs)

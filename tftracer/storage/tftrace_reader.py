@@ -23,7 +23,7 @@ _MAX_WINDOW = tftrace_format.MAX_META + _WINDOW  # holds the head of any record
 #: Matches a possible head of a record: an array of four, a short string, an integer.
 _HEAD = re.compile(rb"\x94[\xa0-\xbf][\x20-\x7e]{0,31}[\xcc-\xce]")
 _HEAD_SIZE = 2 + tftrace_format.MAX_TYPE + 1
-_SEARCH_FROM, _SEARCH_WINDOW = 4 << 10, 1 << 20
+_MIN_SEARCH_WINDOW, _MAX_SEARCH_WINDOW = 4 << 10, 1 << 20
 #: A search stops after it has checked this many bytes of metas: in a file full of false heads, its time would be quadratic.
 _MAX_TRIED = 256 << 20
 
@@ -53,8 +53,8 @@ class Reader:
     def damage(self) -> str:
         parts = []
         if self._parts:
-            are = "1 part of the file is" if len(self._parts) == 1 else f"{len(self._parts):,} parts of the file are"
-            parts.append(f"{are} damaged: {sum(self._parts):,} bytes could not be read.")
+            damaged_parts = "1 part of the file is" if len(self._parts) == 1 else f"{len(self._parts):,} parts of the file are"
+            parts.append(f"{damaged_parts} damaged: {sum(self._parts):,} bytes could not be read.")
         return " ".join([*parts, *self._notes])
 
     def _read_header(self) -> tuple[dict[str, Any], int]:
@@ -75,7 +75,7 @@ class Reader:
         return fields, end
 
     def _damaged_header(self, fields: dict[str, Any]) -> tuple[dict[str, Any], int]:
-        """Continue at the first complete record, if there is one."""
+        """Return (what can be read of the header, position of the first valid record). Raises an error if there is no record."""
         first = self._search(len(tftrace_format.MAGIC))
         if first is None and fields:
             raise FormatError(f"{self.source.name}: its header is damaged or has no version, and no whole record follows it.")
@@ -91,7 +91,7 @@ class Reader:
             if record is None or record.end > self.size:
                 following = self._search(position + 1) if record is None else None
                 if following is None:
-                    self._rest(position, why)
+                    self._note_rest(position, why)
                     return
                 self._parts.append(following - position)
                 position, closed = following, False
@@ -99,14 +99,14 @@ class Reader:
             position = record.end
             closed = record.type == tftrace_format.END
             if closed:
-                self._closed(record.meta, counts)
+                self._note_missing_records(record.meta, counts)
                 continue
             counts[record.type] += 1
             yield record
         if not closed:
-            self._not_closed()
+            self._note_early_end()
 
-    def _closed(self, meta: dict[str, Any], counts: Counter[str]) -> None:
+    def _note_missing_records(self, meta: dict[str, Any], counts: Counter[str]) -> None:
         lost = ", ".join(missing(meta.get("records"), counts))
         if lost:
             self._notes.append(f"Missing records: {lost}.")
@@ -119,7 +119,7 @@ class Reader:
         except FormatError as error:
             return None, str(error)
 
-    def _rest(self, position: int, why: str) -> None:
+    def _note_rest(self, position: int, why: str) -> None:
         """Note that nothing after ``position`` can be read."""
         rest = self.size - position
         if why:
@@ -127,7 +127,7 @@ class Reader:
         else:
             self.cut = f"The file ends inside a record: its last {rest:,} bytes could not be read."
 
-    def _not_closed(self) -> None:
+    def _note_early_end(self) -> None:
         if self.header.get("spool") is True:
             self.cut = (
                 "The job ended without closing this file, or is still running. All that it had written is here; "
@@ -177,8 +177,8 @@ class Reader:
         return StoredPayload(self.source, offset, size, raw_size, crc)
 
     def _search(self, position: int) -> int | None:
-        """Return the position of the next complete record, at ``position`` or later."""
-        size, until = _SEARCH_FROM, self._tried + _MAX_TRIED
+        """Return the position of the next record with a valid head, at ``position`` or later; None if none is found."""
+        size, until = _MIN_SEARCH_WINDOW, self._tried + _MAX_TRIED
         while position < self.size:
             window = self.source.read_at(position, size + _HEAD_SIZE)
             for match in _HEAD.finditer(window):
@@ -186,7 +186,7 @@ class Reader:
                     return position + match.start()
                 if self._tried > until:
                     return None
-            position, size = position + size, min(2 * size, _SEARCH_WINDOW)
+            position, size = position + size, min(2 * size, _MAX_SEARCH_WINDOW)
         return None
 
 
@@ -201,9 +201,9 @@ def _unpacked(head: bytes) -> tuple[dict[str, Any], int]:
     return (fields, end) if isinstance(fields, dict) else ({}, 0)
 
 
-def _wider(asked: int, one_record: bool) -> int:
-    """Return the next window's size after one that ends inside a record; 0 if no valid record is that large."""
-    if one_record:
+def _wider(asked: int, starts_at_record: bool) -> int:
+    """Return the size of the next window, if the last one ended inside a record; 0 if no valid record is that large."""
+    if starts_at_record:
         return min(asked * 8, _MAX_WINDOW) if asked < _MAX_WINDOW else 0
     return min(asked * 2, _WINDOW)
 

@@ -234,7 +234,7 @@ class Answers:
     def timeline(self) -> messages.Timeline:
         """Return what the page draws. ``critical`` is all 0 until another answer has computed the critical path.
 
-        Reading the graph that the path needs would take most of the time to the first picture.
+        The path needs the graph, and reading that would take most of the time until the page shows the timeline.
         """
         with self._lock:
             marks = self.on_critical_path() if "critical" in self._computed else np.zeros(self.trace.n, bool)
@@ -267,7 +267,7 @@ class Answers:
         return self._once(f"ops {by} {limit}", compute)
 
     def layers(self, of: Literal["time", "memory"] = "time", limit: int = MAX_LAYERS) -> Layers:
-        """Return the layers. ``of``: what is measured. It is passed by name, and has the name that it has in the URL."""
+        """Return the layers. ``of``: what is measured. Callers pass it by keyword, with the name that the URL uses."""
 
         def compute() -> Layers:
             inputs = self.trace, self.work, self.layers_of_ops

@@ -129,14 +129,14 @@ class WebServer:
         self.port = 0
         self.job = job
         self._origin, self.path = split_base_url(options.base_url)
-        self._change = threading.Lock()
+        self._start_lock = threading.Lock()
         self._serving: Serving | None = None
 
     # -------------------------------------------------------------------------------------------------- from any thread
 
     def start(self) -> None:
         """Start the server; do nothing if it is running. Raises PortError: no free port, or an unusable certificate."""
-        with self._change:
+        with self._start_lock:
             if self._serving is not None and self._serving.is_alive():
                 return
             context = tls_context(self.options.certfile, self.options.keyfile)
@@ -229,7 +229,7 @@ class Serving(threading.Thread):
         call_in_child(self.close_sockets)
 
     def begin(self) -> None:
-        """Return when the server accepts connections; raise the error that prevented it."""
+        """Start the thread, and wait until the server accepts connections. Raises the error that prevented it."""
         try:
             self.start()
         except BaseException:  # the thread could not be started

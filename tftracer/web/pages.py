@@ -80,8 +80,8 @@ class PageHandler(Guarded):
         self.set_header("Content-Type", file.content_type)
         self.set_header("Etag", file.tag)
         self.set_header("Vary", "Accept-Encoding")
-        keep = f"private, max-age={YEAR}, immutable" if file.hashed else "private, no-cache"
-        self.set_header("Cache-Control", keep)
+        cache_control = f"private, max-age={YEAR}, immutable" if file.hashed else "private, no-cache"
+        self.set_header("Cache-Control", cache_control)
         if self.request.headers.get("If-None-Match") == file.tag:
             self.set_status(304)
         elif file.gzipped and "gzip" in self.request.headers.get("Accept-Encoding", ""):
@@ -95,18 +95,18 @@ class AppHandler(PageHandler):
     """The single-page application on each of its routes, and its files."""
 
     def check_token(self) -> None:
-        given = self.url_token()
-        if given:
-            self._check_url_token(given)
+        token = self.url_token()
+        if token:
+            self._check_url_token(token)
         access = self.services.access
-        crossing = self.request.headers.get("Sec-Fetch-Site") == "cross-site"
-        if crossing and not access.logins.has_cookie(self.cookie()) and "Authorization" not in self.request.headers:
+        is_cross_site = self.request.headers.get("Sec-Fetch-Site") == "cross-site"
+        if is_cross_site and not access.logins.has_cookie(self.cookie()) and "Authorization" not in self.request.headers:
             self.redirect_without_token()
         super().check_token()
 
-    def _check_url_token(self, given: str) -> None:
+    def _check_url_token(self, token: str) -> None:
         access = self.services.access
-        if not access.is_token(given) and not (self.request.method == "GET" and access.logins.use_code(given)):
+        if not access.is_token(token) and not (self.request.method == "GET" and access.logins.use_code(token)):
             why = "This is not the token of this server. Was the script restarted? A link from a notebook works once."
             self.refuse_stranger(why)
         self.redirect_without_token(self.sign_in())

@@ -54,7 +54,7 @@ class PartitionGraphs:
     """The graphs of functions whose first call came after ``watch``. ``is_off`` returns whether the tracer is off."""
 
     def __init__(self, is_off: Callable[[], bool]) -> None:
-        #: Id of a ConcreteFunction -> the function: those that were called, without those whose next call collects their graph.
+        #: Id of a ConcreteFunction -> the function, for all that were called, except those whose next call collects their graph.
         self.called_functions: dict[int, weakref.ref[Any]] = {}
         self._is_off = is_off
         self._is_eager: Callable[[], bool] = lambda: False
@@ -251,10 +251,10 @@ class PartitionGraphs:
 
 
 def _graphs_of(concrete: Any, metadata: Any) -> list[Any]:
-    """Return the partition graphs of a function. ``metadata`` also has those of other functions that were instantiated meanwhile.
+    """Return a function's partition graphs. ``metadata`` also has those of other functions that were built during the call.
 
-    If an eager op ends on another thread meanwhile, TensorFlow splits the function's data into two entries: the first has the
-    graph before optimization, a later entry has only the partition graphs.
+    If an eager op ends on another thread during the call, TensorFlow splits the function's data into two entries: the first has
+    the graph before optimization, a later entry has only the partition graphs.
     """
     names = {op.name for op in concrete.graph.get_operations() if op.type != "Placeholder"}
     is_found = False

@@ -58,7 +58,7 @@ def make_callback(set_note: Callable[[str], None]) -> Any:
 
 
 class EagerKerasStepName(StepName):
-    """The name of the steps of a model that runs eagerly, one for each batch."""
+    """The name of the steps of a model that runs eagerly. Each batch is one step."""
 
     origin = "Keras, run eagerly"
 
@@ -66,7 +66,7 @@ class EagerKerasStepName(StepName):
 class CompiledKerasStepName:
     """The name of the compiled steps of a model's ``train_on_batch``, ``test_on_batch`` or ``predict_on_batch``.
 
-    Each signature is a run.
+    Each signature of the compiled function is a run of its own.
     """
 
     origin = "Keras"
@@ -105,7 +105,7 @@ class KerasSteps:
 
         @hide_in_tracebacks
         def run(strategy: Any, fn: Any, *args: Any, **kwargs: Any) -> Any:
-            step = None if calls.is_within_step_or_off() else calls.run_safely(self._step, fn)
+            step = None if calls.is_within_step_or_off() else calls.run_safely(self._eager_step_name, fn)
             try:
                 if step is None:
                     return original(strategy, fn, *args, **kwargs)
@@ -142,7 +142,7 @@ class KerasSteps:
 
         return on_batch
 
-    def _step(self, fn: Any) -> EagerKerasStepName | None:
+    def _eager_step_name(self, fn: Any) -> EagerKerasStepName | None:
         """Return the name of the steps of the eager Keras model that ``fn`` belongs to; None if it belongs to none."""
         loop, model = keras_loop_and_model(fn)
         if not loop or model is None:

@@ -1,6 +1,6 @@
 """Measures the CPU time of a traced step and of its busiest thread, and how long threads were ready to run but had no CPU.
 
-``job_cpu_s`` is the CPU time of this process and of the processes that it started. It is not that of other ranks, although the
+``job_cpu_s`` is the CPU time of this process and of the processes that it started. It leaves out other ranks, although the
 name, which is part of the file format, may suggest it. It includes the tracer's own work, for example a child process that still
 stores the previous trace. If one of these processes ended during the step, ``job_cpu_s`` is left out.
 
@@ -66,8 +66,8 @@ def cpu_use(before: CpuReading, after: CpuReading) -> CpuUse:
         waited = (max(0, now[1] - then[1]) for now, then in script_counters)
         use["run_queue_s"] = sum(ns for ns in waited if ns <= after.at_ns - before.at_ns) * 1e-9
     if before.children is not None and after.children is not None and before.children.keys() <= after.children.keys():
-        of_children = sum(now - before.children.get(name, 0) for name, now in after.children.items())
-        use["job_cpu_s"] = (after.cpu_ns - before.cpu_ns + of_children) * 1e-9
+        children_ns = sum(now - before.children.get(name, 0) for name, now in after.children.items())
+        use["job_cpu_s"] = (after.cpu_ns - before.cpu_ns + children_ns) * 1e-9
     return use
 
 
@@ -97,10 +97,10 @@ def _child_times(proc: str, threads: list[str], until: int) -> dict[str, int] | 
     children: dict[str, int] = {}
     try:
         for name in {name for thread in threads for name in _child_ids(f"{proc}/self/task/{thread}")}:
-            of_child = _thread_times(f"{proc}/{name}", until)
-            if of_child is None and time.perf_counter_ns() > until:
+            thread_times = _thread_times(f"{proc}/{name}", until)
+            if thread_times is None and time.perf_counter_ns() > until:
                 return None
-            children[name] = sum(ran for ran, _ in (of_child or {}).values())
+            children[name] = sum(ran for ran, _ in (thread_times or {}).values())
     except OSError:
         return None
     return children

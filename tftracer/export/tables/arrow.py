@@ -113,10 +113,10 @@ def _schema(format: bytes, name: str, children: Sequence[_Schema] = ()) -> _Sche
 def _array(length: int, nulls: int, buffers: Sequence[Array | None], children: Sequence[_Array] = ()) -> _Array:
     pointers = (c_void_p * len(buffers))(*(None if buffer is None else buffer.ctypes.data for buffer in buffers))
     array = _Array(length, nulls, 0, len(buffers), len(children))
-    of_children = _addresses(children)
-    array.buffers, array.children = cast(pointers, c_void_p), cast(of_children, c_void_p)
+    child_pointers = _addresses(children)
+    array.buffers, array.children = cast(pointers, c_void_p), cast(child_pointers, c_void_p)
     array.release = cast(_RELEASE[_Array], c_void_p)
-    _keep(array, buffers, pointers, children, of_children)
+    _keep(array, buffers, pointers, children, child_pointers)
     return array
 
 
@@ -136,7 +136,7 @@ def _buffers(type_: str, column: Array) -> tuple[int, int, list[Array | None]]:
     return len(column), int(unknown.sum()), [known, _bits(values) if type_ == "bool" else values]
 
 
-def _exported(structure: Any, target: int) -> None:
+def _move_to(structure: Any, target: int) -> None:
     """Move the structure to the reader's address."""
     ctypes.memmove(target, ctypes.byref(structure), ctypes.sizeof(structure))
 
@@ -147,11 +147,11 @@ def capsule(fields: Sequence[Field], columns: Mapping[str, Array]) -> Any:
     rows = len(columns[fields[0].name])
 
     def get_schema(_: int, target: int) -> int:
-        _exported(_schema(b"+s", "", [_schema(_FORMATS[field.type], field.name) for field in fields]), target)
+        _move_to(_schema(b"+s", "", [_schema(_FORMATS[field.type], field.name) for field in fields]), target)
         return 0
 
     def get_next(_: int, target: int) -> int:
-        _exported(_array(rows, 0, [None], [_array(*each) for each in batches.pop()]) if batches else _Array(), target)
+        _move_to(_array(rows, 0, [None], [_array(*each) for each in batches.pop()]) if batches else _Array(), target)
         return 0
 
     getter = CFUNCTYPE(c_int, c_void_p, c_void_p)

@@ -24,7 +24,7 @@ Type = Literal["int", "float", "bool", "text", "time"]
 class Field:
     """A column. ``unknown``: whether values may be unknown.
 
-    ``counts``: for a column with the number of things in a row, the kind of thing ("step"); else "".
+    ``counts``: if the value is how many things the row stands for, what these are ("step"); else "".
     """
 
     name: str
@@ -164,15 +164,15 @@ OPS = (
     _maybe("traffic_bytes", "float", "bytes that its ops have to read and write at least, as far as they are known"),
     Field("traffic_unknown", "int", "executions whose bytes are not known"),
 )
-_OVER = "in the traces that it ran in"
+_IN_ITS_TRACES = "in the traces that it ran in"
 OPS_OVER_TRACES = (
     Field("run_id", "int", "the number of the run"),
     Field("key", "text", "what the row is of: an op type, a node's name, or a name scope"),
     Field("op", "text", "op type; empty for a scope"),
     Field("traces", "int", "traces of the run that it ran in"),
     Field("of_traces", "int", "traces of the run that were read"),
-    Field("count", "float", f"mean executions {_OVER}"),
-    Field("mean_ns", "float", f"mean of its time, which is the sum of its executions, {_OVER}"),
+    Field("count", "float", f"mean executions {_IN_ITS_TRACES}"),
+    Field("mean_ns", "float", f"mean of its time, which is the sum of its executions, {_IN_ITS_TRACES}"),
     Field("median_ns", "float", "the median of these times"),
     _maybe("spread_ns", "float", "their sample standard deviation; not known with one trace"),
     Field("shortest_ns", "float", "the shortest"),

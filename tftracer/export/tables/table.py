@@ -50,7 +50,7 @@ class Table:
         self.name = name
         self._parts = parts
         self._fields = {field.name: field for field in fields or SCRIPT_TABLES[name]}
-        self._read: dict[str, Array] = {}
+        self._cached: dict[str, Array] = {}
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -105,12 +105,12 @@ class Table:
         for name in wanted:
             if name not in self._fields:
                 raise UnknownError(f"The table {self.name} has no column {name!r}. Its columns: {', '.join(self._fields)}.")
-        missing = [self._fields[name] for name in wanted if name not in self._read]
+        missing = [self._fields[name] for name in wanted if name not in self._cached]
         if missing:
             parts = [{field.name: conformed(field, part.columns[field.name]()) for field in missing} for part in self._parts()]
             for field in missing:
-                self._read[field.name] = joined(field, [part[field.name] for part in parts])
-        return {name: self._read[name] for name in wanted}
+                self._cached[field.name] = joined(field, [part[field.name] for part in parts])
+        return {name: self._cached[name] for name in wanted}
 
     def parts(self) -> Iterator[dict[str, Array]]:
         """Yield the whole table in parts, one trace or run at a time; nothing is cached."""
@@ -201,8 +201,8 @@ def joined(field: Field, parts: Sequence[Array]) -> Array:
     if len(parts) == 1:
         return parts[0]
     join: Any = np.ma.concatenate if isinstance(parts[0], np.ma.MaskedArray) else np.concatenate
-    both: Array = join(parts)
-    return both
+    whole: Array = join(parts)
+    return whole
 
 
 def nanoseconds(seconds: Sequence[float | None]) -> list[int | None]:
@@ -211,7 +211,7 @@ def nanoseconds(seconds: Sequence[float | None]) -> list[int | None]:
 
 
 def moments(seconds: Sequence[float | None] | Array) -> Array:
-    """Convert epoch seconds to ``datetime64[ns]``, rounded to microseconds (a double's precision); NaT if unknown or 0."""
+    """Convert epoch seconds to ``datetime64[ns]``, rounded to microseconds (a double's precision); NaT if unknown or invalid."""
     given = np.array([np.nan if value is None else value for value in seconds], np.float64)
     is_valid = (given > 0) & (given < 9e9)
     micro = np.where(is_valid, np.rint(np.where(is_valid, given, 0) * 1e6), 0).astype(np.int64)
@@ -246,5 +246,5 @@ def masked_column(values: npt.NDArray[Any], unknown: Any = None) -> MaskedColumn
     ``values``: integers or floats, masked or not. ``unknown``: [n] bool; default: the mask of ``values``.
     """
     mask = np.ma.getmaskarray(values) if unknown is None else np.asarray(unknown, bool)
-    under = np.nan if values.dtype.kind == "f" else np.iinfo(values.dtype).min
-    return MaskedColumn(np.where(mask, under, np.ma.getdata(values)).astype(values.dtype), mask)
+    masked_value = np.nan if values.dtype.kind == "f" else np.iinfo(values.dtype).min
+    return MaskedColumn(np.where(mask, masked_value, np.ma.getdata(values)).astype(values.dtype), mask)

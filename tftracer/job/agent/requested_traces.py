@@ -38,7 +38,7 @@ class WatchedStep:
     uncounted: int  # steps that had finished but that the session had not counted at the time of the request
     lower_numbered: int = 0  # id of a trace of this run with a slightly lower number, which may be this step's
     passed_at: float | None = None
-    summed_up: bool = False  # whether the hub has been sent the trace's summary
+    summed_up: bool = False  # whether the trace's summary was sent to the hub
 
 
 class StepWatch:
@@ -75,14 +75,14 @@ class StepWatch:
 
     def _prepare(self, job_trace: int, title: str) -> None:
         """Report how many steps of the run have finished. Without a title, use the run that takes most of this process's time."""
-        begun, runs = self._source.finished_steps(), self._source.runs()
-        live = [run for run in runs if run["title"] in begun and (not title or run["title"] == title)]
-        run = max(live, key=total_s, default=None)
+        finished, runs = self._source.finished_steps(), self._source.runs()
+        candidates = [run for run in runs if run["title"] in finished and (not title or run["title"] == title)]
+        run = max(candidates, key=total_s, default=None)
         self._post(
             "steps",
             job_trace=job_trace,
             run_title=run["title"] if run else "",
-            begun=begun[run["title"]] if run else 0,
+            begun=finished[run["title"]] if run else 0,
             steps_per_s=steps_per_s(run) if run else None,
             servers="ps" if "ps" in tf_config(os.environ)[0] else "",
         )
@@ -121,11 +121,11 @@ class StepWatch:
         if record["step"] is None:
             return
         if record["step"] == watched.step:
-            self._found(watched, record)
+            self._assign_trace(watched, record)
         elif watched.step - watched.uncounted - 1 <= record["step"] < watched.step:
             watched.lower_numbered = record["id"]
 
-    def _found(self, watched: WatchedStep, record: TraceRecord) -> None:
+    def _assign_trace(self, watched: WatchedStep, record: TraceRecord) -> None:
         del self._watched[watched.job_trace]
         self._seen[record["id"]] = watched
         self._send_record(watched, record)
@@ -144,7 +144,7 @@ class StepWatch:
             watched.passed_at = watched.passed_at or now
             record = _lower_numbered(watched, runs, begun) if now - watched.passed_at > LOWER_NUMBER_AFTER_S else None
             if record is not None:
-                self._found(watched, record)
+                self._assign_trace(watched, record)
             elif now - watched.passed_at > MISSED_AFTER_S:
                 del self._watched[watched.job_trace]
                 self._post("missed", job_trace=watched.job_trace, step=watched.step, why="Its step passed without a trace.")

@@ -1,4 +1,4 @@
-"""Matches the traces of one step: collectives that run on several ranks, and sends with their receives. Pure.
+"""Matches the traces of one step: collectives that run on several ranks, and sends with their receives. No side effects.
 
 A collective is identified by its node's name and, in loops, by its iteration. Horovod's ops start when a rank is ready, and
 end when the result is available, which is nearly the same moment on all ranks.

@@ -1,4 +1,4 @@
-"""Findings about a step of a job: missing processes, unknown clocks, and the findings of its processes' traces. Pure."""
+"""Findings about a step of a job: missing processes, unknown clocks, and the findings of its processes' traces."""
 
 from __future__ import annotations
 

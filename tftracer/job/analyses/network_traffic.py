@@ -1,4 +1,4 @@
-"""Computes what a job's processes sent each other in a step: links and tensors, over the traces of all processes. Pure.
+"""Computes what a job's processes sent each other in a step: links and tensors, over the traces of all processes.
 
 A worker's trace contains what it received and what the servers received from it, so one link appears in several traces: its
 messages, bytes and times are added up. Waiting time is the time in which the receiving process computes nothing.

@@ -1,4 +1,4 @@
-"""The traces of one step from the processes of a job, and the process on which each of their nodes ran. Pure.
+"""The traces of one step from the processes of a job, and the process on which each of their nodes ran. No side effects.
 
 A Horovod rank's trace has only that rank's nodes. A worker's trace of a parameter-server step also has nodes of the servers,
 timed by the servers' clocks. So each node has an *owner*: the process on which it ran.

@@ -119,13 +119,13 @@ class AgentConnection(HubHandler, WebSocketHandler):
         if message["t"] != "beat" or not isinstance(process, dict):
             raise FormatError("a process must say who it is")
         valid_id = re.fullmatch(r"[A-Za-z0-9_-]{1,64}", protocol.text(process, "id"))
-        before = self.hub.members.get(valid_id[0]) if valid_id else None
+        known_member = self.hub.members.get(valid_id[0]) if valid_id else None
         self.member = self.hub.join(process, self) if valid_id else None
         if self.member is None:
             self._refuse("full")
             return
-        if before is not None:
-            self.job.requests.reconnected(before)
+        if known_member is not None:
+            self.job.requests.reconnected(known_member)
         self._end_greeting()
         self._send_interval()
         self.job.updates.check_silence()

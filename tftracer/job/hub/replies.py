@@ -16,7 +16,7 @@ PARTS_IN_FLIGHT = 4  # parts of a body that are sent before the process has take
 
 
 class Reply:
-    """One request. ``send`` sends a message to the process; ``request`` is the request's number on that connection."""
+    """One request and its answer. ``send`` sends a message to the process; ``request``: its number on that connection."""
 
     def __init__(self, send: Callable[..., None], request: int) -> None:
         self._send = send
@@ -33,7 +33,7 @@ class Reply:
         self._parts.put_nowait(message)
         if not self._answered:
             self._answered = True
-            self._may_send.release()  # the rest of the body is not needed any more
+            self._may_send.release()  # ends ``send_body``: the rest of the body is not needed
 
     async def send_body(self, data: bytes, last: bool = False) -> None:
         """Send a piece of the request's body as fast as the process takes it. After the answer, pieces are dropped."""

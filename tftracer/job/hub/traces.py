@@ -25,7 +25,7 @@ from tftracer.web.worker_threads import WorkerThreads
 T = TypeVar("T")
 
 NICE = 5
-#: Limits of the caches: merged traces (besides SUSPECT_STEPS), and compressed bytes of fetched traces.
+#: Limits of the caches: merged traces (and SUSPECT_STEPS more), and compressed bytes of fetched traces.
 OPEN_TRACES = 4
 FETCHED_BYTES = 256 << 20
 FETCHES_AT_ONCE = 8
@@ -64,13 +64,13 @@ class JobTraces:
         message = traced.message
         if not message["ready"]:
             raise UnsupportedError("No process has traced this step yet." + _reasons(self._missing(traced)))
-        number, ready = message["id"], [(process, traced.records[process]) for process in message["ready"]]
+        trace_id, ready = message["id"], [(process, traced.records[process]) for process in message["ready"]]
         sources = [(process, record["id"], is_analyzed(record)) for process, record in ready]
         async with self._merge_lock():
-            merged = self._merged.pop(number, None)
+            merged = self._merged.pop(trace_id, None)
             if merged is None or merged.sources != sources or self._is_more_available(merged):
                 merged = MergedTrace(sources, *await self._merge(traced))
-            self._merged[number] = merged
+            self._merged[trace_id] = merged
             while len(self._merged) > OPEN_TRACES + SUSPECT_STEPS:
                 self._merged.popitem(last=False)
             return merged.answers

@@ -28,7 +28,7 @@ class SavedProcess:
 
 @dataclass(frozen=True)
 class SavedJob:
-    """A saved job. ``steps``: for each step, (position of a process, id of its trace) for all processes that traced it."""
+    """A saved job. ``steps``: each traced step as a list of (position of a process that traced it, id of that trace)."""
 
     name: str
     processes: list[SavedProcess]
@@ -61,7 +61,7 @@ def _process(job: JobServices, info: Process, own: SavedSession) -> SavedProcess
 def _model(job: JobServices, info: Process) -> SessionModel:
     """Build the session of a process: its facts, a run for each title, and their traces.
 
-    The file lacks the step times of other processes.
+    The file has the step times only of the process that ran the hub.
     """
     facts = {name: info[name] for name in ("id", "host", "pid", "place")}
     model = SessionModel({**new_facts(), **facts, "rank": info["place"]["rank"]})  # type: ignore[typeddict-item]

@@ -2,7 +2,7 @@
 
 Neither end sends the token. Both derive keys from it with HKDF-SHA-256 (RFC 5869) over the whole greeting: both nonces, the job,
 the address that the agent connected to, and the certificate that it got. An attacker who relays the connection does not have
-these keys: he cannot send messages, and cannot change, repeat, reorder or drop one unnoticed. Without TLS he can read them. Pure.
+these keys: he cannot send messages, and cannot change, repeat, reorder or drop one unnoticed. Without TLS he reads them. No I/O.
 """
 
 from __future__ import annotations
@@ -76,6 +76,7 @@ class Keys:
         return self.derive(f"proof of the {role}")
 
     def proves(self, role: Role, proof: object) -> bool:
+        """Return whether ``proof`` is the right proof of ``role``."""
         return isinstance(proof, bytes) and hmac.compare_digest(proof, self.proof(role))
 
     def channel(self, role: Role) -> Channel:

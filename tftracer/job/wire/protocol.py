@@ -1,6 +1,6 @@
 """The messages between the processes of a job and its hub: msgpack maps over one WebSocket; ``t`` is the kind of message.
 
-The greeting is not encrypted. In it each end proves that it knows the token (see handshake.py). The agent is first, so that an
+The greeting is not encrypted. In it each end proves that it knows the token (see handshake.py): the agent first, so that an
 unauthenticated client learns nothing from the hub. Every message after ``welcome`` is sealed, in both directions.
 
     hub    hello     {version, job, id, nonce}

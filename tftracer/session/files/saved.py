@@ -28,7 +28,7 @@ class SavedSession(SessionSource):
 
     def __init__(self, model: SessionModel) -> None:
         super().__init__(model)
-        self._damage, self._damaged = model.facts["damage"], set[int]()  # the reader's message; ids of damaged traces
+        self._damage, self._damaged_ids = model.facts["damage"], set[int]()  # the reader's message; ids of damaged traces
         #: Returns the facts about a trace's contents for its record (trace/record_fields.py). The viewer replaces it by
         #: its server's analyzer, which decodes the traces anyway.
         self.analyzer: Callable[[TraceRecord], dict[str, Any]] = self._contents
@@ -57,14 +57,14 @@ class SavedSession(SessionSource):
         """
         payloads = [(trace.record["id"], trace.payload) for trace in self._selected_traces(traces)]
         damaged = {trace_id for trace_id, payload in payloads if payload.size and not payload.is_whole()}
-        if damaged <= self._damaged:
+        if damaged <= self._damaged_ids:
             return
         error = FormatError("its checksum is wrong: its bytes were changed")
         for trace_id in damaged:
             self.set_trace_facts(trace_id, **broken(error))
         with self.lock:
-            self._damaged |= damaged
-            number = "1 trace is" if len(self._damaged) == 1 else f"{len(self._damaged):,} traces are"
+            self._damaged_ids |= damaged
+            number = "1 trace is" if len(self._damaged_ids) == 1 else f"{len(self._damaged_ids):,} traces are"
             self.model.facts["damage"] = f"{self._damage} {number} damaged.".strip()
         self.publisher.publish({"type": "session", "payload": self.session()})
 
@@ -79,7 +79,7 @@ class SavedSession(SessionSource):
             self.set_trace_facts(trace.record["id"], **facts)
 
     def check_in_background(self) -> None:
-        """Run ``check_payloads`` and ``analyze_pending`` on a thread, as they take long. Subscribers get each result at once."""
+        """Run ``check_payloads`` and ``analyze_pending`` on a thread: they take long. Subscribers get each result when known."""
         _in_background(self.check_payloads, self.analyze_pending)
 
     def _contents(self, record: TraceRecord) -> dict[str, Any]:
@@ -93,13 +93,13 @@ class SavedSession(SessionSource):
             return list(self.model.traces.values()) if traces is None else [self.model.trace(number) for number in traces]
 
     def request_traces(self, run_id: int | None, steps: int, with_graph: bool = False) -> None:
-        raise _ended()
+        raise _no_training()
 
     def sample_gaps(self, run_id: int) -> None:
-        raise _ended("sampled")
+        raise _no_training("sampled")
 
     def set_trace_all(self, on: bool) -> None:
-        raise _ended()
+        raise _no_training()
 
     # -------------------------------------------------------------------------------------------------- saving, loading
 
@@ -141,7 +141,7 @@ def _in_background(*jobs: Callable[[], None]) -> None:
     threading.Thread(target=work, daemon=True).start()
 
 
-def _ended(what: str = "traced") -> UnsupportedError:
+def _no_training(what: str = "traced") -> UnsupportedError:
     return UnsupportedError(f"This session was reopened from a file: there is no training in it that could be {what}.")
 
 

@@ -1,4 +1,4 @@
-"""The three threads behind the training threads: one counts and writes steps, one stores traces, one has them analyzed.
+"""The tracer's three background threads: one counts and writes steps, one stores traces, one has them analyzed.
 
 All are daemons, sleep while nothing happens, and survive errors in one of their rounds. None imports a module: a process that the
 script forks during an import would wait for that module forever.

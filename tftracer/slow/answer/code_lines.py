@@ -1,4 +1,4 @@
-"""Converts sampled stacks to lines of code with their shares of the time, and to a tree for a flame graph. Pure."""
+"""Converts sampled stacks to lines of code with their shares of the time, and to a tree for a flame graph. No side effects."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ _ROOTS = ("/site-packages/", "/dist-packages/")
 def code_lines(stacks: Sequence[FoldedStack], whole_s: float | None = None) -> list[CodeLine]:
     """Return the innermost line of the script in each stack, by descending share of ``whole_s`` seconds.
 
-    All lines of one hook or callback are one entry. ``whole_s``: by default the sum of the stacks.
+    All lines of one hook or callback are one entry. ``whole_s``: by default the sum of the stacks' seconds.
     """
     whole = whole_s or sum(stack.seconds for stack in stacks)
     groups: dict[tuple[str, str, int], list[tuple[FoldedStack, int]]] = {}
     for stack in stacks:
         if stack.frames:
-            at = _script_frame(stack.frames)
-            groups.setdefault(_key(stack.frames[at]), []).append((stack, at))
+            position = _script_position(stack.frames)
+            groups.setdefault(_key(stack.frames[position]), []).append((stack, position))
     lines = [_line(group, whole) for group in groups.values() if whole > 0]
     return sorted(lines, key=lambda line: -line["share"])[:MAX_LINES]
 
 
-def _script_frame(frames: tuple[Frame, ...]) -> int:
-    """Return the position of the innermost frame of the script, a hook or a callback; of the innermost frame if there is none."""
-    of_script = [position for position, frame in enumerate(frames) if frame.owner or not frame.is_library]
-    return of_script[-1] if of_script else len(frames) - 1
+def _script_position(frames: tuple[Frame, ...]) -> int:
+    """Return the position of the innermost frame of the script, a hook or a callback; if there is none, the last position."""
+    positions = [position for position, frame in enumerate(frames) if frame.owner or not frame.is_library]
+    return positions[-1] if positions else len(frames) - 1
 
 
 def _key(frame: Frame) -> tuple[str, str, int]:
-    """Return the key of a line in the list: all lines of the class of a hook or callback have the same key."""
+    """Return the key by which lines are grouped: the class of the hook or callback if there is one, else file and line."""
     return (frame.owner, "", 0) if frame.owner else ("", frame.file, frame.line)
 
 
 def _line(group: list[tuple[FoldedStack, int]], whole_s: float) -> CodeLine:
     seconds, seconds_of_called, seconds_of_frame = 0.0, dict[str, float](), dict[Frame, float]()
-    for stack, at in group:
+    for stack, position in group:
         seconds += stack.seconds
-        frame, innermost = stack.frames[at], stack.frames[-1]
+        frame, innermost = stack.frames[position], stack.frames[-1]
         seconds_of_frame[frame] = seconds_of_frame.get(frame, 0.0) + stack.seconds
-        called = called_text(innermost) if at < len(stack.frames) - 1 else ""
+        called = called_text(innermost) if position < len(stack.frames) - 1 else ""
         seconds_of_called[called] = seconds_of_called.get(called, 0.0) + stack.seconds
     frame = max(seconds_of_frame, key=lambda each: seconds_of_frame[each])
     return {
@@ -93,9 +93,9 @@ class _Tree:
         if len(self.stacks["parent"]) + len(stack.frames) + 1 > MAX_NODES:
             self.stacks["samples_left_out"] += stack.samples
             return
-        node = self._node(-1, stack.thread, _thread(stack.thread))
+        node = self._node(-1, stack.thread, _thread_frame(stack.thread))
         for frame in stack.frames:
-            node = self._node(node, frame, _frame(frame))
+            node = self._node(node, frame, _stack_frame(frame))
         self.stacks["seconds"][node] += stack.seconds
         self.stacks["samples"][node] += stack.samples
 
@@ -110,10 +110,10 @@ class _Tree:
         return node
 
 
-def _thread(name: str) -> StackFrame:
+def _thread_frame(name: str) -> StackFrame:
     return {"file": "", "line": 0, "function": name, "kind": "thread", "owner": "", "source": ""}
 
 
-def _frame(frame: Frame) -> StackFrame:
+def _stack_frame(frame: Frame) -> StackFrame:
     kind = kind_of(frame)
     return {"file": frame.file, "line": frame.line, "function": frame.function, "kind": kind, "owner": frame.owner, "source": ""}

@@ -1,4 +1,4 @@
-"""Groups a run's slow steps by cause and place, and sorts the groups by the time lost in the whole run. Pure."""
+"""Groups a run's slow steps by cause and place, and sorts the groups by the time lost in the whole run. No side effects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Describes lines of code, slow steps and periods in words, for the page, the summary and the verdict. Pure."""
+"""Describes lines of code, slow steps and periods in words, for the page, the summary and the verdict. No side effects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds why the inside of a step took longer: a Python function, TensorFlow's work, or a lack of CPUs. Pure.
+"""Finds why the inside of a step took longer: a Python function, TensorFlow's work, or a lack of CPUs. No side effects.
 
 ``to_explain_s`` is in all functions the time to explain: for a step, how much longer than usual TensorFlow's part took, plus
 the time without a CPU.

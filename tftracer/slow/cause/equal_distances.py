@@ -1,5 +1,5 @@
 """A comb: steps at equal distances (its teeth), at which the slow steps of a period are expected. A tooth with a slow step is a
-hit, a tooth without one is a miss. Pure."""
+hit, a tooth without one is a miss. No side effects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Explains a slow turn: splits it into parts, and finds its cause, other causes, and what is doubtful. Pure."""
+"""Explains a slow turn: splits it into parts, and finds its cause, other causes, and what is doubtful. No side effects."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def explain(turn: SlowTurn, observed: Observed) -> Explained:
     """Split a slow turn into parts and find its causes."""
     methods = _methods(turn)
     between, inside = (_below_loop(span, methods) for span in (observed.between, observed.inside))
-    if turn.run.title.partition(":")[0] in (FIT, *EVALUATIONS):  # Keras calls callbacks between steps, so these were sampled then
+    if turn.run.title.partition(":")[0] in (FIT, *EVALUATIONS):  # Keras calls callbacks between steps only: not part of the step
         inside = replace(inside, stacks=tuple(stack for stack in inside.stacks if not is_in_callback(stack)))
     if observed.is_busy:
         between, inside = _without_single_sample(between), _without_single_sample(inside)
@@ -63,24 +63,26 @@ def explain(turn: SlowTurn, observed: Observed) -> Explained:
         own = OtherCause(cause, excess_s - sum(other.seconds for other in others))
         cause, others = _largest_first((own, *others) if is_notable(own, excess_s) else others)
     if cause.kind in HOOK_CAUSES:
-        cause = cause._replace(share=_with_clocked(cause, parts, excess_s, others))
+        cause = cause._replace(share=_share_with_clocked_parts(cause, parts, excess_s, others))
         if cause.share is not None and not others:
-            cause = cause._replace(share=cause.share * _share_of_hooks(cause, span))
+            cause = cause._replace(share=cause.share * _share_among_hooks(cause, span))
     place = _place_without_cpu(observed) if cause.kind == "machine" and not turn.is_inside else None
     return Explained(parts, cause, others, why_unknown(cause, parts, observed, turn), place)
 
 
-def _with_clocked(cause: Cause, parts: tuple[Part, ...], excess_s: float, others: tuple[OtherCause, ...]) -> float | None:
-    """Return the share of a hook or callback with what a clock measured in it: evaluations, checkpoints.
+def _share_with_clocked_parts(
+    cause: Cause, parts: tuple[Part, ...], excess_s: float, others: tuple[OtherCause, ...]
+) -> float | None:
+    """Return the share of a hook or callback, including the parts in it that a clock measured: evaluations, checkpoints.
 
-    If there are other causes, only what is called after it is its own, and their time is not.
+    If there are other causes, only parts whose text begins with its name are added, and the share leaves room for the others.
     """
     own = [part for part in clocked_parts(parts, excess_s) if not others or part.what.startswith(cause.name)]
     left = 1 - sum(other.seconds for other in others) / excess_s
     return cause.share if cause.share is None else min(left, cause.share + sum(map(excess, own)) / excess_s)
 
 
-def _share_of_hooks(cause: Cause, span: Span) -> float:
+def _share_among_hooks(cause: Cause, span: Span) -> float:
     """Return the share of a hook or callback in the samples of all hooks and callbacks.
 
     Another one may be in the samples but in too few of them to be a cause of its own.
@@ -109,11 +111,11 @@ def _place_without_cpu(observed: Observed) -> Frame | None:
 
 
 def _without_single_sample(span: Span) -> Span:
-    """Return the span without its only sample, unless that shows a hook or callback, or a Python function that TensorFlow calls
-    and that took most of the time; other spans unchanged."""
+    """Return the span without its only sample, unless this sample shows a hook or callback, or a Python function that TensorFlow
+    calls and that took most of the time. A span with several samples is returned unchanged."""
     if span.samples == 1:
-        others = tuple(stack for stack in span.other_stacks if stack.seconds >= MOST * span.length_s)
-        span = replace(span, other_stacks=others)
+        long_stacks = tuple(stack for stack in span.other_stacks if stack.seconds >= MOST * span.length_s)
+        span = replace(span, other_stacks=long_stacks)
     return replace(span, stacks=tuple(filter(is_owned, span.stacks))) if span.is_single_sample else span
 
 

@@ -15,7 +15,7 @@ from tftracer.slow.watch_results import Frame
 
 #: Maximum number of cached frames.
 MAX_FRAMES = 8192
-#: The methods of hooks that TensorFlow calls, and the beginning of the names of the methods of Keras callbacks.
+#: Names of the hook methods that TensorFlow calls, and the first letters of the names of Keras's callback methods.
 HOOK_METHODS = frozenset(["begin", "after_create_session", "before_run", "after_run", "end"])
 CALLBACK_METHODS = "on_"
 #: The base classes of hooks: (module, class). Modules are not imported for this.
@@ -26,11 +26,11 @@ CALLBACKS = [
     ("keras.callbacks", "Callback"),  # Keras before 2.13
     ("tf_keras.src.callbacks", "Callback"),
 ]
-#: Where TensorFlow keeps the Python functions of graphs and datasets: py_function, numpy_function, from_generator.
+#: Where TensorFlow keeps the Python functions of py_function, numpy_function and from_generator: module, registry, its counter.
 FUNCTIONS = ("tensorflow.python.ops.script_ops", "_py_funcs", "_unique_id")
 #: Callbacks that only call other callbacks.
 CONTAINERS = frozenset(["CallbackList"])
-#: File name that the tracer's wrappers of TensorFlow's methods have in their code, as if they were in TensorFlow's folder.
+#: The tracer's wrappers of TensorFlow's methods have this file name in their code, in TensorFlow's folder. There is no such file.
 WRAPPERS = "tftracer-wrappers.py"
 OURS = str(Path(__file__).parents[2]) + os.sep
 #: Folders in the paths of installed packages.

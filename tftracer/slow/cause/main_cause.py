@@ -1,6 +1,6 @@
 """Finds the cause of a slow turn: the part of its time that exceeds its usual time most, and the line of code that took it.
 
-Pure. explain_slow_turn.py calls it.
+No side effects. explain_slow_turn.py calls it.
 """
 
 from __future__ import annotations

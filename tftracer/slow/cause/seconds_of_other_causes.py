@@ -1,4 +1,4 @@
-"""Finds what else took much of a slow turn, if it has more than one cause, so that each cause gets its own seconds. Pure."""
+"""Finds what else took much of a slow turn, if it has more than one cause, so that each cause gets its own seconds."""
 
 from __future__ import annotations
 

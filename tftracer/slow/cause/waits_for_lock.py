@@ -1,4 +1,4 @@
-"""Finds how long the training thread waited for Python's lock, and which thread held it, from what was observed. Pure."""
+"""Finds how long the training thread waited for Python's lock, and which thread held it, from what was observed."""
 
 from __future__ import annotations
 

@@ -20,28 +20,28 @@ class _Thresholds:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._held = 0  # number of threads that keep collections off
-        self._of_script = gc.get_threshold()
+        self._script_thresholds = gc.get_threshold()
 
     def hold(self) -> None:
         with self._lock:
             self._held += 1
             now = gc.get_threshold()
             if now[0] != NEVER:
-                self._of_script = now
+                self._script_thresholds = now
             gc.set_threshold(NEVER, *now[1:])
 
     def release(self) -> None:
         with self._lock:
             self._held = max(0, self._held - 1)
             if not self._held and gc.get_threshold()[0] == NEVER:
-                gc.set_threshold(*self._of_script)
+                gc.set_threshold(*self._script_thresholds)
 
     def after_fork(self) -> None:
         """Reset in a forked child: it has none of the threads that kept collections off."""
         self._lock = threading.Lock()
         self._held = 0
         if gc.get_threshold()[0] == NEVER:
-            gc.set_threshold(*self._of_script)
+            gc.set_threshold(*self._script_thresholds)
 
 
 _THRESHOLDS = _Thresholds()

@@ -1,4 +1,4 @@
-"""Measures Python's garbage collections exactly, with ``gc.callbacks``. Samples of stacks would show the line after a collection.
+"""Measures Python's garbage collections exactly, with ``gc.callbacks``. Stack samples show only the line after a collection.
 
 The callbacks run on the thread that collects, often a training thread, and take two microseconds for each collection. They
 consist only of C functions: a line of Python would run the handlers of pending signals, and Python drops what a callback raises,
@@ -24,8 +24,8 @@ SHORTEST_NS = 100_000
 #: Minimum duration of a long collection. For SOON_NS after it, stacks show where its thread released Python's lock, not where it
 #: collected.
 LONG_NS, SOON_NS = 30_000_000, 30_000_000
-#: A collection computes. If its thread ran for less than this share of it, a callback of the script (in ``gc.callbacks``) gave
-#: Python's lock away within it: the time is not a collection's.
+#: A collection only computes. If the thread's CPU time is less than this share of a pause, a callback of the script (in
+#: ``gc.callbacks``) released Python's lock during the pause: then the pause does not count as a collection.
 RAN = 0.1
 #: Maximum number of notes that wait to be read. Each collection makes four.
 MAX_NOTES = 32_768
@@ -52,14 +52,14 @@ class GcPauses:
         self._stop: Any = None
         phases: dict[str, Any] = {"start": None, "stop": None}  # phase -> the information on the last one
         self._noted: deque[tuple[int, int, int, int | None, tuple[Any, ...]]] = deque(maxlen=MAX_NOTES)
-        now = zip(
+        notes = zip(
             iter(perf_counter_ns, None),
             iter(thread_time_ns, None),
             iter(get_ident, None),
             map(under_way.get, iter(get_ident, None)),
             iter(partial(tuple, phases.values()), None),
         )
-        note = partial(next, map(operator.not_, map(self._noted.append, now)))
+        note = partial(next, map(operator.not_, map(self._noted.append, notes)))
         #: ``max`` calls ``note`` for both of its arguments.
         self._callbacks: list[Any] = [phases.__setitem__, partial(max, key=note)]
 
@@ -85,7 +85,7 @@ class GcPauses:
         return now_ns - self._long_end_ns < SOON_NS
 
     def settle(self) -> None:
-        """Read the notes. Each note is in the list twice."""
+        """Read the notes, and add the collections that have ended. Each note is in the list twice."""
         while self._noted:
             now_ns, cpu_ns, thread, under_way, (start, stop) = self._noted.popleft()
             if start is not self._start:
@@ -93,10 +93,10 @@ class GcPauses:
             elif stop is not self._stop:
                 self._stop = stop
                 if self._start_ns and cpu_ns - self._start_cpu_ns >= RAN * (now_ns - self._start_ns):
-                    self._ended(thread, self._start_ns, now_ns, (under_way or 0) < 0, int(stop["generation"]))
+                    self._add_collection(thread, self._start_ns, now_ns, (under_way or 0) < 0, int(stop["generation"]))
                 self._start_ns = 0
 
-    def _ended(self, thread: int, start_ns: int, end_ns: int, is_between: bool, generation: int) -> None:
+    def _add_collection(self, thread: int, start_ns: int, end_ns: int, is_between: bool, generation: int) -> None:
         if is_between:
             self.between_ns[thread] = self.between_ns.get(thread, 0) + end_ns - start_ns
         if end_ns - start_ns >= LONG_NS:

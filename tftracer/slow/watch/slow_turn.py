@@ -1,4 +1,4 @@
-"""A slow turn of a training loop: from the end of one step of the loop's main run to the end of its next step. Pure."""
+"""A slow turn of a training loop: from the end of one step of the loop's main run to the end of its next step."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Each training thread reads its own CPU counters when a step begins or ends, at most every 50 ms. A reading takes 1 to 7 µs.
 
-Linux counts for how long a thread ran on a CPU, and for how long it was ready to run but had no CPU. The process outside reads
-the same counters (thread_counters.py), but on a busy machine it is late itself. The thread's readings are at the end of each slow
-step, and at most 50 ms before its beginning.
+Linux counts for how long a thread ran on a CPU, and for how long it was ready to run but had no CPU. The watch's own process
+(outside_process.py) reads the same counters, but on a busy machine it is late itself. The thread's own readings are at the end
+of each slow step, and at most 50 ms before its beginning.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import NamedTuple
 from tftracer.slow.cause.observed import Span
 from tftracer.slow.watch.slow_turn import SlowTurn
 
-#: Time between two readings of a thread. Between two readings that it takes for other reasons, such as a checkpoint, at least
-#: MIN_NS.
+#: Minimum time between two readings of a thread: EVERY_NS, or MIN_NS if the second has another reason, such as the end of a
+#: checkpoint.
 EVERY_NS, MIN_NS = 50_000_000, 1_000_000
 #: A time in the far future: the thread takes no more readings.
 NEVER_NS = 1 << 62
@@ -27,10 +27,10 @@ NEVER_NS = 1 << 62
 MAX_READINGS = 2000
 MAX_THREADS = 8
 READ_BYTES = 128
-#: The readings around a span may lie outside it. The gaps between them and the span together must not exceed BESIDE_NS or BESIDE
-#: times the span's length, whichever is more. How the thread spent them is estimated from its last USUAL readings before.
+#: The readings around a span may lie outside it: the sum of both gaps must not exceed BESIDE_NS or BESIDE times the span's
+#: length, whichever is more. What the thread did in the gaps is estimated from its last USUAL readings before the span.
 BESIDE_NS, BESIDE, USUAL = 65_000_000, 0.35, 20
-#: In a shorter span, one or two readings of the thread's state tell how long it waited for Python's lock.
+#: In a shorter span, the wait for Python's lock comes from only one or two readings of the thread's state, so it is limited.
 FEW_READINGS_S = 0.15
 NS = 1e-9
 
@@ -46,7 +46,7 @@ class ThreadClocks:
     """``read`` is called on the training threads, the other methods on the watch's thread."""
 
     def __init__(self) -> None:
-        #: Thread -> earliest time of its next reading. A training thread compares this with the time before it calls ``read``.
+        #: Thread -> earliest time of its next reading. A training thread compares the current time with it, then calls ``read``.
         self.next_ns: dict[int, int] = {}
         self._files: dict[int, int] = {}
         self._readings: dict[int, deque[tuple[int, bytes]]] = {}  # thread -> (time, content of its schedstat file)
@@ -110,8 +110,8 @@ class ThreadClocks:
             usual, before, after = (_counters(*readings[index]) for index in (max(0, first - USUAL), first, last))
         except (ValueError, IndexError):  # this kernel does not count them
             return None
-        known = (usual, before) if usual[0] < before[0] else (before, after)
-        grown, rates = [after[i] - before[i] for i in (1, 2)], [_rate(*known, i) for i in (1, 2)]
+        rate_readings = (usual, before) if usual[0] < before[0] else (before, after)
+        grown, rates = [after[i] - before[i] for i in (1, 2)], [_rate(*rate_readings, i) for i in (1, 2)]
         ran_ns, queued_ns = (max(0.0, each - rate * beside_ns) for each, rate in zip(grown, rates))
         ran_ns = min(ran_ns, length_ns)
         return CpuTimes(ran_ns * NS, min(queued_ns, length_ns - ran_ns) * NS)

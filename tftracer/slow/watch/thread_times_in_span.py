@@ -1,4 +1,4 @@
-"""Computes what a thread did within a span of time from readings of Linux's counters (thread_counters.py). Pure."""
+"""Computes what a thread did within a span of time from readings of Linux's counters (thread_counters.py). No side effects."""
 
 from __future__ import annotations
 

@@ -70,19 +70,19 @@ class SlowWatch:
     def __init__(self, queue: WatchedQueue, factor: float, expected_traces: ExpectedTraceRequests) -> None:
         self._queue = queue
         self._records = queue.slow
-        self._steps = SlowTurnFinder(factor)
+        self._finder = SlowTurnFinder(factor)
         self._expected_traces = expected_traces
         self._threads = WatchedThreads()
         self._names = FrameNames()
         self._gc: GcPauses | None = None
         self._host: HostCounters | None = None
         self._readings = HostReadings()
-        self._host_reports = HostReports(self._records, self._steps, self._threads)
+        self._host_reports = HostReports(self._records, self._finder, self._threads)
         self._lock_place = LockPlace()
         self._source: StackSource | None = None
-        self._gaps = GapProfiles(queue, self._steps)
+        self._gaps = GapProfiles(queue, self._finder)
         self._questions: dict[int, PendingTurn] = {}
-        self._number = 0
+        self._last_question = 0
         self._periods: dict[WatchedRun, RunPeriods] = {}
         self._next_second_ns = 0
         self._threads_known = 0
@@ -97,9 +97,9 @@ class SlowWatch:
         self._gc = GcPauses(self._queue.under_way)
         self._gc.install()
         self._host = HostCounters()
-        self._lock_place.narrow()  # again on the watch's thread: the right place shows the lock's holder on both threads
-        self._expected_traces.set_steps(self._steps)
-        self._queue.slow_step_watch = self._steps
+        self._lock_place.narrow()  # and again on the watch's thread: only the right place fits both threads
+        self._expected_traces.set_steps(self._finder)
+        self._queue.slow_step_watch = self._finder
         self._queue.thread_clocks.start()
         self._thread = threading.Thread(target=self._run, name="tftracer-watch", daemon=True)
         self._thread.start()
@@ -131,8 +131,8 @@ class SlowWatch:
     @property
     def pending(self) -> int:
         """The number of slow turns and requests for reports that are not done yet."""
-        is_profile_read = self._source is not None and self._gaps.is_reading
-        return len(self._steps.slow_turns) + len(self._questions) + is_profile_read + self._report_requested.is_set()
+        is_reading_profile = self._source is not None and self._gaps.is_reading
+        return len(self._finder.slow_turns) + len(self._questions) + is_reading_profile + self._report_requested.is_set()
 
     def report_pending(self, timeout_s: float = FINISH_S) -> None:
         """Wait until the slow turns so far are reported."""
@@ -170,13 +170,13 @@ class SlowWatch:
 
     def _run(self) -> None:
         try:
-            self._part("stacks", self._start_source)
+            self._try_part("stacks", self._start_source)
             native = threading.get_native_id()
             for number, sleep in enumerate(itertools.cycle(sleeps())):
                 if self._stopping or self._queue.off:
                     break
                 if self._source:
-                    self._part("stacks", self._source.beat, native, number)
+                    self._try_part("stacks", self._source.beat, native, number)
                 sleep(TICK_S)
                 self._tick(perf_counter_ns())
             if self._stopping or not self._queue.off:
@@ -195,51 +195,51 @@ class SlowWatch:
 
     def _tick(self, now_ns: int) -> None:
         if self._source:
-            self._part("stacks", self._look, now_ns)
+            self._try_part("stacks", self._sample_overdue_turns, now_ns)
         if self._gc:
             self._gc.settle()
-        if self._steps.slow_turns:
+        if self._finder.slow_turns:
             self._ask_about_slow_turns(now_ns)
         if self._report_requested.is_set():
             if self._source:
-                self._part("stacks", self._gaps.end_first, now_ns, self._source, self._threads, self._gc)
-                self._part("stacks", self._source.hurry)
+                self._try_part("stacks", self._gaps.end_first, now_ns, self._source, self._threads, self._gc)
+                self._try_part("stacks", self._source.hurry)
             self._report_requested.clear()
         if self._questions or self._gaps.is_reading:
             self._take_answers(now_ns)
         if self._periods:
-            self._expected_traces.update([expected for of_run in self._periods.values() for expected in of_run.expected()])
+            self._expected_traces.update([expected for periods in self._periods.values() for expected in periods.expected()])
         if now_ns >= self._next_second_ns or len(self._queue.under_way) != self._threads_known:
             self._threads_known = len(self._queue.under_way)
             self._next_second_ns = now_ns + SECOND_NS
             self._each_second(now_ns)
 
-    def _look(self, now_ns: int) -> None:
+    def _sample_overdue_turns(self, now_ns: int) -> None:
         assert self._source is not None
-        overdue = self._steps.overdue(now_ns)
+        overdue = self._finder.overdue(now_ns)
         if overdue:
             self._queue.count_steps()  # an overdue turn may have ended meanwhile
-            overdue = self._steps.overdue(now_ns)
+            overdue = self._finder.overdue(now_ns)
         self._source.tick(now_ns, overdue, self._gc is not None and self._gc.has_just_ended(now_ns))
 
     def _ask_about_slow_turns(self, now_ns: int) -> None:
-        while self._steps.slow_turns:
-            turn = self._steps.slow_turns[0]
-            self._number += 1
-            number, native = self._number, self._threads.native_ids.get(turn.thread)
+        while self._finder.slow_turns:
+            turn = self._finder.slow_turns[0]
+            self._last_question += 1
+            number, native = self._last_question, self._threads.native_ids.get(turn.thread)
             self._questions[number] = PendingTurn(turn, now_ns)
-            self._steps.slow_turns.popleft()
+            self._finder.slow_turns.popleft()
             if self._source is None or native is None:
                 self._explain(number, None, "")
             else:
-                self._part("stacks", self._source.ask, number, Question(turn.thread, native, turn.spans, turn.clocked))
+                self._try_part("stacks", self._source.ask, number, Question(turn.thread, native, turn.spans, turn.clocked))
             if len(self._questions) > MAX_QUESTIONS:  # explain the oldest first, because periods need the order
                 self._explain(next(iter(self._questions)), None, TOO_MANY)
 
     def _take_answers(self, now_ns: int) -> None:
         answers: list[Answer] = []
         if self._source:
-            self._part("stacks", lambda: answers.extend(self._source.answers() if self._source else []))
+            self._try_part("stacks", lambda: answers.extend(self._source.answers() if self._source else []))
             self._say_problem()
         for answer in answers:
             if answer.number in self._questions:
@@ -256,15 +256,15 @@ class SlowWatch:
         if self._gc:
             report_collections(self._gc, self._records)
         if self._host:
-            self._part("host", self._host_reports.report, self._host, list(self._queue.under_way))
+            self._try_part("host", self._host_reports.report, self._host, list(self._queue.under_way))
             self._read_host(now_ns)
         for run, of_run in self._periods.items():
             waiting = [question.turn.step for question in self._questions.values() if question.turn.run is run]
-            of_run.passed_before([*waiting, *self._steps.undecided(run)], self._records)
+            of_run.passed_before([*waiting, *self._finder.undecided(run)], self._records)
         if self._source:
             self._source.watch(self._natives(), self._threads.natives(self._threads.ours))
             self._say_problem()
-            self._part("stacks", self._gaps.each_second, now_ns, self._source, self._queue.under_way, self._threads, self._gc)
+            self._try_part("stacks", self._gaps.each_second, now_ns, self._source, self._queue.under_way, self._threads, self._gc)
             if not self._questions:
                 self._take_answers(now_ns)
 
@@ -275,13 +275,13 @@ class SlowWatch:
 
     def _read_host(self, after_ns: int) -> None:
         if self._host:
-            self._part("host", self._readings.read, self._host, after_ns)
+            self._try_part("host", self._readings.read, self._host, after_ns)
 
     def _forget(self, thread: int, native_id: int | None) -> None:
         """Forget a thread that has ended. Another thread may already have its id."""
         if self._host and native_id:
             self._host.close_thread(native_id)
-        self._steps.forget(thread)
+        self._finder.forget(thread)
         self._queue.under_way.pop(thread, None)
         self._queue.thread_clocks.forget(thread)
 
@@ -307,7 +307,7 @@ class SlowWatch:
         span = observed.side(turn.is_inside)
         if not turn.is_inside and span.stacks and not has_users_code(span.stacks):
             return  # a prompt, or a notebook between two cells
-        parts, cause, others, why, place = explain(turn, replace(observed, others_share=host.others_share if host else None))
+        parts, cause, others, doubt, place = explain(turn, replace(observed, others_share=host.others_share if host else None))
         if (cause.kind in ("wait", "unknown") and self._waits_for_work(turn, span)) or turn.may_be_cost_of_tracing(cause):
             return
         start, end = (turn.step_ns, turn.end_ns) if turn.is_inside else (turn.start_ns, turn.step_ns)
@@ -327,7 +327,7 @@ class SlowWatch:
             host=host,
             is_traced=turn.is_traced,
             parts=parts,
-            doubt=why,
+            doubt=doubt,
             thread_id=turn.thread,
             others=others,
             others_gc_s=span.others_gc_s,
@@ -342,7 +342,7 @@ class SlowWatch:
     def _waits_for_work(self, turn: SlowTurn, span: Span) -> bool:
         """Return whether a thread other than the main thread was idle, for example because the queue that it fills was full."""
         main = threading.main_thread().ident or 0
-        is_beside = turn.thread != main and self._steps.sums(main).steps > 0
+        is_beside = turn.thread != main and self._finder.sums(main).steps > 0
         return is_beside and not turn.is_inside and waits_for_thread(span.stacks) >= IDLE * span.sampled_s > 0
 
     def _observed(self, turn: SlowTurn, raw: dict[str, Any] | None, doubt: str) -> Observed:
@@ -374,7 +374,7 @@ class SlowWatch:
         if self._source and self._source.problem:
             self._say("slow_stacks", self._source.problem)
 
-    def _part(self, name: str, work: Callable[..., object], *arguments: Any) -> None:
+    def _try_part(self, name: str, work: Callable[..., object], *arguments: Any) -> None:
         """Call ``work`` for one part of the watch. If it raises, switch the part off."""
         try:
             work(*arguments)

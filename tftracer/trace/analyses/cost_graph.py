@@ -1,7 +1,7 @@
 """TensorFlow's cost model (``build_cost_model``) next to the measured times, op by op, joined by name.
 
-``estimated``: the cost graph's ``compute_cost``, a running mean in microseconds. ``measured``: the sum of the op's executions in
-this trace.
+``estimated``: the cost graph's ``compute_cost``, a running mean in microseconds. ``measured``: the total duration of the op's
+executions in this trace.
 """
 
 from __future__ import annotations

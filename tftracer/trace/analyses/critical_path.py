@@ -8,9 +8,9 @@ are
 - the previous op on its thread, if that op was still running when this op was scheduled: this op waited for the thread
   (``thread``; waits_for_threads.py);
 - for a kernel its launch, and the kernel before it on its stream (``launch``, ``stream``);
-- for an op without any of these, the op that had ended last when it was scheduled: on its own device, or if no op had
-  ended there, on any device (``time``). Such ops exist because labels lack the control edges that TensorFlow added itself, and a
-  trace may lack the ops of other processes. If the op started more than 20 µs after it was scheduled, its start counts instead.
+- for an op without any of these, the op that had ended last when this op was scheduled (or when it started, if it started more
+  than 20 µs later): on its own device, or if no op had ended there, on any device (``time``). Such ops exist because labels lack
+  the control edges that TensorFlow added itself, and a trace may lack the ops of other processes.
 
 An edge whose producer ended after its consumer cannot explain a wait and is ignored. Ends never decrease along the path, so the
 time that each node adds and the gaps between nodes sum up to the length of the step.
@@ -19,7 +19,7 @@ time that each node adds and the gaps between nodes sum up to the length of the 
 ``min(over consumers: latest end - duration) - end``, and for a node without consumers ``end of the step - end``. Slack is 0 along
 a path without gaps.
 
-The path takes NumPy and one Python iteration for each of its nodes; slack takes one for each edge. Batches release the GIL.
+The path needs a Python iteration for each of its nodes, slack one for each edge. The GIL is released between two batches.
 """
 
 from __future__ import annotations
@@ -94,24 +94,24 @@ def _stream_order(trace: Trace) -> tuple[Int64, Int64]:
 
 def last_predecessor(trace: Trace, edges: Edges) -> tuple[Int32, Int8]:
     """Return for each node the predecessor that ended last (-1: none), and the kind of edge (an index into REASONS)."""
-    best = np.full(trace.n, -1, np.int32)
+    predecessor = np.full(trace.n, -1, np.int32)
     why = np.full(trace.n, _START, np.int8)
     order = np.argsort(edges.rank[edges.producer], kind="stable")
-    best[edges.consumer[order]] = edges.producer[order]  # if an index occurs several times, the last write stays
+    predecessor[edges.consumer[order]] = edges.producer[order]  # if an index occurs several times, the last write stays
     why[edges.consumer[order]] = edges.reason[order]
     counted = np.flatnonzero(trace.counted)
-    orphans = counted[best[counted] < 0]
+    orphans = counted[predecessor[counted] < 0]
     if len(orphans):
         assumed = _ended_before(trace, edges.rank, counted, orphans)
-        best[orphans] = assumed
+        predecessor[orphans] = assumed
         why[orphans[assumed >= 0]] = _TIME
-    return best, why
+    return predecessor, why
 
 
 def _ended_before(trace: Trace, rank: Int64, counted: Int64, orphans: Int64) -> Int64:
     """Return for each orphan the counted node that ended last before it was ready, on the same device if there is one.
 
-    Else on any device, before the orphan was ready or before it started; -1 if none had ended.
+    If there is none, on any device: before it was ready, or else before it started. -1 if no node had ended.
     """
     at_once = (trace.scheduled >= 0) & (trace.start - trace.scheduled <= waits_for_threads.NEXT_OP_NS)
     ready = np.where(at_once, trace.scheduled, trace.start)[orphans]
@@ -125,7 +125,7 @@ def _ended_before(trace: Trace, rank: Int64, counted: Int64, orphans: Int64) -> 
 
 
 def _last_ended(trace: Trace, rank: Int64, counted: Int64, group: Int64, nodes: Int64, moment: Int64) -> Int64:
-    """Return for each of ``nodes`` the counted node of its group that ended last, at the latest at its moment; -1: none.
+    """Return for each of ``nodes`` the counted node of the same group that ended last, but not after its moment; -1: none.
 
     ``group``: [n] the group of each node of the trace. ``moment``: [nodes].
     """
@@ -155,18 +155,18 @@ def path_nodes(trace: Trace, edges: Edges) -> tuple[Int64, Int8]:
 
 
 def slack_of(trace: Trace, edges: Edges) -> Float64:
-    """Return for each node the ns by which it could have ended later; -1 for repeats."""
+    """Return for each node the ns by which it could have ended later; -1 for nodes that are not counted."""
     latest, duration = [trace.duration_ns] * trace.n, (trace.end - trace.start).tolist()
     order = np.argsort(edges.rank[edges.consumer], kind="stable")[::-1]
     producer, consumer = edges.producer[order], edges.consumer[order]
-    current, must = -1, 0  # the consumer of the current edges, and its latest start
+    current, latest_start = -1, 0  # the consumer of the current edges, and its latest start
     for batch in batches(len(order), 20_000):
         part = slice(batch.start, batch.stop)
         for p, c in zip(producer[part].tolist(), consumer[part].tolist()):
             if c != current:
-                current, must = c, latest[c] - duration[c]
-            if must < latest[p]:
-                latest[p] = must
+                current, latest_start = c, latest[c] - duration[c]
+            if latest_start < latest[p]:
+                latest[p] = latest_start
     slack = np.maximum(np.array(latest, np.float64) - trace.end, 0.0) if trace.n else np.zeros(0)
     slack[~trace.counted] = -1.0
     return slack
@@ -189,7 +189,7 @@ def path_of(trace: Trace, edges: Edges) -> Path:
 def critical_path(
     trace: Trace, graph: Graph, findings: list[Finding], computed: Path | None = None, limit: int = MAX_STEPS
 ) -> CriticalPath:
-    """Return the path: its last ``limit`` steps, which lead to the step's end, and the path's time by op type.
+    """Return the path: its last ``limit`` nodes, which lead to the step's end, and the path's time by op type.
 
     ``slack_ns`` stays None; callers that can send a column add it (``slack_of``).
     """
@@ -218,12 +218,12 @@ def _steps(trace: Trace, path: Path, shown: slice) -> list[PathStep]:
     node, wait, why = path.node[shown], waits(trace, path)[shown], path.reason[shown]
     steps: list[PathStep] = []
     for batch in batches(len(node)):
-        some = slice(batch.start, batch.stop)
-        steps.extend(_some_steps(trace, node[some], wait[some], why[some]))
+        part = slice(batch.start, batch.stop)
+        steps.extend(_steps_of_batch(trace, node[part], wait[part], why[part]))
     return steps
 
 
-def _some_steps(trace: Trace, node: Int64, wait: Int64, why: Int8) -> Iterator[PathStep]:
+def _steps_of_batch(trace: Trace, node: Int64, wait: Int64, why: Int8) -> Iterator[PathStep]:
     columns = {
         **trace.node_columns(node),
         "end_ns": trace.end[node].astype(np.float64).tolist(),

@@ -1,6 +1,6 @@
 """The dependencies between executions: which node of the trace waited for which.
 
-Each edge of the static graph (static_graph.py) becomes one edge per execution of its consumer. In a loop a name executes many
+Each edge of the static graph (static_graph.py) becomes one edge per execution of its consumer. In a loop an op executes many
 times: the consumer reads the producer's latest execution that had ended when the consumer started (by op_end if known, because an
 op's end includes the time in which it passes its outputs on), or else the latest that had started. A Merge reads only the latest
 of its inputs. No edge leads back in time, so the graph has no cycle.
@@ -26,7 +26,7 @@ class Arguments:
     """The input positions of edges, known for matrix ops (op_kinds.py); one entry per input."""
 
     edge: Int64  # index of the edge
-    position: Int64  # among the data inputs, from 0; one edge may be several inputs
+    position: Int64  # among the data inputs, from 0; one edge may stand for several inputs
     equations: dict[str, Int64]  # equation -> the Einsum nodes that have it
 
     @classmethod
@@ -36,7 +36,7 @@ class Arguments:
 
 @dataclass
 class Graph:
-    """Edges between executions: node indices of the trace."""
+    """Edges between executions. ``producer`` and ``consumer`` are indices of the trace's nodes."""
 
     n: int  # number of nodes in the trace
     producer: Int32  # [e]
@@ -94,7 +94,7 @@ def dependencies(trace: Trace, static: StaticGraph | None = None) -> Graph:
     They include the edges that the trace itself has between executions (the stages of tf.data in a profile), which ``source``
     does not mention. ``static``: the result of ``static_graph_of`` for the trace, if it is known.
     """
-    graph = _of_graphs(trace, static if static is not None else static_graph_of(trace))
+    graph = _edges_of_static_graph(trace, static if static is not None else static_graph_of(trace))
     if not trace.known_edges:
         return graph
     writer, reader = trace.known_edges
@@ -106,7 +106,7 @@ def dependencies(trace: Trace, static: StaticGraph | None = None) -> Graph:
     return replace(joined, source=graph.source, complete=graph.complete, arguments=graph.arguments)
 
 
-def _of_graphs(trace: Trace, static: StaticGraph) -> Graph:
+def _edges_of_static_graph(trace: Trace, static: StaticGraph) -> Graph:
     if not len(static.producer):
         graph = _graph(trace, *(np.zeros(0, np.int64),) * 3, static.source)
         return replace(graph, complete=_complete(static, graph.producer, static.control))
@@ -116,9 +116,9 @@ def _of_graphs(trace: Trace, static: StaticGraph) -> Graph:
     keep &= ~_backwards(trace, writer, reader)
     complete = _complete(static, reader[~keep], static.control[edge[~keep]])
     edge, writer, reader = edge[keep], writer[keep], reader[keep]
-    one = _merged_once(trace, writer, reader, static.control[edge])
-    graph = _graph(trace, writer[one], reader[one], static.slot[edge[one]], static.source)
-    return replace(graph, complete=complete, arguments=_arguments(static, edge[one]))
+    kept = _one_input_per_merge(trace, writer, reader, static.control[edge])
+    graph = _graph(trace, writer[kept], reader[kept], static.slot[edge[kept]], static.source)
+    return replace(graph, complete=complete, arguments=_arguments(static, edge[kept]))
 
 
 def _complete(static: StaticGraph, reader: Int64 | Int32, control: Bool) -> Bool:
@@ -129,15 +129,15 @@ def _complete(static: StaticGraph, reader: Int64 | Int32, control: Bool) -> Bool
 
 
 def _arguments(static: StaticGraph, edge: Int64) -> Arguments:
-    """Return the arguments of the graph. ``edge``: [e] the static edge of each edge."""
+    """Return the arguments of the graph. ``edge``: [e] for each edge, the edge of the static graph that it comes from."""
     entities = {text: np.flatnonzero(is_in(static.entity, numbers)) for text, numbers in static.equations.items()}
     if not len(static.argument_edge):
         return replace(Arguments.none(), equations=entities)
-    behind = np.cumsum(np.bincount(static.argument_edge, minlength=len(static.producer)))
-    first = np.append(0, behind[:-1])
-    many = behind[edge] - first[edge]
-    which = np.repeat(np.arange(len(edge)), many)
-    position = first[edge][which] + np.arange(len(which)) - np.repeat(np.cumsum(many) - many, many)
+    stop = np.cumsum(np.bincount(static.argument_edge, minlength=len(static.producer)))
+    first = np.append(0, stop[:-1])
+    counts = stop[edge] - first[edge]
+    which = np.repeat(np.arange(len(edge)), counts)
+    position = first[edge][which] + np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts)
     return Arguments(which, static.argument_position[position], entities)
 
 
@@ -160,12 +160,12 @@ def _executions(static: StaticGraph) -> tuple[Int64, Int64]:
     total = np.bincount(entity)
     if total.max(initial=0) == 1:
         return np.arange(len(static.consumer)), _only(entity, timed)[static.consumer]
-    behind = np.cumsum(total)
+    stop = np.cumsum(total)
     order = timed[np.argsort(entity, kind="stable")]
     counts = total[static.consumer]
     edge = np.repeat(np.arange(len(counts)), counts)
     position = np.arange(len(edge)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return edge, order[(behind - total)[static.consumer][edge] + position]
+    return edge, order[(stop - total)[static.consumer][edge] + position]
 
 
 def _only(entity: Int64, node: Int64) -> Int64:
@@ -184,13 +184,13 @@ def _latest(trace: Trace, entity: Int64, producer: Int64, reader: Int64) -> Int6
         writer = _only(entity[timed], timed)[producer]
         return np.where((ready[writer] <= moment) | (trace.start[writer] < moment), writer, -1)
     candidate = _last_at(entity, ready, producer, moment)
-    late = np.flatnonzero(candidate < 0)
-    candidate[late] = _last_at(entity, trace.start, producer[late], moment[late] - 1)
+    missing = np.flatnonzero(candidate < 0)
+    candidate[missing] = _last_at(entity, trace.start, producer[missing], moment[missing] - 1)
     return candidate
 
 
 def _last_at(entity: Int64, time: Int64, wanted: Int64, moment: Int64) -> Int64:
-    """Return the last node, by ``time``, of each wanted entity whose time is at most the moment; -1 for none."""
+    """Return, for each wanted entity, its node with the latest ``time`` that is at most the moment; -1 if there is none."""
     times = np.sort(time)
     width = len(times) + 1
     key = entity * width + np.searchsorted(times, time, "right")
@@ -214,7 +214,7 @@ def _backwards(trace: Trace, writer: Int64, reader: Int64) -> Bool:
     return result
 
 
-def _merged_once(trace: Trace, writer: Int64, reader: Int64, control: Bool) -> Any:
+def _one_input_per_merge(trace: Trace, writer: Int64, reader: Int64, control: Bool) -> Any:
     """Return which edges to keep: all, but only one data input of each Merge, the one that ended last."""
     merges = np.flatnonzero(is_in(trace.op[reader], _codes(trace, "Merge", "RefMerge", "_XlaMerge")) & ~control)
     keep = np.ones(len(writer), np.bool_)

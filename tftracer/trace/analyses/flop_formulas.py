@@ -1,4 +1,4 @@
-"""FLOPs of matrix ops from their shapes: two for each product of two numbers that is added to a sum.
+"""FLOPs of matrix ops, computed from their shapes: two (multiply, add) for each product in a sum.
 
 They are *nominal*: a convolution with SAME padding counts the padding, a sequence counts its full length, a fused op counts only
 the product, and zeros are not skipped. Faster algorithms (Winograd) are not taken into account.
@@ -85,12 +85,12 @@ def _convolution(dimensions: int, depthwise: bool = False) -> Formula:
 
     def formula(call: Call) -> float | None:
         kernel, output = _input(call, 1, rank), _known(call.output, rank)
-        return _sums(kernel, output, depthwise)
+        return _convolution_flops(kernel, output, depthwise)
 
     return formula
 
 
-def _sums(kernel: Known | None, output: Known | None, depthwise: bool) -> float | None:
+def _convolution_flops(kernel: Known | None, output: Known | None, depthwise: bool) -> float | None:
     """Return a convolution's FLOPs. Each output element is a sum over the kernel; if depthwise, only over the kernel's window."""
     if kernel is None or output is None:
         return None
@@ -100,7 +100,7 @@ def _sums(kernel: Known | None, output: Known | None, depthwise: bool) -> float 
 def _input_gradient(dimensions: int, depthwise: bool = False) -> Formula:
     """Return the formula. The op's inputs are the sizes of the forward input, the kernel, and the gradient of the output."""
     rank = dimensions + 2
-    return lambda call: _sums(_input(call, 1, rank), _input(call, 2, rank), depthwise)
+    return lambda call: _convolution_flops(_input(call, 1, rank), _input(call, 2, rank), depthwise)
 
 
 def _kernel_gradient(dimensions: int, depthwise: bool = False) -> Formula:
@@ -109,7 +109,7 @@ def _kernel_gradient(dimensions: int, depthwise: bool = False) -> Formula:
     The op's output has the kernel's shape.
     """
     rank = dimensions + 2
-    return lambda call: _sums(_known(call.output, rank), _input(call, 2, rank), depthwise)
+    return lambda call: _convolution_flops(_known(call.output, rank), _input(call, 2, rank), depthwise)
 
 
 def _einsum(call: Call) -> float | None:
@@ -132,18 +132,18 @@ def _add_sizes(sizes: dict[str, int], labels: list[str], shape: Known) -> bool:
 
     Return False if the shape does not fit.
     """
-    left = len(shape) - len(labels) + labels.count(".")
+    ellipsis_rank = len(shape) - len(labels) + labels.count(".")
     if "." in labels:
         at = labels.index(".")
-        labels = labels[:at] + [str(k) for k in range(left, 0, -1)] + labels[at + 1 :]
-    elif left:
+        labels = labels[:at] + [str(k) for k in range(ellipsis_rank, 0, -1)] + labels[at + 1 :]
+    elif ellipsis_rank:
         return False
     for label, size in zip(labels, shape):
         sizes[label] = size if sizes.get(label, 1) == 1 else sizes[label]
     return True
 
 
-def _steps(of: int, *weights: int, times: int = 1) -> Formula:
+def _recurrent(of: int, *weights: int, times: int = 1) -> Formula:
     """Return the formula of a recurrent layer, which multiplies each row of input ``of`` by weights.
 
     The number of rows is the product of all dimensions but the last. ``weights``: the positions of the weights among the inputs.
@@ -180,9 +180,9 @@ FORMULAS: dict[str, Formula] = {
     "DepthwiseConv2dNativeBackpropFilter": _kernel_gradient(2, depthwise=True),
     "Einsum": _einsum,
     "SparseTensorDenseMatMul": _sparse_times_dense,
-    "LSTMBlockCell": _steps(0, 3),
-    "BlockLSTM": _steps(1, 4),
-    "BlockLSTMGrad": _steps(1, 4, times=2),
-    "GRUBlockCell": _steps(0, 2, 3),
-    "GRUBlockCellGrad": _steps(0, 2, 3),
+    "LSTMBlockCell": _recurrent(0, 3),
+    "BlockLSTM": _recurrent(1, 4),
+    "BlockLSTMGrad": _recurrent(1, 4, times=2),
+    "GRUBlockCell": _recurrent(0, 2, 3),
+    "GRUBlockCellGrad": _recurrent(0, 2, 3),
 }

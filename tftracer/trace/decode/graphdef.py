@@ -26,7 +26,7 @@ _TEXTS = [(number, LEN) for number in (_NAME, _OP, _INPUT, _DEVICE)]
 
 @dataclass
 class GraphNodes:
-    """The nodes of one partition graph, with hashes by the given hasher."""
+    """The nodes of one partition graph. The hashes are those of the hasher that ``read_graph`` gets."""
 
     name: UInt64  # [nodes] hashes
     device: Int32  # [nodes] codes into devices
@@ -55,8 +55,8 @@ def read_graph(raw: bytes, span: Span, hasher: Hasher) -> GraphNodes:
             else:
                 columns[number][0, row], columns[number][1, row] = offset, size
     node, offset, size = (concatenated(column) for column in zip(*inputs)) if inputs else np.zeros((3, 0), np.int64)
-    some = size > 0
-    node, offset, size = node[some], offset[some], size[some]
+    is_not_empty = size > 0
+    node, offset, size = node[is_not_empty], offset[is_not_empty], size[is_not_empty]
     device, devices = _coded(window, raw, hasher, *columns[_DEVICE])
     first, length, slot, _ = input_spans(window.bytes, offset, offset + size)
     return GraphNodes(
@@ -100,7 +100,7 @@ def leading_fields(window: Window, start: Int64, end: Int64, last: int) -> Itera
         if not more.all():
             row, at, stop = row[more], at[more], stop[more]
     for one in zip(row.tolist(), at.tolist(), stop.tolist()):
-        yield from _up_to(window, *one, last)
+        yield from _fields_of_one(window, *one, last)
 
 
 def _short_texts(window: Window, row: Int64, at: Int64, stop: Int64, tag: npt.NDArray[np.uint8]) -> tuple[Fields, Int64] | None:
@@ -119,7 +119,7 @@ def _texts(row: Int64, at: Int64, tag: npt.NDArray[np.uint8], length: npt.NDArra
     return Fields(row, (tag >> 3).astype(np.int64), np.full(len(at), LEN), size, at + 2, size)
 
 
-def _up_to(window: Window, row: int, at: int, stop: int, last: int) -> Iterator[Fields]:
+def _fields_of_one(window: Window, row: int, at: int, stop: int, last: int) -> Iterator[Fields]:
     """Yield the fields of one message up to number ``last``."""
     data = window.bytes[at : stop + 1].tobytes()  # indexing bytes takes half as long as indexing an array
     base, end, at = at, stop - at, 0
@@ -137,7 +137,7 @@ def _up_to(window: Window, row: int, at: int, stop: int, last: int) -> Iterator[
 
 
 def _consecutive_texts(data: bytes, at: int, end: int) -> tuple[list[int], int]:
-    """Return (start of each of the short texts with the same tag that follow each other from ``at`` on, end of the last one)."""
+    """Return (the starts of consecutive short texts with the same tag, the first at ``at``; the end of the last text)."""
     tag, texts = data[at], []
     while at < end and data[at] == tag:
         size = data[at + 1]

@@ -23,7 +23,7 @@ NODE_STATS = 2  # the number of DeviceStepStats.node_stats
 GRAPH_NODE = 1  # the number of GraphDef.node
 LINE_EVENTS = 4  # the number of XLine.events
 BLOCK = 1 << 17  # bytes: the temporary arrays of a block fit into the second-level cache
-SMALL = 1 << 12
+SMALL = 1 << 12  # bytes: a shorter list is read field by field
 _MIN_LIMIT = 1 << 16
 _REACH = 8  # bytes from a message's tag to the end of its recognized beginning
 
@@ -43,7 +43,7 @@ class _Beginning(NamedTuple):
     smallest: int = 16  # bytes
 
 
-#: The name of NodeExecStats and NodeDef. A node with a time takes 16 bytes; empty nodes would grow a hundredfold in memory.
+#: The name of NodeExecStats and NodeDef. A node with a time takes 16 bytes; empty nodes would take a hundred times their bytes.
 _NODE = _Beginning(0x0A)
 #: XEvent's metadata_id and offset_ps. Stats begin with a metadata_id under the same tag, so the first field is not enough.
 _EVENT = _Beginning(0x08, 0x10, 6)
@@ -125,28 +125,28 @@ def _candidates(raw: bytes, low: int, high: int, tag: int, beginning: _Beginning
     text = np.frombuffer(raw, np.uint8, high - low, low)
     begin = concatenated([_possible_begins(text, block, tag, beginning) for block in range(0, len(text) - _REACH, BLOCK)])
     first, second = text[begin + 1], text[begin + 2]
-    medium = first >= 0x80
-    length = first & 0x7F | second.astype(np.int64) << 7 & -medium.astype(np.int64)
+    has_two_bytes = first >= 0x80
+    length = first & 0x7F | second.astype(np.int64) << 7 & -has_two_bytes.astype(np.int64)
     content = begin + 2
-    content += medium
+    content += has_two_bytes
     end = content + length
     good = _begins(text, content, beginning)
-    good &= ~(medium & (second >= 0x80)) & (length > 0) & (end <= len(text))
+    good &= ~(has_two_bytes & (second >= 0x80)) & (length > 0) & (end <= len(text))
     if not good.all():
         begin, content, end = begin[good], content[good], end[good]
     return begin + low, content + low, end + low
 
 
 def _possible_begins(text: npt.NDArray[np.uint8], block: int, tag: int, beginning: _Beginning) -> Int64:
-    """Return the positions in a block where a tag is followed by one or two bytes and then perhaps by a beginning."""
+    """Return the positions in a block that have the tag, then a length of one or two bytes, then what may be a beginning."""
     stop = min(block + BLOCK, len(text) - _REACH)
     begins = text[block + 2 : stop + 3] == beginning.tag
     if beginning.second:
         has_second = text[block + 4 : stop + 7] == beginning.second
         begins &= has_second[:-2] | has_second[1:-1] | has_second[2:]
-    looks = begins[:-1] | begins[1:]
-    looks &= text[block:stop] == tag
-    return np.flatnonzero(looks) + block
+    is_possible = begins[:-1] | begins[1:]
+    is_possible &= text[block:stop] == tag
+    return np.flatnonzero(is_possible) + block
 
 
 def _begins(text: npt.NDArray[np.uint8], content: Int64, beginning: _Beginning) -> Bool:

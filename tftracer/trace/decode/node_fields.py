@@ -1,8 +1,8 @@
 """Reads the fields of many NodeExecStats at once.
 
 TensorFlow writes a message's fields in ascending order, so one pass over the field numbers in that order reads nearly every node.
-A node that is not at its end after the pass (fields in another order, unknown or repeated fields) is read again by ``walk``,
-which accepts any order.
+If the pass does not reach a node's end (fields in another order, unknown or repeated fields), the node is read again by
+``walk``, which accepts any order.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class NodeColumns:
     label_size: Int64
     times: dict[int, Int64]  # START, OP_START, OP_END, END, SCHEDULED: 0 if missing
     thread: Int64
-    messages: dict[int, list[Messages]]  # of the requested numbers, for ``by_row``; empty: not known
+    messages: dict[int, list[Messages]]  # field number -> its submessages, for ``by_row``; empty if ``walk`` read a node
 
 
 def read_nodes(window: Window, start: Int64, end: Int64, numbers: Sequence[int] = ()) -> NodeColumns:
@@ -54,9 +54,9 @@ def read_nodes(window: Window, start: Int64, end: Int64, numbers: Sequence[int] 
     """
     fast = _Pass(window, start, end, numbers)
     columns = fast.read()
-    odd = fast.odd()
-    if len(odd):
-        _read_odd(window, start[odd], end[odd], columns, odd)
+    unread = fast.unread()
+    if len(unread):
+        _read_any_order(window, start[unread], end[unread], columns, unread)
     else:
         columns.messages = fast.kept
     return columns
@@ -66,12 +66,12 @@ def read_messages(window: Window, start: Int64, end: Int64, numbers: Sequence[in
     """Read all submessages with these field numbers, for ``by_row``. Raises FormatError for invalid bytes."""
     fast = _Pass(window, start, end, numbers)
     fast.read()
-    kept, rows = fast.kept, fast.odd()
+    kept, rows = fast.kept, fast.unread()
     if len(rows):
-        odd = np.zeros(len(start), np.bool_)
-        odd[rows] = True
+        unread = np.zeros(len(start), np.bool_)
+        unread[rows] = True
         for number, parts in kept.items():
-            kept[number] = [Messages(*(column[~odd[part.row]] for column in vars(part).values())) for part in parts]
+            kept[number] = [Messages(*(column[~unread[part.row]] for column in vars(part).values())) for part in parts]
         for fields in walk(window, start[rows], end[rows]):
             for number, parts in kept.items():
                 which = np.flatnonzero((fields.number == number) & (fields.wire == LEN))
@@ -107,23 +107,23 @@ class _Pass:
     def read(self) -> NodeColumns:
         name = self.span(NAME)
         for number in (START_US, OP_START_US, OP_END_US, END_US):
-            self.pass_time(number)
-        self.pass_messages(MEMORY)
-        self.pass_messages(OUTPUT)
+            self.skip_time(number)
+        self.skip_messages(MEMORY)
+        self.skip_messages(OUTPUT)
         label = self.span(LABEL)
-        self.pass_time(SCHEDULED_US)
+        self.skip_time(SCHEDULED_US)
         thread = self.number(THREAD)
-        self.pass_messages(REFERENCED)
-        self.pass_messages(MEMORY_STATS)
+        self.skip_messages(REFERENCED)
+        self.skip_messages(MEMORY_STATS)
         times = {number: self.number(number) for number in (START, OP_START, OP_END, END, SCHEDULED)}
         self.add_micros(times)
         return NodeColumns(*name, *label, times, thread & 0xFFFFFFFF, {})
 
-    def odd(self) -> Int64:
-        """Return the rows that are not at their end after the pass."""
+    def unread(self) -> Int64:
+        """Return the rows whose end the pass did not reach, or whose fields are invalid."""
         return np.flatnonzero(self.bad | (self.at != self.end))
 
-    def has(self, number: int, wire: int) -> tuple[UInt64, Bool, int]:
+    def match_tag(self, number: int, wire: int) -> tuple[UInt64, Bool, int]:
         """Return (the words at the current positions, whether each begins this field, size of its tag)."""
         tag = number << 3 | wire
         words = self.window.words[self.at]
@@ -134,17 +134,17 @@ class _Pass:
 
     def number(self, number: int) -> Int64:
         """Read a varint field, 0 if missing."""
-        words, has, tag = self.has(number, VARINT)
-        if not has.any():
-            return np.zeros(len(has), np.int64)
+        words, matches, tag = self.match_tag(number, VARINT)
+        if not matches.any():
+            return np.zeros(len(matches), np.int64)
         if number in _WIDE:
             value, size = self.long(tag)
         else:
             value, size = self.short(words, tag)
         size += tag
-        if not has.all():
-            value *= has
-            size *= has
+        if not matches.all():
+            value *= matches
+            size *= matches
         self.at += size
         return value.view(np.int64)
 
@@ -163,16 +163,16 @@ class _Pass:
         value, size = read_varints(self.window, self.at + tag)
         endless = size > 10
         if endless.any():
-            self.bad |= endless  # ``walk`` raises if the row really has this field
+            self.bad |= endless  # ``walk`` reads this row again, and raises if it has the field
         return value, size
 
-    def pass_time(self, number: int) -> None:
-        """Skip a time in microseconds: a later field may have it in nanoseconds."""
-        words, has, tag = self.has(number, VARINT)
-        if not has.any():
+    def skip_time(self, number: int) -> None:
+        """Skip a time in microseconds, but note its position: a later field may have it in nanoseconds."""
+        words, matches, tag = self.match_tag(number, VARINT)
+        if not matches.any():
             return
-        complete = bool(has.all())
-        self.micros[number] = (self.at + tag, None if complete else has)
+        complete = bool(matches.all())
+        self.micros[number] = (self.at + tag, None if complete else matches)
         if number in _WIDE:
             words = self.window.words[self.at + tag]
             high = words & np.uint64(0x8080808080808080)
@@ -186,16 +186,16 @@ class _Pass:
             size = self.long(tag)[1]
         size += tag
         if not complete:
-            size *= has
+            size *= matches
         self.at += size
 
     def span(self, number: int) -> tuple[Int64, Int64]:
         """Read (offset, size) of a string, size 0 if missing."""
-        words, has, _ = self.has(number, LEN)
+        words, matches, _ = self.match_tag(number, LEN)
         length, size = self.short(words, 1)
         size += 1
-        size *= has
-        length *= has
+        size *= matches
+        length *= matches
         self.at += size
         offset = self.at.copy()
         count = length.view(np.int64)
@@ -205,22 +205,22 @@ class _Pass:
         self.at += count
         return offset, count
 
-    def pass_messages(self, number: int) -> None:
+    def skip_messages(self, number: int) -> None:
         for _ in range(_REPEATS):
             tag = np.uint8(number << 3 | LEN)
-            has = self.window.bytes[self.at] == tag
-            if not has.any():
+            matches = self.window.bytes[self.at] == tag
+            if not matches.any():
                 return
-            if has.all():
-                row = np.arange(len(has))
+            if matches.all():
+                row = np.arange(len(matches))
                 offset, size = self.span(number)
             else:
-                row = np.flatnonzero(has)
-                offset, size = self.pass_some(row)
+                row = np.flatnonzero(matches)
+                offset, size = self.spans_of_rows(row)
             if number in self.kept:
                 self.kept[number].append(Messages(row, offset, offset + size))
 
-    def pass_some(self, row: Int64) -> tuple[Int64, Int64]:
+    def spans_of_rows(self, row: Int64) -> tuple[Int64, Int64]:
         """Read (offset, size) of the messages at the current positions of these rows."""
         at = self.at[row] + 1
         value, size = read_varints(self.window, at)
@@ -233,13 +233,13 @@ class _Pass:
         return at, length
 
     def add_micros(self, times: dict[int, Int64]) -> None:
-        """Use microseconds where nanoseconds are missing: RecvTensor and GPU streams have only these."""
+        """Use microseconds where nanoseconds are missing: RecvTensor and GPU streams have only microseconds."""
         for number, micros in _TIMES.items():
             if micros not in self.micros:
                 continue
-            position, has = self.micros[micros]
+            position, matches = self.micros[micros]
             lacks = times[number] == 0
-            row = np.flatnonzero(lacks if has is None else lacks & has)
+            row = np.flatnonzero(lacks if matches is None else lacks & matches)
             if len(row):
                 value = read_varints(self.window, position[row])[0].view(np.int64)
                 times[number][row] = nanoseconds(value)
@@ -251,28 +251,28 @@ def nanoseconds(micros: Int64) -> Int64:
     return np.where(fits, micros, 0) * 1000 - ~fits
 
 
-def _read_odd(window: Window, start: Int64, end: Int64, columns: NodeColumns, odd: Int64) -> None:
-    n = len(odd)
+def _read_any_order(window: Window, start: Int64, end: Int64, columns: NodeColumns, unread: Int64) -> None:
+    n = len(unread)
     zeros: Callable[[], Int64] = lambda: np.zeros(n, np.int64)  # noqa: E731
     numbers = {number: zeros() for number in (*_TIMES, *_MICROS, THREAD)}
     spans = {number: (zeros(), zeros()) for number in (NAME, LABEL)}
     for fields in walk(window, start, end):
-        _take(fields, numbers, spans)
-    columns.name_at[odd], columns.name_size[odd] = spans[NAME]
-    columns.label_at[odd], columns.label_size[odd] = spans[LABEL]
+        _store_fields(fields, numbers, spans)
+    columns.name_at[unread], columns.name_size[unread] = spans[NAME]
+    columns.label_at[unread], columns.label_size[unread] = spans[LABEL]
     for number, micros in _TIMES.items():
         exact = numbers[number]
-        columns.times[number][odd] = np.where(exact != 0, exact, nanoseconds(numbers[micros]))
-    columns.thread[odd] = numbers[THREAD] & 0xFFFFFFFF
+        columns.times[number][unread] = np.where(exact != 0, exact, nanoseconds(numbers[micros]))
+    columns.thread[unread] = numbers[THREAD] & 0xFFFFFFFF
 
 
-def _take(fields: Fields, numbers: dict[int, Int64], spans: dict[int, tuple[Int64, Int64]]) -> None:
-    """Store the fields. The last field of a number wins, as always in protobuf."""
+def _store_fields(fields: Fields, numbers: dict[int, Int64], spans: dict[int, tuple[Int64, Int64]]) -> None:
+    """Store the fields. If a field is repeated, its last value counts, as always in protobuf."""
     for number in distinct(fields.number[(fields.wire == VARINT) | (fields.wire == LEN)]).tolist():
         if number in numbers:
-            of = np.flatnonzero((fields.number == number) & (fields.wire == VARINT))
-            numbers[number][fields.row[of]] = fields.value[of]
+            which = np.flatnonzero((fields.number == number) & (fields.wire == VARINT))
+            numbers[number][fields.row[which]] = fields.value[which]
         elif number in spans:
-            of = np.flatnonzero((fields.number == number) & (fields.wire == LEN))
-            spans[number][0][fields.row[of]] = fields.offset[of]
-            spans[number][1][fields.row[of]] = fields.size[of]
+            which = np.flatnonzero((fields.number == number) & (fields.wire == LEN))
+            spans[number][0][fields.row[which]] = fields.offset[which]
+            spans[number][1][fields.row[which]] = fields.size[which]

@@ -1,4 +1,4 @@
-"""Events of a profile's host other than ops: calls of tf.functions, programs that XLA compiled, settings."""
+"""Events of a profile's host other than ops: calls of tf.functions, programs that XLA compiled, settings of tf.data stages."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class FunctionCall:
 
 @dataclass(frozen=True)
 class HostEvents:
-    """The events of the host's threads, [n] each, in ns since the trace's origin."""
+    """The events of the host's threads. ``start`` and ``end``: [n] times of the n events, in ns since the trace's origin."""
 
     plane: Plane
     start: Int64
@@ -58,7 +58,7 @@ class HostEvents:
         return cls(plane, start, start + plane.events.duration, _programs(space), steps_of(space)[0].line >= 0)
 
     def rows(self, pattern: re.Pattern[str]) -> Int64:
-        """Return the events whose name begins with the pattern, ascending."""
+        """Return the indices of the events whose names match the pattern at their beginning, in ascending order."""
         kinds = [kind for kind, (name, _) in self.plane.kind_names.items() if pattern.match(name)]
         return np.flatnonzero(kind_table(self.plane, kinds))
 
@@ -66,7 +66,7 @@ class HostEvents:
         return Cover.of(self.start[rows], self.end[rows])
 
     def settings(self, pattern: re.Pattern[str], stats: Sequence[str]) -> dict[str, dict[str, str]]:
-        """Return event name -> values of the stats, each value from the last event of that name that has it."""
+        """Return event name -> stat -> value, for events that match the pattern; the last event that has the stat counts."""
         rows = self.rows(pattern)
         columns = stats_of(self.plane, rows, stats)
         result: dict[str, dict[str, str]] = {}
@@ -90,9 +90,9 @@ class HostEvents:
     def _call(self, row: int, was_traced: bool, times_traced: int) -> FunctionCall:
         start, end = int(self.start[row]), int(self.end[row])
         name = self.plane.kind_name(int(self.plane.events.kind[row]))
-        return FunctionCall(name, start, end, was_traced, times_traced, *self._run(start, end))
+        return FunctionCall(name, start, end, was_traced, times_traced, *self._longest_execution(start, end))
 
-    def _run(self, start: int, end: int) -> tuple[int, int]:
+    def _longest_execution(self, start: int, end: int) -> tuple[int, int]:
         """Return (begin, duration) of the longest execution within a call; (``start``, 0) if there is none."""
         low, high = np.searchsorted(self.start[self._executions], [start, end])
         inside = self._executions[low:high]

@@ -31,7 +31,7 @@ _STATS = ("tf_op", "annotation", "hlo_op", "hlo_module", "name", "memcpy_details
 
 @dataclass
 class DeviceNodes:
-    """The nodes of devices whose launches are known, and these launches."""
+    """The kernels and copies whose launches are known, and these launches."""
 
     nodes: list[Int64] = field(default_factory=list)
     launches: list[Int64] = field(default_factory=list)  # the host's events
@@ -142,7 +142,7 @@ class _Work:
 
 
 def _named(tf_op: str, own: str) -> tuple[str, str]:
-    """Return (node name, op type) of a kernel."""
+    """Return (node name, op type) of a kernel or copy. ``own``: its own name."""
     if own.lower().startswith(("memcpy", "memset")):
         return (tf_op.rsplit(":", 1)[0] or own), own
     name, _, op = tf_op.rpartition(":")

@@ -31,7 +31,7 @@ from tftracer.trace.model import OPS_LEFT_OUT, UNKNOWN_TIME, Content, NodeKind, 
 
 #: Ops that wait for a tensor of another device of the same process; this is not communication.
 RECEIVES = re.compile(r"_(Host)?Recv")
-#: Maximum length of the profiler's own messages together.
+#: Maximum total length of the profiler's errors, and of its warnings.
 _MAX_CHARACTERS = 2_000
 
 
@@ -44,15 +44,15 @@ def decode_xspace(raw: bytes, communication_ops: str = "") -> Trace:
     nodes, launches, modules = Nodes(), Launches.of(space), Modules(space)
     step = _only_step(space)
     host = HostNodes.none()
-    of_devices = DeviceNodes()
+    device_nodes = DeviceNodes()
     for plane_index, plane in enumerate(space.planes):
         if plane.name == HOST:
             host = add_host(nodes, plane, plane_index, step, launches.by_device(space), modules)
     for plane_index, plane in enumerate(space.planes):
         if plane.is_device:
-            add_device(nodes, plane, plane_index, launches, modules, step, of_devices)
+            add_device(nodes, plane, plane_index, launches, modules, step, device_nodes)
     trace, origin = _trace(raw, space, nodes, communication_ops, host, step is not None)
-    _join(trace, origin, launches, of_devices, host)
+    _set_launches_and_edges(trace, origin, launches, device_nodes, host)
     _add_notes_and_graph(trace, space, step)
     trace.hardware = hardware_of(space)
     return trace
@@ -119,11 +119,11 @@ def _beyond(nodes: Nodes, start: Int64, end: Int64, outside: Bool, host: HostNod
     Such work begins before the step's first op or ends after its last, and no op of the step waited for it.
     """
     input_device = [code for code, device in enumerate(nodes.devices.values()) if device.name == TF_DATA]
-    of_input = is_in(nodes.column("device"), input_device)
-    own = ~outside & ~of_input
-    if not own.any() or not of_input.any():
+    is_input = is_in(nodes.column("device"), input_device)
+    own = ~outside & ~is_input
+    if not own.any() or not is_input.any():
         return np.zeros(len(start), np.bool_)
-    beyond: Bool = of_input & ((start < start[own].min()) | (end > end[own].max()))
+    beyond: Bool = is_input & ((start < start[own].min()) | (end > end[own].max()))
     for awaited, waiter in host.waits:
         beyond[awaited[own[waiter]]] = False
     return beyond
@@ -135,7 +135,7 @@ def _earliest(start: Int64, inside: np.ndarray) -> int:
     return int(start[inside].min()) if inside.any() else int(start.min())
 
 
-def _join(trace: Trace, origin: int, launches: Launches, of_devices: DeviceNodes, host: HostNodes) -> None:
+def _set_launches_and_edges(trace: Trace, origin: int, launches: Launches, of_devices: DeviceNodes, host: HostNodes) -> None:
     """Set the launches of nodes, and the edges between stages of tf.data and the nodes that waited for them."""
     trace.launch, moment = of_devices.columns(trace.n, launches.host, host.op_rows, host.op_nodes)
     trace.launched_at = np.where(moment == UNKNOWN_TIME, UNKNOWN_TIME, np.maximum(moment - origin, 0))

@@ -1,7 +1,7 @@
 """Rank the sentences of the rules (trace/verdict/rules/): what slows this step down?
 
-A sentence ranks by the part of the step that would go away. Shares are of one process, the worker that computes most: work of a
-parameter server appears as the reason for its workers' waits.
+Sentences are ranked by how much shorter the step would be without their causes. Shares are of one process, the worker that
+computes most: work of a parameter server appears as the reason for its workers' waits.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ HAVE_SHARES = {
     *("balanced", "communication_bound", "copies", "graph_loops", "idle_device", "input_bound", "memory", "one_op"),
     *("python_function", "python_lock", "scheduling_delay", "tiny_ops"),
 }
-#: First sentences that do not hold for usual steps if those take far longer, and may wait for input.
+#: Codes of first sentences that may be wrong for usual steps, if usual steps take far longer and may wait for input.
 ABOUT_SHORT_STEPS = {"around_ops", "balanced"}
 LAST_RANK = 2  # key for sentences that do not say what the step is bound by
 MIN_PART = 0.05  # smaller parts of the step are not listed
-MAIN_SHARE = 0.5  # minimal share of the main part of the step
-#: The slow-step watch calls a step slow that takes this many times the median untraced step, and this much longer.
+MAIN_SHARE = 0.5  # a part or an op with this share takes most of the step
+#: The slow-step watch calls a step slow if it takes SLOW_TURN times the median untraced step, and SLOW_TURN_S longer than it.
 SLOW_TURN, SLOW_TURN_S = 3.0, 0.020
-#: From this share of the step on, a part other than compute stands out; from this share of the op time on, an op type does.
+#: A part other than compute stands out if it has at least this share of the step; an op type, if it has it of the op time.
 LARGE_PART = 1 / 3
 
 
@@ -84,7 +84,7 @@ def verdict(
     longest_delay = max((s["numbers"].get(HELD_UP_NS, 0.0) for s in sentences), default=0.0)
     ranked = sorted(_explained(sentences), key=lambda s: (_comes_later(s, longest_delay), -_takes_ns(step, s)))
     if not ranked or _comes_later(ranked[0]) == LAST_RANK:
-        # Nothing names a bound: name the graph's loops, or describe the step.
+        # No sentence says what bounds the step: name the graph's loops, or describe the step.
         ranked = [graph_loops(step) or describe_step(step), *ranked]
     elif _is_start_of_trace(ranked[0]) or (
         ranked[0]["share"] < LARGE_PART and (ONLY_HERE in ranked[0]["numbers"] or _is_unexplained_around(step, ranked))
@@ -115,8 +115,8 @@ def verdict(
 
 
 def headline(verdict: Verdict) -> str:
-    """Return the text for lists of traces: the share of recorded ops if some are left out, the first sentence, what its shares
-    are of, a busy machine."""
+    """Return the text for lists of traces: the share of recorded ops if some are left out, the first sentence, the time that its
+    shares refer to, and whether the machine was busy."""
     sentences = verdict["sentences"]
     left_out = next((f["message"] for f in verdict["findings"] if f["code"] == OPS_LEFT_OUT), "")
     recorded = left_out.rpartition(" (")[2].rstrip(")") + ". " if left_out.endswith(")") else ""
@@ -125,7 +125,7 @@ def headline(verdict: Verdict) -> str:
 
 
 def _shares_of(step: Step, first: Sentence) -> str:
-    """Return a sentence on what the shares of the first sentence are of; "" if of its listed time, or if it says that."""
+    """Return a sentence that names the time that the first sentence's shares refer to; "" if it is the whole step or named."""
     text, wholes = first["text"], (duration(step.whole_ns), "first op to its last")
     has_shares = first["code"] in HAVE_SHARES and "%" in text and not any(whole in text for whole in wholes)
     return step.whole_of_shares if has_shares else ""
@@ -137,7 +137,7 @@ def _explained(sentences: list[Sentence]) -> list[Sentence]:
     if reasons & {"tiny_ops", "busy_machine"}:
         return [
             s for s in sentences if s["code"] not in UNEXPLAINED or "waited_ns" in s["numbers"]
-        ]  # the step waits for its input
+        ]  # waited_ns: the step waits for its input
     return [s for s in sentences if s["code"] != "idle_device"] if reasons else sentences
 
 
@@ -145,7 +145,7 @@ def _comes_later(candidate: Sentence, longest_delay: float = 0.0) -> int:
     """Return the first sort key: 0 for causes in every step, 1 for delays of this step alone (an op that is usually short, a time
     before the step), ``LAST_RANK`` for a busy machine, which slows everything and shows no bound.
 
-    ``longest_delay``: the longest delay of an op, in ns. What the watch found is sorted with the delays if it is shorter.
+    ``longest_delay``: the longest delay of an op, in ns. A cause that the watch found ranks as a delay if it took less.
     """
     if candidate["code"] == "busy_machine":
         return LAST_RANK
@@ -154,7 +154,7 @@ def _comes_later(candidate: Sentence, longest_delay: float = 0.0) -> int:
 
 
 def _is_start_of_trace(first: Sentence) -> bool:
-    """Tell whether the sentence is about a time before this step alone that beginning to trace it may take."""
+    """Tell whether the sentence is about a pause before this step alone, so short that starting the trace may have caused it."""
     numbers = first["numbers"]
     before_s = (numbers.get("before_step_ns", 0.0) - numbers.get("between_steps_ns", 0.0)) / 1e9
     return first["code"] == "between_steps" and ONLY_HERE in numbers and before_s < SLOW_TURN_S
@@ -186,7 +186,7 @@ def _makes_slow(step: Step, held_up: Sentence) -> bool:
 
 
 def _takes_ns(step: Step, candidate: Sentence) -> float:
-    """Return the rank: the time that would go away, in this step or before it."""
+    """Return the time, in this step or before it, that would be saved without the cause. Sentences are sorted by it."""
     numbers = candidate["numbers"]
     if MORE_NS in numbers:
         return numbers[MORE_NS]
@@ -213,7 +213,7 @@ def step_of(
     load_arithmetic: Callable[[], Arithmetic] | None = None,
     times: OpsOverTraces | None = None,
 ) -> Step:
-    """Choose the process to judge: the one that computes most, a parameter server only if there is no other process."""
+    """Return the Step of the process to judge: the one that computes most; a parameter server only if there is no other."""
     processes = physical_devices.processes(trace)
     workers = [p for p in processes if p.job != "ps"] or processes
     candidates = [(known_activities.of_process(p), p) for p in workers]
@@ -240,20 +240,22 @@ def describe_step(step: Step, is_delayed: bool = False) -> Sentence:
     if op_type is not None and op_type.leads and smaller[0][0] < LARGE_PART:
         text = f"{op_type.text} The step is {percent(share)} compute{', ' * bool(listed)}{listed}."
     elif computes:
-        nothing = "Beside what was held up in this step, nothing stands out. " if is_delayed else "Nothing stands out. "
+        opening = "Beside what was held up in this step, nothing stands out. " if is_delayed else "Nothing stands out. "
         is_one_type = not is_delayed and op_type is not None and op_type.share >= LARGE_PART
         is_one_op = step.cover(longest_op).length >= MAIN_SHARE * step.whole_ns
-        nothing = "" if smaller[0][0] >= LARGE_PART or is_one_type or is_one_op else nothing
-        text = f"{nothing}The step is {percent(share)} compute{', ' * bool(listed)}{listed}."
+        opening = "" if smaller[0][0] >= LARGE_PART or is_one_type or is_one_op else opening
+        text = f"{opening}The step is {percent(share)} compute{', ' * bool(listed)}{listed}."
     else:
         rest = f"; the rest is {listed}" if listed else ""
         subject = "Most" if share > MAIN_SHARE else "The largest part"
         text = f"{subject} of {step.whole_words}, {percent(share)} of {duration(step.whole_ns)}, is {main_part}{rest}."
     return sentence(
         "balanced",
-        text + _largest(step, longest_op, op_type, text, is_delayed)
+        text + _describe_longest_op(step, longest_op, op_type, text, is_delayed)
         if computes
-        else f"{text} {_not_shown(step, main_part, beside)}".rstrip() + _ops(step, main_part) + _more_than_usual(step, main_part),
+        else f"{text} {_not_shown(step, main_part, beside)}".rstrip()
+        + _describe_ops(step, main_part)
+        + _more_than_usual(step, main_part),
         FASTER_OPS if computes else CHEAPER_ADVICE if beside else _advice(step, main_part),
         share,
         {"compute_ns": step.parts["compute"]},
@@ -296,7 +298,7 @@ def _parts(step: Step) -> list[tuple[float, str]]:
     return sorted([*shares, (1 - step.trace.duration_ns / step.whole_ns, AROUND)], key=lambda each: -each[0])
 
 
-def _ops(step: Step, main_part: str) -> str:
+def _describe_ops(step: Step, main_part: str) -> str:
     """Describe the ops of a step that mostly passes before and after them."""
     work = step.computing
     by_time = step.longest_op(work.duration.astype(np.float64))
@@ -309,13 +311,13 @@ def _ops(step: Step, main_part: str) -> str:
     return f" {spanned}; the longest, {step.describe(nodes[0])}, runs for {duration(runs)}."
 
 
-def _largest(step: Step, longest_op: Bool, op_type: MainOpType | None, text: str, is_delayed: bool) -> str:
+def _describe_longest_op(step: Step, longest_op: Bool, op_type: MainOpType | None, text: str, is_delayed: bool) -> str:
     """Describe the longest op ([n] its executions), as a share of the step, and the op type, as a share of the op time, unless
     ``text`` names it. ``is_delayed``: the op is the longest one without ops that were held up."""
     nodes = step.longest(longest_op)
     if not nodes or op_type is None:
         return ""
     runs = step.cover(longest_op).length
-    the = "Without what was held up, the" if is_delayed else "The"
-    longest = f" {the} longest op, {step.describe(nodes[0])}, runs for {percent(runs / step.whole_ns)} of the step."
+    subject = "Without what was held up, the" if is_delayed else "The"
+    longest = f" {subject} longest op, {step.describe(nodes[0])}, runs for {percent(runs / step.whole_ns)} of the step."
     return longest if text.startswith(op_type.text) else f"{longest} {op_type.text}"

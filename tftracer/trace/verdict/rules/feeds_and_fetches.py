@@ -22,8 +22,8 @@ AROUND_NS = 500_000  # minimal time around the ops: less is the usual cost of a 
 CALL_NS = 5_000_000  # maximal cost of a call itself: in a longer step it is not the reason
 #: Feeds and fetches of this many bytes, strings (or Python values) or tensors are named as the reason.
 FEED_BYTES, FEED_STRINGS, MANY_TENSORS = 1_000_000, 1_000, 200
-MAX_EXCESS = 0.5  # if a traced step's excess is a larger part of the time before its first op, that time is not named
-MAX_NODES = 100_000  # in a larger trace the fetched tensors are not searched
+MAX_EXCESS = 0.5  # the time before the first op is named only if a traced step's excess is at most this part of it
+MAX_NODES = 100_000  # in a larger trace the fetched tensors are not looked for
 #: Types of fed values that hold Python values (``FedValue.dtype``).
 PYTHON_DTYPES = ("list", "object")
 #: Reasons for copying fed values: those of ``FedCopy``, and a tensor of another type.
@@ -52,7 +52,7 @@ class Amount(NamedTuple):
 
 
 def around_ops(step: Step) -> Sentence | None:
-    """Name feeds, fetches and the cost of the call itself. None if the call traced its function: another rule names that."""
+    """Return a sentence on long times around the ops, and the reason. Another rule covers calls that traced their function."""
     before, after, python = step.around
     fed = _fed(step)
     if step.is_session:
@@ -100,12 +100,12 @@ def _untraced_ns(step: Step) -> int:
 
 
 def _lengths(step: Step, around_ns: int, share: float, is_known: bool) -> str:
-    """Tell how long the call takes, and its ops. ``is_known``: much is fed or fetched, which explains the time around the ops."""
+    """Say how long the call and its ops take. ``is_known``: what is fed or fetched explains the time around the ops."""
     whole = duration(step.whole_ns)
     took, usual = (int((seconds or 0.0) * 1e9) for seconds in (step.context.step_s, step.context.median_s))
-    is_this = step.whole_ns >= LIKE_THE_STEP * took
+    is_traced_step = step.whole_ns >= LIKE_THE_STEP * took
     if not step.is_session:
-        takes = "takes" if is_this else "usually takes"
+        takes = "takes" if is_traced_step else "usually takes"
         return (
             f"The call of the function {takes} {whole}. For {duration(around_ns)} ({percent(share)}) of it TensorFlow does not "
             "run the function yet, or no longer: it takes in its arguments, hands out its results, or waits for a CPU or for "
@@ -113,10 +113,10 @@ def _lengths(step: Step, around_ns: int, share: float, is_known: bool) -> str:
         )
     where = f" ({duration(step.around.before_ns)} before the first op)" if _knows_before(step) else ""
     is_slow = 0 < SLOW_FACTOR * usual <= step.whole_ns
-    takes = "takes at least" if is_slow else "takes" if is_this else "usually takes"
-    usually = f", usually {duration(usual)}," if is_slow else "," if is_this else ";"
+    takes = "takes at least" if is_slow else "takes" if is_traced_step else "usually takes"
+    usually = f", usually {duration(usual)}," if is_slow else "," if is_traced_step else ";"
     ops = duration(step.trace.duration_ns)
-    of_ops = f"and its ops {ops} of that:" if is_slow or is_this else f"in this traced step its ops take {ops}: at least"
+    of_ops = f"and its ops {ops} of that:" if is_slow or is_traced_step else f"in this traced step its ops take {ops}: at least"
     return (
         f"session.run {takes} {whole}{usually} {of_ops} {duration(around_ns)} ({percent(share)}) pass before the first op and "
         f"after the last{where}, where TensorFlow takes in what is fed and hands out what is fetched"
@@ -125,8 +125,8 @@ def _lengths(step: Step, around_ns: int, share: float, is_known: bool) -> str:
 
 
 def _knows_before(step: Step) -> bool:
-    """Tell whether the time before the first op is known. If the step's excess is as long, starting the trace may be part of it;
-    in a slow step ``around`` tells the two apart."""
+    """Tell whether the time before the first op is known. If the step's excess is a large part of it, it may be the time to start
+    the trace; in a slow step ``around`` has subtracted that."""
     context = step.context
     more_ns = max((context.step_s or 0.0) - (context.median_s or context.step_s or 0.0), 0.0) * 1e9
     before = step.around.before_ns
@@ -138,12 +138,12 @@ def _fed(step: Step) -> Amount:
     values = step.context.fed or []
     elements = [int(np.prod(value["shape"], dtype=np.float64)) for value in values]
     strings = sum(n for n, value in zip(elements, values) if value["dtype"] == "string")
-    pythons = sum(n for n, value in zip(elements, values) if value["dtype"] in PYTHON_DTYPES)
-    return Amount(sum(value["bytes"] or 0 for value in values), strings, pythons, _count(step, values))
+    python_values = sum(n for n, value in zip(elements, values) if value["dtype"] in PYTHON_DTYPES)
+    return Amount(sum(value["bytes"] or 0 for value in values), strings, python_values, _count(step, values))
 
 
 def _count(step: Step, values: list[FedValue]) -> int:
-    """Return the number of fed values. Only the largest are recorded, but a session's step counts all."""
+    """Return the number of fed values. ``values`` has only the largest; ``feeds`` of a session's step counts all."""
     return max(len(values), (step.context.feeds or 0) if step.is_session else 0)
 
 

@@ -18,8 +18,8 @@ FEWER_TURNS = (
 def graph_loops(step: Step) -> Sentence | None:
     """Name loops that run for a large part of the step. A profile shows a loop as an op that runs as long as its turns."""
     selected = step.process_nodes & step.trace.op_types_where(LOOPS.__contains__)[step.trace.op]
-    runs = step.cover(selected).length
-    share = runs / step.whole_ns
+    loops_ns = step.cover(selected).length
+    share = loops_ns / step.whole_ns
     if not LOOPS_SHARE <= share < WHOLE_STEP:
         return None
     nodes = step.longest(selected)
@@ -28,9 +28,9 @@ def graph_loops(step: Step) -> Sentence | None:
     longest = f"{'it' if count == 1 else 'the longest'} is {step.describe(nodes[0])}"
     return sentence(
         "graph_loops",
-        f"{subject} for {duration(runs)} ({percent(share)}) of the step, turn after turn; {longest}.",
+        f"{subject} for {duration(loops_ns)} ({percent(share)}) of the step, turn after turn; {longest}.",
         FEWER_TURNS,
         share,
-        {"loops_ns": float(runs), "loops": float(count)},
+        {"loops_ns": float(loops_ns), "loops": float(count)},
         evidence_of(step, nodes, "ops"),
     )

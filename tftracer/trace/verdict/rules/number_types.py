@@ -14,7 +14,7 @@ FLOAT64_SHARE = 0.10  # minimal part of the op time
 #: Assumed part of the time that float32 saves. Measured on CPUs: matrix products 0.45 to 0.6, convolutions 0.75, tanh 0.8 and
 #: more.
 GAIN = 0.75
-MOSTLY = 0.5  # minimal part of the time of several ops that is in float64, for all of them to be said to compute in float64
+MOSTLY = 0.5  # several ops are said to compute in float64 if at least this part of their time is in float64
 
 _DOUBLE = 2  # tensorflow.DT_DOUBLE
 TRY_FLOAT32 = (

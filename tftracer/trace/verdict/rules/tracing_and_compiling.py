@@ -14,7 +14,7 @@ from tftracer.trace.verdict.step import Step, evidence_of, sentence
 RETRACED_SHARE = 0.20  # minimal part of the call that passes before its function runs
 COMPILING_SHARE = 0.20  # minimal part of the step in which XLA compiles
 RECOMPILED = 4  # minimal number of programs of a function that XLA compiles again and again
-RECOMPILED_SHARE = 0.50  # minimal number of programs per step of the run, of such a function
+RECOMPILED_SHARE = 0.50  # minimal number of such a function's programs per step of the run
 
 _COMPILING = re.compile(r"\w*Compiler::(Run|Compile)\w*$|Xla(Autotuner)?Compil\w*(:#|$)")
 _FUNCTION = re.compile(r".*?_inference_(\w{1,200}?)_\d+__")
@@ -57,7 +57,7 @@ def _what_changed(step: Step) -> str:
 
 
 def compiled(step: Step) -> Sentence | None:
-    """Tell that XLA compiled in this step, or compiles for most steps (some releases' profiles do not show when)."""
+    """Tell that XLA compiled in this step, or compiles in most steps (some releases' profiles do not show when)."""
     if step.host is None:
         return None
     time = step.host.cover(step.host.rows(_COMPILING)) & step.called
