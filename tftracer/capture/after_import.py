@@ -17,11 +17,11 @@ log = logging.getLogger("tftracer")
 
 
 def after_import(name: str, then: Callable[[], None]) -> Callable[[], None]:
-    """Call ``then`` when the module has been imported; at once if it already was. Return a function that cancels this."""
+    """Call ``then`` once the module is imported, or now if it was imported before. Return a function that cancels the call."""
     if name in sys.modules:
         then()
         return lambda: None
-    # One finder serves all callbacks of a module. Each finder asks all others: n finders would search 2 ** n times.
+    # All callbacks of a module share one finder: a finder asks the other finders, so n of them would search 2 ** n times.
     finder = next((other for other in sys.meta_path if isinstance(other, _AfterImport) and other.name == name), None)
     if finder is None:
         finder = _AfterImport(name)

@@ -1,7 +1,7 @@
 """A thread that runs jobs for training threads. Submitting a job does not block if the thread is running.
 
 ``Thread.start`` blocks until the new thread gets a CPU, which took up to 0.3 s on a busy machine. So the thread is started before
-there are steps.
+the first step.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class BackgroundThread:
         self._name = name
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         self._thread: Thread | None = None
-        weakref.finalize(self, self._jobs.put, None).atexit = False
+        weakref.finalize(self, self._jobs.put, None).atexit = False  # None ends the thread (``_work``)
 
     def start(self) -> None:
         """Start the thread if it is not running. Blocks until the thread has begun, so do not call it during a step."""

@@ -18,11 +18,11 @@ def at_first_use(then: Callable[[], None]) -> None:
 
     Raises AttributeError or ImportError if this TensorFlow lacks one of these classes.
     """
-    calls = [(function_module().Function, "__call__"), (concrete_function_module().ConcreteFunction, "_call_flat")]
-    calls += [(session_class(), "run"), (session_class(), "make_callable")]
-    originals = [(owner, name, vars(owner)[name]) for owner, name in calls if name in vars(owner)]
+    methods = [(function_module().Function, "__call__"), (concrete_function_module().ConcreteFunction, "_call_flat")]
+    methods += [(session_class(), "run"), (session_class(), "make_callable")]
+    originals = [(owner, name, vars(owner)[name]) for owner, name in methods if name in vars(owner)]
 
-    def start() -> None:
+    def on_use() -> None:
         for owner, name, original in originals:
             setattr(owner, name, original)
         originals.clear()
@@ -32,13 +32,13 @@ def at_first_use(then: Callable[[], None]) -> None:
             log.warning("tftracer: this process is not traced: %s", error)
 
     for owner, name, original in list(originals):
-        setattr(owner, name, _wrap_first_call(owner, name, original, start))
+        setattr(owner, name, _wrap_first_call(owner, name, original, on_use))
 
 
-def _wrap_first_call(owner: type, name: str, original: Callable[..., Any], start: Callable[[], None]) -> Callable[..., Any]:
+def _wrap_first_call(owner: type, name: str, original: Callable[..., Any], on_use: Callable[[], None]) -> Callable[..., Any]:
     @functools.wraps(original)
     def call(*args: Any, **kwargs: Any) -> Any:
-        start()
+        on_use()
         return getattr(owner, name)(*args, **kwargs)
 
     return call

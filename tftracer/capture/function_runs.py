@@ -125,8 +125,8 @@ class FunctionRuns:
     def _families_of(self, function: Any) -> list[RunFamily]:
         return list(self._families_of_function.get(function, ()))
 
-    def _family_of(self, function: Any, called: Any) -> RunFamily | None:
-        return self._families.get(called, {}).get(keras_step_title(function))
+    def _family_of(self, function: Any, run_key: Any) -> RunFamily | None:
+        return self._families.get(run_key, {}).get(keras_step_title(function))
 
     def _graph_adder(self, concrete: Any) -> Callable[[bytes], bytes]:
         return graph_adder(concrete, self.calls.graphs)
@@ -135,7 +135,7 @@ class FunctionRuns:
 
     def _count_call(self, function: Any, concrete: Any) -> RunFamily:
         family = self._find_or_add_family(function, function if concrete is None else concrete)
-        self._counts.update(family.identity.fetches)
+        self._counts.update(family.identity.fetches)  # (the function's label,); () for the overflow run
         return family
 
     def _find_or_add_family(self, function: Any, key: Any) -> RunFamily:
@@ -152,9 +152,10 @@ class FunctionRuns:
         return family
 
     def _new_family(self, function: Any, key: Any, is_known: bool) -> RunFamily:
-        """Make the family of a function.
+        """Return the family for a function: that of a deleted function with the same identity, or a new one.
 
-        ``is_known``: whether another Keras method has called the same ConcreteFunction before.
+        ``key``: the executed ConcreteFunction, or ``function`` if there is none. ``is_known``: whether another Keras method has
+        called ``key`` before.
         """
         identity = identify(function, key)
         name = identity.title.partition(" (")[0]
@@ -163,10 +164,10 @@ class FunctionRuns:
         return self._family_of_deleted(key, identity) or self._add_family(key, identity, label, changed)
 
     def _family_of_deleted(self, key: Any, identity: FunctionIdentity) -> RunFamily | None:
-        """Give a new function the family of a deleted function with the same identity, and return it; None if there is none."""
+        """Return the family of a deleted function with the same identity, and give it to the new one; None if there is none."""
         same_identity = self._families_of_identity.get(identity, [])
-        for position, (called, family) in enumerate(same_identity):
-            if called() is None:
+        for position, (key_reference, family) in enumerate(same_identity):
+            if key_reference() is None:
                 same_identity[position] = (weakref.ref(key), family)
                 return family
         return None
@@ -192,6 +193,6 @@ class FunctionRuns:
 def keras_step_title(function: Any) -> str:
     """Return the title of a CompiledKerasStepName; "" for other functions.
 
-    Keras 2's ``fit`` and ``train_on_batch`` share functions.
+    Keras 2's ``fit`` and ``train_on_batch`` call the same function; this title tells their runs apart.
     """
     return str(function.__name__) if isinstance(function, CompiledKerasStepName) else ""

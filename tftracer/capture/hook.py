@@ -1,8 +1,8 @@
 """TracingHook: the SessionRunHook that times every step and traces the requested steps. Runs on the training threads.
 
-A step that is not traced costs two clock reads, an append, and sometimes a read of the thread's CPU counters. The rest depends on
-how many objects it reads: after a long step the caches hold TensorFlow's data, so each object is fetched from memory. So an
-untraced step reads one flag (``TraceRequests.slow_path``) and the level of its RunOptions, and stores what it needs in its run
+A step that is not traced costs two clock reads, an append, and sometimes a read of the thread's CPU counters. The rest grows with
+the number of objects that are read: after a long step the caches hold TensorFlow's data, so each object comes from memory. So an untraced
+step reads one flag (``TraceRequests.slow_path``) and the level of its RunOptions, and stores what it needs in its run
 context. Reading its RunMetadata would take 3 to 10 µs after a long step. Exceptions of the tracer never leave this module: it
 switches itself off instead (``StepQueue.off``). Errors of the user's code, and KeyboardInterrupt, pass through it.
 """
@@ -72,33 +72,33 @@ def is_misuse(run_context: Any) -> bool:
     return False
 
 
-def queue_failed_claim(queue: StepQueue, step: TracedStepMark) -> None:
+def queue_failed_claim(queue: StepQueue, mark: TracedStepMark) -> None:
     """Queue the claim of a traced step that failed, so that its request is restored.
 
     Runs when the step's run context is deleted, because ``after_run`` is not called for a failed step.
     """
     try:
-        if not step.claim.is_done:
-            step.restore_options()
-            queue.failed_claims.append(step.claim)
+        if not mark.claim.is_done:
+            mark.restore_options()
+            queue.failed_claims.append(mark.claim)
     except Exception as error:
         queue.failed("queue_failed_claim", error)
 
 
-def make_run_args(kind: Any, fetches: Any, feeds: Any = None, options: Any = None) -> Any:
+def make_run_args(args_class: Any, fetches: Any, feeds: Any = None, options: Any = None) -> Any:
     """Make a SessionRunArgs, a named tuple, without its constructor.
 
     TensorFlow 2.15 deprecates that constructor and warns once: the warning would name a line of the tracer, and a later warning
     for the script's own line would not appear.
     """
-    return tuple.__new__(kind, (fetches, feeds, options))
+    return tuple.__new__(args_class, (fetches, feeds, options))
 
 
 class SessionCall:
     """One call of a session, recorded without a hook (session_wrappers.py). Stands in for TensorFlow's SessionRunContext."""
 
     def __init__(self, args: Any, options: Any) -> None:
-        self.original_args = self._original_args = args  # a SessionRunArgs, under the names that TensorFlow has for it
+        self.original_args = self._original_args = args  # a SessionRunArgs; TensorFlow's context has it under both names
         self.options = options
 
 
@@ -195,7 +195,7 @@ class HookMethods:
 
     def end(self, session: Any) -> None:
         try:
-            if self._under_way.get(get_ident(), 0) > 0:  # the step that reached the end of the input
+            if self._under_way.get(get_ident(), 0) > 0:  # a step still under way: it reached the end of the input
                 self.step_failed()
             self._queue.arrived.set()
         except Exception as error:
@@ -236,16 +236,16 @@ class HookMethods:
         claim = queue.claim(args.fetches, args.feed_dict, options)
         if claim is None:
             return None
-        step = run_context.__dict__[self._mark] = claim if isinstance(claim, Missed) else TracedStepMark(claim, options)
-        if isinstance(step, TracedStepMark):
-            step.fed = describe_fed_values(args.feed_dict)
-            step.cpu = read_before()
-            step.began_at = time()
-        step.before_ns = perf_counter_ns() - start
-        if isinstance(step, Missed):
+        mark = run_context.__dict__[self._mark] = claim if isinstance(claim, Missed) else TracedStepMark(claim, options)
+        if isinstance(mark, TracedStepMark):
+            mark.fed = describe_fed_values(args.feed_dict)
+            mark.cpu = read_before()
+            mark.began_at = time()
+        mark.before_ns = perf_counter_ns() - start
+        if isinstance(mark, Missed):
             return None
         # If a step fails, TensorFlow does not call after_run, but it deletes the step's run context.
-        weakref.finalize(run_context, queue_failed_claim, queue, step).atexit = False
+        weakref.finalize(run_context, queue_failed_claim, queue, mark).atexit = False
         return make_run_args(self._args_class, None, None, self._trace_options())
 
     def _trace_options(self) -> Any:
@@ -271,20 +271,20 @@ class HookMethods:
         fetches, feeds, start = start_of_step
         self._queue.add((fetches, feeds, options, start, end, get_ident(), trace))
 
-    def _capture(self, step: TracedStepMark | None, options: Any, metadata: Any) -> Capture | Missed:
-        """Return the trace of a step, or Missed. ``step``: its mark if the tracer requested the trace; None if the script did."""
+    def _capture(self, mark: TracedStepMark | None, options: Any, metadata: Any) -> Capture | Missed:
+        """Return the trace of a step, or Missed. ``mark``: its mark if the tracer requested the trace; None if the script did."""
         queue = self._queue
-        if step is None:
+        if mark is None:
             has_room = queue.backlog.wait_for_room()
             return queue.capture(metadata, "script", options, self._last_facts) if has_room else Missed(STORING)
         cpu = read_after()
-        capture = queue.capture(metadata, step.claim.asked_by, options, self._last_facts)
-        capture.before_ns = step.before_ns
-        if step.cpu is not None:
-            capture.read_cpu_use = partial(cpu_use, step.cpu, cpu)
-        capture.fed, capture.began_at = step.fed, step.began_at
-        step.restore_options()
-        self._requests.complete(step.claim)
+        capture = queue.capture(metadata, mark.claim.asked_by, options, self._last_facts)
+        capture.before_ns = mark.before_ns
+        if mark.cpu is not None:
+            capture.read_cpu_use = partial(cpu_use, mark.cpu, cpu)
+        capture.fed, capture.began_at = mark.fed, mark.began_at
+        mark.restore_options()
+        self._requests.complete(mark.claim)
         return capture
 
     def _switch_off(self, where: str, error: Exception) -> None:

@@ -22,8 +22,8 @@ from tftracer.capture.steps.run_identity import PARTIAL_RUN
 from tftracer.capture.tracebacks import hide_in_tracebacks, remove_our_frames
 from tftracer.session.recorded_steps import SessionFacts
 
-#: Attribute of sessions that the recorder knows: True once their devices are listed; False until the first call of a cluster's
-#: session has ended.
+#: Attribute of sessions that the recorder knows. False: a cluster's session whose first call has not ended yet, so its devices
+#: are not listed yet; True: any other session.
 _SEEN = "_tftracer_seen"
 #: Attributes that are set on a callable of ``_make_callable_from_options``: its (options, fetches, feeds, RunOptions); a second
 #: callable for traced steps.
@@ -55,9 +55,9 @@ class SessionCalls:
         v1 = tensorflow().compat.v1
         self._recorder = recorder
         self._args_class = v1.train.SessionRunArgs
-        self._hook = v1.train.SessionRunHook
+        self._hook_class = v1.train.SessionRunHook
         self._options_class = v1.RunOptions
-        self._metadata = v1.RunMetadata
+        self._metadata_class = v1.RunMetadata
         self._known: weakref.WeakSet[Any] = weakref.WeakSet()  # sessions with the mark _SEEN
 
     def begin(self, session: Any, fetches: Any, feeds: Any, options: Any, metadata: Any) -> tuple[SessionCall | None, Values]:
@@ -115,29 +115,29 @@ class SessionCalls:
         if fetches.__class__ is not dict or "caller" not in fetches:
             return fetches
         added = [key for key in fetches if key.__class__ is not str]
-        is_monitored = len(added) == len(fetches) - 1 and all(isinstance(key, self._hook) for key in added)
+        is_monitored = len(added) == len(fetches) - 1 and all(isinstance(key, self._hook_class) for key in added)
         return fetches["caller"] if is_monitored else fetches
 
     def _with_tracing(self, values: Values, tracing: Any) -> Values:
-        """Return a copy of the script's RunOptions with tracing added. The script's own RunOptions are not changed."""
+        """Return a copy of the script's RunOptions with tracing added, and RunMetadata (the script's own, if it passes one)."""
         options = self._options_class()
         if values.options is not None:
             options.CopyFrom(values.options)
         options.trace_level = max(options.trace_level, tracing.trace_level)
         options.output_partition_graphs = True
-        return Values(None, options, self._metadata() if values.run_metadata is None else values.run_metadata)
+        return Values(None, options, self._metadata_class() if values.run_metadata is None else values.run_metadata)
 
 
 def install(recorder: HookMethods) -> Installed:
     """Wrap the methods of the session class."""
     calls, base = SessionCalls(recorder), session_class()
-    callables = getattr(base, "_Callable", None)
+    callable_class = getattr(base, "_Callable", None)
     wrappers: list[tuple[Any, str, Callable[[Any, SessionCalls], Any]]] = [
         (base, "run", _wrap_run),
         (base, "make_callable", _wrap_make_callable),
         (base, "partial_run", _wrap_partial_run),
-        (callables, "__init__", _wrap_callable_init),
-        (callables, "__call__", _wrap_callable_call),
+        (callable_class, "__init__", _wrap_callable_init),
+        (callable_class, "__call__", _wrap_callable_call),
     ]
     missing, wrapped = [], []
     for owner, name, wrap in wrappers:
@@ -193,14 +193,14 @@ def _wrap_make_callable(original: Callable[..., Any], calls: SessionCalls) -> Ca
     @hide_in_tracebacks
     def make_callable(self: Any, fetches: Any, feed_list: Any = None, accept_options: bool = False) -> Any:
         try:
-            made = original(self, fetches, feed_list, accept_options)
+            new_callable = original(self, fetches, feed_list, accept_options)
         except BaseException as error:
             remove_our_frames(error)
             raise
         if feed_list is not None:  # this callable calls ``run``, which is wrapped
-            return made
-        plain = None if accept_options else made
-        with_options: list[Any] = [made] if accept_options else []  # a callable that takes options; made when it is needed
+            return new_callable
+        plain = None if accept_options else new_callable
+        with_options: list[Any] = [new_callable] if accept_options else []  # at most one: a callable that takes options
 
         @hide_in_tracebacks
         def recorded(options: Any = None, run_metadata: Any = None) -> Any:

@@ -13,7 +13,7 @@ Wrapper = TypeVar("Wrapper", bound=Callable[..., Any])
 
 
 def hide_in_tracebacks(wrapper: Wrapper) -> Wrapper:
-    """Give a wrapper the file name of a file of TensorFlow, so that TensorFlow treats it as one of its own functions.
+    """Give a wrapper a file name in TensorFlow's folder, so that TensorFlow treats it as one of its own functions.
 
     TensorFlow and Keras leave their own files out of tracebacks, and do not name their own lines in the text of an error.
     """

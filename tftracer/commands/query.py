@@ -64,8 +64,8 @@ def main(arguments: Sequence[str], say: Say) -> int:
     if options.json:
         say(as_json(results))
     else:
-        is_file = options.csv and not sys.stdout.isatty()  # CSV for a program is not escaped
-        say("\n\n".join(map(as_csv if options.csv else as_text, results)), is_safe=is_file)
+        is_for_program = options.csv and not sys.stdout.isatty()  # CSV for a program is not escaped
+        say("\n\n".join(map(as_csv if options.csv else as_text, results)), is_safe=is_for_program)
     return 0
 
 

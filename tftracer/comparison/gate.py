@@ -31,7 +31,8 @@ HELP = (
 )
 
 
-#: Widest interval of which it can be said that it is close to the limit.
+#: If no number of sessions would decide a rule, the text says that the difference is close to the limit; if the interval is wider
+#: than this, it says that the sessions of a side differ too much.
 MAX_WIDTH = 0.1
 RECORD = "Record traces of each session: tftracer run --trace 5 --from 100 ..."
 
@@ -97,7 +98,7 @@ def _outcome(comparison: Comparison, rule: Rule) -> Outcome:
         return _of_growth(comparison, rule)
     shift = comparison.op_type(rule.op) if rule.op else comparison.shifts.get(rule.metric)
     if shift is None:
-        return Outcome(rule.text, "INCONCLUSIVE", _unknown(rule), lacks_data=True)
+        return Outcome(rule.text, "INCONCLUSIVE", _why_unknown(rule), lacks_data=True)
     interval = f"{shift.shift:+.1%} ({shift.low:+.1%} to {shift.high:+.1%})"
     if shift.basis == "sessions" and (shift.high < rule.threshold or shift.low == shift.high == rule.threshold):
         return Outcome(rule.text, "PASS", interval)
@@ -119,7 +120,7 @@ def _of_share(comparison: Comparison, rule: Rule) -> Outcome:
     if len(shares) < len(comparison.b):
         return Outcome(rule.text, "INCONCLUSIVE", "A session after the change has no ledger.", lacks_data=True)
     why = f"{min(shares):.1%} to {max(shares):.1%} of the wall time" if len(shares) > 1 else f"{shares[0]:.1%} of the wall time"
-    return _of_all(rule, shares, why)
+    return _judge_values(rule, shares, why)
 
 
 def _of_growth(comparison: Comparison, rule: Rule) -> Outcome:
@@ -128,10 +129,10 @@ def _of_growth(comparison: Comparison, rule: Rule) -> Outcome:
         why = "For a session after the change, the memory growth is not known: the session is too short or too old."
         return Outcome(rule.text, "INCONCLUSIVE", why, lacks_data=True)
     least, most = (f"{rate * 60 / 1e6:.3g}" for rate in (min(rates), max(rates)))
-    return _of_all(rule, rates, f"{least} MB/min" if least == most else f"{least} to {most} MB/min")
+    return _judge_values(rule, rates, f"{least} MB/min" if least == most else f"{least} to {most} MB/min")
 
 
-def _of_all(rule: Rule, values: Sequence[float], why: str) -> Outcome:
+def _judge_values(rule: Rule, values: Sequence[float], why: str) -> Outcome:
     """Return PASS if no value is above the limit, FAIL if all are, else INCONCLUSIVE."""
     above = sum(value > rule.threshold for value in values)
     state: State = "PASS" if not above else "FAIL" if above == len(values) else "INCONCLUSIVE"
@@ -146,15 +147,15 @@ def _advice(shift: Shift, threshold: float) -> str:
         return "The sessions of a side differ too much to tell how many more would decide it."
     if sessions is None:
         return "It is so close to the limit that more sessions would hardly decide it."
-    if sessions <= min(shift.sessions_a, shift.sessions_b):
+    if sessions <= min(shift.sessions_a, shift.sessions_b):  # so many sessions have not decided it
         sessions = min(shift.sessions_a, shift.sessions_b) + 1
     return f"By what these sessions differ, about {sessions} a side would decide it."
 
 
-def _unknown(rule: Rule) -> str:
+def _why_unknown(rule: Rule) -> str:
     if rule.op:
         return f"A side has no trace with an op of type {rule.op}. {RECORD}"
-    if rule.metric in METRICS[:3]:
+    if rule.metric in METRICS[:3]:  # step, p99, gap
         return "A side has no steps besides the warm-up and traced steps."
     lacking = " Traces of compiled functions on a CPU do not record memory." if rule.metric == "memory" else ""
     return f"A side has no trace that records it.{lacking} {RECORD}"

@@ -1,4 +1,4 @@
-"""Takes the order in which sessions were recorded into account.
+"""Corrects comparisons for the order in which the sessions were recorded.
 
 Consecutive sessions of one side are not independent: the state of the machine at that time affects all of them.
 """
@@ -27,13 +27,13 @@ def in_a_row(a: Sequence[float], b: Sequence[float]) -> float:
 
 def drift_variance(a: Float64, b: Float64, started_a: Sequence[float], started_b: Sequence[float]) -> float:
     """Return the variance that a drifting machine adds to the difference of the sides' means; 0 for sessions in turns."""
-    row = in_a_row(started_a, started_b)
+    mean_in_a_row = in_a_row(started_a, started_b)
     differences = [np.diff(side[np.argsort(started, kind="stable")]) for side, started in ((a, started_a), (b, started_b))]
-    known = [float((each**2).mean()) for each in differences if len(each)]
-    if row < MAX_MEAN_IN_A_ROW or not known:
+    mean_squares = [float((each**2).mean()) for each in differences if len(each)]
+    if mean_in_a_row < MAX_MEAN_IN_A_ROW or not mean_squares:
         return 0.0
-    rows = (len(a) + len(b)) / row / 2
-    return DRIFT_SHARE * row * float(np.mean(known)) * 2 * row / 3 / rows
+    turns_per_side = (len(a) + len(b)) / mean_in_a_row / 2
+    return DRIFT_SHARE * mean_in_a_row * float(np.mean(mean_squares)) * 2 * mean_in_a_row / 3 / turns_per_side
 
 
 def mean_of_each_turn(times: Float64, started_a: Sequence[float], started_b: Sequence[float]) -> tuple[Float64, int]:

@@ -4,10 +4,10 @@ An op's value in a session is the median of its times in the traces, or the shor
 machine was busy for a moment, most times of a session are longer, but the shortest is hardly longer. Of the two values, the one
 that scatters less between the sessions of a side is used and shown; the shortest only if all sessions have equally many traces.
 
-An op is *separated* if the means of the groups differ by more than the means of any op in 97% of the other divisions of the
+An op is *separated* if its means in the two groups differ by more than those of any op in 97% of the other ways to divide the
 sessions into two groups (odd_ops.py; one test covers medians and shortest times), and if their medians differ, in the same
-direction, by more than the floors of trace/analyses/compare_ops.py. If sessions are equal, one comparison in twenty still
-separates an op. Sessions of one side that were recorded one after the other count once, as their mean.
+direction, by more than the floors of trace/analyses/compare_ops.py. If the sides differ by chance only, one comparison in twenty
+still separates an op. Sessions of one side that were recorded one after the other count once, as their mean.
 """
 
 from __future__ import annotations
@@ -126,15 +126,15 @@ def _table(sessions: Sequence[Mapping[str, float]], keys: Sequence[str]) -> Floa
     return np.array([[session.get(key, 0.0) for session in sessions] for key in keys]).reshape(len(keys), len(sessions))
 
 
-def _scatters_less(tables: Float64, in_a: int) -> Int64:
+def _scatters_less(tables: Float64, count_a: int) -> Int64:
     """Return [ops] the index of the table whose times scatter less between the sessions of a side."""
     logs = np.log(np.maximum(tables, 1.0))
-    sides = [side for side in (logs[..., :in_a], logs[..., in_a:]) if side.shape[-1]]
+    sides = [side for side in (logs[..., :count_a], logs[..., count_a:]) if side.shape[-1]]
     return np.asarray(sum(side.var(axis=-1) for side in sides)).argmin(axis=0) if sides else np.zeros(tables.shape[1], np.int64)
 
 
 def _separated(
-    tables: Float64, which: Int64, in_a: int, started: tuple[Sequence[float], Sequence[float]] | None
+    tables: Float64, which: Int64, count_a: int, started: tuple[Sequence[float], Sequence[float]] | None
 ) -> tuple[Bool, Float64, bool]:
     """Return ([ops] whether each is separated, [ops] the smallest ns that would be separated, whether there are enough sessions).
 
@@ -142,13 +142,13 @@ def _separated(
     """
     (number, ops, count), each = tables.shape, np.arange(tables.shape[1])
     times = tables.reshape(number * ops, count)
-    means, first = mean_of_each_turn(times, *started) if 0 < in_a < count and started is not None else (times, in_a)
+    means, first = mean_of_each_turn(times, *started) if 0 < count_a < count and started is not None else (times, count_a)
     enough_sessions = min(first, means.shape[1] - first) >= MIN_SESSIONS
     if not enough_sessions:
         return np.zeros(ops, bool), np.full(ops, np.inf), False
     changed, least_ns = (of_all.reshape(number, ops)[which, each] for of_all in odd_ops.changed(means, first))
     shown = tables[which, each]
-    by_medians = np.median(shown[:, in_a:], axis=1) - np.median(shown[:, :in_a], axis=1)
+    by_medians = np.median(shown[:, count_a:], axis=1) - np.median(shown[:, :count_a], axis=1)
     by_means = (means[:, first:].mean(axis=1) - means[:, :first].mean(axis=1)).reshape(number, ops)[which, each]
     return np.asarray(changed & (np.sign(by_means) == np.sign(by_medians))), np.asarray(least_ns), True
 

@@ -2,7 +2,7 @@
 
 It is Welch's interval for the logarithms of the sessions' values, so the groups may differ in spread and size. A side with one
 session uses the other side's spread. With one session per side, the spread within the sessions (between blocks of steps) is
-added to ``ASSUMED_SPREAD``, an assumption about sessions of the same code. It is also used if a side has fewer than
+added to ``ASSUMED_SPREAD``, an assumption about sessions of the same code. The same is done if a side has fewer than
 ``MIN_SESSIONS`` sessions and the values within each side are equal. If all values of both sides are equal, there is no
 difference.
 """
@@ -25,7 +25,7 @@ CONFIDENCE = 0.95
 OF_ALL = 1 - (1 - CONFIDENCE) / 5
 #: Standard deviation between sessions of the same code, as a share. It was 5% with steps of 2.8 ms on a shared machine.
 ASSUMED_SPREAD = 0.05
-#: If a side has fewer sessions and their values are equal, this does not show that there is no spread.
+#: With fewer sessions than this on a side, equal values do not show that there is no spread.
 MIN_SESSIONS = 4
 #: Maximum number of sessions per side that is recommended.
 MAX_SESSIONS = 1000
@@ -97,8 +97,8 @@ def shift_of(
     if started is not None and basis == "sessions":
         error = math.hypot(error, math.sqrt(drift_variance(log_a, log_b, *started)))
     half, half_of_all = (
-        (quantile(0.5 + sure / 2, freedom) * error if error else 0.0) + 2 * math.log1p(relative_error)
-        for sure in (1 - (1 - CONFIDENCE) / selected_from, OF_ALL)
+        (quantile(0.5 + confidence / 2, freedom) * error if error else 0.0) + 2 * math.log1p(relative_error)
+        for confidence in (1 - (1 - CONFIDENCE) / selected_from, OF_ALL)
     )
     return Shift(
         metric,
@@ -118,27 +118,27 @@ def shift_of(
 def _error(a: Float64, b: Float64, blocks: tuple[Float64, Float64] | None) -> tuple[float, float, float, Basis]:
     """Return (standard error, degrees of freedom, spread between sessions, its basis)."""
     if min(len(a), len(b)) < MIN_SESSIONS and not np.ptp(a) + np.ptp(b):
-        within = sum(_of_mean(np.log(side[side > 0])) for side in blocks or ())
+        within = sum(_variance_of_mean(np.log(side[side > 0])) for side in blocks or ())
         by_chance = ASSUMED_SPREAD**2 * (1 / len(a) + 1 / len(b))
-        return math.sqrt(by_chance + within), 1e6, ASSUMED_SPREAD, "assumed"
+        return math.sqrt(by_chance + within), 1e6, ASSUMED_SPREAD, "assumed"  # 1e6: practically the normal distribution
     if len(a) > 1 and len(b) > 1:
-        parts = [float(side.var(ddof=1)) / len(side) for side in (a, b)]
+        mean_variances = [float(side.var(ddof=1)) / len(side) for side in (a, b)]
         spread = math.sqrt((float(a.var(ddof=1)) + float(b.var(ddof=1))) / 2)
-        return math.sqrt(sum(parts)), _welch(parts, (len(a), len(b))), spread, "sessions"
+        return math.sqrt(sum(mean_variances)), _welch(mean_variances, (len(a), len(b))), spread, "sessions"
     several = a if len(a) > 1 else b
     spread = float(several.std(ddof=1))
     return spread * math.sqrt(1 / len(a) + 1 / len(b)), len(several) - 1, spread, "sessions"
 
 
-def _of_mean(blocks: Float64) -> float:
+def _variance_of_mean(blocks: Float64) -> float:
     """Return the variance of a mean of blocks."""
     return float(blocks.var(ddof=1)) / len(blocks) if len(blocks) > 1 else 0.0
 
 
-def _welch(parts: Sequence[float], sizes: tuple[int, int]) -> float:
+def _welch(mean_variances: Sequence[float], sizes: tuple[int, int]) -> float:
     """Return the degrees of freedom by Welch and Satterthwaite."""
-    below = sum(part**2 / (size - 1) for part, size in zip(parts, sizes))
-    return sum(parts) ** 2 / below if below else float(sum(sizes) - 2)
+    denominator = sum(part**2 / (size - 1) for part, size in zip(mean_variances, sizes))
+    return sum(mean_variances) ** 2 / denominator if denominator else float(sum(sizes) - 2)
 
 
 def quantile(probability: float, freedom: float) -> float:
@@ -147,5 +147,5 @@ def quantile(probability: float, freedom: float) -> float:
     angle = np.linspace(0.0, min(math.pi / 2, 12 / root), 20_001)
     density = np.cos(angle) ** (freedom - 1)
     area = np.concatenate([[0.0], np.cumsum(density[1:] + density[:-1])])
-    found = root * math.tan(np.interp(abs(2 * probability - 1) * area[-1], area, angle))
-    return math.copysign(found, probability - 0.5)
+    positive_t = root * math.tan(np.interp(abs(2 * probability - 1) * area[-1], area, angle))
+    return math.copysign(positive_t, probability - 0.5)

@@ -194,8 +194,8 @@ def summary(
         word = "longer" if delta > 0 else "shorter"
         both = f"{duration(step_a_ns)} to {duration(step_b_ns)}, from first op to last"
         text = f"The second step is {duration(abs(delta))} {word} ({both})"
-        known = "" if why_no_claim else ", more than chance explains" if step_changed else ", which chance may explain"
-        text += f"{known}."
+        significance = "" if why_no_claim else ", more than chance explains" if step_changed else ", which chance may explain"
+        text += f"{significance}."
     else:
         text = f"The two steps take about as long: {duration(step_a_ns)} and {duration(step_b_ns)}."
     differing = [row for row in rows if matters(row["total_a_ns"], row["total_b_ns"])]
@@ -209,8 +209,8 @@ def summary(
     return f"{text} {why_no_claim}".rstrip()
 
 
-def too_few_traces(least: int, of: str, number: str) -> str:
-    return f"Two traces cannot tell a change from chance. That takes {least} traces {of}; there are {number}."
+def too_few_traces(least: int, whose: str, number: str) -> str:
+    return f"Two traces cannot tell a change from chance. That takes {least} traces {whose}; there are {number}."
 
 
 def place_among(two: Sequence[float], others: Sequence[float]) -> str:
@@ -229,9 +229,9 @@ def _op_change(row: ComparedOp, is_changed: bool) -> str:
     executions = " and ".join(f"{count:,}" for count in counts if count)
     summed = f" over its {executions} executions, which may run at the same time" if max(counts) > 1 else ""
     sign = "+" if row["delta_ns"] > 0 else "-"
-    known = ", more than chance explains" if is_changed and "chance" not in row["statistic"] else ""
+    significance = ", more than chance explains" if is_changed and "chance" not in row["statistic"] else ""
     only = {"appeared": ", only in the second", "vanished": ", only in the first"}.get(row["status"], "")
-    return f"{row['key']}, {sign}{duration(abs(row['delta_ns']))}{summed}{only} ({row['statistic']}{known})."
+    return f"{row['key']}, {sign}{duration(abs(row['delta_ns']))}{summed}{only} ({row['statistic']}{significance})."
 
 
 def used_traces(others_a: int, others_b: int, same_run: bool, older: int, unreadable: int) -> str:

@@ -6,8 +6,8 @@ from typing import Literal, TypedDict
 
 #: In the page's order. start: before the first step. building: TensorFlow's tracing of functions, and the extra time of first
 #: calls. input: the training waited for the next element of a dataset. slow: the extra time of slow steps. python: between steps.
-#: suspended: the process was stopped or the machine asleep. tracer: tftracer itself. end: after the last step. A moment in which
-#: several things happen counts as one of them by the order in docs/ledger.rst.
+#: suspended: the process was stopped or the machine asleep. tracer: tftracer itself. end: after the last step. If several
+#: things happen at the same time, this time counts as the first of them in the list of docs/ledger.rst.
 LedgerKind = Literal[
     "start", "building", "input", "steps", "slow", "python", "evaluation", "checkpoints", "suspended", "tracer", "end", "unknown"
 ]

@@ -28,7 +28,7 @@ class RunOp(TypedDict):
     spread_ns: float | None  # sample standard deviation; None with one trace
     shortest_ns: float
     longest_ns: float
-    flops: float | None  # mean nominal FLOPs of matrix ops; None if not known for all executions
+    flops: float | None  # mean nominal FLOPs, over the traces in which all executions' FLOPs are known; None: no such trace
     best_flop_rate: float | None  # FLOP/s: the highest of all traces
     median_flop_rate: float | None
     share: float  # share of the total op time of all traces

@@ -89,14 +89,14 @@ class TraceRecord(TypedDict):
     devices: list[str]
     asked_by: AskedBy
     findings: list[Finding]
-    headline: str  # the verdict's first sentence, after the share of recorded ops if not all were; "" if not computed
+    headline: str  # the verdict in short (verdict.headline), mainly its first sentence; "" if not computed
     note: str
     bookmarks: list[Bookmark]
     state: Literal["pending", "ready", "broken"]
 
 
 class RunStatistics(TypedDict):
-    """A run's step times in seconds, without traced steps if there are others. None: not known."""
+    """A run's step times in seconds. Traced steps count only if there are no others. None: not known."""
 
     steps: int
     mean_s: float | None

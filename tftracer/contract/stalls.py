@@ -42,7 +42,7 @@ class CodeLine(TypedDict):
     owner: str  # the class of the hook or callback: "CheckpointSaverHook"; "" for other code
     calls: str  # the function that it called for most of the time: "sort (numpy/_core/fromnumeric.py)"; "" if it called none
     share: float  # from 0 to 1
-    doubtful: float  # 0; in files of older versions up to ``share``: sampled late, so the time may belong to another line
+    doubtful: float  # the part of ``share`` that was sampled late and may belong to another line; 0 except in old files
 
 
 class StallPart(TypedDict):
@@ -82,7 +82,7 @@ class Stall(TypedDict):
     uncertainty: str  # why the cause is uncertain; "" if it is not
     lines: list[CodeLine]  # lines of the training's thread, by share
     other_lines: list[CodeLine]  # lines of other threads
-    parts: list[StallPart]  # the longest excess first; [] in files of older versions
+    parts: list[StallPart]  # by how much longer than usual they are, descending; [] in files of older versions
     others: list[OtherCause]  # what else took much of it; [] in files of older versions
     samples: int
     trace_id: int | None  # the trace of this step, if there is one
@@ -135,7 +135,7 @@ class Period(TypedDict):
 
 
 class GroupPeriod(Period):
-    """A period with texts for its steps. The texts name calls instead if other signatures of the function have steps."""
+    """A period with texts that name its steps, or its calls if other signatures of the function have steps, too."""
 
     last_text: str  # "step 291", "step 26 (call 2,211 of all signatures)"
     next_text: str  # "step 388", "call 2,261 of all signatures"; "" if the period has ended
@@ -211,7 +211,7 @@ class RunStalls(TypedDict):
     run_id: int
     stalls: list[Stall]  # the slow steps that lost the most time and the newest; oldest first
     count: int  # number of all slow steps
-    groups: list[SlowGroup]  # by lost time; last the groups that have ended, of unknown cause, and of the machine
+    groups: list[SlowGroup]  # by lost time; later those that lost little, have ended, are of unknown cause or of the machine
     periods: list[Period]
     marks: list[Mark]
     changes: list[StepChange]

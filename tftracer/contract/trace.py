@@ -56,7 +56,7 @@ class EvidencePlace(TypedDict, total=False):
     end_ns: float
     op: str  # an op type to search for
     lane: str  # a device
-    tab: Literal["ops", "budget", "critical-path", "memory", "communication", "scheduling", "ranks"]  # ranks: a job's
+    tab: Literal["ops", "budget", "critical-path", "memory", "communication", "scheduling", "ranks"]  # "ranks": only in a job
 
 
 class Evidence(EvidencePlace):
@@ -78,7 +78,7 @@ class Verdict(TypedDict):
     sentences: list[Sentence]  # most important first; one "balanced" sentence if nothing stands out
     step_ns: float  # from the first op to the last op
     whole_ns: float  # the base of the shares: duration of the step's call without tracing
-    shares_of: str  # for lists of traces: what shares in the first sentence are of, if not of its listed time
+    shares_of: str  # for lists of traces: a sentence with the time that the first sentence's shares refer to; "": not needed
     findings: list[Finding]
 
 
@@ -201,7 +201,7 @@ class Counter(TypedDict):
     """A step function on the timeline's axis: value[i] is valid from point i to the next point, the last value to the end of the
     step."""
 
-    key: str  # "running", "ready", "in-flight", "gpu-0", "memory-0": always the same
+    key: str  # "running", "ready", "in-flight", "gpu-0", "memory-0": the same in every trace
     title: str
     unit: CounterUnit
     note: str  # what it does not include; "" if it includes everything

@@ -53,8 +53,8 @@ def interface(name: str, kind: Any) -> str:
 def generate() -> str:
     """Return the whole of messages.ts."""
     parts = [HEADER]
-    of_analyses = [analysis.message.__module__ for analysis in ANALYSES]
-    modules = dict.fromkeys([*(f"tftracer.contract.{module}" for module in MODULES), *of_analyses])
+    analysis_modules = [analysis.message.__module__ for analysis in ANALYSES]
+    modules = dict.fromkeys([*(f"tftracer.contract.{module}" for module in MODULES), *analysis_modules])
     contract = {name: value for module in modules for name, value in vars(import_module(module)).items()}
     for name, value in contract.items():
         if typing.is_typeddict(value):

@@ -56,8 +56,8 @@ def framed(page: str, title: str, height: int = HEIGHT) -> Frame:
 
 
 def _frame(source: str, title: str, height: int) -> str:
-    tall = f"height: {min(max(int(height), MIN_HEIGHT), MAX_HEIGHT)}px"
-    return f'<iframe title="{markup.text(title)}" sandbox="{SANDBOX}" style="{tall}; {_STYLE}" {source}></iframe>'
+    height_style = f"height: {min(max(int(height), MIN_HEIGHT), MAX_HEIGHT)}px"
+    return f'<iframe title="{markup.text(title)}" sandbox="{SANDBOX}" style="{height_style}; {_STYLE}" {source}></iframe>'
 
 
 def file_name(title: str, content: bytes) -> str:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 V = TypeVar("V")
 
-#: A decoded trace takes about twice the bytes of its RunMetadata: the bytes themselves, and the columns.
+#: Maximum size of the cache. A decoded trace counts as twice the bytes of its RunMetadata: these bytes, and the columns.
 DECODED_BYTES = 512 << 20
 DECODED_TRACES = 4
 
@@ -86,7 +86,7 @@ class DecodedTraces:
 
         with self._lock:
             answers = self._decoded.get(trace)
-        with self._freed_on_errors(), memory_errors(trace.bytes):
+        with self._emptied_on_helper_error(), memory_errors(trace.bytes):
             if answers is None:
                 payload = self._load(trace)
                 answers = Answers(payload.raw, payload.context, trace_id=trace.id)
@@ -96,7 +96,7 @@ class DecodedTraces:
         return result
 
     @contextlib.contextmanager
-    def _freed_on_errors(self) -> Iterator[None]:
+    def _emptied_on_helper_error(self) -> Iterator[None]:
         try:
             yield
         except HelperError:
@@ -128,7 +128,7 @@ class DecodedTraces:
         from tftracer.comparison.two_traces import compare
 
         a, b = [self.use(trace, lambda answers: answers) for trace in (first, second)]
-        with self._freed_on_errors(), memory_errors(first.bytes + second.bytes):
+        with self._emptied_on_helper_error(), memory_errors(first.bytes + second.bytes):
             return encode(compare(a, b, others, cast("By", by)), *answer_format)
 
     def run_ops(self, run: RunTraces, by: str, answer_format: AnswerFormat) -> Body:
@@ -140,7 +140,7 @@ class DecodedTraces:
     def export(
         self, trace: TraceKey, file_format: str, record: TraceRecord, others: EncodedOtherAnswers, file: IO[bytes]
     ) -> None:
-        """Write the trace in another tool's format."""
+        """Write the trace in a format of ``EXPORTS``. ``others``: the answers about other traces that its analyses need."""
         parts_of, other_answers = EXPORTS[file_format], {name: list(map(unpacked, each)) for name, each in others.items()}
 
         def write(answers: Answers) -> None:

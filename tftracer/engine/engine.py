@@ -100,7 +100,7 @@ class HelperEngine(Engine):
     def close(self) -> None:
         self.helper.close()
 
-    def _body(self, do: str, traces: list[TraceKey], arguments: list[Any]) -> tuple[Body, dict[str, Any]]:
+    def _body(self, question: str, traces: list[TraceKey], arguments: list[Any]) -> tuple[Body, dict[str, Any]]:
         chunks: list[bytes] = []
-        reply = self.helper.ask(do, traces, arguments, chunks.append)
+        reply = self.helper.ask(question, traces, arguments, chunks.append)
         return Body(reply["content_type"], reply["encoding"], tuple(chunks)), reply

@@ -38,7 +38,7 @@ from tftracer.trace.model import TraceContext
 IDLE_S = 120.0  # after this time without a question, decoded traces are freed
 END_S = 600.0  # after this time without a question, the process exits; the next question starts a new process
 POLL_S = 2.0  # time between two checks of the parent process
-START_CPU_S = 60.0
+START_CPU_S = 60.0  # maximum CPU time until the first question, which sets its own limit
 PR_SET_PDEATHSIG = 1  # <sys/prctl.h>
 Request = tuple[dict[str, Any], "list[bytearray | None]"]
 
@@ -50,24 +50,24 @@ class TraceMissing(Exception):
 class ChunkWriter(io.RawIOBase):
     """A file that sends the written data over a socket."""
 
-    def __init__(self, line: socket.socket) -> None:
-        self._line = line
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
 
     def writable(self) -> bool:
         return True
 
     def write(self, data: Any) -> int:
-        send(self._line, DATA, bytes(data))
+        send(self._connection, DATA, bytes(data))
         return len(data)
 
 
 class Worker:
-    def __init__(self, line: socket.socket) -> None:
-        self._line = line
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
         self._received: dict[TraceKey, Payload] = {}
-        self._library = DecodedTraces(self._load)
+        self._traces = DecodedTraces(self._load)
         self._requests: queue.SimpleQueue[Request] = queue.SimpleQueue()
-        self._last = time.monotonic()  # time of the last answer
+        self._last_answer_at = time.monotonic()  # time of the last answer
 
     def listen(self) -> None:
         threading.Thread(target=self._read, daemon=True).start()
@@ -76,31 +76,31 @@ class Worker:
         """Answer requests until none has come for END_S."""
         importlib.import_module("tftracer.trace.answers")  # imported now, so that the first question does not wait for it
         limit_memory()
-        send(self._line, MESSAGE, {"hello": os.getpid()})
+        send(self._connection, MESSAGE, {"hello": os.getpid()})
         while True:
             try:
                 request = self._requests.get(timeout=IDLE_S)
             except queue.Empty:
-                if time.monotonic() - self._last >= END_S:
+                if time.monotonic() - self._last_answer_at >= END_S:
                     os._exit(0)
-                self._library.clear()
+                self._traces.clear()
                 continue
             self._answer(*request)
-            self._last = time.monotonic()
+            self._last_answer_at = time.monotonic()
             del request
 
     def _read(self) -> None:
         """Receive requests. Runs on a separate thread, so that a closed connection ends the process even during an analysis."""
         with contextlib.suppress(BaseException):
             while True:
-                _, message = receive(self._line)
+                _, message = receive(self._connection)
                 self._requests.put((message, [self._payload() for _ in message["traces"]]))
         os._exit(0)
 
     def _payload(self) -> bytearray | None:
         """Return the next payload; None if there is not enough memory for it."""
         try:
-            payload: bytearray = receive(self._line)[1]
+            payload: bytearray = receive(self._connection)[1]
             return payload
         except MemoryError:
             return None
@@ -124,7 +124,7 @@ class Worker:
                 reply["trace"] = traceback.format_exc(limit=-20)
         finally:
             self._received.clear()
-        send(self._line, MESSAGE, reply)
+        send(self._connection, MESSAGE, reply)
 
     def _attach(self, traces: list[dict[str, Any]], data: list[bytearray | None]) -> None:
         for attached, payload in zip(traces, data):
@@ -138,28 +138,28 @@ class Worker:
     # ------------------------------------------------------------------------------------------------------- the requests
 
     def do_ask(self, trace: list[Any], question: list[Any], answer_format: list[Any]) -> dict[str, Any]:
-        body, headline = self._library.ask(TraceKey(*trace), Question(*question), AnswerFormat(*answer_format))
+        body, headline = self._traces.ask(TraceKey(*trace), Question(*question), AnswerFormat(*answer_format))
         return {**self._send(body), "headline": headline}
 
     def do_compare(
         self, first: list[Any], second: list[Any], by: str, others: list[Any], answer_format: list[Any]
     ) -> dict[str, Any]:
         traces = (TraceKey(*first), TraceKey(*second))
-        return self._send(self._library.compare(*traces, by, OtherTotals(*others), AnswerFormat(*answer_format)))
+        return self._send(self._traces.compare(*traces, by, OtherTotals(*others), AnswerFormat(*answer_format)))
 
     def do_run_ops(self, run: list[Any], by: str, answer_format: list[Any]) -> dict[str, Any]:
-        return self._send(self._library.run_ops(RunTraces(*run), by, AnswerFormat(*answer_format)))
+        return self._send(self._traces.run_ops(RunTraces(*run), by, AnswerFormat(*answer_format)))
 
     def do_export(self, trace: list[Any], file_format: str, record: Any, others: Any) -> dict[str, Any]:
-        with io.BufferedWriter(ChunkWriter(self._line), WRITE_BYTES) as file:
-            self._library.export(TraceKey(*trace), file_format, record, others, file)
+        with io.BufferedWriter(ChunkWriter(self._connection), WRITE_BYTES) as file:
+            self._traces.export(TraceKey(*trace), file_format, record, others, file)
         return {}
 
     def do_contents(self, trace: list[Any], watched: Any) -> dict[str, Any]:
         from tftracer.trace.record_fields import broken, contents_of
 
         try:
-            return self._library.use(TraceKey(*trace), partial(contents_of, watched=watched))
+            return self._traces.use(TraceKey(*trace), partial(contents_of, watched=watched))
         except (TraceMissing, HelperError):
             raise
         except Exception as error:
@@ -167,7 +167,7 @@ class Worker:
 
     def _send(self, body: Any) -> dict[str, Any]:
         for chunk in body.chunks:
-            send(self._line, DATA, chunk)
+            send(self._connection, DATA, chunk)
         return {"content_type": body.content_type, "encoding": body.encoding}
 
 
@@ -179,7 +179,7 @@ def isolate() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGXCPU, signal.SIG_DFL)
     attempts: list[Callable[[], object]] = [
-        #: No new session, because schedulers that group processes by session would give it a separate share.
+        # A process group, but no new session: schedulers that group processes by session would give it a separate share.
         lambda: os.setpgid(0, 0),
         lambda: Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii"),
         lambda: resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1])),
@@ -192,8 +192,8 @@ def isolate() -> None:
 def exit_with_parent(parent: int) -> None:
     """Exit when the training process exits, whatever this process is doing.
 
-    On Linux the kernel kills this process when the thread that started it ends (HelperProcess). Elsewhere a thread polls the
-    parent's process id; while C code holds the interpreter's lock, the thread cannot run; then ``limit_cpu`` ends the process. A
+    On Linux the kernel kills this process when the thread that started it ends (HelperProcess). For other systems a thread polls
+    the parent's process id; it cannot run while C code holds the interpreter's lock, but then ``limit_cpu`` ends the process. A
     closed connection is no reliable sign: a forked child of the training may hold a copy of the socket.
     """
     if sys.platform == "linux":
@@ -222,9 +222,9 @@ def main(parent: int) -> None:
     exit_with_parent(parent)
     isolate()
     limit_cpu(START_CPU_S)
-    line = socket.socket(fileno=os.dup(0))
+    connection = socket.socket(fileno=os.dup(0))
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    worker = Worker(line)
+    worker = Worker(connection)
     worker.listen()
     worker.run()
 

@@ -28,14 +28,14 @@ from tftracer.errors import HelperError, TracerError
 from tftracer.session.call_in_child import call_in_child
 from tftracer.storage.trace_payload import LoadPayload, Payload, TraceKey
 
-#: Maximum seconds for an answer, and in addition for each MB of the traces. Long, because the helper has a low priority on a busy
-#: machine.
+#: Maximum seconds for an answer: TIMEOUT_S, plus TIMEOUT_S_PER_MB for each MB of the traces. Long, because the helper has a low
+#: priority on a busy machine.
 TIMEOUT_S = 120.0
 TIMEOUT_S_PER_MB = 3.0
-#: The kernel ends the helper after this many times the maximum time for an answer, in CPU time. NumPy may use several CPUs at
-#: once.
+#: The helper's maximum CPU time for a question is this many times the maximum time for its answer, because NumPy may use several
+#: CPUs at once. The kernel ends a helper that needs more.
 CPU_FACTOR = 2.0
-#: The helper's nice value is higher than the training's by this, so its priority is lower.
+#: Added to the training's nice value for the helper, so that the helper has a lower priority.
 NICE = 10
 START_S = 180.0  # maximum time to start: with 20 busy processes on the machine, the helper's imports took 70 s
 END_S = 5.0
@@ -106,12 +106,12 @@ class HelperProcess:
     def __init__(self) -> None:
         """Start the process. Raises OSError, RuntimeError or Unusable if it cannot be started."""
         command = [interpreter(), "-m", "tftracer.engine.helper_main", str(os.getpid())]
-        self.line, theirs = socket.socketpair()
+        self.line, remote = socket.socketpair()
         self.ended = threading.Event()
         started: queue.SimpleQueue[Exception | None] = queue.SimpleQueue()
         try:
-            with theirs:
-                thread = threading.Thread(target=self._live, args=(command, theirs, started), name="tftracer-helper", daemon=True)
+            with remote:
+                thread = threading.Thread(target=self._live, args=(command, remote, started), name="tftracer-helper", daemon=True)
                 thread.start()
                 problem = started.get()
             if problem is not None:
@@ -119,9 +119,9 @@ class HelperProcess:
         except BaseException:
             self.line.close()
             raise
-        call_in_child(self.line.close)  # a child must not keep it open when its parent exits
+        call_in_child(self.line.close)  # a forked child must not keep the connection open when this process exits
 
-    def _live(self, command: list[str], theirs: socket.socket, started: queue.SimpleQueue[Exception | None]) -> None:
+    def _live(self, command: list[str], remote: socket.socket, started: queue.SimpleQueue[Exception | None]) -> None:
         """Start the process and wait until it ends. Runs on a separate thread, which must live as long as the process.
 
         With PR_SET_PDEATHSIG (helper_main.exit_with_parent), the kernel kills the process when the thread that started it ends.
@@ -129,12 +129,12 @@ class HelperProcess:
         null = subprocess.DEVNULL
         try:
             self.process = subprocess.Popen(
-                command, stdin=theirs.fileno(), stdout=null, stderr=null, cwd=os.sep, env=environment(), close_fds=True
+                command, stdin=remote.fileno(), stdout=null, stderr=null, cwd=os.sep, env=environment(), close_fds=True
             )
         except Exception as problem:
             started.put(problem)
             return
-        # Set before the helper's imports, which would slow the steps that are traced meanwhile.
+        # The priority is lowered before the helper's imports, which would slow the steps that are traced meanwhile.
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, self.process.pid, min(19, os.getpriority(os.PRIO_PROCESS, 0) + NICE))
         started.put(None)
@@ -160,12 +160,12 @@ class HelperProcess:
             send(self.line, DATA, payload, deadline)
         problem: Exception | None = None
         while True:
-            kind, came = receive(self.line, deadline)
+            kind, content = receive(self.line, deadline)
             if kind == MESSAGE:
-                return Reply(came, problem)
+                return Reply(content, problem)
             try:
                 if problem is None:
-                    consume(bytes(came))
+                    consume(bytes(content))
             except Exception as error:  # the rest of the reply must still be read
                 problem = error
 
@@ -184,19 +184,19 @@ class Helper:
     def __init__(self, load: LoadPayload) -> None:
         self.timeout_s = TIMEOUT_S
         self._load = load
-        self._turn = threading.Lock()
+        self._question_lock = threading.Lock()
         self._running: HelperProcess | None = None
         #: Why no helper can be used here; "" if helpers can be used, or if that is not known yet.
         self.unusable = "TFTRACER_HELPER switches it off" if os.environ.get("TFTRACER_HELPER", "").lower() in OFF else ""
         self._has_started = False  # after a helper has started, questions are never answered on threads
-        self._ends: deque[float] = deque(maxlen=ENDS)
+        self._failure_times: deque[float] = deque(maxlen=ENDS)
 
     # ------------------------------------------------------------------------------------------------------- starting, ending
 
     def is_usable(self) -> bool:
         """Return whether helpers can be started here. The first call starts one to find out."""
         if not (self._has_started or self.unusable):
-            with self._turn:
+            with self._question_lock:
                 self._try_start()
         return not self.unusable
 
@@ -224,8 +224,8 @@ class Helper:
     def _start_quietly(self) -> None:
         with contextlib.suppress(HelperError):
             if self.is_usable():
-                with self._turn:
-                    self._current()
+                with self._question_lock:
+                    self._ensure_running()
 
     def close(self) -> None:
         """End the helper, even during an answer. Later questions are answered on the calling thread."""
@@ -240,7 +240,7 @@ class Helper:
         The question then raises HelperError; the next question starts a new helper.
         """
         running = self._running
-        if running is not None and self._turn.locked():
+        if running is not None and self._question_lock.locked():
             running.kill()
 
     def _start(self) -> HelperProcess:
@@ -255,13 +255,13 @@ class Helper:
             self._discard()
         return running
 
-    def _current(self) -> HelperProcess:
+    def _ensure_running(self) -> HelperProcess:
         if self.unusable:
             raise HelperError(f"The process that analyzes traces has ended: {self.unusable}.")
         if self._running is not None and not self._running.ended.is_set():
             return self._running
         self._discard()
-        if len(self._ends) == ENDS and time.monotonic() - self._ends[0] < ENDS_S:
+        if len(self._failure_times) == ENDS and time.monotonic() - self._failure_times[0] < ENDS_S:
             raise HelperError(
                 f"The process that analyzes traces has died {ENDS} times; it will be started again in a few minutes. {REMEDY}"
             )
@@ -272,19 +272,19 @@ class Helper:
 
     # --------------------------------------------------------------------------------------------------------- questions
 
-    def ask(self, do: str, traces: Sequence[TraceKey], arguments: Sequence[Any], consume: Consumer) -> dict[str, Any]:
+    def ask(self, question: str, traces: Sequence[TraceKey], arguments: Sequence[Any], consume: Consumer) -> dict[str, Any]:
         """Ask a question, pass the reply's data to ``consume``, and return the reply.
 
         Raises what the question raises, what ``consume`` raises, and HelperError if the helper did not answer.
         """
         size = sum(trace.bytes for trace in traces)
-        message = {"do": do, "arguments": arguments, "cpu_s": CPU_FACTOR * self._time_limit_s(size)}
-        with self._turn:
+        message = {"do": question, "arguments": arguments, "cpu_s": CPU_FACTOR * self._time_limit_s(size)}
+        with self._question_lock:
             reply, problem = self._exchange(message, [], consume, size)
             if reply.get("missing"):
                 attached = [(trace, self._load(trace)) for trace in traces]
                 reply, problem = self._exchange(message, attached, consume, size)
-            self._ends.clear()
+            self._failure_times.clear()
         if problem is not None:
             raise problem
         return checked(reply)
@@ -296,7 +296,7 @@ class Helper:
         heads = [{"trace": list(t), "raw_size": p.raw_size, "context": asdict(p.context)} for t, p in attached]
         request = {**message, "traces": heads}
         payloads = [p.data for _, p in attached]
-        running = self._current()
+        running = self._ensure_running()
         deadline = time.monotonic() + self._time_limit_s(size)
         try:
             try:
@@ -306,7 +306,7 @@ class Helper:
                 if not was_idle:
                     raise
                 self._discard()  # the helper exited by itself, before it read the question
-            return self._current().exchange(request, payloads, consume, deadline)
+            return self._ensure_running().exchange(request, payloads, consume, deadline)
         except (EOFError, OSError) as problem:
             raise self._failure(problem, size) from problem
         except BaseException:
@@ -321,7 +321,7 @@ class Helper:
         running = self._running
         died = running is not None and not isinstance(problem, socket.timeout) and running.ended.wait(END_S)
         code = self._discard()
-        self._ends.append(time.monotonic())
+        self._failure_times.append(time.monotonic())
         if died:
             return HelperError(f"The process that analyzes traces {exit_text(code)} at a trace of {size / 1e6:.0f} MB. {REMEDY}")
         return HelperError(f"The analysis of a trace of {size / 1e6:.0f} MB took too long and was aborted. {REMEDY}")

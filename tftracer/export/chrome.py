@@ -47,7 +47,7 @@ class Row:
 
     device: str  # as in the trace
     title: str
-    tid: int  # from 1; the same for the same row of the same kind of lane in every trace
+    tid: int  # from 1; depends only on the lane's kind and the row's position in the lane
     lane: int
 
 
@@ -101,7 +101,7 @@ def write_chrome_traces(
 ) -> None:
     """Write several traces, of a session or of a job's processes, as one JSON object.
 
-    ``traces``: (title, answers) of each; the title begins the names of the trace's processes ("": the rank, if known).
+    ``traces``: (title, answers) of each. The names of its processes begin with the title; if it is "", with the rank, if known.
     """
     for part in chrome_traces(traces, show_dataflow=show_dataflow, show_memory=show_memory):
         file.write(part.encode("utf-8", "replace"))
@@ -109,19 +109,19 @@ def write_chrome_traces(
 
 def chrome_traces(traces: list[tuple[str, Answers]], *, show_dataflow: bool = True, show_memory: bool = False) -> Iterator[str]:
     """Yield the output of ``write_chrome_traces`` in parts."""
-    of_file = _File.of([answers.trace for _, answers in traces])
+    common = _File.of([answers.trace for _, answers in traces])
     findings = [finding for _, answers in traces for finding in answers.findings()]
-    about = json.dumps({"tftracer": __version__, "origin_ns": str(of_file.origin_ns), "findings": findings})
-    before = f'{{"displayTimeUnit":"ns","otherData":{about},"traceEvents":['
-    flows = process_id("flows", of_file.identity) << 21  # below 2^52, so that a double can hold it exactly
+    about = json.dumps({"tftracer": __version__, "origin_ns": str(common.origin_ns), "findings": findings})
+    opening = f'{{"displayTimeUnit":"ns","otherData":{about},"traceEvents":['
+    flows = process_id("flows", common.identity) << 21  # below 2^52, so that a double can hold it exactly
     for title, answers in traces:
-        writer = _Trace(answers, of_file, title or _rank(answers), flows)
+        writer = _Trace(answers, common, title or _rank(answers), flows)
         for part in writer.events(show_dataflow, show_memory):
             if part:
-                yield before + part.removeprefix("," if before else "")
-                before = ""
+                yield opening + part.removeprefix("," if opening else "")
+                opening = ""
         flows = writer.flows
-    yield f"{before}\n]}}\n"
+    yield f"{opening}\n]}}\n"
 
 
 def _rank(answers: Answers) -> str:
@@ -136,12 +136,12 @@ def _meta(name: str, pid: int, tid: int, args: dict[str, object]) -> str:
 class _Trace:
     """Writes one trace of the file. ``flows``: the number of the next flow; Perfetto accepts only numbers."""
 
-    def __init__(self, answers: Answers, of_file: _File, title: str, flows: int) -> None:
+    def __init__(self, answers: Answers, common: _File, title: str, flows: int) -> None:
         self._answers = answers
         self._tracks = tracks_of(answers.trace, answers.layout)
         self._title, self.flows = title, flows
-        self._identity = f"{of_file.identity} {title}"
-        self._shift = answers.trace.origin_ns - of_file.origin_ns if answers.trace.n else 0
+        self._identity = f"{common.identity} {title}"
+        self._shift = answers.trace.origin_ns - common.origin_ns if answers.trace.n else 0
 
     def events(self, show_dataflow: bool, show_memory: bool) -> Iterator[str]:
         """Yield the events in parts. A comma and a line feed precede each event."""
@@ -203,17 +203,17 @@ class _Trace:
         start, end = trace.start + self._shift, trace.end + self._shift
         row = np.full(trace.n, -1, np.int64)
         row[tracks.node] = tracks.row
-        producer, used = data_edges(self._answers)
-        drawn = (row[producer] >= 0) & (row[used] >= 0) & (row[producer] != row[used])
-        drawn &= (end[producer] > start[producer]) & (end[used] > start[used]) & (end[producer] - 1 <= start[used])
-        producer, used, places = producer[drawn], used[drawn], self._places()
+        producer, consumer = data_edges(self._answers)
+        drawn = (row[producer] >= 0) & (row[consumer] >= 0) & (row[producer] != row[consumer])
+        drawn &= (end[producer] > start[producer]) & (end[consumer] > start[consumer]) & (end[producer] - 1 <= start[consumer])
+        producer, consumer, places = producer[drawn], consumer[drawn], self._places()
         for part in batches(len(producer), _BATCH):
-            a, b = producer[part.start : part.stop], used[part.start : part.stop]
+            a, b = producer[part.start : part.stop], consumer[part.start : part.stop]
             ends = (row[a].tolist(), _microseconds(end[a] - 1), row[b].tolist(), _microseconds(start[b]))
             yield "".join(
-                f',\n{{"ph":"s","cat":"DataFlow","name":"tensor","id":"{number}",{places[source]}{left}}}'
-                f',\n{{"ph":"f","bp":"e","cat":"DataFlow","name":"tensor","id":"{number}",{places[target]}{entered}}}'
-                for number, source, left, target, entered in zip(range(self.flows + part.start, self.flows + part.stop), *ends)
+                f',\n{{"ph":"s","cat":"DataFlow","name":"tensor","id":"{number}",{places[source]}{from_us}}}'
+                f',\n{{"ph":"f","bp":"e","cat":"DataFlow","name":"tensor","id":"{number}",{places[target]}{to_us}}}'
+                for number, source, from_us, target, to_us in zip(range(self.flows + part.start, self.flows + part.stop), *ends)
             )
         self.flows += len(producer)
 
@@ -231,13 +231,13 @@ class _Trace:
 
 
 def _microseconds(nanoseconds: Int64) -> list[str]:
-    """Format decimal numbers with three digits after the point: ``1.000``, ``1.024``."""
+    """Format nanoseconds as microseconds with three decimals: ``1.000``, ``1.024``."""
     whole, rest = np.divmod(nanoseconds, 1000)
-    return [f"{number}{_THOUSANDTHS[behind]}" for number, behind in zip(whole.tolist(), rest.tolist())]
+    return [f"{number}{_THOUSANDTHS[decimals]}" for number, decimals in zip(whole.tolist(), rest.tolist())]
 
 
 def _inputs(label: str) -> str:
-    """Return the label's inputs as fields of a JSON object, or else the whole label. A comma precedes each field."""
+    """Return the label's inputs as JSON fields; the whole label if it has another form. A comma precedes each field."""
     _, equals, call = label.rpartition(" = ")
     inside, closed, _ = call.partition("(")[2].rpartition(")")
     if not equals or not closed:
@@ -286,6 +286,6 @@ def _edges_of_labels(answers: Answers) -> tuple[Int64, Int64]:
     name = codes_in(trace.names, bytes(trace.labels.data), inputs.offset, inputs.size)
     is_named = (name >= 0) & ~inputs.control
     edge = distinct(by_label[inputs.label[is_named]] * max(trace.n, 1) + by_name[name[is_named]])
-    used, producer = edge // max(trace.n, 1), edge % max(trace.n, 1)
-    kept = producer != used
-    return producer[kept], used[kept]
+    consumer, producer = edge // max(trace.n, 1), edge % max(trace.n, 1)
+    kept = producer != consumer
+    return producer[kept], consumer[kept]

@@ -54,7 +54,7 @@ def _page_style() -> str:
 
 
 def inside_style_element(css: str) -> str:
-    """Escape CSS for a style element: only the element's end tag must not occur in it."""
+    """Escape CSS for a style element: it may contain anything except the element's end tag."""
     return re.sub(r"</(?=style)", r"<\\/", css, flags=re.IGNORECASE)
 
 
@@ -112,16 +112,16 @@ def _answers(answers: Answers, record: TraceRecord, others: OtherAnswers) -> Ite
 
     Long tables are limited to their first rows: for 8,009 nodes, all rows would be most of the page's size.
     """
-    answers.on_critical_path()  # computed first, so that the timeline marks it
+    answers.on_critical_path()  # the path is computed first, so that the timeline marks it
     for analysis in ANALYSES:
         if "index" in analysis.parameters:
             continue
-        given: dict[str, Any] = {"other_traces": others.get(analysis.name, ())} if analysis.other_traces else {}
+        options: dict[str, Any] = {"other_traces": others.get(analysis.name, ())} if analysis.other_traces else {}
         if analysis.standalone_rows:
-            given["limit"] = analysis.standalone_rows
+            options["limit"] = analysis.standalone_rows
         for arguments in analysis.choices():
             query = f"?{urlencode(arguments)}" if arguments else ""
-            answer = getattr(answers, analysis.name)(**arguments, **given)
+            answer = getattr(answers, analysis.name)(**arguments, **options)
             yield analysis.path + query, {**answer, "trace_id": record["id"]} if "trace_id" in answer else answer
 
 

@@ -43,7 +43,7 @@ def _fields(answers: Answers) -> Records:
     trace, memory_stats = answers.trace, answers.memory_stats
     duration = trace.end - trace.start
     source, destination, places = _places(trace)
-    thread, of_thread = np.unique(trace.thread, return_inverse=True)
+    thread, thread_code = np.unique(trace.thread, return_inverse=True)
     return {
         "numbers": {
             "kind": column(trace.kind.astype(np.uint8)),
@@ -72,7 +72,7 @@ def _fields(answers: Answers) -> Records:
             "scope": _texts(*_scopes(trace)),
             "device": _texts(trace.device, [device.name for device in trace.devices]),
             "device_title": _texts(trace.device, [device.title for device in trace.devices]),
-            "thread": _texts(of_thread.reshape(-1), [str(number) for number in thread.tolist()]),
+            "thread": _texts(thread_code.reshape(-1), [str(number) for number in thread.tolist()]),
             "source": _texts(source, places),
             "destination": _texts(destination, places),
         },
@@ -81,8 +81,8 @@ def _fields(answers: Answers) -> Records:
 
 def _numbers(values: Int64, has_value: Bool | None = None) -> Column:
     """Encode numbers as 32-bit integers if they fit, which is half the size, else as doubles. Unknown values are null."""
-    shown = values if has_value is None else values[has_value]
-    small = int(shown.min(initial=0)) > _NULL and int(shown.max(initial=0)) < 1 << 31
+    known = values if has_value is None else values[has_value]
+    small = int(known.min(initial=0)) > _NULL and int(known.max(initial=0)) < 1 << 31
     if has_value is not None:
         return column(np.where(has_value, values, _NULL).astype(np.int32) if small else np.where(has_value, values, np.nan))
     return column(values.astype(np.int32 if small else np.float64))
@@ -107,8 +107,8 @@ def _offsets(owner: Int64, n: int) -> Column:
 
 def _scopes(trace: Trace) -> tuple[Int64, list[str]]:
     scopes: dict[str, int] = {}
-    of_name = [scopes.setdefault(name.rpartition("/")[0], len(scopes)) for name in trace.names]
-    return np.array(of_name or [0], np.int64)[trace.name], list(scopes)
+    scope_of_name = [scopes.setdefault(name.rpartition("/")[0], len(scopes)) for name in trace.names]
+    return np.array(scope_of_name or [0], np.int64)[trace.name], list(scopes)
 
 
 def _shares(trace: Trace) -> npt.NDArray[np.float64]:
@@ -119,7 +119,7 @@ def _shares(trace: Trace) -> npt.NDArray[np.float64]:
 
 
 def _places(trace: Trace) -> tuple[Int64, Int64, list[str]]:
-    """Return (source device of each transfer, destination device, list of devices); code 0 is "": no transfer."""
+    """Return (each node's source, its destination, both as codes, the list of devices); code 0 is "": no transfer."""
     places = {"": 0}
     codes = np.zeros((2, max(len(trace.labels), 1)), np.int64)
     for label in distinct(trace.label[trace.kind == NodeKind.COMMUNICATION]).tolist():
@@ -151,11 +151,11 @@ def _links(answers: Answers) -> tuple[dict[str, Links], list[str]]:
     trace, graph = answers.trace, answers.graph
     inputs, consumers = graph.by_consumer[0], graph.by_producer[0]
     data, control = inputs[~graph.control[inputs]], inputs[graph.control[inputs]]
-    reader, named, not_run = _not_run(answers)
-    both = np.concatenate([graph.consumer[data].astype(np.int64), reader])
-    order = np.argsort(both, kind="stable")
+    reader, not_run_link, not_run = _not_run(answers)
+    reader_of_input = np.concatenate([graph.consumer[data].astype(np.int64), reader])
+    order = np.argsort(reader_of_input, kind="stable")
     links = {
-        "inputs": (both[order], np.concatenate([graph.producer[data].astype(np.int64), named])[order]),
+        "inputs": (reader_of_input[order], np.concatenate([graph.producer[data].astype(np.int64), not_run_link])[order]),
         "control_inputs": (graph.consumer[control], graph.producer[control]),
         "consumers": (graph.producer[consumers], graph.consumer[consumers]),
         "related": related_nodes(trace, graph, np.arange(trace.n)),
@@ -168,33 +168,33 @@ def _first_links(owner: npt.NDArray[Any], node: npt.NDArray[Any], n: int) -> Lin
 
     ``owner`` must be sorted."""
     owner, node = owner.astype(np.int64), node.astype(np.int64)
-    near = _place_in_run(owner) < 2 * MAX_LINKS
-    owner, node = owner[near], node[near]
+    among_first = _place_within_owner(owner) < 2 * MAX_LINKS
+    owner, node = owner[among_first], node[among_first]
     low = int(node.min(initial=0))
     _, first = np.unique(owner * (n - low + 1) + (node - low), return_index=True)
     first.sort()
     owner, node = owner[first], node[first]
-    kept = _place_in_run(owner) < MAX_LINKS
+    kept = _place_within_owner(owner) < MAX_LINKS
     return {"offsets": _offsets(owner[kept], n), "node": column(node[kept].astype(np.int32))}
 
 
-def _place_in_run(owner: Int64) -> Int64:
+def _place_within_owner(owner: Int64) -> Int64:
     """Return for each entry how many entries of the same owner precede it."""
     return np.arange(len(owner)) - np.searchsorted(owner, owner, "left")
 
 
 def _not_run(answers: Answers) -> tuple[Int64, Int64, list[str]]:
-    """Return (node, link, names) of the inputs that labels of nodes without edges name. A link is -1 - its position in names."""
+    """Return (node, link, names) of the inputs in the labels of nodes without input edges. A link is -1 - its name's position."""
     trace = answers.trace
     offsets = answers.graph.by_consumer[1]
-    written = label_inputs(trace.labels, answers.parentheses)
-    names_some = np.zeros(len(trace.labels), np.bool_)
-    names_some[written.label[~written.control]] = True
+    named_inputs = label_inputs(trace.labels, answers.parentheses)
+    names_data_inputs = np.zeros(len(trace.labels), np.bool_)
+    names_data_inputs[named_inputs.label[~named_inputs.control]] = True
     names: dict[str, int] = {}
     of_label: dict[int, list[int]] = {}
     readers: list[int] = []
     links: list[int] = []
-    for node in np.flatnonzero((offsets[1:] == offsets[:-1]) & names_some[trace.label]).tolist():
+    for node in np.flatnonzero((offsets[1:] == offsets[:-1]) & names_data_inputs[trace.label]).tolist():
         label = int(trace.label[node])
         if label not in of_label:
             sources = [parse_input(text) for text in parse_label(trace.labels[label]).inputs]

@@ -95,11 +95,11 @@ class RemoteFolder:
     def publish(self, temporary: Path, path: str) -> None:
         target = f"{self.root}/{path}"
         parent, _, name = target.rpartition("/")
-        near = f"{parent}/.{name}.{secrets.token_hex(4)}.part"
+        temporary_target = f"{parent}/.{name}.{secrets.token_hex(4)}.part"
         with _storage_errors(target):
             self.system.makedirs(parent, exist_ok=True)
-            self.system.put_file(str(temporary), near)
-            self.system.mv(near, target)
+            self.system.put_file(str(temporary), temporary_target)
+            self.system.mv(temporary_target, target)
         temporary.unlink()
 
     def read(self, path: str) -> bytes | None:

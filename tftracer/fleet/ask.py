@@ -22,7 +22,7 @@ CONNECT_S = 30
 
 #: Question -> SQL over the merged tables.
 QUESTIONS = {
-    # A rank's own time of a step is the step's length without exposed communication: the other ranks wait for it.
+    # A rank's own time in a step is the step's length without exposed communication, in which it may wait for other ranks.
     "ranks": """WITH usual AS (SELECT job, run, step, median(own_ns) AS usual_ns FROM traced GROUP BY ALL HAVING count(*) > 1),
         own AS (SELECT job, rank, count(*) AS traced_steps, median(own_ns / usual_ns) AS ratio, avg(own_ns) AS own_ns
             FROM traced JOIN usual USING (job, run, step) WHERE usual_ns > 0 GROUP BY ALL),
@@ -57,7 +57,7 @@ MIN_SHARE = 0.1  # minimum growth of a listed layer, as a share of its later tim
 
 @dataclass(frozen=True)
 class Fleet:
-    """The rows of each question as dicts, worst first. Times in ns."""
+    """The rows of each answer as dicts, the worst first, but ``clocks`` by job. Times in ns."""
 
     ranks: list[dict[str, Any]]  # the slowest first, by the median ratio of a rank's own time to that of the median rank
     ops: list[dict[str, Any]]

@@ -19,12 +19,12 @@ from tftracer.trace.decode.node_kinds import NO_COLLECTIVE
 #: Ratio of a bucket's lower bound to the lower bound of the previous bucket.
 GROWTH = 1.02
 _TABLES = ("session", "runs", "steps", "traces", "slices")
-#: SQL for a node's first two scopes, or its only scope: ``model/dense_1`` for ``model/dense_1/MatMul`` and for all nodes below
-#: it.
+#: SQL for a node's first two scopes, or its only scope: ``model/dense_1`` for ``model/dense_1/MatMul`` and for all other nodes
+#: in ``model/dense_1``.
 _LAYER = "array_to_string(string_split(name, '/')[:least(2, len(string_split(name, '/')) - 1)], '/')"
 _TRACE = "FROM slices s JOIN named t USING (job, rank, trace_id)"
 
-#: Table -> SQL. The view ``named`` has the traces with the titles of their runs; a run has the same title on all ranks.
+#: Table -> SQL. The temporary table ``named`` has the traces with their runs' titles; a run has the same title on all ranks.
 QUERIES = {
     "clocks": """SELECT job, count(*) AS ranks, count(clock_error_ns) AS known, max(clock_error_ns) AS error_ns
         FROM session GROUP BY job""",
@@ -60,7 +60,7 @@ class Partials:
 
 
 def partials_of(chunk: Sequence[Partition], threads: int | None = None) -> Partials:
-    """Compute the partial results of a chunk, on a worker. ``threads``: number of DuckDB's threads, by default one per core.
+    """Compute a chunk's partial results, here or on a worker. ``threads``: number of DuckDB's threads, by default one per core.
 
     If a file cannot be read, its partition is found by bisecting the chunk, and left out.
     """
@@ -80,7 +80,7 @@ def _partial(chunk: Sequence[Partition], threads: int | None) -> Partial:
         if threads:
             connection.execute(f"SET threads = {threads}")
         for table in _TABLES:
-            files = [file for each in chunk for file in each.files.get(table, ())]
+            files = [file for partition in chunk for file in partition.files.get(table, ())]
             connection.execute(f"CREATE VIEW {table} AS SELECT * FROM {read_parquet(files)}")
         connection.execute("""CREATE TEMP TABLE named AS SELECT t.*, r.title AS run
             FROM traces t JOIN runs r USING (job, rank, run_id)""")

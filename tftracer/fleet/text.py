@@ -93,5 +93,5 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], empty: str) -> I
 
 
 def _cell(text: str) -> str:
-    """Escape a name, so that it cannot control the terminal."""
+    """Shorten a text, and replace characters that could control the terminal."""
     return "".join(character if character.isprintable() else "�" for character in text)[:_WIDTH]

@@ -26,7 +26,7 @@ class ImportedTrace:
 
 @dataclass
 class ImportedRun:
-    """One run; a file with a single trace has one."""
+    """One run. A file with a single trace has one run, too."""
 
     title: str
     fetches: list[str] = field(default_factory=list)

@@ -32,13 +32,13 @@ def read(data: bytes) -> Imported:
         raw = _serialized(value)
         return Imported("RunMetadata pickle", [ImportedRun("Run metadata", traces=[ImportedTrace(raw)])])
     if isinstance(value, (list, tuple)) and value and all(isinstance(entry, Stub) for entry in value):
-        return _list_of(value)
+        return _from_list(value)
     if isinstance(value, Stub) and value.path == SOURCE and isinstance(value.state, dict):
         return Imported("tensorflow-tracer session", _merged(_Session(value.state).runs()))
     raise FormatError("the pickle holds neither a tensorflow-tracer session nor a RunMetadata, nor a list of RunMetadata")
 
 
-def _list_of(values: Sequence[Any]) -> Imported:
+def _from_list(values: Sequence[Any]) -> Imported:
     """Read RunMetadata that a script collected, one per step. Several references to the same RunMetadata count once."""
     if len(values) > _MAX_TRACES:
         raise FormatError(f"the pickle holds more than {_MAX_TRACES} traces")

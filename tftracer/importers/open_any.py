@@ -19,11 +19,11 @@ from tftracer.importers.imported import Imported
 from tftracer.storage.plain_files import read_plain
 from tftracer.trace.decode import protobuf_kinds
 
-#: Maximum size of a file: larger than any file of one step, and than any session that fitted into memory to be pickled.
+#: Maximum size of a file. No file of one step is larger, nor a pickled session, because it had to fit into memory.
 MAX_BYTES = 4 << 30
 #: Maximum size of a text, because it is parsed into objects that take many times its size.
 MAX_TEXT = 1 << 30
-#: A gzip file may inflate to 64 MB, or to 200 times its size: a RunMetadata compresses to a thirtieth at best.
+#: A gzip file may inflate to 64 MB or 200 times its size, whichever is more. A RunMetadata inflates to 30 times its size at most.
 FREE_INFLATE = 64 << 20
 MAX_RATIO = 200
 
@@ -64,14 +64,14 @@ def _open_folder(folder: Path) -> Imported:
     """Read the newest profile in a folder of logs; with several hosts, the titles of steps have the hosts' names."""
     files = profile.newest_profile(folder)
     hosts = [profile.host_of(file) if len(files) > 1 else "" for file in files]
-    parts = [_host(file, host) for file, host in zip(files, hosts)]
+    parts = [_read_host(file, host) for file, host in zip(files, hosts)]
     return Imported("profile", [run for part in parts for run in part.runs])
 
 
-def _host(file: Path, title: str) -> Imported:
+def _read_host(file: Path, host: str) -> Imported:
     """Read one host's file of a profile; an error names the file."""
     try:
-        return profile.read(_unpacked(_content(file)), title)
+        return profile.read(_unpacked(_content(file)), host)
     except FormatError as error:
         raise type(error)(f"{file.name}: {error}") from error
 

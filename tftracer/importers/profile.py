@@ -16,8 +16,8 @@ _PROFILES = ("plugins/profile/*", "*/plugins/profile/*", "*")
 
 def newest_profile(folder: Path) -> list[Path]:
     """Return the files of the newest profile below a folder of logs, one per host. Raises FormatError if there is none."""
-    runs = [folder, *(run for pattern in _PROFILES for run in folder.glob(pattern))]
-    profiles = [files for run in runs if (files := sorted(run.glob("*.xplane.pb")))]
+    folders = [folder, *(profile_folder for pattern in _PROFILES for profile_folder in folder.glob(pattern))]
+    profiles = [files for profile_folder in folders if (files := sorted(profile_folder.glob("*.xplane.pb")))]
     if not profiles:
         raise FormatError(
             f"{str(folder)!r} is a folder without a profile: no .xplane.pb in it, nor in plugins/profile/*/ below it"
@@ -40,6 +40,6 @@ def read(raw: bytes, host: str = "") -> Imported:
     for step, part in steps(raw):
         title = f"{host}: {step.title}" if host else step.title
         run = runs.setdefault(title, ImportedRun(title))
-        run.steps += step.line >= 0  # -1: without step marks, the number of steps is not known
+        run.steps += step.line >= 0  # line -1: the profile marks no steps, so their number is not known
         run.traces.append(ImportedTrace(part, title, step.number, None, step.duration_s))
     return Imported("profile", list(runs.values()))

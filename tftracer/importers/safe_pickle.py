@@ -75,8 +75,8 @@ class _File:
     def __init__(self, data: bytes) -> None:
         self.at = 0
         self._data = data
-        self._last = b""
-        self._bytes_read = 0
+        self._last_opcode = b""
+        self._one_byte_reads = 0
 
     def read(self, size: int) -> bytes:
         end = self.at + size
@@ -86,14 +86,14 @@ class _File:
         taken = self._data[self.at : end]
         self.at = end
         if size == 1:
-            self._last = taken
-            self._bytes_read += 1
-            if self._bytes_read > _MAX_OPCODES:
+            self._last_opcode = taken
+            self._one_byte_reads += 1
+            if self._one_byte_reads > _MAX_OPCODES:
                 raise FormatError(f"the pickle has more than {_MAX_OPCODES} opcodes: no session does")
         return taken
 
     def readline(self) -> bytes:
-        end = self._data.find(b"\n", self.at, self.at + _LINES.get(self._last, _NUMBER)) + 1
+        end = self._data.find(b"\n", self.at, self.at + _LINES.get(self._last_opcode, _NUMBER)) + 1
         if not end:
             raise TruncatedError(f"the pickle is cut short, copy it again: a line without an end at byte {self.at}")
         line, self.at = self._data[self.at : end], end
@@ -112,13 +112,13 @@ class PickleReader(pickle._Unpickler):
 
     def __init__(self, data: bytes) -> None:
         self._data = _File(data)
-        self._may_copy = len(data)
+        self._copies_left = len(data)
         super().__init__(self._data, encoding="bytes")
 
     def load(self) -> Any:
         """Return the pickled value.
 
-        Raises UnsafePickleError if it names another class, FormatError if it is not such a pickle.
+        Raises UnsafePickleError if the pickle names a class that is not known, FormatError if it is broken.
         """
         try:
             return super().load()
@@ -150,8 +150,8 @@ class PickleReader(pickle._Unpickler):
         args, name = self.stack.pop(), self.stack.pop()
         if not isinstance(name, Name) or not isinstance(args, tuple):
             raise TypeError("a call of something other than a class")
-        self._may_copy -= len(args[0]) if args and isinstance(args[0], (str, list)) else 0
-        if self._may_copy < 0:  # the memo could multiply a value
+        self._copies_left -= len(args[0]) if args and isinstance(args[0], (str, list)) else 0
+        if self._copies_left < 0:  # by the memo, a small file could copy a large value many times
             raise FormatError("the pickle copies its own values repeatedly, which no session does")
         self.append(_instance(name.path, args))
 

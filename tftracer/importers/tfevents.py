@@ -68,7 +68,7 @@ def read(data: bytes) -> Imported:
 
 
 def _record(data: bytes, at: int) -> tuple[int, int] | None:
-    """Return (start, end) of the payload of the record at ``at``; None if the file ends before it."""
+    """Return (start, end) of the payload of the record at ``at``; None if the file ends within the record."""
     if at + _HEADER > len(data):
         return None
     (length,) = struct.unpack_from("<Q", data, at)
@@ -154,12 +154,12 @@ def crc32c(data: bytes) -> int:
 
 def _advance(crc: int, data: bytes) -> int:
     for byte in data:
-        crc = _ROWS[(crc ^ byte) & 0xFF] ^ (crc >> 8)
+        crc = _TABLE_AS_LIST[(crc ^ byte) & 0xFF] ^ (crc >> 8)
     return crc
 
 
 def _skipper(steps: int) -> list[list[int]]:
-    """Return four tables (one per byte of the state) of the effect of ``steps`` zero bytes on a state, which is linear."""
+    """Return four tables, one per byte of the state: what ``steps`` zero bytes make of this byte (the effect is linear)."""
     states = (np.arange(256, dtype=np.uint32)[None, :] << np.array([0, 8, 16, 24], np.uint32)[:, None]).ravel()
     for _ in range(steps):
         states = _TABLE[states & 0xFF] ^ (states >> 8)
@@ -174,7 +174,7 @@ def _table() -> npt.NDArray[np.uint32]:
 
 
 _TABLE = _table()
-_ROWS: list[int] = _TABLE.tolist()
+_TABLE_AS_LIST: list[int] = _TABLE.tolist()
 
 
 def _verify(data: bytes, start: int, end: int) -> None:

@@ -186,7 +186,7 @@ class _Slices:
             self.memory = True
 
     def _slice(self, event: dict[str, Any], pid: Any) -> None:
-        if _time(event.get("ts")) and _time(event.get("dur", 0)):
+        if _is_time(event.get("ts")) and _is_time(event.get("dur", 0)):
             self.by_process.setdefault(pid, []).append(event)
         else:
             self.broken += 1
@@ -212,7 +212,7 @@ def _string(value: Any) -> str:
     return value[:_MAX_TEXT] if isinstance(value, str) else ""
 
 
-def _time(value: Any) -> bool:
+def _is_time(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < _MAX_TIME_US
 
 
@@ -221,13 +221,13 @@ def _run_metadata(slices: _Slices) -> bytes:
     for pid, events in slices.by_process.items():
         stats = message.step_stats.dev_stats.add()
         stats.device = _encodable(slices.device(pid))
-        kernels = _GPU_TRACER.search(stats.device) is not None
+        has_kernels = _GPU_TRACER.search(stats.device) is not None
         for event in events:
-            _fill(stats.node_stats.add(), event, kernels, slices.origin_ns)
+            _fill(stats.node_stats.add(), event, has_kernels, slices.origin_ns)
     return bytes(message.SerializeToString())
 
 
-def _fill(node: Any, event: dict[str, Any], kernels: bool, origin_ns: int) -> None:
+def _fill(node: Any, event: dict[str, Any], has_kernels: bool, origin_ns: int) -> None:
     args = _args(event)
     start = origin_ns + nanoseconds(event["ts"])
     end = start + nanoseconds(event.get("dur", 0))
@@ -238,10 +238,10 @@ def _fill(node: Any, event: dict[str, Any], kernels: bool, origin_ns: int) -> No
         node.all_start_nanos, node.all_end_rel_nanos = start, end - start
     if isinstance(event.get("tid"), int) and 0 <= event["tid"] < 1 << 31:
         node.thread_id = event["tid"]
-    node.node_name = _encodable(f"{name}:{op}" if kernels and op != "unknown" else name)
+    node.node_name = _encodable(f"{name}:{op}" if has_kernels and op != "unknown" else name)
     if op == "unknown":
         return
-    node.timeline_label = _encodable(op if kernels or name == "RecvTensor" else f"{name} = {op}({', '.join(_inputs(args))})")
+    node.timeline_label = _encodable(op if has_kernels or name == "RecvTensor" else f"{name} = {op}({', '.join(_inputs(args))})")
 
 
 def nanoseconds(micros: Any) -> int:

@@ -26,7 +26,7 @@ UNSEEN = {
 DISTRIBUTED = "A distribution strategy hands the elements over: TensorFlow does not tell the stages before that."
 #: A look within this time shows what the training waits for now.
 RECENT_S = 15.0
-#: A verdict tells of a pipeline that was looked at for this time after the training had taken STARTED elements.
+#: ``what_limits`` tells of a pipeline only if the looks after the training had taken STARTED elements span LOOKED_S.
 LOOKED_S, STARTED = 3.0, 3
 
 
@@ -57,8 +57,8 @@ def what_limits(facts: PipelineFacts | None, now: float) -> tuple[str, str]:
 
 
 def _without_start(pipeline: Pipeline) -> Pipeline:
-    """Return a pipeline without the looks before the training had taken ``STARTED`` elements: TensorFlow builds and compiles
-    functions then, beside which the pipeline is slower."""
+    """Return a pipeline without the looks before the training had taken ``STARTED`` elements: until then TensorFlow builds and
+    compiles functions, which makes the pipeline slower."""
     return replace(pipeline, looks=tuple(look for look in pipeline.looks if look.model.elements >= STARTED))
 
 
@@ -99,10 +99,10 @@ def _side(flow: Flow | None, steps: dict[int, Step]) -> Literal["input", "traini
         return "input"
     if flow.may_wait:
         return "unknown"
-    return "unknown" if _computes_in_python(flow, steps) else "training"
+    return "unknown" if _python_stage(flow, steps) else "training"
 
 
-def _computes_in_python(flow: Flow, steps: dict[int, Step]) -> Stage | None:
+def _python_stage(flow: Flow, steps: dict[int, Step]) -> Stage | None:
     """Return a stage that computes in Python; None if there is none. It may delay the training without a wait for input, because
     only one thread runs Python at a time.
     """
@@ -152,7 +152,7 @@ def _text(pipeline: Pipeline, flow: Flow | None, limiting: Stage | None, steps: 
     seconds = f"{max(1.0, pipeline.looks[-1].at - pipeline.looks[0].at):.0f} s"
     waits = f"The loop that uses it waits for input {percent(flow.wait)} of the time (in the pipeline's last {seconds})"
     if flow.wait < WAITS:
-        python = _computes_in_python(flow, steps)
+        python = _python_stage(flow, steps)
         if python is not None:
             beside = f"{_name(python, steps)} runs in Python beside it, one thread at a time"
             return f"{waits}. {beside}: if it computes there, the training's own Python waits for it, too."
@@ -173,7 +173,7 @@ def _text(pipeline: Pipeline, flow: Flow | None, limiting: Stage | None, steps: 
 
 
 def _filling(flow: Flow, steps: dict[int, Step]) -> str:
-    """Return a sentence on a shuffle's filling buffer, since nothing comes out until it is full; "" if there is none."""
+    """Return a sentence about a shuffle whose buffer is not full yet: until then nothing comes out; "" if there is none."""
     for stage in flow.stages:
         rate = stage.children[0].rate if stage.children else None
         step = steps.get(stage.node.id)

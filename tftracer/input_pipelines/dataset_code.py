@@ -67,11 +67,11 @@ def gives_batches(steps: Sequence[Step]) -> bool:
 
 def title_of(steps: list[Step]) -> str:
     """Return a title such as "TFRecord → map(decode) → batch"."""
-    names = [f"{step.kind or _spoken(step.name)}({step.function})" if step.function else _spoken(step.name) for step in steps]
+    names = [f"{step.kind or _method(step.name)}({step.function})" if step.function else _method(step.name) for step in steps]
     return " → ".join(name for name in reversed(names) if name not in ("Options", "Model"))[:300]
 
 
-def _spoken(name: str) -> str:
+def _method(name: str) -> str:
     known = {"Batch", "Prefetch", "Shuffle", "Repeat", "Cache", "Take", "Skip", "Shard", "Zip", "Concatenate"}
     return name.lower() if name in known else name
 
@@ -87,7 +87,7 @@ def _walk(dataset: Any) -> Iterator[Any]:
 
 
 def _step(dataset: Any) -> Step:
-    step = _without_input(dataset)
+    step = _step_from_code(dataset)
     return replace(step, input_elements=_input_elements(dataset)) if step.kind in COUNTED_INPUTS else step
 
 
@@ -98,15 +98,15 @@ def _input_elements(dataset: Any) -> int | None:
     return number if number is not None and number >= 0 else None
 
 
-def _without_input(dataset: Any) -> Step:
+def _step_from_code(dataset: Any) -> Step:
     name = type(dataset).__name__.strip("_").replace("DatasetV2", "").replace("DatasetV1Adapter", "").replace("Dataset", "")
     wrapper = getattr(dataset, "_map_func", None) or getattr(dataset, "_predicate", None)
     function = getattr(wrapper, "_func", None)
     code = getattr(function, "__code__", None)
     size = getattr(dataset, "_buffer_size", None) if name.startswith("Shuffle") else None
     if code is None or "/tensorflow/python/" in code.co_filename.replace("\\", "/"):
-        known = "" if function is None or code is not None else type(function).__name__
-        return Step(name, known, size=_number(size))
+        function_name = "" if function is None or code is not None else type(function).__name__
+        return Step(name, function_name, size=_number(size))
     place = f"{code.co_filename.replace(chr(92), '/').rpartition('/')[2]}:{code.co_firstlineno}"
     return Step(name, getattr(function, "__name__", ""), place, _calls_python(wrapper))
 

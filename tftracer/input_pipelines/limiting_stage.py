@@ -66,7 +66,7 @@ class Stage:
         return self.fill_of(self.buffered)
 
     def fill_of(self, buffered: float) -> float:
-        """Return the share of its buffer that is full; may exceed 1."""
+        """Return the share of the stage's buffer that ``buffered`` elements fill; may exceed 1."""
         parameter = self.node.parameters.get("buffer_size") or self.node.parameters.get("max_buffered_elements")
         room = parameter.value if parameter else self.parallelism or 1.0
         if self.node.name.startswith("MapAndBatch"):  # ``buffered`` also counts the batches that its calls work on
@@ -212,34 +212,34 @@ def _tree(looks: Sequence[Reading]) -> Stage:
     def by_number(number: int) -> list[StageInLook]:
         return [StageInLook(each.model, each.model.nodes[number]) for each in looks if number in each.model.nodes]
 
-    def stage(number: int, depth: int, inner: bool, above: Stage | None, same: Sequence[StageInLook]) -> Stage | None:
-        """Make a stage and those below it. ``same``: the stage in each look, or the stage of another epoch at its position."""
+    def stage(number: int, depth: int, inner: bool, above: Stage | None, in_looks: Sequence[StageInLook]) -> Stage | None:
+        """Make a stage and those below it. ``in_looks``: this stage in each look, or the one of another epoch at its position."""
         node = last.model.nodes.get(number)
         if node is None or number in seen or depth > MAX_DEPTH:
             return None
         seen.add(number)
         result = Stage(node, depth, inner)
-        was = first.model.nodes.get(number)
-        if was is not None:
-            elements, spent = node.elements - was.elements, node.processing_ns - was.processing_ns
+        first_node = first.model.nodes.get(number)
+        if first_node is not None:
+            elements, spent = node.elements - first_node.elements, node.processing_ns - first_node.processing_ns
             result.rate = max(0, elements) / seconds
             result.busy = max(0, spent) * 1e-9 / seconds
-        if was is None or not elements:
-            fullest = max((each.node for each in same), key=lambda each: each.elements)
-            elements, spent = fullest.elements, fullest.processing_ns
+        if first_node is None or not elements:
+            longest_used = max((each.node for each in in_looks), key=lambda each: each.elements)
+            elements, spent = longest_used.elements, longest_used.processing_ns
         result.element_s = spent * 1e-9 / elements if elements > 0 else None
-        if was is None and above is not None and above.rate is not None and above.node.ratio:
-            result.rate = above.rate * above.node.ratio  # such as a stage that each epoch creates again
+        if first_node is None and above is not None and above.rate is not None and above.node.ratio:
+            result.rate = above.rate * above.node.ratio  # a new stage: each epoch may create it again
             result.busy = None if result.element_s is None else result.element_s * result.rate
-        result.buffered = sum(each.node.buffered for each in same) / len(same)
-        many = node.node_class in MANY
+        result.buffered = sum(each.node.buffered for each in in_looks) / len(in_looks)
+        has_changing_inputs = node.node_class in MANY
         for position, child in enumerate(node.inputs):
-            comes_and_goes = many and position > 0
-            seen_below = by_number(child) if comes_and_goes else _below(same, position)
+            comes_and_goes = has_changing_inputs and position > 0
+            seen_below = by_number(child) if comes_and_goes else _below(in_looks, position)
             below = stage(child, depth + 1, inner or comes_and_goes, result, seen_below)
             if below is not None:
                 result.children.append(below)
-        if many and result.rate:
+        if has_changing_inputs and result.rate:
             _estimate_inner(result, first)
         return result
 
@@ -275,7 +275,7 @@ def _gives_batches(stage: Stage) -> bool:
 
 
 def _threads(root: Stage) -> tuple[Thread, dict[int, Workers]]:
-    own = _run(root, Thread([root]))
+    own = _add_stages(root, Thread([root]))
     workers: dict[int, Workers] = {}
     waiting = list(own.before)
     while waiting:
@@ -283,14 +283,14 @@ def _threads(root: Stage) -> tuple[Thread, dict[int, Workers]]:
         pool = None
         if stage.parallelism is not None:
             pool = Thread([stage, *stage.inner_stages], stage.parallelism)
-        feeder = _run(stage, Thread([] if pool else [stage]))
+        feeder = _add_stages(stage, Thread([] if pool else [stage]))
         workers[stage.node.id] = Workers(pool, feeder)
         waiting += feeder.before
     return own, workers
 
 
-def _run(stage: Stage, thread: Thread) -> Thread:
-    """Add the stages that run in the thread that takes from this stage's inputs."""
+def _add_stages(stage: Stage, thread: Thread) -> Thread:
+    """Add the stages below this one, up to the next buffers, to the thread; the stages with these buffers to ``before``."""
     for child in stage.children:
         if child.inner and stage.parallelism is not None:
             continue  # its pool runs it
@@ -298,7 +298,7 @@ def _run(stage: Stage, thread: Thread) -> Thread:
             thread.before.append(child)
         else:
             thread.stages.append(child)
-            _run(child, thread)
+            _add_stages(child, thread)
     return thread
 
 
@@ -316,17 +316,17 @@ def _limit(workers: Mapping[int, Workers], thread: Thread, pool: Thread | None, 
         makers = [stage for stage in thread.stages if not stage.inner and stage.inner_busy >= MIN_SHARE * available]
         top, busy = _top(thread)
         return (top if busy >= MIN_SHARE * available else makers[0] if makers else None), True
-    behind = [(stage, workers[stage.node.id]) for stage in thread.before]
-    late = [each for stage, each in behind if stage.fill < FULL or each.is_saturated]
+    suppliers = [(stage, workers[stage.node.id]) for stage in thread.before]
+    late = [each for stage, each in suppliers if stage.fill < FULL or each.is_saturated]
     if late:
-        if len(late) > 1:  # prefer those whose calls all run: TensorFlow has one thread per core for them
+        if len(late) > 1:  # prefer those whose calls use all threads that TensorFlow has for calls, one per core
             late = [each for each in late if each.pool and each.pool.busy >= SATURATED * min(each.pool.threads, cores)] or late
         limits = {_limit(workers, each.feeder, each.pool, 1.0, cores) for each in late}
         return limits.pop() if len(limits) == 1 else (None, True)
-    return _rest(thread, available, pool, cores)
+    return _limit_outside_kernels(thread, available, pool, cores)
 
 
-def _rest(thread: Thread, available: float, pool: Thread | None, cores: int) -> Limit:
+def _limit_outside_kernels(thread: Thread, available: float, pool: Thread | None, cores: int) -> Limit:
     """Find the stage that takes the time outside kernels."""
     top, busy = _top(thread) if thread.stages else (None, 0.0)
     if busy >= MIN_SHARE * available:
@@ -348,7 +348,7 @@ def _rest(thread: Thread, available: float, pool: Thread | None, cores: int) -> 
 
 
 def _may_take(stage: Stage, rest: float) -> bool:
-    """Return whether the overhead of calling a stage's function may take ``rest`` threads."""
+    """Return whether the overhead of calling a stage's function may explain ``rest``, the untimed work (in threads)."""
     if not stage.calls_function:
         return False
     calls = max([stage.rate or 0.0, *(child.rate or 0.0 for child in stage.children[:1])])
@@ -373,5 +373,5 @@ def _top(thread: Thread) -> tuple[Stage, float]:
 
 
 def _reader_of(stage: Stage) -> Stage | None:
-    """Return the reader within a flat_map of TensorFlow's own."""
+    """Return the reader if the stage is a flat_map that TensorFlow put around one; else None."""
     return next((child for child in stage.children if reader_of(child.node.name)), None)

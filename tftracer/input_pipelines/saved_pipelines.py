@@ -60,7 +60,7 @@ class Moment:
 class Pipeline:
     title: str
     steps: tuple[Step, ...]  # from the last transformation to the sources
-    looks: tuple[Reading, ...]  # the newest looks that found new work, at most MAX_LOOKS, oldest first
+    looks: tuple[Reading, ...]  # the newest looks that saw progress, at most MAX_LOOKS, oldest first
     history: tuple[Moment, ...]
     is_open: bool  # whether its iterator still exists
 
@@ -125,5 +125,5 @@ _FACTS = readers(
 
 
 def read(meta: Mapping[str, Any]) -> PipelineFacts:
-    """Read from a file, which is untrusted: types are checked."""
+    """Return the facts in a record of a file. Files are untrusted, so the types are checked."""
     return PipelineFacts(**fields_of(dict(meta), _FACTS))

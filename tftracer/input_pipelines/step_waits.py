@@ -1,4 +1,4 @@
-"""Measures the waits of steps for the elements of a dataset, as in Keras's ``fit``, from looks at its iterator."""
+"""Measures, from looks at a dataset's iterator, how long steps wait for its elements, as they do in Keras's ``fit``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Ledger(Protocol):
 
 
 class StepWaits:
-    """The waits for one iterator. A wait is counted one look later, when the ledger knows of waits between steps."""
+    """The steps' waits for one iterator. A wait is counted one look later, unless a wait between steps has ended meanwhile."""
 
     def __init__(self, title: str, ledger: Ledger) -> None:
         self._title = title

@@ -8,7 +8,7 @@ from tftracer.contract.input_pipelines import InputPipeline, InputPipelines
 from tftracer.input_pipelines.answer import rate_text
 from tftracer.trace.summary import WIDTH
 
-#: Maximum number of pipelines in the list; open ones that delay the training come first.
+#: Maximum number of listed pipelines: open ones first, and among them those that delay the training.
 MAX_PIPELINES = 3
 
 

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from tftracer.input_pipelines.dataset_code import kind_of
 from tftracer.input_pipelines.saved_pipelines import Reading
 
-#: Node classes whose inputs, except the first, come and go.
+#: TensorFlow's interleaving node classes. Their inputs, except the first, are created and removed while they run.
 MANY = (1, 2)
-#: If more than 100 elements came in a longer time than this, the times between most of them are not known.
+#: TensorFlow keeps only the last 100 gaps: if more elements came, and in a longer time than this, too many gaps are unknown.
 LONG_S = 2.5
-#: TensorFlow records no longer time between two calls of ``next``.
+#: TensorFlow does not record a time between two calls of ``next`` that is longer than this.
 LONGEST_GAP_S = 10.0
-#: Besides their timed work, stages without a function together take at most this time to pass an element on.
+#: The work that TensorFlow does not time: to pass one element on, all stages without a function together take at most this.
 PASSED_ON_S = 50e-6
 
 
@@ -26,9 +26,9 @@ def counted_wait(looks: Sequence[Reading]) -> float | None:
 def waited_s(earlier: Reading, later: Reading) -> float | None:
     """Return the time in ``next`` between two looks, without the times between its calls. None: not known.
 
-    The result may be below 0: a time between two calls that contains a look counts only for the later look. When the wait for the
-    first element began is not known, because the training may build its function before. This wait counts at most as long as the
-    stages worked.
+    The result may be below 0: a time between two calls that contains a look counts only for the later look. The start of the wait
+    for the first element is not known, because the training may build its function first: this wait counts for at most the time
+    for which the stages worked.
     """
     passed, seconds = later.model.elements - earlier.model.elements, later.at - earlier.at
     gaps = later.model.gaps_s[-passed:] if passed > 0 else ()

@@ -107,7 +107,7 @@ class Pipelines:
             unseen = {**self._unseen, **{each.unseen: None for each in self._watched.values() if each.unseen}}
         return PipelineFacts(pipelines, tuple(unseen), self._cost_s) if pipelines or unseen else None
 
-    # ------------------------------------------------------------------------------------------------------- its thread
+    # ------------------------------------------------------------------------------------- on the thread tftracer-input
 
     def _run(self) -> None:
         pause, start = LOOK_S / 4, time.monotonic()
@@ -136,8 +136,8 @@ class Pipelines:
             self._take(reference)
 
     def _round(self) -> list[Watched]:
-        """Look into the iterators that allow it, and return them."""
-        look = _looker()
+        """Look into the iterators that still exist, except those that cannot be looked into; return them."""
+        look = _model_reader()
         if look is None:
             self.add_unseen("old")
             return []
@@ -204,14 +204,14 @@ class Pipelines:
         watched.waits.look(seen)
 
     def _remember(self, watched: Watched) -> None:
-        seen = watched.pipeline()
-        if not seen.looks or (watched.history and seen.looks[-1].at < watched.history[-1].at + HISTORY_S):
+        current = watched.pipeline()
+        if not current.looks or (watched.history and current.looks[-1].at < watched.history[-1].at + HISTORY_S):
             return
-        flow = flow_of(seen)
+        flow = flow_of(current)
         if flow is None:
             return
         with self._lock:
-            watched.history.append(Moment(seen.looks[-1].at, flow.rate, flow.wait, limiting_name(seen, flow)))
+            watched.history.append(Moment(current.looks[-1].at, flow.rate, flow.wait, limiting_name(current, flow)))
             if len(watched.history) > MAX_HISTORY:
                 del watched.history[1::2]
 
@@ -226,7 +226,7 @@ def _idle_s() -> float | None:
         return None
 
 
-def _looker() -> Callable[[Any], bytes] | None:
+def _model_reader() -> Callable[[Any], bytes] | None:
     """Return TensorFlow's op behind ``tf.data.experimental.get_model_proto``; None if this TensorFlow has no such op."""
     ops = sys.modules.get("tensorflow.python.ops.gen_experimental_dataset_ops")
     op = getattr(ops, "iterator_get_model_proto", None)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def port_of(server_port: int, local_rank: int | None) -> int:
-    """Return the port to use: the default port plus the local rank; any other port unchanged.
+    """Return the port to use: if the server's port is the default one, plus the local rank; any other port is unchanged.
 
     So rank 0 of each host has the expected port.
     """

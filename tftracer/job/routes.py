@@ -1,4 +1,4 @@
-"""The hub's part of the HTTP API: the job, its traces, and every process's own page behind the hub's.
+"""The hub's part of the HTTP API: the job, its traces, and every process's own page, which the hub passes on.
 
 Like web/handlers.py: the handlers check their arguments and pass them on.
 """
@@ -100,7 +100,7 @@ class JobAnswerHandler(JobAnswerBase, AnalysisArguments):
 
 
 class JobAnalysisHandler(JobAnswerBase):
-    """The slow processes: in this step, and over the job's latest traced steps."""
+    """The clocks, collectives, links and slow processes of this step, and the slow ones over the job's latest traced steps."""
 
     async def get(self, trace: str) -> None:
         traced = self.job.hub.trace(self.number(trace, "trace"))
@@ -248,25 +248,25 @@ class ProcessLiveHandler(HubHandler, BrowserSocket):
 
 def routes(job: JobServices) -> list[Route]:
     """Return the hub's routes, which must come before the catch-all routes."""
-    of_trace = r"/api/job/traces/(?P<trace>[^/]+)"
-    of_process = r"/job/processes/(?P<process>[^/]+)"
+    trace_path = r"/api/job/traces/(?P<trace>[^/]+)"
+    process_path = r"/job/processes/(?P<process>[^/]+)"
     with_job = {"job": job}
     return [
         (r"/api/job", JobHandler, with_job),
         (r"/api/job/agents", AgentConnection, with_job),
         (r"/api/job/trace", JobTraceRequestHandler, with_job),
         (r"/api/job/file", JobFileHandler, with_job),
-        (of_trace, JobTraceHandler, with_job),
+        (trace_path, JobTraceHandler, with_job),
         *(
             (f"/api/job/traces/{path_of(analysis)}", JobAnswerHandler, {**with_job, "analysis": analysis})
             for analysis in ANALYSES
             if analysis.of_job
         ),
-        (rf"{of_trace}/analysis", JobAnalysisHandler, with_job),
-        (rf"{of_process}/api/live", ProcessLiveHandler, with_job),
-        (rf"{of_process}/api/links", LinkHandler, {}),
-        (rf"{of_process}/api/sign-out", SignOutHandler, {}),
-        (rf"{of_process}(?P<path>/api/session/file)", ProcessFileHandler, with_job),
-        (rf"{of_process}(?P<path>/api/.*)", ProcessApiHandler, with_job),
-        (rf"{of_process}(?:/.*)?", ProcessPageHandler, with_job),
+        (rf"{trace_path}/analysis", JobAnalysisHandler, with_job),
+        (rf"{process_path}/api/live", ProcessLiveHandler, with_job),
+        (rf"{process_path}/api/links", LinkHandler, {}),
+        (rf"{process_path}/api/sign-out", SignOutHandler, {}),
+        (rf"{process_path}(?P<path>/api/session/file)", ProcessFileHandler, with_job),
+        (rf"{process_path}(?P<path>/api/.*)", ProcessApiHandler, with_job),
+        (rf"{process_path}(?:/.*)?", ProcessPageHandler, with_job),
     ]

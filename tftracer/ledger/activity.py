@@ -14,7 +14,7 @@ from typing import Protocol, Union
 from tftracer.slow.watch_results import WatchedRun
 
 #: Ranks of activities. If several happen at once, the time counts for the one with the lowest rank. ``OTHER_THREAD`` is added to
-#: the ranks on other threads, so they come after all activities of the main thread, on which a training usually waits. LOOP: the
+#: the ranks on other threads, so they come after all activities of the main thread, on which a training usually runs. LOOP: the
 #: main thread is between two activities.
 SUSPENDED, TRACER, BUILDING, CHECKPOINTS, EVALUATION, INPUT, STEPS, LOOP = range(8)
 OTHER_THREAD = 8

@@ -23,7 +23,7 @@ from tftracer.trace.arrays.types import Int64
 class Painted(NamedTuple):
     own_ns: Int64  # [spans] the time that counts for the span
     covered: Cover  # the time that any span covers
-    above: Cover  # the time that spans with a rank below ``rank`` cover
+    above: Cover  # the time that spans with a lower rank than ``rank`` cover: it counts for them first
 
 
 def paint(spans: Int64, since_ns: int, until_ns: int, rank: int) -> Painted:
@@ -50,19 +50,19 @@ def paint(spans: Int64, since_ns: int, until_ns: int, rank: int) -> Painted:
 SECOND_NS = 10**9
 #: The time between two activities of the main thread is LOOP if it is shorter than this; else other threads' activities count.
 LOOP_NS = 60 * SECOND_NS
-#: Limits for current activities, in time and in spans; beyond them their time so far counts as UNDER_WAY until they end.
+#: Time is final after PATIENCE_NS, or if MAX_PENDING spans wait, even if a step has not ended: its time so far is UNDER_WAY.
 PATIENCE_NS, MAX_PENDING = 120 * SECOND_NS, 200_000
 #: Name of the threads of queue runners (TensorFlow 1). They always run a step that waits, so they do not count as training.
 HELPERS = "QueueRunnerThread"
 UNDER_WAY = "a step that has not ended"
 OTHERS = "others"
 MAX_NAMES, MAX_SLOW = 300, 200
-#: Spans of the final time that are kept, and their shortest length: they are subtracted from slow steps.
+#: The shortest length and the maximum number of the spans of final time that are kept, by which slow steps are corrected.
 KEPT_SPAN_NS, MAX_KEPT_SPANS = 10_000_000, 4000
-#: A stop of the process counts only once: if less than this share of a slow step is not covered by other activities, the stop is
+#: A stop of the process counts only once: if other activities leave less than this share of a slow step uncovered, the stop is
 #: counted already.
 STOP_LEFT = 0.5
-#: Causes of slow steps whose time is that of other activities.
+#: Causes of slow steps whose time already counts for other activities.
 COVERED = ("retrace", "checkpoint", "other_run")
 
 What = Union[Run, str]
@@ -124,16 +124,16 @@ class Sums:
                     row.first_ns = own
         ranks = spans[:, 0] % OTHER_THREAD
         counted = ranks != LOOP
-        seen = is_in(ranks, STEPPING) & (spans[:, 1] < until_ns)
+        is_stepping = is_in(ranks, STEPPING) & (spans[:, 1] < until_ns)
 
         def covered_until(at_ns: int) -> int:
             return self.covered_ns + int(paint(spans, self.until_ns, at_ns, STEPS).own_ns[counted].sum())
 
-        if seen.any():
+        if is_stepping.any():
             if self.first_ns is None:
-                self.first_ns = max(int(spans[seen, 1].min()), self.until_ns)
+                self.first_ns = max(int(spans[is_stepping, 1].min()), self.until_ns)
                 self.covered_before_first_ns = covered_until(self.first_ns)
-            self.last_ns = min(int(spans[seen, 2].max()), until_ns)
+            self.last_ns = min(int(spans[is_stepping, 2].max()), until_ns)
             self.covered_until_last_ns = covered_until(self.last_ns)
         self.covered_ns += int(painted.own_ns[counted].sum())
         self.until_ns = until_ns
@@ -189,12 +189,12 @@ class WallTimeSums:
     def sums_until(self, now_ns: int, under_way: Sequence[Activity]) -> Sums:
         """Return the sums of all time until now. ``under_way``: current activities, which count as if they ended now.
 
-        The time after the training thread's last step may be the next step of an eager loop, which is known only when it ends.
+        The time after the training thread's last step is not final yet: it may be a step of an eager loop, not known yet.
         """
         known = [activity for activity in under_way if activity[2] < now_ns]
         horizon = min([now_ns, *(activity[2] for activity in known)])
-        of_main = self._main_end_ns if self._has_other_threads else None
-        for end_ns in (of_main, self._step_end_ns):
+        main_end_ns = self._main_end_ns if self._has_other_threads else None
+        for end_ns in (main_end_ns, self._step_end_ns):
             if end_ns is not None and now_ns - end_ns < LOOP_NS:
                 horizon = min(horizon, end_ns)
         horizon = max(horizon, now_ns - PATIENCE_NS) if len(self._pending) < MAX_PENDING else now_ns
@@ -216,12 +216,12 @@ class WallTimeSums:
             if rank % OTHER_THREAD == STEPS:
                 self._ahead[thread] = self._ahead.get(thread, 0) + own
         self._pending = [activity for activity in self._pending if activity[3] > horizon]
-        of_main = np.array([(rank, start, end) for rank, _, start, end, _ in taken + begun if rank < LOOP], np.int64)
-        covered = paint(of_main, since, horizon, STEPS).covered if len(of_main) else painted.covered
+        main_spans = np.array([(rank, start, end) for rank, _, start, end, _ in taken + begun if rank < LOOP], np.int64)
+        covered = paint(main_spans, since, horizon, STEPS).covered if len(main_spans) else painted.covered
         rest = Cover.span(since, horizon) - covered
-        for recent, spans in ((self._spans_above, painted.above), (self._spans_rest, rest)):
+        for kept, spans in ((self._spans_above, painted.above), (self._spans_rest, rest)):
             pairs = zip(spans.start.tolist(), spans.end.tolist())
-            recent.extend((start, end) for start, end in pairs if end - start >= KEPT_SPAN_NS)
+            kept.extend((start, end) for start, end in pairs if end - start >= KEPT_SPAN_NS)
         early, self._early = self._early, []
         for stall in early:
             self.add_slow(stall)

@@ -55,7 +55,7 @@ _TRACED_ONCE = "Each function was traced once, when it was called first: in a lo
 MIN_NO_CPU_S, MIN_NO_CPU = 1.0, 0.01
 #: The same for the CPU time of the tracer's own threads.
 MIN_OWN_S, MIN_OWN = 1.0, 0.005
-#: If every other part is below these shares of the wall time and of the time in steps, the steps are the largest part to reduce.
+#: The largest other part is named if it has at least these shares of the wall time and of the time in steps; else the steps are.
 MIN_SHARE, MIN_OF_STEPS = 0.05, 0.25
 #: The doubt about waits for input within steps, which are estimated from the pipeline.
 EPOCHS = (
@@ -69,9 +69,9 @@ NEVER_AGAIN = (
 )
 MAX_ITEMS = 20
 WITHIN_STEPS = "within steps, as its pipeline tells"
-#: Causes of slow steps that mostly waited for their dataset. A Python function may also be called by the step itself.
+#: Causes of slow steps that mostly waited for their dataset. For ``py_function``, the step itself may have called the function.
 WAITS_FOR_INPUT = ("input", "py_function")
-#: A line with fewer samples may belong to a slow step nearby, which is counted as such.
+#: A line with fewer samples is not listed: it may belong to a slow step nearby, whose time is counted there.
 MIN_SAMPLES = 3
 NOTHING = "This session was recorded without a ledger: by an older version, or before its process did anything."
 
@@ -130,7 +130,7 @@ def _name(entry: Entry, runs: Mapping[int, RunWithoutTraces]) -> str:
 def _take_first_calls(
     facts: LedgerFacts, runs: Mapping[int, RunWithoutTraces], items: dict[LedgerKind, list[LedgerItem]]
 ) -> list[str]:
-    """Count the time by which a run's first step exceeds the mean of the others as building: TensorFlow optimizes the graph.
+    """Count as building what a run's first step takes beyond the mean of its other steps: TensorFlow optimizes the graph then.
 
     Signatures of one function are taken together. If none was called again, the shortest call counts as the usual one, so a
     function that was called once has no excess. Return the titles of functions with several signatures, none called again.
@@ -144,11 +144,13 @@ def _take_first_calls(
         if entry.run_id not in runs or entry.first_s is None:
             continue
         excess = entry.first_s - usual[function_key(runs[entry.run_id])]
-        excess = _move(items[_KINDS[entry.rank]], entry.run_id, max(0.0, excess))
+        excess = _take_from_run(items[_KINDS[entry.rank]], entry.run_id, max(0.0, excess))
         if excess > 0:
             items["building"].append(item(f"first call: {runs[entry.run_id]['title']}", excess, 1, entry.run_id))
-    never = [entries for entries in families.values() if len(entries) > 1 and all(entry.times == 1 for entry in entries)]
-    return [runs[entries[0].run_id]["title"] for entries in never]
+    never_called_again = [
+        entries for entries in families.values() if len(entries) > 1 and all(entry.times == 1 for entry in entries)
+    ]
+    return [runs[entries[0].run_id]["title"] for entries in never_called_again]
 
 
 def _usual_s(entries: Sequence[Entry]) -> float:
@@ -173,7 +175,7 @@ def _take_step_waits(facts: LedgerFacts, items: dict[LedgerKind, list[LedgerItem
     """Count waits within steps as input, and subtract them from the steps with the most time."""
     for wait in facts.step_waits:
         remaining = wait.own_s
-        for step in sorted(items["steps"], key=_longest):
+        for step in sorted(items["steps"], key=_longest_first):
             taken = min(remaining, step["duration_s"])
             step["duration_s"] -= taken
             remaining -= taken
@@ -190,7 +192,9 @@ def _take_slow(
         seconds = slow.own_s
         if slow.inside:
             waited_s = _take_waited(items["input"], seconds) if slow.cause in WAITS_FOR_INPUT else 0.0
-            seconds = waited_s + sum(_move(items[kind], slow.run_id, seconds - waited_s) for kind in ("steps", "evaluation"))
+            seconds = waited_s + sum(
+                _take_from_run(items[kind], slow.run_id, seconds - waited_s) for kind in ("steps", "evaluation")
+            )
         else:
             seconds = min(seconds, rest["python"])
             rest["python"] -= seconds
@@ -234,16 +238,16 @@ def _by_code(slow: Sequence[SlowEntry]) -> Iterable[SlowEntry]:
         code = row.place.partition(" (")[0] if row.cause in HOOK_CAUSES else row.place
         key = (row.run_id, row.cause, code, row.inside)
         places[key].add(row.place, row.own_s)
-        other = rows.get(key)
-        if other is None:
+        sum_so_far = rows.get(key)
+        if sum_so_far is None:
             rows[key] = row
         else:
             place = places[key].text
-            rows[key] = replace(other, place=place, own_s=other.own_s + row.own_s, times=other.times + row.times)
+            rows[key] = replace(sum_so_far, place=place, own_s=sum_so_far.own_s + row.own_s, times=sum_so_far.times + row.times)
     return rows.values()
 
 
-def _move(items: list[LedgerItem], run_id: int, seconds: float) -> float:
+def _take_from_run(items: list[LedgerItem], run_id: int, seconds: float) -> float:
     """Subtract up to ``seconds`` from a run's item, and return the subtracted seconds."""
     for each in items:
         if each["run_id"] == run_id:
@@ -283,7 +287,7 @@ def _ledger(
             "name": NAMES[kind],
             "duration_s": length,
             "permille": permille,
-            "items": sorted((each for each in items[kind] if each["duration_s"] > 0), key=_longest)[:MAX_ITEMS],
+            "items": sorted((each for each in items[kind] if each["duration_s"] > 0), key=_longest_first)[:MAX_ITEMS],
             "text": _text(kind, facts, profile),
         }
         for (kind, length), permille in zip(present.items(), shares)
@@ -321,7 +325,7 @@ def _ledger(
     }
 
 
-def _longest(each: LedgerItem) -> float:
+def _longest_first(each: LedgerItem) -> float:
     return -each["duration_s"]
 
 

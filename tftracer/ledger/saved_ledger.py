@@ -75,7 +75,7 @@ def facts_of(
     no_cpu_ns: int | None,
     own_cpu_s: float | None = None,
 ) -> LedgerFacts:
-    """Make the facts. ``now_ns``, ``now``: one time, as perf_counter and epoch seconds. ``began_ns``: start of the recording."""
+    """Make the facts. ``now_ns`` (perf_counter) and ``now`` (epoch seconds): one moment. ``began_ns``: start of the recording."""
     start, between, end = (ns * 1e-9 for ns in sums.rest_ns)
     entries = []
     for (rank, what), row in sums.rows.items():
@@ -121,7 +121,7 @@ _FACTS = readers(
 
 
 def read(meta: Mapping[str, Any]) -> LedgerFacts:
-    """Read from a file, which is untrusted: types are checked."""
+    """Return the facts in a record of a file. Files are untrusted, so the types are checked."""
     return LedgerFacts(**fields_of(dict(meta), _FACTS))
 
 

@@ -8,7 +8,7 @@ from tftracer.contract.ledger import Ledger, LedgerPart
 from tftracer.ledger.parts_of_wall_time import long_duration
 from tftracer.trace.summary import WIDTH, shortened, table
 
-#: Items of a part that are listed.
+#: Maximum number of listed items of each part.
 MAX_ITEMS = 3
 
 

@@ -41,7 +41,7 @@ class WithoutCpu:
         self._last_ns = self._at_ns = 0
 
     def of_thread(self, native: int | None) -> None:
-        """Set the thread, by the kernel's number; None: it has ended, or is not known."""
+        """Set the thread, by the kernel's number. None (it has ended, or is not known) changes nothing."""
         if native is not None and native != self._native:
             self._native, self._at_ns = native, perf_counter_ns()
             self.sum_ns = waited = without_cpu_ns(native)

@@ -104,17 +104,17 @@ class _Tree:
             return
         scope = self._scope_at(name)
         for node in ast.walk(self._root):
-            if isinstance(node, ast.Name) and node.id == name.name and self._binding(node, name.name) is scope:
+            if isinstance(node, ast.Name) and node.id == name.name and self._binding_scope(node, name.name) is scope:
                 yield node
 
     def _scope_at(self, name: Name) -> ast.AST:
         """Return the function, or the module, that the name belongs to."""
         if not name.line:
             return self._root
-        inside = [node for node in ast.walk(self._root) if isinstance(node, _FUNCTIONS) and _first_line(node) == name.line]
+        functions = [node for node in ast.walk(self._root) if isinstance(node, _FUNCTIONS) and _first_line(node) == name.line]
         return (
-            self._binding(inside[0].body[0] if isinstance(inside[0].body, list) else inside[0].body, name.name)
-            if inside
+            self._binding_scope(functions[0].body[0] if isinstance(functions[0].body, list) else functions[0].body, name.name)
+            if functions
             else self._root
         )
 
@@ -124,7 +124,7 @@ class _Tree:
             yield above
             above = self._parents.get(above)
 
-    def _binding(self, node: ast.AST, name: str) -> ast.AST:
+    def _binding_scope(self, node: ast.AST, name: str) -> ast.AST:
         for above in self._above(node):
             if isinstance(above, _FUNCTIONS):
                 known = self._kind_of_binding(above, name)
@@ -188,7 +188,7 @@ class _Tree:
         return statement if isinstance(statement, ast.AugAssign) or _mentions(statement.value, target) else None
 
     def may_have_key(self, node: ast.expr, key: str) -> bool:
-        """Return False if a use is of an entry with another key."""
+        """Return whether a use may be of the entry with this key; False only if it names another key."""
         parent = self._parents.get(node)
         above = None if parent is None else self._parents.get(parent)
         index: ast.AST | None = parent.slice if isinstance(parent, ast.Subscript) and parent.value is node else None
@@ -253,6 +253,6 @@ def _first_line(function: ast.AST) -> int:
 
 
 def _mentions(value: ast.expr, node: ast.expr) -> bool:
-    """Return whether a value uses the node: ``kept = numpy.append(kept, x)``."""
-    name = ast.dump(node).replace("Store()", "Load()")
-    return any(ast.dump(each) == name for each in ast.walk(value) if type(each) is type(node))
+    """Return whether a value contains the same expression as the node: ``kept = numpy.append(kept, x)``."""
+    dumped = ast.dump(node).replace("Store()", "Load()")
+    return any(ast.dump(each) == dumped for each in ast.walk(value) if type(each) is type(node))

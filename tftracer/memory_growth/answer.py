@@ -54,7 +54,7 @@ ENDED = "What grows is not known: the training ended during the 40 s that findin
 UNKNOWN_BUT_SMALL = "What grows is not known: {} became more, but are too small to explain it."
 
 
-#: The verb for the place of a thing of this kind.
+#: Kind of a thing -> the verb before its place in the code; "added" for other kinds.
 _PLACED = {"ops": "made", "functions": "called"}
 
 
@@ -124,8 +124,8 @@ def _thing(thing: Thing) -> MemoryThing:
 def _what(growth: Growth, is_newest: bool) -> str:
     size = byte_size(max(0, growth.end_bytes - growth.start_bytes))
     if growth.is_growing:
-        return f"Memory grows by {rate_text(growth.rate)}: {size} in {_minutes(growth.until - growth.since)}."
-    grew = f"emory grew by {size} in {_minutes(growth.until - growth.since)}"
+        return f"Memory grows by {rate_text(growth.rate)}: {size} in {_time_text(growth.until - growth.since)}."
+    grew = f"emory grew by {size} in {_time_text(growth.until - growth.since)}"
     return f"M{grew}, and then no more." if is_newest else f"Before that, m{grew}."
 
 
@@ -152,7 +152,7 @@ def _each_second(thing: MemoryThing) -> str:
     return f", {three_digits(thing['rate'])} a second" if thing["rate"] else ""
 
 
-def _minutes(seconds: float) -> str:
+def _time_text(seconds: float) -> str:
     return f"{seconds / 60:,.0f} min" if seconds >= 120 else f"{seconds:.0f} s"
 
 

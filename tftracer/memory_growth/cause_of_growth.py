@@ -76,7 +76,7 @@ def find_cause(
     if explaining:
         thing = _thing(explaining[0])
         return Finding(thing.kind, (thing,), 0, 0.0, True)
-    finding = _with_objects(rate, lambda: wait(READINGS_BETWEEN_COUNTS * period), grown, clock)
+    finding = _count_objects(rate, lambda: wait(READINGS_BETWEEN_COUNTS * period), grown, clock)
     function_rate = steady_rate(*function_counts)
     if finding is None or finding.is_complete or function_rate is None:
         return finding
@@ -84,7 +84,7 @@ def find_cause(
     return finding._replace(kind="functions", things=(functions_thing(functions(), more, function_rate),))
 
 
-def _with_objects(rate: float, wait: Callable[[], bool], grown: Sequence[Growing], clock: Callable[[], float]) -> Finding | None:
+def _count_objects(rate: float, wait: Callable[[], bool], grown: Sequence[Growing], clock: Callable[[], float]) -> Finding | None:
     """Count all objects and return what grows; None if the process ends before. ``grown``: containers, none of which explains the
     growth by its size."""
     counted: list[object_counts.Census] = []
@@ -99,16 +99,16 @@ def _with_objects(rate: float, wait: Callable[[], bool], grown: Sequence[Growing
     rates = growing(first, middle, last)
     more = {each: last.counts[each] - first.counts.get(each, 0) for each in rates}
     kinds = growing_kinds(rates)
-    lists = [each.held_s for each in counted]
+    held_times_s = [each.held_s for each in counted]
     samples: Sequence[object] = ()
-    if kinds and sum(lists) <= object_counts.MAX_HELD_S:
+    if kinds and sum(held_times_s) <= object_counts.MAX_HELD_S:
         samples, again_s = object_counts.objects_of(kinds, last.counts, MAX_SAMPLES)
-        lists.append(again_s)
+        held_times_s.append(again_s)
     kind, listed = main_kind(things(rates, more, kinds, samples, containers.object_bytes), rate, object_counts.collects_nothing())
     if kind != "unknown":
         listed[:1] = _with_container(listed[0], kinds, rates, grown)
     is_collected = last.full_collections > first.full_collections
-    return Finding(kind, tuple(listed[:MAX_THINGS]), len(lists), sum(lists), is_collected)
+    return Finding(kind, tuple(listed[:MAX_THINGS]), len(held_times_s), sum(held_times_s), is_collected)
 
 
 def _with_container(main: Thing, kinds: dict[type, str], rates: dict[type, float], grown: Sequence[Growing]) -> list[Thing]:

@@ -149,10 +149,10 @@ def bytes_of(value: Any, depth: int) -> float | None:
     inner = _parts(value)
     if inner is None or not depth:
         return None
-    parts, many = inner
+    parts, part_count = inner
     known = [size for each in parts if (size := bytes_of(each, depth - 1)) is not None]
     own = _own_bytes(value)
-    return own + (sum(known) if many <= SAMPLED else many * median(known)) if known else own or None
+    return own + (sum(known) if part_count <= SAMPLED else part_count * median(known)) if known else own or None
 
 
 def object_bytes(value: Any) -> float | None:
@@ -165,7 +165,7 @@ def object_bytes(value: Any) -> float | None:
 
 
 def _own_bytes(value: Any) -> float:
-    """Return the bytes of the value without its contents; 0 for objects."""
+    """Return the bytes of the value without its contents; 0 if it is of no type in ``_SIZED``."""
     base = next((base for base in _SIZED if issubclass(type(value), base)), None)
     head = GC_HEAD if base in _TRACKED else 0
     return float(base.__sizeof__(value) + head) if base is not None else 0.0
@@ -206,20 +206,20 @@ def growing(first: Sizes, middle: Sizes, last: Sizes) -> list[Growing]:
             else steady_rate((first.at, before), (middle.at, then), (last.at, now))
         )
         if rate is not None:
-            one = entry_bytes(value)
+            bytes_of_one = entry_bytes(value)
             types = {type(part) for each in newest(value) or () for part in (each, *((_parts(each) or ([],))[0][:SAMPLED]))}
             grown = (now or 0) - (before or 0)
-            size = None if one is None else rate * one
-            entry = key.within[key.name.is_attribute :]
-            name = key.name._replace(is_within=bool(entry), key=entry[0] if entry else "")
-            result.append(Growing(name, path_of(entry), type(value).__name__, tuple(types), grown, rate, size))
+            bytes_a_second = None if bytes_of_one is None else rate * bytes_of_one
+            keys = key.within[key.name.is_attribute :]
+            name = key.name._replace(is_within=bool(keys), key=keys[0] if keys else "")
+            result.append(Growing(name, path_of(keys), type(value).__name__, tuple(types), grown, rate, bytes_a_second))
     return sorted(result, key=lambda each: -(each.bytes_rate or 0.0))
 
 
-def path_of(entry: tuple[str, ...]) -> str:
+def path_of(keys: tuple[str, ...]) -> str:
     """Format the keys that lead to a container; "[...]" for more than two keys, or for ids of objects."""
-    is_readable = len(entry) <= 2 and all(key.startswith(("'", '"')) or len(key) < LONG_NUMBER for key in entry)
-    return "".join(f"[{key}]" for key in entry) if is_readable else "[...]"
+    is_readable = len(keys) <= 2 and all(key.startswith(("'", '"')) or len(key) < LONG_NUMBER for key in keys)
+    return "".join(f"[{key}]" for key in keys) if is_readable else "[...]"
 
 
 # ---------------------------------------------------------------------------------------------------------------- the walk
@@ -294,9 +294,9 @@ def _are_written_back() -> bool:
     return not DEBUGGERS.isdisjoint(sys.modules) or any(hook is not None for hook in hooks)
 
 
-def _referents(container: _Reached) -> Iterator[_Reached]:
+def _referents(reached: _Reached) -> Iterator[_Reached]:
     """Yield the values to which a value leads."""
-    value, depth = container.value, container.depth + 1
+    value, depth = reached.value, reached.depth + 1
     kind = type(value)
     if kind is FunctionType:
         code = value.__code__
@@ -311,14 +311,14 @@ def _referents(container: _Reached) -> Iterator[_Reached]:
         if dict.__len__(value) <= MAX_ENTRIES:
             for key, entry in list(dict.items(value)):
                 text = repr(key)[:50] if type(key) in (str, int) else str(id(key))
-                yield _Reached(entry, container.name, (*container.within, text), depth)
+                yield _Reached(entry, reached.name, (*reached.within, text), depth)
     elif issubclass(kind, (list, tuple, set, deque)):
         entries = next(base.__iter__(value) for base in (list, tuple, set, deque) if issubclass(kind, base))
         if (size_of(value) or 0) <= MAX_ENTRIES:
             for number, entry in enumerate(list(entries)):
-                yield _Reached(entry, container.name, (*container.within, str(number)), depth)
+                yield _Reached(entry, reached.name, (*reached.within, str(number)), depth)
         if kind.__name__ == "ListWrapper":  # TensorFlow's wrapper of lists in modules and models
-            yield _Reached(_attributes(value).get("_storage"), container.name, container.within, depth)
+            yield _Reached(_attributes(value).get("_storage"), reached.name, reached.within, depth)
     elif issubclass(kind, type):
         if _is_users(value):
             for name, entry in list(vars(value).items()):
@@ -326,8 +326,8 @@ def _referents(container: _Reached) -> Iterator[_Reached]:
     elif size_of(value) is None and not issubclass(kind, ModuleType):
         is_users = _is_users(kind)
         for name, entry in list(_attributes(value).items()):
-            known = Name(_file_of(kind), name, 0, True) if is_users else None
-            yield _Reached(entry, known, (str(id(value)),), depth)
+            attribute_name = Name(_file_of(kind), name, 0, True) if is_users else None
+            yield _Reached(entry, attribute_name, (str(id(value)),), depth)
 
 
 def _attributes(value: Any) -> dict[str, Any]:

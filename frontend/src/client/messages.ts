@@ -138,7 +138,7 @@ export interface Period {
   text: string;
 }
 
-/** A period with texts for its steps. The texts name calls instead if other signatures of the function have steps. */
+/** A period with texts that name its steps, or its calls if other signatures of the function have steps, too. */
 export interface GroupPeriod {
   run_id: number;
   every: number;
@@ -373,7 +373,7 @@ export interface TraceRecord {
   state: "pending" | "ready" | "broken";
 }
 
-/** A run's step times in seconds, without traced steps if there are others. None: not known. */
+/** A run's step times in seconds. Traced steps count only if there are no others. None: not known. */
 export interface RunStatistics {
   steps: number;
   mean_s: number | null;

@@ -37,8 +37,8 @@ class FunctionCalls:
         self.thread_clocks = queue.thread_clocks
         self._queue = queue
         self.threads = ThreadStates()
-        #: Takes a function and ``ThreadState.method``; returns the step of a call within that Keras method
-        #: (keras_steps.py).
+        #: Takes a called function and ``ThreadState.method``; returns the name of the step of a call within that Keras method, or
+        #: the function itself (keras_steps.py).
         self.step_of_method: Callable[[Any, str], Any] = lambda function, method: function
         self.requests = queue.requests
         self._tracing = tracing
@@ -98,7 +98,7 @@ class FunctionCalls:
                     read_clock(thread, start)
                 result = original(function, *args, **kwargs)
                 end = now()
-                if is_eager():
+                if is_eager():  # a call while a graph is built is not a step
                     events.append((function, state.concrete, start, end, thread, None))
             except BaseException as error:
                 end = now()
@@ -121,19 +121,19 @@ class FunctionCalls:
 
         ``first`` makes the first call of a ConcreteFunction; ``direct`` makes a call by the script itself, without a tf.function.
         """
-        threads, called = self.threads, self.graphs.called_functions
+        threads, called_ids = self.threads, self.graphs.called_functions
 
         @hide_in_tracebacks
-        def call_flat(concrete: Any, inputs: Any, captured_inputs: Any, *others: Any, **named: Any) -> Any:
+        def call_flat(concrete: Any, inputs: Any, captured_inputs: Any, *more_args: Any, **kwargs: Any) -> Any:
             state = threads.state
             try:
                 if not state.start_ns:
-                    return direct(concrete, inputs, captured_inputs, *others, **named)
+                    return direct(concrete, inputs, captured_inputs, *more_args, **kwargs)
                 state.concrete = concrete
-                if id(concrete) not in called:
-                    return first(concrete, inputs, captured_inputs, *others, **named)
-                if others or named:  # an older TensorFlow
-                    return original(concrete, inputs, captured_inputs, *others, **named)
+                if id(concrete) not in called_ids:
+                    return first(concrete, inputs, captured_inputs, *more_args, **kwargs)
+                if more_args or kwargs:  # an older TensorFlow passes more arguments
+                    return original(concrete, inputs, captured_inputs, *more_args, **kwargs)
                 return original(concrete, inputs, captured_inputs)
             except BaseException as error:
                 remove_our_frames(error)
@@ -226,7 +226,7 @@ def make_eager_check(context: Any) -> Callable[[], bool]:
 
 
 class ThreadState:
-    """What the wrappers know about one thread, such as its current step. Slots, because every step reads the attributes."""
+    """What the wrappers know about one thread, such as its current step. Every step reads it; ``__slots__`` makes that faster."""
 
     __slots__ = ("concrete", "method", "start_ns", "thread")
 

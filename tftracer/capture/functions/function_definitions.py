@@ -31,9 +31,9 @@ def concrete_function_module() -> Any:
         return importlib.import_module(f"{_PACKAGE}.monomorphic_function")  # TensorFlow 2.12
 
 
-def is_concrete(key: Any) -> bool:
+def is_concrete(value: Any) -> bool:
     """Return whether this is a ``ConcreteFunction``. Does not import TensorFlow."""
-    return type(key).__module__.startswith("tensorflow.") and isinstance(key, concrete_function_module().ConcreteFunction)
+    return type(value).__module__.startswith("tensorflow.") and isinstance(value, concrete_function_module().ConcreteFunction)
 
 
 def name_of(concrete: Any) -> str:
@@ -59,7 +59,7 @@ def function_library(concrete: Any) -> Any:
 
 
 def constant_bytes(graph: Any) -> int:
-    """Return the bytes of the constants in a function's graph and in the graphs of the functions that it calls."""
+    """Return the size in bytes of the constants in a function's graph and in the graphs of the functions that it calls."""
     functions = getattr(graph, "_functions", {}).values()
     graphs = [graph, *(inner for function in functions if (inner := getattr(function, "graph", None)) is not None)]
     tensors = [op.outputs[0] for each in graphs for op in each.get_operations() if op.type == "Const"]
@@ -69,7 +69,8 @@ def constant_bytes(graph: Any) -> int:
 def first_stateful_op(library: Any) -> str:
     """Return the first op whose kernel may keep state between steps, as "name (Type)"; "" if there is none.
 
-    A new kernel would lose that state. Ops with a resource input keep their state in the resource, so they do not count.
+    If the graph is built again, the new kernels lose that state. Ops with a resource input keep their state in the resource, so
+    they do not count.
     """
     registry: Any = importlib.import_module("tensorflow.python.framework.op_def_registry")
     resource = importlib.import_module("tensorflow").resource.as_datatype_enum

@@ -57,7 +57,7 @@ def identify(function: Any, concrete: Any) -> FunctionIdentity:
     title = name if ":" in name or not shown else f"{name} {shown}"
     definition = _definition(python_function)
     origin = _keras_origin(loop, model) if loop else definition or _origin(function)
-    return FunctionIdentity(title, definition, arguments, origin, _variables(concrete))
+    return FunctionIdentity(title, definition, arguments, origin, _variables_digest(concrete))
 
 
 def _python_function(function: Any) -> Any:
@@ -88,7 +88,7 @@ def plain_name(name: str) -> str:
 
 
 def saved_model_functions(function: Any) -> list[Any]:
-    """Return the ConcreteFunctions of a function from a SavedModel; [] for other functions. Their names contain its real name."""
+    """Return the ConcreteFunctions of a SavedModel's function, whose names contain its real name; [] for other functions."""
     with contextlib.suppress(Exception):
         return list(function.concrete_functions)
     return []
@@ -109,7 +109,7 @@ def _method(function: Any) -> str:
     return ""
 
 
-def _variables(concrete: Any) -> str:
+def _variables_digest(concrete: Any) -> str:
     with contextlib.suppress(Exception):
         shapes = sorted(f"{variable.dtype.name}{variable.shape}" for variable in concrete.variables)
         return hashlib.sha256(" ".join(shapes).encode()).hexdigest()[:16]
@@ -144,7 +144,7 @@ def keras_loop_and_model(python_function: Any) -> tuple[str, Any]:
         owner = getattr(holder, "__self__", None)
         if hasattr(owner, "fit") and name in _LOOP_OF_STEP:
             loop, model = _LOOP_OF_STEP[name], owner
-        loop = loop or next((loop for method, loop in _LOOP_OF_MAKER.items() if f"{method}.<locals>" in qualified), "")
+        loop = loop or next((known for maker, known in _LOOP_OF_MAKER.items() if f"{maker}.<locals>" in qualified), "")
         if hasattr(holder, "fit") and hasattr(holder, "name"):
             model = model if model is not None else holder
     return loop, model

@@ -1,6 +1,6 @@
 """Traces (profiles) of compiled functions: which calls are profiled, and how a profile is stored. Runs on the training threads.
 
-A process has one profiler, and another thread needs a few to some hundred milliseconds to collect a profile. So consecutive steps
+A process has one profiler, and another thread needs up to several hundred milliseconds to collect a profile. So consecutive steps
 that are to be traced share a profile, as long as it stays small. The next step waits a short time for the collection; if the
 collection takes longer, this step runs untraced, and a later one is traced. While the script uses the profiler itself, requests
 wait, and the page says so.
@@ -43,13 +43,13 @@ class ProfiledStep(Capture):
     """
 
     def __init__(
-        self, begun: BegunTrace, facts: SessionFacts, add_graph: Callable[[bytes], bytes], note_size: Callable[[int], None]
+        self, begun: BegunTrace, facts: SessionFacts, add_graph: Callable[[bytes], bytes], record_size: Callable[[int], None]
     ) -> None:
         super().__init__(b"", begun.claim.asked_by, "profile", False, facts)
         self._profile = begun.profile
         self._number = begun.number
         self._add_graph = add_graph
-        self._note_size = note_size
+        self._record_size = record_size
 
     @property
     def size(self) -> int:
@@ -59,7 +59,7 @@ class ProfiledStep(Capture):
     def read(self) -> bytes:
         """Return the serialized XSpace of the step, with its graph; ``b""`` if there is no profile."""
         raw = self._profile.step(self._number, COLLECT_S)
-        self._note_size(len(raw))
+        self._record_size(len(raw))
         return self._add_graph(raw) if raw else b""
 
     @property
@@ -181,14 +181,14 @@ class FunctionTraces:
         queue.requests.complete(claim)
         graph = self._graph_adder_of(begun.function if concrete is None else concrete)
         function = weakref.ref(begun.function)
-        return queue.backlog.add(ProfiledStep(begun, queue.facts, graph, lambda size: self._note_size(function(), size)))
+        return queue.backlog.add(ProfiledStep(begun, queue.facts, graph, lambda size: self._record_size(function(), size)))
 
     def _next_step_joins(self, begun: BegunTrace) -> bool:
-        """Return whether another step is to be traced and fits into the profile."""
+        """Return whether another step is to be traced, and would fit into the profile if it is like the earlier steps."""
         profile, size = begun.profile, self._sizes.get(begun.function, 0)
         fits = profile.used_share() * (1 + 1 / profile.begun_calls) < 1 and size * (profile.begun_calls + 1) <= MAX_SHARED_BYTES
         return fits and self._queue.requests.has_any([family.plain for family in self._families_of(begun.function)])
 
-    def _note_size(self, function: Any, size: int) -> None:
+    def _record_size(self, function: Any, size: int) -> None:
         if function is not None:
             self._sizes[function] = size

@@ -29,7 +29,7 @@ SAME_ARGUMENTS = (
 
 
 class Retracing:
-    """The signatures of all compiled functions, by the function's label. The number of functions is limited by the runs."""
+    """The signatures of all compiled functions, by the function's label. There is one entry per label, not per call."""
 
     def __init__(self) -> None:
         self._signatures: dict[str, tuple[int, list[Signature]]] = {}  # label -> (number of signatures, the kept signatures)
@@ -42,7 +42,7 @@ class Retracing:
         return self._signatures[label][0] if label in self._signatures else 0
 
     def add(self, label: str, concrete: Any) -> str:
-        """Add a function's new signature. Return how it differs from its earlier signatures; "" for its first signature."""
+        """Add a function's new signature. Return how it differs from the function's earlier ones; "" for the first signature."""
         count, known = self._signatures.get(label, (0, []))
         signature = signature_of(concrete)
         self._signatures[label] = (count + 1, signatures_to_keep(known, signature))
@@ -51,10 +51,10 @@ class Retracing:
     def problem(self, label: str, calls: int, changed: str) -> str:
         """Return a text for the page if a function is traced too often; else "".
 
-        ``calls``: the number of its counted calls, without the current one. ``changed``: what ``add`` returned for it.
+        ``calls``: the number of its counted calls before the current one. ``changed``: what ``add`` returned for the current one.
         """
         count = self.count(label)
-        # Calls of runs beyond the limit are not counted, so they are not reported.
+        # If calls < count - 1, some calls were not counted (their runs are beyond the limit), so nothing can be said.
         if count < MANY_SIGNATURES or not count - 1 <= calls < CALLS_EACH * count:
             return ""
         return (
@@ -69,7 +69,7 @@ class _ObjectText(str):
     reference: Any  # TensorFlow's weak reference to the object; references to one object are equal
 
     @classmethod
-    def of(cls, reference: Any) -> _ObjectText:
+    def from_reference(cls, reference: Any) -> _ObjectText:
         value = reference._ref()
         text = cls("an object" if value is None else f"an object of {type(value).__name__}")  # None: the object was deleted
         text.reference = reference
@@ -91,7 +91,7 @@ def signature_of(concrete: Any) -> Signature:
         for name, parameter in concrete.function_type.parameters.items():
             for path, _, kind in leaves(str(name), _unpack(parameter.type_constraint)):
                 if type(kind).__name__ == "Weakref":
-                    signature[path] = _ObjectText.of(kind)
+                    signature[path] = _ObjectText.from_reference(kind)
     return signature
 
 
@@ -164,12 +164,12 @@ def leaves(path: str, value: Any, key: str = "") -> Iterator[tuple[str, str, Any
 
 def _texts(path: str, value: Any) -> Iterator[tuple[str, str]]:
     """Yield the path and text of each value of an argument. For an iterator, which Keras 2 passes, describe its elements."""
-    for inner, _, leaf in leaves(path, value):
+    for leaf_path, _, leaf in leaves(path, value):
         element = getattr(leaf, "element_spec", None)
         if element is None:
-            yield inner, _text(leaf)
+            yield leaf_path, _text(leaf)
         else:
-            yield from ((each, _text(kind)) for each, _, kind in leaves(inner, element))
+            yield from ((element_path, _text(kind)) for element_path, _, kind in leaves(leaf_path, element))
 
 
 def _text(value: Any) -> str:

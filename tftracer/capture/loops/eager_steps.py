@@ -24,8 +24,8 @@ from tftracer.capture.functions.function_titles import StepName
 from tftracer.capture.tracebacks import hide_in_tracebacks, remove_our_frames
 from tftracer.slow.cause.frame_names import is_library
 
-#: The methods of optimizers that every way of applying gradients calls: (module, class, method).
-_OWNERS = [
+#: Every way of applying gradients calls one of these methods of optimizers: (module, class, method).
+_APPLY_METHODS = [
     ("keras.src.optimizers.base_optimizer", "BaseOptimizer", "apply"),  # Keras 3
     *[
         (f"{package}.optimizers.{module}", owner, "apply_gradients")  # Keras 2, the Keras of TensorFlow 2.12, and tf_keras
@@ -35,9 +35,9 @@ _OWNERS = [
     ("tensorflow.python.training.optimizer", "Optimizer", "apply_gradients"),
 ]
 _MAX_FRAMES = 12  # maximum number of frames between an optimizer and the script's code
-MAX_LOOPS, MAX_CODES = 1000, 4096
-#: A trace is given up if its step takes longer than LIMIT_S seconds and than LIMIT_TIMES times the previous step: the loop has
-#: ended.
+MAX_LOOPS, MAX_CODES = 1000, 4096  # maximum sizes of the tables of loops and of code objects; a full table is emptied
+#: A trace is given up if its step takes longer than LIMIT_S seconds and longer than LIMIT_TIMES times the previous step: then the
+#: loop has probably ended.
 LIMIT_S, LIMIT_TIMES = 10.0, 10
 
 
@@ -72,8 +72,8 @@ class _LoopState:
         self.began_ns = began_ns  # when the current step began
         self.turn: Turn = ()  # the calls of the current step that have ended
         self.ended_ns = 0  # when the last call in ``turn`` ended
-        self.steps = 0
-        #: Loop -> (number of its last step on this thread, steps since the one before).
+        self.steps = 0  # number of steps of eager loops that have ended on this thread
+        #: Loop -> (number of its last step on this thread, how many steps of the thread after the loop's previous step that was).
         self.pace: dict[EagerLoop, tuple[int, int]] = {}
         self.tracing: tuple[EagerLoop, Any] | None = None  # (probable loop, trace) of the current step
         self.trace_ended = threading.Event()  # set when the traced step has ended
@@ -98,7 +98,7 @@ class EagerSteps:
     def watch(self) -> None:
         self._waiting = [
             after_import(module, partial(self._calls.run_safely, self._wrap, module, owner, method))
-            for module, owner, method in _OWNERS
+            for module, owner, method in _APPLY_METHODS
         ]
 
     def stop(self) -> None:
@@ -122,7 +122,7 @@ class EagerSteps:
         @hide_in_tracebacks
         def apply(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
             state = None if calls.is_within_step_or_off() or not is_eager() else calls.run_safely(loop_state)
-            if state is not None and state.is_applying:  # this call comes from another optimizer
+            if state is not None and state.is_applying:  # within another wrapped call, which is the one that counts
                 state = None
             try:
                 if state is None:
@@ -141,10 +141,10 @@ class EagerSteps:
         return apply
 
     def _loop_state(self) -> _LoopState:
-        loop = getattr(self._local, "loop", None)
-        if loop is None:
-            loop = self._local.loop = _LoopState(self._began_ns)
-        return loop
+        state = getattr(self._local, "state", None)
+        if state is None:
+            state = self._local.state = _LoopState(self._began_ns)
+        return state
 
     def _record_apply(self, state: _LoopState, optimizer: Any, end_ns: int, frame: FrameType) -> None:
         self._calls.thread_clocks.read_if_due(threading.get_ident(), end_ns)
@@ -155,16 +155,16 @@ class EagerSteps:
         state.ended_ns = end_ns
         loop = self._loop_of_turn.get(state.turn)
         if loop is not None:
-            before_ns = state.began_ns
+            assumed_began_ns = state.began_ns
             began_ns = self._end_step(state, loop, end_ns)
-            # A process has one profiler. If all steps are traced, it is used for the compiled functions that
-            # the loop calls, and the step of the loop is not traced.
-            calls_functions = began_ns != before_ns
+            # If the loop called a compiled function, its step began later than assumed (``_end_step``). A process has one
+            # profiler: if all steps are traced, it traces such functions, and not the step of the loop.
+            calls_functions = began_ns != assumed_began_ns
             if self._calls.requests.slow_path and not (calls_functions and self._calls.requests.trace_all):
                 self._trace_next(state, (end_ns - began_ns) * 1e-9)
 
     def _new_loop(self, turn: Turn) -> EagerLoop:
-        """Return the loop of a new turn. Loops on the same lines are one run, even if their optimizers are other objects."""
+        """Return the loop of a new turn. Loops on the same lines are one run, even if they use different optimizer objects."""
         for table in (self._loops, self._loop_of_turn):
             if len(table) >= MAX_LOOPS:
                 table.clear()
@@ -175,7 +175,7 @@ class EagerSteps:
     def _end_step(self, state: _LoopState, loop: EagerLoop, end_ns: int) -> int:
         """Record the end of the step and return when it began."""
         thread = threading.get_ident()
-        # ``under_way`` is minus the end of the thread's last step. If a compiled function was that step, this step begins there.
+        # ``under_way`` is minus the end of the thread's last step. If that step ended within this one, this one begins then.
         last_ns = -self._calls.under_way.get(thread, 0)
         start_ns = last_ns if state.began_ns < last_ns <= end_ns else state.began_ns
         traced = self._end_trace(state, loop, end_ns)

@@ -39,7 +39,7 @@ STORING = "traces came faster than they could be compressed and written to disk"
 #: A script that calls compiled functions counts as training until this many nanoseconds after its last step.
 ACTIVE_NS = 10 * 10**9
 
-_numbers = itertools.count()
+_mark_numbers = itertools.count()
 
 
 def level_of(options: Any) -> tuple[str, bool]:
@@ -71,7 +71,7 @@ class StepQueue(OwnErrors):
     def __init__(self) -> None:
         super().__init__()
         # All hooks of a session set the same mark on a traced step's run context, so two hooks in one loop trace a step once.
-        self.mark = f"_tftracer_{next(_numbers)}"
+        self.mark = f"_tftracer_{next(_mark_numbers)}"
         self.events: deque[Event] = deque()
         self.counted: deque[CountedStep] = deque()
         self.lost = 0  # number of steps that were dropped because the queue was full
@@ -92,20 +92,20 @@ class StepQueue(OwnErrors):
         self.live_functions: Callable[[], list[Any]] = list
         self.slow = SlowRecords()
         self.activities = Activities()  # the activities that the ledger adds up
-        # It gets no reference to the queue, because its thread would keep the queue alive.
+        # Pipelines gets no reference to the queue, because its thread would keep the queue alive.
         self.pipelines = Pipelines(self.activities)
         #: Thread -> when its current step began (perf_counter nanoseconds); without a current step, minus the end of its last
         #: step.
         self.under_way: dict[int, int] = {}
         self.thread_clocks = ThreadClocks()  # counters that the training threads read at the begin and end of steps
         self.last_function_ns = 0  # when the last counted step of a function ended (perf_counter); 0: no such step
-        self.slow_step_watch: SlowTurnFinder | None = None  # the slow-step watch
+        self.slow_step_watch: SlowTurnFinder | None = None  # None: slow steps are not looked for
         self.other_problems: dict[str, str] = {}  # code -> message for the page
         self._refused: set[str] = set()  # why requested steps cannot be traced: keys of REFUSALS
         self._last_steps: deque[tuple[int, RunFamily]] = deque(maxlen=16)  # one step may come from two hooks
         self._times = ThreadTimes()
-        self._counting = threading.Lock()
-        self._lock = threading.Lock()
+        self._counting_lock = threading.Lock()
+        self._request_lock = threading.Lock()
 
     @property
     def off(self) -> bool:
@@ -140,7 +140,7 @@ class StepQueue(OwnErrors):
     def count_steps(self) -> None:
         """Handle the events in order: find the run of each step, add 1 to the run's steps, and put the step into ``counted``."""
         while self.events:
-            with self._counting:
+            with self._counting_lock:
                 for _ in range(min(len(self.events), COUNTED_AT_ONCE)):
                     try:
                         event = self.events.popleft()
@@ -169,8 +169,8 @@ class StepQueue(OwnErrors):
             return
         run = self._count_call(*event) if len(event) == 6 else self._count_in_session(*event)
         if run is not None:
-            outside = self._times.count_step(run, thread, start, end, trace)
-            self.add_counted((run, start, end, *outside, trace), thread)
+            time_between = self._times.count_step(run, thread, start, end, trace)
+            self.add_counted((run, start, end, *time_between, trace), thread)
             ended.append((kind_of_step(run), run, start, end, thread))
             if trace is not None:
                 before, after = tracer_ns(trace)  # ns that the tracer took on this thread before and after the step
@@ -260,19 +260,19 @@ class StepQueue(OwnErrors):
             self.count_steps()
             self._request(family, family.steps + 1)
 
-    def _claim(self, numbered: RunFamily | None, handles: list[RunHandle]) -> Claim | Missed | None:
+    def _claim(self, numbered_family: RunFamily | None, handles: list[RunHandle]) -> Claim | Missed | None:
         """Claim a step.
 
-        ``numbered``: the family whose requested step is about to begin, or None; ``handles``: the possible runs.
+        ``numbered_family``: the family whose requested step is about to begin, or None; ``handles``: the possible runs.
         """
-        if numbered is None and not self.requests.has_any(handles):
-            # An expected step does not wait for room.
+        if numbered_family is None and not self.requests.has_any(handles):
+            # A step that is only expected to be slow does not wait for room.
             is_expected = self.requests.is_expected(handles) and not self.backlog.is_full()
             return self.requests.claim(handles) if is_expected else None
         if not self.backlog.wait_for_room():
-            return self.missed_mark(STORING, numbered)
-        if numbered is not None and self._cancel(numbered):
-            return self.requests.claim_numbered(numbered.plain)
+            return self.missed_mark(STORING, numbered_family)
+        if numbered_family is not None and self._cancel(numbered_family):
+            return self.requests.claim_numbered(numbered_family.plain)
         return self.requests.claim(handles)
 
     def capture(self, metadata: Any, asked_by: AskedBy, options: Any, facts: SessionFacts) -> Capture:
@@ -292,13 +292,13 @@ class StepQueue(OwnErrors):
         while self.failed_claims:
             self.requests.restore(self.failed_claims.popleft())
 
-    def missed_mark(self, reason: str, numbered: RunFamily | None = None) -> Missed:
+    def missed_mark(self, reason: str, numbered_family: RunFamily | None = None) -> Missed:
         """Return the mark of a step that should have been traced but was not.
 
         A request for the next steps stays open. If a step was requested by its number, or all steps were requested, no other step
-        replaces it.
+        is traced in its place.
         """
-        return Missed(reason, is_lost=numbered is not None or self.requests.trace_all)
+        return Missed(reason, is_lost=numbered_family is not None or self.requests.trace_all)
 
     def _handles(self, family: RunFamily, options: Any) -> list[RunHandle]:
         """Return the runs that the step about to begin may belong to: the run with these options.
@@ -318,7 +318,7 @@ class StepQueue(OwnErrors):
             return False
         self._cancel(family)
         self._request(family, step)
-        # The step may have begun before it was requested.
+        # The step may have begun before it was requested. Then cancel the request, unless a training thread has taken it.
         return not self._may_have_begun(family, step) or not self._cancel(family)
 
     def cancel_steps(self) -> None:
@@ -349,7 +349,7 @@ class StepQueue(OwnErrors):
         ``step``: cancel only a request for this number; None: for any number. If several threads cancel a request, only one of
         them gets True.
         """
-        with self._lock:
+        with self._request_lock:
             was_requested = family.requested_step != 0 and step in (None, family.requested_step)
             if was_requested:
                 family.requested_step = 0

@@ -104,7 +104,7 @@ def _flatten(fetch: Any, depth: int) -> Iterator[Any]:
 
 
 def describe(fetches: Any, feed_dict: Any) -> RunIdentity:
-    """Return the identity of the run that fetches and feeds these objects. Takes some 10 µs."""
+    """Return the identity of the run that fetches and feeds these objects. Takes about 10 µs."""
     fetched = dict.fromkeys(_name(leaf) for _, leaf in zip(range(MAX_NAMES), _flatten(fetches, 0)))
     fed = dict.fromkeys(_name(leaf) for key in list(feed_dict or ())[:MAX_NAMES] for leaf in _flatten(key, 0))
     return RunIdentity(tuple(fetched), tuple(fed))

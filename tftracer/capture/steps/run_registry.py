@@ -41,7 +41,7 @@ class RunFamily:
 class RunRegistry:
     def __init__(self) -> None:
         self._object_key = run_identity.ObjectKeys()
-        self._cache: dict[Hashable, RunFamily] = {}  # key: the ids of what is fetched and fed, while these objects live
+        self._cache: dict[Hashable, RunFamily] = {}  # by the ids of what is fetched and fed, until one of these is deleted
         self._cached_objects: dict[Hashable, list[weakref.ref[Any]]] = {}
         self._families: dict[Hashable, RunFamily] = {}
         self._run_count = 0
@@ -146,5 +146,5 @@ class RunRegistry:
         try:
             self._cached_objects[key] = [weakref.ref(leaf, drop) for leaf in objects]
         except TypeError:
-            return  # an object without weak references; its run is looked up by name at each step
+            return  # one object cannot have weak references: the run is looked up by name at each step
         self._cache[key] = family

@@ -27,7 +27,7 @@ def describe_fed_values(feeds: Any) -> list[FedValue] | None:
 
 
 def describe_arguments(arguments: tuple[tuple[Any, ...], Mapping[str, Any]], signature: Any = None) -> list[FedValue] | None:
-    """Describe the arguments of a function that TensorFlow has to convert: NumPy arrays, and lists of numbers or strings.
+    """Describe those arguments of a function that TensorFlow has to convert: NumPy arrays, and lists of numbers or strings.
 
     Tensors are left out, because TensorFlow passes them on unchanged. ``signature``: the function's ``input_signature``, if any.
     """
@@ -95,8 +95,8 @@ def _describe(name: str, value: Any, tensor_dtype: str = "") -> FedValue:
             arrays = [_describe("", array, tensor_dtype) for array in value]
             sizes = [array["bytes"] for array in arrays]
             if len({array["dtype"] for array in arrays}) == 1 and None not in sizes:
-                whole = sum(size or 0 for size in sizes)
-                return fed_value(arrays[0]["dtype"], [*shape, *arrays[0]["shape"]], whole, "list")
+                total_bytes = sum(size or 0 for size in sizes)
+                return fed_value(arrays[0]["dtype"], [*shape, *arrays[0]["shape"]], total_bytes, "list")
         return fed_value("string" if isinstance(first, (str, bytes)) else "list", shape)
     return fed_value(type(value).__name__, [])
 

@@ -56,8 +56,8 @@ class TraceRequests:
         self._lock = threading.Lock()
 
     def request(self, handle: RunHandle | None, steps: int, more: bool = False) -> None:
-        """Trace the next ``steps`` steps of a run (None: of any run); 0 cancels the request. ``more``: after those that are
-        requested already."""
+        """Trace the next ``steps`` steps of a run (None: of any run); 0 cancels the request. ``more``: add them to the steps that
+        are requested already."""
         with self._lock:
             if more:
                 steps += self.steps_of_any_run if handle is None else handle.requested
@@ -65,8 +65,8 @@ class TraceRequests:
             if handle is None:
                 self.steps_of_any_run = steps
             else:
-                self._request(handle, steps)
-            self._update()
+                self._set_requested(handle, steps)
+            self._update_slow_path()
 
     def waiting(self) -> int:
         """Return the number of requested steps that have not begun; 0 if tracing is off."""
@@ -78,19 +78,19 @@ class TraceRequests:
     def set_trace_all(self, on: bool) -> None:
         with self._lock:
             self.trace_all = on
-            self._update()
+            self._update_slow_path()
 
     def count_numbered(self, change: int) -> None:
         """Add ``change`` (1 or -1) to the number of run families with a step that is requested by its number."""
         with self._lock:
             self._numbered += change
-            self._update()
+            self._update_slow_path()
 
     def expect(self, handle: RunHandle, steps: range) -> None:
         """Trace these steps of a run, by their numbers: they are expected to be slow."""
         with self._lock:
             self._expected[handle] = steps
-            self._update()
+            self._update_slow_path()
 
     def cancel_expected(self, handle: RunHandle, steps: range) -> None:
         """Stop expecting these steps, for example because they did not come.
@@ -100,7 +100,7 @@ class TraceRequests:
         with self._lock:
             if self._expected.get(handle) == steps:
                 del self._expected[handle]
-                self._update()
+                self._update_slow_path()
 
     def is_expected(self, handles: list[RunHandle]) -> bool:
         """Return whether some step of one of these runs is expected to be slow.
@@ -127,20 +127,20 @@ class TraceRequests:
         with self._lock:
             claim = self._next_claim(handles)
             self._claimed += claim is not None
-            self._update()
+            self._update_slow_path()
             return claim
 
     def claim_numbered(self, handle: RunHandle) -> Claim:
         with self._lock:
             self._claimed += 1
-            self._update()
+            self._update_slow_path()
             return Claim(handle, "user", is_numbered=True)
 
     def complete(self, claim: Claim) -> None:
         """End the claim of a step that was traced."""
         with self._lock:
             self._finish(claim)
-            self._update()
+            self._update_slow_path()
 
     def restore(self, claim: Claim) -> None:
         """End the claim of a step that was not traced. If the user requested it without a step number, request another step."""
@@ -152,8 +152,8 @@ class TraceRequests:
                 if claim.handle is None:
                     self.steps_of_any_run += 1
                 else:
-                    self._request(claim.handle, claim.handle.requested + 1)
-            self._update()
+                    self._set_requested(claim.handle, claim.handle.requested + 1)
+            self._update_slow_path()
 
     def switch_off(self) -> None:
         """Switch tracing off for good. Takes no lock, because the code that failed may still hold the lock."""
@@ -162,7 +162,7 @@ class TraceRequests:
     def _next_claim(self, handles: list[RunHandle]) -> Claim | None:
         for handle in handles:
             if handle.requested > 0:
-                self._request(handle, handle.requested - 1)
+                self._set_requested(handle, handle.requested - 1)
                 return Claim(handle, "user")
         if self.steps_of_any_run > 0:
             self.steps_of_any_run -= 1
@@ -186,14 +186,14 @@ class TraceRequests:
             claim.is_done = True
             self._claimed -= 1
 
-    def _request(self, handle: RunHandle, steps: int) -> None:
+    def _set_requested(self, handle: RunHandle, steps: int) -> None:
         handle.requested = steps
         if steps:
             self._requested.add(handle)
         else:
             self._requested.discard(handle)
 
-    def _update(self) -> None:
+    def _update_slow_path(self) -> None:
         requested = self.trace_all or self.steps_of_any_run or self._requested or self._numbered or self._expected
         self.slow_path = bool(requested or self._claimed or self.off)
         if self.off:  # because ``switch_off`` takes no lock, so it may have run after the line above read ``off``

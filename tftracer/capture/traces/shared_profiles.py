@@ -2,7 +2,7 @@
 
 A process has one profiler. The script's own use of it always wins: the tracer's profile does not start while a profile of the
 script runs, and it ends before the script starts one. Starting and ending a profile takes 0.1 to 0.5 ms on the training thread.
-Collecting it takes up to some hundred milliseconds, on a separate thread that releases the GIL. Calls in a row share a profile:
+Collecting it takes up to several hundred ms, on a separate thread that releases the GIL. Calls in a row share a profile:
 if each call had a profile of its own, each would cost this time, and calls during the collection could not be profiled.
 """
 
@@ -25,7 +25,7 @@ log = logging.getLogger("tftracer")
 
 
 class Level(int):
-    """An option of the profiler that is not a bool. TensorFlow 2.20 and 2.21 treat every int as a bool, and drop the option."""
+    """An int option of the profiler. TensorFlow 2.20 and 2.21 take an int for a bool and drop it, unless bool() of it raises."""
 
     def __bool__(self) -> bool:
         raise TypeError("a level has no truth value")
@@ -39,12 +39,12 @@ YIELD_S = 5.0
 END_S = 5.0
 #: Maximum number of steps that wait, each for a short time, until one profile is collected. Later steps do not wait for it.
 MAX_WAITS = 10
-#: A profile that several calls share takes no further call when MAX_SHARED_CPU_S seconds have passed and the process has used as
-#: much CPU time, after MAX_SHARED_S seconds in any case, or after IDLE_S without a call: what it records takes memory. A process
-#: that gets little CPU time has longer profiles, because no other profile can begin while one is collected.
+#: Calls may join a shared profile until MAX_SHARED_CPU_S seconds have passed and the process has used as much CPU time, but at
+#: most for MAX_SHARED_S seconds, and at most IDLE_S seconds after the last call: what it records takes memory. A process that
+#: gets little CPU time has longer profiles, because no other profile can begin while one is collected.
 MAX_SHARED_CPU_S, MAX_SHARED_S, IDLE_S = 2.0, 10.0, 1.0
-#: A call that joined a profile and takes more seconds than this loses its part, so that the parts of earlier calls are not
-#: delayed further.
+#: A call that joined a profile and still runs this many seconds after the profile should have closed (``closes_at``) loses its
+#: part, so that the parts of earlier calls are not delayed further.
 LONG_S = 10.0
 
 
@@ -63,10 +63,10 @@ class Profile:
         self._session: Any = None
         self._folder = f"ram://tftracer/{uuid.uuid4().hex}"  # TensorFlow's file system in memory
         self._collected = threading.Event()
-        self.size = 0  # in bytes, when it is collected
+        self.size = 0  # bytes of the collected profile; 0 until it is collected
         self._raw = b""
         self._cut_lock = threading.Lock()
-        #: Call -> its part, until it is fetched; None: the profile was not cut into parts yet.
+        #: Number of a call -> its part of the profile, until the part is fetched; None: the profile was not cut into parts yet.
         self._steps: dict[int, bytes] | None = None
         self._marker: Any = None
 
@@ -144,7 +144,7 @@ class Profile:
             return (self._steps or {}).pop(number, b"")
 
     def _wait(self, timeout_s: float) -> None:
-        """Wait until the profile is collected, at most END_S once the script has ended."""
+        """Wait until the profile is collected: at most ``timeout_s``, and at most END_S after the end of the script."""
         until, has_ended = perf_counter() + timeout_s, False
         while not self._collected.wait(max(0.0, min(0.5, until - perf_counter()))) and perf_counter() < until:
             if not has_ended and not threading.main_thread().is_alive():

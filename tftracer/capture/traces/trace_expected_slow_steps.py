@@ -54,9 +54,9 @@ class ExpectedTraces:
         self._step_times = SlowTurnFinder(1.0)  # empty, a placeholder until ``set_steps``
         self._count_steps = count_steps
         self._last_requested: dict[RunHandle, int] = {}  # run -> last requested step
-        self._requests_of: Counter[RunHandle] = Counter()
+        self._request_counts: Counter[RunHandle] = Counter()
         self._traced_slow_steps: dict[WatchedRun, int] = {}  # run -> number of its slow steps that were traced
-        self._numbering_ns = 0
+        self._numbering_ns = 0  # estimated time for finding step numbers, of all requests (NUMBERING_NS a step)
 
     def set_steps(self, steps: SlowTurnFinder) -> None:
         """Set the object that holds the step times of all runs."""
@@ -92,7 +92,7 @@ class ExpectedTraces:
         self._last_requested[steps.run] = steps.last
         self._numbering_ns += (steps.last - steps.run.steps) * NUMBERING_NS
         self._requested[steps.run] = numbers, until_ns
-        self._requests_of[steps.run] += 1
+        self._request_counts[steps.run] += 1
         self._requests.expect(steps.run, numbers)
 
     def _cancel(self, runs: list[RunHandle]) -> None:
@@ -101,17 +101,18 @@ class ExpectedTraces:
             self._requests.cancel_expected(run, numbers)
 
     def _is_wanted(self, steps: ExpectedSteps, state: RunState) -> bool:
+        """Return whether the steps were not requested before, and MAX_TRACES, MAX_REQUESTS and EXTRA allow a request."""
         if self._last_requested.get(steps.run, 0) >= steps.first or self._traced_slow_steps.get(steps.run, 0) >= MAX_TRACES:
             return False
-        if self._requests_of[steps.run] >= MAX_REQUESTS:
+        if self._request_counts[steps.run] >= MAX_REQUESTS:
             return False
-        extra = state.traced_extra_ns
+        measured_ns = state.traced_extra_ns
         # Until the extra time of a trace was measured, a trace is assumed to add as much time as the step takes. NEVER: unknown.
-        each = median(extra) if extra else (0 if state.inside.median_ns == NEVER else state.inside.median_ns)
+        per_trace_ns = median(measured_ns) if measured_ns else (0 if state.inside.median_ns == NEVER else state.inside.median_ns)
         runs = list(self._step_times.runs.values())  # a copy, because other threads add runs
-        so_far = sum(run.traced_extra_sum_ns for run in runs) + self._numbering_ns
-        whole = sum(run.sums.inside_ns + run.sums.between_ns for run in runs)
-        return so_far + each * (steps.last - steps.first + 1) <= EXTRA * whole
+        extra_so_far_ns = sum(run.traced_extra_sum_ns for run in runs) + self._numbering_ns
+        training_ns = sum(run.sums.inside_ns + run.sums.between_ns for run in runs)
+        return extra_so_far_ns + per_trace_ns * (steps.last - steps.first + 1) <= EXTRA * training_ns
 
 
 def _is_near(steps: ExpectedSteps, state: RunState, within_ns: int) -> bool:
@@ -119,8 +120,8 @@ def _is_near(steps: ExpectedSteps, state: RunState, within_ns: int) -> bool:
 
     The step before it may be the current one, so the expected step may begin at any time.
     """
-    before = steps.first - 1 - steps.run.steps
-    return before <= 1 or before * _usual_ns(state) <= within_ns
+    steps_before = steps.first - 1 - steps.run.steps
+    return steps_before <= 1 or steps_before * _usual_ns(state) <= within_ns
 
 
 def _usual_ns(state: RunState) -> int:

@@ -1,4 +1,4 @@
-"""The rows of a session in the tables that do not belong to one trace: session, runs, steps, traces, findings and so on."""
+"""The rows of a session in the tables that are not about one trace alone: session, runs, steps, traces, findings and so on."""
 
 from __future__ import annotations
 
@@ -72,17 +72,17 @@ def trace_part(record: TraceRecord, read_facts: Callable[[], dict[str, Any]]) ->
     """Build one row. ``read_facts`` decodes the trace, for columns that the record does not have (``TracePart.facts``)."""
     row = {**record, "trace_id": record["id"], "devices": ", ".join(record["devices"]), "start_at": record["started_at"]}
     facts = functools.cache(read_facts)
-    read = [field for field in TRACES if field.name not in row and f"{field.name.removesuffix('_ns')}_s" not in row]
-    of_trace: Columns = {field.name: lambda field=field: [facts().get(field.name, _UNKNOWN[field.type])] for field in read}  # type: ignore[misc]
-    return Part(1, {**rows_part("traces", [row]).columns, **of_trace})
+    lacking = [field for field in TRACES if field.name not in row and f"{field.name.removesuffix('_ns')}_s" not in row]
+    fact_columns: Columns = {field.name: lambda field=field: [facts().get(field.name, _UNKNOWN[field.type])] for field in lacking}  # type: ignore[misc]
+    return Part(1, {**rows_part("traces", [row]).columns, **fact_columns})
 
 
 def stalls_part(stalls: Sequence[Stall]) -> Part:
-    also = [
+    renamed = [
         {"stall_id": stall["id"], "inside": stall["where"] == "inside", "start_at": stall["started_at"], "code": stall["place"]}
         for stall in stalls
     ]
-    return rows_part("stalls", [{**stall, **more} for stall, more in zip(stalls, also)])
+    return rows_part("stalls", [{**stall, **more} for stall, more in zip(stalls, renamed)])
 
 
 def ledger_part(ledger: Ledger) -> Part:
@@ -94,9 +94,9 @@ def input_stages_part(pipelines: InputPipelines) -> Part:
     return rows_part(
         "input_stages",
         [
-            {**each, **stage, "pipeline": each["title"], "pipeline_rate": each["rate"]}
-            for each in pipelines["pipelines"]
-            for stage in each["stages"]
+            {**pipeline, **stage, "pipeline": pipeline["title"], "pipeline_rate": pipeline["rate"]}
+            for pipeline in pipelines["pipelines"]
+            for stage in pipeline["stages"]
         ],
     )
 
@@ -111,8 +111,8 @@ def memory_growth_part(memory: ProcessMemory) -> Part:
 
 
 def findings_part(record: TraceRecord) -> Part:
-    of_trace = {"trace_id": record["id"], "run_id": record["run_id"], "step": record["step"]}
-    return rows_part("findings", [{**finding, **of_trace} for finding in record["findings"]])
+    trace_ids = {"trace_id": record["id"], "run_id": record["run_id"], "step": record["step"]}
+    return rows_part("findings", [{**finding, **trace_ids} for finding in record["findings"]])
 
 
 def ops_over_traces_part(run_id: int, traces: Sequence[OpTotals]) -> Part:
@@ -121,5 +121,5 @@ def ops_over_traces_part(run_id: int, traces: Sequence[OpTotals]) -> Part:
     rows, columns = len(ops.keys), ops.columns()
     for name in ("best", "median"):
         columns[f"{name}_flops_per_s"] = columns.pop(f"{name}_flop_rate")
-    of_run: Columns = {"run_id": lambda: np.full(rows, run_id), "of_traces": lambda: np.full(rows, len(traces))}
-    return Part(rows, {**columns, **of_run})
+    run_columns: Columns = {"run_id": lambda: np.full(rows, run_id), "of_traces": lambda: np.full(rows, len(traces))}
+    return Part(rows, {**columns, **run_columns})

@@ -28,7 +28,7 @@ _KINDS = [kind.name.lower() for kind in NodeKind]
 
 @dataclass(frozen=True)
 class Times:
-    """A trace's times on the tables' clock, which is its own clock, or the clock of its job's first process."""
+    """A trace's times on the clock of the tables: the trace's own clock, or the clock of the job's first process."""
 
     origin_ns: int  # epoch nanoseconds of time 0
     start: Int64  # [n] ns since then
@@ -86,9 +86,9 @@ class TracePart:
         return self._part(trace.n, columns)
 
     def _self_ns(self) -> Values:
-        spread = np.zeros(self.answers.trace.n)
-        spread[self.answers.work.node] = self.answers.work.self_ns
-        return spread
+        by_node = np.zeros(self.answers.trace.n)
+        by_node[self.answers.work.node] = self.answers.work.self_ns
+        return by_node
 
     def _delay_ns(self) -> Values:
         trace = self.answers.trace

@@ -61,7 +61,7 @@ log = logging.getLogger("tftracer")
 
 FIRST_RETRY_S, LONGEST_RETRY_S = 0.2, 30.0
 CONNECT_S = 5.0
-#: If a hub that the user named has not answered for this long, a problem is reported; before, it may still be starting.
+#: If a hub that the user named has not answered for this long, a problem is reported; until then it may still be starting.
 REPORT_AFTER_S = 30.0
 
 
@@ -221,7 +221,7 @@ class Agent:
 
 
 def _request(target: Target, own_token: str) -> HTTPRequest:
-    # Targets from this user's file and this process itself are on this host. Others must have a valid certificate.
+    # A target that comes from this user's file, or is this process, is on this host. Any other must have a valid certificate.
     context: ssl.SSLContext | None = unverified() if target.secure and target.source in ("file", "own") else None
     return HTTPRequest(
         f"{'wss' if target.secure else 'ws'}://{netloc(target.host, target.port)}{target.path}/api/job/agents",

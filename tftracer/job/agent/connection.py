@@ -51,7 +51,7 @@ class HubConnection:
     async def run(self, ended: asyncio.Event) -> None:
         """Serve the connection until it is over or ``ended`` is set.
 
-        Raises RefusedError if the hub refuses, AlteredError for an altered message.
+        Raises RefusedError if the hub refuses this process, AlteredError if a message was altered.
         """
         beating = asyncio.ensure_future(self._beat())
         receiving = asyncio.ensure_future(self._receive())

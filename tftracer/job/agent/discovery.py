@@ -29,7 +29,7 @@ from tftracer.storage.whole_file import replacing, writing
 from tftracer.web.credentials import WILDCARDS
 from tftracer.web.ports import netloc
 
-#: The default port of a hub, and how many ports are tried from it on, because a hub takes the next free one if it is in use.
+#: The default port of a hub, and the number of ports to try from it on: if a port is in use, the hub takes the next free one.
 PORT = 9999
 PORTS = 4
 MAX_FILE = 1 << 16
@@ -113,8 +113,8 @@ def make_plan(place: LauncherInfo, environ: Environment, hub: str = "", shared_t
     targets = (parse_target(given),) if given.strip() else ()
     job = job_name(place, environ, one_host=not targets)
     in_a_job = bool(job) and place["size"] != 1
-    first = is_chief(place) and in_a_job and not targets
-    return Plan(job if in_a_job else "", first, targets, tuple(_guesses(environ)) if in_a_job else (), shared_token)
+    is_hub = is_chief(place) and in_a_job and not targets
+    return Plan(job if in_a_job else "", is_hub, targets, tuple(_guesses(environ)) if in_a_job else (), shared_token)
 
 
 def parse_target(text: str) -> Target:
@@ -233,7 +233,7 @@ def read_hub(job: str, folder: Path | None = None) -> Target | None:
 
 
 def withdraw_hub(job: str, port: int, folder: Path | None = None) -> None:
-    """Remove the file if this hub wrote it."""
+    """Remove the job's hub file on this host if it names this hub's port."""
     published = read_hub(job, folder)
     if published is not None and published.port == port:
         with contextlib.suppress(OSError):

@@ -44,13 +44,13 @@ def totals(session: Session, runs: list[Run], steps_per_s: float | None) -> Mess
     steps = sum(run["steps"] for run in runs)
     step_time_s = sum(map(total_s, runs))
     between = [(run["steps"], run["between_steps_s"]) for run in runs if run["between_steps_s"] is not None]
-    following = sum(count for count, _ in between)
+    known_steps = sum(count for count, _ in between)
     problem = session["problems"][-1]["message"] if session["problems"] else ""
     return {
         "steps": steps,
         "steps_per_s": steps_per_s,
         "mean_s": step_time_s / steps if steps else None,
-        "between_steps_s": sum(count * between_s for count, between_s in between) / following if following else None,
+        "between_steps_s": sum(count * between_s for count, between_s in between) / known_steps if known_steps else None,
         "traces": sum(len(run["traces"]) for run in runs),
         **_slow(runs),
         "problem": problem[:500],

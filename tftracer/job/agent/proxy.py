@@ -1,7 +1,7 @@
 """Answers the hub's requests to this process: the bytes of a trace, and HTTP requests and live messages of its own page.
 
-Requests to this process's page block, so they run on a few threads. Parts are sent only as fast as the hub takes them, so a slow
-reader costs only the memory of a few parts. All methods run on the agent's loop unless they say otherwise.
+Requests to this process's page block, so they run on a few threads. The parts of an answer are sent as the hub takes them, so a
+slow reader costs only the memory of a few parts. All methods run on the agent's loop unless they say otherwise.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ class Proxy:
     def handle(self, message: Message) -> None:
         """Handle a message of the hub."""
         kind, request = message["t"], number(message, "request")
-        answer = {"fetch": self._fetch, "http": self._http, "socket": self._socket}.get(kind)
+        method = {"fetch": self._fetch, "http": self._http, "socket": self._socket}.get(kind)
         open_request = self._open.get(request)
-        if answer is not None and open_request is None:
+        if method is not None and open_request is None:
             self._open[request] = OpenRequest()
-            self._open[request].task = asyncio.ensure_future(self._answer(answer, request, message))
+            self._open[request].task = asyncio.ensure_future(self._answer(method, request, message))
         elif open_request is None:
             return
         elif kind == "more":
@@ -81,9 +81,9 @@ class Proxy:
             self._workers.stop()
             self._workers = None
 
-    async def _answer(self, answer: Callable[[int, Message], Awaitable[None]], request: int, message: Message) -> None:
+    async def _answer(self, method: Callable[[int, Message], Awaitable[None]], request: int, message: Message) -> None:
         try:
-            await answer(request, message)
+            await method(request, message)
         except Exception as problem:  # otherwise the hub would wait for ever
             with contextlib.suppress(Exception):
                 await self._send("error", request=request, message=f"{problem or type(problem).__name__}"[:1000])
@@ -123,25 +123,25 @@ class Proxy:
     def _streamed_body(self, request: int) -> Iterator[bytes]:
         """Return an iterator over the parts of the request's body, for a worker thread.
 
-        Each part taken is reported to the hub.
+        After each part that is taken, the hub is asked for more.
         """
         loop, parts = asyncio.get_running_loop(), self._open[request].body
 
-        def taken() -> Iterator[bytes]:
+        def body_parts() -> Iterator[bytes]:
             while part := parts.get(timeout=REQUEST_S):
                 yield part
                 asyncio.run_coroutine_threadsafe(self._send_more(request), loop)
             if part is None:
                 raise UnknownError("The upload was broken off.")
 
-        return taken()
+        return body_parts()
 
     async def _send_more(self, request: int) -> None:
         with contextlib.suppress(Exception):  # if the connection is over, so is the upload
             await self._send("more", request=request)
 
     async def _socket(self, request: int, message: Message) -> None:
-        """Forward the live messages of this process's page, each in pieces, because those of many runs are long."""
+        """Forward the live messages of this process's page, each in parts, because a message about many runs is long."""
         page = self._page()
         url = f"{'wss' if page.secure else 'ws'}://{page.address}{page.path}/api/live"
         headers = {"Authorization": f"Bearer {page.token}"}
@@ -189,7 +189,7 @@ def _ask(page: OwnPage, method: str, path: str, headers: dict[str, str], body: B
     try:
         with contextlib.suppress(
             BrokenPipeError, ConnectionResetError
-        ):  # rejected before the end of the body: the answer says why
+        ):  # the page rejected the request before it had the whole body: its answer says why
             connection.request(method, page.path + path, body or None, kept, encode_chunked=not length)
         return connection.getresponse()
     except BaseException:

@@ -76,9 +76,9 @@ class JobAnswers:
         Observations of processes that the other step lacks are left out.
         """
         index = {title: i for i, title in enumerate(owners.titles)}
-        number = [index.get(title, -1) for title in self.owners.titles]
-        kept = [o for o in self.observations if number[o.a] >= 0 and number[o.b] >= 0]
-        return [Observation(number[o.a], number[o.b], o.at_ns, o.offset_ns, o.sigma_ns, o.matches) for o in kept]
+        renumbered = [index.get(title, -1) for title in self.owners.titles]
+        kept = [o for o in self.observations if renumbered[o.a] >= 0 and renumbered[o.b] >= 0]
+        return [Observation(renumbered[o.a], renumbered[o.b], o.at_ns, o.offset_ns, o.sigma_ns, o.matches) for o in kept]
 
     def _arrivals(self) -> Int64:
         """Return [collectives, sources] the reference time when each process reached each collective; MISSING if it did not."""
@@ -144,10 +144,10 @@ class JobAnswers:
     def node(self, index: int) -> NodeDetail:
         """Return a node's details from the process that recorded it, with the merged trace's numbers and times."""
         try:
-            source, inner = self.merged.locate(index)
+            source, source_node = self.merged.locate(index)
         except IndexError:
             raise UnknownError(f"The job's trace has no node {index}.") from None
-        detail = self._source_answers(source).node(inner)
+        detail = self._source_answers(source).node(source_node)
         first = self.merged.first_node[source]
         shift = float(self.merged.trace.start[index]) - detail["start_ns"]
         moved: dict[str, Any] = dict(detail)
@@ -186,7 +186,7 @@ class JobAnswers:
             return self._link_cache
 
     def _sizes(self) -> list[float | None]:
-        """Return [collectives] bytes; None: not known."""
+        """Return the bytes of each collective's result, of the first MAX_COLLECTIVES; None: not known."""
         with self._lock:
             if self._size_cache is None:
                 self._size_cache = result_bytes(self.sources, self.collectives, MAX_COLLECTIVES)

@@ -86,7 +86,7 @@ def from_ends(a: int, b: int, ends_a: Int64, ends_b: Int64) -> list[Observation]
 
 
 def _median_observation(a: int, b: int, at: Int64, difference: Int64, matches: int) -> Observation:
-    """Return the median of a window. Its error comes from the scatter, with a lower bound if there are few ends."""
+    """Return the median of a window. Its error comes from the scatter and has a lower bound, higher for fewer than 3 batches."""
     middle = float(np.median(difference))
     spread = MAD_TO_SIGMA * float(np.median(np.abs(difference - middle)))
     sigma = MEDIAN_TO_MEAN * spread / np.sqrt(len(difference))
@@ -123,7 +123,7 @@ def _windows(count: int) -> list[slice]:
 
 
 def estimate(observations: Sequence[Observation], processes: int, shared: Sequence[str] = ()) -> list[Clock]:
-    """Return [processes] every clock relative to the first process's, the reference, by the most precise chain of pairs.
+    """Return [processes] the clocks relative to the first process's (the reference), each by the most precise chain of pairs.
 
     ``shared``: [processes] an id of the machine's clock, "" if it is not known.
     """
@@ -136,7 +136,7 @@ def estimate(observations: Sequence[Observation], processes: int, shared: Sequen
         pairs[a, b] = []
     for (a, b), seen in pairs.items():
         clock = _line(seen, at_ns) if seen else Clock(at_ns)
-        if shared and shared[a] == shared[b] != "":  # the offset is 0; ends differ if a process waits for a CPU
+        if shared and shared[a] == shared[b] != "":  # one clock: offset 0, though ends differ if a process waits for a CPU
             clock = Clock(at_ns, 0.0, 0.0, RESOLUTION_NS, clock.matches)
         edges[a].append((b, clock))
         edges[b].append((a, Clock(at_ns, -clock.offset_ns, -clock.drift, clock.sigma_ns, clock.matches)))
@@ -190,13 +190,13 @@ def _chains(edges: dict[int, list[tuple[int, Clock]]], processes: int, at_ns: in
             continue
         done.add(node)
         clocks[node] = clock
-        for neighbour, step in edges[node]:
+        for neighbour, edge in edges[node]:
             if neighbour not in done:
-                total = variance + step.sigma_ns**2
-                heapq.heappush(queue, (total, neighbour, _joined(clock, step, total, node == 0)))
+                total = variance + edge.sigma_ns**2
+                heapq.heappush(queue, (total, neighbour, _joined(clock, edge, total, node == 0)))
     return clocks
 
 
-def _joined(clock: Clock, step: Clock, variance: float, first: bool) -> Clock:
-    matches = step.matches if first else min(clock.matches, step.matches)
-    return Clock(clock.at_ns, clock.offset_ns + step.offset_ns, clock.drift + step.drift, float(np.sqrt(variance)), matches)
+def _joined(clock: Clock, edge: Clock, variance: float, is_reference: bool) -> Clock:
+    matches = edge.matches if is_reference else min(clock.matches, edge.matches)
+    return Clock(clock.at_ns, clock.offset_ns + edge.offset_ns, clock.drift + edge.drift, float(np.sqrt(variance)), matches)

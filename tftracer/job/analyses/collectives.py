@@ -48,12 +48,13 @@ def find_collectives(sources: Sequence[ProcessTrace]) -> Collectives:
     start, end, node = (np.full(shape, MISSING, np.int64) for _ in range(3))
     ops = []
     for row, where in enumerate(shared.values()):
-        for column, at in where:
+        for column, node_index in where:
             trace = sources[column].trace
-            start[row, column], end[row, column] = trace.start[at] + trace.origin_ns, trace.end[at] + trace.origin_ns
-            node[row, column] = at
-        trace, at = sources[where[0][0]].trace, where[0][1]
-        ops.append(str(trace.ops[int(trace.op[at])]))
+            start[row, column] = trace.start[node_index] + trace.origin_ns
+            end[row, column] = trace.end[node_index] + trace.origin_ns
+            node[row, column] = node_index
+        trace, node_index = sources[where[0][0]].trace, where[0][1]
+        ops.append(str(trace.ops[int(trace.op[node_index])]))
     order = np.argsort(np.where(start == MISSING, np.iinfo(np.int64).max, start).min(axis=1), kind="stable")
     names = [name if not turn else f"{name} (turn {turn + 1})" for name, turn in shared]
     return Collectives([names[i] for i in order], [ops[i] for i in order], start[order], end[order], node[order])
@@ -73,8 +74,10 @@ def _bytes(trace: Trace, node: int) -> float | None:
 
 def _occurrences(trace: Trace) -> Iterator[tuple[tuple[str, int], int]]:
     """Yield ``((name, iteration), node)`` of each collective in a trace, in order of start."""
-    may_be = np.array([NO_COLLECTIVE.fullmatch(op) is None for op in trace.ops], bool)
-    is_collective = may_be[trace.op] & (trace.kind == NodeKind.COMMUNICATION) if len(may_be) else np.zeros(0, bool)
+    may_be_collective = np.array([NO_COLLECTIVE.fullmatch(op) is None for op in trace.ops], bool)
+    is_collective = (
+        may_be_collective[trace.op] & (trace.kind == NodeKind.COMMUNICATION) if len(may_be_collective) else np.zeros(0, bool)
+    )
     turns: dict[int, int] = defaultdict(int)
     for node in sorted(np.flatnonzero(is_collective), key=lambda n: int(trace.start[n])):
         name = int(trace.name[node])
@@ -114,9 +117,9 @@ def _times(moments: list[tuple[int, int]]) -> tuple[Int64, Int64]:
 
 
 def _transfers(trace: Trace, owner: Int64) -> Iterator[tuple[int, int, int, int]]:
-    """Yield ``(sender, receiver, sent, received)`` of each RecvTensor between two owners whose producer ran exactly once.
+    """Yield ``(sender, receiver, sent, received)`` of each RecvTensor whose producer ran exactly once, on another process.
 
-    The producer had ended before its tensor was sent: its end is the latest known moment on the sender's clock.
+    A tensor is sent after its producer ended. That end counts as ``sent``: no later moment on the sender's clock is known.
     """
     devices = {device.name: code for code, device in enumerate(trace.devices)}
     producers = _nodes_run_once(trace)

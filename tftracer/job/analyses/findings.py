@@ -44,7 +44,7 @@ def missing_processes(missing: Mapping[str, str]) -> list[Finding]:
 
 
 def clock_findings(titles: Sequence[str], clocks: Sequence[Clock], shared: Sequence[str], matched: Collectives) -> list[Finding]:
-    """Return how well the clocks are known. ``titles``, ``clocks``, ``shared``: [owners]; the first is the reference."""
+    """Return the findings about the clocks' offsets. ``titles``, ``clocks``, ``shared``: [owners]; the first is the reference."""
     if len(clocks) < 2:
         return []
     unknown = [title for title, clock in zip(titles, clocks) if not np.isfinite(clock.sigma_ns)]

@@ -76,11 +76,11 @@ def merge(aligned: Sequence[AlignedTrace], owners: Owners) -> Merged:
 
 
 def _launches(traces: Sequence[Trace], first: Int64) -> Int64 | None:
-    """Return the launches recorded in profiles; None without a profile: then they are found by name."""
+    """Return [n] the node that launched each, -1: none; None if no trace has this from a profile: then they are found by name."""
     if all(trace.launch is None for trace in traces):
         return None
-    each = [launch_of(trace).astype(np.int64) for trace in traces]
-    return concatenated([np.where(launch >= 0, launch + before, -1) for launch, before in zip(each, first)])
+    launches = [launch_of(trace).astype(np.int64) for trace in traces]
+    return concatenated([np.where(launch >= 0, launch + before, -1) for launch, before in zip(launches, first)])
 
 
 def _devices(aligned: Sequence[AlignedTrace], owners: Owners) -> tuple[list[Device], dict[str, str]]:
@@ -91,14 +91,14 @@ def _devices(aligned: Sequence[AlignedTrace], owners: Owners) -> tuple[list[Devi
             title = _title(device, owners.titles[owner], a.source.title)
             parent = f"{a.source.title} {device.parent or device.name}"
             name = f"{a.source.title} {device.name}"
-            # job and task are the owner's number, so that the layout keeps each owner's lanes together and in order
+            # the owner's number is the task, so that the layout keeps each owner's lanes together and in order
             devices.append(replace(device, name=name, title=title, parent=parent, job="job", task=owner))
             groups[devices[-1].name] = owners.titles[owner]
     return devices, groups
 
 
 def _title(device: Device, owner: str, recorder: str) -> str:
-    """Return a lane's title without the owner, which the group shows. A server's lane also names its client."""
+    """Return a lane's title without the owner, which the group shows. A server's lane also names the worker that recorded it."""
     unit = device.title[len(owner) + 1 :] if device.title.startswith(f"{owner} ") else device.title
     return unit if owner == recorder else f"{unit} for {recorder}"
 
@@ -119,7 +119,7 @@ def _numbered(columns: Sequence[Int32], sizes: Sequence[int]) -> Int32:
 
 
 def _joined(tables: Sequence[StringTable], codes: Sequence[Int32]) -> tuple[StringTable, Int32]:
-    """Join the string tables. Ranks usually run the same graph, so equal tables are reused."""
+    """Join the string tables and renumber ``codes``. Ranks usually run the same graph, so an equal table's numbers are reused."""
     if not tables:
         return StringTable.of([]), np.zeros(0, np.int32)
     code_of: dict[str, int] = {}

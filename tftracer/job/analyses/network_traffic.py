@@ -1,7 +1,7 @@
 """Computes what a job's processes sent each other in a step: links and tensors, over the traces of all processes.
 
 A worker's trace contains what it received and what the servers received from it, so one link appears in several traces: its
-messages, bytes and times are added up. Waiting time is the time in which the receiving process computes nothing.
+messages, bytes and times are added up. Waiting time is the part of a transfer in which the receiver computes nothing.
 """
 
 from __future__ import annotations

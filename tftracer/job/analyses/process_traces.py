@@ -101,8 +101,8 @@ def align(traces: Sequence[ProcessTrace], owners: Owners, clocks: Sequence[Clock
 
 def _aligned(source: ProcessTrace, owner: Int64, clocks: Sequence[Clock]) -> AlignedTrace:
     start, end = source.trace.start + source.trace.origin_ns, source.trace.end + source.trace.origin_ns
-    for code in distinct(owner):
-        nodes = owner == code
-        start[nodes] = clocks[code].to_reference(start[nodes])
-        end[nodes] = clocks[code].to_reference(end[nodes])
+    for owner_number in distinct(owner):
+        nodes = owner == owner_number
+        start[nodes] = clocks[owner_number].to_reference(start[nodes])
+        end[nodes] = clocks[owner_number].to_reference(end[nodes])
     return AlignedTrace(source, start, np.maximum(start, end), owner)

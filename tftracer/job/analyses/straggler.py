@@ -57,13 +57,13 @@ def rank_of(aligned: AlignedTrace, owner: int, timed: bool = True) -> Rank:
 
     begin = int(start[mine].min()) if mine.any() else 0
     last = int(end[mine].max()) if mine.any() else 0
-    compute, fed, communication = cover(*WORKING), cover(NodeKind.INPUT), cover(NodeKind.COMMUNICATION)
-    return Rank(aligned.source.title, begin, last, compute, fed, communication, timed)
+    compute, inputs, communication = cover(*WORKING), cover(NodeKind.INPUT), cover(NodeKind.COMMUNICATION)
+    return Rank(aligned.source.title, begin, last, compute, inputs, communication, timed)
 
 
 @dataclass(frozen=True)
 class Waits:
-    """The waits between ranks: ``waited_on[p][q]`` is the time in which p only waited for q."""
+    """The waits between ranks: ``waited_on[p][q]`` is the time in which p waited for q and was not busy."""
 
     arrival: Int64  # [collectives, ranks], MISSING if a rank did not take part
     last: Int64  # [collectives]
@@ -78,7 +78,7 @@ class Waits:
         latest = arrival[np.arange(len(arrival)), last]
         first = np.where(present, arrival, np.iinfo(np.int64).max).min(axis=1) if len(arrival) else latest
         waited_on = [_waits_on(p, arrival[:, p], latest, last, rank) for p, rank in enumerate(ranks)]
-        waiting = [_union(list(of.values())) for of in waited_on]
+        waiting = [_union(list(covers.values())) for covers in waited_on]
         return cls(arrival, last, latest - first, waiting, waited_on)
 
     def waited_for(self, q: int) -> float:
@@ -104,16 +104,16 @@ def _union(covers: Sequence[Cover]) -> Cover:
     return Cover.of(np.concatenate([c.start for c in covers]), np.concatenate([c.end for c in covers]))
 
 
-def collective_rows(matched: Collectives, waits: Waits, ids: Sequence[str], moved: Sequence[float | None]) -> list[CollectiveRow]:
-    """Return the rows of the first ``len(moved)`` collectives: the last rank, and the others' waiting times. ``moved``: bytes."""
+def collective_rows(matched: Collectives, waits: Waits, ids: Sequence[str], sizes: Sequence[float | None]) -> list[CollectiveRow]:
+    """Return the rows of the first ``len(sizes)`` collectives: the last rank, and the others' waiting times. ``sizes``: bytes."""
     result: list[CollectiveRow] = []
-    for i, name in enumerate(matched.names[: len(moved)]):
+    for i, name in enumerate(matched.names[: len(sizes)]):
         arrival, last = waits.arrival[i], int(waits.last[i])
         waited = {ids[p]: float(arrival[last] - t) for p, t in enumerate(arrival) if t != MISSING and p != last}
         row: CollectiveRow = {
             "name": name,
             "op": matched.ops[i],
-            "bytes": moved[i],
+            "bytes": sizes[i],
             "last": ids[last],
             "spread_ns": float(waits.spread[i]),
             "waited_ns": waited,
@@ -123,9 +123,9 @@ def collective_rows(matched: Collectives, waits: Waits, ids: Sequence[str], move
 
 
 def stragglers(ranks: Sequence[Rank], waits: Waits, ids: Sequence[str], clock_error_ns: float) -> list[Straggler]:
-    """Return every rank, those that cost the others most first. ``clock_error_ns``: smaller differences are not significant.
+    """Return all ranks, starting with the one that costs the others most. ``clock_error_ns``: smaller differences do not count.
 
-    Without collectives no rank waits; then a rank is slower by the difference of its step from the others' median.
+    Without collectives no rank waits; then a rank is slower by the time that its step takes beyond the others' median.
     """
     result = [_straggler(q, ranks, waits, ids, clock_error_ns) for q in range(len(ranks))]
     return sorted(result, key=lambda s: -max(s["waited_for_ns"], s["slower_by_ns"]))
@@ -135,7 +135,7 @@ def _straggler(q: int, ranks: Sequence[Rank], waits: Waits, ids: Sequence[str], 
     step = max((r.end - r.begin for r in ranks), default=0)
     waited_for, until = waits.waited_for(q), waits.last_arrival(q)
     own = _parts(ranks[q], waits.waiting[q], ranks[q].end, _earliest(ranks[q], ranks, waits))
-    slower = 0.0 if len(waits.last) else _beyond(np.array([r.end - r.begin for r in ranks], float), q)
+    slower = 0.0 if len(waits.last) else _excess_over_median(np.array([r.end - r.begin for r in ranks], float), q)
     cost = max(waited_for, slower)
     cause: Cause = "none"
     excess = np.zeros(3)
@@ -159,7 +159,7 @@ def _straggler(q: int, ranks: Sequence[Rank], waits: Waits, ids: Sequence[str], 
 
 
 def _earliest(rank: Rank, ranks: Sequence[Rank], waits: Waits) -> int:
-    """Return when the rank could have begun: with collectives, when the first rank began."""
+    """Return when the rank could have begun: if the step has collectives, when the first rank began; else when it began."""
     return min(r.begin for r in ranks if r.timed) if len(waits.last) and rank.timed else rank.begin
 
 
@@ -185,7 +185,7 @@ def _cause(q: int, ranks: Sequence[Rank], waits: Waits, until: int | None) -> tu
     return (CAUSES[largest] if excess[largest] > 0 else "none"), excess
 
 
-def _beyond(values: npt.NDArray[np.float64], q: int) -> float:
+def _excess_over_median(values: npt.NDArray[np.float64], q: int) -> float:
     others = np.delete(values, q)
     return max(0.0, float(values[q] - np.median(others))) if len(others) else 0.0
 
@@ -204,10 +204,10 @@ def _text(
     waited_for: float,
     slower: float,
     came_last: int,
-    matched: int,
+    collective_count: int,
     step: int,
 ) -> str:
-    if matched and not rank.timed:
+    if collective_count and not rank.timed:
         return f"{rank.title} cannot be compared: nothing in this step ties its clock to the others'."
     if cause == "uncertain":
         cost = duration(max(waited_for, slower))
@@ -218,7 +218,7 @@ def _text(
     if slower > waited_for:
         return f"{rank.title}'s step took {duration(slower)} longer than the others': {why}."
     waited = f"{duration(waited_for)} ({100 * waited_for / max(step, 1):.0f}% of the step)"
-    return f"{rank.title} came last to {came_last} of {matched} collectives; the others waited {waited}: {why}."
+    return f"{rank.title} came last to {came_last} of {collective_count} collectives; the others waited {waited}: {why}."
 
 
 def usual_suspects(steps: Sequence[Sequence[Straggler]], titles: dict[str, str]) -> list[Straggler]:

@@ -163,7 +163,7 @@ class Hub:
         return oldest is not None
 
     def process(self, process_id: str, fields: Message) -> Process:
-        """Return a process from its description of itself, after checks."""
+        """Return a process's row, made of the fields that it sent about itself. Their types are checked."""
         given = fields.get("place")
         launcher = launcher_info(given) if isinstance(given, dict) else no_launcher()
         pid = number(fields, "pid")

@@ -17,7 +17,7 @@ from tftracer.web.base_handler import Guarded
 from tftracer.web.flood_limit import peer_of
 from tftracer.web.services import Services
 
-#: Changes are collected for COLLECT_S before they are sent; for longer in large jobs, where all processes may change at once.
+#: Changes are collected for COLLECT_S before they are sent, but in large jobs for one second per PROCESSES_PER_S processes.
 COLLECT_S, PROCESSES_PER_S = 0.2, 2000
 SILENCE_CHECK_S = 2.0
 
@@ -71,7 +71,7 @@ class PageUpdates:
         self._hub = hub
         self._publish = publish
         self._has_viewers = has_viewers
-        # The web server may be started again with another loop, on which nothing is scheduled yet.
+        # The loops on which an update and the check are scheduled: the web server may be started again with another loop.
         self._scheduled_on: asyncio.AbstractEventLoop | None = None
         self._checking_on: asyncio.AbstractEventLoop | None = None
         hub.changed = self.schedule

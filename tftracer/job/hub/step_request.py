@@ -1,7 +1,7 @@
 """Requests a trace of the same step from several processes: the hub's side.
 
-All processes are asked first how many steps have finished. Ranks that run in lockstep get one step number, far enough ahead to
-reach all of them in time; if the request comes too late for one of them, it is taken back and a later step is tried. The workers
+All processes are asked first how many steps have finished. Ranks that run in lockstep get one step number, so far ahead that all
+get it in time; if the request comes too late for one of them, it is taken back and a later step is tried. The workers
 of a parameter-server job run at different speeds, so each traces the next step that it begins. Requests run one after another.
 Runs on the server's loop.
 """
@@ -96,10 +96,10 @@ class StepRequests:
     def take_back(self, trace_id: int) -> JobTrace:
         traced = self._hub.trace(trace_id)
         self._post(traced, traced.message["processes"], "take_back")
-        self._missing(traced, dict.fromkeys(self._pending(traced), "The request was taken back."))
+        self._add_missing(traced, dict.fromkeys(self._pending(traced), "The request was taken back."))
         return traced.message
 
-    def _missing(self, traced: TracedStep, reasons: Mapping[str, str]) -> None:
+    def _add_missing(self, traced: TracedStep, reasons: Mapping[str, str]) -> None:
         self._hub.add_missing(traced, reasons)
         self._finish(traced)
 
@@ -125,7 +125,7 @@ class StepRequests:
             self._hub.add_record(traced, member.id, read_trace_record({**message["record"], "asked_by": "user"}))
             self._finish(traced)
         elif kind == "missed":
-            self._missing(traced, {member.id: text(message, "why") or "Its step passed without a trace."})
+            self._add_missing(traced, {member.id: text(message, "why") or "Its step passed without a trace."})
 
     def gone(self, member: Member) -> None:
         """Mark the traces of a disconnected process as missing, unless it has connected again."""
@@ -141,13 +141,13 @@ class StepRequests:
             poll.put(member.id, None)
         for traced in self._hub.traces.values():
             if traced.message["state"] == "pending" and member.id in self._pending(traced):
-                self._missing(traced, {member.id: why})
+                self._add_missing(traced, {member.id: why})
 
     async def _run(self, traced: TracedStep, before: list[asyncio.Event]) -> None:
         with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(asyncio.gather(*(finished.wait() for finished in before)), WAIT_FOR_EARLIER_S)
         margin_s = MARGIN_S
-        for last in [False] * (TRIES - 1) + [True]:
+        for is_last_try in [False] * (TRIES - 1) + [True]:
             states = await self._ask_progress(traced)
             if not states:
                 return
@@ -167,8 +167,8 @@ class StepRequests:
             late = [p for p in self._pending(traced) if p in steps and answers.get(p, {"t": "late"})["t"] == "late"]
             if not late:
                 return
-            if last:
-                self._missing(traced, dict.fromkeys(late, "Its step had begun before the request came."))
+            if is_last_try:
+                self._add_missing(traced, dict.fromkeys(late, "Its step had begun before the request came."))
                 return
             self._post(traced, list(steps), "take_back")
             if step:  # all must trace the same step, so those that were in time trace the later step, too
@@ -181,7 +181,7 @@ class StepRequests:
         answers = await self._ask(traced, requests, "prepare")
         silent = dict.fromkeys((p for p in requests if p not in answers), "It did not answer in time.")
         idle = dict.fromkeys((p for p in answers if not number(answers[p], "begun")), "It has run no such step.")
-        self._missing(traced, {**silent, **idle})
+        self._add_missing(traced, {**silent, **idle})
         pending = set(self._pending(traced))
         return {p: state for p, state in answers.items() if p in pending}
 
@@ -217,9 +217,9 @@ class StepRequests:
         if "ps" in roles or any(text(state, "servers") for state in states.values()):
             return False
         counts = [number(state, "begun") for state in states.values()]
-        apart = LOCKSTEP_STEPS + math.ceil(_rate(states) * ANSWER_S)
+        max_apart = LOCKSTEP_STEPS + math.ceil(_rate(states) * ANSWER_S)
         same_run = len({text(state, "run_title") for state in states.values()}) == 1
-        return same_run and max(counts) - min(counts) <= apart and all(info["rank"] is not None for info in launchers)
+        return same_run and max(counts) - min(counts) <= max_apart and all(info["rank"] is not None for info in launchers)
 
     @staticmethod
     def _pending(traced: TracedStep) -> list[str]:
@@ -236,10 +236,10 @@ def select_steps(states: dict[str, Message], lockstep: bool, margin_s: float) ->
     if lockstep:
         step = max(number(state, "begun") for state in states.values()) + 2 + math.ceil(_rate(states) * margin_s)
         return dict.fromkeys(states, step), step
-    each = {}
+    steps = {}
     for process_id, state in states.items():
-        each[process_id] = number(state, "begun") + 2 + math.ceil(_rate({process_id: state}) * margin_s)
-    return each, None
+        steps[process_id] = number(state, "begun") + 2 + math.ceil(_rate({process_id: state}) * margin_s)
+    return steps, None
 
 
 def _rate(states: dict[str, Message]) -> float:

@@ -2,7 +2,7 @@
 
 In its proof, an agent states the address that it was configured with, and the address and certificate that it found there. On a
 direct connection, the found address is the hub's end of the connection. Through a tunnel, a container's published port or a proxy
-it is another one, and the hub accepts only the addresses that it was configured with. Pure except for reading the certificate.
+it is another one; then the hub accepts only addresses from its own configuration. Pure except for reading the certificate.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class HubAddresses:
                 self.forwarded.add(address(location.host, location.port))
 
     def know(self, hosts: Iterable[str]) -> None:
-        """Accept the hub's hosts in the job's configuration, except loopback, where other users may listen, too."""
+        """Accept host names that the job's configuration gives for the hub, except loopback, where others may listen, too."""
         self.names.update(host.lower() for host in hosts if not is_loopback(host))
 
     def behind(self, base_url: str) -> None:
