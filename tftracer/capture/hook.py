@@ -1,8 +1,8 @@
 """TracingHook: the SessionRunHook that times every step and traces the requested steps. Runs on the training threads.
 
 A step that is not traced costs two clock reads, an append, and sometimes a read of the thread's CPU counters. The rest grows with
-the number of objects that are read: after a long step the caches hold TensorFlow's data, so each object comes from memory. So an untraced
-step reads one flag (``TraceRequests.slow_path``) and the level of its RunOptions, and stores what it needs in its run
+the number of objects that are read: after a long step the caches hold TensorFlow's data, so each object comes from memory. So an
+untraced step reads one flag (``TraceRequests.slow_path``) and the level of its RunOptions, and stores what it needs in its run
 context. Reading its RunMetadata would take 3 to 10 µs after a long step. Exceptions of the tracer never leave this module: it
 switches itself off instead (``StepQueue.off``). Errors of the user's code, and KeyboardInterrupt, pass through it.
 """
