@@ -12,7 +12,7 @@ from typing import Any, TypeVar, Union, cast
 from tftracer.errors import PatternError
 from tftracer.trace.arrays.linear_regex import Pattern
 
-#: By default a step is slow if it takes more than this many times the median, and more than 20 ms longer.
+#: By default a step is slow if it takes more than this many times the median, and more than 20 ms longer than the median.
 SLOW_FACTOR = 3.0
 
 F = TypeVar("F", bound=Callable[..., Any])

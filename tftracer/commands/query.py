@@ -43,9 +43,9 @@ def parser() -> Parser:
         help="the SQL may use other files, the network and DuckDB's extensions, and write files",
     )
     syntax.add_argument("--job", help="name of the job whose processes recorded the files: their clocks are aligned")
-    shown = syntax.add_mutually_exclusive_group()
-    shown.add_argument("--json", action="store_true", help="print a JSON list of rows; for several answers, a list of such lists")
-    shown.add_argument("--csv", action="store_true", help="print CSV with a line of column names")
+    group = syntax.add_mutually_exclusive_group()
+    group.add_argument("--json", action="store_true", help="print a JSON list of rows; for several answers, a list of such lists")
+    group.add_argument("--csv", action="store_true", help="print CSV with a line of column names")
     return syntax
 
 
@@ -114,10 +114,10 @@ def _json_value(value: Any) -> Any:
 
 def as_csv(result: Result) -> str:
     text = io.StringIO()
-    writer, quoting = (csv.writer(text, lineterminator="\n", quoting=kind) for kind in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL))
+    writer, quote_all = (csv.writer(text, lineterminator="\n", quoting=kind) for kind in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL))
     for row in (result.columns, *result.rows):
-        ends_lines = any("\r" in value for value in row if isinstance(value, str))  # Python up to 3.12 does not quote such values
-        (quoting if ends_lines else writer).writerow(row)
+        has_cr = any("\r" in value for value in row if isinstance(value, str))  # Python up to 3.12 does not quote such values
+        (quote_all if has_cr else writer).writerow(row)
     return text.getvalue().rstrip("\n")
 
 

@@ -158,9 +158,9 @@ def environment_of(options: argparse.Namespace, python_path: str) -> dict[str, s
     return {**os.environ, "PYTHONPATH": path, VARIABLE: json.dumps(settings)}
 
 
-def _absolute(place: str | None) -> str | None:
+def _absolute(path_or_url: str | None) -> str | None:
     """Make a path absolute, because the script may change its working directory. A URL is returned unchanged."""
-    return place and (place if "://" in place else str(Path(place).absolute()))
+    return path_or_url and (path_or_url if "://" in path_or_url else str(Path(path_or_url).absolute()))
 
 
 def _slow_factor(text: str) -> float | bool:
