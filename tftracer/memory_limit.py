@@ -22,7 +22,7 @@ with contextlib.suppress(ImportError):
 VARIABLE = "TFTRACER_MEMORY_GB"
 #: The default limit: this share of the memory of the machine or container, but at least LEAST.
 SHARE, LEAST = 0.5, 10**9
-_MMAP_THRESHOLD, LARGE = -3, 1 << 20  # glibc's M_MMAP_THRESHOLD; allocations of this size are freed individually
+_MMAP_THRESHOLD, LARGE = -3, 1 << 20  # glibc's M_MMAP_THRESHOLD; from this size on, freed memory goes to the system
 _ALLOCATION = re.compile("alloc|memory", re.IGNORECASE)
 _CONTAINER = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
@@ -35,7 +35,7 @@ def allowed_bytes() -> int | None:
     with contextlib.suppress(ValueError, OverflowError):
         if float(setting) > 0:
             return int(float(setting) * 1e9)
-    memory = [size for size in (_of_machine(), *map(_of_container, _CONTAINER)) if size]
+    memory = [size for size in (_machine_memory(), *map(_container_limit, _CONTAINER)) if size]
     return max(int(min(memory) * SHARE), LEAST) if memory else None
 
 
@@ -97,7 +97,7 @@ def _is_memory_error(problem: BaseException | None) -> bool:
 
 
 def no_memory(size: int) -> HelperError:
-    """Return the error to show to users. ``size``: bytes of the trace; 0: not one trace."""
+    """Return the error to show to users. ``size``: bytes of the trace; 0: the error is not about a single trace."""
     what = f"This trace of {size / 1e6:,.1f} MB needs" if size else "This needs"
     allowed = allowed_bytes()
     if allowed is None or not _is_limited():
@@ -115,7 +115,7 @@ def _is_limited() -> bool:
         return False
 
 
-def _of_machine() -> int:
+def _machine_memory() -> int:
     """Return the bytes of the machine's memory; 0 if unknown."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -123,7 +123,7 @@ def _of_machine() -> int:
         return 0
 
 
-def _of_container(path: str) -> int:
+def _container_limit(path: str) -> int:
     """Return the memory limit of the container in bytes; 0 if there is none."""
     with contextlib.suppress(OSError, ValueError):
         return int(Path(path).read_text(encoding="ascii"))

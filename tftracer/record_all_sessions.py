@@ -27,13 +27,13 @@ def hook_inject(**options: Any) -> TracingServer:
     from tftracer.capture import session_wrappers
     from tftracer.server import TracingServer
 
-    sessions = session_wrappers.session_class()  # imports TensorFlow, which may lead here again (tftracer run)
+    session_type = session_wrappers.session_class()  # imports TensorFlow; with tftracer run, this may call hook_inject again
     with _lock:
-        server: TracingServer | None = getattr(sessions, _SERVER, None)
+        server: TracingServer | None = getattr(session_type, _SERVER, None)
         if server is None:
             server = TracingServer(**options)
             server.record_all_sessions()
-            setattr(sessions, _SERVER, server)
+            setattr(session_type, _SERVER, server)
         return server
 
 
@@ -50,6 +50,6 @@ def leave_to_parent(server: TracingServer) -> None:
     from tftracer.capture import session_wrappers
 
     server.functions.stop()
-    sessions = session_wrappers.session_class()
-    if getattr(sessions, _SERVER, None) is server:
-        delattr(sessions, _SERVER)
+    session_type = session_wrappers.session_class()
+    if getattr(session_type, _SERVER, None) is server:
+        delattr(session_type, _SERVER)

@@ -131,7 +131,7 @@ class ScriptProcess:
 
         def write() -> None:
             nonlocal saved
-            server.recorder.flush_to_file(FLUSH_S)  # saving and stopping wait only shortly for the analysis
+            server.recorder.flush_to_file(FLUSH_S)  # later, saving and closing wait only a short time for analyses
             saved = self._saved(server)
 
         at_end(write)
@@ -141,7 +141,7 @@ class ScriptProcess:
         if server.has_runs:
             path = saved or server.session_file
             log.warning("tftracer: the session is in %s (open it with: tftracer %s)", path, path)
-        elif not self._others():
+        elif not self._other_sessions():
             log.warning("%s: nothing was recorded", NO_STEPS)
         if self._options["stay"]:
             server.recorder.store.script_ended()
@@ -164,13 +164,13 @@ class ScriptProcess:
             return ""
         return output
 
-    def _others(self) -> list[ProcessSession]:
+    def _other_sessions(self) -> list[ProcessSession]:
         return sessions_of_one_command.read(self._options["sessions"])
 
     def _list_other_sessions(self) -> None:
         if not self._is_first:
             return  # a forked child
-        others = self._others()
+        others = self._other_sessions()
         sessions_of_one_command.delete(self._options["sessions"])
         if self._server is None and sys.modules.keys() & {"jax", "keras"}:
             self._explain_no_session()

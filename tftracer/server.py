@@ -45,13 +45,13 @@ class TracingServer:
         with tf.compat.v1.train.MonitoredTrainingSession(hooks=[server.hook]) as session:
             ...
 
-    The page's URL, with its token, is logged once. The web server stops with the script; :meth:`join` keeps it.
+    The page's URL, with its token, is logged once. The web server stops when the script ends; :meth:`join` waits, so it stays.
 
     Args:
         server_port: TCP port (default: 9999, plus the local rank in a job of several processes). If it is in use, the next
             free one is taken; 0 takes any free port.
         server_ip: address to listen on (default: ``"127.0.0.1"``, this machine alone).
-        keep_traces: maximum number of traces that are kept for each run of those by *Trace every step* or by the script itself
+        keep_traces: how many of the traces by *Trace every step* or by the script itself are kept for each run
             (default: 5): the newest and the slowest. Requested traces (*Trace*, :meth:`trace_next`) are all kept until they take
             4 GiB of disk.
         start_web_server_on_start: False to start it with :meth:`start_web_server` instead.
@@ -132,13 +132,13 @@ class TracingServer:
             self.recorder.queue.switch_off()
             self.recorder.add_problem("no_recording", f"tftracer cannot record: {problem}. Training goes on without it.")
 
-    def _export(self, place: str | None) -> ExportProcess | None:
-        if not place:
+    def _export(self, export_dir: str | None) -> ExportProcess | None:
+        if not export_dir:
             return None
         from tftracer.scripting.export_process import ExportProcess
 
         try:
-            return ExportProcess(self.recorder.session(), self.job.plan.job, place, self._report_export)
+            return ExportProcess(self.recorder.session(), self.job.plan.job, export_dir, self._report_export)
         except Exception as problem:
             self._report_export(f"The session is not exported: {problem}")
             return None
@@ -340,7 +340,7 @@ class TracingServer:
 
     def close(self) -> None:
         """Stop the web server and end the recording. The session's file then holds everything that was recorded."""
-        # Called after the recorder has written its last record.
+        # The order matters: the export ends after the recorder has written its last record.
         stop_export = self._exporting.stop if self._exporting else lambda: None
         for close in (self._stop_waiting, self.job.stop, self.web.stop, self.recorder.close, stop_export, self.functions.stop):
             try:

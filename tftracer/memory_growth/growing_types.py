@@ -1,4 +1,4 @@
-"""Finds the types whose objects become steadily more, and describes these objects."""
+"""Finds the types whose numbers of objects grow steadily, and describes these objects."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from typing import Any
 from tftracer.memory_growth import object_counts
 from tftracer.slow.cause.frame_names import is_library
 
-#: Kinds of TensorFlow's objects, by the names of their types. Owners come first: a function has a graph with ops, an iterator a
-#: tensor.
+#: Kinds of TensorFlow's objects, by the names of their types.
 TENSORFLOW_KINDS = {
     "ConcreteFunction": "functions",
     "Session": "sessions",
@@ -26,8 +25,9 @@ TENSORFLOW_KINDS = {
     "RefVariable": "variables",
     "EagerTensor": "tensors",
 }
+#: The order of the kinds. Owners come first: a function has a graph with ops, an iterator has a tensor.
 ORDER = ("functions", "sessions", "ops", "iterators", "variables", "tensors")
-#: The order if both functions and variables grow: retraced functions make no variables, the functions of new models do.
+#: The order if both functions and variables grow. Then new models are the cause: retraced functions make no variables.
 ORDER_OF_MODELS = ("sessions", "variables", "functions", "ops", "iterators", "tensors")
 #: A type grows if it has at least this many more objects in the last count than in the first.
 MIN_GROWN = 4
@@ -37,7 +37,7 @@ MIN_PLACE_SHARE = 0.8
 CALLS = "polymorphic_function.py"
 MAX_THINGS, MAX_OBJECTS, MAX_SAMPLES = 6, 400, 100_000
 MAX_SIZED = 5  # objects whose parts are measured
-#: Modules whose objects belong to objects of other modules, which name the growth.
+#: Beginnings of module names. Their types are left out: their objects belong to objects of other modules, which explain more.
 _INNER = (
     "tensorflow.",
     "builtins",
@@ -58,7 +58,7 @@ _KERAS = ("callbacks", "models", "layers", "optimizers", "metrics", "losses")
 
 @dataclass(frozen=True)
 class Thing:
-    kind: str  # one of ORDER, or objects
+    kind: str  # one of ORDER, or "objects"
     name: str  # name of the type, or of the functions
     grown: int | None  # number of additional objects
     rate: float | None  # objects a second
@@ -67,7 +67,7 @@ class Thing:
 
 
 def steady_rate(first: tuple[float, int], middle: tuple[float, int], last: tuple[float, int]) -> float | None:
-    """Return the rate a second of a count that grew in both spans, about equally fast; else None. Arguments: (time, count)."""
+    """Return a count's growth per second; None unless it grew about equally fast in both spans. Arguments: (time, count)."""
     (begin, before), (between, then), (end, now) = first, middle, last
     if min(then - before, now - then) < 1 or now - before < MIN_GROWN:
         return None
@@ -102,11 +102,11 @@ def is_keras(each: type) -> bool:
 
 
 def growing_kinds(rates: Iterable[type]) -> dict[type, str]:
-    """Return type -> kind, for the types that have one."""
+    """Return type -> kind, for the types that have one. Ops that belong to new graphs are left out."""
     kinds = {each: kind for each in rates if (kind := kind_of(each))}
     by_kind = Counter(kinds.values())
     if by_kind["functions"] or (by_kind["sessions"] and any(each.__name__ == "Graph" for each in rates)):
-        kinds = {each: kind for each, kind in kinds.items() if kind != "ops"}  # they belong to the new graphs
+        kinds = {each: kind for each, kind in kinds.items() if kind != "ops"}  # the ops belong to the new graphs
     return kinds
 
 
@@ -117,11 +117,11 @@ def things(
     samples: Sequence[Any],
     object_bytes: Callable[[Any], float | None],
 ) -> list[Thing]:
-    """Return the things in the order of ``ORDER``, then objects. ``samples``: some objects of these types."""
+    """Describe the growing types, in the order of their kinds, "objects" last. ``samples``: some objects of these types."""
     result = []
     for each, kind in kinds.items():
-        some = [sample for sample in samples if type(sample) is each]
-        result.append(_thing(kind, each, some, grown[each], rates[each], object_bytes))
+        its_samples = [sample for sample in samples if type(sample) is each]
+        result.append(_thing(kind, each, its_samples, grown[each], rates[each], object_bytes))
     order = ORDER_OF_MODELS if {"functions", "variables"} <= set(kinds.values()) else ORDER
     rank = {kind: number for number, kind in enumerate(order)}
     result.sort(key=lambda thing: (rank.get(thing.kind, len(ORDER)), -(thing.rate or 0)))
@@ -170,7 +170,7 @@ def tensor_bytes(tensor: Any) -> float | None:
 def place_of_newest(ops: Sequence[Any], grown: int) -> str:
     """Return the line that made most of the newest ops, "train.py:12", from TensorFlow's record; "" if no line is the user's.
 
-    Old ops do not count: the model's ops were made before the growth. The first of ``ops`` is a young one.
+    Old ops do not count: the model's ops were made before the growth. Only ops in the graph of the first of ``ops`` count.
     """
     graph = ops[0].graph if ops else None
     newest = heapq.nlargest(grown, (op for op in ops if op.graph is graph), key=lambda op: op._id)
@@ -179,9 +179,9 @@ def place_of_newest(ops: Sequence[Any], grown: int) -> str:
 
 
 def place_of_calls(functions: Sequence[Any], grown: int) -> str:
-    """Return the line whose calls traced most of the newest functions; "" if it is not one line.
+    """Return the line whose calls traced MIN_PLACE_SHARE or more of the newest functions; "" if no line did.
 
-    TensorFlow records it with the ops for a function's arguments and captured values.
+    TensorFlow records the line with the ops for a function's arguments and captured values.
     """
     newest = _newest_graphs(functions, grown)
     places = Counter(_place_of_call(inputs[0].op) for graph in newest if (inputs := getattr(graph, "inputs", None)))

@@ -1,4 +1,4 @@
-"""Proves growth: the lowest values of twelve equal parts of a time rise throughout, above all earlier values. No side effects.
+"""Proves growth: if a time is cut into twelve equal parts, the lowest value rises from part to part, above all earlier values.
 
 The lowest values leave out memory that a step takes and frees. These are not growth: one, two or three jumps; a curve that
 flattens, such as a cache that fills; a sawtooth, which does not exceed its earlier values.
@@ -13,20 +13,21 @@ import numpy as np
 from tftracer.trace.arrays.types import Float64
 
 PARTS = 12
-#: Minimum of the number of rising pairs of parts minus the number of falling pairs, of 66 pairs. Three jumps give 54.
+#: Of the 66 pairs of parts, the number that rise minus the number that fall has to be at least this. Three jumps give only 54.
 RISES = 56
 #: A pair of parts counts as rising if it rises by at least this share of what steady growth gives: heaps always grow a little.
 STEADY = 0.25
 #: Minimum of the growth. Allocators may keep a few extra megabytes in the first minutes; then this stops.
 MIN_BYTES = 16 << 20
-#: In its last quarter, the growth has at least STILL times its average slope. In an equally long time before it, the slope was at
-#: most SLOWER times as steep as the growth: else the curve flattens.
+#: In its last quarter, the growth has at least STILL times its average slope. In the equally long time before the growth began,
+#: the slope was at most SLOWER times the growth's slope: else the curve flattens.
 STILL, SLOWER = 0.75, 1.5
 #: The share of the growth that has to lie above all earlier values.
 NEW = 0.25
-#: A growth has ended at the first reading that reaches all but this share of it. A later fall by more than this does not count.
+#: A growth that has stopped ended at the first reading that lacks at most this share of it. If the memory falls by more than this
+#: share later, the growth stays as it was.
 NEAR = 0.05
-#: Growth is searched in the whole time, and in its last part: this many times the shortest proof (60 s).
+#: Growth is searched for in the whole time, and in its last parts: this many times as long as the shortest proof (60 s).
 SPANS = (1, 4, 16)
 
 
@@ -43,7 +44,7 @@ class Slope(NamedTuple):
 
 
 def floors(at: Float64, low: Float64, since: float, until: float) -> Float64:
-    """Return the [PARTS] lowest values; inf for a part without a reading."""
+    """Return [PARTS]: the lowest value in each equal part of the time; inf for a part without a reading."""
     part = np.floor((at - since) / (until - since) * PARTS).astype(int)
     part[at == until] = PARTS - 1
     known = (part >= 0) & (part < PARTS)
@@ -84,7 +85,7 @@ def proven(at: Float64, low: Float64, since: float, until: float) -> Slope | Non
 
 
 def floors_before(at: Float64, low: Float64, width: float) -> float:
-    """Return the highest of the lowest values of parts of this length, to leave out short peaks."""
+    """Return the highest of the lowest values in parts of ``width`` seconds: lowest values leave out short peaks."""
     if not len(at):
         return -np.inf
     part = np.floor((at - at[0]) / width).astype(int)
@@ -112,7 +113,7 @@ def growth(at: Float64, low: Float64, shortest: float, since: float = 0.0) -> Sl
 
 
 def until_it_stopped(at: Float64, low: Float64, since: float) -> Slope | None:
-    """Return the growth from ``since`` until nearly its highest value was reached."""
+    """Return the slope from ``since`` until the memory first came near its last value; None if the slope is not known."""
     slope = slope_of(at, low, since, float(at[-1]))
     if slope is None:
         return None
@@ -122,7 +123,7 @@ def until_it_stopped(at: Float64, low: Float64, since: float) -> Slope | None:
 
 
 def has_stopped(at: Float64, low: Float64, slope: Slope, shortest: float) -> bool:
-    """Return whether the growth has ended, judged over a time as long as that of its proof, but at most 16 shortest proofs."""
+    """Return whether the growth has ended, judged over as long a time as its proof, at most 16 times the shortest."""
     until = float(at[-1])
     span = min(max(slope.until - slope.since, shortest), SPANS[-1] * shortest)
     now = slope_of(at, low, max(until - span, float(at[0])), until)

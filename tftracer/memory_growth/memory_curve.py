@@ -9,7 +9,7 @@ import numpy as np
 
 from tftracer.trace.arrays.types import Float64
 
-#: Single readings that are kept, and bins of the whole life. When there are more bins, two neighbours are joined.
+#: Maximum numbers of single readings, and of bins for the whole life. When the bins are full, neighbours are joined in pairs.
 MAX_READINGS, MAX_BINS = 960, 240
 
 

@@ -22,9 +22,9 @@ from tftracer.slow.watch.collections_off import collections_off
 
 #: Types whose objects CPython fails to build if another reference exists.
 UNFINISHED: frozenset[type] = frozenset((tuple, frozenset))
-#: Objects of types that are newer than the census, the iterators of the list among them, for which a list has room.
+#: Room in a list for objects of types that the census did not count, such as the iterators that read the list.
 MAX_NEW = 1000
-#: Types that are counted before other threads get a chance to run.
+#: The number of objects that are counted before other threads get a chance to run.
 AT_ONCE = 20_000
 GENERATIONS = (0, 1, 2)  # the youngest objects first
 #: A list of all objects stops the other threads: for about 13 ns per block of Python's allocator on an idle core, and for many
@@ -73,20 +73,20 @@ def objects_of(wanted: Iterable[type], counted: Iterable[type], limit: int) -> L
     """Return at most ``limit`` objects of the wanted types, the youngest ones. ``tuple`` and ``frozenset`` are never listed.
 
     Args:
-        counted: The types of a census: objects of those that are not wanted are skipped.
+        counted: The types of a census. Objects of these types are skipped, except those of the wanted types.
     """
     listed = set(wanted) - UNFINISHED
-    nothing: dict[type, Iterable[Any]] = dict.fromkeys({*counted, *UNFINISHED, type(None)} - listed, ())
-    if any(type(each).__eq__ is not type.__eq__ or type(each).__hash__ is not type.__hash__ for each in nothing):
+    skipped: dict[type, Iterable[Any]] = dict.fromkeys({*counted, *UNFINISHED, type(None)} - listed, ())
+    if any(type(each).__eq__ is not type.__eq__ or type(each).__hash__ is not type.__hash__ for each in skipped):
         return Listed([], 0.0)  # groupby and the dictionary would run Python code
     with collections_off():
         start = time.perf_counter()
         lists = map(gc.get_objects, reversed(GENERATIONS))
-        everything = chain(chain.from_iterable(lists), [None])  # groupby keeps the last object
-        objects = deque(chain.from_iterable(starmap(nothing.get, groupby(everything, type))), limit + MAX_NEW)
+        everything = chain(chain.from_iterable(lists), [None])  # None: groupby keeps the last object that it reads
+        objects = deque(chain.from_iterable(starmap(skipped.get, groupby(everything, type))), limit + MAX_NEW)
         held_s = time.perf_counter() - start
-    found = [each for each in objects if type(each) in listed]
-    return Listed(found[-limit:], held_s)
+    wanted_objects = [each for each in objects if type(each) in listed]
+    return Listed(wanted_objects[-limit:], held_s)
 
 
 def collects_nothing() -> bool:

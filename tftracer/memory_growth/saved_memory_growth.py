@@ -1,4 +1,4 @@
-"""The facts about a process's memory: written to the session's file as one record, the newest of which counts, and read back."""
+"""The facts about a process's memory: makes their record for the session's file, and reads it. Only the newest record counts."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class Growth:
     is_growing: bool
     kind: str = ""  # "": not found yet
     things: tuple[Thing, ...] = field(default=())
-    lists: int = 0  # times that all objects were listed
+    lists: int = 0  # how often all objects were listed
     held_s: float = 0.0  # time for which other threads could not run Python
-    is_collected: bool = False
+    is_collected: bool = False  # a full garbage collection ran while the cause was searched for
 
     @classmethod
     def of(cls, slope: Slope) -> Growth:
@@ -52,7 +52,7 @@ class Growth:
 class MemoryFacts:
     bins: tuple[Bin, ...]
     growths: tuple[Growth, ...]  # the newest last
-    judged_s: float  # time of the training in which growth was searched
+    judged_s: float  # seconds of the training in which growth was searched for
     proof_s: float  # shortest time that proves growth
     unknown: str  # why nothing is known; "" otherwise
 

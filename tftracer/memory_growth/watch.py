@@ -23,13 +23,13 @@ from tftracer.trace.arrays.types import Float64
 #: The shortest time that proves growth, in seconds, and the number of readings in it. ``TFTRACER_MEMORY_PROOF_S`` changes the
 #: time.
 PROOF_S, READINGS = 60.0, 60
-#: Readings after the first steps that are left out, and readings between two judgements.
+#: WARM_UP readings after the first steps are left out; then growth is judged at every JUDGE-th reading.
 WARM_UP, JUDGE = 15, 5
 MIN_STEPS = 5
 JOIN_S = 5.0
 
 
-def _seconds() -> float:
+def _proof_seconds() -> float:
     with contextlib.suppress(ValueError):
         return max(1.0, float(os.environ.get("TFTRACER_MEMORY_PROOF_S", PROOF_S)))
     return PROOF_S
@@ -44,12 +44,12 @@ class MemoryWatch:
     ) -> None:
         self._steps = steps
         self._functions = functions
-        self._proof_s = _seconds() if proof_s is None else proof_s
+        self._proof_s = _proof_seconds() if proof_s is None else proof_s
         self._period = self._proof_s / READINGS
         self._curve = Curve(self._period)
         self._growths: list[Growth] = []
-        self._slope: growth_proof.Slope | None = None  # slope of the current growth, when it was proven
-        self._training_since: float | None = None  # time after the first steps
+        self._slope: growth_proof.Slope | None = None  # slope of the current growth, as it was proven; None: no growth now
+        self._training_since: float | None = None  # when the judged time begins; None: first steps not yet over
         self._unknown = ""
         self._lock = threading.Lock()
         self._stopping = threading.Event()

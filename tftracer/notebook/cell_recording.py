@@ -31,7 +31,7 @@ FLUSH_S = 60.0
 
 @dataclass(frozen=True)
 class CellRun:
-    """A run with its steps in the cell. ``steps``: their number. ``traces``: their traces, oldest first."""
+    """A run's part in the cell. ``steps``: number of its steps there. ``traces``: traces of these steps, oldest first."""
 
     run: Run
     steps: int
@@ -90,7 +90,7 @@ class CellRecording:
 
     def _begin(self) -> None:
         try:
-            self.recorder = recorder = self._of_server() or self._of_its_own()
+            self.recorder = recorder = self._server_recorder() or self._own_recorder()
             runs = recorder.runs()
             self._steps_before = {run["id"]: run["steps"] for run in runs}
             self._traces_before = {trace["id"] for run in runs for trace in run["traces"]}
@@ -100,7 +100,7 @@ class CellRecording:
         except Exception as error:  # the cell must run anyway
             self._problems.append(f"Nothing was traced: {error}")
 
-    def _of_server(self) -> Recorder | None:
+    def _server_recorder(self) -> Recorder | None:
         from tftracer.record_all_sessions import injected_server
 
         server = injected_server()
@@ -109,7 +109,7 @@ class CellRecording:
         server.recorder.flush(FLUSH_S)
         return server.recorder
 
-    def _of_its_own(self) -> Recorder:
+    def _own_recorder(self) -> Recorder:
         from tftracer.assemble_live_session import Recorder
         from tftracer.capture import session_wrappers
         from tftracer.capture.function_runs import FunctionRuns
@@ -143,7 +143,7 @@ class CellRecording:
             self._problems.append(f"Writing the traces takes longer than {FLUSH_S:.0f} s: the last traces are missing.")
         self._problems += [problem["message"] for problem in recorder.session()["problems"]]
         session = self._opened(recorder)
-        runs = [self._of_cell(run) for run in session.run_messages()]
+        runs = [self._cell_run(run) for run in session.run_messages()]
         used = sorted((run for run in runs if run.steps), key=lambda run: -run.seconds)
         return Recorded(session, used, self._problems)
 
@@ -156,6 +156,6 @@ class CellRecording:
             recorder.save(str(path))
             return open_session(path)
 
-    def _of_cell(self, run: Run) -> CellRun:
+    def _cell_run(self, run: Run) -> CellRun:
         traces = [trace for trace in run["traces"] if trace["id"] not in self._traces_before]
         return CellRun(run, run["steps"] - self._steps_before.get(run["id"], 0), traces)

@@ -79,14 +79,14 @@ class TraceMagic:
 
 
 def summary(recorded: Recorded, trace: SessionTrace | None) -> str:
-    """Return a text about the runs and the shown trace."""
+    """Return HTML about the cell's runs and the shown trace, or why there is no trace."""
     problems = [markup.note(f"Note: {problem}") for problem in recorded.problems]
     if trace is None:
-        return markup.block("%%trace", markup.paragraph(_nothing(recorded)), _runs(recorded.runs), *problems)
+        return markup.block("%%trace", markup.paragraph(_why_no_trace(recorded)), _runs(recorded.runs), *problems)
     return markup.block(trace.title, _runs(recorded.runs), *trace.parts(), *problems)
 
 
-def _nothing(recorded: Recorded) -> str:
+def _why_no_trace(recorded: Recorded) -> str:
     steps = sum(run.steps for run in recorded.runs)
     if steps:
         return f"{steps:,} steps ran in this cell, and none of them has a trace."

@@ -68,7 +68,7 @@ def _best(rates: list[MeasuredRate]) -> list[MeasuredRate]:
 #: If other processes took a larger share of the processors, the rates are doubtful.
 TOLERATED = 0.05
 _STAT = Path("/proc/stat")
-_IDLE, _IOWAIT, _GUESTS = 3, 4, 8  # positions in the first line of /proc/stat; guests are already counted as users
+_IDLE, _IOWAIT, _GUESTS = 3, 4, 8  # positions in the first line of /proc/stat; the user times already include guests
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,8 @@ class CpuTimes:
     """CPU times until now, in seconds, to find other load on the machine; None: not known."""
 
     busy_s: float | None  # of all processes, including time stolen by a hypervisor
-    whole_s: float
-    own_s: float
+    whole_s: float  # of all processors, busy or idle
+    own_s: float  # of this process and its ended children
 
     @classmethod
     def now(cls) -> CpuTimes:

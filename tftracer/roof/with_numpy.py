@@ -23,7 +23,7 @@ _GROWTH = 8.0  # factor by which a product's work grows when its size doubles
 
 
 def best_rate(work: Callable[[], object], amount: float, seconds: float) -> float:
-    """Return the amount per second of the fastest repetition that begins within ``seconds``, without the first (warm-up)."""
+    """Repeat the work for ``seconds``, after a warm-up. Return the ``amount`` of work per second of the fastest repetition."""
     work()
     best, end = 0.0, perf_counter() + seconds
     while True:
@@ -70,7 +70,7 @@ def _matrix_rate(dtype: str, seconds: float) -> float:
 
 
 def copy_rate(seconds: float) -> float:
-    """Return the bytes per second that a large copy reads and writes in total."""
+    """Copy large arrays; return the bytes per second, read and written bytes together."""
     size = min(COPIED_BYTES, _free_bytes() // 8) // 8 * 8
     source, target = (np.full(size // 8, value, np.float64) for value in (1.0, 0.0))
     edges = np.linspace(0, len(source), cores() + 1).astype(int).tolist()

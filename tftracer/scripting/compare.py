@@ -24,7 +24,7 @@ from tftracer.session.steps.percentile_sketch import ERROR, SketchedSteps
 from tftracer.session.steps.statistics import total_s
 from tftracer.trace.analyses.ops import By
 
-MIN_SHARE = 0.5  # a shared run represents a session if it has at least this share of the time of the session's longest run
+MIN_SHARE = 0.5  # a shared run is compared if in any session it took at least this share of the longest run's time
 _REPETITION_NUMBER = re.compile(r"\[\d+\]")
 
 
@@ -162,10 +162,10 @@ def _shares(session: Session) -> dict[str, float]:
 def _sketched_values(session: Session, run: str) -> dict[str, float]:
     """Return the p99 of all steps, from sketches; {} if the session stores all its steps one by one, or has no complete
     sketches."""
-    sketched, last = session.sketched_steps(run)
-    if last <= RECENT or sketched.first_step > 1:
+    sketched, last_step = session.sketched_steps(run)
+    if last_step <= RECENT or sketched.first_step > 1:
         return {}
-    p99 = sketched.after(WARM_UP * last).percentile(0.99)
+    p99 = sketched.after(WARM_UP * last_step).percentile(0.99)
     return {} if p99 is None else {"p99": p99 * 1e9}
 
 
@@ -193,8 +193,8 @@ def _measure_trace(session: Session, trace: int, by: By) -> _Trace:
 
 def _traces(session: Session, run: str) -> list[int]:
     """Return the ids of the run's readable traces."""
-    of_run = next(each["traces"] for each in session.run_messages() if each["title"] == run)
-    return [trace["id"] for trace in of_run if session.table("traces", trace["id"])["state"][0] == "ready"]
+    run_traces = next(each["traces"] for each in session.run_messages() if each["title"] == run)
+    return [trace["id"] for trace in run_traces if session.table("traces", trace["id"])["state"][0] == "ready"]
 
 
 def _totals(session: Session, trace: int, by: By) -> dict[str, int]:

@@ -21,7 +21,7 @@ from tftracer.errors import StorageError
 _CHUNK = 1 << 20
 #: The path of a view within the page (frontend/src/router.ts). It is removed, so that a view's URL also opens the session.
 _VIEW = re.compile(r"/(runs/\d+(/ops)?|traces/\d+|compare|job(/traces/\d+)?)$")
-#: Maximum time in which the server sends nothing: a hub fetches its processes' traces before it answers.
+#: Maximum time for which the server may send nothing. It is long because a hub fetches its processes' traces before it answers.
 _SILENCE_S = 120.0
 
 
@@ -37,7 +37,7 @@ def is_url(name: str) -> bool:
 
 @contextmanager
 def downloaded(url: str, token: str | None, certificate: str | None) -> Iterator[Downloaded]:
-    """Yield the file, which is deleted when the block ends; handles that are open stay readable. Raises ``StorageError``."""
+    """Yield a temporary file with the session, deleted after the block; open handles stay readable. Raises ``StorageError``."""
     page = _Page.of(url, token, certificate)
     with tempfile.NamedTemporaryFile(prefix="tftracer-", suffix=".tftrace") as file:
         page.copy("api/job/file" if page.is_hub() else "api/session/file", file)
@@ -46,7 +46,7 @@ def downloaded(url: str, token: str | None, certificate: str | None) -> Iterator
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Treats a redirect as an error: it would send the token elsewhere."""
+    """Treats a redirect as an error: to follow it would send the token elsewhere."""
 
     def redirect_request(self, *_: Any) -> None:
         return None
@@ -64,8 +64,8 @@ class _Page:
             parts = urlsplit(url)
         except ValueError as error:
             raise StorageError(f"{url}: is no URL ({error}).") from error
-        given = token or parse_qs(parts.query).get("token", [""])[0] or os.environ.get("TFTRACER_TOKEN", "").strip()
-        if not given:
+        secret = token or parse_qs(parts.query).get("token", [""])[0] or os.environ.get("TFTRACER_TOKEN", "").strip()
+        if not secret:
             raise StorageError(f"{parts.netloc}: a live session needs its token: open({url!r}, token=...), or TFTRACER_TOKEN.")
         path = _VIEW.sub("", parts.path.rstrip("/")) + "/"
         address = urlunsplit((parts.scheme, parts.netloc, path, "", ""))
@@ -73,7 +73,7 @@ class _Page:
             context = ssl.create_default_context(cafile=certificate)
         except OSError as error:
             raise StorageError(f"{certificate}: no certificate can be read from it ({error}).") from error
-        return cls(address, given, urllib.request.build_opener(urllib.request.HTTPSHandler(context=context), _NoRedirect()))
+        return cls(address, secret, urllib.request.build_opener(urllib.request.HTTPSHandler(context=context), _NoRedirect()))
 
     def is_hub(self) -> bool:
         """Return whether the page is the hub of a job of several processes."""

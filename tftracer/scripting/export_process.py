@@ -1,4 +1,4 @@
-"""The training's side of the process that exports a session while it is recorded (live_export.py)."""
+"""Starts, listens to and stops the process (live_export.py) that exports a session while it is recorded."""
 
 from __future__ import annotations
 
@@ -23,13 +23,15 @@ END_S = 20.0
 class ExportProcess:
     """The process. ``report`` is called on a separate thread with each problem, and with "" when the problem is solved."""
 
-    def __init__(self, session: Session, job: str, place: str, report: Callable[[str], None], round_s: float = ROUND_S) -> None:
+    def __init__(
+        self, session: Session, job: str, export_dir: str, report: Callable[[str], None], round_s: float = ROUND_S
+    ) -> None:
         """Start the process. Raises ``UnsupportedError`` with reason and remedy if it cannot work here."""
         if importlib.util.find_spec("duckdb") is None:
             raise UnsupportedError("export_dir needs DuckDB, which is not installed here: pip install tftracer[tables].")
         if not session["file"]:
             raise UnsupportedError("export_dir needs the session's file, and none can be written. Set spool_dir.")
-        target = place if "://" in place else str(Path(place).absolute())
+        target = export_dir if "://" in export_dir else str(Path(export_dir).absolute())
         name, rank = job or Path(session["file"]).stem, partition_rank(session["place"])
         arguments = [session["file"], target, name, str(rank), str(os.getpid()), str(round_s)]
         self._report = report

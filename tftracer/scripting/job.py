@@ -39,8 +39,8 @@ class JobClocks:
 
     def _aligned(self, source: ProcessTrace) -> Times:
         owners = Owners.of([source])
-        still = Clock(source.trace.origin_ns)
-        (aligned,) = align([source], owners, [self.clocks.get(title, still) for title in owners.titles])
+        unknown_clock = Clock(source.trace.origin_ns)
+        (aligned,) = align([source], owners, [self.clocks.get(title, unknown_clock) for title in owners.titles])
         origin = origin_of([aligned])
         return Times(origin, *aligned.since(origin))
 
@@ -54,15 +54,15 @@ def job_clocks(steps: Iterable[Sequence[ProcessTrace]], shared: Mapping[str, str
     seen: list[Observation] = []
     for sources in steps:
         owners = Owners.of(sources)
-        number = [titles.setdefault(title, len(titles)) for title in owners.titles]
+        numbers = [titles.setdefault(title, len(titles)) for title in owners.titles]
         for o in observations(sources, owners, find_collectives(sources)):
-            seen.append(Observation(number[o.a], number[o.b], o.at_ns, o.offset_ns, o.sigma_ns, o.matches))
+            seen.append(Observation(numbers[o.a], numbers[o.b], o.at_ns, o.offset_ns, o.sigma_ns, o.matches))
     clocks = estimate(seen, len(titles), shared=[shared.get(title, "") for title in titles]) if titles else []
     return JobClocks(dict(zip(titles, clocks)))
 
 
 class Job:
-    """A job. ``steps``: for each step that several processes traced, (position of the process, id of its trace)."""
+    """A job. ``steps``: the traces of each step that several processes traced, as (position of the process, id of the trace)."""
 
     def __init__(self, processes: Sequence[SavedProcess], steps: Sequence[Sequence[tuple[int, int]]]) -> None:
         self.processes = list(processes)
@@ -120,8 +120,8 @@ def places(job: Job) -> list[Place]:
 def job_of(sessions: Sequence[SavedSession]) -> Job:
     """Combine sessions, one per process, into a job.
 
-    Traces with the same run title and step number belong to one step. In files with only one trace, its step number may be
-    unknown.
+    Traces with the same run title and step number belong to one step. A trace without a step number counts only if its file has
+    no other trace.
     """
     titles = [_title(session, number) for number, session in enumerate(sessions)]
     repeated = {title for title in titles if titles.count(title) > 1}

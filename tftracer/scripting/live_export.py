@@ -41,7 +41,7 @@ class LivePartition:
         self._folder = target
         self._spool = spool
         self._job, self._rank = job, rank
-        self._where = partition_name(job, rank)
+        self._partition = partition_name(job, rank)
         self._parts: dict[str, list[dict[str, Any]]] = {name: [] for name in TABLES}
         self._exported: set[int] = set()  # ids of exported traces
         self._seen = (0, 0, False)  # size and time of the session's file at the last round, and whether the session had ended
@@ -64,15 +64,15 @@ class LivePartition:
         return True
 
     def _write(self, session: Session, ended: bool) -> None:
-        older = [] if any(self._parts.values()) else older_parts(self._folder, session.facts["id"], self._where)
+        older = [] if any(self._parts.values()) else older_parts(self._folder, session.facts["id"], self._partition)
         traces = [
             number for number in session.trace_ids() if number not in self._exported and self._is_whole(session, number, ended)
         ]
-        writers = write_parts(self._connection, session, self._folder, self._where, self._first_part, traces)
+        writers = write_parts(self._connection, session, self._folder, self._partition, self._first_part, traces)
         for name, writer in writers.items():
             self._parts[name] = [*self._parts[name][: writer.first_part], *(part for _, part in writer.written)]
         publish(self._folder, writers.values(), older)
-        write_manifest(self._folder, self._where, new_manifest(session, self._job, self._rank, self._parts))
+        write_manifest(self._folder, self._partition, new_manifest(session, self._job, self._rank, self._parts))
         self._exported.update(traces)
 
     def _first_part(self, table: str) -> int:
@@ -81,7 +81,7 @@ class LivePartition:
 
     @staticmethod
     def _is_whole(session: Session, trace: int, ended: bool) -> bool:
-        """Return whether a trace can be read and was analyzed. While the session is live, a new trace is analyzed soon."""
+        """Return whether a trace can be read and was analyzed. Until the session ends, a trace may wait for its analysis."""
         if session.source.trace_record(trace)["state"] == "pending" and not ended:
             return False
         return bool(session.table("traces", trace)["state"][0] == "ready")
@@ -97,11 +97,11 @@ def _wait(parent: int, seconds: float) -> bool:
     return False
 
 
-def main(spool: str, place: str, job: str, rank: str, parent: str, round_s: str) -> None:
+def main(spool: str, export_dir: str, job: str, rank: str, parent: str, round_s: str) -> None:
     """Export until the session ends. Problems are printed, one per line."""
     with contextlib.suppress(OSError):
         os.nice(_NICE)
-    reported, last_rounds, target, connection = "", 0, folder(place), parquet.connect()
+    reported, last_rounds, target, connection = "", 0, folder(export_dir), parquet.connect()
     partition = LivePartition(connection, target, Path(spool), job, int(rank))
     connection.execute("SET threads = 1")
     try:

@@ -21,11 +21,11 @@ def as_html(name: str, facts: Session, runs: Sequence[Run], processes: Sequence[
     return markup.block(
         name,
         markup.note(_origin(facts)),
-        markup.note(_of_job(processes)) if len(processes) > 1 else "",
+        markup.note(_process_list(processes)) if len(processes) > 1 else "",
         *(markup.paragraph(text) for text in (facts["cut"], facts["damage"]) if text),
         _run_table(busiest[:_SHOWN_RUNS]),
         markup.note(f"{len(runs) - _SHOWN_RUNS:,} more runs") if len(runs) > _SHOWN_RUNS else "",
-        *_of_newest(newest),
+        *_newest_trace(newest),
     )
 
 
@@ -36,7 +36,7 @@ def _origin(facts: Session) -> str:
     return " · ".join(filter(None, parts))
 
 
-def _of_job(processes: Sequence[str]) -> str:
+def _process_list(processes: Sequence[str]) -> str:
     more = f", and {len(processes) - _SHOWN_PROCESSES:,} more" if len(processes) > _SHOWN_PROCESSES else ""
     return f"{len(processes):,} processes: {', '.join(processes[:_SHOWN_PROCESSES])}{more}"
 
@@ -54,7 +54,7 @@ def _time(seconds: float | None) -> str:
     return "–" if seconds is None else duration(seconds * 1e9)
 
 
-def _of_newest(newest: SessionTrace | None) -> list[str]:
+def _newest_trace(newest: SessionTrace | None) -> list[str]:
     if newest is None:
         return [markup.note("No step was traced.")]
     return [markup.paragraph(f"The newest trace, {newest.title}:"), *newest.parts()]

@@ -29,8 +29,8 @@ _log = logging.getLogger(__name__)
 
 #: Statements that find damaged Parquet files: the first reads only the metadata that DuckDB needs before it answers, the second
 #: the whole file.
-_AT_FIRST = "DESCRIBE SELECT * FROM {}"
-_ALL = "SELECT max(hash(COLUMNS(*))) FROM {}"
+_READ_METADATA = "DESCRIBE SELECT * FROM {}"
+_READ_WHOLE = "SELECT max(hash(COLUMNS(*))) FROM {}"
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,9 @@ def answers(files: Sequence[str], sql: str, job: str | None = None, external: bo
         return _answers(partial(_load, files=files, tables=wanted, job=job), sql, external)
     view = partial(_view_folder, folder=Path(files[0]), tables=wanted)
     try:
-        return _answers(partial(view, reading=_AT_FIRST), sql, external)
-    except _UnansweredError:  # a file may be damaged in a later part
-        return _answers(partial(view, reading=_ALL), sql, external)
+        return _answers(partial(view, reading=_READ_METADATA), sql, external)
+    except _UnansweredError:  # a file may be damaged outside its metadata
+        return _answers(partial(view, reading=_READ_WHOLE), sql, external)
 
 
 class _UnansweredError(FormatError):
@@ -70,16 +70,16 @@ def _answers(make_tables: Callable[[DuckDBPyConnection], None], sql: str, extern
     try:
         make_tables(connection)
         connection.execute("SET TimeZone = 'UTC'")
-        if not external:  # only the files of an exported folder's tables, and no Python variables as tables
+        if not external:  # read only the files of an exported folder's tables, no Python variables
             connection.execute("SET python_enable_replacements = false")
             connection.execute("SET enable_external_access = false")
             connection.execute("SET lock_configuration = true")
-        return _answers_of(connection, sql, external)
+        return _execute_statements(connection, sql, external)
     finally:
         connection.close()
 
 
-def _answers_of(connection: DuckDBPyConnection, sql: str, external: bool) -> list[Result]:
+def _execute_statements(connection: DuckDBPyConnection, sql: str, external: bool) -> list[Result]:
     import duckdb
 
     invalid = (duckdb.ParserException, duckdb.SyntaxException, duckdb.BinderException, duckdb.CatalogException)
@@ -164,12 +164,12 @@ def _readable(
 
 def _load(connection: DuckDBPyConnection, files: Sequence[str], tables: Sequence[str], job: str | None) -> None:
     """Load the tables of the sessions into memory."""
-    of_traces, others = ([table for table in tables if (table in OF_TRACES) == wanted] for wanted in (True, False))
+    of_traces, of_sessions = ([table for table in tables if (table in OF_TRACES) == wanted] for wanted in (True, False))
     for table in tables:
         empty = {field.name: joined(field, []) for field in TABLES[table]}
         _insert(connection, table, empty, f"CREATE TABLE {table} AS", "", 0)
     for name, session in each_session(files, job):
-        for table in others:
+        for table in of_sessions:
             for columns in session.table(table).parts():
                 _insert(connection, table, columns, f"INSERT INTO {table}", name, session.rank)
         for table, columns in session.trace_rows(*of_traces) if of_traces else ():

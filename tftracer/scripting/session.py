@@ -79,7 +79,7 @@ class Session:
         self.place = place
         self._processes: tuple[Session, ...] = ()
         self._decoded = DecodedTraces(self._load, KEPT_TRACES)
-        self._others = OtherTraces(source, self._answers)
+        self._other_traces = OtherTraces(source, self._answers)
         self._checked: set[int] = set()  # ids of traces whose payloads were checked
         self._lock = threading.Lock()
 
@@ -144,7 +144,7 @@ class Session:
         return self._table("ops", trace, by=by)
 
     def ops_over_traces(self, run: int | str | None = None, by: By = "type") -> Table:
-        """Return ops over all traces of a run, by its number or title, or of each run.
+        """Return op statistics over all traces of a run, given by its number or title, or of each run.
 
         The columns include mean, spread, shortest and longest time, and FLOP/s. Only the 10,000 ops with the largest totals of
         each trace count. Traces are decoded one after the other.
@@ -193,7 +193,7 @@ class Session:
         return self.source.runs()
 
     def sketched_steps(self, run: int | str) -> tuple[SketchedSteps, int]:
-        """Return (sketches with the percentiles of all untraced steps of a run, within 1%; the number of its last step)."""
+        """Return (sketches of a run's steps, without traced ones and those right after them; the number of its last step)."""
         history = self.source.history(self._run(run)["id"])
         return history.sketched, history.last_step
 
@@ -202,7 +202,7 @@ class Session:
         return [record["id"] for run in self.source.runs() for record in run["traces"]]
 
     def table(self, name: str, trace: int | None = None) -> Table:
-        """Return a table by its name, as it is exported: ``ops`` by node name. ``trace``: only this trace's rows."""
+        """Return a table by its name, as it is exported: ops are grouped by node name. ``trace``: only this trace's rows."""
         if name not in TABLES:
             raise UnknownError(f"There is no table {name!r}. There are {', '.join(TABLES)}.")
         return self._table(name, trace)
@@ -248,7 +248,7 @@ class Session:
         if record is None:
             raise UnknownError(f"{self.name} holds no trace. Trace a step on the page, or with trace_next().")
         return SessionTrace(
-            record, self.source.run(record["run_id"]), self._message, lambda: self._answers(record["id"]), self._others
+            record, self.source.run(record["run_id"]), self._message, lambda: self._answers(record["id"]), self._other_traces
         )
 
     def view(self, trace: int | None = None, height: int = HEIGHT) -> Frame:
@@ -275,17 +275,17 @@ class Session:
     # --------------------------------------------------------------------------------------------------------- parts
 
     def _parts(self, name: str, trace: int | None, run: int | str | None, by: By) -> Iterator[Part]:
-        of_trace: dict[str, Callable[[TracePart], Part]] = {
+        trace_tables: dict[str, Callable[[TracePart], Part]] = {
             "slices": TracePart.slices,
             "ops": lambda part: part.ops(by),
             "tensors": TracePart.tensors,
             "transfers": TracePart.transfers,
             "sentences": TracePart.sentences,
         }
-        if name in of_trace:
-            return map(of_trace[name], self._parts_of(self._records(trace)))
+        if name in trace_tables:
+            return map(trace_tables[name], self._parts_of(self._records(trace)))
         runs = [self._run(run)] if run is not None else self.source.runs()
-        others: dict[str, Callable[[], Iterable[Part]]] = {
+        other_tables: dict[str, Callable[[], Iterable[Part]]] = {
             "session": lambda: [self._session_part()],
             "runs": lambda: [of_session.runs_part(runs)],
             "steps": lambda: map(self._steps_part, runs),
@@ -297,7 +297,7 @@ class Session:
             "memory_growth": lambda: [of_session.memory_growth_part(self.source.memory_growth())],
             "ops_over_traces": lambda: (of_session.ops_over_traces_part(each["id"], self._op_totals(each, by)) for each in runs),
         }
-        return iter(others[name]())
+        return iter(other_tables[name]())
 
     def _session_part(self) -> Part:
         self._records()  # finds damage, which the row includes
@@ -322,7 +322,7 @@ class Session:
         """Return a trace's tables; None if it cannot be read: then its record is marked, with the reason in its findings."""
         align = self.place.job.clocks().aligner(self.place.title) if self.place else None
         try:
-            return TracePart(record, self._answers(record["id"]), align, partial(self._others.of, record["id"]))
+            return TracePart(record, self._answers(record["id"]), align, partial(self._other_traces.of, record["id"]))
         except TracerError as error:
             self.source.set_broken(record["id"], error)
             return None

@@ -37,7 +37,7 @@ class SessionTrace:
         self._run = run
         self._session = session
         self._answers = answers
-        self._others = others
+        self._other_traces = others
 
     @property
     def number(self) -> int:
@@ -76,7 +76,7 @@ class SessionTrace:
     def _page(self) -> Iterable[str]:
         from tftracer.export.html import page_of
 
-        return page_of(self._answers(), self.record, self._session(), self._others.of_all(self.number))
+        return page_of(self._answers(), self.record, self._session(), self._other_traces.of_all(self.number))
 
     def _repr_html_(self) -> str:
         return markup.shown("Trace", lambda: markup.block(self.title, *self.parts()))
@@ -88,17 +88,17 @@ class SessionTrace:
             ops = self._answers().ops("type")["rows"]
         except TracerError as error:
             return [markup.note(self._times()), markup.paragraph(_unreadable(error))]
-        lacking = [finding for finding in verdict["findings"] if finding["severity"] != "info"]
+        serious = [finding for finding in verdict["findings"] if finding["severity"] != "info"]
         rows = [(op["key"], f"{op['count']:,}", duration(op["total_ns"])) for op in ops[:_SHOWN_OPS]]
         return [
             markup.note(self._times()),
             markup.points(sentence["text"] for sentence in verdict["sentences"]),
             markup.table(("op type", " executions", " total time"), rows),
-            *(markup.note(f"Note: {finding['message']} {finding['remedy']}") for finding in lacking[:_SHOWN_FINDINGS]),
+            *(markup.note(f"Note: {finding['message']} {finding['remedy']}") for finding in serious[:_SHOWN_FINDINGS]),
         ]
 
     def _verdict(self) -> Verdict:
-        return self._answers().verdict(other_traces=self._others.of(self.number, "verdict"))
+        return self._answers().verdict(other_traces=self._other_traces.of(self.number, "verdict"))
 
     def _times(self) -> str:
         took, usual = self.record["duration_s"], self.record["median_s"]

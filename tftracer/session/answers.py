@@ -80,14 +80,14 @@ class SessionAnswers:
             read, statistics = run.history_reader(), run.numbers()
             log, traces = self.model.slow, self.model.traces_by_step(run)
             stalls, count, periods = answers.stalls_of(log, run_id, traces), log.count(run_id), log.periods_of(run_id)
-            listed, marks = groups(log, run_id, statistics["steps"], traces), log.all_marks()
+            stall_groups, marks = groups(log, run_id, statistics["steps"], traces), log.all_marks()
         history = read()
         changes, drift = step_changes(history)
         return {
             "run_id": run_id,
             "stalls": stalls,
             "count": count,
-            "groups": listed,
+            "groups": stall_groups,
             "periods": periods,
             "marks": placed_marks(marks, history),
             "changes": changes,
@@ -183,7 +183,7 @@ class SessionSource(SessionAnswers):
 
     @abstractmethod
     def saved_bytes(self) -> Iterator[bytes]:
-        """Return the same file as a stream of chunks. Needs memory for only one record at a time."""
+        """Return the file that ``save`` writes, in chunks. Needs memory for only one record at a time."""
 
     @abstractmethod
     def load(self, path: str, name: str = "") -> Loaded:

@@ -41,7 +41,7 @@ class _Ending:
 
     def _pressed(self, number: int, frame: FrameType | None) -> None:
         self._presses += 1
-        if self._is_logging:  # an exception here could leave a lock of logging taken; it is raised below
+        if self._is_logging:  # an exception here could leave a lock of logging taken; the first press raises it
             return
         if self._presses == 1:
             self._is_logging = True

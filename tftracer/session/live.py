@@ -115,9 +115,9 @@ def _load_trace(store: SessionStore, other: SavedSession, trace_id: int, run_id:
 class LiveSession(SessionSource):
     """A live session.
 
-    keep_traces: how many traces from global tracing or from the script are kept for each run; the oldest are deleted. Traces that
-    users requested are kept up to traces_to_drop.MAX_REQUESTED_BYTES. spool_dir: the folder to which the session is written while
-    it runs (default: $TFTRACER_SPOOL_DIR or the user's cache). communication_ops: a pattern of ops that communicate.
+    keep_traces: how many traces from global tracing or from the script are kept for each run (traces_to_drop.py chooses them).
+    Traces that users requested are kept up to MAX_REQUESTED_BYTES in total. spool_dir: the folder to which the session is written
+    while it runs (default: $TFTRACER_SPOOL_DIR or the user's cache). communication_ops: a pattern of ops that communicate.
     """
 
     def __init__(
@@ -160,7 +160,7 @@ class LiveSession(SessionSource):
                 return
             self._closed = True
         self._cancel_close_at_exit()
-        self._tell_waiting_requests()
+        self._log_waiting_requests()
         if self._writer:
             with self._steps.activities.tracing(WRITING):
                 self._writer.stop()
@@ -168,7 +168,7 @@ class LiveSession(SessionSource):
         self._analyzer.close()
         self.store.close()
 
-    def _tell_waiting_requests(self) -> None:
+    def _log_waiting_requests(self) -> None:
         waiting = self._steps.requests.waiting()
         if waiting:
             traces, were = counted(waiting, "requested trace"), "was" if waiting == 1 else "were"
@@ -230,7 +230,7 @@ class LiveSession(SessionSource):
         return self.store.set_trace_facts(trace_id, **facts)
 
     def request_traces(self, run_id: int | None, steps: int, with_graph: bool = False, more: bool = False) -> None:
-        """``more``: after the steps that are requested already."""
+        """``more``: add the steps to those that are requested already, instead of replacing the request."""
         self._analyzer.start_in_background()
         if run_id is None:
             self._steps.requests.request(None, steps, more)

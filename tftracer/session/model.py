@@ -42,7 +42,7 @@ def no_statistics() -> RunStatistics:
 
 
 def is_analyzed(record: TraceRecord) -> bool:
-    """Return whether a trace's contents are known: False before its analysis, also if the job was killed before it."""
+    """Return whether a trace's contents are known: False before its analysis, and if a kill prevented the analysis."""
     return record["state"] != "pending"
 
 
@@ -164,8 +164,8 @@ class SessionModel:
             return {}
         if self._beside is None or self._beside[0] is not self.ledger:
             beside = beside_steps(self.ledger_message())
-            known = {"beside_share": beside.share, "beside_text": beside.text} if beside else {"beside_share": None}
-            self._beside = self.ledger, known
+            context_fields = {"beside_share": beside.share, "beside_text": beside.text} if beside else {"beside_share": None}
+            self._beside = self.ledger, context_fields
         return self._beside[1]
 
     def of_other_traces(self, run_id: int, step: int | None, except_trace: int = 0) -> dict[str, Any]:

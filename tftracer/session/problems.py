@@ -50,7 +50,7 @@ class Problems:
         self._lock = threading.RLock()
 
     def add(self, code: str, message: str) -> None:
-        """Add a problem, unless there is one with this code, or ``MAX_PROBLEMS``, already."""
+        """Add a problem, unless one with this code is there already, or there are ``MAX_PROBLEMS``."""
         with self._lock:
             if code in self._problems or len(self._problems) >= MAX_PROBLEMS:
                 return

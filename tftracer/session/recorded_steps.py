@@ -82,7 +82,7 @@ class Capture:
 
 @dataclass(eq=False)
 class Missed:
-    """Replaces a missing trace: the step should have been traced and was not."""
+    """Marks a missing trace: the step should have been traced and was not."""
 
     reason: str  # the text after "because"
     is_lost: bool = True  # False: the request stays open, and a later step is traced instead
@@ -119,7 +119,7 @@ class StepSource(Protocol):
     activities: Activities  # the activities that the ledger adds up; also filled by ``count_steps``
     pipelines: Pipelines
     slow: SlowRecords  # slow steps and what was observed during them
-    under_way: dict[int, int]  # thread -> start of its step (perf_counter ns), or minus the end of its last step
+    under_way: dict[int, int]  # thread -> start of its step (perf_counter ns), or end of its last step, negated
     lost: int  # number of steps that were dropped because the queue was full
     sees_all_sessions: bool  # sessions are recorded without a hook
     facts: SessionFacts  # of the TensorFlow session that was opened last

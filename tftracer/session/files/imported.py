@@ -25,7 +25,7 @@ _MEMORY = 1 << 31
 
 @dataclass(frozen=True)
 class PlainPayload(StoredPayload):
-    """A whole file as a trace. Reading raises FormatError if the file has changed: its known facts may be wrong."""
+    """A whole file as a trace. Reading raises FormatError if the file has changed: its recorded facts may be wrong."""
 
     source: FileBytes
     changed_ns: int

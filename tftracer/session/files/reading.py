@@ -74,7 +74,7 @@ def read_facts(given: Any) -> Session:
 
 
 def new_facts() -> Session:
-    """Return the facts of a session that nothing is known about."""
+    """Return the facts of a session of which nothing is known: every field has its empty value."""
     return read_facts({})
 
 
@@ -100,23 +100,23 @@ def read_context(given: Any) -> TraceContext:
 
 def read_model(reader: Reader, path: str) -> SessionModel:
     """Read the session in a file. Its facts tell which parts of the file could not be read."""
-    model, unknown, steps = SessionModel(new_facts()), Counter[str](), 0
+    model, unknown, damaged_steps = SessionModel(new_facts()), Counter[str](), 0
     for record in reader:
         # Damage in other records is reported when they are read.
         if record.type in (tftrace_format.STEPS, tftrace_format.HISTORY):
-            steps += not record.payload.is_whole()
+            damaged_steps += not record.payload.is_whole()
         unknown[record.type] += record.type not in tftrace_format.RECORD_TYPES
         apply(model, record)
     facts = model.facts
     facts["active"] = facts["live"] = facts["trace_all"] = False
     facts["file"], facts["cut"] = path, reader.cut
-    facts["damage"] = " ".join(filter(None, [reader.damage, *_left_out(steps, +unknown)]))
+    facts["damage"] = " ".join(filter(None, [reader.damage, *_left_out(damaged_steps, +unknown)]))
     return model
 
 
-def _left_out(steps: int, unknown: Counter[str]) -> Iterator[str]:
-    if steps:
-        yield f"Step times are missing: {counted(steps, 'record')} of them are damaged."
+def _left_out(damaged_steps: int, unknown: Counter[str]) -> Iterator[str]:
+    if damaged_steps:
+        yield f"Step times are missing: {counted(damaged_steps, 'record')} of them are damaged."
     if unknown:
         names = ", ".join(sorted(text(name, 31) for name in unknown)[:10])
         yield (
@@ -162,10 +162,10 @@ def _apply_steps(model: SessionModel, record: Record) -> None:
 
 
 def _apply_trace(model: SessionModel, record: Record) -> None:
-    run, facts = _run_of(model, record), with_sizes(read_trace_record(record.meta), record.payload)
-    if run is None or not facts["id"] or facts["id"] in model.traces or len(model.traces) >= MAX_TRACES:
+    run, trace_record = _run_of(model, record), with_sizes(read_trace_record(record.meta), record.payload)
+    if run is None or not trace_record["id"] or trace_record["id"] in model.traces or len(model.traces) >= MAX_TRACES:
         return
-    model.add_trace(TraceState(facts, read_context(record.meta.get("context")), record.payload, record.size))
+    model.add_trace(TraceState(trace_record, read_context(record.meta.get("context")), record.payload, record.size))
 
 
 def _apply_trace_facts(model: SessionModel, record: Record) -> None:
@@ -179,7 +179,7 @@ def _apply_trace_facts(model: SessionModel, record: Record) -> None:
     trace.record = cast(TraceRecord, {**trace.record, **contents, **changes})
 
 
-def _applied_to_run(apply_slow: Callable[[SlowLog, Record, int], None]) -> Applier:
+def _run_applier(apply_slow: Callable[[SlowLog, Record, int], None]) -> Applier:
     def apply_to_run(model: SessionModel, record: Record) -> None:
         run = _run_of(model, record)
         if run:
@@ -200,10 +200,10 @@ _APPLIERS: dict[str, Applier] = {
     tftrace_format.TRACE: _apply_trace,
     tftrace_format.TRACE_FACTS: _apply_trace_facts,
     tftrace_format.TRACE_REMOVED: lambda model, record: model.remove_trace(count(record.meta.get("id"))),
-    tftrace_format.STALL: _applied_to_run(slow_reading.apply_stall),
-    tftrace_format.PERIOD: _applied_to_run(slow_reading.apply_period),
-    tftrace_format.KINDS: _applied_to_run(slow_reading.apply_kinds),
-    tftrace_format.GAPS: _applied_to_run(slow_reading.apply_gaps),
+    tftrace_format.STALL: _run_applier(slow_reading.apply_stall),
+    tftrace_format.PERIOD: _run_applier(slow_reading.apply_period),
+    tftrace_format.KINDS: _run_applier(slow_reading.apply_kinds),
+    tftrace_format.GAPS: _run_applier(slow_reading.apply_gaps),
     tftrace_format.MARKS: lambda model, record: slow_reading.apply_marks(model.slow, record),
     tftrace_format.LEDGER: _facts_applier("ledger", ledger_facts.read),
     tftrace_format.INPUT_PIPELINES: _facts_applier("input_pipelines", pipeline_facts.read),

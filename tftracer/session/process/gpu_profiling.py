@@ -38,7 +38,7 @@ def gpu_facts(
 
     Facts about TensorFlow are missing before its import, facts about libraries where there is no /proc.
     """
-    facts = _of_build(getattr(modules.get("tensorflow.python.platform.build_info"), "build_info", None))
+    facts = _build_facts(getattr(modules.get("tensorflow.python.platform.build_info"), "build_info", None))
     if "CUDA_VISIBLE_DEVICES" in environ:
         facts["visible_devices"] = environ["CUDA_VISIBLE_DEVICES"]
     loaded = _loaded_libraries(proc)
@@ -54,7 +54,7 @@ def gpu_facts(
     return facts
 
 
-def _of_build(build: Mapping[str, Any] | None) -> GpuFacts:
+def _build_facts(build: Mapping[str, Any] | None) -> GpuFacts:
     """Return the facts about TensorFlow's build. ``build``: TensorFlow's own description of it."""
     if build is None:
         return {}
@@ -65,7 +65,7 @@ def _of_build(build: Mapping[str, Any] | None) -> GpuFacts:
 
 
 def _libcupti_file(facts: GpuFacts, folders: list[Path]) -> str:
-    """Return a libcupti of TensorFlow's CUDA version, the only one that TensorFlow loads; "" if there is none."""
+    """Return the path of a libcupti of TensorFlow's CUDA version (TensorFlow loads no other version); "" if there is none."""
     major = facts.get("cuda_version", "").partition(".")[0]
     names = f"libcupti.so.{major}*" if major else "libcupti.so*"
     return next((str(path) for folder in folders for path in sorted(folder.glob(names))), "")
@@ -102,7 +102,7 @@ def _restricted(proc: Path) -> bool | None:
 def gpu_devices(kind: str = "GPU", modules: Mapping[str, Any] = sys.modules) -> list[GpuDevice]:
     """Return the names and compute capabilities of the GPUs, by number; [] if there are none or they are unknown.
 
-    Call it only once TensorFlow uses its GPUs: an earlier call would initialize them. It takes a few milliseconds.
+    Call it only after TensorFlow has begun to use its GPUs: an earlier call would initialize them. It takes a few milliseconds.
 
     kind: TensorFlow's type of device. modules: the imported modules; this function does not import TensorFlow.
     """

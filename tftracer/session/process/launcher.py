@@ -43,7 +43,7 @@ def no_launcher() -> LauncherInfo:
 def detect_launcher(environ: Environment | None = None, modules: Mapping[str, Any] | None = None) -> LauncherInfo:
     """Return the facts from Horovod (if it is initialized, else its variables), else ``TF_CONFIG``, else another launcher.
 
-    Facts that are missing there are taken from the variables of the other launchers. Invalid values (a rank that is not a number,
+    Facts that this source lacks are taken from the variables of the other launchers. Invalid values (a rank that is not a number,
     a ``TF_CONFIG`` that is not JSON) are treated as missing.
     """
     environ = os.environ if environ is None else environ
@@ -60,7 +60,7 @@ def detect_launcher(environ: Environment | None = None, modules: Mapping[str, An
 
 
 def _fill_in(info: LauncherInfo, other: LauncherInfo) -> None:
-    """Add missing facts from another launcher: PMIx under SLURM gives no size. Its size counts only if its rank is the same."""
+    """Add missing facts from another launcher: PMIx under SLURM gives no size. A size counts only if both ranks agree."""
     if info["local_rank"] is None:
         info["local_rank"] = other["local_rank"]
     if info["size"] is None and info["rank"] == other["rank"]:
@@ -102,11 +102,11 @@ def _from_horovod(modules: Mapping[str, Any]) -> LauncherInfo | None:
 
 
 def _from_variables(launcher: str, environ: Environment) -> LauncherInfo | None:
-    ranks, sizes, locals_ = VARIABLES[launcher]
+    ranks, sizes, local_ranks = VARIABLES[launcher]
     rank = _number(environ, ranks)
     if rank is None:
         return None
-    return _info(launcher, rank, _number(environ, sizes), _number(environ, locals_))
+    return _info(launcher, rank, _number(environ, sizes), _number(environ, local_ranks))
 
 
 def _from_tf_config(environ: Environment) -> LauncherInfo | None:

@@ -1,4 +1,4 @@
-"""Step times as columns: in the file's STEPS and HISTORY records, and on the wire."""
+"""Step times as columns: in the file's STEPS and HISTORY records, and in the answers to the page."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from tftracer.trace.arrays.intervals import distinct
 
 log = logging.getLogger("tftracer")
 
-#: Clipped to this: step numbers, the times of a HISTORY record, and infinite times of a STEPS record. A STEPS record whose first
-#: step is not smaller than this is read as if it began with step 1.
+#: Step numbers, the times of a HISTORY record, and infinite times of a STEPS record are clipped to this. A STEPS record whose
+#: first step is not smaller than this is read as if it began with step 1.
 _MAX_STEP = float(1 << 53)
 #: A record with a column of more entries is rejected.
 _MAX_ENTRIES = 10_000_000
@@ -82,7 +82,7 @@ def _columns(packed: dict[str, Any]) -> dict[str, Doubles]:
 
 
 def _rows(columns: dict[str, Doubles], names: Sequence[str]) -> Doubles:
-    """Return [n, names], as long as the shortest of the columns."""
+    """Return the named columns as [n, names], cut to the shortest of them. A missing column is empty."""
     wanted = [columns.get(name, np.zeros(0)) for name in names]
     return np.stack([column[: min(map(len, wanted))] for column in wanted], axis=1)
 
@@ -110,7 +110,7 @@ def _read_sketched(columns: dict[str, Doubles]) -> SketchedSteps:
 def _add_steps(history: History, first: Any, columns: dict[str, Doubles]) -> None:
     first = first if isinstance(first, int) and 0 < first < _MAX_STEP else 1
     rows = _rows(columns, ("start_at", "duration_s"))
-    repeated = min(max(0, history.last_step + 1 - first), len(rows))  # already in the history, after a rewrite
+    repeated = min(max(0, history.last_step + 1 - first), len(rows))  # how many of these steps the history has already
     traced = distinct(np.clip(columns.get("traced", np.zeros(0)), 0, _MAX_STEP).astype(np.int64)) - repeated
     traced = traced[(traced >= 0) & (traced < len(rows) - repeated)]
     history.add(first + repeated, rows[repeated:, 0], rows[repeated:, 1], traced.tolist())

@@ -17,7 +17,8 @@ from tftracer.trace.arrays.types import Bool
 
 Doubles = npt.NDArray[np.float64]
 
-#: RECENT steps are kept one by one. Each older level has LEVEL entries, each of twice as many steps as in the level before.
+#: RECENT steps are kept one by one. Each older level has LEVEL entries, which cover twice as many
+#: steps as entries of the level before.
 RECENT = 4096
 LEVEL = 512
 

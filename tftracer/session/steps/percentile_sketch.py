@@ -128,12 +128,12 @@ class SketchedSteps:
         self.length *= 2
 
     def after(self, step: float) -> Sketch:
-        """Return a sketch of the steps after ``step``, without the later steps that are in the same sketch as ``step``."""
+        """Merge the sketches that begin after ``step``. Later steps that are in the same sketch as ``step`` are left out."""
         starts = [self.first_step + number * self.length for number in range(len(self.sketches))]
         return Sketch.merged(sketch for start, sketch in zip(starts, self.sketches) if start > step)
 
     def within(self, first: float, end: float) -> Sketch:
-        """Return a sketch of the steps from ``first`` until before ``end``, without the sketches that have other steps, too."""
+        """Merge the sketches whose steps are all from ``first`` on and before ``end``."""
         starts = [self.first_step + number * self.length for number in range(len(self.sketches))]
         return Sketch.merged(
             sketch for start, sketch in zip(starts, self.sketches) if start >= first and start + self.length <= end

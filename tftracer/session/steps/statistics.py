@@ -34,6 +34,8 @@ class Steps(NamedTuple):
 
 
 class UnwrittenSteps:
+    """A run's steps that wait to be written to the session's file, and how they are to be written."""
+
     def __init__(self) -> None:
         self.changed = False
         self.defined = False  # whether the run's definition is in the file
@@ -61,7 +63,7 @@ class UnwrittenSteps:
     def take(self, last_step: int, limit: int) -> Steps | None:
         """Return the steps to write now; None if the whole history is to be written instead.
 
-        That is so after more than ``limit`` single steps, after an error, and without new steps.
+        The whole history is written after more than ``limit`` single steps, after an error, and if there are no new steps.
         """
         self.changed = False
         if self.needs_history or self._since_history + self._count > limit or not self._columns:
@@ -164,7 +166,8 @@ class StepStatistics:
     def between_steps(self) -> BetweenSteps:
         """The median of the recent times between steps, and the part of it in which the loop waits for its dataset.
 
-        That part is the mean over the usual times: elements that come in pairs make the loop wait for each second one only.
+        That part is the median times the waiting's share of all usual times, because elements may come in pairs: then the loop
+        waits for every second one only.
         """
         if not self._gaps:
             return BetweenSteps(None, None)
