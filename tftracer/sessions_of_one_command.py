@@ -38,7 +38,7 @@ def new_list() -> str:
 
 
 def add(path: str, session: ProcessSession) -> None:
-    """Add a session. Does nothing if the list was deleted, because the first process has ended."""
+    """Add a session. Does nothing if the first process has ended and deleted the list."""
     with contextlib.suppress(OSError):
         if not is_own_folder(Path(path).parent):
             return

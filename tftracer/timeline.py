@@ -4,7 +4,7 @@
         session.run(train_op, **timeline.kwargs)
     timeline.visualize("step.html")
 
-It has the methods of the class of this name in tensorflow-tracer and in tfvis, with the same results; all times are seconds. Only
+It has the methods that ``Timeline`` has in tensorflow-tracer and in tfvis, with the same results; all times are seconds. Only
 the ``with`` statement imports TensorFlow: a timeline that was loaded from a file does not need it. Use a timeline only on the
 thread that created it.
 """

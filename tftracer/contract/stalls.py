@@ -211,7 +211,7 @@ class RunStalls(TypedDict):
     run_id: int
     stalls: list[Stall]  # the slow steps that lost the most time and the newest; oldest first
     count: int  # number of all slow steps
-    groups: list[SlowGroup]  # by lost time; later those that lost little, have ended, are of unknown cause or of the machine
+    groups: list[SlowGroup]  # by lost time; later those that have ended, lost little, are of unknown cause or of the machine
     periods: list[Period]
     marks: list[Mark]
     changes: list[StepChange]

@@ -74,7 +74,7 @@ class SessionStore(SessionAnswers):
     # ---------------------------------------------------------------------------------------------------------- runs
 
     def live_run(self, handle: RunHandle) -> LiveRun:
-        """Return the run of this process. A new run gets an id."""
+        """Return the live run of a handle. If it is new, add it, with a new id."""
         with self.lock:
             run = self.live_runs.get(handle.run_id)
             if run is None:
@@ -141,7 +141,7 @@ class SessionStore(SessionAnswers):
         self._remove(self._over_the_cap())
 
     def make_room(self, run_id: int, keep: int) -> None:
-        """Remove all but the newest of the run's automatic traces."""
+        """Remove the run's automatic traces that need not be kept. ``keep``: how many of each group stay (traces_to_drop.py)."""
         self._remove(self._superfluous(run_id, keep))
 
     def _superfluous(self, run_id: int, keep: int) -> list[TraceState]:
@@ -187,7 +187,7 @@ class SessionStore(SessionAnswers):
             return self.model.slow.next_id()
 
     def add_stall(self, message: Stall, number: int, is_traced: bool, new: NewRecord) -> None:
-        """Add a slow step. ``number``: its position among its run's, from 1. ``is_traced``: whether there is a trace of it.
+        """Add a slow step. ``number``: its number in its run, from 1. ``is_traced``: whether there is a trace of it.
 
         If it cannot be written now, its stacks are missing as long as the session is live.
         """

@@ -12,7 +12,8 @@ from typing import NamedTuple, Protocol, Union
 
 from tftracer.contract.stalls import PartKind, StallCause
 
-#: Maximum number of records that wait for the writer, which takes them five times a second. Then the oldest are dropped.
+#: Maximum number of records that wait for the writer, which takes them five times a second. If there are more, the oldest are
+#: dropped.
 MAX_RECORDS = 4096
 
 
@@ -110,7 +111,7 @@ class Cause(NamedTuple):
     kind: StallCause
     name: str  # the class of a hook or a callback; ``EPOCH_TURN``; else ""
     frame: Frame | None  # the user's innermost line with the most samples; a library's if no line is the user's
-    share: float | None  # share of the excess that the evidence covers, from 0 to 1; None: not known
+    share: float | None  # the share of the excess (0 to 1) that the evidence explains; None: not known
 
 
 UNKNOWN = Cause("unknown", "", None, None)
@@ -144,7 +145,7 @@ class Stall(NamedTuple):
     end_ns: int
     expected_s: float  # the usual time: the median
     cause: Cause
-    #: Of the training thread, the most seconds first; () if it was too short, or if stacks are off.
+    #: Of the training thread, the most seconds first; () if the slow time was too short, or if stacks are off.
     stacks: tuple[FoldedStack, ...]
     other_stacks: tuple[FoldedStack, ...]  # of other Python threads, as far as they ran the user's Python code
     gc_s: float  # time of garbage collections meanwhile; inside a step: on any thread; between steps: on its own thread
@@ -168,7 +169,7 @@ class Stall(NamedTuple):
         return self.length_s - self.expected_s
 
 
-#: Replaces the number of a period's slow steps if the period turned out to be a part of another period.
+#: Instead of the number of a period's slow steps: the period turned out to be a part of another period.
 MERGED = -1
 
 
@@ -191,9 +192,9 @@ class Period(NamedTuple):
 class GapProfile(NamedTuple):
     """A profile of the time between steps on one thread, or of whole turns, over 20 s (a run's first profile: 10 s).
 
-    ``inside_s``, ``between_s`` and ``gc_s`` are measured. The samples only show at which lines the time was spent, and not in
-    slow turns. The share of a line is its share of the ``seconds`` of all ``stacks``. Garbage collections have no separate
-    stacks: their time counts for the lines that were running.
+    ``inside_s``, ``between_s`` and ``gc_s`` are measured. The samples only show at which lines the time was spent; those in or
+    near slow turns are left out. The share of a line is its share of the ``seconds`` of all ``stacks``. Garbage collections have
+    no separate stacks: their time counts for the lines that were running.
     """
 
     run: WatchedRun  # the run whose time between steps was sampled

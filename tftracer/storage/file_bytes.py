@@ -21,7 +21,7 @@ class Bytes(Protocol):
 
 
 class Handle:
-    """A file descriptor that is closed with its last reference, so that readers of a replaced file can finish."""
+    """A file descriptor that is closed when nothing refers to it any more, so that readers of a replaced file can finish."""
 
     def __init__(self, fd: int) -> None:
         self.fd = fd

@@ -32,7 +32,7 @@ except ImportError:  # no flock on this system: only the process id tells whethe
 MEMORY_LIMIT = 64 << 20
 #: The suffix of a spool while it is rewritten.
 ASIDE = ".new"
-#: Bytes of a payload's first and last block, which it shares with other records, so that they cannot be freed.
+#: Bytes of a payload's first and last block together. It shares these blocks with other records, so they cannot be freed.
 BLOCKS = 2 << 12
 #: Maximum number of small records that wait for space on a full disk.
 MAX_DEFERRED = 10_000
@@ -55,7 +55,7 @@ class Disk:
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
         self.handle = Handle(os.open(path, flags, 0o600))
         self.locked = lock(self.handle.fd)
-        self.gives_back = punch_hole(self.handle.fd, 1 << 30, 1 << 12)  # a test on an empty range
+        self.gives_back = punch_hole(self.handle.fd, 1 << 30, 1 << 12)  # whether parts can be freed: tested beyond the end
 
     def read_at(self, offset: int, size: int) -> bytes:
         return read_fully(self.handle.fd, offset, size, self.name)
@@ -132,7 +132,7 @@ class Spool:
         self._head = tftrace_format.header(spool=True)
         self.file = self._create(path, memory)
         self._end = len(self._head)
-        self._counts = Counter[str]()  # records by type, for the file's end
+        self._counts = Counter[str]()  # number of records of each type, for the ``end`` record
         self.superfluous_bytes = 0  # bytes of records that later records have made superfluous
         self.superfluous_records = 0
         self._readers: set[object] = set()  # saves under way, which read even superfluous payloads
@@ -167,7 +167,7 @@ class Spool:
             self._deferred.append(new)
 
     def has_space(self) -> bool:
-        """Return whether there is space now for the record that was rejected last; called after a successful append."""
+        """Return whether there is space now for the largest record that was rejected; called after a successful append."""
         if self._too_large and self.file.free() >= self._too_large:
             self._too_large = 0
         return not self._too_large
@@ -221,7 +221,7 @@ class Spool:
     def payloads_kept(self) -> Iterator[None]:
         """Keep released payloads readable in this block, while the session is saved; their space is freed with the next record.
 
-        The end takes no lock, because an abandoned save may be garbage-collected on the training thread.
+        Leaving the block takes no lock, because an abandoned save may be garbage-collected on the training thread.
         """
         reader = object()
         with self.lock:
@@ -237,7 +237,7 @@ class Spool:
         return len(self._unreleased)
 
     def _catch_up(self) -> None:
-        """Free payloads that waited for a reader, and write records that waited for space. Call it with the lock."""
+        """Free payloads that waited for a reader, and write records that waited for space. The caller holds the lock."""
         while self._unreleased and not self._readers:
             self._give_back(self._unreleased.pop())
         while self._deferred:  # later records may refer to these
@@ -287,7 +287,7 @@ class Spool:
     def leave_to_parent(self) -> None:
         """Close the file in a forked child: it belongs to the parent, and its lock would outlive the parent here.
 
-        Takes no lock, because another thread of the parent may have held it.
+        Takes no lock, because another thread of the parent may have held it at the time of the fork.
         """
         self.file.close()
 

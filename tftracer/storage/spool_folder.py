@@ -60,7 +60,7 @@ def temporary_folder() -> Path:
 
 
 def open_spool(folder: str | os.PathLike[str] | None, session_id: str) -> tuple[Spool, str]:
-    """Return (a new spool, the problem): in the given folder, or else in a temporary one, or else in memory."""
+    """Return (a new spool in the folder, or else in a temporary one, or else in memory; why not in the folder, or "")."""
     wanted = Path(folder) if folder else default_folder()
     trouble: list[str] = []
     for place in (wanted, temporary_folder()):
@@ -139,7 +139,7 @@ def _writer(path: Path) -> int | None:
 
 
 def process_is_gone(host: str, pid: int) -> bool | None:
-    """Return whether no process with this id runs; None on another host."""
+    """Return whether the process with this id has ended; None if it is one of another host."""
     if host != _own_host():
         return None
     try:

@@ -108,7 +108,7 @@ def compress(raw: bytes) -> bytes:
 
 
 def decompress(data: bytes, raw_size: int, name: str) -> bytes:
-    """Decompress to at most ``raw_size`` bytes, which is at most MAX_RAW."""
+    """Decompress to exactly ``raw_size`` bytes. Raises FormatError for another size, for more than MAX_RAW, or for damage."""
     try:
         declared = zstandard.frame_content_size(data)
         if declared != raw_size or not 0 <= raw_size <= MAX_RAW:
@@ -141,7 +141,7 @@ def header(spool: bool = False) -> bytes:
 def record_head(kind: str, meta: dict[str, Any], stored: bytes = b"", raw_size: int = 0) -> bytes:
     """Return the part of a record before its payload; the compressed payload follows immediately.
 
-    A payload copied from another file has its ``payload_crc`` in ``meta``: damage there stays detectable here.
+    A payload copied from another file brings its ``payload_crc`` in ``meta``, so that damage in that file stays detectable.
     """
     meta = dict(meta)
     if stored:

@@ -126,7 +126,7 @@ _NONE: Fields = {}
 
 
 def readers(message: type, names: Sequence[str] = (), kinds: Fields = _NONE, **special: Callable[[Any], Any]) -> Fields:
-    """Return readers for the fields of a message of the contract, or of a dataclass, by their types or from ``special``.
+    """Return a reader for each field of a message of the contract, or of a dataclass: from ``special``, or else by its type.
 
     ``names``: the fields to read, by default all. ``kinds``: type as the contract writes it -> reader, where the usual one does
     not fit. Raises KeyError for a field whose type has no reader.

@@ -45,7 +45,7 @@ def step_changes(history: History) -> tuple[list[StepChange], Drift | None]:
     changes: list[StepChange] = []
     while len(edges) > 2:
         levels = [usual(start, end) for start, end in zip(edges, edges[1:])]
-        changes = [_change(steps[at], *_both(*pair)) for at, pair in zip(edges[1:-1], zip(levels, levels[1:]))]
+        changes = [_change(steps[at], *_comparable(*pair)) for at, pair in zip(edges[1:-1], zip(levels, levels[1:]))]
         smallest = min(range(len(changes)), key=lambda number: _size(changes[number]))
         if _size(changes[smallest]) >= MIN_CHANGE:
             return changes, None
@@ -59,7 +59,7 @@ class _Usual(NamedTuple):
 
 
 def _untraced(history: History) -> Doubles:
-    """Return the entries of the history without the traced steps, as far as it still has single steps."""
+    """Return the history's entries without traced steps. Entries of several steps stay, also if some were traced."""
     rows = history.entries()
     step, count = rows.T[:2]
     untraced: Doubles = rows[~((count == 1) & is_in(step, np.array(history.traced, float)))]
@@ -74,7 +74,7 @@ def _usual(history: History, rows: Doubles, first: float, end: float) -> _Usual:
     return _Usual(history.sketched.within(first, end).percentile(0.5), float(np.average(mean, weights=count)))
 
 
-def _both(before: _Usual, after: _Usual) -> tuple[float, float]:
+def _comparable(before: _Usual, after: _Usual) -> tuple[float, float]:
     """Return the medians, or the means if a median is not known."""
     if before.median_s is None or after.median_s is None:
         return before.mean_s, after.mean_s
@@ -147,14 +147,14 @@ def _drift(steps: Doubles, times: Doubles, edges: list[int], usual: Callable[[in
     levels = np.concatenate([np.full(end - start, np.median(times[start:end])) for start, end in zip(edges, edges[1:])])
     if _cost(times - line, 2) >= _cost(times - levels, 2 * len(edges) - 3):
         return None
-    first, last = _both(usual(0, quarter), usual(n - quarter, n))
+    first, last = _comparable(usual(0, quarter), usual(n - quarter, n))
     if (last - first) * slope <= 0 or abs(last - first) < MIN_CHANGE * first:
         return None  # the medians do not show it
     beyond = (last - first) / (n - quarter) * (quarter - 1) / 2
     return {"first_step": int(steps[0]), "last_step": int(steps[-1]), "first_s": first - beyond, "last_s": last + beyond}
 
 
-def _cost(left_over: Doubles, parameters: int) -> float:
+def _cost(residuals: Doubles, parameters: int) -> float:
     """Return the cost of a fit: its residuals, and a penalty for each fitted parameter (Bayesian information criterion)."""
-    n = len(left_over)
-    return float(n * np.log(max(float(np.abs(left_over).mean()), 1e-12)) + parameters * np.log(n) / 2)
+    n = len(residuals)
+    return float(n * np.log(max(float(np.abs(residuals).mean()), 1e-12)) + parameters * np.log(n) / 2)

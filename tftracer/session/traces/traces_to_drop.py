@@ -13,12 +13,12 @@ SLOW_FACTOR = 2.0
 
 
 class Retention:
-    """Groups this process's traces by who requested them: a new trace is compared only with those of its group."""
+    """Holds this process's traces in two groups with separate limits: those that users requested, and all others."""
 
     def __init__(self) -> None:
         self._requested: dict[int, TraceState] = {}  # by id, oldest first
         self._requested_bytes = 0
-        self._others: dict[int, dict[int, TraceState]] = {}  # run id -> traces that no user requested
+        self._automatic: dict[int, dict[int, TraceState]] = {}  # run id -> traces that no user requested
 
     def add(self, trace: TraceState) -> None:
         record = trace.record
@@ -26,13 +26,13 @@ class Retention:
             self._requested[record["id"]] = trace
             self._requested_bytes += record["stored_bytes"]
         else:
-            self._others.setdefault(record["run_id"], {})[record["id"]] = trace
+            self._automatic.setdefault(record["run_id"], {})[record["id"]] = trace
 
     def remove(self, trace: TraceState) -> None:
         record = trace.record
         if self._requested.pop(record["id"], None) is not None:
             self._requested_bytes -= record["stored_bytes"]
-        self._others.get(record["run_id"], {}).pop(record["id"], None)
+        self._automatic.get(record["run_id"], {}).pop(record["id"], None)
 
     def superfluous(self, run_id: int, keep: int) -> list[TraceState]:
         """Return the traces of a run that need not be kept. Those that users requested are not among them.
@@ -40,7 +40,7 @@ class Retention:
         Of steps traced because they were expected to be slow, the ``keep`` slowest stay. Of the others (global tracing, the
         script's own), ``keep`` stay: up to half of them because they took far longer than the rest, and the newest.
         """
-        traces = list(self._others.get(run_id, {}).values())
+        traces = list(self._automatic.get(run_id, {}).values())
         expected = sorted((trace for trace in traces if trace.record["asked_by"] == "slow"), key=_seconds, reverse=True)
         others = [trace for trace in traces if trace.record["asked_by"] != "slow"]
         slowest = _far_slower(others)[: keep // 2]
@@ -60,7 +60,7 @@ class Retention:
 
 
 def _far_slower(traces: list[TraceState]) -> list[TraceState]:
-    """Return the far slower traces, slowest first. They are compared with each other, because tracing slows all of them."""
+    """Return the traces that took far longer than the median, slowest first. Only traces count: tracing slows all of them."""
     if not traces:
         return []
     usual = median(map(_seconds, traces))

@@ -38,7 +38,7 @@ class LedgerWriter:
         self._newest: ledger_facts.LedgerFacts | None = None
         self._until = self._began_ns, 0.0  # the end of the ledger: perf_counter ns, epoch seconds
         self._is_over = False
-        self._has_late = False  # slow steps that were found after the script's end
+        self._has_new_slow = False  # whether slow steps were added since the last sum; some are found only after the script's end
 
     def look(self) -> None:
         """Add the time for which the process was stopped. Called five times a second, after the steps were counted."""
@@ -47,7 +47,7 @@ class LedgerWriter:
     def add_slow(self, stall: Stall) -> None:
         if self._wall_time is not None:
             self._wall_time.add_slow(stall)
-            self._has_late = True
+            self._has_new_slow = True
 
     def facts(self) -> ledger_facts.LedgerFacts | None:
         """Add up what is new, and return the facts."""
@@ -62,9 +62,9 @@ class LedgerWriter:
                 self._wall_time.add([(SUSPENDED, STOPPED, *stopped, self._main)], set())
 
     def _add_up(self) -> None:
-        if self._wall_time is None or (self._is_over and not self._steps.activities.ended and not self._has_late):
+        if self._wall_time is None or (self._is_over and not self._steps.activities.ended and not self._has_new_slow):
             return
-        self._has_late = False
+        self._has_new_slow = False
         threads = threading.enumerate()
         helpers = {thread.ident or 0 for thread in threads if thread.name.startswith(HELPERS)}
         now_ns, now = self._until = self._now()
@@ -74,8 +74,10 @@ class LedgerWriter:
         queue = self._steps.activities.ended
         ended = [queue.popleft() for _ in range(len(queue))]
         self._wall_time.add(ended, helpers)
-        begun = {(start, thread) for _, _, start, _, thread in ended}
-        sums = self._wall_time.sums_until(now_ns, [activity for activity in under_way if (activity[2], activity[4]) not in begun])
+        ended_starts = {(start, thread) for _, _, start, _, thread in ended}
+        sums = self._wall_time.sums_until(
+            now_ns, [activity for activity in under_way if (activity[2], activity[4]) not in ended_starts]
+        )
         began_ns = None if self._start_ns is None else self._began_ns
         native = next((thread.native_id for thread in threads if thread.ident == self._wall_time.training), None)
         self._no_cpu.of_thread(native)

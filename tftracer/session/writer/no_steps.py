@@ -18,7 +18,10 @@ SERVER = "A parameter server runs no steps of its own. The workers do: trace the
 
 
 def no_steps(modules: Mapping[str, Any], role: str, sees_all_sessions: bool) -> str:
-    """Return the reason; "" if perhaps only the hook is missing. ``modules``: the process's; ``role``: its role in the job."""
+    """Return why there are no steps; "" if perhaps only the hook is missing.
+
+    ``modules``: the process's imported modules. ``role``: its role in the job. ``sees_all_sessions``: no hook is needed.
+    """
     backend = keras_backend(modules)
     if backend not in ("", "tensorflow"):
         remedy = f" {JAX}" if backend == "jax" else ""

@@ -77,7 +77,7 @@ class TraceSummaries:
         self._put(None)
 
     def give_up(self) -> None:
-        """End the thread without analyzing more: whoever opens the file analyzes the rest."""
+        """Analyze no more traces, and interrupt the analysis under way: whoever opens the file analyzes the rest."""
         self._given_up = True
         self._analyzer.interrupt()
 

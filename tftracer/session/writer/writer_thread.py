@@ -93,7 +93,7 @@ class StepWriter:
         self._traces.end()
 
     def _round(self) -> None:
-        flushes = _emptied(self._flushes)
+        flushes = _take_all(self._flushes)
         try:
             self._work(bool(flushes))
         finally:  # an error must not leave callers waiting forever
@@ -127,7 +127,7 @@ class StepWriter:
         self._report_missing()
         self._publish_steps()
         self._write(at_once=True)
-        self._traces.put(partial(self._flushed, _emptied(self._flushes)))
+        self._traces.put(partial(self._flushed, _take_all(self._flushes)))
 
     def _flushed(self, flushes: list[Flush]) -> None:
         """Set the events. Runs on the thread that stores traces, after all earlier traces are stored."""
@@ -138,7 +138,7 @@ class StepWriter:
     # ------------------------------------------------------------------------------------------------------ counting
 
     def _count(self) -> None:
-        """Count the steps of the queue. The difference of the clocks is measured each time, because users set clocks."""
+        """Count the steps of the queue. The time of day is read anew each time, because users may set the clock."""
         self._steps.count_steps()
         counted, offset = self._steps.counted, time.time() - perf_counter()
         taken = [counted.popleft() for _ in range(len(counted))]
@@ -258,5 +258,5 @@ def _by_run(taken: list[CountedStep]) -> dict[RunHandle, list[int]]:
     return positions
 
 
-def _emptied(flushes: deque[Flush]) -> list[Flush]:
+def _take_all(flushes: deque[Flush]) -> list[Flush]:
     return [flushes.popleft() for _ in range(len(flushes))]

@@ -16,7 +16,7 @@ NEVER_SAMPLED = "The time between the steps was not sampled, so that there are n
 
 def all_stalls(log: SlowLog, traces: Mapping[int, Traces], steps_of: Callable[[int], int]) -> contract.StallList:
     """Return the slow steps of all runs. ``traces``: run -> its traces."""
-    stalls = [stall for run_id, of_run in traces.items() for stall in stalls_of(log, run_id, of_run)]
+    stalls = [stall for run_id, run_traces in traces.items() for stall in stalls_of(log, run_id, run_traces)]
     return {
         "stalls": sorted(stalls, key=lambda stall: stall["started_at"]),
         "count": sum(log.count(run_id) for run_id in traces),
@@ -58,12 +58,12 @@ def _current(stall: contract.Stall, periods: Sequence[contract.Period], traces: 
     """Return a slow step with its current trace and period. If its line is unknown, the text names the place of the period."""
     known = of_known_period(stall, periods)
     period = next((period for period in periods if is_one_of(stall, period)), known)
-    others = ""
+    addition = ""
     if known and known["place"] and not stall["place"]:
-        others = f"; it came with every {ordinal(known['every'])} step: {known['place']}"
+        addition = f"; it came with every {ordinal(known['every'])} step: {known['place']}"
     return {
         **stall,
-        "text": stall["text"] + others,
+        "text": stall["text"] + addition,
         "step_text": step_text(stall["step"], stall["call"]),
         "trace_id": trace_of(stall, traces),
         "every": period["every"] if period else None,

@@ -43,8 +43,8 @@ DISTANCES, LONG = 10, 0.5
 #: A headline is computed again when the number of the run's steps has grown by this factor: slow steps may have ended meanwhile.
 STALE = 1.05
 
-#: Groups with less than the share TRIFLE of the time that all slow steps lost come later, and the headline names none of them. It
-#: gives a group's time if that is less than the share MOST.
+#: Groups with less than the share TRIFLE of the time that all slow steps lost come later, and the headline names none of
+#: them. The headline gives a group's time if that is less than the share MOST.
 TRIFLE, MOST = 0.01, 0.5
 
 #: Step of a run -> id of its trace.
@@ -52,7 +52,7 @@ Traces = Mapping[int, int]
 NO_TRACES: Traces = {}
 
 
-class _Ranked(NamedTuple):
+class _Group(NamedTuple):
     kind: SlowKind
     causes: list[StallCause]  # the costliest first
     periods: list[Period]  # of the kind; a period of unknown cause has a separate group
@@ -134,14 +134,14 @@ class _Ranked(NamedTuple):
         }
 
     def _last_text(self, period: Period) -> str:
-        """Return the last step of a period in words. Where an ended period was due, another cause may have come later."""
+        """Return a period's last step in words; the group's last step if a later one of an ended period had another cause."""
         kind = self.kind
         is_later = period["next_step"] is None and kind["last_step"] is not None and period["last_step"] > kind["last_step"]
         last = kind if is_later and len(self.periods) == 1 else period
         return self._step_text(last["last_step"], last["last_call"])
 
     def _step_text(self, step: int | None, call: int | None) -> str:
-        """Return a step in words. Its slow step knows whether the step number is that of the call."""
+        """Return a step in words. If its slow step is kept, that one's number counts: None for a call of another signature."""
         of_call = next((stall for stall in self.stalls if call and stall["call"] == call), None)
         step = of_call["step"] if of_call else step
         return texts.step_text(step, call) if step or call else ""
@@ -158,19 +158,19 @@ class _Ranked(NamedTuple):
 
 
 def groups(log: SlowLog, run_id: int, steps: int, traces: Traces = NO_TRACES) -> list[SlowGroup]:
-    """Return the groups of a run, the costliest first; groups that lost little, have ended, are of unknown cause or of the
+    """Return the groups of a run, the costliest first; groups that have ended, lost little, are of unknown cause or of the
     machine come later, in this order.
 
     ``steps``: the number of the run's steps.
     """
-    return [ranked.group(traces) for ranked in _in_order(log, run_id, steps)[0]]
+    return [ranked.group(traces) for ranked in _sorted_groups(log, run_id, steps)[0]]
 
 
-def _in_order(log: SlowLog, run_id: int, steps: int) -> tuple[list[_Ranked], float]:
+def _sorted_groups(log: SlowLog, run_id: int, steps: int) -> tuple[list[_Group], float]:
     """Return the groups of a run in their order, and the time that they lost together, without those of the machine."""
-    ranked = list(_ranked(log, run_id, steps))
-    lost_s = sum(each.kind["lost_s"] for each in ranked if each.kind["cause"] != "machine")
-    return sorted(ranked, key=lambda each: each.rank(lost_s)), lost_s
+    unsorted = list(_unsorted_groups(log, run_id, steps))
+    lost_s = sum(each.kind["lost_s"] for each in unsorted if each.kind["cause"] != "machine")
+    return sorted(unsorted, key=lambda each: each.rank(lost_s)), lost_s
 
 
 def _by_group(log: SlowLog, run_id: int, periods: Sequence[Period], gc_function: str) -> dict[KindKey, list[Stall]]:
@@ -186,18 +186,18 @@ def _by_group(log: SlowLog, run_id: int, periods: Sequence[Period], gc_function:
 
 def all_groups(log: SlowLog, traces: Mapping[int, Traces], steps_of: Callable[[int], int]) -> list[SlowGroup]:
     """Return the groups of all runs, run by run, the run with the most lost time first. ``traces``: run -> its traces."""
-    of_runs = [groups(log, run_id, steps_of(run_id), of_run) for run_id, of_run in traces.items()]
-    return [group for of_run in sorted(of_runs, key=lambda each: -_lost(each)) for group in of_run]
+    groups_of_runs = [groups(log, run_id, steps_of(run_id), run_traces) for run_id, run_traces in traces.items()]
+    return [group for run_groups in sorted(groups_of_runs, key=lambda each: -_lost(each)) for group in run_groups]
 
 
-def _lost(of_run: Sequence[SlowGroup]) -> float:
-    return sum(group["lost_s"] for group in of_run if group["cause"] != "machine")
+def _lost(run_groups: Sequence[SlowGroup]) -> float:
+    return sum(group["lost_s"] for group in run_groups if group["cause"] != "machine")
 
 
 def headline(log: SlowLog, run_id: int, steps: int, traces: Traces) -> tuple[str, int | None]:
     """Return the text of the first group that is no trifle, or "", and the newest trace that explains more, or None.
 
-    The text follows the time that all slow steps lost: if the group lost less than half of it, it says how much.
+    The text is shown after the time that all slow steps lost. If the group lost less than half of it, the text says how much.
 
     It is requested five times a second, so it is computed only if the slow steps, the traces or the number of steps changed.
     """
@@ -205,7 +205,7 @@ def headline(log: SlowLog, run_id: int, steps: int, traces: Traces) -> tuple[str
     if known is not None and steps <= STALE * known.steps and traces == known.traces:
         return known.text, known.trace_id
     text, trace_id = "", None
-    ranked, without_machine_s = _in_order(log, run_id, steps)
+    ranked, without_machine_s = _sorted_groups(log, run_id, steps)
     if ranked:
         first = next((each for each in ranked if each.kind["lost_s"] >= TRIFLE * without_machine_s), ranked[0])
         lost_s, whole_s = first.kind["lost_s"], sum(each.kind["lost_s"] for each in ranked)
@@ -220,25 +220,25 @@ def trace_of(stall: Stall, traces: Traces) -> int | None:
     return traces.get(stall["step"]) if stall["step"] is not None and stall["where"] == "inside" else None
 
 
-def _ranked(log: SlowLog, run_id: int, steps: int) -> Iterator[_Ranked]:
-    of_key: dict[KindKey, list[Period]] = {}
+def _unsorted_groups(log: SlowLog, run_id: int, steps: int) -> Iterator[_Group]:
+    periods_by_key: dict[KindKey, list[Period]] = {}
     of_run, all_periods = log.kinds_of(run_id), log.periods_of(run_id)
     gc_function = of_run.garbage_collecting_function(run_id)
     for period in all_periods:
-        of_key.setdefault(group_key(period, gc_function), []).append(period)
+        periods_by_key.setdefault(group_key(period, gc_function), []).append(period)
     kinds: dict[KindKey, list[SlowKind]] = {}
     for kind in sorted(of_run.of_run(run_id), key=lambda each: -each["lost_s"]):
         kinds.setdefault(group_key(kind, gc_function), []).append(kind)
     by_group = _by_group(log, run_id, all_periods, gc_function)
     for key, alike in kinds.items():
-        periods, kind = of_key.get(key, []), reduce(_together, alike)
+        periods, kind = periods_by_key.get(key, []), reduce(_together, alike)
         placed = sum(each["times"] for each in alike if each["place"])
         kind = {**kind, "place": _common_place(alike) if placed >= MIN_PLACED * kind["times"] else ""}
         own = by_group.get(key, [])
         has_all = len(own) == kind["times"]
         causes = [kind["cause"], *(cause for cause in (*CODE_CAUSES, "gc") if cause != kind["cause"] and _costs(alike, cause))]
         if kind["cause"] not in UNSPECIFIC_CAUSES:
-            yield _Ranked(kind, causes, periods, _is_over(kind, periods, steps), own, placed)
+            yield _Group(kind, causes, periods, _is_over(kind, periods, steps), own, placed)
             continue
         for period in periods:
             if period["next_step"] is None or any(_follows(period, each) for each in all_periods):
@@ -257,13 +257,13 @@ def _ranked(log: SlowLog, run_id: int, steps: int) -> Iterator[_Ranked]:
                 "duration_s": max(0.0, kind["duration_s"] - part["duration_s"]),
                 "lost_s": max(0.0, kind["lost_s"] - part["lost_s"]),
             }
-            yield _Ranked(part, causes, [period], _is_over(part, [period], steps), at_its_steps, placed)
+            yield _Group(part, causes, [period], _is_over(part, [period], steps), at_its_steps, placed)
         if kind["times"]:
-            yield _Ranked(kind, causes, [], _is_over(kind, [], steps), own, placed)
+            yield _Group(kind, causes, [], _is_over(kind, [], steps), own, placed)
 
 
 def _are_at_same_steps(one: Period, other: Period) -> bool:
-    """Return whether two periods of one length have the same steps. If one has ended, assume that it continues as the other."""
+    """Return whether two periods of one length have the same steps. If one has ended, assume that the other continues it."""
     off = (one["last_call"] - other["last_call"]) % one["every"]
     are_both_active = one["next_step"] is not None and other["next_step"] is not None
     return not are_both_active or min(off, one["every"] - off) <= one["tolerance"] + other["tolerance"]

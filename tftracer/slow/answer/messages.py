@@ -13,8 +13,8 @@ from tftracer.trace.units import duration, percent
 
 #: Minimum seconds of a garbage collection that has a mark in the history.
 MIN_GC_S = 0.005
-#: Minimum shares of a second in which the host delayed the training, for a mark: the thread had no CPU; processes waited; the
-#: hypervisor took CPU time.
+#: Minimum shares of a second for a mark: in which the training thread had no CPU; in which processes waited for memory or a
+#: disk; and of the CPUs' time that the hypervisor took.
 STARVED_SHARE, PRESSURE_SHARE, STEAL_SHARE = 0.2, 0.3, 0.1
 FAULTS_PER_S = 200  # minimum number of pages that were read from a disk in a second, for a mark
 #: The first words of the mark for a second in which the training's thread waited for a CPU.
@@ -45,10 +45,10 @@ def where(inside: bool) -> contract.Place:
     return "inside" if inside else "between"
 
 
-def stall_message(number: int, stall: Stall, offset: float) -> contract.Stall:
+def stall_message(stall_id: int, stall: Stall, offset: float) -> contract.Stall:
     """Return the page's message. Its trace and period are filled in when the page requests it."""
     return {
-        "id": number,
+        "id": stall_id,
         "run_id": stall.run.run_id,
         "step": None if stall.of_other_signature else stall.step,
         "call": stall.call,

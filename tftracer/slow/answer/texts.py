@@ -24,8 +24,9 @@ MOST_OF_SECOND = 0.75
 HALF = 0.5
 #: Slow steps are called regular if at least this share of them is in periods.
 MOSTLY = 0.8
+#: What else the thread did in the code that is the cause is mentioned if it took at least this share of the slow step.
+NOTABLE = 0.2
 #: Causes that are code of the script, a hook or a callback: all time at this code counts, whether the thread ran or waited.
-NOTABLE = 0.2  # minimal share of a slow step that its code spent otherwise, for it to be told
 CODE_OR_HOOK_CAUSES = (*CODE_CAUSES, *HOOK_CAUSES)
 #: Kind of a cause -> how the sentence about its share begins.
 EXPLAINS: dict[StallCause, str] = {
@@ -147,7 +148,7 @@ def _cause(stall: Stall) -> str:
     if cause.kind in ("wait", "python"):
         what = _what(stall, cause.kind)
         did, then = ("Waited", ", ") if cause.kind == "wait" else ("Python code", "; ")
-        return f"{did}{at or NOWHERE}{_below(stall)}{then + what if what else ''}"
+        return f"{did}{at or NOWHERE}{_called_function(stall)}{then + what if what else ''}"
     if cause.kind == "tensorflow":
         return _tensorflow(stall)
     if cause.kind == "unknown":
@@ -162,16 +163,16 @@ def _cause(stall: Stall) -> str:
         "gc": f"Python's garbage collection, {duration((seconds or stall.gc_s) * 1e9)}{',' if at else ''}{at}",
         "machine": f"Its thread had no CPU{took}{_without_cpu_at(stall)}: other processes or threads had them",
         "disk": f"Waited for a disk{at}",
-        "hook": f"The hook {place}{_in_it(stall)}",
-        "callback": f"The Keras callback {place}{_in_it(stall)}",
+        "hook": f"The hook {place}{_hook_detail(stall)}",
+        "callback": f"The Keras callback {place}{_hook_detail(stall)}",
         "py_function": f"A Python function that TensorFlow calls{': ' if place else ''}{place}",
         "lock": f"Python's lock was held{took}{' by ' if place else ''}{place}",
         "stopped": f"The process was stopped{f' for at least {duration(seconds * 1e9)}' if seconds else ''}",
     }[cause.kind]
 
 
-def _in_it(stall: Stall) -> str:
-    """Return what a hook or callback mostly did, if it waited or saved: ", which waited for a socket"; else ""."""
+def _hook_detail(stall: Stall) -> str:
+    """Return what a hook or callback mostly did, if it waited, saved or ran another run's steps: ", which waited"; else ""."""
     most = max(stall.parts, key=excess, default=None)
     if most is None or excess(most) < HALF * stall.excess_s:
         return ""
@@ -215,8 +216,8 @@ def _what(stall: Stall, kind: str) -> str:
 def _retraced(stall: Stall, at: str) -> str:
     """Describe the retracing of the step's own function, or of a function that was called before the step.
 
-    The text begins with the function's name. The step's own function is named without arguments, because the new signature has
-    others.
+    The text begins with the function's name. The step's own function is named without arguments, because those of the
+    new signature differ.
     """
     title, colon, change = stall.cause.name.rpartition(": ")  # a title may have a colon
     who, what = (title, change) if colon and not stall.inside else (stall.run.title.partition(" (")[0], stall.cause.name)
@@ -240,7 +241,7 @@ def _line_of(cause: Cause) -> str:
     return code_text(frame.file, frame.line, frame.function, frame.owner) if frame else ""
 
 
-def _below(stall: Stall) -> str:
+def _called_function(stall: Stall) -> str:
     """Return the function that the cause's line called for most of the time: ", in sort (numpy/_core/fromnumeric.py)"."""
     frame = stall.cause.frame
     lines = code_lines(stall.stacks) if frame else []
@@ -251,7 +252,7 @@ def _below(stall: Stall) -> str:
 class Rhythm(NamedTuple):
     """The periods of one length in a group."""
 
-    in_each: int  # number of slow steps in each length
+    in_each: int  # number of slow steps in each span of the period's length
     share: float  # share of the expected steps that were slow, from 0 to 1
 
     def text(self, length: int) -> str:
@@ -320,7 +321,7 @@ def group_text(
 def evidence(stall: Stall) -> list[str]:
     """Return sentences about the measurements, except those that the parts of the step's time already show."""
     sentences = list(_host_evidence(stall.host, bool(stall.parts))) if stall.host else []
-    if stall.host and _is_of(stall, stall.host):
+    if stall.host and _counts_belong_to(stall, stall.host):
         sentences += _disk_evidence(stall.host)
     if stall.gc_s >= 0.001 and not stall.parts:
         sentences.insert(0, f"Garbage collections on its thread took {duration(stall.gc_s * 1e9)}.")
@@ -378,7 +379,7 @@ def _host_evidence(host: HostChange, has_parts: bool) -> Iterator[str]:
         yield f"{host.major_faults:,} of its memory pages had to come from a disk."
 
 
-def _is_of(stall: Stall, host: HostChange) -> bool:
+def _counts_belong_to(stall: Stall, host: HostChange) -> bool:
     """Return whether the counts of one second belong to the slow step, not to the time before or after it."""
     return stall.length_s >= MOST_OF_SECOND * host.seconds
 

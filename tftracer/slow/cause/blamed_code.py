@@ -80,11 +80,11 @@ def shared_line(stacks: Iterable[FoldedStack], allow_library: bool = False, min_
         share = seconds / whole
     if not shared:
         return Line(None, 0.0)
-    users = next((position for position in range(len(shared) - 1, -1, -1) if not shared[position].is_library), None)
-    if users is None and _runs_loop(shared[0], (FIT, *EVALUATIONS)):
+    user_position = next((position for position in range(len(shared) - 1, -1, -1) if not shared[position].is_library), None)
+    if user_position is None and _runs_loop(shared[0], (FIT, *EVALUATIONS)):
         called = (frame for frame in reversed(shared[1:]) if allow_library and not frame.file.endswith(WRAPPERS))
         return Line(next(called, None), min(1.0, share))
-    return Line(shared[-1] if users is None else _in_its_function(shared[: users + 1]), min(1.0, share))
+    return Line(shared[-1] if user_position is None else _in_its_function(shared[: user_position + 1]), min(1.0, share))
 
 
 def stacks_outside(stacks: Iterable[FoldedStack], line: Frame) -> list[FoldedStack]:
@@ -156,7 +156,7 @@ def _first_owned(stack: FoldedStack) -> int:
 
 
 def called_by_tensorflow(stack: FoldedStack) -> FoldedStack | None:
-    """Return the part of a stack below TensorFlow's call of a Python function; None if there is none.
+    """Return the part of a stack below TensorFlow's call of a Python function; None if it has no user's code.
 
     A generator in a single sample does not count: it works ahead for later steps.
     """
@@ -165,24 +165,23 @@ def called_by_tensorflow(stack: FoldedStack) -> FoldedStack | None:
     for position in range(len(stack.frames) - 1, -1, -1):
         if stack.frames[position].file.endswith(PYTHON_FUNCTIONS):
             inner = stack.frames[position + 1 :]
-            users = any(not frame.is_library for frame in inner)
-            return stack._replace(frames=inner) if users else None
+            has_user_code = any(not frame.is_library for frame in inner)
+            return stack._replace(frames=inner) if has_user_code else None
     return None
 
 
-def functions_called(stacks: Sequence[FoldedStack], too_long: float) -> list[FoldedStack]:
+def functions_called(stacks: Sequence[FoldedStack], excess_s: float) -> list[FoldedStack]:
     """Return the stacks of Python functions that TensorFlow calls, on the busiest thread.
 
-    A generator of tf.data works ahead for later steps, so it is left out if other functions took half of ``too_long``, the
-    seconds of the excess.
+    A generator of tf.data works ahead for later steps, so it is left out if other functions took half of ``excess_s``.
     """
-    return functions_of_graphs(stacks, too_long) or functions_of_busiest_thread(stacks)
+    return functions_of_graphs(stacks, excess_s) or functions_of_busiest_thread(stacks)
 
 
-def functions_of_graphs(stacks: Sequence[FoldedStack], too_long: float) -> list[FoldedStack]:
-    """Like ``functions_called``, but never with generators; [] if the functions took less than half of ``too_long`` seconds."""
+def functions_of_graphs(stacks: Sequence[FoldedStack], excess_s: float) -> list[FoldedStack]:
+    """Like ``functions_called``, but never with generators; [] if the functions took less than half of ``excess_s``."""
     called = functions_of_busiest_thread(stack for stack in stacks if not is_generator(stack))
-    return called if 2 * sum(stack.seconds for stack in called) >= too_long else []
+    return called if 2 * sum(stack.seconds for stack in called) >= excess_s else []
 
 
 def functions_of_busiest_thread(stacks: Iterable[FoldedStack]) -> list[FoldedStack]:
@@ -267,7 +266,7 @@ def _is_in_tracer(frames: tuple[Frame, ...]) -> bool:
 
 
 def without_steps(stacks: Iterable[FoldedStack]) -> tuple[FoldedStack, ...]:
-    """Return the stacks without those of steps. In a time without steps, such stacks are samples with wrong times."""
+    """Return the stacks without those of steps; single ops stay. Between steps, stacks of steps are samples with wrong times."""
     return tuple(stack for stack in stacks if not (is_in_step(stack) and not _is_in_op(stack)))
 
 

@@ -21,8 +21,8 @@ RECENT_TEETH, MIN_HIT_SHARE = 12, 0.5
 OF_A_KIND = 1 / 3
 #: The length of a comb is divided by whole numbers up to this, to find a shorter period.
 FINEST = 8
-#: Minimum share of the positions of a finer comb within the original length that were ever hit: slow steps that come twice in an
-#: epoch of 100 steps do not come every 20th step.
+#: A finer comb has several teeth within the original length. At least this share of these positions must have been hit: slow
+#: steps that come twice in an epoch of 100 steps do not come every 20th step.
 NEARLY_ALL = 0.75
 #: The durations of two slow steps are similar if they differ by at most this factor.
 ALIKE = 1.3
@@ -81,11 +81,11 @@ class Comb:
         return self.tolerance <= SLACK or is_as_long or has_kind
 
     def has(self, step: int, tolerance: int) -> bool:
-        """Return whether a tooth is at an earlier step."""
+        """Return whether a step is at a tooth. ``tolerance``: steps by which it may be off, besides the comb's own tolerance."""
         return is_tooth(step - self.last, self.length, self.tolerance + tolerance)
 
     def kind(self) -> Hashable:
-        """Return the kind of most hits; None if there is none.
+        """Return the comb's kind (see OF_A_KIND); None if it has none.
 
         Hits without a common kind may be chance, for example if many steps are slow.
         """
@@ -133,7 +133,7 @@ class Comb:
             self.kinds.pop(min(self.kinds, key=lambda each: self.kinds[each]))
 
     def merge(self, other: Comb) -> None:
-        """Add the slow steps of another comb."""
+        """Add the hits, kinds and durations of another comb. The caller updates the teeth, and the last and newest hits."""
         self.first = min(self.first, other.first)
         self.hits += other.hits
         self.kinds.update(other.kinds)
@@ -171,6 +171,6 @@ def common_length(one: Comb, other: Comb) -> int:
     """Return the length of a comb that has the teeth of both combs, and few others; 0 if there is none."""
     low, high = sorted((one.length, other.length))
     length = math.gcd(low, one.last - other.last)
-    is_one = high % low == 0 and not one.tolerance and not other.tolerance
+    can_join = high % low == 0 and not one.tolerance and not other.tolerance
     share = (high // low + 1) * length / high  # share of its teeth that belong to one of the combs
-    return length if is_one and length >= SHORTEST and share >= NEARLY_ALL else 0
+    return length if can_join and length >= SHORTEST and share >= NEARLY_ALL else 0

@@ -3,7 +3,7 @@
 Each slow step is tested as the newest tooth of a comb (equal_distances.py). Its distances to earlier slow steps are possible
 lengths.
 Each comb is followed backwards while at least four of five teeth are slow steps. If slow steps were random, a tooth would be slow
-as often as any other step. The chance of as many hits, times the number of combs tried for this run, has to be below
+as often as any other step. The chance that they hit as many teeth, times the number of combs tried for this run, must be below
 ``MAX_CHANCE``. Combs are tried first among the slow steps of the newest one's kind (cause and place), then among all, then among
 slow steps of similar duration: a period has one kind, and slow steps of unknown kind may belong to it. Slow steps of another kind
 on its teeth do not end a period.
@@ -62,7 +62,7 @@ TEETH_ALONE = 5
 REMEMBERED, TRIED = 512, 32
 #: Maximum ratio of a comb's hits of other known kinds to all its hits of known kind.
 OTHER_KINDS = 0.25
-#: Misses are searched after this many of a comb's newest hits, among this many teeth after each hit.
+#: Misses are counted after at most this many of a comb's newest hits, among at most this many teeth after each of them.
 HITS_SEARCHED, TEETH_SEARCHED = 16, 40
 #: A period's usual time is the median of its newest slow steps, at most this many (the page says so).
 TIMED = 64
@@ -77,7 +77,7 @@ class _Slow(NamedTuple):
 
 
 class _Trial(NamedTuple):
-    """A comb among some slow steps, and the chance that they are random."""
+    """A comb among some slow steps, and the chance that random slow steps make such a comb."""
 
     chance: float
     steps: list[int]  # the hits, newest first
@@ -109,15 +109,15 @@ class Periods:
             return
         self._steps_done = max(self._steps_done, step)
         causes = [_Slow(step, *cause) for cause in ((seconds, kind), *others)]
-        of_periods = self._on_teeth(causes)
-        if of_periods:
+        hits = self._count_hits(causes)
+        if hits:
             self._with_period.append(step)
         for newest in causes:
-            if newest not in of_periods:
-                self._try(newest)
+            if newest not in hits:
+                self._try_combs(newest)
 
-    def _try(self, newest: _Slow) -> None:
-        """Try whether a slow step is the newest of a new period."""
+    def _try_combs(self, newest: _Slow) -> None:
+        """Add a slow step to those without a period, and find out whether it is the newest of a new period."""
         self._without_period.append(newest)
         del self._without_period[:-REMEMBERED]
         for series in self._series(newest):
@@ -126,7 +126,7 @@ class Periods:
                 self._prove(finer, newest.kind)
                 return
 
-    def _one_a_step(self, kind: Hashable) -> dict[int, _Slow]:
+    def _one_per_step(self, kind: Hashable) -> dict[int, _Slow]:
         """Return step -> slow step, for those without a period. Of several causes of a step, one of this kind is preferred."""
         chosen: dict[int, _Slow] = {}
         for slow in self._without_period:
@@ -176,7 +176,7 @@ class Periods:
 
     # -------------------------------------------------------------------------------------------------- known periods
 
-    def _on_teeth(self, causes: Sequence[_Slow]) -> list[_Slow]:
+    def _count_hits(self, causes: Sequence[_Slow]) -> list[_Slow]:
         """Count a slow step as a hit of active periods, and return those of its causes that are hits.
 
         Of its causes, the one of the period's kind counts, or the main cause, which comes first. Two hits in a row make an ended
@@ -215,12 +215,12 @@ class Periods:
             deque(trial.steps[::-1], HITS_SEARCHED),
             deque(maxlen=TIMED),
         )
-        before = [each for each in self._combs if is_same(each, comb)]
-        for earlier in before:
+        predecessors = [each for each in self._combs if is_same(each, comb)]
+        for earlier in predecessors:
             comb.merge(earlier)
             comb.teeth += earlier.teeth
         hits = set(trial.steps)
-        counted = {step: slow for step, slow in self._one_a_step(kind).items() if step in hits}
+        counted = {step: slow for step, slow in self._one_per_step(kind).items() if step in hits}
         for slow in counted.values():
             comb.count(slow.seconds, slow.kind)
         self._without_period = [
@@ -230,10 +230,10 @@ class Periods:
         if trial.slack and any(
             each.is_active and is_within(comb, each) and comb.kind() in (None, each.kind()) for each in self._combs
         ):
-            return  # these slow steps come just before or after those of a known period, which cause them
+            return  # a known period's slow steps cause these, which come just before or after them
         if any(each.is_active and each.length == comb.length and is_within(comb, each) for each in self._combs):
             return  # another cause of the same slow steps
-        self._combs = [*(each for each in self._combs if each not in before), comb]
+        self._combs = [*(each for each in self._combs if each not in predecessors), comb]
         self._unite(comb)
         self._forget()
 
@@ -246,7 +246,7 @@ class Periods:
                 continue
             if not is_within(other, comb):
                 if other.is_active and (length := common_length(comb, other)):
-                    self._merge(other)
+                    self._drop_merged(other)
                     self.merged.append((comb.first, comb.length))
                     comb.merge(other)
                     comb.newest.extend(sorted({*comb.newest, *other.newest}))
@@ -255,9 +255,9 @@ class Periods:
             elif is_whole and comb.first - other.first >= TEETH_ALONE * other.length:
                 other.is_active, other.last_hit_after_end = False, 0  # it has become the finer period
             else:
-                self._merge(other)
+                self._drop_merged(other)
 
-    def _merge(self, part: Comb) -> None:
+    def _drop_merged(self, part: Comb) -> None:
         self._combs.remove(part)
         self.merged.append((part.first, part.length))
 
@@ -278,12 +278,12 @@ class Periods:
         series = [same_kind, list(dict.fromkeys(slow.step for slow in loose)), list(dict.fromkeys(alike))]
         return [steps for steps in series if len(steps) >= FEWEST_HITS]
 
-    def _finer(self, trial: _Trial, of_kind: Hashable) -> _Trial | None:
-        """Return a comb of a fraction of the length if steps between the teeth are slow, too, else the comb; None if too few are
-        slow."""
+    def _finer(self, trial: _Trial, preferred_kind: Hashable) -> _Trial | None:
+        """Return the best comb of a fraction of the length if steps between the teeth are slow, too, else ``trial``; None if too
+        few of the teeth are slow."""
         if trial.slack:
             return trial
-        slow_steps = self._one_a_step(of_kind).values()
+        slow_steps = self._one_per_step(preferred_kind).values()
         known = Counter(slow.kind for slow in slow_steps if slow.kind is not None and slow.step in trial.steps)
         kind = max(known, key=lambda each: known[each], default=None)
         alike = {slow.step for slow in self._without_period if slow.kind in (None, kind)}
@@ -296,69 +296,72 @@ class Periods:
             teeth = range(last, first - 1, -length)[:MAX_FINER_TEETH]
             hits = [step for step in teeth if step in alike]
             between = [step for step in teeth if (last - step) % trial.length]
-            beside = sum(teeth[-1] <= step <= last for step in alike) - len(hits)
-            rate = min(1.0, (beside + 1) / max(1, last - teeth[-1] - len(teeth)))
+            off_teeth = sum(teeth[-1] <= step <= last for step in alike) - len(hits)
+            rate = min(1.0, (off_teeth + 1) / max(1, last - teeth[-1] - len(teeth)))
             chance = _chance(sum(step in alike for step in between), len(between), rate)
-            hit = {(last - step) // length % parts for step in hits}
-            if chance < MAX_CHANCE / FINEST and len(hit) >= NEARLY_ALL * parts:
+            positions_hit = {(last - step) // length % parts for step in hits}
+            if chance < MAX_CHANCE / FINEST and len(positions_hit) >= NEARLY_ALL * parts:
                 finer.append(_Trial(chance, hits, len(teeth), length, 0))
         best = min(finer, key=lambda each: each.chance, default=trial)
         return best if len(best.steps) >= MIN_FINER_HITS * best.teeth else None
 
     def _trials(self, steps: list[int], kind: Hashable) -> Iterator[_Trial]:
-        newest, taken = steps[-1], list(self._with_period)
-        kinds = {step: slow.kind for step, slow in self._one_a_step(kind).items()}
+        newest, with_period = steps[-1], list(self._with_period)
+        kinds = {step: slow.kind for step, slow in self._one_per_step(kind).items()}
         lengths = newest - distinct(np.array(steps[-TRIED - 1 : -1], np.int64))
         lengths = lengths[lengths >= SHORTEST]
-        sorted_steps = np.sort([*steps, *taken, np.iinfo(np.int64).max])
+        sorted_steps = np.sort([*steps, *with_period, np.iinfo(np.int64).max])
         wide = np.round(SLACK_SHARE * lengths).astype(int)
         for slack in (np.zeros_like(lengths), np.full_like(lengths, SLACK), np.where(wide > SLACK, wide, lengths)):
             tried = 10 * slack < lengths
             self._tests += int(tried.sum())
-            # Two misses in a row end a comb, so this test excludes most of them.
+            # Two misses in a row end a comb. So most combs are excluded by a test for hits 2 or 3 lengths back.
             further = tried & (
                 _any_near(sorted_steps, newest - 2 * lengths, slack) | _any_near(sorted_steps, newest - 3 * lengths, slack)
             )
             for length, off in zip(lengths[further].tolist(), slack[further].tolist()):
-                trial = _follow(steps, taken, length, off)
+                trial = _follow(steps, with_period, length, off)
                 if trial and _may_have_one_cause([kinds[step] for step in trial.steps]):
                     yield trial
 
 
 def _may_have_one_cause(kinds: Sequence[Hashable]) -> bool:
-    """Return whether the hits can have one cause. If two causes alternate, each needs a separate proof."""
+    """Return whether enough hits have one kind (or an unknown one) and few have other known kinds.
+
+    If two causes alternate, each needs a separate proof.
+    """
     times = Counter(kinds).most_common()
     known = [count for kind, count in times if kind is not None]
     return len(kinds) >= FEWEST_HITS + len(kinds) - times[0][1] and sum(known[1:]) <= OTHER_KINDS * sum(known)
 
 
-def _follow(steps: Sequence[int], taken: Sequence[int], length: int, slack: int) -> _Trial | None:
+def _follow(steps: Sequence[int], with_period: Sequence[int], length: int, slack: int) -> _Trial | None:
     """Follow a comb back from the newest step while enough teeth are hits. Steps of other periods do not count as misses."""
-    at, hits, teeth, index, missed = steps[-1], [steps[-1]], 1, 0, False
-    whole = (1, 1, 0)  # hits, teeth and lengths back to the last tooth with enough hits
+    at, hits, teeth, lengths, missed = steps[-1], [steps[-1]], 1, 0, False
+    accepted = (1, 1, 0)  # (hits, teeth, lengths) from the newest step to the last hit at which enough teeth were hits
     while at - length + slack >= steps[0] and len(hits) < REMEMBERED:
         at -= length
-        index += 1
+        lengths += 1
         near = _nearest(steps, at, slack)
         if near is not None:
             at, missed, teeth = near, False, teeth + 1
             hits.append(near)
             if len(hits) >= MIN_HITS * teeth:
-                whole = (len(hits), teeth, index)
-        elif _nearest(taken, at, slack) is None:
+                accepted = (len(hits), teeth, lengths)
+        elif _nearest(with_period, at, slack) is None:
             if missed:
                 break
             teeth, missed = teeth + 1, True
-    count, teeth, index = whole
+    count, teeth, lengths = accepted
     if count < FEWEST_HITS:
         return None
     del hits[count:]
     span = hits[0] - hits[-1]
-    beside = bisect_right(steps, hits[0]) - bisect_left(steps, hits[-1]) - count
+    off_teeth = bisect_right(steps, hits[0]) - bisect_left(steps, hits[-1]) - count
     # Share of slow steps among the steps that are not teeth.
-    rate = min(1.0, (2 * slack + 1) * (beside + 1) / max(1, span - teeth))
+    rate = min(1.0, (2 * slack + 1) * (off_teeth + 1) / max(1, span - teeth))
     # The newest step and the length were selected, so two of the hits are no evidence.
-    return _Trial(_chance(count - 2, teeth - 2, rate), hits, teeth, round(span / index), slack)
+    return _Trial(_chance(count - 2, teeth - 2, rate), hits, teeth, round(span / lengths), slack)
 
 
 def _any_near(steps: Longs, at: Longs, slack: Longs) -> npt.NDArray[np.bool_]:
@@ -386,6 +389,6 @@ def _chance(hits: int, teeth: int, rate: float) -> float:
     if hits <= teeth * rate or rate > MAX_RATE:
         return 1.0
     ways = math.lgamma(teeth + 1) - math.lgamma(hits + 1) - math.lgamma(teeth - hits + 1)
-    least = ways + hits * math.log(rate) + (teeth - hits) * math.log1p(-rate)
+    log_first_term = ways + hits * math.log(rate) + (teeth - hits) * math.log1p(-rate)
     shrinks = (teeth - hits) * rate / ((hits + 1) * (1 - rate))  # ratio of consecutive terms of the tail
-    return min(1.0, math.exp(least) / (1 - shrinks)) if shrinks < 1 else 1.0
+    return min(1.0, math.exp(log_first_term) / (1 - shrinks)) if shrinks < 1 else 1.0

@@ -84,7 +84,7 @@ TOO_FEW = "Its stacks were read in too small a part of the time to tell the line
 
 
 def cause_of(parts: tuple[Part, ...], observed: Observed, excess_s: float, is_inside: bool) -> Cause:
-    """Return the cause of a turn with these parts, the largest excess first."""
+    """Return the cause of a turn. ``parts``: its parts, the one with the largest excess first."""
     if not parts:
         return UNKNOWN
     by_kind = {kind: [part for part in parts if part.kind == kind] for kind in dict.fromkeys(part.kind for part in parts)}
@@ -101,7 +101,7 @@ def cause_of(parts: tuple[Part, ...], observed: Observed, excess_s: float, is_in
         if (observed.usual_lock_wait or 0.0) >= LITTLE:
             kinds_with_line.add("lock")
             measured_kinds.remove("lock")
-    between = [part for part in parts if part.kind in kinds_with_line]
+    with_line = [part for part in parts if part.kind in kinds_with_line]
     share = min(1.0, sums[kind] / excess_s)
     if not (top.kind in measured_kinds and share >= HALF):
         evaluation = next((part for part in parts if part.kind == "other_run" and part.what.startswith(NO_LOOPS)), None)
@@ -133,7 +133,7 @@ def cause_of(parts: tuple[Part, ...], observed: Observed, excess_s: float, is_in
         return step_cause(parts, observed, excess_s)
     if top.kind == "gc" and share >= HALF and sums.get("python", 0.0) < MADE_GARBAGE * excess_s:
         return Cause("gc", "", _collecting_line(observed, parts, excess_s), share)
-    return _line_cause(between, _span_of_code(observed, excess_s, parts), excess_s)
+    return _line_cause(with_line, _span_of_code(observed, excess_s, parts), excess_s)
 
 
 def _collecting_line(observed: Observed, parts: tuple[Part, ...], excess_s: float) -> Frame | None:
@@ -176,8 +176,8 @@ def measured_cause(top: Part, span: Span, share: float) -> Cause:
     who runs it.
     """
     if top.kind in CLOCKED_KINDS:
-        others = without_measured(span.stacks, top.kind != "checkpoint")
-        span = replace(span, stacks=tuple(stack for stack in span.stacks if stack not in others) or span.stacks)
+        unmeasured = without_measured(span.stacks, top.kind != "checkpoint")
+        span = replace(span, stacks=tuple(stack for stack in span.stacks if stack not in unmeasured) or span.stacks)
     saver = top.what.partition(".")[0] if top.kind == "checkpoint" else ""
     if top.kind in ("other_run", "checkpoint"):
         owned = owner_line(span.stacks, span.sampled_s, OWNS_RUN if top.kind == "other_run" else HALF)
@@ -246,9 +246,9 @@ def _line_cause(parts: list[Part], span: Span, excess_s: float) -> Cause:
     sums = sum(map(excess, parts))
     if not parts or sums < HALF * excess_s:
         return UNKNOWN
-    kind = max(("python", "wait", "disk", "unknown"), key=lambda each: _does(each, parts))
+    kind = max(("python", "wait", "disk", "unknown"), key=lambda each: _excess_of_kind(each, parts))
     if kind == "wait" and not _waited(parts, excess_s):
-        # No_cpu is in ``parts`` only if the thread had more work.
+        # ``parts`` has waits for a CPU ("no_cpu") only if the thread had far more work than usual.
         ran = sum(excess(part) for part in parts if part.kind in ("python", "no_cpu"))
         kind = "python" if ran >= LITTLE * excess_s else "unknown"
     if kind == "wait" and may_have_waited_for_lock(span):
@@ -271,7 +271,7 @@ def _line_cause(parts: list[Part], span: Span, excess_s: float) -> Cause:
     return Cause(kind, "", line.frame, share)  # type: ignore[arg-type]
 
 
-def _does(kind: str, parts: list[Part]) -> float:
+def _excess_of_kind(kind: str, parts: list[Part]) -> float:
     """Return the excess of parts of this kind. Waits for a CPU, if they are parts, count as "python"."""
     return sum(excess(part) for part in parts if part.kind == kind or (kind == "python" and part.kind == "no_cpu"))
 

@@ -7,13 +7,13 @@ from typing import Literal
 
 from tftracer.slow.watch_results import FoldedStack, Frame
 
-#: From this share of the CPUs on that other processes use, the machine counts as busy.
+#: The machine counts as busy if other processes use at least this share of its CPUs.
 BUSY = 0.25
 
 
 @dataclass(frozen=True)
 class LockHolder:
-    """A thread that held Python's lock when it was read."""
+    """A thread that held Python's lock at a reading of the lock."""
 
     thread: str  # its name
     whose: Literal["training", "tracer", "other"]  # whose thread it is; "training": the thread of the slow turn
@@ -45,7 +45,7 @@ class Span:
     lock_readings: int | None = None  # number of readings of its state
     other_holder_share: float | None = None  # share of the readings of the lock in which another thread held it
     holders: tuple[LockHolder | None, ...] = ()  # one for each reading of the lock; None: no thread held it
-    clocked: Span | None = None  # lengths and counters of the times in it that a clock measures; None: the counters are not known
+    clocked: Span | None = None  # sums over the times in it that a clock measures: length, counters; None: counters not known
     gc_s: float = 0.0  # time of garbage collections
     others_gc_s: float = 0.0  # time of garbage collections on other threads that gc_s does not include
     collected_by: str = ""  # name of another thread that collected for most of gc_s; "": the training thread, or not known
@@ -88,7 +88,7 @@ class Observed:
     def is_busy(self) -> bool:
         """Whether other processes used so much of the CPUs that py-spy often had none.
 
-        Then it mostly reads when the training thread gives its CPU away: just after a stall, for example. So few samples prove
-        no line.
+        Then py-spy mostly reads when the training thread gives its CPU away, for example just after a stall. Therefore a few
+        samples do not prove a line.
         """
         return (self.others_share or 0.0) >= BUSY

@@ -23,7 +23,7 @@ from tftracer.trace.units import duration
 MIN_KERNEL_S = 0.05
 #: Assumed maximum seconds of a page fault, and the minimum share of the time in the kernel for which page faults are mentioned.
 FAULT_S, LITTLE = 5e-6, 0.1
-#: Minimum share of a time for what a text says of the kernel, of Python's lock, and of all threads of the process.
+#: A text mentions the kernel, Python's lock, or the process's threads only if these have at least this share of the time.
 HALF = 0.5
 #: The holder of Python's lock if it is one of the tracer's threads.
 OF_TRACER = "a thread of tftracer"
@@ -40,13 +40,13 @@ def parts_of(turn: SlowTurn, observed: Observed) -> tuple[Part, ...]:
     length, inside = turn.length_ns * 1e-9, turn.inside_ns * 1e-9
     inside = min(inside, length)
     parts = _inside(turn, observed, inside)
-    saves = [_save(save) for save in turn.saves if save.start_ns < turn.step_ns]
-    others = saves + [
-        _other(other, length) for other in turn.other_runs if not any(_is_within(other, save) for save in turn.saves)
+    saves = [_checkpoint_part(save) for save in turn.saves if save.start_ns < turn.step_ns]
+    clocked_parts = saves + [
+        _other_run_part(other, length) for other in turn.other_runs if not any(_is_within(other, save) for save in turn.saves)
     ]
-    parts += others
-    between = length - inside - sum(part.seconds for part in others)
-    usual_between = max(0.0, (turn.usual_ns - turn.usual_inside_ns) * 1e-9 - sum(part.usual_s or 0.0 for part in others))
+    parts += clocked_parts
+    between = length - inside - sum(part.seconds for part in clocked_parts)
+    usual_between = max(0.0, (turn.usual_ns - turn.usual_inside_ns) * 1e-9 - sum(part.usual_s or 0.0 for part in clocked_parts))
     span = _without_clocked(observed.between, sum(part.seconds for part in saves))
     usual_input = turn.usual_input_ns * 1e-9
     parts += _between(observed, span, max(0.0, between), usual_between, turn.input_ns * 1e-9, usual_input)
@@ -86,7 +86,7 @@ def _inside(turn: SlowTurn, observed: Observed, length: float) -> list[Part]:
             left -= seconds
     saves = saves_inside(turn)
     for save in saves:
-        part = _save(save)
+        part = _checkpoint_part(save)
         parts.append(part._replace(seconds=min(part.seconds, left)))
         left -= parts[-1].seconds
     waited = min(left, turn.inside_input_ns * 1e-9)
@@ -164,7 +164,7 @@ def _in_python_functions(span: Span) -> float:
     return sum(stack.seconds for stack in functions_of_busiest_thread(span.all_stacks))
 
 
-def _save(save: Save) -> Part:
+def _checkpoint_part(save: Save) -> Part:
     return Part("checkpoint", (save.end_ns - save.start_ns) * 1e-9, 0.0, save.name)
 
 
@@ -173,7 +173,7 @@ def _is_within(other: OtherSteps, save: Save) -> bool:
     return save.start_ns <= other.start_ns and other.end_ns <= save.end_ns
 
 
-def _other(other: OtherSteps, length: float) -> Part:
+def _other_run_part(other: OtherSteps, length: float) -> Part:
     # The time between the steps of a Keras evaluation belongs to the evaluation, too.
     whole_ns = other.end_ns - other.start_ns if is_no_loop(other) else other.ns
     seconds = min(max(whole_ns, other.ns) * 1e-9, length)
@@ -186,8 +186,8 @@ def _other(other: OtherSteps, length: float) -> Part:
 def _without_clocked(span: Span, saves_s: float) -> Span:
     """Return the time between steps without the times in it that a clock measures: checkpoints, and steps of other runs.
 
-    If the counters of these times are not known, leave out the checkpoints alone, and assume that in them the thread had a CPU as
-    often as when it was ready to run in the whole span.
+    If the counters of these times are not known, leave out only the checkpoints. Assume that of the time in which the thread was
+    ready to run, it had a CPU for the same share in the checkpoints as in the whole span.
     """
     if span.cpu_s is None or span.queue_s is None:
         return span
@@ -195,9 +195,9 @@ def _without_clocked(span: Span, saves_s: float) -> Span:
     if clocked is None:
         if not saves_s:
             return span
-        ran = span.cpu_s / max(span.cpu_s + span.queue_s, 1e-9)
+        cpu_share = span.cpu_s / max(span.cpu_s + span.queue_s, 1e-9)
         span = replace(span, kernel_s=None, faults=None)
-        clocked = Span(saves_s, cpu_s=saves_s * ran, queue_s=saves_s * (1 - ran))
+        clocked = Span(saves_s, cpu_s=saves_s * cpu_share, queue_s=saves_s * (1 - cpu_share))
     left: dict[str, Any] = {name: _minus(getattr(span, name), getattr(clocked, name)) for name in SUMMABLE_VALUES}
     return replace(span, length_s=max(0.0, span.length_s - clocked.length_s), **left)
 
@@ -214,8 +214,8 @@ def _between(observed: Observed, span: Span, length: float, usual: float, input_
         rest = Part("unknown", length - gc_s - input_s, max(0.0, usual - usual_input_s), "")
         return [Part("gc", gc_s, 0.0, ""), Part("input", input_s, usual_input_s, ""), rest]
     scale = min(1.0, length / span.length_s)  # the span may contain short steps of other runs
-    # The share of the time in which the thread had a CPU, of all time in which it was ready to run. In collections, it is assumed
-    # to be the same.
+    # Of the time in which the thread was ready to run, the share in which it had a CPU. It is assumed to be the same in garbage
+    # collections.
     cpu_share = span.cpu_s / max(span.cpu_s + span.queue_s, 1e-9)
     collecting_s = min(span.cpu_s, span.gc_s * cpu_share)
     usual_cpu = min(usual, (observed.usual_cpu or 0.0) * usual)

@@ -67,23 +67,23 @@ def _measured(
     explains_lock = cause.kind in CODE_CAUSES and (observed.usual_lock_wait or 0.0) >= LITTLE
     if cause.kind in ("hook", "callback"):
         measured = set(span.stacks) - set(without_measured(span.stacks, _has_other_steps(parts)))
-        is_own = all(any(frame.owner == cause.name for frame in stack.frames) for stack in measured)
+        is_all_in_hook = all(any(frame.owner == cause.name for frame in stack.frames) for stack in measured)
         clocked = (part for part in parts if part.kind in CLOCKED_KINDS and not part.what.startswith(cause.name))
-        parts = () if is_own else tuple(clocked)
+        parts = () if is_all_in_hook else tuple(clocked)
         span = replace(span, stacks=tuple(stack for stack in span.stacks if all(f.owner != cause.name for f in stack.frames)))
     for part in parts if cause.kind != "py_function" else ():
         if part.kind == cause.kind and cause.name.startswith(part.what):
             continue  # it is the cause itself
         share = min(1.0, max(0.0, excess(part) / excess_s))
-        found = None
+        other_cause = None
         if part.kind in CLOCKED_KINDS or (part.kind == "lock" and not explains_lock):
-            found = measured_cause(part, span, share)
+            other_cause = measured_cause(part, span, share)
         elif part.kind == "input":
-            found = input_cause(observed, share, is_inside)
+            other_cause = input_cause(observed, share, is_inside)
         elif part.kind == "py_function" and cause.kind != "lock":  # it may have waited for the lock, too
-            found = Cause("py_function", "", shared_line(functions_of_busiest_thread(span.all_stacks)).frame, share)
-        if found:
-            yield OtherCause(found, excess(part))
+            other_cause = Cause("py_function", "", shared_line(functions_of_busiest_thread(span.all_stacks)).frame, share)
+        if other_cause:
+            yield OtherCause(other_cause, excess(part))
 
 
 def _code(
@@ -91,7 +91,7 @@ def _code(
 ) -> Iterator[OtherCause]:
     """Yield the code of another function on the training thread, with the seconds that stacks show and clocks allow."""
     if cause.kind in CODE_CAUSES and cause.frame is None:
-        return  # the stacks were too few for the line of the cause, or they show several
+        return  # the stacks were too few to name the line of the cause, or they show several lines
     own = own_python(span.stacks) if is_inside else span.stacks
     rest = without_measured(_outside(own, cause), _has_other_steps(parts))
     rest = tuple(stack for stack in rest if not waits_for_input([stack]))
@@ -102,9 +102,9 @@ def _code(
         return
     of_kind: dict[str, Part] = {part.kind: part for part in parts if part.kind in CODE_CAUSES}
     usual_s = sum(part.usual_s or 0.0 for part in of_kind.values())
-    others: list[StallCause] = [kind for kind in CODE_CAUSES if kind in of_kind and kind != cause.kind]
-    by_clock_s = sum(excess(of_kind[kind]) for kind in others)
-    kind = max(others, key=lambda each: excess(of_kind[each]), default=cause.kind)
+    other_kinds: list[StallCause] = [kind for kind in CODE_CAUSES if kind in of_kind and kind != cause.kind]
+    by_clock_s = sum(excess(of_kind[kind]) for kind in other_kinds)
+    kind = max(other_kinds, key=lambda each: excess(of_kind[each]), default=cause.kind)
     if cause.kind not in ("python", "lock"):  # code that runs also waits for a CPU, and so does a thread that waits for the lock
         by_clock_s += sum(excess(part) for part in parts if part.kind == "no_cpu")
     seconds = by_clock_s if by_clock_s <= ROUGH * (sampled_s - usual_s) else sampled_s - usual_s
@@ -128,6 +128,6 @@ def _outside(stacks: Sequence[FoldedStack], cause: Cause) -> Sequence[FoldedStac
         return [stack for stack in stacks if all(frame.owner != cause.name for frame in stack.frames)]
     if cause.frame is None or cause.kind not in (*CODE_CAUSES, *CLOCKED_KINDS, "py_function", "gc"):
         return stacks
-    if cause.kind in CLOCKED_KINDS:  # its line only calls it; the same function may call other code, too
+    if cause.kind in CLOCKED_KINDS:  # the cause's line only calls the measured work; its function may call other code, too
         return [stack for stack in stacks if cause.frame not in stack.frames]
     return stacks_outside(stacks, cause.frame)

@@ -15,7 +15,10 @@ ENOUGH_READINGS = 4
 
 
 def lock_s(span: Span) -> float:
-    """Return the seconds in which the training thread waited for Python's lock; ``held_s`` if they are not known."""
+    """Return the seconds in which the training thread waited while another thread, not of the tracer, held Python's lock.
+
+    ``held_s`` if they are not known.
+    """
     return held_s(span) if span.lock_wait_s is None else span.lock_wait_s - tracers_lock_s(span) - free_lock_s(span)
 
 
@@ -25,9 +28,9 @@ def may_have_waited_for_lock(span: Span) -> bool:
 
 
 def held_s(span: Span) -> float:
-    """Return the seconds in which the watch's thread waited for Python's lock because another thread held it.
+    """Return the seconds in which the watch's thread waited for Python's lock because some other thread of the script held it.
 
-    0 if it is not known that another thread did: the training thread itself may hold the lock in a library call.
+    0 if this is not known. The training thread does not count, although it may hold the lock in a library call.
     """
     own_s = (span.cpu_s or 0.0) + (span.uncertain_s or 0.0)
     if span.holders:
@@ -63,7 +66,7 @@ def tracers_lock_s(span: Span) -> float:
 
 
 def starved_s(span: Span) -> float:
-    """Return the seconds in which the tracer's threads held Python's lock; 0 if ``tracers_lock_s`` knows more.
+    """Return the seconds in which the tracer's threads held Python's lock; 0 if ``tracers_lock_s`` measures this.
 
     They hold it for more than microseconds only if they have no CPU meanwhile.
     """
@@ -92,8 +95,8 @@ def holder_text(span: Span) -> str:
     if not names:
         return ""
     name = max(names, key=names.count)
-    is_one = names.count(name) > HALF * len(names)
-    stacks = [FoldedStack(name, holder.stack, 1, 1.0) for holder in others if holder.thread == name or not is_one]
+    is_one_thread = names.count(name) > HALF * len(names)
+    stacks = [FoldedStack(name, holder.stack, 1, 1.0) for holder in others if holder.thread == name or not is_one_thread]
     frame = shared_line(stack for stack in stacks if stack.frames).frame
     where = f", in {frame.function}() ({frame.file.rpartition('/')[2]}:{frame.line})" if frame else ""
-    return f"{'several threads' if not is_one else f'thread {name}' if name else 'another thread'}{where}"
+    return f"{'several threads' if not is_one_thread else f'thread {name}' if name else 'another thread'}{where}"

@@ -23,7 +23,7 @@ from tftracer.trace.units import counted
 #: period are a kind apart from others with the same cause. Slow steps of cause "machine" (no CPU) are counted separately: on a
 #: busy machine they would replace all others.
 MAX_NEWEST, MAX_COSTLIEST, MAX_TRACED = 40, 260, 40
-#: Minimum number of slow steps in which a thread had Python's lock, for it to be named in traces of usual steps.
+#: A thread is named in traces of usual steps if it had Python's lock in at least this many slow steps.
 MIN_LOCK_STEPS = 3
 #: Maximum number of slow steps that are kept, of all runs together.
 MAX_STALLS = 3000
@@ -64,7 +64,7 @@ class _Category:
 
     newest: deque[int] = field(default_factory=deque)  # ids
     traced: deque[int] = field(default_factory=deque)  # ids of older slow steps whose step was traced
-    #: Other older slow steps of each kind, in and out of its periods, as heaps: (seconds lost, id).
+    #: (kind, whether at a period's steps) -> the other older slow steps, as a heap of (seconds lost, id).
     costliest: dict[tuple[KindKey, bool], list[tuple[float, int]]] = field(default_factory=dict)
 
     def ids(self) -> Iterator[int]:
@@ -83,7 +83,7 @@ class _Category:
 
 
 @dataclass
-class _OfRun:
+class _RunFacts:
     """Facts about all slow steps of one run, and the ids of the slow steps that are kept."""
 
     no_cpu: _Category = field(default_factory=_Category)
@@ -93,7 +93,7 @@ class _OfRun:
     last_id: int = 0
 
 
-_NONE = _OfRun()
+_NO_FACTS = _RunFacts()
 
 
 #: If shares come from fewer samples, they are rough, and the text says so.
@@ -123,7 +123,7 @@ class SlowLog:
         self.kinds = SlowKinds()
         self.gaps: dict[int, contract.GapProfile] = {}  # by run
         self.marks: dict[contract.MarkKind, deque[SlowMark]] = {}
-        self._of_run: dict[int, _OfRun] = {}
+        self._run_facts: dict[int, _RunFacts] = {}
         self.headlines: dict[int, Headline] = {}  # by run; removed at its next slow step or period
         self._sums_of: dict[int, SlowKinds] = {}  # results of ``kinds_of`` that are still valid, by run
         self._last_id = 0
@@ -137,19 +137,19 @@ class SlowLog:
 
     def of_run(self, run_id: int) -> list[StallState]:
         """Return the slow steps of a run, the oldest first."""
-        of_run = self._of_run.get(run_id, _NONE)
+        of_run = self._run_facts.get(run_id, _NO_FACTS)
         ids = sorted(number for category in (of_run.no_cpu, of_run.with_cpu) for number in category.ids())
         return [self.stalls[number] for number in ids if number in self.stalls]
 
     def count(self, run_id: int) -> int:
         """Return the number of slow steps that the run had in total."""
-        return self._of_run.get(run_id, _NONE).count
+        return self._run_facts.get(run_id, _NO_FACTS).count
 
     def longest_s(self, run_id: int) -> float | None:
-        return self._of_run.get(run_id, _NONE).longest_s or None
+        return self._run_facts.get(run_id, _NO_FACTS).longest_s or None
 
     def copy(self) -> SlowLog:
-        """Return a copy that shares the states, which never change."""
+        """Return a copy of what a file stores, without counts of runs. It shares the states, which never change."""
         other = SlowLog()
         other.stalls, other.periods, other.gaps = self.stalls.copy(), self.periods.copy(), self.gaps.copy()
         other.kinds = self.kinds.copy()
@@ -163,7 +163,7 @@ class SlowLog:
     def add(self, state: StallState) -> list[StallState]:
         """Add a slow step, and return the slow steps that are dropped to make room for it."""
         message = state.message
-        of_run = self._of_run.setdefault(message["run_id"], _OfRun())
+        of_run = self._run_facts.setdefault(message["run_id"], _RunFacts())
         of_run.count = max(of_run.count + 1, state.number)
         of_run.longest_s = max(of_run.longest_s, message["duration_s"])
         of_run.last_id = message["id"]
@@ -174,7 +174,7 @@ class SlowLog:
         self.stalls[message["id"]] = state
         self._last_id = max(self._last_id, message["id"])
         states = self.of_run(message["run_id"])
-        ids = [self._over(category), next(iter(self.stalls)) if len(self.stalls) > MAX_STALLS else None]
+        ids = [self._id_to_drop(category), next(iter(self.stalls)) if len(self.stalls) > MAX_STALLS else None]
         dropped = [self.stalls.pop(number) for number in ids if number in self.stalls]
         if dropped and len(states) == of_run.count:
             self.kinds.replace(message["run_id"], self._sums(message["run_id"], states).of_run(message["run_id"]))
@@ -212,7 +212,7 @@ class SlowLog:
         if run_id in other.gaps:
             self.gaps[new_id] = {**other.gaps[run_id], "run_id": new_id}
 
-    def _over(self, category: _Category) -> int | None:
+    def _id_to_drop(self, category: _Category) -> int | None:
         """Return the id of the older slow step to drop if too many are kept; else None."""
         if len(category.newest) <= MAX_NEWEST:
             return None
@@ -245,12 +245,12 @@ class SlowLog:
         """Count earlier slow steps of unknown cause or line as slow steps of a period that has just been proven."""
         periods = self.periods_of(period["run_id"])
         other_periods = [other for other in periods if key_of(other) != key_of(period)]
-        counted = [stall for state in self.of_run(period["run_id"]) for stall in by_cause(state.message)]
-        # The slow steps that are counted with their own kind.
-        counted = [stall for stall in counted if of_known_period(stall, other_periods) is None]
-        for stall in [stall for stall in counted if of_known_period(stall, periods) is period]:
-            counted.remove(stall)
-            self.kinds.move(stall, period, counted)
+        stalls = [stall for state in self.of_run(period["run_id"]) for stall in by_cause(state.message)]
+        # Without those that other periods explain: these are counted with the periods' kinds.
+        stalls = [stall for stall in stalls if of_known_period(stall, other_periods) is None]
+        for stall in [stall for stall in stalls if of_known_period(stall, periods) is period]:
+            stalls.remove(stall)
+            self.kinds.move(stall, period, stalls)
 
     def moved(self, stall_id: int, stacks: StoredPayload) -> None:
         """Set the new position of a slow step's stacks in the file."""
@@ -275,7 +275,7 @@ class SlowLog:
 
     def last_at(self, run_id: int) -> float | None:
         """Return when the newest slow step began, in epoch seconds; None if there is none."""
-        newest = self.stalls.get(self._of_run.get(run_id, _NONE).last_id)
+        newest = self.stalls.get(self._run_facts.get(run_id, _NO_FACTS).last_id)
         return newest.message["started_at"] if newest else None
 
     def lines_of(self, run_id: int, whole_turns: bool) -> str:
@@ -299,7 +299,7 @@ class SlowLog:
         return max(named, key=lambda kind: kind["lost_s"])["place"] if named else ""
 
     def slow_times(self, run_id: int, step: int | None) -> list[SlowTime]:
-        """Return the slow times of one step."""
+        """Return the slow steps with this step number (inside it, or before it), for the step's trace; [] if it is None."""
         return [
             {
                 "inside": stall["where"] == "inside",

@@ -56,14 +56,14 @@ def _share_or_none(given: Any) -> float | None:
     return None if number(given) is None else _share(given)
 
 
-def _name(given: Any) -> str:
+def _short_text(given: Any) -> str:
     return text(given, 1000)
 
 
 MAX_PARTS, MAX_EVIDENCE = 20, 20
 #: Type in the contract -> function that reads such a value.
-_KINDS: Fields = {
-    "str": _name,
+_READERS: Fields = {
+    "str": _short_text,
     "int | None": positive_or_none,
     "float": duration,
     "float | None": duration_or_none,
@@ -72,25 +72,25 @@ _KINDS: Fields = {
     "PartKind": one_of("unknown", *get_args(PartKind)),
     "CodeKind": one_of(*get_args(CodeKind)),
     "WithoutCpu": one_of(*get_args(WithoutCpu)),
-    "list[str]": lambda given: [_name(item) for item in items(given)[:MAX_EVIDENCE] if isinstance(item, str)],
+    "list[str]": lambda given: [_short_text(item) for item in items(given)[:MAX_EVIDENCE] if isinstance(item, str)],
 }
-_KINDS["list[CodeLine]"] = rows_of(CodeLine, MAX_LINES, _KINDS, share=_share, doubtful=_share)
-_KINDS["list[StallPart]"] = rows_of(StallPart, MAX_PARTS, _KINDS)
-_KINDS["list[OtherCause]"] = rows_of(OtherCause, MAX_PARTS, _KINDS)
+_READERS["list[CodeLine]"] = rows_of(CodeLine, MAX_LINES, _READERS, share=_share, doubtful=_share)
+_READERS["list[StallPart]"] = rows_of(StallPart, MAX_PARTS, _READERS)
+_READERS["list[OtherCause]"] = rows_of(OtherCause, MAX_PARTS, _READERS)
 STALL_FIELDS = readers(
     Stall,
-    kinds=_KINDS,
+    kinds=_READERS,
     started_at=seconds,
     step_text=lambda given: "",
     trace_id=lambda given: None,
     every=lambda given: None,
 )
-KIND_FIELDS = readers(SlowKind, kinds=_KINDS, last_at=seconds)
-PERIOD_FIELDS = readers(Period, kinds=_KINDS, next_step=count_or_none)
+KIND_FIELDS = readers(SlowKind, kinds=_READERS, last_at=seconds)
+PERIOD_FIELDS = readers(Period, kinds=_READERS, next_step=count_or_none)
 GAP_FIELDS = readers(
-    GapProfile, kinds=_KINDS, state=one_of("ready"), sampled_at=number, share=_share_or_none, gc_share=_share_or_none
+    GapProfile, kinds=_READERS, state=one_of("ready"), sampled_at=number, share=_share_or_none, gc_share=_share_or_none
 )
-FRAME = readers(StackFrame, kinds=_KINDS, source=lambda given: "")
+FRAME = readers(StackFrame, kinds=_READERS, source=lambda given: "")
 
 
 def apply_stall(log: SlowLog, record: Record, run_id: int) -> None:
@@ -123,7 +123,7 @@ def apply_marks(log: SlowLog, record: Record) -> None:
         mark = table(given)
         if mark.get("kind") in ("gc", "checkpoint", "host"):
             length, share = duration_or_none(mark.get("duration_s")), duration_or_none(mark.get("share"))
-            log.add_mark(SlowMark(mark["kind"], seconds(mark.get("at")), length, _name(mark.get("text")), share))
+            log.add_mark(SlowMark(mark["kind"], seconds(mark.get("at")), length, _short_text(mark.get("text")), share))
 
 
 def read_stacks(payload: StoredPayload) -> StallStacks:

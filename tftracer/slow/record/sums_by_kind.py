@@ -106,7 +106,7 @@ def of_known_period(stall: Stall, periods: Sequence[Period]) -> Period | None:
     period of its own cause.
     """
     shortest_s, longest_s = 0.0, stall["duration_s"] / SHORT
-    if stall["cause"] == "unknown":  # the other side of a turn has another cause
+    if stall["cause"] == "unknown":  # a step and the time before it have different causes
         known = [period for period in periods if period["cause"] not in UNSPECIFIC_CAUSES and period["where"] == stall["where"]]
     elif stall["cause"] == "tensorflow" and not stall["place"]:  # few samples may have missed the function
         known = [period for period in periods if period["cause"] in ("py_function", "input") and period["where"] == "inside"]
@@ -159,8 +159,8 @@ class Places:
 
     @property
     def text(self) -> str:
-        """The lines in the file that has most seconds: "Saver (train.py:35)"; "Saver (in several files)" if others have notable
-        ones; "Saver" if no file is known."""
+        """The lines in the file that has most seconds: "Saver (train.py:35)"; "Saver (in several files)" if others have a
+        notable share; "Saver" if no file is known."""
         known = [place for file, place in self._by_file.items() if file] or [*self._by_file.values()]
         place, seconds = max(known, key=lambda each: each[1])
         return place if seconds >= IN_ONE_FILE * sum(each for _, each in known) else place.partition(" (")[0] + SEVERAL

@@ -62,18 +62,18 @@ class SlowTurnFinder:
             self._calls[run.fetches] += 1
             self._count(loop, state, run, thread, (start_ns, end_ns), tracer)
             state.thread = thread
-            of_loop = self._of_loop(loop, run, state)
-            of_loop.count(loop.turn, end_ns - start_ns)
-            if self._choose_main(loop, of_loop, end_ns) is of_loop:
-                self._end_turn(loop, of_loop, run, thread, (start_ns, end_ns), asked_by)
+            loop_run = self._loop_run(loop, run, state)
+            loop_run.count(loop.turn, end_ns - start_ns)
+            if self._choose_main(loop, loop_run, end_ns) is loop_run:
+                self._end_turn(loop, loop_run, run, thread, (start_ns, end_ns), asked_by)
             else:
-                _add_other(loop.other_runs, of_loop, run, start_ns, end_ns)
+                _add_other(loop.other_runs, loop_run, run, start_ns, end_ns)
             if loop.silent is not None:
-                _add_other(loop.silent[1], of_loop, run, start_ns, end_ns)
+                _add_other(loop.silent[1], loop_run, run, start_ns, end_ns)
                 loop.silent_tracer_ns += sum(tracer)
             if asked_by is None:
                 state.inside.add(end_ns - start_ns)
-            of_loop.last_end_ns, of_loop.tracings = end_ns, max(of_loop.tracings, run.tracings)
+            loop_run.last_end_ns, loop_run.tracings = end_ns, max(loop_run.tracings, run.tracings)
             loop.last_end_ns, loop.after_ns = end_ns, tracer[1]
             loop.tracer_ns += tracer[1]
 
@@ -110,16 +110,16 @@ class SlowTurnFinder:
             spans = loop.spans[:]
         limit_ns = loop.main.state.turns.lowest_limit_ns if loop.main else NEVER
         pairs = list(zip(spans[1::3], spans[4::3] if whole_turns else spans[3::3]))
-        near = [(start - NEAR_NS, end + NEAR_NS) for start, end in pairs if end - start > limit_ns]
+        near_slow_turns = [(start - NEAR_NS, end + NEAR_NS) for start, end in pairs if end - start > limit_ns]
         usual = [
             (start, end)
             for (start, end), *runs in zip(pairs, spans[2::3], spans[5::3])
             if start >= since_ns and 0 < end - start <= limit_ns and (of_run is None or runs == [of_run.run_id] * 2)
         ]
-        return [span for span in usual if not is_within(span[0], near) and not is_within(span[1], near)]
+        return [span for span in usual if not is_within(span[0], near_slow_turns) and not is_within(span[1], near_slow_turns)]
 
     def overdue(self, now_ns: int) -> dict[int, int]:
-        """Return thread -> beginning of its current turn, for turns that already take too long by the counted steps."""
+        """Return thread -> beginning of its current turn, for turns that are already slow, by the steps counted so far."""
         return {
             thread: main.last_end_ns
             for thread, loop in list(self._threads.items())
@@ -145,25 +145,25 @@ class SlowTurnFinder:
         start_ns, end_ns = span
         gap = start_ns - tracer[0] - loop.last_end_ns - loop.after_ns if loop.last_end_ns else 0
         loop.tracer_ns += tracer[0]
-        is_own = loop.main is None or self.is_main(thread, run) or loop.spans[-1] == run.run_id
+        is_own_gap = loop.main is None or self.is_main(thread, run) or loop.spans[-1] == run.run_id
         loop.sums, state.sums = (
             Sums(sums.steps + 1, sums.inside_ns + end_ns - start_ns, sums.between_ns + is_counted * max(0, gap))
-            for sums, is_counted in ((loop.sums, True), (state.sums, is_own))
+            for sums, is_counted in ((loop.sums, True), (state.sums, is_own_gap))
         )
         loop.spans.extend((start_ns, end_ns, run.run_id))
         if len(loop.spans) > 3 * SPANS:
             del loop.spans[: SPANS // 2 * 3]
 
-    def _of_loop(self, loop: ThreadLoop, run: WatchedRun, state: RunState) -> LoopRun:
-        of_loop = loop.runs.get(run.fetches)
-        if of_loop is None:
+    def _loop_run(self, loop: ThreadLoop, run: WatchedRun, state: RunState) -> LoopRun:
+        loop_run = loop.runs.get(run.fetches)
+        if loop_run is None:
             if len(loop.runs) >= MAX_RUNS:
                 loop.runs.clear()
-            of_loop = loop.runs[run.fetches] = LoopRun(run, state)
-        elif run is not of_loop.run and run.steps > MANY_MORE * of_loop.run.steps:
-            of_loop.run = run
-        of_loop.steps += 1
-        return of_loop
+            loop_run = loop.runs[run.fetches] = LoopRun(run, state)
+        elif run is not loop_run.run and run.steps > MANY_MORE * loop_run.run.steps:
+            loop_run.run = run
+        loop_run.steps += 1
+        return loop_run
 
     def _choose_main(self, loop: ThreadLoop, stepped: LoopRun, now_ns: int) -> LoopRun | None:
         """Return the main run of the thread's loop: the first run that repeats, until it has no more steps. Of runs that come
@@ -270,8 +270,8 @@ class SlowTurnFinder:
         return loop
 
 
-def _add_other(other_runs: OtherRuns, of_loop: LoopRun, run: WatchedRun, start_ns: int, end_ns: int) -> None:
-    retraced = tracing_of(run, of_loop.tracings)
+def _add_other(other_runs: OtherRuns, loop_run: LoopRun, run: WatchedRun, start_ns: int, end_ns: int) -> None:
+    retraced = tracing_of(run, loop_run.tracings)
     key = run.title, bool(retraced)
     before = other_runs.get(key)
     if before is not None:
@@ -281,13 +281,13 @@ def _add_other(other_runs: OtherRuns, of_loop: LoopRun, run: WatchedRun, start_n
 
 
 def _with_usual(other: OtherSteps, runs: Iterable[LoopRun], main: LoopRun) -> OtherSteps:
-    of_loop = None if other.retraced else next((each for each in runs if each.run.title == other.title), None)
-    return other if of_loop is None else other._replace(usual_ns=min(other.ns, of_loop.usual_ns(other.steps, main)))
+    loop_run = None if other.retraced else next((each for each in runs if each.run.title == other.title), None)
+    return other if loop_run is None else other._replace(usual_ns=min(other.ns, loop_run.usual_ns(other.steps, main)))
 
 
-def _was_interrupted(before: LoopRun, main: LoopRun) -> bool:
-    """Return whether the previous main run, which has a step again, continues: its successor was no loop, or had fewer steps."""
-    return is_no_loop(main.run) > is_no_loop(before.run) or before.steps > main.turns
+def _was_interrupted(previous: LoopRun, main: LoopRun) -> bool:
+    """Return whether the previous main run, which has a step again, continues: its successor is no loop, or had fewer turns."""
+    return is_no_loop(main.run) > is_no_loop(previous.run) or previous.steps > main.turns
 
 
 def _silence_ns(main: LoopRun) -> int:

@@ -1,8 +1,8 @@
 """Profiles the time between steps by line of code, from the samples of the last minute.
 
-A run is profiled repeatedly if it spends at least 20% of its time between its steps, and whenever the page requests it. Otherwise
-whole turns are profiled if Python of the script runs in the steps: those of an eager loop, and of a session with hooks. Runs on
-the watch's thread.
+A run is profiled repeatedly if it spends at least 20% of its time between its steps, and whenever the page requests it. If it
+spends less time there, but Python code of the script runs in its steps (an eager loop, a session with hooks), its whole turns
+are profiled. All of this happens on the watch's thread.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Profiled(NamedTuple):
     length_ns: int
     sums: Sums
     gc_ns: int
-    only: WatchedRun | None  # set if the run is not its thread's main run; then only times between two steps of it count
+    only: WatchedRun | None  # the run if it is not its thread's main run: then only times between its own steps count; or None
 
 
 class GapProfiles:
@@ -95,8 +95,8 @@ class GapProfiles:
             return
         self._queue.count_steps()
         length_ns = LENGTH_NS if run in self._next else FIRST_NS
-        _, apart = self._next.get(run, (0, AGAIN_NS))
-        self._next[run] = now_ns + apart, apart * LATER
+        _, interval_ns = self._next.get(run, (0, AGAIN_NS))
+        self._next[run] = now_ns + interval_ns, interval_ns * LATER
         only = None if self._steps.is_main(thread, run) else run
         self._current = Profiled(run, thread, now_ns, length_ns, self._steps.sums(thread, only), _gc_ns(gc, thread), only)
         self._records.run_profiled = run
@@ -128,7 +128,7 @@ class GapProfiles:
         whole = profile.inside_s + profile.between_s
         profile = profile._replace(whole_turns=self._runs_python(profiled.run) and profile.between_s < SHARE * whole)
         self._number -= 1  # negative: slow turns have positive numbers
-        self._without_stacks = {self._number: profile}  # one at a time
+        self._without_stacks = {self._number: profile}  # replaces an unanswered one
         spans = self._steps.gaps(profiled.thread, profiled.start_ns, profiled.only, profile.whole_turns)
         source.ask(self._number, Question(profiled.thread, native or 0, spans, profile=True))
 
@@ -154,7 +154,7 @@ class GapProfiles:
         return steps >= MIN_STEPS and whole >= MIN_NS and (between >= SHARE * whole or self._runs_python(run))
 
     def _runs_python(self, run: WatchedRun) -> bool:
-        """Return whether Python code of the script runs in the run's steps. A session's other hooks run between the tracer's."""
+        """Return whether Python code of the script runs in the run's steps. If a hook records them, other hooks run in them."""
         return run.has_python or (run.is_session and not self._queue.sees_all_sessions)
 
 

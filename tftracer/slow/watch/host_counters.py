@@ -120,7 +120,7 @@ class HostCounters:
             **dict.fromkeys(("cpu_pressure_s", "io_pressure_s", "memory_pressure_s"), 1e-6),
             **dict.fromkeys(("major_faults", "read_bytes", "written_bytes"), 1),
         }
-        self._cpus = os.cpu_count()  # read once, because that takes as long as the rest of ``change``
+        self._cpus = os.cpu_count()  # read only here, because reading it takes as long as the rest of ``change``
 
     def close(self) -> None:
         self._files.close()

@@ -34,7 +34,7 @@ PASSED_ON = ("PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "PYTHONHOME", 
 
 
 class CannotWatch(Exception):
-    """Why stacks cannot be read from outside here."""
+    """Stacks cannot be read from outside here. The message says why."""
 
 
 def find_py_spy() -> str:
@@ -65,7 +65,7 @@ class OutsideProcess:
         if sys.platform != "linux":
             raise CannotWatch("only Linux lets a process read another process's memory without special rights")
         py_spy = find_py_spy()
-        self.ended = ""  # why the process no longer reads stacks
+        self.ended = ""  # why the process no longer reads stacks; "" while it does
         pulse = os.memfd_create("tftracer-pulse", os.MFD_CLOEXEC)
         try:
             os.ftruncate(pulse, PULSE_BYTES)
@@ -93,7 +93,7 @@ class OutsideProcess:
         _allow(self._process.pid)
 
     def beat(self, native: int, number: int) -> None:
-        """Report that the watch's thread runs and holds Python's lock. ``native``: native id of that thread."""
+        """Report that the watch's thread runs and holds Python's lock. ``native``: its native id. ``number``: of the beat."""
         write_beat(self._memory, native, number, perf_counter_ns())
 
     def watch(self, natives: list[int], ours: list[int]) -> None:
@@ -101,11 +101,11 @@ class OutsideProcess:
         self._send({"threads": natives, "ours": ours})
 
     def read_lock(self, place: tuple[int, int]) -> None:
-        """Send where this process stores the holder of Python's lock (``LockPlace.place``)."""
+        """Let the process read who holds Python's lock. ``place``: where this process stores it (``LockPlace.place``)."""
         self._send({"lock": place})
 
     def ask(self, number: int, question: Question, inside: list[StackSample]) -> None:
-        """Send a question. ``inside``: the samples that this process itself took within its spans."""
+        """Send a question. ``inside``: the samples that this process itself took within the question's spans."""
         seen = [[sample.at_ns, list(sample.stacks.items())] for sample in inside]
         self._send({"id": number, **question._asdict(), "inside": seen})
 
@@ -114,7 +114,7 @@ class OutsideProcess:
         self._send({"overdue": True})
 
     def hurry(self) -> None:
-        """Request all open answers at once."""
+        """Request that all open questions are answered now."""
         self._send({"hurry": True})
 
     def answers(self) -> list[dict[str, Any]]:

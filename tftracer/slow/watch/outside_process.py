@@ -81,7 +81,7 @@ class Pulse:
         return bool(self._last and now_ns - self._last > LATE_NS) and self._state.letter(thread) != "R"
 
     def next_look_ns(self, now_ns: int) -> int:
-        """Return when to look again: when the pulse will be late if no beat comes, but half a tick to one tick from now."""
+        """Return when to look again: when the pulse would become late, but not before half a tick, nor after a tick, from now."""
         return min(max(self._last + LATE_NS, now_ns + TICK_NS // 2), now_ns + TICK_NS)
 
     def late_within(self, start_ns: int, end_ns: int) -> list[tuple[int, int, bool]]:
@@ -102,7 +102,7 @@ class Outside:
         self._dumps: deque[Dump] = deque(maxlen=MAX_DUMPS)
         self._lock = LockReader(pid)
         self._dumping: threading.Thread | None = None
-        self._dumps_of_late = 0  # number of dumps since the pulse is late
+        self._dumps_while_late = 0  # number of dumps since the pulse became late
         self._has_reported_broken = False
         self._credit = float(BURST)
         self._dumped_ns = self._credited_ns = time.perf_counter_ns()
@@ -120,9 +120,9 @@ class Outside:
             self._counters.read(now)
             self._lock.read(now)
             is_late = self._pulse.look(now)
-            self._dumps_of_late = self._dumps_of_late if is_late else 0
-            if is_late and self._dumps_of_late < MAX_LATE:
-                self._dumps_of_late += self._begin_dump(now)
+            self._dumps_while_late = self._dumps_while_late if is_late else 0
+            if is_late and self._dumps_while_late < MAX_LATE:
+                self._dumps_while_late += self._begin_dump(now)
             self._windows.tick(now)
             self._answer(now)
             now = time.perf_counter_ns()
@@ -138,18 +138,18 @@ class Outside:
             return False
         *lines, self._input = (self._input + data).split(b"\n")
         for line in lines:
-            question = json.loads(line)
-            if "threads" in question:
-                self._counters.watch(question["threads"], question["ours"])
-            elif "lock" in question:
-                self._lock.begin(*question["lock"])
-                self._counters.lock = question["lock"][0]
-            elif "hurry" in question:
+            message = json.loads(line)
+            if "threads" in message:
+                self._counters.watch(message["threads"], message["ours"])
+            elif "lock" in message:
+                self._lock.begin(*message["lock"])
+                self._counters.lock = message["lock"][0]
+            elif "hurry" in message:
                 for waiting in self._waiting:
                     waiting["hurry"] = True
-            elif "overdue" not in question:  # "overdue" is sent only so that the counters are read
-                question["came_ns"] = time.perf_counter_ns()
-                self._waiting.append(question)
+            elif "overdue" not in message:  # "overdue" is sent only so that the counters are read
+                message["came_ns"] = time.perf_counter_ns()
+                self._waiting.append(message)
         return True
 
     def _begin_dump(self, now_ns: int) -> bool:
@@ -206,12 +206,12 @@ class Outside:
         samples = sorted([*outside, *without_biased(inside, outside, thread, late)], key=lambda sample: sample.at_ns)
         current = [sample._replace(stacks=stacks) for sample, stacks in zip(samples, current_stacks(samples))]
         waits = self._counters.wants_lock(native, start, end)
-        held = [(at, at) for at, wants_lock in waits or () if wants_lock] or [(since, until) for since, until, _ in late]
+        waited = [(at, at) for at, wants_lock in waits or () if wants_lock] or [(since, until) for since, until, _ in late]
         # The thread held Python's lock during a delay of the pulse if all readings in it show the thread as the holder.
-        kept = [(a, b) for a, b, _ in late if {holder for _, holder in self._lock.holders(a, b)} == {thread}]
+        held_by_thread = [(a, b) for a, b, _ in late if {holder for _, holder in self._lock.holders(a, b)} == {thread}]
         holders = self._lock.holders(start, end) or self._lock.holders(start - TICK_NS, end + TICK_NS)
         return {
-            **shares(samples, thread, start, end, kept),
+            **shares(samples, thread, start, end, held_by_thread),
             **self._counters.within(native, start, end),
             "waits_for": self._counters.waits_for(native, start, end),
             "late": late,
@@ -219,7 +219,7 @@ class Outside:
             "lock_held_by": [holder for _, holder in holders],
             "holders": [
                 [holder, *name_at(dumps, holder, at), _nearest_stack(current, at, holder)]
-                for since, until in held
+                for since, until in waited
                 for at, holder in self._lock.holders(since, until)
             ],
         }
@@ -231,7 +231,7 @@ class Outside:
 
 
 def name_at(dumps: list[Dump], thread: int, at_ns: int) -> tuple[str, bool]:
-    """Return (name of a thread by the nearest dump, or ""; whether that dump is near enough to be sure).
+    """Return (name of a thread in the nearest dump, or ""; whether that dump is near enough to be sure).
 
     A later thread may get the id of a thread that has ended.
     """

@@ -12,7 +12,7 @@ from tftracer.slow.cause.find_periods import Periods
 from tftracer.slow.record.sums_by_kind import CODE_CAUSES, HOOK_CAUSES, UNSPECIFIC_CAUSES
 from tftracer.slow.watch_results import EPOCH_TURN, MERGED, UNKNOWN, Cause, Period, SlowRecords, Stall, WatchedRun
 
-#: Causes whose slow steps in a run are one kind, whatever their lines.
+#: All slow steps of a run with the same one of these causes are of one kind, even if their lines differ.
 OF_RUN = ("gc", "retrace", "tensorflow", "input", "checkpoint")
 MAX_KINDS = 100
 #: Maximum number of slow calls whose step number in the run is kept.
@@ -29,7 +29,7 @@ class RunPeriods:
         #: (first call, length) -> hits, is_active, its record.
         self._reported: dict[tuple[int, int], tuple[int, bool, Period]] = {}
         self._calls: dict[int, tuple[int, bool]] = {}  # slow call -> (step number in the run, whether the step itself was slow)
-        self._ahead = 0  # number of earlier calls that are steps of another signature
+        self._other_calls = 0  # number of earlier calls that are steps of another signature
 
     def add(self, stall: Stall, records: SlowRecords) -> None:
         kind = kind_of(stall)
@@ -39,7 +39,7 @@ class RunPeriods:
         others = [(each, other) for each, other in others if each is not None]
         for each, cause in ((kind, stall.cause), *((each, other.cause) for each, other in others)):
             self._keep_cause(each, cause, stall.inside)
-        self._ahead = stall.call - stall.step
+        self._other_calls = stall.call - stall.step
         self._calls[stall.call] = stall.step, stall.inside
         own_s = (stall.end_ns - stall.start_ns) * 1e-9 - sum(other.seconds for other in stall.others)
         self._periods.add(stall.call, own_s, kind, [(other.seconds, each) for each, other in others])
@@ -55,18 +55,18 @@ class RunPeriods:
 
     def passed(self, steps: int, records: SlowRecords) -> None:
         """Report the number of steps that have ended. All slow steps among them must have been added."""
-        self._periods.passed(steps + self._ahead)
+        self._periods.passed(steps + self._other_calls)
         self._report(records)
 
     def passed_before(self, waiting: list[int], records: SlowRecords) -> None:
-        """Report that the run's counted steps before those in ``waiting`` have ended. These may be slow, and be added later."""
+        """Report that the steps before the first one in ``waiting`` have ended. Steps in it may be slow, and be added later."""
         self.passed(min([self._run.steps, *(step - 1 for step in waiting)]), records)
 
     def expected(self) -> list[tuple[WatchedRun, int, int]]:
         """Return (run, first, last) of each range of steps in which a step itself, not the time before it, is expected to be
         slow."""
-        expected = self._periods.expected(self._run.steps + self._ahead, self._is_inside)
-        return [(self._run, first - self._ahead, last - self._ahead) for first, last in expected]
+        expected = self._periods.expected(self._run.steps + self._other_calls, self._is_inside)
+        return [(self._run, first - self._other_calls, last - self._other_calls) for first, last in expected]
 
     def _is_inside(self, kind: Hashable) -> bool:
         """Return whether the step itself is slow in a kind of slow steps.
@@ -97,7 +97,7 @@ class RunPeriods:
 
     def _number(self, call: int) -> int:
         """Return the step number of a call in the run."""
-        return self._calls[call][0] if call in self._calls else call - self._ahead
+        return self._calls[call][0] if call in self._calls else call - self._other_calls
 
     def _record(self, period: Proven) -> Period:
         cause, inside = self._causes.get(period.kind, (UNKNOWN, False))

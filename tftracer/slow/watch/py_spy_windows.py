@@ -25,12 +25,12 @@ from tftracer.slow.watch.times_of_samples import NEVER, SampleClock, slot_of
 
 #: A line number above this shows that a stack was misread.
 MAX_LINE = 10_000_000
-#: Samples a second: in windows that begin in the first minute, when lines between steps are profiled, and in later windows. In a
-#: TensorFlow process, a sample takes some 2 ms, and the start of a window 20 to 30 ms. While a turn takes too long,
+#: Samples a second: FIRST_RATE in windows that begin in the first minute, when lines between steps are profiled, RATE in later
+#: windows. In a TensorFlow process, a sample takes some 2 ms, and the start of a window 20 to 30 ms. While a turn takes too long,
 #: outside_process.py and stacks_from_inside.py read stacks more often.
 FIRST_RATE, RATE = 4, 2
 WINDOW_S, OVERLAP_NS = 60, 1_100_000_000
-#: On average a window may be ended early once in this time; at most this many windows in a row.
+#: A window may be ended early once in HURRY_APART_NS on average, and at most HURRIES times in a row.
 HURRY_APART_NS, HURRIES = 30_000_000_000, 20
 MAX_WINDOWS = 20
 #: After this number of failures in a row, py-spy is not started again.
@@ -90,7 +90,7 @@ class Window:
             size = os.fstat(self._file).st_size
             if size > MAX_BYTES:
                 raise ValueError("py-spy wrote more than 64 MB")
-            self._take(json.loads(os.pread(self._file, size, 0)))
+            self._convert_events(json.loads(os.pread(self._file, size, 0)))
         except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
             self.problem = str(error) or type(error).__name__
         self.close()
@@ -105,7 +105,7 @@ class Window:
         os.close(self._file)
 
     def _read(self) -> None:
-        """Read py-spy's output, on a separate thread. py-spy's times count from the moment at which it prints that it samples."""
+        """Read py-spy's output, on a separate thread. Its times count from about the moment when it prints that it samples."""
         assert self._process.stdout is not None
         with contextlib.suppress(OSError, ValueError):
             while data := os.read(self._process.stdout.fileno(), 1 << 16):
@@ -114,7 +114,7 @@ class Window:
                 if not self.start_ns and SAMPLING in self._output:
                     self.start_ns = now
 
-    def _take(self, events: list[dict[str, Any]]) -> None:
+    def _convert_events(self, events: list[dict[str, Any]]) -> None:
         """Convert py-spy's events to intervals.
 
         A frame begins ("B") or ends ("E") on a thread if a sample differs from the previous sample. A sample that shows the
@@ -158,8 +158,8 @@ class Window:
 def _samples(events: list[dict[str, Any]], every_us: int) -> Iterator[list[dict[str, Any]]]:
     """Yield the events of each sample.
 
-    py-spy writes the events of one thread after those of another, and first those that end frames. The time stamp of a sample is
-    the time of writing: on a busy machine it is too late, and several samples may have the same.
+    py-spy writes the events thread by thread, and for each thread first those that end frames. The time stamp of a sample is
+    the time of writing: on a busy machine it is too late, and several samples may have the same time stamp.
     """
     sample: list[dict[str, Any]] = []
     threads: set[int] = set()
@@ -194,8 +194,8 @@ class Windows:
         self._ended: deque[Window] = deque(maxlen=MAX_WINDOWS)
         self._running: list[Window] = []
         self._failures = 0
-        self._hurries = HURRIES
-        self._hurry_ns = 0
+        self._hurries = HURRIES  # how many windows may be ended early now
+        self._hurry_ns = 0  # when a window was ended early last
         self._start_ns = time.perf_counter_ns()
 
     def tick(self, now_ns: int) -> None:
@@ -203,7 +203,7 @@ class Windows:
         for window in [window for window in self._running if window.has_ended()]:
             self._running.remove(window)
             window.collect()
-            self._failed(window.problem) if window.problem else self._keep(window)
+            self._count_failure(window.problem) if window.problem else self._keep(window)
         if self.broken:
             return
         newest = self._running[-1] if self._running else None
@@ -217,19 +217,22 @@ class Windows:
         try:
             self._running.append(Window(self._pid, self._py_spy, self._clock, FIRST_RATE if is_early else RATE))
         except OSError as error:
-            self._failed(str(error))
+            self._count_failure(str(error))
 
     def _keep(self, window: Window) -> None:
         self._failures = 0
         self._ended.append(window)
 
-    def _failed(self, problem: str) -> None:
+    def _count_failure(self, problem: str) -> None:
         self._failures += 1
         if self._failures >= MAX_FAILURES:
             self.broken = problem
 
     def hurry(self, until_ns: int, now_ns: int, at_any_cost: bool = False) -> None:
-        """End the running window early, but not too often, because an answer waits for samples from before ``until_ns``."""
+        """End the running window early, but not too often, because an answer waits for samples from before ``until_ns``.
+
+        ``at_any_cost``: end it now, however often, and without first beginning the next window.
+        """
         newest = self._running[-1] if self._running else None
         if newest is None or len(self._running) > 1 or not newest.is_sampling():
             return
@@ -265,16 +268,16 @@ class Windows:
         times: Counter[Stack] = Counter()
         for window in self._ended:
             for start, end, stack in window.intervals.get(thread, ()):
-                if taken := count_samples(window.sampled_ns, start, end, spans):
-                    lengths[stack] += taken * window.every_ns
-                    times[stack] += taken
+                if count := count_samples(window.sampled_ns, start, end, spans):
+                    lengths[stack] += count * window.every_ns
+                    times[stack] += count
         return {"stacks": [[stack, length / 1e9, times[stack]] for stack, length in lengths.most_common(MAX_STACKS)]}
 
 
 def count_samples(sampled_ns: list[int], start_ns: int, end_ns: int, spans: list[tuple[int, int]]) -> int:
     """Return how many samples from ``start_ns`` until before ``end_ns`` lie in one of the spans.
 
-    The distances of samples differ, so the number cannot be computed from the length of the spans.
+    The times between samples differ, so the number cannot be computed from the length of the spans.
     """
     return sum(is_within(at, spans) for at in _between(sampled_ns, start_ns, end_ns))
 
@@ -324,7 +327,7 @@ def is_whole(stack: Sequence[tuple[str, int, str]]) -> bool:
 def has_root(stack: Stack) -> bool:
     """Return whether the outermost frame is that of one of Python's own threads.
 
-    While a function ends, py-spy may lose the frames outside of it: the rest of the stack would show a library's line alone.
+    While a function ends, py-spy may miss the frames of its callers: the rest of the stack might show only a library's line.
     """
     return stack[0][2] in ROOTS
 

@@ -30,23 +30,23 @@ TRIES = 100
 
 
 class LockPlace:
-    """Finds where this process stores the holder of its lock: the place that is right on both threads that call ``narrow``."""
+    """Finds where this process stores the holder of its lock: the only place that is right for both callers of ``narrow``."""
 
     def __init__(self) -> None:
         #: Possible (address of the pointer to the holder, offset of the thread's id).
-        self._fits: set[tuple[int, int]] | None = None
+        self._possible: set[tuple[int, int]] | None = None
 
     @property
     def place(self) -> tuple[int, int] | None:
         """(address of the pointer to the holder's thread state, offset of the thread's id in a thread state); None if not
         found."""
-        return next(iter(self._fits)) if self._fits and len(self._fits) == 1 else None
+        return next(iter(self._possible)) if self._possible and len(self._possible) == 1 else None
 
     def narrow(self) -> None:
         """Keep only the places that show the calling thread as the holder, because it holds the lock now."""
         with contextlib.suppress(AttributeError, OSError, ValueError):
             fits = _places_of_this_thread()
-            self._fits = fits if self._fits is None else self._fits & fits
+            self._possible = fits if self._possible is None else self._possible & fits
 
 
 def _places_of_this_thread() -> set[tuple[int, int]]:
@@ -56,12 +56,10 @@ def _places_of_this_thread() -> set[tuple[int, int]]:
     size = _size_of_symbol(base)  # reading beyond it would crash the process if that memory is freed
     own = ctypes.PYFUNCTYPE(ctypes.c_void_p)(("PyThreadState_Get", ctypes.pythonapi))()
     runtime, thread = ctypes.string_at(base, size), ctypes.string_at(own, THREAD_BYTES)  # without releasing the lock
-    inside = len(runtime) - WORD - TAKEN.size
-    places = [
-        at for at in _positions(runtime, HOLDER.pack(own)) if at <= inside and TAKEN.unpack_from(runtime, at + WORD)[0] == 1
-    ]
-    numbers = _positions(thread, NUMBER.pack(threading.get_ident()))
-    return {(base + place, number) for place in places for number in numbers}
+    last = len(runtime) - WORD - TAKEN.size
+    places = [at for at in _positions(runtime, HOLDER.pack(own)) if at <= last and TAKEN.unpack_from(runtime, at + WORD)[0] == 1]
+    id_offsets = _positions(thread, NUMBER.pack(threading.get_ident()))
+    return {(base + place, id_offset) for place in places for id_offset in id_offsets}
 
 
 class _Symbol(ctypes.Structure):
@@ -105,14 +103,14 @@ class LockReader:
         self._place: tuple[int, int] | None = None
         self._holders: deque[tuple[int, int]] = deque(maxlen=MAX_READINGS)  # (time, thread); 0: no thread
 
-    def begin(self, address: int, number: int) -> None:
-        """Set the place to read. ``address`` and ``number``: ``LockPlace.place`` of that process."""
-        self._place = address, number
+    def begin(self, address: int, id_offset: int) -> None:
+        """Set the place to read. ``address`` and ``id_offset``: ``LockPlace.place`` of that process."""
+        self._place = address, id_offset
 
     def read(self, now_ns: int) -> None:
         if self._place is None or not self._tries:
             return
-        address, number = self._place
+        address, id_offset = self._place
         try:
             if self._memory < 0:
                 self._tries -= 1
@@ -120,7 +118,7 @@ class LockReader:
             data = os.pread(self._memory, WORD + TAKEN.size, address)
             thread = 0
             if TAKEN.unpack_from(data, WORD)[0]:
-                (thread,) = NUMBER.unpack(os.pread(self._memory, NUMBER.size, HOLDER.unpack_from(data)[0] + number))
+                (thread,) = NUMBER.unpack(os.pread(self._memory, NUMBER.size, HOLDER.unpack_from(data)[0] + id_offset))
             self._holders.append((now_ns, thread))
         except (OSError, struct.error):
             pass  # not allowed yet, or the thread has just ended

@@ -12,7 +12,7 @@ from tftracer.slow.watch_results import GcPause, HostChange, HostSample, SlowRec
 
 #: Minimum duration of a collection that is reported.
 REPORTED_NS = 1_000_000
-#: Maximum number of collections that are reported each second: the longest.
+#: Maximum number of collections that are reported each second; if there are more, only the longest are.
 MAX_PAUSES = 50
 #: Maximum number of readings of the machine that are kept; there is one a second.
 MAX_READINGS = 120
@@ -34,7 +34,7 @@ class HostReadings:
         self._readings: deque[HostReading] = deque(maxlen=MAX_READINGS)
 
     def read(self, host: HostCounters, after_ns: int) -> None:
-        """Read the counters, unless there is a reading of ``after_ns`` or later."""
+        """Read the counters, unless a reading was taken at ``after_ns`` or later."""
         if not self._readings or self._readings[-1].at_ns < after_ns:
             self._readings.append(host.read(None))
 
@@ -56,13 +56,13 @@ class HostReports:
         self._threads = threads
         self._before: HostReading | None = None
         self._native_id: int | None = None
-        self._counted = 0
+        self._steps_before = 0
 
     def report(self, host: HostCounters, training: list[int]) -> None:
         """Report the last second, if steps ended in it. ``training``: threads that have run steps."""
         thread = max(training, key=lambda thread: self._steps.sums(thread).steps, default=0)
         native_id, counted = self._threads.native_ids.get(thread), self._steps.sums(thread).steps
         after = host.read(native_id)
-        if self._before is not None and native_id == self._native_id and counted > self._counted:
+        if self._before is not None and native_id == self._native_id and counted > self._steps_before:
             self._records.add(HostSample(after.at_ns, host.change(self._before, after)))
-        self._before, self._native_id, self._counted = after, native_id, counted
+        self._before, self._native_id, self._steps_before = after, native_id, counted

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-#: The median is that of the RECENT newest times, computed again after each REFRESH times. The first WARM_UP times are never slow.
+#: The median is taken of the RECENT newest times, again after every REFRESH times. The first WARM_UP times are never slow.
 RECENT, REFRESH, WARM_UP = 201, 16, 20
 #: A slow time exceeds the median by more than this.
 MIN_EXCESS_NS = 20_000_000
@@ -58,7 +58,7 @@ class UsualTime:
         return self._change is None
 
     def add(self, ns: int) -> None:
-        """Add a time to those that the median is of."""
+        """Add a time to those of which the median is taken."""
         self._recent.append(ns)
         self._until_refresh -= 1
         if self._until_refresh <= 0:
@@ -75,7 +75,7 @@ class UsualTime:
         return max(int(self._factor * usual_ns), usual_ns + MIN_EXCESS_NS)
 
     def judge(self, ns: int, allowed_ns: int = 0) -> bool:
-        """Judge a time that may be ``allowed_ns`` longer than others: return whether it is slow. ``add`` adds it to the median.
+        """Return whether a time that may be ``allowed_ns`` longer than others is slow. Only ``add`` adds it to the median.
 
         After CHANGE slow times in a row, the median starts again. Until the new median is known, a short one of them sets the
         limit, because long ones may be exceptions.

@@ -15,7 +15,7 @@ BOTH = 0.25
 MIN_ALONE_NS = 100_000_000
 #: Steps of other runs took a notable part of a turn if they have at least this share of it.
 NOTABLE = 0.1
-#: Steps of another run are one span of time if they have at least this share of the time from the first to the last of them.
+#: Steps of another run count as one span of time if they fill at least this share of the time from the first to the last one.
 WITHOUT_GAPS = 0.9
 #: Linux's counters of shorter times are too rough: they are read 10 to 20 times a second.
 MIN_CLOCKED_NS = 100_000_000
@@ -26,7 +26,7 @@ NO_LOOPS = ("evaluate", "predict", "test_")
 
 
 class OtherSteps(NamedTuple):
-    """Steps of another run within a turn, either its retraced calls or all others."""
+    """Steps of another run within a turn: either its retraced calls or its other calls."""
 
     title: str
     steps: int
@@ -34,7 +34,7 @@ class OtherSteps(NamedTuple):
     retraced: str  # why its function was retraced, "" if it was not
     start_ns: int = 0  # start of the first step
     end_ns: int = 0  # end of the last step
-    usual_ns: int = 0  # usual time in a turn of at most this many of its steps; 0: many turns have none of them
+    usual_ns: int = 0  # usual time of its steps in a turn, counting at most ``steps`` of them; 0: many turns have none
 
 
 class Save(NamedTuple):
@@ -67,9 +67,9 @@ class SlowTurn(NamedTuple):
     usual_input_ns: int = 0
     inside_input_ns: int = 0
     saves: tuple[Save, ...] = ()
-    is_usual_traced: bool = False  # whether it is traced, but not because it was expected to be slow
+    is_usual_traced: bool = False  # whether its step was traced, for another reason than that it was expected to be slow
     follows_traced: bool = False  # whether the step before it was traced
-    of_other_signature: bool = False  # whether calls of other signatures of its function end it and the turn before it
+    of_other_signature: bool = False  # whether calls of other signatures of the function end both it and the previous turn
 
     @property
     def inside_ns(self) -> int:
@@ -86,7 +86,7 @@ class SlowTurn(NamedTuple):
 
     @property
     def clocked(self) -> list[tuple[int, int]]:
-        """The spans before the step that a clock measures: saves, and steps of other runs. They do not overlap."""
+        """The spans before the step that were measured directly: saves, and steps of other runs. They do not overlap."""
         known = [(save.start_ns, save.end_ns) for save in self.saves]
         known += [(other.start_ns, other.end_ns) for other in self.other_runs if _is_without_gaps(other)]
         spans: list[tuple[int, int]] = []
@@ -102,10 +102,10 @@ class SlowTurn(NamedTuple):
         return sum(other.ns for other in self.other_runs) >= NOTABLE * self.length_ns
 
     def may_be_cost_of_tracing(self, cause: Cause) -> bool:
-        """Return whether tracing alone may have made the step slow, or the time after the step before it, which was traced.
+        """Return whether tracing alone may explain the slow step, or the slow time before it if the previous step was traced.
 
         The time of tracing looks like work of TensorFlow. After a session's traced step TensorFlow reads the trace, which looks
-        like Python code at no line.
+        like Python code whose line is not known.
         """
         is_unexplained = cause.kind in ("tensorflow", "machine", "unknown")
         if not self.is_inside:
@@ -150,13 +150,13 @@ def is_no_loop(run: WatchedRun | OtherSteps) -> bool:
 def tracing_of(run: WatchedRun, tracings: int) -> str:
     """Return why TensorFlow traced the function in the call that has just ended; "" if it did not.
 
-    ``tracings``: the number before.
+    ``tracings``: ``run.tracings`` before the call.
     """
     return (run.changed or FIRST_CALL) if run.tracings > tracings else ""
 
 
 def waited_ns(waits: Sequence[tuple[int, int]], start_ns: int, end_ns: int, evaluations: Sequence[tuple[int, int]]) -> int:
-    """Return the nanoseconds within ``start_ns`` to ``end_ns`` of the waits that do not begin within an evaluation."""
+    """Return how many ns of the waits lie between ``start_ns`` and ``end_ns``, without waits that begin in an evaluation."""
     return sum(
         min(end, end_ns) - max(start, start_ns)
         for start, end in waits

@@ -22,7 +22,7 @@ MAX_STACKS, MAX_FRAMES = 60, 160
 PYTHON_FUNCTIONS = "tensorflow/python/ops/script_ops.py"
 #: A sample represents at most this share of the span before it, and the same share after it.
 REACH = 0.25
-#: A sample from inside comes within this time after its thread got Python's lock.
+#: A sample from inside is taken at most this time after the sampling thread got Python's lock.
 SOON_NS = 30_000_000
 
 
@@ -62,7 +62,7 @@ def shares(
                 other_seconds[owner, stack] += length
     return {
         "stacks": [[stack, length / 1e9, times[thread, stack]] for stack, length in seconds.most_common(MAX_STACKS)],
-        "others": [[*of, length / 1e9, times[of]] for of, length in other_seconds.most_common(MAX_STACKS)],
+        "others": [[*pair, length / 1e9, times[pair]] for pair, length in other_seconds.most_common(MAX_STACKS)],
         "samples": len(seen),
         "longest_unseen_s": _longest([start_ns, *complete, end_ns]) / 1e9,
     }
@@ -74,7 +74,7 @@ def without_biased(
     """Return the samples from inside, except biased ones.
 
     A sample is biased if it was taken when Python's lock was released after a long time (``late``), and shows the thread in a
-    function that samples from outside do not show in this time: the thread released the lock there, but was elsewhere meanwhile.
+    function that samples from outside do not show in this time: the thread released the lock there, but was elsewhere before.
     """
     unbiased = []
     for sample in inside:
@@ -101,7 +101,7 @@ def is_within(at: int, spans: list[tuple[int, int]]) -> bool:
 
 
 def _has_all_functions(sample: StackSample, current: dict[int, Stack]) -> bool:
-    """Return whether a sample shows all Python functions that TensorFlow had called: no stack with one was left out as stale."""
+    """Return whether a sample shows all Python functions that TensorFlow had called: no stale stack has one."""
     stale = (stack for owner, stack in sample.stacks.items() if owner not in current)
     return not any(file.endswith(PYTHON_FUNCTIONS) for stack in stale for file, *_ in stack)
 
@@ -128,7 +128,7 @@ def _lengths(at: list[int], start_ns: int, end_ns: int, in_one_call: Sequence[tu
 
 
 def current_stacks(samples: list[StackSample]) -> list[dict[int, Stack]]:
-    """Return the stacks of each sample that are surely current.
+    """Return, for each sample, those of its stacks that are surely current.
 
     A stack is current if it changed within the span, or if a later sample of all threads still shows it. py-spy's record repeats
     the old stack of a thread that has ended or could not be read.

@@ -40,7 +40,7 @@ class Answer(NamedTuple):
 class StackSource:
     """Starts the process outside and sends it questions; without it, uses ``InsideStacks`` and reads the counters itself.
 
-    ``lock``: where this process's memory names the holder of Python's lock (``LockPlace.place``); None: not known.
+    ``lock``: where this process stores the holder of Python's lock (``LockPlace.place``); None: not known.
     """
 
     def __init__(self, lock: tuple[int, int] | None = None) -> None:
@@ -101,7 +101,7 @@ class StackSource:
             self._outside.hurry()
 
     def begin_profile(self, until_ns: int) -> None:
-        """Sample until a time, even if no turn is slow."""
+        """Sample until a time, even if no turn is slow. The process outside samples all the time anyway."""
         if self._counters:
             self._inside.begin_profile(until_ns)
 
@@ -185,13 +185,13 @@ def span_of(
         watch_delay_s=sum(end - start for start, end, _ in raw["late"]) * 1e-9,
         holders=tuple(
             LockHolder(
-                name if is_sure else thread_names.get(each) or name,
-                "training" if each == thread else "tracer" if each in ours else "other",
+                name if is_sure else thread_names.get(holder) or name,
+                "training" if holder == thread else "tracer" if holder in ours else "other",
                 names.stack(stack),
             )
-            if each
+            if holder
             else None
-            for each, name, is_sure, stack in raw["holders"]
+            for holder, name, is_sure, stack in raw["holders"]
         ),
         lock_readings=raw.get("lock_readings"),
         waits_for=WAITS.get(raw.get("waits_for", ""), ""),

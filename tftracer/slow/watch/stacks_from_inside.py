@@ -32,15 +32,15 @@ class InsideStacks:
         self.used_up = False  # whether sampling has used its share of a CPU
         self._samples: deque[StackSample] = deque(maxlen=MAX_SAMPLES)
         self._credit_ns = BURST_NS
-        self._at_ns = perf_counter_ns()
+        self._credited_ns = perf_counter_ns()
         #: (thread, start of turn) -> (when to sample next, time until the sample after that).
         self._turns: dict[tuple[int, int], tuple[int, int]] = {}
         self._profile_ns = 0  # until when to sample for a profile
 
     def tick(self, now_ns: int, overdue: dict[int, int]) -> None:
         """Take a sample if it is due. ``overdue``: thread whose turn takes too long -> when the turn began."""
-        self._credit_ns = min(BURST_NS, self._credit_ns + int((now_ns - self._at_ns) * SHARE))
-        self._at_ns = now_ns
+        self._credit_ns = min(BURST_NS, self._credit_ns + int((now_ns - self._credited_ns) * SHARE))
+        self._credited_ns = now_ns
         self._turns = {turn: self._turns.get(turn, (0, FIRST_NS)) for turn in overdue.items()}
         due = [turn for turn, (next_ns, _) in self._turns.items() if now_ns >= next_ns]
         wants_profile = now_ns < self._profile_ns and (not self._samples or now_ns - self._samples[-1].at_ns >= PROFILE_NS)
@@ -48,8 +48,8 @@ class InsideStacks:
         if (due or wants_profile) and not self.used_up:
             self._sample()
         for turn in due:
-            apart = self._turns[turn][1]
-            self._turns[turn] = now_ns + apart, min(int(apart * LONGER), LONGEST_NS)
+            interval_ns = self._turns[turn][1]
+            self._turns[turn] = now_ns + interval_ns, min(int(interval_ns * LONGER), LONGEST_NS)
 
     def begin_profile(self, until_ns: int) -> None:
         self._profile_ns = until_ns

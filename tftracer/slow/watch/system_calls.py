@@ -44,7 +44,7 @@ WAITS = {
     "file": "for a file",
     "file_lock": "for a lock on a file",
 }
-#: Minimum share and number of the readings of a waiting thread that must agree.
+#: At least this share, and this number, of the readings of a waiting thread must agree.
 MIN_SHARE, MIN_READINGS = 0.75, 2
 _KIND = {number: kind for kind, numbers in _NUMBERS.get(platform.machine(), {}).items() for number in numbers}
 
@@ -60,7 +60,7 @@ def waits_for(call: list[bytes], pid: int) -> str:
     if kind == "futex":
         return "thread"
     if kind == "descriptor":
-        return _of_descriptor(pid, first)
+        return _kind_of_descriptor(pid, first)
     if kind in ("poll", "select", "epoll"):
         is_empty = (kind == "poll" and not second) or (kind == "select" and not first)
         return "sleep" if is_empty else "input"
@@ -74,7 +74,7 @@ def most_common(waits: Iterable[str]) -> str:
     return wait if times >= max(MIN_READINGS, MIN_SHARE * sum(counts.values())) else ""
 
 
-def _of_descriptor(pid: int, descriptor: int) -> str:
+def _kind_of_descriptor(pid: int, descriptor: int) -> str:
     try:
         name = os.readlink(f"/proc/{pid}/fd/{descriptor}")  # noqa: PTH115  a pipe is no path
     except OSError:

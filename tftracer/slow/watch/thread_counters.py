@@ -74,7 +74,7 @@ class ThreadCounters:
             return True
         if call != [b"running"] or not self.readings or not self.readings[-1].wants_lock:
             return False
-        before = self.readings[-1]  # a thread that has hardly run since is about to request the lock again
+        before = self.readings[-1]  # if it has hardly run since then, it is about to request the lock again
         return cpu_ns - before.cpu_ns < REQUESTING * (now_ns - before.at_ns)
 
     def close(self) -> None:
@@ -129,7 +129,7 @@ class Queues:
         self._last: dict[str, int] = {}
         self._short: deque[tuple[int, int, int]] = deque(maxlen=MAX_WAITS)  # from, until, wait of all threads within
         self._long: deque[Wait] = deque(maxlen=MAX_WAITS)  # longer than the time between two readings
-        self._doubtful: deque[Wait] = deque(maxlen=MAX_WAITS)  # the same, where they may be sleeps
+        self._doubtful: deque[Wait] = deque(maxlen=MAX_WAITS)  # the same, but they may be sleeps instead
         self._first_ns = self._read_ns = self._next_ns = self._next_list_ns = 0
 
     def read(self, now_ns: int, at_once: bool) -> None:
@@ -161,8 +161,8 @@ class Queues:
         self._read_ns = now_ns
 
     def within(self, start_ns: int, end_ns: int) -> tuple[float | None, float | None]:
-        """Return the seconds of all threads within a span, and those that may be sleeps instead; None if they were not read
-        before and after it."""
+        """Return for how many seconds all threads together waited within a span, and the seconds that may be sleeps instead; None
+        if the waits were not read before and after the span."""
         first_ns = self._short[0][0] if len(self._short) == MAX_WAITS else self._first_ns
         if not first_ns or start_ns < first_ns or end_ns > self._read_ns:
             return None, None
@@ -227,13 +227,13 @@ class Counters:
                 self._threads.pop(native).close()
 
     def within(self, native: int, start_ns: int, end_ns: int) -> dict[str, float | None]:
-        """Return the seconds of a thread within a span, and of the whole process."""
+        """Return a thread's values within a span (``thread_times_in_span.within``), and the waits of all threads for a CPU."""
         readings = self._threads[native].readings if native in self._threads else ()
         queued_s, doubtful_s = self._queues.within(start_ns, end_ns)
         return {**within(readings, start_ns, end_ns), "process_queue_s": queued_s, "process_doubtful_queue_s": doubtful_s}
 
     def added(self, native: int, spans: Sequence[tuple[int, int]]) -> dict[str, float] | None:
-        """Return the total length of spans, and a thread's counters in them; None if there are no spans, or not known."""
+        """Return the total length of spans, and the sums of a thread's counters in them; None: no spans, or not known."""
         return added(self._threads[native].readings if native in self._threads else (), spans)
 
     def wants_lock(self, native: int, start_ns: int, end_ns: int) -> list[tuple[int, bool]] | None:

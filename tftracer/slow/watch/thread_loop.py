@@ -44,7 +44,7 @@ class RunState:
     inside: UsualTime
     before: UsualTime  # the part of a turn before its step
     turns: UsualTime
-    input: UsualTime  # waits for the next element of a dataset, in the rest of a turn
+    input: UsualTime  # waits for the next element of a dataset, in the part of a turn before its step
     sums: Sums = NONE_YET
     thread: int = 0  # the thread of its last step
     #: Durations of the steps of untraced slow turns.

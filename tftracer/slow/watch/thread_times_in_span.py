@@ -129,9 +129,9 @@ def added(readings: Sequence[Reading], spans: Sequence[tuple[int, int]]) -> dict
 
 class _Grown(NamedTuple):
     seconds: float
-    min_s: float  # surely within the span, if the counter is of any number of threads
+    min_s: float  # surely within the span, even if the counter is of several threads
     sure_s: float  # surely within the span, if the counter is of one thread
-    uncertain_s: float  # if the counter is of one thread: may be within the span or not
+    uncertain_s: float  # may be within the span or not, if the counter is of one thread
 
 
 def _grown(readings: list[Reading], name: str, start_ns: int, end_ns: int) -> _Grown:
@@ -193,7 +193,7 @@ def _in_state(readings: list[Reading], state: str, start_ns: int, end_ns: int) -
 
 
 def _lock_wait(readings: list[Reading], start_ns: int, end_ns: int) -> float | None:
-    """Return the wait for Python's lock in seconds; None if a reading lacks it. A reading represents the time nearest to it."""
+    """Return the seconds of waiting for Python's lock; None if not known. A reading stands for the time nearest to it."""
     if any(reading.wants_lock is None for reading in readings):
         return None
     middles = [(before.at_ns + after.at_ns) // 2 for before, after in zip(readings, readings[1:])]

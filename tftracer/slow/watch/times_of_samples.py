@@ -23,7 +23,7 @@ MAX_BEATS, MAX_SHARED = 2400, 128
 #: Shared memory: native id of the watch's thread, number of beats so far, and the times of the last beats.
 HEADER, BEAT = struct.Struct("qq"), struct.Struct("q")
 PULSE_BYTES = HEADER.size + MAX_SHARED * BEAT.size
-#: If later beats were lost, a beat is assumed to have lasted this long.
+#: If the next beat was lost, a beat is assumed to have lasted at most this long.
 UNKNOWN_NS = 50_000_000
 NEVER = 1 << 62
 
@@ -71,7 +71,7 @@ class SampleClock:
         self._beats.append((at_ns, number))
 
     def offset(self, seen: Iterable[tuple[int, int]], earliest_ns: int, latest_ns: int) -> int | None:
-        """Return the moment from which a window's times count: it agrees with most of the samples. None: not known.
+        """Return the moment from which a window's times count: the one that fits the most samples. None: not known.
 
         The moment lies between ``earliest_ns`` and ``latest_ns``. ``seen``: (time since that moment, slot) of samples.
         """
@@ -96,7 +96,7 @@ class SampleClock:
         return (earliest_ns + latest_ns) // 2 if at is None else at
 
     def last_moment(self, slot: int, earliest_ns: int, latest_ns: int) -> int:
-        """Return the latest time of a sample that shows a slot and has the time stamp ``latest_ns``, which may be late."""
+        """Return the latest possible time of a sample that shows a slot. ``latest_ns``: its time stamp, which may be too late."""
         times = _times_of(slot, list(self._beats), earliest_ns, latest_ns)
         return min(latest_ns, max((ended for _, ended in times), default=latest_ns))
 

@@ -1,6 +1,6 @@
 """Memory of a step, from the allocator events that a profile recorded.
 
-The *curve* of an allocator is its bytes in use after each event, memory from before the profile included. Each allocation is one
+The *curve* of an allocator is its bytes in use after each event, including memory from before the profile. Each allocation is one
 *tensor*. It lives until the next event at its address; if there is none in the profile, it lives to the end of the step. A tensor
 that was allocated before the step began counts from the step's beginning.
 """
@@ -43,7 +43,7 @@ def lives(trace: Trace, recorded: Allocations, origin: int) -> Lives:
     """Compute the lives of all tensors. ``origin``: the profile's time at the trace's time 0."""
     time = np.clip(recorded.time - origin, 0, trace.duration_ns)
     alloc_event = np.flatnonzero(~recorded.is_freed)
-    free_ns = _freed(recorded, time, alloc_event, trace.duration_ns)
+    free_ns = _free_times(recorded, time, alloc_event, trace.duration_ns)
     lived = free_ns > time[alloc_event]
     alloc_event, free_ns = alloc_event[lived], free_ns[lived]
     return Lives(recorded, time, alloc_event, free_ns, np.argsort(-recorded.bytes[alloc_event], kind="stable"))
@@ -67,7 +67,7 @@ def memory_of_allocations(trace: Trace, lived: Lives, findings: list[Finding], l
     }
 
 
-def _freed(allocations: Allocations, time: Int64, alloc_event: Int64, end: int) -> Int64:
+def _free_times(allocations: Allocations, time: Int64, alloc_event: Int64, end: int) -> Int64:
     """Return [tensors] when each was freed: at the next event of its address; ``end`` if there is none."""
     order = np.lexsort((allocations.address, allocations.allocator))
     following = np.full(len(time), -1, np.int64)
@@ -88,9 +88,9 @@ def held_bytes(lived: Lives) -> list[HeldBytes]:
 
 def _in_use(allocations: Allocations, time: Int64, code: int) -> tuple[Int64, Int64]:
     """Return (times, bytes) of one allocator, from the step's beginning on."""
-    mine = np.flatnonzero(allocations.allocator == code)
-    in_use, times = allocations.in_use[mine], time[mine]
-    held = in_use[0] + allocations.bytes[mine[0]] * (1 if allocations.is_freed[mine[0]] else -1)  # before its first event
+    events = np.flatnonzero(allocations.allocator == code)
+    in_use, times = allocations.in_use[events], time[events]
+    held = in_use[0] + allocations.bytes[events[0]] * (1 if allocations.is_freed[events[0]] else -1)  # before its first event
     in_use, times = np.append(held, in_use), np.append(0, times)
     last = np.append(np.diff(times) > 0, True)  # only the last of several events at the same time counts
     return times[last], in_use[last]

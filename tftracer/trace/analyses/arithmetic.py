@@ -144,7 +144,7 @@ def _flops(trace: Trace, outputs: Outputs, graph: Graph, tensors: _Tensors, rows
     edge, position = arguments.edge[known], arguments.position[known]
     read = tensors.find(outputs, graph.producer[edge], graph.slot[edge])
     key[row_of[graph.consumer[edge]], position] = _codes(outputs, read)
-    which, first = _distinct_rows(key)
+    call_of_row, first = _distinct_rows(key)
     dims, kinds = outputs.shapes.dims, [canonical(op) for op in trace.ops]
     values = []
     for batch in batches(len(first)):
@@ -153,7 +153,7 @@ def _flops(trace: Trace, outputs: Outputs, graph: Graph, tensors: _Tensors, rows
             shapes = [dims[code] if code >= 0 else None for code in inputs]
             call = Call(shapes, dims[output] if output >= 0 else None, equations[equation] if equation >= 0 else None)
             values.append(flops_of(kinds[op], call))
-    return np.array([np.nan if value is None else value for value in values])[which]
+    return np.array([np.nan if value is None else value for value in values])[call_of_row]
 
 
 def _codes(outputs: Outputs, output: Int64) -> Int64:
@@ -202,7 +202,7 @@ def _traffic(trace: Trace, outputs: Outputs, graph: Graph, tensors: _Tensors) ->
 def on_kernels(trace: Trace, result: Arithmetic, takes_share: Bool) -> Arithmetic:
     """Move the arithmetic of launches to the kernels that they launched. Impossible values become NaN.
 
-    ``takes_share``: [n] True for kernels that get a share of it; False for kernels whose own arithmetic is known.
+    ``takes_share``: [n] True for kernels that get a share of their launch's; False for kernels whose own arithmetic is known.
     """
     for column in (result.flops, result.bytes):
         column[~(column <= MAX_VALUE)] = np.nan  # files may contain impossible shapes
@@ -213,10 +213,10 @@ def on_kernels(trace: Trace, result: Arithmetic, takes_share: Bool) -> Arithmeti
     kernel, launch = kernel[launch >= 0], launch[launch >= 0]
     duration = (trace.end[kernel] - trace.start[kernel]).astype(np.float64) + 1  # + 1: a kernel of 0 ns gets a share, too
     share = duration / np.bincount(launch, duration, trace.n)[launch]
-    to, of, part = kernel[takes_share[kernel]], launch[takes_share[kernel]], share[takes_share[kernel]]
+    target, source, part = kernel[takes_share[kernel]], launch[takes_share[kernel]], share[takes_share[kernel]]
     for column in (result.flops, result.bytes):
-        column[to] = column[of] * part
+        column[target] = column[source] * part
         column[launch] = 0.0
-    result.is_matrix[to], result.dtype[to] = result.is_matrix[of], result.dtype[of]
+    result.is_matrix[target], result.dtype[target] = result.is_matrix[source], result.dtype[source]
     result.is_matrix[launch] = False
     return result

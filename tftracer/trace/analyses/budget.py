@@ -16,7 +16,7 @@ Every moment of the step belongs to the first part in this list that applies to 
 8. ``idle``: the rest.
 
 For the whole step, a part applies if it applies to any device. Without kernels in the trace (no CUPTI) a GPU's launches count as
-its work. Repeating devices are left out. Everything is O(n log n) in NumPy.
+its work. Devices that only repeat the nodes of others are left out. Everything is O(n log n) in NumPy.
 """
 
 from __future__ import annotations
@@ -177,8 +177,8 @@ class Activities:
     """The activity of every physical device of a trace, for the budget, communication and the verdict."""
 
     groups: list[Group]
-    each: list[Activity]
-    whole: Activity
+    each: list[Activity]  # of each group
+    whole: Activity  # of all groups together
 
     def of_process(self, process: Group) -> Activity:
         """Return the activity of one process."""

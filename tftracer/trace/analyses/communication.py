@@ -38,7 +38,7 @@ class Transfers:
 
     node: Int64
     link: Int64  # index into links
-    tensors: dict[int, Received]  # by label code
+    tensors: dict[int, Received]  # label code -> what the label says
     links: list[tuple[str, str]]  # source, destination
     without_link: Int64  # communicating nodes whose labels name no source and destination, such as collectives
 
@@ -56,8 +56,8 @@ def transfers(trace: Trace) -> Transfers:
             if received:
                 tensors[int(labels[i])] = received
                 link[i] = links.setdefault((received.source, received.destination), len(links))
-    each = link[inverse] if len(nodes) else link
-    return Transfers(nodes[each >= 0], each[each >= 0], tensors, list(links), nodes[each < 0])
+    node_link = link[inverse] if len(nodes) else link
+    return Transfers(nodes[node_link >= 0], node_link[node_link >= 0], tensors, list(links), nodes[node_link < 0])
 
 
 def unrecorded(trace: Trace) -> dict[str, tuple[int, int]]:
@@ -103,7 +103,7 @@ def communication(
 
 
 def computing(trace: Trace, activities: Activities) -> dict[str, Cover]:
-    """Return device -> when its process computed."""
+    """Return device -> the times in which its process computed."""
     by_device: dict[str, Cover] = {}
     for process in physical_devices.processes(trace):
         compute = activities.of_process(process).compute
