@@ -120,7 +120,8 @@ def test_it_may_begin_within_a_collection() -> None:
 
 def test_time_in_which_a_callback_of_the_script_gave_the_lock_away_is_no_collection() -> None:
     def wait(phase: str, info: dict[str, Any]) -> None:
-        time.sleep(0.1 * (phase == "stop"))
+        if phase == "stop":
+            time.sleep(0.1)  # gives Python's lock away, as any Python code in such a callback may
 
     gc.callbacks.append(wait)  # before the tracer's, so its time lies within the collection
     pauses = GcPauses({})

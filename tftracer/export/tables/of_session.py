@@ -73,7 +73,11 @@ def trace_part(record: TraceRecord, read_facts: Callable[[], dict[str, Any]]) ->
     row = {**record, "trace_id": record["id"], "devices": ", ".join(record["devices"]), "start_at": record["started_at"]}
     facts = functools.cache(read_facts)
     lacking = [field for field in TRACES if field.name not in row and f"{field.name.removesuffix('_ns')}_s" not in row]
-    fact_columns: Columns = {field.name: lambda field=field: [facts().get(field.name, _UNKNOWN[field.type])] for field in lacking}  # type: ignore[misc]
+
+    def fact(field: Field) -> list[Any]:
+        return [facts().get(field.name, _UNKNOWN[field.type])]
+
+    fact_columns: Columns = {field.name: functools.partial(fact, field) for field in lacking}
     return Part(1, {**rows_part("traces", [row]).columns, **fact_columns})
 
 

@@ -189,10 +189,10 @@ class SlowKinds:
         explained: Stall | Period = period or stall
         key = kind_key(stall["run_id"], explained["cause"], explained["place"])
         before = self._kinds.pop(key, None)
-        places = self._places.pop(key, None) or Places(before)
+        places = self._places.get(key) or Places(before)
         places.add(explained["place"], stall["duration_s"])
-        self._places[key] = places
         known = [step for step in (before and before["first_step"], before and before["last_step"], stall["step"]) if step]
+        self._places[key] = places
         self._put(
             key,
             {
@@ -223,7 +223,7 @@ class SlowKinds:
         self.add(stall, period)
         stay = [each for each in counted if kind_key(each["run_id"], each["cause"], each["place"]) == key]
         if kind["times"] <= 1 or not stay:
-            self._kinds.pop(key, None)
+            self._remove(key)
             return
         steps = [each["step"] for each in stay if each["step"]]
         self._kinds[key] = {
@@ -241,17 +241,18 @@ class SlowKinds:
     def replace(self, run_id: int, kinds: Iterable[SlowKind]) -> None:
         """Replace all kinds of a run."""
         for key in [key for key in self._kinds if key[0] == run_id]:
-            del self._kinds[key]
-            self._places.pop(key, None)
+            self._remove(key)
         for kind in kinds:
             self._put(kind_key(run_id, kind["cause"], kind["place"]), kind)
 
     def _put(self, key: KindKey, kind: SlowKind) -> None:
         self._kinds[key] = kind
         if len(self._kinds) > MAX_KINDS:
-            smallest = min((each for each in self._kinds if each != key), key=lambda each: self._kinds[each]["lost_s"])
-            del self._kinds[smallest]
-            self._places.pop(smallest, None)
+            self._remove(min((each for each in self._kinds if each != key), key=lambda each: self._kinds[each]["lost_s"]))
+
+    def _remove(self, key: KindKey) -> None:
+        self._kinds.pop(key, None)
+        self._places.pop(key, None)
 
     def garbage_collecting_function(self, run_id: int) -> str:
         """Return the function (without its line) whose garbage collections lost the most time, if its code also causes other slow

@@ -83,9 +83,14 @@ class Step:
         return max(self.trace.duration_ns + self.around.before_ns + self.around.after_ns, eager_ns, 1)
 
     @property
+    def is_whole(self) -> bool:
+        """Whether ``whole_ns`` is about the listed time of the step."""
+        return self.whole_ns >= WHOLE * (self.context.step_s or 0.0) * 1e9
+
+    @property
     def whole_words(self) -> str:
         """What ``whole_ns`` is the time of: this traced step; a usual step, if tracing made this one longer; or the ops."""
-        if self.whole_ns >= WHOLE * (self.context.step_s or 0.0) * 1e9:
+        if self.is_whole:
             return "the step"
         if self.around != (0, 0, 0) and LIKE_THE_STEP * self.whole_ns <= longest_median_s(self.context) * 1e9:
             return "a usual step"
@@ -94,7 +99,7 @@ class Step:
     @property
     def whole_of_shares(self) -> str:
         """A sentence on what shares of the step are of, if that is notably shorter than the step; else ""."""
-        if self.whole_ns >= WHOLE * (self.context.step_s or 0.0) * 1e9:
+        if self.is_whole:
             return ""
         is_by_ops = self.around.before_ns + self.around.after_ns == 0
         what = "from its first op to its last" if is_by_ops else "of a step without what tracing may add"
