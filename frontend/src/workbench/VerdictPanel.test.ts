@@ -46,7 +46,13 @@ describe("the verdict", () => {
     });
     expect(alone.find(".facts").text()).toBe("percentages of 1.00\u202fms");
     expect(alone.find(".share").text()).toContain("to gain, at most");
-    const empty: Verdict = { sentences: [sentence("no_ops", 0, { nodes: [] })], step_ns: 1, whole_ns: 1, shares_of: "", findings: [] };
+    const empty: Verdict = {
+      sentences: [sentence("no_ops", 0, { nodes: [] })],
+      step_ns: 1,
+      whole_ns: 1,
+      shares_of: "",
+      findings: [],
+    };
     const none: Answer<Verdict> = { ...answer("", false), data: shallowRef(empty) };
     const page = mount(VerdictPanel, { props: { answer: none, facts: "" } });
     expect(page.find("[data-testid=whole]").exists()).toBe(false);
