@@ -17,6 +17,7 @@ from tftracer.ledger.parts_of_wall_time import ledger, long_duration, permilles
 from tftracer.ledger.saved_ledger import Entry, LedgerFacts, SlowEntry, StepWait, read
 from tftracer.ledger.summary import render
 from tftracer.slow.answer.messages import no_gaps
+from tftracer.slow.record.sums_by_kind import SlowKinds
 
 
 def facts(*entries: Entry, **others: Any) -> LedgerFacts:
@@ -118,6 +119,27 @@ def test_a_callback_is_one_item_whichever_of_its_lines_was_seen() -> None:
         ("python: main() (train.py:8)", 3.5, 1),
         ("python: main() (train.py:9)", 0.5, 1),
         ("callback: Saver (train.py:50)", 0.25, 1),
+    ]
+
+
+def test_slow_steps_of_a_period_that_was_found_later_are_in_the_row_of_its_cause() -> None:
+    """A judge read "hook 642 times" and "python 340 times", which were one hook's 980 slow steps and 2 others."""
+    sums = SlowKinds()
+    for cause, place, times in (("hook", "Plot (hooks.py:8)", 98), ("python", "", 2), ("tensorflow", "", 1)):
+        kind: Any = {"run_id": 1, "cause": cause, "place": place, "where": "between", "times": times, "lost_s": 1.0}
+        sums.replace(1, [*sums.of_run(1), kind])
+    slow = (
+        SlowEntry(1, "hook", "Plot (hooks.py:8)", False, 6.4, 64),
+        SlowEntry(1, "python", "", False, 3.6, 36),
+        SlowEntry(1, "tensorflow", "", True, 0.1, 2),
+    )
+    entries = Entry(STEPS, 1, "", 20.0, 100, 0.2)
+    answer = ledger(facts(entries, slow=slow, between_s=30.0), [run(1, "train")], no_lines, kinds_of=lambda _: sums)
+    (part,) = (part for part in answer["parts"] if part["kind"] == "slow")
+    assert [(item["name"], round(item["duration_s"], 6), item["times"]) for item in part["items"]] == [
+        ("hook between steps: Plot (hooks.py:8)", 9.8, 98),
+        ("python between steps", 0.2, 2),
+        ("tensorflow", 0.1, 2),
     ]
 
 

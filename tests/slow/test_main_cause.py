@@ -68,6 +68,7 @@ def explained(
     usual_lock_wait: float | None = None,
     others_share: float | None = None,
     may_call_python: bool = True,
+    usual_lines: frozenset[Frame] = frozenset(),
     title: str = "fit: net",
     has_python: bool = False,
     **turn: Any,
@@ -81,7 +82,7 @@ def explained(
     slow = SlowTurn(run, 50, 50, 7, start, step, end, is_traced=False, **given)
     usual: dict[str, Any] = {"usual_cpu": 0.1, "usual_process": 0.1, "usual_process_queue": usual_process_queue}
     usual["usual_lock_wait"] = usual_lock_wait
-    usual |= {"others_share": others_share, "may_call_python": may_call_python}
+    usual |= {"others_share": others_share, "may_call_python": may_call_python, "usual_lines": usual_lines}
     seen = Observed(between or span(before), within or span(inside), **usual)
     found = explain(slow, seen)
     assert sum(part.seconds for part in found.parts) == pytest.approx(slow.length_ns * 1e-9), found.parts
@@ -364,6 +365,27 @@ def test_of_a_turn_that_ran_at_one_line_and_waited_at_another_neither_is_said_of
     assert found.cause[:3] == ("wait", "", lines[0])
     mostly = explained(0.6, between=span(0.6, ran, waited, cpu=0.1))
     assert mostly.cause[:3] == ("wait", "", LOAD)
+
+
+def test_a_wait_after_code_that_ran_is_the_cause_and_the_code_another_cause() -> None:
+    parse, wait = Frame("data.py", 202, "parse_boxes", "", False), Frame("data.py", 323, "wait_for_peer", "", False)
+    stacks = stack(MAIN._replace(line=211), wait, seconds=0.375), stack(MAIN, parse, ENCODE, seconds=0.295)
+    found = explained(0.67, between=span(0.67, *stacks, cpu=0.34, gc_s=0.15))
+    assert found.cause[:3] == ("wait", "", wait)
+    assert [other.cause[:3] for other in found.others] == [("python", "", parse)]
+
+
+def test_a_single_sample_at_a_usual_line_names_no_line() -> None:
+    usual, short = frozenset({MAIN}), {"usual_ns": 15 * MS, "usual_inside_ns": 3 * MS}
+    only = explained(0.1, between=span(0.1, FoldedStack("MainThread", (MAIN,), 1, 0.05), cpu=0.09), usual_lines=usual, **short)
+    assert (only.cause[:3], only.doubt[:16]) == (("python", "", None), "Its stacks were ")
+    other = FoldedStack("MainThread", (MAIN._replace(line=30), LOAD), 1, 0.06)
+    both = span(0.2, FoldedStack("MainThread", (MAIN,), 1, 0.1), other._replace(seconds=0.1), cpu=0.19)
+    assert explained(0.2, between=both, usual_lines=usual, **short).cause[:3] == ("python", "", LOAD)
+    twice = span(0.1, FoldedStack("MainThread", (MAIN,), 2, 0.1), cpu=0.09)
+    assert explained(0.1, between=twice, usual_lines=usual, **short).cause[:3] == ("python", "", MAIN)
+    elsewhere = explained(0.1, between=span(0.1, other, cpu=0.09), usual_lines=usual, **short)
+    assert elsewhere.cause[:3] == ("python", "", LOAD)
 
 
 def test_a_line_that_ran_for_most_of_what_it_waited_did_not_wait_on_a_busy_machine() -> None:

@@ -173,7 +173,7 @@ class SlowKind(TypedDict):
 
     run_id: int
     cause: StallCause
-    place: str  # as in Stall, of the newest slow step
+    place: str  # as in Stall; of a hook or callback, with the lines of all slow steps
     where: Place
     times: int  # number of slow steps
     duration_s: float  # sum of their durations

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 
 from tftracer.contract.ledger import Ledger, LedgerItem, LedgerKind, LedgerPart
 from tftracer.contract.session import Run, RunWithoutTraces
 from tftracer.contract.stalls import CodeLine, GapProfile
 from tftracer.ledger.activity import BUILDING, CHECKPOINTS, EVALUATION, INPUT, STEPS, STOPPED, SUSPENDED, TRACER
+from tftracer.ledger.rows_of_slow_steps import rows_by_code, with_causes_found_later
 from tftracer.ledger.saved_ledger import Entry, LedgerFacts, SlowEntry, has_steps
-from tftracer.slow.record.sums_by_kind import HOOK_CAUSES, Places
+from tftracer.slow.record.sums_by_kind import SlowKinds
 from tftracer.trace.units import counted, duration
 
 NAMES: dict[LedgerKind, str] = {
@@ -77,9 +77,17 @@ NOTHING = "This session was recorded without a ledger: by an older version, or b
 
 
 def ledger(
-    facts: LedgerFacts | None, runs: Sequence[RunWithoutTraces], gaps_of: Callable[[int], GapProfile | None], steps_lost: int = 0
+    facts: LedgerFacts | None,
+    runs: Sequence[RunWithoutTraces],
+    gaps_of: Callable[[int], GapProfile | None],
+    steps_lost: int = 0,
+    kinds_of: Callable[[int], SlowKinds] | None = None,
 ) -> Ledger:
-    """Return the ledger. ``gaps_of``: returns the sampled lines between the steps of a run; None if there are none."""
+    """Return the ledger.
+
+    ``gaps_of``: returns the sampled lines between the steps of a run; None if there are none. ``kinds_of``: returns the kinds of
+    a run's slow steps; None: not known.
+    """
     if facts is None or facts.wall_s <= 0:
         return {
             "started_at": None,
@@ -102,7 +110,8 @@ def ledger(
         rest = {"start": 0.0, "python": 0.0, "end": 0.0, "unknown": sum(rest.values())}
     never_again = _take_first_calls(facts, known, items)
     _take_step_waits(facts, items)
-    _take_slow(facts, known, items, rest)
+    rows = rows_by_code(facts.slow)
+    _take_slow(with_causes_found_later(rows, kinds_of) if kinds_of else rows, known, items, rest)
     main = max(items["steps"], key=lambda each: each["duration_s"], default=None)
     profile = gaps_of(main["run_id"]) if main and main["run_id"] else None
     profile = None if profile and profile["whole_turns"] else profile
@@ -183,12 +192,12 @@ def _take_step_waits(facts: LedgerFacts, items: dict[LedgerKind, list[LedgerItem
 
 
 def _take_slow(
-    facts: LedgerFacts,
+    rows: Sequence[SlowEntry],
     runs: Mapping[int, RunWithoutTraces],
     items: dict[LedgerKind, list[LedgerItem]],
     rest: dict[LedgerKind, float],
 ) -> None:
-    for slow in _by_code(facts.slow):
+    for slow in rows:
         seconds = slow.own_s
         if slow.inside:
             waited_s = _take_waited(items["input"], seconds) if slow.cause in WAITS_FOR_INPUT else 0.0
@@ -228,23 +237,6 @@ def _add_stop(items: list[LedgerItem], seconds: float, times: int) -> None:
     else:
         known["duration_s"] += seconds
         known["times"] = (known["times"] or 0) + times
-
-
-def _by_code(slow: Sequence[SlowEntry]) -> Iterable[SlowEntry]:
-    """Add up the rows of a callback or hook: all of its lines are one item."""
-    rows: dict[tuple[int, str, str, bool], SlowEntry] = {}
-    places: dict[tuple[int, str, str, bool], Places] = defaultdict(Places)
-    for row in slow:
-        code = row.place.partition(" (")[0] if row.cause in HOOK_CAUSES else row.place
-        key = (row.run_id, row.cause, code, row.inside)
-        places[key].add(row.place, row.own_s)
-        sum_so_far = rows.get(key)
-        if sum_so_far is None:
-            rows[key] = row
-        else:
-            place = places[key].text
-            rows[key] = replace(sum_so_far, place=place, own_s=sum_so_far.own_s + row.own_s, times=sum_so_far.times + row.times)
-    return rows.values()
 
 
 def _take_from_run(items: list[LedgerItem], run_id: int, seconds: float) -> float:

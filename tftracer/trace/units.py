@@ -11,6 +11,11 @@ def duration(ns: float) -> str:
     return f"{ns:.0f} ns"
 
 
+def about_duration(seconds: float) -> str:
+    """Return a time that was estimated from samples, with two digits: "about 360 ms"."""
+    return f"about {duration(float(f'{seconds:.2g}') * 1e9)}"
+
+
 def byte_size(count: float) -> str:
     """Format a size: ``12.3 kB``, ``4.56 MB``."""
     for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):

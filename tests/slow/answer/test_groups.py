@@ -12,6 +12,7 @@ from tftracer.slow.answer.groups import groups, headline
 from tftracer.slow.answer.messages import period_message, stall_message
 from tftracer.slow.answer.texts import step_text
 from tftracer.slow.record.kept_slow_steps import SlowLog, StallState
+from tftracer.slow.record.sums_by_kind import Places
 from tftracer.slow.watch_results import Cause
 from tftracer.storage.spool import NOWHERE
 
@@ -409,12 +410,23 @@ def test_a_period_of_a_callback_that_was_seen_at_many_lines_names_its_own() -> N
     assert [each["place"] for each in few] == ["HardExamples (train.py:103)"]
 
 
-def test_a_callback_whose_code_is_in_several_files_is_not_said_to_be_at_one_line() -> None:
+def test_a_callback_whose_code_is_in_several_files_names_the_lines_in_each() -> None:
     """ "The Keras callback Reports (helpers.py:190). 17 slow steps": one of them was at this line."""
     run, line = RunHandle("train", (), (), ""), LOAD._replace(owner="Reports")
     lines = [line, line._replace(file="/src/helpers.py", line=190), line, line._replace(file="/src/helpers.py", line=94)]
     log = log_of(*(a_stall(run, 10 * n, cause=Cause("callback", "Reports", each, 0.9)) for n, each in enumerate(lines, 1)))
-    assert [group["text"] for group in groups(log, run.run_id, 200)] == ["The Keras callback Reports (in several files)"]
+    assert [group["text"] for group in groups(log, run.run_id, 200)] == [
+        "The Keras callback Reports (train.py:88; helpers.py:190, 94)"
+    ]
+
+
+def test_a_hook_in_more_files_than_are_named_says_so_and_its_place_can_be_read_back() -> None:
+    places = Places()
+    for number, file in enumerate("abcd"):
+        places.add(f"Sync ({file}.py:{number})", 4.0 - number)
+    assert places.text == "Sync (a.py:0; b.py:1; c.py:2 and others)"
+    kind: Any = {"place": places.text, "duration_s": 9.0}
+    assert Places(kind).text == places.text
 
 
 def test_one_step_of_many_in_another_file_leaves_the_line_of_a_hook() -> None:

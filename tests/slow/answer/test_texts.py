@@ -50,7 +50,7 @@ SAVE = Frame("train.py", 12, "save", "", False)
     [
         (Cause("python", "", SAVE, 0.3), "about 90 ms at save() (train.py:12)"),
         (Cause("hook", "Saver", SAVE, 0.3), "about 90 ms in the hook Saver (train.py:12)"),
-        (Cause("lock", "thread loader", None, 0.3), "Python's lock was held for 90 ms by thread loader"),
+        (Cause("lock", "thread loader", None, 0.3), "Python's lock was held for about 90 ms by thread loader"),
         (Cause("checkpoint", "Saver.save", SAVE, 0.3), "a checkpoint for 90 ms: Saver.save, called at save() (train.py:12)"),
         (Cause("input", "", None, 0.3), "90 ms of waiting for the next element of a dataset"),
         (Cause("other_run", "evaluate: net, 9 steps", None, 0.3), "90 ms in steps of another run: evaluate: net, 9 steps"),
@@ -111,9 +111,9 @@ def with_part(cause: Cause, kind: PartKind, what: str = "", **changes: Any) -> S
     [
         (
             with_part(Cause("lock", "thread serializer, in dumps() (encoder.py:200)", None, 0.9), "lock"),
-            "Python's lock was held for 250 ms by thread serializer, in dumps() (encoder.py:200)",
+            "Python's lock was held for about 250 ms by thread serializer, in dumps() (encoder.py:200)",
         ),
-        (with_part(Cause("lock", "", None, 0.9), "lock"), "Python's lock was held for 250 ms"),
+        (with_part(Cause("lock", "", None, 0.9), "lock"), "Python's lock was held for about 250 ms"),
         (
             with_part(Cause("retrace", "x is (9, 64), was (8, 64)", LOAD, 0.9), "retrace", inside=True),
             f"train was traced anew: x is (9, 64), was (8, 64), called at {LOADED}",

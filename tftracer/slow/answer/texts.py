@@ -13,7 +13,7 @@ from tftracer.slow.cause.main_cause import KINDS_WITH_LINE
 from tftracer.slow.cause.parts_of_turn import excess
 from tftracer.slow.record.sums_by_kind import CODE_CAUSES, HOOK_CAUSES
 from tftracer.slow.watch_results import EPOCH_TURN, FIRST_CALL, Cause, HostChange, OtherCause, Period, Stall
-from tftracer.trace.units import byte_size, duration, percent
+from tftracer.trace.units import about_duration, byte_size, duration, percent
 
 #: Evidence is mentioned if it makes up at least this share of the measured time, or this number of bytes.
 MIN_SHARE = 0.05
@@ -118,9 +118,9 @@ def cause_text(stall: Stall) -> str:
 def _other(other: OtherCause) -> str:
     """Return what else took much of a slow step: "about 90 ms at save() (train.py:12)"."""
     kind, place, took = other.cause.kind, place_of(other.cause), duration(other.seconds * 1e9)
-    at, about = f" at {place}" if place else "", f"about {duration(float(f'{other.seconds:.2g}') * 1e9)}"
+    at, about = f" at {place}" if place else "", about_duration(other.seconds)
     words = {
-        "lock": f"Python's lock was held for {took}{' by ' if place else ''}{place}",
+        "lock": f"Python's lock was held for {about}{' by ' if place else ''}{place}",
         "checkpoint": f"a checkpoint for {took}: {other.cause.name}{', called' if at else ''}{at}",
         "retrace": f"{took} in which a function was traced: {other.cause.name}",
         "other_run": f"{took} in steps of another run: {other.cause.name}",
@@ -166,7 +166,7 @@ def _cause(stall: Stall) -> str:
         "hook": f"The hook {place}{_hook_detail(stall)}",
         "callback": f"The Keras callback {place}{_hook_detail(stall)}",
         "py_function": f"A Python function that TensorFlow calls{': ' if place else ''}{place}",
-        "lock": f"Python's lock was held{took}{' by ' if place else ''}{place}",
+        "lock": f"Python's lock was held{f' for {about_duration(seconds)}' if seconds else ''}{' by ' if place else ''}{place}",
         "stopped": f"The process was stopped{f' for at least {duration(seconds * 1e9)}' if seconds else ''}",
     }[cause.kind]
 
@@ -340,7 +340,7 @@ def evidence(stall: Stall) -> list[str]:
 
 def _included(stall: Stall) -> list[str]:
     """Return what else the thread did in the time of the code that is the cause: it computed, waited, or had no CPU."""
-    kinds = {"python": "Python code", "wait": "waiting"} if stall.cause.kind in CODE_CAUSES else {}
+    kinds = {"python": "Python code", "wait": "waiting", "disk": "waiting for a disk"} if stall.cause.kind in CODE_CAUSES else {}
     kinds = {**kinds, "no_cpu": "without a CPU"} if stall.cause.kind in CODE_OR_HOOK_CAUSES else {}
     told = {stall.cause.kind, *(other.cause.kind for other in stall.others)}
     seconds = {kind: sum(excess(part) for part in stall.parts if part.kind == kind) for kind in kinds if kind not in told}

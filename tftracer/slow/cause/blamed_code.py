@@ -112,6 +112,20 @@ def _function(frame: Frame) -> tuple[str, str]:
     return frame.file, frame.function
 
 
+def line_of_script(stack: FoldedStack) -> Frame | None:
+    """Return the innermost frame of a stack that is not in a library; None if there is none."""
+    return next((frame for frame in reversed(stack.frames) if not frame.is_library), None)
+
+
+def usual_lines(stacks: Iterable[FoldedStack], min_share: float) -> frozenset[Frame]:
+    """Return the script's lines that have at least the share ``min_share`` of the seconds. ``stacks``: of usual turns."""
+    seconds: Counter[Frame | None] = Counter()
+    for stack in stacks:
+        seconds[line_of_script(stack)] += stack.seconds  # type: ignore[assignment]
+    whole_s = sum(seconds.values())
+    return frozenset(line for line, length in seconds.items() if line and length >= min_share * whole_s)
+
+
 class Owner(NamedTuple):
     """A hook or a Keras callback."""
 

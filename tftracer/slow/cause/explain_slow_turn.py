@@ -12,6 +12,7 @@ from tftracer.slow.cause.blamed_code import (
     is_in_callback,
     is_in_phase,
     is_owned,
+    line_of_script,
     owner_line,
     shared_line,
 )
@@ -26,6 +27,8 @@ from tftracer.slow.watch_results import Cause, Frame, OtherCause, Part
 
 #: Causes whose time is measured. They are reported even if most of the excess is not explained.
 CLOCKED = (*CLOCKED_KINDS, "lock", "input")
+#: A single sample may show the usual time if that is at least this share of the span.
+HIT_BY_CHANCE = 0.05
 
 
 class Explained(NamedTuple):
@@ -44,6 +47,7 @@ def explain(turn: SlowTurn, observed: Observed) -> Explained:
         inside = replace(inside, stacks=tuple(stack for stack in inside.stacks if not is_in_callback(stack)))
     if observed.is_busy:
         between, inside = _without_single_sample(between), _without_single_sample(inside)
+    between = _without_usual_sample(between, observed.usual_lines, (turn.usual_ns - turn.usual_inside_ns) * 1e-9)
     observed = replace(observed, between=between, inside=inside)
     parts = parts_of(turn, observed)
     excess_s = max(1e-9, (turn.length_ns - turn.usual_ns) * 1e-9)
@@ -117,6 +121,22 @@ def _without_single_sample(span: Span) -> Span:
         long_stacks = tuple(stack for stack in span.other_stacks if stack.seconds >= MOST * span.length_s)
         span = replace(span, other_stacks=long_stacks)
     return replace(span, stacks=tuple(filter(is_owned, span.stacks))) if span.is_single_sample else span
+
+
+def _without_usual_sample(span: Span, usual_lines: frozenset[Frame], usual_s: float) -> Span:
+    """Return the span without one of its samples at a usual line of the time between steps.
+
+    This sample may be of the usual time (``usual_s``), which is a part of a slow turn, too. The span is returned unchanged if
+    the usual time is too short for a sample to hit it by chance, or if several samples are all at usual lines.
+    """
+    usual = [stack for stack in span.stacks if line_of_script(stack) in usual_lines]
+    samples = sum(stack.samples for stack in usual)
+    if not usual or usual_s < HIT_BY_CHANCE * span.length_s or (samples > 1 and len(usual) == len(span.stacks)):
+        return span
+    first = usual[0]
+    left = first._replace(samples=first.samples - 1, seconds=first.seconds * (first.samples - 1) / first.samples)
+    stacks = (left if stack is first else stack for stack in span.stacks)
+    return replace(span, stacks=tuple(stack for stack in stacks if stack.samples))
 
 
 def _methods(turn: SlowTurn) -> tuple[str, ...]:

@@ -265,7 +265,7 @@ def _line_cause(parts: list[Part], span: Span, excess_s: float) -> Cause:
     turning = [stack for stack in span.stacks if is_epoch_turn(stack) or (frees and is_in_fit_itself(stack))]
     if sum(stack.seconds for stack in turning) >= HALF * span.sampled_s > 0:
         return Cause("python", EPOCH_TURN, None, share)
-    line = _line_of(span.stacks, parts, kind)
+    line, kind = _line_and_kind(span.stacks, parts, kind)
     if kind == "unknown":
         return Cause("unknown", "", line.frame, line.share) if line.frame else UNKNOWN
     return Cause(kind, "", line.frame, share)  # type: ignore[arg-type]
@@ -276,14 +276,16 @@ def _excess_of_kind(kind: str, parts: list[Part]) -> float:
     return sum(excess(part) for part in parts if part.kind == kind or (kind == "python" and part.kind == "no_cpu"))
 
 
-def _line_of(stacks: Sequence[FoldedStack], parts: list[Part], kind: str) -> Line:
-    """Return the line where most of the time of this kind was surely spent.
+def _line_and_kind(stacks: Sequence[FoldedStack], parts: list[Part], kind: str) -> tuple[Line, str]:
+    """Return the line where most of the time of this kind was surely spent, and the kind.
 
     A turn may run at one line and wait at another. Then a line with half of the samples may be either of them. So it counts only
-    if its share of the samples is about the share of this kind in the time, and one other function has the other samples.
+    if one other function has the other samples, and its share of the samples is about the share of this kind in the time. If
+    it is about the share of another kind, the line has that kind.
     """
     seconds: dict[str, float] = {part.kind: max(0.0, excess(part)) for part in parts if part.kind in ("python", "wait", "disk")}
-    share = seconds.get(kind, 0.0) / max(sum(seconds.values()), 1e-9)
+    whole_s = max(sum(seconds.values()), 1e-9)
+    share = seconds.get(kind, 0.0) / whole_s
     least = max(HALF, min(SURE, 2 * (1 - share))) if kind in seconds else HALF
     line = shared_line(stacks, allow_library=True)
     if line.share < least and line.frame and not line.frame.is_library:
@@ -291,8 +293,12 @@ def _line_of(stacks: Sequence[FoldedStack], parts: list[Part], kind: str) -> Lin
         other = shared_line(rest, min_share=SURE).frame
         difference, swapped = abs(line.share - share), abs(1 - line.share - share)
         if other and not other.is_library and difference <= min(ALIKE, swapped - ALIKE / 2):
-            return line
-    return line if line.share >= least else shared_line(stacks, allow_library=True, min_share=least)
+            return line, kind
+        other_kind = max((each for each in seconds if each != kind), key=lambda each: seconds[each], default="")
+        is_other = other_kind and abs(line.share - seconds[other_kind] / whole_s) <= min(ALIKE, difference - ALIKE / 2)
+        if other and not other.is_library and is_other:
+            return line, other_kind
+    return (line if line.share >= least else shared_line(stacks, allow_library=True, min_share=least)), kind
 
 
 def _waited(parts: list[Part], excess_s: float) -> bool:

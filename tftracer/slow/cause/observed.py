@@ -77,6 +77,7 @@ class Observed:
     usual_process_queue: float | None = None  # waits of the process's threads for a CPU, summed
     usual_lock_wait: float | None = None  # waits of the training thread for Python's lock
     others_share: float | None = None  # share of the machine's CPUs that other processes used during the turn
+    usual_lines: frozenset[Frame] = frozenset()  # where the thread usually is between steps (usual_lines in blamed_code.py)
     may_call_python: bool = True  # whether Python code may run inside the step: of the script, or functions that TensorFlow calls
     doubt: str = ""  # why a measurement is missing
 

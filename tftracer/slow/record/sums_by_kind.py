@@ -34,8 +34,8 @@ SHORT, LONG = 0.5, 2.0
 #: Maximum number of lines that the place of a hook or callback names.
 MAX_LINES = 3
 
-#: Stands for the lines of a hook or callback that are in several files.
-SEVERAL = " (in several files)"
+#: Maximum number of files that the place of a hook or callback names, and what stands for further files.
+MAX_FILES, OTHERS = 3, " and others"
 #: A file with this share of a hook's or callback's seconds counts as its only one: a few samples may be from outside the turn.
 IN_ONE_FILE = 0.9
 
@@ -148,9 +148,14 @@ class Places:
     """The lines of one hook or callback in each file, with the seconds of its slow steps there."""
 
     def __init__(self, kind: SlowKind | None = None) -> None:
-        self._by_file: dict[str, tuple[str, float]] = {}
+        self._by_file: dict[str, tuple[str, float]] = {}  # file -> (place with the lines in this file, seconds)
+        self._has_others = False  # whether there are files that are not in ``_by_file``
         if kind is not None:
-            self.add(kind["place"], kind["duration_s"])
+            name, _, files = kind["place"].rstrip(")").partition(" (")
+            self._has_others = files.endswith(OTHERS)
+            parts = files.removesuffix(OTHERS).split("; ")
+            for lines in parts:
+                self.add(f"{name} ({lines})" if lines else name, kind["duration_s"] / len(parts))
 
     def add(self, place: str, seconds: float) -> None:
         file = place.partition(" (")[2].rstrip(")").partition(":")[0]
@@ -159,11 +164,16 @@ class Places:
 
     @property
     def text(self) -> str:
-        """The lines in the file that has most seconds: "Saver (train.py:35)"; "Saver (in several files)" if others have a
-        notable share; "Saver" if no file is known."""
-        known = [place for file, place in self._by_file.items() if file] or [*self._by_file.values()]
-        place, seconds = max(known, key=lambda each: each[1])
-        return place if seconds >= IN_ONE_FILE * sum(each for _, each in known) else place.partition(" (")[0] + SEVERAL
+        """The lines in the file that has nearly all seconds: "Saver (train.py:35)"; those in each of the files that have most
+        seconds: "Saver (train.py:35, 39; disk.py:7)"; "Saver" if no file is known."""
+        known = [each for file, each in self._by_file.items() if file] or [*self._by_file.values()]
+        known.sort(key=lambda each: -each[1])
+        place, seconds = known[0]
+        if seconds >= IN_ONE_FILE * sum(each for _, each in known):
+            return place
+        name, files = place.partition(" (")[0], [each.partition(" (")[2].rstrip(")") for each, _ in known]
+        has_others = self._has_others or len(files) > MAX_FILES
+        return f"{name} ({'; '.join(files[:MAX_FILES])}{OTHERS if has_others else ''})"
 
 
 def lost_s(stall: Stall) -> float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from tftracer.slow.cause.blamed_code import is_in_step, without_tracer
+from tftracer.slow.cause.blamed_code import is_in_step, usual_lines, without_tracer
 from tftracer.slow.cause.frame_names import FrameNames
 from tftracer.slow.watch.capture_protocols import WatchedQueue
 from tftracer.slow.watch.find_slow_turns import SlowTurnFinder
@@ -19,7 +19,7 @@ from tftracer.slow.watch.outside_client import Question
 from tftracer.slow.watch.stack_source import Answer, StackSource
 from tftracer.slow.watch.thread_loop import RunState, Sums
 from tftracer.slow.watch.watched_threads import WatchedThreads
-from tftracer.slow.watch_results import FoldedStack, GapProfile, WatchedRun
+from tftracer.slow.watch_results import FoldedStack, Frame, GapProfile, WatchedRun
 
 #: A run is profiled without a request if at least this share of its time is between steps, after this number of steps and this
 #: time.
@@ -30,6 +30,8 @@ LENGTH_NS, FIRST_NS, SHORTEST_NS = 20_000_000_000, 10_000_000_000, 3_000_000_000
 #: changes.
 AGAIN_NS, LATER = 30_000_000_000, 2
 MAX_RUNS = 20
+#: Minimum share of the time between steps that a usual line has.
+USUAL = 0.1
 
 
 class Profiled(NamedTuple):
@@ -52,6 +54,7 @@ class GapProfiles:
         self._current: Profiled | None = None  # the profile that is being taken
         self._without_stacks: dict[int, GapProfile] = {}  # number of the question for its stacks -> profile
         self._number = 0
+        self.usual_lines: dict[WatchedRun, frozenset[Frame]] = {}  # where the run usually is between its steps
         self._next: dict[WatchedRun, tuple[int, int]] = {}  # run -> (when its next profile is due, time until the one after that)
 
     def each_second(
@@ -84,6 +87,8 @@ class GapProfiles:
         ]
         # A sample may be taken later than its time stamp says, so it may show the next step: leave out stacks of steps.
         kept = tuple(stack for stack in without_tracer(sampled) if profile.whole_turns or not is_in_step(stack))
+        if not profile.whole_turns:
+            self.usual_lines[profile.run] = usual_lines(kept, USUAL)
         self._records.run_profiled = None
         self._records.add(profile._replace(stacks=kept, samples=sum(stack.samples for stack in kept)))
 

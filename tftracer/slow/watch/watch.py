@@ -356,10 +356,10 @@ class SlowWatch:
         if self._queue.sees_all_sessions and not turn.has_other_steps:
             stacks = without_steps(stacks)
         between = replace(spans[0], stacks=stacks, clocked=Span(**raw["clocked"]) if raw.get("clocked") else None)
-        usual = raw["usual"]
-        rates = {f"usual_{name}": usual.get(name) for name in ("cpu", "process", "process_queue", "lock_wait")}
+        rates = {f"usual_{name}": raw["usual"].get(name) for name in ("cpu", "process", "process_queue", "lock_wait")}
         between, inside = with_own_times(between, spans[1], turn, self._queue.thread_clocks)
-        return Observed(between, inside, **rates, may_call_python=turn.run.has_python or may_call_python(), doubt=doubt)
+        lines, may_call = self._gaps.usual_lines.get(turn.run, frozenset()), turn.run.has_python or may_call_python()
+        return Observed(between, inside, **rates, usual_lines=lines, may_call_python=may_call, doubt=doubt)
 
     def _host_within(self, turn: SlowTurn) -> HostChange | None:
         """Return the change of the machine's counters from before a turn until after it; None if not known."""
