@@ -70,7 +70,7 @@ def wants_browser(options: argparse.Namespace) -> bool:
 
 @contextlib.contextmanager
 def opened(url: str) -> Iterator[None]:
-    """Open the browser through a file that only its owner can read, because other users can see command lines."""
+    """Open the browser through a file that only its owner can read: the URL is secret, and other users can see command lines."""
     page = f'<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url={html.escape(url)}">'
     with tempfile.TemporaryDirectory(prefix="tftracer-") as folder:
         file = Path(folder) / "open.html"

@@ -5,9 +5,9 @@ clock rate. A multiply and an add are two FLOPs. Rates are for dense matrices: t
 of which half is zero, in the pattern that they support.
 
 Sources. NVIDIA, CUDA C++ Programming Guide, "Throughput of Native Arithmetic Instructions", for the cores; for tensor cores the
-architectures' white papers (Volta, Turing, Ampere GA100 and GA102, Ada, Hopper H100): each rate gives the paper's figure for
-the whole GPU. AMD, CDNA 3 white paper, for gfx942 (MI300), which AMD's profiler calls 9.4. Multiprocessors, boost clocks and
-bandwidths of GPUs by name come from their data sheets.
+architectures' white papers (Volta, Turing, Ampere GA100 and GA102, Ada, Hopper H100): each rate is such that the whole GPU
+has the paper's figure. AMD, CDNA 3 white paper, for gfx942 (MI300), which AMD's profiler calls 9.4. Multiprocessors, boost
+clocks and bandwidths of GPUs by name come from their data sheets.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _TENSOR_CORES: dict[str, tuple[int, int, int, int]] = {
 }
 _AMD_CORES = {"9.4": (128, 256, 0)}
 _AMD_MATRIX_CORES = {"9.4": (256, 256, 2048, 2048)}
-#: Compute capabilities whose GeForce cards have half of the rate of tensor cores that sum in float32.
+#: Compute capabilities whose GeForce cards have half of the rates in _TENSOR_CORES: their sums in float32 take twice as long.
 _HALVED = ("7.5", "8.6", "8.9")
 
 #: Multiprocessors, MHz and GB/s, for traces that lack them.
@@ -134,7 +134,7 @@ def _multiprocessors_and_clock(known: Hardware, name: str) -> tuple[int, float] 
     """Return (number of multiprocessors, clock in Hz); None if they are not known."""
     if known.multiprocessors and known.clock_hz:
         return known.multiprocessors, known.clock_hz
-    named = _named(name)
+    named = _row_by_name(name)
     return (named[0], named[1] * 1e6) if named else None
 
 
@@ -145,9 +145,9 @@ def _bandwidth(known: Hardware, name: str, is_amd: bool) -> float | None:
     """
     if known.bytes_per_s and not is_amd:
         return known.bytes_per_s
-    named = _named(name)
+    named = _row_by_name(name)
     return named[2] * 1e9 if named else None
 
 
-def _named(name: str) -> tuple[int, int, int] | None:
+def _row_by_name(name: str) -> tuple[int, int, int] | None:
     return _BY_NAME.get(name.removeprefix("NVIDIA "))

@@ -82,8 +82,8 @@ class Span:
 
 @dataclass
 class Messages:
-    """Submessages of nodes: the row that each belongs to, and its bytes: ``start`` and ``end`` index ``Window.bytes`` of the
-    window that has these nodes (arrays/window.py)."""
+    """Submessages of nodes. ``row``: the row that each belongs to. ``start``, ``end``: where its bytes are in ``Window.bytes`` of
+    the window that has these nodes (arrays/window.py)."""
 
     row: Int64
     start: Int64
@@ -124,7 +124,7 @@ class Computed(NamedTuple):
 
 @dataclass
 class Calls:
-    """The tensors that nodes were called with; each distinct call once."""
+    """The tensors that nodes were called with. Nodes refer by index to shared lists of inputs, and to XLA's ops."""
 
     inputs: list[list[Tensor]]
     input_of: Int64  # [n] index into ``inputs``; -1: not known
@@ -193,7 +193,7 @@ class Trace:
     op: Int32  # [n] codes into ops
     label: Int32  # [n] codes into labels
     kind: Int8  # [n] NodeKind
-    start: Int64  # [n] ns since origin: all_start; below 0 only for nodes before the step (OUTSIDE)
+    start: Int64  # [n] ns since origin: all_start, or UNKNOWN_TIME; other values below 0 only before the step (OUTSIDE)
     end: Int64  # [n] ns since origin: all_start + all_end_rel; never < start
     op_start: Int64  # [n] ns since origin, or UNKNOWN_TIME
     op_end: Int64  # [n]
@@ -243,7 +243,7 @@ class Trace:
         return np.array([bool(accepts(op)) for op in self.ops] or [False])
 
     def node_columns(self, node: Int64) -> dict[str, list[Any]]:
-        """Return the columns that tables of nodes begin with, each as long as ``node``."""
+        """Return the first columns of a table of nodes, with one row for each of the given nodes."""
         return {
             "node": node.tolist(),
             "name": self.names.texts(self.name[node]),
@@ -329,8 +329,8 @@ class TraceContext:
 
     step: int | None = None
     step_s: float | None = None  # wall time of the traced session.run
-    median_s: float | None = None  # the run's median untraced step until this step
-    run_median_s: float | None = None  # the run's median untraced step, later steps included
+    median_s: float | None = None  # median duration of the run's untraced steps before this step
+    run_median_s: float | None = None  # median duration of the run's untraced steps, later ones included
     between_steps_s: float | None = None  # median time between two steps of the run, outside session.run
     before_step_s: float | None = None  # time between the previous step and this step
     between_input_s: float | None = None  # part of between_steps_s in which the loop waits for a tf.data dataset

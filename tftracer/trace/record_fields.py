@@ -50,14 +50,16 @@ def contents_of(answers: Answers, watched: Watched | None = None) -> dict[str, A
 def broken(error: Exception) -> dict[str, Any]:
     """Return the fields of ``read_contents`` for a trace that cannot be read."""
     message = f"This trace cannot be read ({type(error).__name__}: {error})."
-    return _without(UNREADABLE, message, "Download it as RunMetadata and report it, with the file.", "broken")
+    return _fields_without_contents(UNREADABLE, message, "Download it as RunMetadata and report it, with the file.", "broken")
 
 
 def unfinished(error: Exception) -> dict[str, Any]:
     """Return the fields of ``read_contents`` for a trace whose reader failed; the trace itself may be fine."""
-    return _without(NOT_ANALYZED, str(error), "Open the trace to try again. Or save the session and open it elsewhere.", "ready")
+    return _fields_without_contents(
+        NOT_ANALYZED, str(error), "Open the trace to try again. Or save the session and open it elsewhere.", "ready"
+    )
 
 
-def _without(code: str, message: str, remedy: str, state: str) -> dict[str, Any]:
+def _fields_without_contents(code: str, message: str, remedy: str, state: str) -> dict[str, Any]:
     finding = {"code": code, "severity": "error", "message": message, "remedy": remedy}
     return {"nodes": None, "devices": [], "findings": [finding], "headline": "", "state": state}

@@ -84,7 +84,7 @@ def _budget(summary: dict[str, Any]) -> str:
     if not summary["nodes"]:
         return ""
     budgets: list[DeviceBudget] = [summary["budget"]["whole"], *summary["budget"]["devices"]]
-    if len(budgets) == 2:  # with one device its row is the whole step
+    if len(budgets) == 2:  # one device: its budget is the same as the whole step's
         budgets = [{**budgets[0], "title": "first op to last"}]
     used = [p for p in [*PARTS, "hidden_communication"] if any(b["parts_ns"][p] for b in budgets)]
     step = summary["step_ns"] or 1.0  # first op to last; the verdict's shares are of the call, which may be longer

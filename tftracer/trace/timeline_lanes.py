@@ -126,7 +126,7 @@ def _bands(trace: Trace, devices: list[int]) -> list[tuple[int, LaneKind, Int64]
             kind = "input"
         parts: dict[LaneKind, Bool] = {kind: here & ~communicates, "communication": here & communicates}
         parts["outside"] = outside & (trace.device == device)
-        bands += [(device, of, np.flatnonzero(nodes)) for of, nodes in parts.items() if nodes.any()]
+        bands += [(device, lane_kind, np.flatnonzero(nodes)) for lane_kind, nodes in parts.items() if nodes.any()]
     return bands
 
 
@@ -148,20 +148,20 @@ def _pack(nodes: Int64, start: Int64, end: Int64) -> tuple[Int64, Int64, int]:
 
 def _rows(start: Int64, end: Int64) -> tuple[Int64, int]:
     """Return (row of each slice, length of the union). Slices are sorted by start and not empty."""
-    running, before = running_and_predecessors(start, end)
+    running, predecessor = running_and_predecessors(start, end)
     alone = running == 0  # nothing else runs when these start
-    ended = before[alone]  # the slice that ended last before each of them
+    ended = predecessor[alone]  # the slice that ended last before each of them
     busy = int(end.max() + end[ended[ended >= 0]].sum() - start[alone].sum())
     stretch = np.cumsum(alone)  # number of the busy period that a slice belongs to
-    first = alone | (before < 0) | (stretch[before] != stretch)
-    return _inherited(running, before, first), busy
+    first = alone | (predecessor < 0) | (stretch[predecessor] != stretch)
+    return _inherited(running, predecessor, first), busy
 
 
-def _inherited(running: Int64, before: Int64, first: Bool) -> Int64:
-    """Return each slice's row: its level (``running``) if it is a first slice, else the row of the slice before it."""
+def _inherited(running: Int64, predecessor: Int64, first: Bool) -> Int64:
+    """Return each slice's row: ``running`` if it is the ``first`` on its row in a busy period, else its predecessor's row."""
     row = np.where(first, running, -1)
     todo = np.flatnonzero(~first)
-    link = np.where(first, np.arange(len(running)), before)
+    link = np.where(first, np.arange(len(running)), predecessor)
     while len(todo):  # pointer doubling: the distance to the first slice halves in each round
         link[todo] = link[link[todo]]
         row[todo] = row[link[todo]]

@@ -63,13 +63,13 @@ class AnswerCache:
     def __init__(self, source: SessionSource, workers: WorkerThreads, engine: Engine | None = None, instance: str = "") -> None:
         self._source = source
         self._workers = workers
-        self._threads = Engine(self._load)
-        self._engine: Engine = engine or self._threads
+        self._local_engine = Engine(self._load)
+        self._engine: Engine = engine or self._local_engine
         self._instance = instance
         self._cache: BoundedCache[Body] = BoundedCache(CACHE_ENTRIES, CACHE_BYTES)
         self._computations: dict[Key, Computation] = {}
         self._locks: dict[TraceKey, TraceLock] = {}
-        self._idle: asyncio.TimerHandle | None = None
+        self._idle_timer: asyncio.TimerHandle | None = None
 
     def _load(self, trace: TraceKey) -> Loadable:
         return Loadable(lambda: self._source.trace_bytes(trace.id), self._source.trace_context(trace.id))
@@ -116,8 +116,8 @@ class AnswerCache:
 
         Used by a server without a helper. A question that arrives while the trace is decoded is answered first.
         """
-        await self._run(trace, lambda: self._threads.decode(trace))
-        return await self._run(trace, lambda: self._threads.contents(trace))
+        await self._run(trace, lambda: self._local_engine.decode(trace))
+        return await self._run(trace, lambda: self._local_engine.contents(trace))
 
     async def _wait_for(self, key: Key, question: Question) -> Body:
         computation = self._computations.get(key)
@@ -171,6 +171,6 @@ class AnswerCache:
                 self._locks.pop(trace, None)
 
     def _free_when_idle(self) -> None:
-        if self._idle is not None:
-            self._idle.cancel()
-        self._idle = asyncio.get_running_loop().call_later(IDLE_S, self._engine.clear)
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+        self._idle_timer = asyncio.get_running_loop().call_later(IDLE_S, self._engine.clear)

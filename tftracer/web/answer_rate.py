@@ -62,23 +62,23 @@ class TokenBucket:
 class RateLimit:
     """Limits a server's answers and downloads, but only in a process that trains."""
 
-    def __init__(self, source: SessionSource, quick: WorkerThreads) -> None:
+    def __init__(self, source: SessionSource, quick_workers: WorkerThreads) -> None:
         self._source = source
-        self._quick = quick
+        self._quick_workers = quick_workers
         self._answers = TokenBucket(ANSWERS_PER_S, ANSWER_BURST)
         self._bytes = TokenBucket(BYTES_PER_S, BYTE_BURST)
 
     async def wait_to_answer(self) -> None:
-        """Wait before an answer."""
+        """Wait until the rate allows one more answer."""
         await self._wait(self._answers, 1)
 
     async def wait_to_send(self, size: int) -> None:
-        """Wait before a piece of a download."""
+        """Wait until the rate allows a piece of a download; ``size``: its bytes."""
         await self._wait(self._bytes, size)
 
     async def _wait(self, bucket: TokenBucket, amount: float) -> None:
         wait_s = bucket.spend(amount)
-        if wait_s and await asyncio.wrap_future(self._quick.submit(self._is_training)):
+        if wait_s and await asyncio.wrap_future(self._quick_workers.submit(self._is_training)):
             await asyncio.sleep(wait_s)
         elif wait_s:
             bucket.reset()

@@ -101,7 +101,7 @@ class Guarded(AccessCheck):
         self.write(dumps(value).encode())
 
     def send_error(self, status_code: int = 500, **kwargs: Any) -> None:
-        """Send nothing for a request that was cancelled because the server stops: its client notices that."""
+        """Send the error. If the request was cancelled because the server stops, only close the connection."""
         if isinstance(sys.exc_info()[1], asyncio.CancelledError):  # Tornado 6.6 does not pass it
             self.close_connection()
         else:

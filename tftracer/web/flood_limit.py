@@ -88,7 +88,7 @@ STRANGER_S = 10.0  # the rest of a request without a credential and its answer m
 MAX_HEAD_BYTES = 1 << 16
 MAX_HEAD_PIECES = 100  # maximum pieces of a head: each costs an iteration of the loop, whatever its size
 ACCEPTS_AT_ONCE = 16
-NO_FILES_S = 1.0  # until connections are accepted again after no more files could be opened
+NO_FILES_S = 1.0  # if accepting fails, for example for lack of file descriptors, the next attempt comes after this time
 Serve = Callable[[IOStream, tuple[Any, ...]], None]
 
 
@@ -141,7 +141,7 @@ class Arrival:
 
 
 class Admission:
-    """Admits connections. ``has_credential`` checks the head of a request. ``context``: connections use TLS."""
+    """Admits connections. ``has_credential`` checks the head of a request. ``context``: for TLS; None: plain HTTP."""
 
     def __init__(self, has_credential: Callable[[bytes], bool], context: ssl.SSLContext | None = None) -> None:
         self._has_credential = has_credential
@@ -158,13 +158,13 @@ class Admission:
         self._strangers: OrderedDict[IOStream, asyncio.TimerHandle] = OrderedDict()  # being answered
         self._room = FileRoom()
         self._other_strangers: Callable[[], int] = lambda: 0
-        self._turn: asyncio.TimerHandle | None = None
-        self._resume: asyncio.TimerHandle | None = None
+        self._turn_timer: asyncio.TimerHandle | None = None
+        self._resume_timer: asyncio.TimerHandle | None = None
 
     def start(self, listeners: Sequence[socket.socket], serve: Serve, other_strangers: Callable[[], int] = lambda: 0) -> None:
         """Start to accept connections.
 
-        ``serve`` gets admitted connections. ``other_strangers``: number of strangers' connections that are WebSockets now.
+        ``serve`` gets admitted connections. ``other_strangers``: counts strangers' connections that have become WebSockets.
         """
         self._serve = serve
         self._other_strangers = other_strangers
@@ -205,8 +205,8 @@ class Admission:
     # -------------------------------------------------------------------------------------------------------- accepting
 
     def _listen(self) -> None:
-        if self._resume is not None:
-            self._resume.cancel()
+        if self._resume_timer is not None:
+            self._resume_timer.cancel()
         if not self._listening:
             self._listening = True
             for listener in self._listeners:
@@ -223,7 +223,7 @@ class Admission:
             for listener in self._listeners:
                 self._io.remove_handler(listener)
         if seconds is not None:
-            self._resume = self._loop.call_later(seconds, self._listen)
+            self._resume_timer = self._loop.call_later(seconds, self._listen)
 
     def _accept(self, listener: socket.socket, events: int) -> None:
         for _ in range(ACCEPTS_AT_ONCE):
@@ -269,12 +269,12 @@ class Admission:
         elif sum(map(len, self._arrivals.values())) >= MAX_ARRIVALS:
             self._drop_oldest(max(self._arrivals.values(), key=len))
 
-    def _drop_oldest(self, crowd: OrderedDict[Arrival, None]) -> None:
+    def _drop_oldest(self, arrivals: OrderedDict[Arrival, None]) -> None:
         """Drop the oldest connection, or admit it if it has sent a credential that was not read yet."""
-        oldest = next(iter(crowd))
+        oldest = next(iter(arrivals))
         if oldest.is_watched:
             self._read(oldest)
-        if oldest in crowd:
+        if oldest in arrivals:
             self._drop(oldest)
 
     def _drop(self, arrival: Arrival) -> None:
@@ -347,13 +347,13 @@ class Admission:
 
     def _take_turns(self) -> None:
         """Admit as many connections as the rate allows, one of each peer in turn."""
-        if self._turn is not None:
-            self._turn.cancel()
-            self._turn = None
+        if self._turn_timer is not None:
+            self._turn_timer.cancel()
+            self._turn_timer = None
         while self._waiting:
             wait_s = self._answers.wait_s()
             if wait_s:
-                self._turn = self._loop.call_later(wait_s, self._take_turns)
+                self._turn_timer = self._loop.call_later(wait_s, self._take_turns)
                 return
             peer, queue = self._waiting.popitem(last=False)
             self._waiting[peer] = queue  # the peer's next connection comes after those of all other peers

@@ -86,9 +86,9 @@ class SessionHandler(ApiHandler):
 
 
 class ReadHandler(ApiHandler):
-    """Sends the answer of a method of the session; its argument is the number in the path.
+    """Sends the answer of a method of the session; its arguments are the numbers in the path.
 
-    ``packed`` None: as the client accepts.
+    ``packed``: whether to send MessagePack; None: if the client accepts it.
     """
 
     def initialize(self, services: Services, method: str, packed: bool | None = None) -> None:  # type: ignore[override]

@@ -29,7 +29,7 @@ PROGRESS_INTERVAL_S = 1 / 6
 PROGRESS_SENDS_PER_S = 200
 URGENT = frozenset({"trace", "trace_removed", "session", "closing", "job", "job_changes"})
 TRACE_MESSAGES = frozenset({"trace", "trace_removed"})
-#: A snapshot replaces the trace messages in the outbox if there are more than this (every step is traced).
+#: A snapshot replaces the trace messages in the outbox if there are more than this, as when every step is traced.
 MAX_TRACES = 20
 
 
@@ -68,7 +68,7 @@ class Outbox:
         with self._lock:
             if message["type"] in TRACE_MESSAGES and self._drop_traces_if_too_many():
                 return
-            if message["type"] == "job":  # includes the changes before it
+            if message["type"] == "job":  # it includes the job's earlier changes
                 messages.pop("job_changes", None)
             messages[subject] = join(messages.get(subject), message)  # keeps the older message's position in the queue
 
@@ -209,10 +209,10 @@ class LiveFeed:
         """Return the serialized snapshot, which is shared by all requests within a tick."""
         if self._snapshot is None:
             self._snapshot = asyncio.wrap_future(self._workers.submit(self._make_snapshot))
-            asyncio.get_running_loop().call_later(TICK_S, self._forget, self._snapshot)
+            asyncio.get_running_loop().call_later(TICK_S, self._forget_snapshot, self._snapshot)
         return await asyncio.shield(self._snapshot)
 
-    def _forget(self, snapshot: asyncio.Future[str]) -> None:
+    def _forget_snapshot(self, snapshot: asyncio.Future[str]) -> None:
         if self._snapshot is snapshot:
             self._snapshot = None
 

@@ -15,7 +15,7 @@ from tftracer.web.base_handler import Guarded
 from tftracer.web.live_feed import MAX_BROWSERS
 from tftracer.web.refusal import Refusal
 
-MAX_WAITING = 50  # messages for one browser; beyond it a snapshot replaces them
+MAX_WAITING = 50  # messages for one browser; if more would wait, a snapshot replaces them
 SEND_TIMEOUT_S = 60.0  # a browser that accepts nothing for this long is disconnected
 
 

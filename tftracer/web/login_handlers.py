@@ -28,8 +28,8 @@ class LoginHandler(PageHandler):
             wanted = self.form().get("next", "") if self.body else self.get_query_argument("next", "")
         except ValueError:
             wanted = ""
-        here = wanted.startswith("/") and not wanted.startswith("//") and "\\" not in wanted and wanted.isprintable()
-        return wanted if here else self.services.path_prefix + "/"
+        is_on_this_server = wanted.startswith("/") and not wanted.startswith("//") and "\\" not in wanted and wanted.isprintable()
+        return wanted if is_on_this_server else self.services.path_prefix + "/"
 
     def get(self) -> None:
         """Show the form. The page redirects here when its login has ended."""
@@ -53,7 +53,7 @@ def token_in(text: str) -> str:
 
 
 class LoginStyleHandler(Guarded):
-    """The login page's style sheet; it needs no token."""
+    """Sends the login page's style sheet; needs no token."""
 
     def check_token(self) -> None:
         """Check nothing: the style sheet needs no token."""

@@ -46,7 +46,7 @@ class Logins:
         self._codes.clear()
 
     def new_code(self) -> str:
-        """Return a code for a URL instead of the token: it signs in one browser, once, within CODE_S. From any thread."""
+        """Return a code that replaces the token in a URL: it signs in one browser, once, within CODE_S. From any thread."""
         code = secrets.token_urlsafe(32)
         self._codes[code] = self._clock() + CODE_S
         return code
@@ -88,8 +88,8 @@ class OneTimeLinks:
     def use(self, link: str) -> bool:
         """Return whether a link is valid, and invalidate it."""
         target, separator, code = link.rpartition("link=")
-        kept, ends_at = self._links.pop(code, ("", 0.0))
-        return bool(separator and kept) and target[:-1] == kept and self._clock() < ends_at
+        expected, ends_at = self._links.pop(code, ("", 0.0))
+        return bool(separator and expected) and target[:-1] == expected and self._clock() < ends_at
 
     def clear(self) -> None:
         self._links.clear()

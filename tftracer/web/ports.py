@@ -16,9 +16,9 @@ PORTS_TRIED = 100
 
 def bind(port: int, ip: str) -> list[socket.socket]:
     """Return sockets that listen at this port or at the next free one. Raises PortError if there is none."""
-    last = min(port + PORTS_TRIED, 65536) if port else 1
+    end = min(port + PORTS_TRIED, 65536) if port else 1
     problem: Exception | None = None
-    for candidate in range(port, last):
+    for candidate in range(port, end):
         try:
             return listen(candidate, ip)
         except (OSError, ValueError) as error:
@@ -26,7 +26,7 @@ def bind(port: int, ip: str) -> list[socket.socket]:
             if isinstance(error, (socket.gaierror, ValueError)):  # an unknown address, or an invalid name such as "a..b"
                 break
     raise PortError(
-        f"No port from {port} to {last - 1} can be bound at {ip or 'any address'}: {problem}. "
+        f"No port from {port} to {end - 1} can be bound at {ip or 'any address'}: {problem}. "
         "Choose another server_port (0 takes any free one) or server_ip."
     )
 

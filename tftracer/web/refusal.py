@@ -28,7 +28,7 @@ class Refusal(web.HTTPError):
 
 
 def describe(problem: BaseException | None, status: int) -> tuple[int, str, str]:
-    """Return status, code and message of an error."""
+    """Return status, code and message of an error. ``status``: Tornado's, for errors other than TracerError."""
     if isinstance(problem, Refusal):
         return status, problem.code, problem.message
     if isinstance(problem, errors.TracerError):

@@ -14,7 +14,7 @@ Route = tuple[str, type[Guarded], dict[str, Any]]
 
 
 def path_of(analysis: Analysis) -> str:
-    """Return the pattern of an analysis's path below the traces."""
+    """Return the pattern of an analysis's path below ``/api/traces/``."""
     return f"(?P<trace>[^/]+)/{analysis.path.replace('{index}', '(?P<index>[^/]+)')}"
 
 

@@ -152,7 +152,7 @@ class AnalysisHandler(AnalysisArguments, AnswerHandler):
         return await answers.ask(trace, whole_question, self.answer_format())
 
     def add_watched(self, question: Question, trace: TraceKey) -> Question:
-        """Add the results of the watch, which may arrive after the trace and change the answer."""
+        """Add the results of the slow-step watch, which may arrive after the trace and change the answer."""
         watched = self.services.source.trace_context(trace.id).watched
         return Question(question.name, {**question.arguments, "watched": watched})
 

@@ -19,7 +19,7 @@ Job = tuple["Future[Any]", Callable[[], Any]]
 
 
 def lower_priority(nice: int) -> None:
-    """Lower the priority of the calling thread only: Linux has a nice value per thread."""
+    """Lower the priority of the calling thread, on Linux, which has a nice value per thread. Elsewhere do nothing."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), nice)

@@ -24,8 +24,8 @@ from tftracer.trace.model import Tensor
 PASSES = 4
 MAX_NODES = 1 << 18
 _MAX_VALUES = 64
-_INTEGERS = {3: "<i4", 9: "<i8"}  # tensorflow.DataType
-_BOOL, _RESOURCE, _BOOLS = 10, 20, ("Equal", "NotEqual", "Greater", "GreaterEqual", "Less", "LessEqual", "LogicalNot")
+_INTEGERS = {3: "<i4", 9: "<i8"}  # tensorflow.DataType of int32 and int64 -> NumPy's dtype
+_BOOL, _RESOURCE, _BOOLEAN_OPS = 10, 20, ("Equal", "NotEqual", "Greater", "GreaterEqual", "Less", "LessEqual", "LogicalNot")
 _HANDLES, _SHAPES = "_handle_shapes", "_output_shapes"
 _MERGES = ("Merge", "RefMerge")
 
@@ -54,42 +54,42 @@ def inferred(graphs: list[Any]) -> dict[str, Inferred]:
     definitions = [node for graph in graphs for node in graph.node]
     if len(definitions) > MAX_NODES:
         return {}
-    sent = {channel(node): node.input[0] for node in definitions if node.op.encode() in SENDS and node.input}
-    nodes = {node.name: _Node(node, canonical(node.op), _inputs(node, sent)) for node in definitions}
-    before, order = -1, _inputs_first(nodes)
+    send_input = {channel(node): node.input[0] for node in definitions if node.op.encode() in SENDS and node.input}
+    nodes = {node.name: _Node(node, canonical(node.op), _inputs(node, send_input)) for node in definitions}
+    known_before, order = -1, _inputs_first(nodes)
     for _ in range(PASSES):
         for batch in batches(len(order), 200):
             for name in order[batch.start : batch.stop]:
                 _infer(nodes, nodes[name])
         known = sum(shape is not None for node in nodes.values() for shape in node.shapes)
-        if known == before:
+        if known == known_before:
             break
-        before = known
+        known_before = known
     return {name: Inferred(_tensors(nodes, node.inputs), _outputs(node), _equation(node)) for name, node in nodes.items()}
 
 
 def _inputs_first(nodes: dict[str, _Node]) -> list[str]:
-    """Return the nodes in topological order; a cycle (loop) begins at any of its nodes."""
+    """Return the nodes' names, each node after its inputs; a cycle (a loop) is cut at one of its nodes."""
     order: list[str] = []
     seen: set[str] = set()
     for first in nodes:
-        left = [(first, False)]
-        while left:
-            name, is_ready = left.pop()
+        stack = [(first, False)]
+        while stack:
+            name, is_ready = stack.pop()
             if is_ready:
                 order.append(name)
             elif name in nodes and name not in seen:
                 seen.add(name)
-                left.append((name, True))
-                left += [(source, False) for source, _ in nodes[name].inputs]
+                stack.append((name, True))
+                stack += [(source, False) for source, _ in nodes[name].inputs]
     return order
 
 
-def _inputs(node: Any, sent: dict[Any, str]) -> list[tuple[str, int]]:
-    """Return (node, slot) of the data inputs; a _Recv reads the input of its _Send."""
-    given = [sent[channel(node)]] if node.op.encode() in RECEIVES and channel(node) in sent else list(node.input)
+def _inputs(node: Any, send_input: dict[Any, str]) -> list[tuple[str, int]]:
+    """Return (name of the node, slot) of each data input. The input of a _Recv is the input of its _Send."""
+    given = [send_input[channel(node)]] if node.op.encode() in RECEIVES and channel(node) in send_input else list(node.input)
     parsed = [parse_input(text) for text in given]
-    return [(one.name, one.slot) for one in parsed if not one.control]
+    return [(source.name, source.slot) for source in parsed if not source.control]
 
 
 def _tensors(nodes: dict[str, _Node], inputs: list[tuple[str, int]]) -> list[Tensor]:
@@ -113,7 +113,7 @@ def _shape(nodes: dict[str, _Node], name: str, slot: int) -> Shape:
 def _dtype(node: _Node, slot: int) -> int:
     """Return the tensorflow.DataType of a node's output, 0 if not known."""
     attributes = node.definition.attr
-    if node.kind in _BOOLS:
+    if node.kind in _BOOLEAN_OPS:
         return _BOOL
     if node.handle is not None and node.kind != "ReadVariableOp":
         return _RESOURCE
@@ -137,17 +137,17 @@ def _infer(nodes: dict[str, _Node], node: _Node) -> None:
         node.handle = None if shape.unknown_rank else possible(tuple(dim.size for dim in shape.dim))
     elif kind in ("Identity", "Enter", "Switch"):
         node.handle = handle
-    reads = NodeInputs(
+    node_inputs = NodeInputs(
         [_shape(nodes, name, slot) for name, slot in node.inputs],
         [source.values if source is not None else None for source in sources],
         attributes,
     )
-    node.shapes = _shapes(node, reads, handle)
-    node.values = _values(node, reads)
+    node.shapes = _shapes(node, node_inputs, handle)
+    node.values = _values(node, node_inputs)
 
 
-def _shapes(node: _Node, reads: NodeInputs, handle: Shape) -> list[Shape]:
-    kind, attributes = node.kind, reads.attributes
+def _shapes(node: _Node, node_inputs: NodeInputs, handle: Shape) -> list[Shape]:
+    kind, attributes = node.kind, node_inputs.attributes
     if kind == "Const":
         return [possible(tuple(dim.size for dim in attributes["value"].tensor.tensor_shape.dim))]
     if node.handle is not None and kind in ("_Arg", "_DeviceArg", "VarHandleOp"):
@@ -155,45 +155,45 @@ def _shapes(node: _Node, reads: NodeInputs, handle: Shape) -> list[Shape]:
     if kind == "ReadVariableOp":
         return [handle]
     if kind == "ResourceGather":
-        which = reads.shape(1)
-        return [None if handle is None or which is None else possible((*which, *handle[1:]))]
+        indices = node_inputs.shape(1)
+        return [None if handle is None or indices is None else possible((*indices, *handle[1:]))]
     if kind in _MERGES:
-        known = {shape for shape in reads.shapes if shape is not None}
+        known = {shape for shape in node_inputs.shapes if shape is not None}
         node.conflicting |= len(known) > 1
         return [known.pop() if len(known) == 1 and not node.conflicting else None]
     if node.definition.op.encode() in RECEIVES:
-        return [reads.shape(0)]
+        return [node_inputs.shape(0)]
     if _SHAPES in attributes:
         return shapes_in(attributes[_SHAPES])
     rule = rule_of(kind)
     if rule is None:
-        return [(len(reads.shape(0) or ()),)] if kind == "Shape" and reads.shape(0) is not None else []
+        return [(len(node_inputs.shape(0) or ()),)] if kind == "Shape" and node_inputs.shape(0) is not None else []
     try:
-        return [possible(shape) for shape in rule(reads)]
+        return [possible(shape) for shape in rule(node_inputs)]
     except (IndexError, KeyError, ValueError, ZeroDivisionError):  # an invalid op: files may contain anything
         return []
 
 
-def _values(node: _Node, reads: NodeInputs) -> Values:
+def _values(node: _Node, node_inputs: NodeInputs) -> Values:
     """Return the values of a small integer tensor, if known."""
     if node.kind == "Const":
-        return _constant(reads.attributes["value"].tensor)
+        return _constant(node_inputs.attributes["value"].tensor)
     if node.kind == "Shape":
-        return reads.shape(0)
-    if node.kind == "Pack" and len(reads.values) <= _MAX_VALUES:
-        parts = [value for value in reads.values if value is not None and len(value) == 1]
-        return tuple(part[0] for part in parts) if len(parts) == len(reads.values) else None
+        return node_inputs.shape(0)
+    if node.kind == "Pack" and len(node_inputs.values) <= _MAX_VALUES:
+        parts = [value for value in node_inputs.values if value is not None and len(value) == 1]
+        return tuple(part[0] for part in parts) if len(parts) == len(node_inputs.values) else None
     if node.kind == "StridedSlice":
-        return _sliced(reads)
-    return reads.value(0) if node.kind in ("Identity", "Cast", "Enter") else None
+        return _sliced(node_inputs)
+    return node_inputs.value(0) if node.kind in ("Identity", "Cast", "Enter") else None
 
 
-def _sliced(reads: NodeInputs) -> Values:
-    values, begin, end, strides = (reads.value(position) for position in range(4))
+def _sliced(node_inputs: NodeInputs) -> Values:
+    values, begin, end, strides = (node_inputs.value(position) for position in range(4))
     if values is None or begin is None or end is None or strides is None:
         return None
     try:
-        return sliced_values(values, begin, end, strides, masks_of(reads))
+        return sliced_values(values, begin, end, strides, masks_of(node_inputs))
     except (IndexError, ValueError):  # an invalid op
         return None
 
@@ -205,10 +205,10 @@ def _constant(tensor: Any) -> Values:
     size = int(elements)
     if tensor.tensor_content:
         raw = tensor.tensor_content[: 16 * _MAX_VALUES]
-        held = np.frombuffer(
+        values = np.frombuffer(
             raw[: len(raw) // 8 * 8 if tensor.dtype == 9 else len(raw) // 4 * 4], _INTEGERS[tensor.dtype]
         ).tolist()
     else:
-        held = list((tensor.int_val if tensor.dtype == 3 else tensor.int64_val)[: 2 * _MAX_VALUES])
-        held += [held[-1] if held else 0] * (size - len(held))  # protobuf omits repeats of the last value
-    return tuple(held) if len(held) == size else None
+        values = list((tensor.int_val if tensor.dtype == 3 else tensor.int64_val)[: 2 * _MAX_VALUES])
+        values += [values[-1] if values else 0] * (size - len(values))  # protobuf omits repeats of the last value
+    return tuple(values) if len(values) == size else None

@@ -24,9 +24,9 @@ def launch_of(trace: Trace) -> Int32:
     hosts = np.flatnonzero(trace.counted & _on_gpu_host(trace))
     if not len(kernels) or not len(hosts):
         return result
-    code = _base_codes(trace, kernels, hosts)
-    has_device = code >= 0
-    kernels, code = kernels[has_device], code[has_device]
+    code = _op_name_codes(trace, kernels, hosts)
+    has_host = code >= 0
+    kernels, code = kernels[has_host], code[has_host]
     order = np.lexsort((trace.start[hosts], trace.name[hosts]))
     hosts = hosts[order]
     stride = trace.duration_ns + 1
@@ -43,7 +43,7 @@ def _on_gpu_host(trace: Trace) -> Bool:
     return selected
 
 
-def _base_codes(trace: Trace, kernels: Int64, hosts: Int64) -> Int32:
+def _op_name_codes(trace: Trace, kernels: Int64, hosts: Int64) -> Int32:
     """Return for each kernel the name code of the op that launched it; -1 if no host node has that name."""
     by_name = {trace.names[c]: c for c in distinct(trace.name[hosts]).tolist()}
     translation = np.full(max(len(trace.names), 1), -1, np.int32)

@@ -41,7 +41,8 @@ MAX_EXAMINED = 1 << 15
 
 VARIABLES = frozenset(["VarHandleOp", "_VarHandlesOp", "Variable", "VariableV2", "AutoReloadVariable"])
 
-# How an op's layer is found: the first four by its scope, the next two by its name, the last one by its label.
+# An op's *reading*: what its layer is read from. For the first four it is the scope, for the next two the name, for the last
+# one the label.
 _COMPUTES, _UPDATES, _CONTROLS, _INPUT, _VARIABLE, _TRANSFER, _RECEIVED = range(7)
 _READINGS = 7
 
@@ -55,7 +56,7 @@ class PlacedOps:
     phase: Int8  # index into PHASES
     optimizer: Int32  # index of the optimizer that the op belongs to; -1: none, or unknown
     optimizers: list[str]
-    examined: Bool  # whether its scope or name is within the limit
+    examined: Bool  # whether its scope, name or label is one of those examined (at most ``limit``)
     not_examined: int  # scopes and names beyond the limit
 
 
@@ -77,7 +78,7 @@ def placed_ops(trace: Trace, work: Work, limit: int = MAX_EXAMINED) -> PlacedOps
 
 @dataclass(frozen=True)
 class _Groups:
-    """Ops with the same place, because they have the same scope or the same name."""
+    """Groups of ops with the same place, because they have the same reading, and the same scope, name or label."""
 
     group_of: Int64  # [work] the group of each op
     total: int  # number of groups
@@ -105,12 +106,12 @@ def _groups(trace: Trace, work: Work, limit: int) -> _Groups:
 
 
 def _readings(trace: Trace, work: Work) -> Int8:
-    """Return for each op of ``work`` how its layer is read."""
-    of_op = [_VARIABLE if op in VARIABLES else _UPDATES if is_update(op) else _COMPUTES for op in trace.ops]
-    reading = np.array(of_op or [0], np.int8)[work.op]
+    """Return for each op of ``work`` its reading: what its layer is read from."""
+    reading_of_type = [_VARIABLE if op in VARIABLES else _UPDATES if is_update(op) else _COMPUTES for op in trace.ops]
+    reading = np.array(reading_of_type or [0], np.int8)[work.op]
     kind = trace.kind[work.node]
-    for of_kind, read in ((NodeKind.CONTROL, _CONTROLS), (NodeKind.INPUT, _INPUT), (NodeKind.COMMUNICATION, _TRANSFER)):
-        reading[kind == of_kind] = read
+    for node_kind, read in ((NodeKind.CONTROL, _CONTROLS), (NodeKind.INPUT, _INPUT), (NodeKind.COMMUNICATION, _TRANSFER)):
+        reading[kind == node_kind] = read
     received = [code for code, op in enumerate(trace.ops) if op == "RecvTensor"]
     reading[is_in(work.op, received)] = _RECEIVED
     return reading
@@ -160,6 +161,7 @@ def _layers(tree: LayerTree, groups: _Groups, places: list[Place]) -> list[int]:
     return layer_of_group
 
 
+# The ranks of groups: the order in which their layers are found.
 _CREATES_LAYER, _OF_VARIABLE, _DIFFERENTIATES, _LOOKS_UP = range(4)
 
 
@@ -201,10 +203,10 @@ def _values_of_groups(values: Sequence[int] | Int32, groups: _Groups, otherwise:
 
 
 def _assign_by_own_name(trace: Trace, work: Work, tree: LayerTree, layer: Int32) -> None:
-    """Assign ops without a scope to the layers that their own gradients created."""
+    """Assign each op that is in no layer to the outermost layer with its name, such as the one that its gradient created."""
     outermost = tree.outermost()
-    bare = np.flatnonzero(layer == 0)
-    name = work.name[bare]
+    unplaced = np.flatnonzero(layer == 0)
+    name = work.name[unplaced]
     begin, end = trace.names.offsets[name], trace.names.offsets[name + 1]
     code = codes_in(StringTable.of(list(outermost)), bytes(trace.names.data), begin, end - begin)
-    layer[bare] = np.append(np.array(list(outermost.values()), np.int32), np.int32(0))[code]
+    layer[unplaced] = np.append(np.array(list(outermost.values()), np.int32), np.int32(0))[code]

@@ -25,7 +25,7 @@ class LayerTree:
         self.parent = [0]
         self.names = [""]
         self.depth = [0]
-        self._within: dict[tuple[int, str], int] = {}
+        self._child: dict[tuple[int, str], int] = {}
 
     def __len__(self) -> int:
         return len(self.parent)
@@ -34,11 +34,11 @@ class LayerTree:
         """Return the number of the layer at a path, and create it if necessary."""
         at = 0
         for name in path:
-            inner = self._within.get((at, name))
+            inner = self._child.get((at, name))
             if inner is None:
                 if len(self) >= MAX_TREE_LAYERS:
                     return at
-                inner = self._within[at, name] = len(self)
+                inner = self._child[at, name] = len(self)
                 self.parent.append(at)
                 self.names.append(name)
                 self.depth.append(self.depth[at] + 1)
@@ -46,7 +46,7 @@ class LayerTree:
         return at
 
     def find(self, path: tuple[str, ...]) -> int:
-        """Return the deepest layer whose path is contained in ``path``, anywhere in it.
+        """Return the deepest layer whose whole path occurs somewhere in ``path``; 0 if there is none.
 
         ``path``: the name scopes of an op, which may have further scopes before the layer's path.
         """
@@ -62,7 +62,7 @@ class LayerTree:
     def _deepest(self, path: tuple[str, ...], first: int) -> int:
         at = 0
         for position in range(first, len(path)):
-            inner = self._within.get((at, path[position]))
+            inner = self._child.get((at, path[position]))
             if inner is None:
                 break
             at = inner
@@ -70,7 +70,7 @@ class LayerTree:
 
     def outermost(self) -> dict[str, int]:
         """Return name -> number of the layers at the top level."""
-        return {name: number for (parent, name), number in self._within.items() if parent == 0}
+        return {name: number for (parent, name), number in self._child.items() if parent == 0}
 
     def by_underscored_path(self) -> dict[str, int]:
         """Return ``a_b`` -> number of the layer ``a/b``."""
@@ -82,15 +82,15 @@ class LayerTree:
 
 
 def layer_rows(tree: LayerTree, own: Float64, node: Int64, limit: int) -> tuple[list[Layer], int]:
-    """Return (rows of the ``limit`` largest layers, number of other layers). The others are folded into one row per parent.
+    """Return (rows of the ``limit`` largest layers, number of other layers). The others are folded into one row per shown layer.
 
-    ``own``: [layers, phases] amounts without child layers. ``node``: [layers] the largest node, or -1. There is no row for ops in
-    no layer.
+    ``own``: [layers, phases] amounts without those of child layers. ``node``: [layers] the node with the largest amount, or -1.
+    There is no row for ops in no layer.
     """
     total = inclusive(tree, own.sum(axis=1))
     depth = np.array(tree.depth)
-    some = np.flatnonzero((total > 0) & (depth > 0))
-    order = some[np.lexsort((some, depth[some], -total[some]))]  # a layer comes before its children, which are not larger
+    used = np.flatnonzero((total > 0) & (depth > 0))
+    order = used[np.lexsort((used, depth[used], -total[used]))]  # a layer comes before its children, which are not larger
     row_of = {0: -1}
     rows: list[Layer] = []
     for number in order[:limit].tolist():
@@ -122,7 +122,7 @@ def row(parent: int, name: str, own: Float64, node: int = -1, kind: _Kind = "lay
 
 
 def inclusive(tree: LayerTree, own: Float64) -> Float64:
-    """Return [layers] sums that include all child layers."""
+    """Return [layers] the sum of each layer's own amount and those of all layers within it."""
     total, parent, depth = own.copy(), np.array(tree.parent), np.array(tree.depth)
     for level in range(int(depth.max()), 1, -1):
         at = np.flatnonzero(depth == level)

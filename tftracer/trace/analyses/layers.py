@@ -55,12 +55,12 @@ class Alive:
 
 
 def alive_of_outputs(used: memory.Use, node_of_output: Int64) -> Alive | None:
-    """Find the pieces from the outputs in RunMetadata; None if it has none."""
+    """Find the pieces from the outputs in RunMetadata; None if it has no outputs that hold memory."""
     if not used.curves:
         return None
-    peak, held = used.curves[0][1], used.alive()
-    node = node_of_output[used.lives.output[used.buffers.first[held]]]
-    return Alive(node, used.buffers.bytes[held].astype(np.float64), peak["allocator"], peak["device"], peak["peak_ns"])
+    peak, pieces = used.curves[0][1], used.alive()
+    node = node_of_output[used.lives.output[used.buffers.first[pieces]]]
+    return Alive(node, used.buffers.bytes[pieces].astype(np.float64), peak["allocator"], peak["device"], peak["peak_ns"])
 
 
 def alive_of_allocations(lived: allocations.Lives) -> Alive:
@@ -150,7 +150,7 @@ def _input(work: Work, unplaced: Measured) -> list[Layer]:
 
 
 def _not_examined(placed: PlacedOps, rest: Measured) -> list[Layer]:
-    """Return the row of the scopes beyond the limit; no row if their amount is 0."""
+    """Return the row of the scopes and names that were not examined; no row if their amount is 0."""
     if not rest.amount.sum() > 0:
         return []
     return [row(-1, OTHERS, rest.by_phase(), -1, "others", placed.not_examined)]
@@ -170,8 +170,8 @@ def _in_no_layer(trace: Trace, work: Work, placed: PlacedOps, unplaced: Measured
     order = np.argsort(-total, kind="stable")
     order = order[total[order] > 0]
     rows = [row(-1, IN_NO_LAYER, np.zeros(len(PHASES)), -1, "none")] if len(order) else []
-    for one in order[:MAX_IN_NO_LAYER].tolist():
-        rows.append(row(first, names[int(numbers.values[one])], own[one], int(largest[one]), "none"))
+    for number in order[:MAX_IN_NO_LAYER].tolist():
+        rows.append(row(first, names[int(numbers.values[number])], own[number], int(largest[number]), "none"))
     rest = order[MAX_IN_NO_LAYER:]
     if len(rest):
         rows.append(row(first, OTHERS, own[rest].sum(axis=0), -1, "others", len(rest)))

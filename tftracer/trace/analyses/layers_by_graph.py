@@ -7,7 +7,7 @@
   read its output, if that is one layer.
 - A variable belongs to the layer whose ops read it, if that is one layer.
 
-One Python iteration per edge to such an op.
+One Python iteration per edge to or from an op to place.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _SEVERAL = -1
 
 def may_be_placed(trace: Trace, work: Work, placed: PlacedOps) -> Bool:
     """Return [work] whether the graph may place an op."""
-    kinds = _of_types(trace, work, VARIABLES | {"AddN"})
-    may_place: Bool = (placed.layer == 0) & placed.examined & (kinds | is_in(placed.phase, _OF_GRADIENTS))
+    is_variable_or_sum = _of_types(trace, work, VARIABLES | {"AddN"})
+    may_place: Bool = (placed.layer == 0) & placed.examined & (is_variable_or_sum | is_in(placed.phase, _OF_GRADIENTS))
     return may_place
 
 
@@ -47,12 +47,12 @@ def with_graph(trace: Trace, work: Work, placed: PlacedOps, graph: StaticGraph) 
     layer[entity] = placed.layer
     start = np.zeros(entities, np.int64)
     start[entity] = trace.start[work.node]
-    follows = _marked(entity, unplaced & ~variables, entities)
+    to_place = _marked(entity, unplaced & ~variables, entities)
     gradients = _marked(entity, (placed.layer > 0) & is_in(placed.phase, _OF_GRADIENTS), entities)
-    edges = follows[graph.consumer] & (follows[graph.producer] | (gradients[graph.producer] & ~graph.control))
+    edges = to_place[graph.consumer] & (to_place[graph.producer] | (gradients[graph.producer] & ~graph.control))
     _spread_layers(layer, graph.producer[edges], graph.consumer[edges], start)
-    still_unplaced = follows & (layer == 0)
-    edges = still_unplaced[graph.producer] & (layer[graph.consumer] >= 0) & follows[graph.consumer]
+    still_unplaced = to_place & (layer == 0)
+    edges = still_unplaced[graph.producer] & (layer[graph.consumer] >= 0) & to_place[graph.consumer]
     _spread_layers(layer, graph.consumer[edges], graph.producer[edges], -start)
     edges = _marked(entity, variables, entities)[graph.producer]
     _spread_layers(layer, graph.consumer[edges], graph.producer[edges], start)

@@ -51,7 +51,7 @@ class Lives:
     free: Int64
     consumer: Int64  # the last consumer, -1: none known
     bytes: Int64
-    place: Int64  # index into places
+    place: Int64  # the allocator that holds it: index into places
     places: list[tuple[int, str]]  # (device code, allocator)
 
 
@@ -62,8 +62,8 @@ def lifetimes(trace: Trace, outputs: Outputs, graph: Graph) -> Lives:
     node = outputs.node[index]
     last_end, consumer = _last_consumers(trace, graph, node, outputs.slot[index])
     alloc = trace.start[node].copy()
-    otherwise = trace.end[node] if graph.source == "partition_graph" else np.full(len(node), trace.duration_ns)
-    free = np.where(consumer >= 0, np.maximum(last_end, trace.end[node]), otherwise)
+    without_consumer = trace.end[node] if graph.source == "partition_graph" else np.full(len(node), trace.duration_ns)
+    free = np.where(consumer >= 0, np.maximum(last_end, trace.end[node]), without_consumer)
     lasting = trace.op_types_where(PERSISTENT.__contains__)[trace.op[node]]
     alloc[lasting], free[lasting] = 0, trace.duration_ns
     place, places = _places(trace, node, outputs.allocator[index], outputs.allocators)
@@ -146,8 +146,8 @@ def curve(alloc: Int64, free: Int64, size: Int64) -> tuple[Int64, Int64]:
     change = np.concatenate([size, -size])
     order = np.argsort(times, kind="stable")
     live = np.cumsum(change[order])
-    last = np.append(np.diff(times[order]) > 0, True)[: len(order)]
-    return times[order][last], live[last]
+    is_last = np.append(np.diff(times[order]) > 0, True)[: len(order)]
+    return times[order][is_last], live[is_last]
 
 
 @dataclass(frozen=True)
@@ -212,11 +212,11 @@ def memory(
 
 
 def _held_bytes(trace: Trace, lives: Lives, allocated: Buffers, place: int) -> HeldBytes:
-    (device, allocator), mine = lives.places[place], allocated.place == place
+    (device, allocator), of_place = lives.places[place], allocated.place == place
     return HeldBytes(
         allocator,
         trace.devices[device].name,
-        *curve(allocated.alloc[mine], allocated.free[mine], allocated.bytes[mine]),
+        *curve(allocated.alloc[of_place], allocated.free[of_place], allocated.bytes[of_place]),
     )
 
 
@@ -246,7 +246,7 @@ def thinned(live: Int64, peak: int) -> Int64:
 
 
 def tensor_columns(trace: Trace, outputs: Outputs, used: Use, shown: Int64, start: Int64) -> Columns:
-    """Return the columns of some buffers. ``start``: [n] the start of each node on the clock of the table."""
+    """Return the columns of the buffers ``shown``. ``start``: [n] the start of each node by the clock that the columns use."""
     lives, allocated = used.lives, used.buffers
     output = lives.output[allocated.first[shown]]
     node = outputs.node[output]

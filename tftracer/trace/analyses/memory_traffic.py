@@ -5,8 +5,8 @@ All inputs and outputs count once, except:
 - zero bytes for ops that forward a buffer (`Identity`, `Reshape`, `ReadVariableOp`) or return a shape (`Shape`);
 - twice the output for ops that read a part of their inputs (`GatherV2`, `Slice`, `Split`);
 - only the outputs for ops that read a shape but no data (`ZerosLike`, `Fill`);
-- for optimizers, a read and a write of each variable that they update. A variable counts with the size of the largest input,
-  which is the gradient, or the gradient's rows.
+- for ops that update variables (optimizers, `AssignAdd`), a read and a write of each variable instead of the outputs. A variable
+  counts with the size of the largest input, which is the gradient, or the gradient's rows.
 
 The traffic is unknown for ops whose tensors are strings or variants, or are not in the trace.
 """
@@ -21,7 +21,7 @@ import numpy as np
 from tftracer.trace.analyses.op_kinds import canonical
 from tftracer.trace.arrays.types import Float64
 
-_FORWARDED = re.compile(
+_NO_TRAFFIC = re.compile(
     r"Identity(?:N)?|Reshape|Squeeze|ExpandDims|Bitcast|StopGradient|PreventGradient|CheckNumerics|Snapshot|(?:Host)?Const"
     r"|VarHandleOp|ReadVariableOp|AssignVariableOp|VarIsInitializedOp|Variable(?:V2)?|AutoReloadVariable|DestroyResourceOp"
     r"|ShapeN?|Size|Rank|VariableShape|BroadcastGradientArgs|BroadcastArgs|ConcatOffset|NoOp|ControlTrigger|_?LoopCond"
@@ -42,12 +42,12 @@ _UPDATED = {
     "ProximalAdagrad": 2, "AddSign": 2, "PowerSign": 2, "AdagradDA": 3, "Adam": 3, "AdaMax": 3, "Adadelta": 3, "RMSProp": 3,
     "Ftrl": 3, "FtrlV2": 3, "AdamWithAmsgrad": 4, "CenteredRMSProp": 4,
 }  # fmt: skip
-_APPLIES = re.compile(r"(Resource)?(?:Sparse)?Apply(\w+)")
-_CHANGES = re.compile(r"(Resource)?Scatter(?:Nd)?(?:Add|Sub|Mul|Div|Min|Max)|Assign(?:Add|Sub)(VariableOp)?")
+_OPTIMIZER_OP = re.compile(r"(Resource)?(?:Sparse)?Apply(\w+)")
+_VARIABLE_UPDATE = re.compile(r"(Resource)?Scatter(?:Nd)?(?:Add|Sub|Mul|Div|Min|Max)|Assign(?:Add|Sub)(VariableOp)?")
 
 
 class Rules:
-    """Factors per op type: ``inputs`` and ``outputs`` for the sums of their bytes, ``largest`` for the largest input."""
+    """Factors per op type for the bytes of all ``inputs`` together, all ``outputs`` together, and the ``largest`` input."""
 
     def __init__(self, ops: Iterable[str]) -> None:
         rows = [_rule(canonical(op)) for op in ops] or [(1.0, 1.0, 0.0)]
@@ -65,13 +65,13 @@ class Rules:
 
 
 def _rule(op: str) -> tuple[float, float, float]:
-    if _FORWARDED.fullmatch(op):
+    if _NO_TRAFFIC.fullmatch(op):
         return 0.0, 0.0, 0.0
     if _PART_READ.fullmatch(op):
         return 0.0, 2.0, 0.0
     if _ONLY_WRITTEN.fullmatch(op):
         return 0.0, 1.0, 0.0
-    applied, changed = _APPLIES.fullmatch(op), _CHANGES.fullmatch(op)
+    applied, changed = _OPTIMIZER_OP.fullmatch(op), _VARIABLE_UPDATE.fullmatch(op)
     if applied:
         updated = _UPDATED.get(applied[2])
         if updated is None:

@@ -20,7 +20,7 @@ class Scopes:
 
     scope: Int32  # [names] the direct scope of each name
     own: int  # number of distinct direct scopes
-    inside: Int64  # [pairs] a direct scope
+    inside: Int64  # [pairs of a direct scope and a scope that it is in] the direct scope
     key: Int64  # [pairs] the scope itself, or one of its ancestors
     text: bytes
     offset: Int64  # [scopes]
@@ -77,9 +77,9 @@ def own_scopes(names: StringTable, name: Int32) -> tuple[Int32, StringTable]:
     named = _named(names, text, name)
     code, first = numbered(Hasher.random().spans(Window(text, 0, len(text)), named.begin, named.size))
     scopes = table(text, named.begin[first], named.size[first])
-    same = codes_in(scopes, text, named.begin, named.end - named.begin)
+    scope_of_same_name = codes_in(scopes, text, named.begin, named.end - named.begin)
     scope = np.zeros(max(len(names), 1), np.int32)
-    scope[named.code] = np.where(same >= 0, same, code)
+    scope[named.code] = np.where(scope_of_same_name >= 0, scope_of_same_name, code)
     return scope[name], scopes
 
 
@@ -91,14 +91,14 @@ def scopes_of(names: StringTable, name: Int32) -> Scopes:
     hasher = Hasher.random()
     window = Window(text, 0, len(text))
     code, first = numbered(hasher.spans(window, begin, size))
-    counts = np.where(size[first] > 0, (high - low)[first], 0)  # number of slashes, the one after the scope included
+    counts = np.where(size[first] > 0, (high - low)[first], 0)  # number of slashes in each scope and after it
     inside = np.repeat(np.arange(len(first)), counts)
     position = np.arange(len(inside)) - np.repeat(np.cumsum(counts) - counts, counts)
     offset = begin[first][inside]
     ends = slashes[low[first][inside] + position]
-    some = ends > offset  # a name that begins with a slash has no scope with an empty name
-    inside, offset, ends = inside[some], offset[some], ends[some]
-    key, one = numbered(hasher.spans(window, offset, ends - offset))
+    not_empty = ends > offset  # a name that begins with a slash has no scope with an empty name
+    inside, offset, ends = inside[not_empty], offset[not_empty], ends[not_empty]
+    key, first_pair = numbered(hasher.spans(window, offset, ends - offset))
     scope = np.zeros(max(len(names), 1), np.int32)
     scope[named.code] = code
-    return Scopes(scope[name], len(first), inside, key.astype(np.int64), text, offset[one], (ends - offset)[one])
+    return Scopes(scope[name], len(first), inside, key.astype(np.int64), text, offset[first_pair], (ends - offset)[first_pair])

@@ -24,26 +24,26 @@ from tftracer.trace.model import DeviceKind, NodeKind, Trace
 MAX_LINKS = 200
 
 
-def related_nodes(trace: Trace, graph: Graph | None, of: Int64) -> tuple[Int64, Int64]:
-    """Return (node, related node) for the nodes ``of``, sorted by node: launch and kernels in time order, then transfers."""
+def related_nodes(trace: Trace, graph: Graph | None, nodes: Int64) -> tuple[Int64, Int64]:
+    """Return pairs (one of ``nodes``, related node), by node: launch and kernels in time order, then other ends of transfers."""
     wanted = np.zeros(trace.n, np.bool_)
-    wanted[of] = True
+    wanted[nodes] = True
     pairs = _recorded_launches(trace, wanted) if trace.launch is not None else _launches_by_name(trace, wanted)
     if graph is not None:
         producer, consumer = graph.producer[graph.transfer].astype(np.int64), graph.consumer[graph.transfer].astype(np.int64)
         ends = wanted & (trace.kind == NodeKind.COMMUNICATION)
         pairs += [(consumer[ends[consumer]], producer[ends[consumer]]), (producer[ends[producer]], consumer[ends[producer]])]
     node = np.concatenate([pair[0] for pair in pairs])
-    other = np.concatenate([pair[1] for pair in pairs])
+    related = np.concatenate([pair[1] for pair in pairs])
     order = np.argsort(node, kind="stable")
-    return node[order], other[order]
+    return node[order], related[order]
 
 
 def _recorded_launches(trace: Trace, wanted: Bool) -> list[tuple[Int64, Int64]]:
     launch = launch_of(trace).astype(np.int64)
     launched = np.flatnonzero(launch >= 0)
-    by_launch = launched[np.argsort(trace.start[launched], kind="stable")]
-    of_launch = by_launch[wanted[launch[by_launch]]]
+    by_start = launched[np.argsort(trace.start[launched], kind="stable")]
+    of_launch = by_start[wanted[launch[by_start]]]
     launched = launched[wanted[launched]]
     return [(launched, launch[launched]), (launch[of_launch], of_launch)]
 
@@ -200,15 +200,15 @@ def _inputs(trace: Trace, index: int, graph: Graph | None, label: str) -> tuple[
 
     If the graph is missing, or lacks edges to the node, inputs come from the label and have node -1.
     """
-    named = [parse_input(text) for text in parse_label(label).inputs]
+    sources = [parse_input(text) for text in parse_label(label).inputs]
     if graph is None:
-        data = [_not_run(source.name) for source in named if not source.control]
-        return data[:MAX_LINKS], [_not_run(source.name) for source in named if source.control][:MAX_LINKS]
+        data = [_not_run(source.name) for source in sources if not source.control]
+        return data[:MAX_LINKS], [_not_run(source.name) for source in sources if source.control][:MAX_LINKS]
     edges = graph.in_edges(index)
     data = _refs(trace, graph.producer[edges[~graph.control[edges]]])
     control = _refs(trace, graph.producer[edges[graph.control[edges]]])
     if not len(edges):
-        data += [_not_run(source.name) for source in named if not source.control][:MAX_LINKS]
+        data += [_not_run(source.name) for source in sources if not source.control][:MAX_LINKS]
     return data, control
 
 
@@ -226,7 +226,7 @@ def neighbourhood(trace: Trace, graph: Graph, index: int, depth: int = 2, limit:
     ``left_out``: the number of further nodes that were found. Raises UnknownError for an invalid index.
     """
     check_index(trace, index)
-    place = {index: 0}
+    position = {index: 0}
     queue = deque([(index, 0)])
     left_out: set[int] = set()
     while queue:
@@ -234,18 +234,22 @@ def neighbourhood(trace: Trace, graph: Graph, index: int, depth: int = 2, limit:
         if distance >= depth:
             continue
         for other in [*graph.inputs_of(node).tolist(), *graph.consumers_of(node).tolist()]:
-            if other not in place and len(place) < limit:
-                place[other] = len(place)
+            if other not in position and len(position) < limit:
+                position[other] = len(position)
                 queue.append((other, distance + 1))
-            elif other not in place:
+            elif other not in position:
                 left_out.add(other)
-    return {"nodes": [node_ref(trace, node) for node in place], "edges": _edges_among(graph, place), "left_out": len(left_out)}
+    return {
+        "nodes": [node_ref(trace, node) for node in position],
+        "edges": _edges_among(graph, position),
+        "left_out": len(left_out),
+    }
 
 
-def _edges_among(graph: Graph, place: dict[int, int]) -> list[list[int]]:
+def _edges_among(graph: Graph, position: dict[int, int]) -> list[list[int]]:
     pairs: dict[tuple[int, int], None] = {}
-    for node, at in place.items():
+    for node, at in position.items():
         for producer in graph.inputs_of(node).tolist():
-            if producer in place:
-                pairs[place[producer], at] = None
+            if producer in position:
+                pairs[position[producer], at] = None
     return [list(pair) for pair in pairs]

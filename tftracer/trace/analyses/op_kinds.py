@@ -9,7 +9,7 @@ _PREFIXES = re.compile(r"_?(?:ITEX|Mkl|Native|OneDnn|Fused|Quantized|PadWith|Eag
 _BATCH_NORM = re.compile(r"_?(?:Mkl|Native)*_?FusedBatchNorm")
 
 #: Names of matrix ops, without the suffixes for versions and for fused ops (`WithBias`).
-_KINDS = [
+_MATRIX_OPS = [
     "MatMul", "BatchMatMul", "Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter", "Conv3D", "Conv3DBackpropInput",
     "Conv3DBackpropFilter", "DepthwiseConv2dNative", "DepthwiseConv2dNativeBackpropInput", "DepthwiseConv2dNativeBackpropFilter",
     "Einsum", "XlaEinsum", "SparseMatMul", "SparseTensorDenseMatMul", "LSTMBlockCell", "BlockLSTM", "BlockLSTMGrad",
@@ -32,7 +32,8 @@ UNCOUNTED = frozenset(
         *("Cholesky", "MatrixInverse", "MatrixSolve", "MatrixTriangularSolve", "Qr", "Svd", "SelfAdjointEigV2", "Lu"),
     ]
 )
-COUNTED = frozenset(_KINDS) - {"XlaEinsum"}
+#: Kinds of matrix ops with a FLOP formula.
+COUNTED = frozenset(_MATRIX_OPS) - {"XlaEinsum"}
 
 #: Op types that call a Python function.
 PYTHON_OPS = frozenset(("PyFunc", "PyFuncStateless", "EagerPyFunc"))
@@ -59,14 +60,14 @@ def canonical(op: str) -> str:
     if norm:
         return "FusedBatchNorm" + op[norm.end() :].removesuffix("Ex")
     plain = _PREFIXES.sub("", op, count=1) if _PREFIXES.match(op) else op
-    for kind in sorted((*_KINDS, *_OTHER_NAMES), key=len, reverse=True):
+    for kind in sorted((*_MATRIX_OPS, *_OTHER_NAMES), key=len, reverse=True):
         if plain.startswith(kind) and _SUFFIX.fullmatch(plain[len(kind) :]):
             return _OTHER_NAMES.get(kind, kind)
     return plain if plain != op and op.startswith("_") else op
 
 
 def is_named(op: str, name: str) -> bool:
-    """Return whether ``name`` from a user means ``op``: ``MatMul`` also means ``_MklMatMul`` and ``_FusedMatMul``."""
+    """Return whether a user who writes ``name`` means ``op``: ``MatMul`` also means ``_MklMatMul`` and ``_FusedMatMul``."""
     return name in (op, canonical(op))
 
 

@@ -26,11 +26,11 @@ _OPTIMIZER = (
     "Adadelta|Adafactor|Adagrad(?:DA)?|Adam|Adamax|AdamW|AdamWeightDecay|Ftrl|GradientDescent|Lamb|LARS|Lion|LossScaleOptimizer"
     "|Momentum|Muon|Nadam|Proximal(?:Adagrad|GradientDescent)|RMS[Pp]rop|SGD|SyncReplicas|loss_scale_optimizer"
 )
-_NAMED = rf"(?:Distributed)?(?:{_OPTIMIZER})(?:Optimizer)?(?:V2)?(?:_\d+)?"
-_NAMED_OPTIMIZER = re.compile(_NAMED)
+_OPTIMIZER_NAME = rf"(?:Distributed)?(?:{_OPTIMIZER})(?:Optimizer)?(?:V2)?(?:_\d+)?"
+_NAMED_OPTIMIZER = re.compile(_OPTIMIZER_NAME)
 #: Keras 3 writes the names of optimizers in lower case. A model's own scopes may have such names, so this is only used for the
 #: first part of a path.
-_ANY_OPTIMIZER = re.compile(_NAMED, re.IGNORECASE)
+_ANY_OPTIMIZER = re.compile(_OPTIMIZER_NAME, re.IGNORECASE)
 _ALLREDUCE = re.compile(r"Distributed\w+_Allreduce(_\d+)?|DistributedGradientTape\w*")
 _UPDATING_OP = re.compile(r"(Resource)?(Sparse)?Apply\w+")
 _UPDATE = "update_"
@@ -46,7 +46,7 @@ _NUMBERED = re.compile(r"_\d+$")
 #: such a scope is itself the path, and its ops belong to the forward pass.
 _SPECIAL = re.compile(
     rf"(?:^|/)(?:(?:{'|'.join(pattern.pattern for pattern in (_GRADIENTS, _CALL, _REWRITTEN, _NUMBER, _ALLREDUCE))}"
-    rf"|{_NAMED}|Func|body|cond|then|else)?(?=/|$)|__|a_)",
+    rf"|{_OPTIMIZER_NAME}|Func|body|cond|then|else)?(?=/|$)|__|a_)",
     re.IGNORECASE,
 )
 _REDUCED = re.compile(r".*?_(gradients|gradient_tape)(_\d+(?=_))?_(?P<path>.+)")
@@ -98,9 +98,9 @@ def place_of(scope: str, updating: frozenset[str] = frozenset()) -> Place:
 
 def place_of_variable(name: str) -> Place:
     """Return the place of a variable of the model, or of an optimizer's slot variable (``dense/kernel/Adam_1``)."""
-    of, _, slot = name.rpartition("/")
-    if of and _NAMED_OPTIMIZER.fullmatch(slot):
-        return Place(place_of(of).path, "optimizer", _NUMBERED.sub("", slot))
+    variable, _, slot = name.rpartition("/")
+    if variable and _NAMED_OPTIMIZER.fullmatch(slot):
+        return Place(place_of(variable).path, "optimizer", _NUMBERED.sub("", slot))
     return place_of(name)
 
 
@@ -135,8 +135,8 @@ def _without_inserted(parts: list[str]) -> tuple[list[str], bool]:
         if (part in _BODIES and _NUMBER.fullmatch(following)) or is_gradient(part):
             path, section = _joined(path, section), []
             is_backward |= part not in _BODIES
-        elif is_backward and (of := _DIFFERENTIATED.fullmatch(part)):
-            path, section = _joined(path, [*section, of[1]]), []
+        elif is_backward and (differentiated := _DIFFERENTIATED.fullmatch(part)):
+            path, section = _joined(path, [*section, differentiated[1]]), []
         elif part and not is_inserted(part):
             section.append(part)
     return _joined(path, section), is_backward
@@ -156,7 +156,7 @@ def _joined(path: list[str], section: list[str]) -> list[str]:
 
 
 def _same(part: str, other: str) -> bool:
-    """Return whether two parts are equal. The body of a loop ``while_15`` has its ops in ``while``."""
+    """Return whether two parts are equal, apart from the number of a loop or branch: the ops of ``while_15`` are in ``while``."""
     return part == other or (part.startswith(("while", "cond")) and _NUMBERED.sub("", part) == _NUMBERED.sub("", other))
 
 

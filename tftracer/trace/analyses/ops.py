@@ -83,17 +83,17 @@ def work_of(trace: Trace) -> Work:
     node = np.flatnonzero(trace.counted)
     self_ns = self_times(trace)[node]  # first, because it needs the most temporary memory
     op, name = trace.op[node], trace.name[node]
-    stream, joined = physical_devices.on_stream(trace), np.zeros(len(node), bool)
+    stream, is_launched = physical_devices.on_stream(trace), np.zeros(len(node), bool)
     duration = execution_ns = _without_inner_stages(trace)[node]
     if stream.any():
         launch = launch_of(trace)[node]
-        joined = launch >= 0
-        op, name = np.where(joined, trace.op[launch], op), np.where(joined, trace.name[launch], name)
-        execution_ns = np.where(joined, 0, duration)
-        np.add.at(execution_ns, np.searchsorted(node, launch[joined]), duration[joined])
+        is_launched = launch >= 0
+        op, name = np.where(is_launched, trace.op[launch], op), np.where(is_launched, trace.name[launch], name)
+        execution_ns = np.where(is_launched, 0, duration)
+        np.add.at(execution_ns, np.searchsorted(node, launch[is_launched]), duration[is_launched])
     scheduled, start = trace.scheduled[node], trace.start[node]
     delay = np.where(scheduled == UNKNOWN_TIME, UNKNOWN_TIME, np.maximum(start - scheduled, 0))
-    return Work(node, op, name, duration, self_ns, delay, stream[node], joined, execution_ns)
+    return Work(node, op, name, duration, self_ns, delay, stream[node], is_launched, execution_ns)
 
 
 def _without_inner_stages(trace: Trace) -> Int64:
@@ -144,7 +144,7 @@ class FlopsAndBytes:
 
     @property
     def no_flops(self) -> Bool:
-        """Whether no FLOPs are known. Launches count as known with 0, so a sum of 0 beside unknown executions means unknown."""
+        """Whether no FLOPs are known. A launch has 0 known FLOPs, so if other executions are unknown, a sum of 0 says nothing."""
         return np.asarray((self.flops == 0) & (self.flops_unknown > 0))
 
     @property
@@ -305,7 +305,7 @@ def _sums(work: Work, code: Int32, groups: int, arithmetic: Arithmetic | None = 
     nodes, has_delay = np.bincount(code, minlength=groups), work.delay != UNKNOWN_TIME
     launched = added(work.launched.astype(np.float64)).astype(np.int64)
     return Sums(
-        np.where(launched < nodes, nodes - launched, nodes),  # in a group of launched kernels only, each is an execution
+        np.where(launched < nodes, nodes - launched, nodes),  # if a group has only launched kernels, each is an execution
         added(duration),
         added(work.self_ns),
         added(duration * work.on_stream),
@@ -358,5 +358,5 @@ def _with_ancestors(sums: Sums, scopes: Scopes, work: Work) -> Sums:
     order = np.lexsort((-np.arange(len(direct_scope)), work.execution_ns[sums.longest[direct_scope]]))
     longest[key[order]] = sums.longest[direct_scope[order]]  # if an index occurs several times, the last write stays
     count = added(sums.count).astype(np.int64)
-    host, device = (added(sums.total), added(sums.self_ns)), added(sums.device_ns)
-    return Sums(count, *host, device, added(sums.delay), added(sums.delays), longest, sums.flops_and_bytes.each(added))
+    total_and_self, device = (added(sums.total), added(sums.self_ns)), added(sums.device_ns)
+    return Sums(count, *total_and_self, device, added(sums.delay), added(sums.delays), longest, sums.flops_and_bytes.each(added))

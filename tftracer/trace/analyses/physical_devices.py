@@ -33,15 +33,15 @@ def physical_devices(trace: Trace) -> list[Group]:
 
     A stream's name has no job: it belongs to the only process with such a GPU, or is a group of its own if there are several.
     """
-    places: dict[str, list[tuple[str, int]]] = {}
+    processes_of: dict[str, list[tuple[str, int]]] = {}
     for device in trace.devices:
-        if device.job and (device.job, device.task) not in places.setdefault(_parent(device), []):
-            places[_parent(device)].append((device.job, device.task))
+        if device.job and (device.job, device.task) not in processes_of.setdefault(_parent(device), []):
+            processes_of[_parent(device)].append((device.job, device.task))
     codes: dict[tuple[str, tuple[str, int]], list[int]] = {}
     for code, device in enumerate(trace.devices):
-        there = places.get(_parent(device), [])
-        place = there[0] if not device.job and len(there) == 1 else (device.job, device.task)
-        codes.setdefault((_parent(device), place), []).append(code)
+        processes_there = processes_of.get(_parent(device), [])
+        process = processes_there[0] if not device.job and len(processes_there) == 1 else (device.job, device.task)
+        codes.setdefault((_parent(device), process), []).append(code)
     return [_group(key, [trace.devices[c] for c in members], members) for (key, _), members in codes.items()]
 
 
@@ -51,21 +51,21 @@ def _parent(device: Device) -> str:
 
 def _group(key: str, devices: list[Device], codes: list[int]) -> Group:
     hosts = [d for d in devices if d.kind not in (*ON_DEVICE, DeviceKind.REPEAT, DeviceKind.SYNC)]
-    named = hosts[0] if hosts else None
-    title = named.title if named else key.rsplit("/device:", 1)[-1]
-    place = next((d for d in devices if d.job), devices[0])
+    host = hosts[0] if hosts else None
+    title = host.title if host else key.rsplit("/device:", 1)[-1]
+    with_job = next((d for d in devices if d.job), devices[0])
     kind = DeviceKind.GPU if any(d.kind in (DeviceKind.GPU, *ON_DEVICE) for d in devices) else devices[0].kind
-    return Group(named.name if named else key, title, codes, place.job, place.task, kind)
+    return Group(host.name if host else key, title, codes, with_job.job, with_job.task, kind)
 
 
 def processes(trace: Trace) -> list[Group]:
     """Return one group per job and task. Devices without a job belong to the only process, or form a group of their own."""
     groups = physical_devices(trace)
-    places = list(dict.fromkeys((g.job, g.task) for g in groups if g.job))
+    named_processes = list(dict.fromkeys((g.job, g.task) for g in groups if g.job))
     members: dict[tuple[str, int], list[Group]] = {}
     for group in groups:
-        place = (group.job, group.task) if group.job or len(places) != 1 else places[0]
-        members.setdefault(place, []).append(group)
+        process = (group.job, group.task) if group.job or len(named_processes) != 1 else named_processes[0]
+        members.setdefault(process, []).append(group)
     return [
         Group(
             f"{job}/{task}" if job else "",

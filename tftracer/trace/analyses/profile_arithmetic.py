@@ -29,7 +29,7 @@ _RESOURCE = 20  # tensorflow.DT_RESOURCE
 
 def arithmetic_of_profile(trace: Trace, calls: Calls, graphs: Sequence[Any] = ()) -> Arithmetic:
     """Compute the FLOPs, bytes and dtype of each node of the trace. ``graphs``: the GraphDefs that ran."""
-    input_of = _of_launches(trace, calls.input_of)
+    input_of = _copied_to_launches(trace, calls.input_of)
     tensors = inferred(list(graphs))
     _add_inferred(trace, calls, input_of, tensors)
     is_matrix = np.append(trace.op_types_where(is_matrix_op), False)[trace.op]
@@ -42,7 +42,7 @@ def arithmetic_of_profile(trace: Trace, calls: Calls, graphs: Sequence[Any] = ()
     return on_kernels(trace, result, calls.hlo_of < 0)
 
 
-def _of_launches(trace: Trace, input_of: Int64) -> Int64:
+def _copied_to_launches(trace: Trace, input_of: Int64) -> Int64:
     """Return [n] ``input_of``, with the inputs recorded for kernels copied to their launches."""
     launch, result = launch_of(trace), input_of.copy()
     kernel = np.flatnonzero((launch >= 0) & (input_of >= 0))
@@ -52,7 +52,7 @@ def _of_launches(trace: Trace, input_of: Int64) -> Int64:
 
 
 def _add_inferred(trace: Trace, calls: Calls, input_of: Int64, tensors: dict[str, Inferred]) -> None:
-    """Add the inferred tensors of ops for which the profile records none."""
+    """Add the inferred tensors of ops for which the profile records none, to ``calls`` and ``input_of``."""
     rows = np.flatnonzero(~physical_devices.on_stream(trace) & (calls.hlo_of < 0) & (trace.kind != NodeKind.REPEAT))
     position = np.full(max(len(trace.names), 1), -1, np.int64)
     for code in np.flatnonzero(np.bincount(trace.name[rows], minlength=1)).tolist():
@@ -82,8 +82,8 @@ def _flops(trace: Trace, calls: Calls, input_of: Int64, tensors: dict[str, Infer
         for position in batch:
             node = int(rows[position])
             outputs = calls.outputs.get(node, [])
-            defined = tensors.get(trace.names[trace.name[node]]) if tensors else None
-            equation = defined.equation if defined is not None else None
+            from_graph = tensors.get(trace.names[trace.name[node]]) if tensors else None
+            equation = from_graph.equation if from_graph is not None else None
             key = (int(trace.op[node]), int(input_of[node]), outputs[0].shape if outputs else None, equation)
             if key not in known:
                 inputs = calls.inputs[key[1]] if key[1] >= 0 else []
@@ -133,8 +133,8 @@ def _add_hlo(calls: Calls, result: Arithmetic) -> None:
     compiled = np.flatnonzero(calls.hlo_of >= 0)
     if not len(compiled):
         return
-    which = calls.hlo_of[compiled]
-    result.flops[compiled] = np.array([one.flops for one in calls.hlo], np.float64)[which]
-    result.bytes[compiled] = np.array([one.bytes for one in calls.hlo], np.float64)[which]
-    result.dtype[compiled] = np.array([one.dtype for one in calls.hlo], np.int32)[which]
+    index = calls.hlo_of[compiled]
+    result.flops[compiled] = np.array([one.flops for one in calls.hlo], np.float64)[index]
+    result.bytes[compiled] = np.array([one.bytes for one in calls.hlo], np.float64)[index]
+    result.dtype[compiled] = np.array([one.dtype for one in calls.hlo], np.int32)[index]
     result.is_matrix[compiled] = result.flops[compiled] != 0

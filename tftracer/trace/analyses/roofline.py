@@ -5,8 +5,8 @@ summed by node name or op type, by device and by type of number. Each row has:
 
 - *rate*: FLOPs per second of execution time; kernels count for the op that launched them.
 - *intensity*: FLOPs per byte of compulsory traffic.
-- *of roof*: the rate as a share of the roof's limit at this intensity, which is its rate for this type of number, or intensity
-  times its memory's rate, whichever is less. For ops that are not matrix ops: bytes per second as a share of its memory's rate.
+- *of roof*: the rate as a share of the roof's limit at this intensity. The limit is the lower of two rates: the roof's FLOP/s for
+  this type of number, and its bytes/s times the intensity. For ops without FLOPs: bytes/s as a share of the roof's bytes/s.
   The roof is the first available one of: measured, peak, the best of the run's traces.
 
 FLOPs are nominal and bytes compulsory, so a row can be above a roof: for example a convolution with a faster algorithm, or
@@ -122,9 +122,9 @@ class _Sums:
 
     @classmethod
     def of(cls, code: Int64, executions: Executions) -> _Sums:
-        kinds = int(executions.dtype.max(initial=0)) + 1
+        dtypes = int(executions.dtype.max(initial=0)) + 1
         groups = int(executions.group.max(initial=0)) + 1
-        key = (code * groups + executions.group) * kinds + executions.dtype
+        key = (code * groups + executions.group) * dtypes + executions.dtype
         keys, row = np.unique(key, return_inverse=True)
         row = row.reshape(-1)
         total, flops, moved = (
@@ -132,8 +132,8 @@ class _Sums:
             for column in (executions.duration, executions.flops, executions.bytes)
         )
         longest = largest_in_groups(row, executions.duration, len(keys))
-        group = keys // kinds % groups
-        return cls(keys // kinds // groups, group, keys % kinds, np.bincount(row), total, flops, moved, longest)
+        group = keys // dtypes % groups
+        return cls(keys // dtypes // groups, group, keys % dtypes, np.bincount(row), total, flops, moved, longest)
 
 
 def _rows(
@@ -142,23 +142,23 @@ def _rows(
     position = at[sums.longest]
     limits: dict[tuple[str, str], list[Limit]] = {}
     rows: list[RooflineRow] = []
-    for code, number, dtype, count, total, flops, moved, op, node in zip(
+    for code, group_index, dtype, count, total, flops, moved, op, node in zip(
         *(getattr(sums, each).tolist() for each in ("code", "group", "dtype", "count", "total_ns", "flops", "bytes")),
         (sums.code if by == "type" else work.op[position]).tolist(),
         work.node[position].tolist(),
     ):
-        group, kind_of_number, op_type = groups[number], names[dtype], trace.ops[op]
+        group, number_type, op_type = groups[group_index], names[dtype], trace.ops[op]
         kind, rate, traffic = kind_of(group), flops / total * 1e9, moved / total * 1e9
-        if (kind, kind_of_number) not in limits:
-            limits[kind, kind_of_number] = roofs.limits(kind, kind_of_number)
-        share, source = _share_of_roof(limits[kind, kind_of_number], rate, traffic)
+        if (kind, number_type) not in limits:
+            limits[kind, number_type] = roofs.limits(kind, number_type)
+        share, source = _share_of_roof(limits[kind, number_type], rate, traffic)
         rows.append(
             {
                 "key": (op_type or NO_OP) if by == "type" else trace.names[code],
                 "op": op_type,
                 "device": group.key,
                 "kind": kind,
-                "dtype": kind_of_number,
+                "dtype": number_type,
                 "count": count,
                 "total_ns": total,
                 "flops": flops,

@@ -61,7 +61,7 @@ class Roofs:
         result = []
         for source in ORDER:
             of_source = [(roof["dtype"], roof["rate"]) for roof in of_kind if roof["source"] == source]
-            # The fastest part of the device, such as tensor cores.
+            # Of several rates for one type of number, take the highest, such as that of tensor cores.
             compute = max((rate for name, rate in of_source if name == dtype != ""), default=None)
             result.append(Limit(source, compute, max((rate for name, rate in of_source if not name), default=None)))
         return [limit for limit in result if limit.compute or limit.memory]
@@ -98,14 +98,14 @@ def _add_measured(result: Roofs, kind: str, groups: list[Group], context: TraceC
     elif len({(group.job, group.task) for group in groups}) > 1:
         text = "The trace has several processes, and other machines may have run them. Rates were measured on one machine only."
     else:
-        text = _add_device(result, kind, roof, context.gpu_devices)
+        text = _add_measured_device(result, kind, roof, context.gpu_devices)
     result.words.append({"source": "measured", "device": kind, "text": text})
 
 
-def _add_device(result: Roofs, kind: str, roof: MeasuredRoof, gpus: list[GpuDevice]) -> str:
+def _add_measured_device(result: Roofs, kind: str, roof: MeasuredRoof, gpus: list[GpuDevice]) -> str:
     device = next((device for device in roof["devices"] if device["kind"] == kind), None)
-    known = {gpu["name"] for gpu in gpus} - {""}
-    if device is None or (kind == "GPU" and known and device["title"] not in known):
+    gpu_names = {gpu["name"] for gpu in gpus} - {""}
+    if device is None or (kind == "GPU" and gpu_names and device["title"] not in gpu_names):
         return f"tftracer roof did not measure this {kind}. Run it again where TensorFlow sees the {kind}."
     result.roofs += [_roof("measured", kind, rate["dtype"], rate["flops_per_s"]) for rate in device["rates"]]
     if device["bytes_per_s"] is not None:
@@ -140,8 +140,8 @@ def best_rates(groups: list[Group], executions: Executions, names: dict[int, str
     long_enough = executions.duration >= MIN_NS
     for kind in distinct(kind_of_execution[long_enough]).tolist():
         rows = np.flatnonzero(long_enough & (kind_of_execution == kind))
-        per_ns, dtype = 1e9 / executions.duration[rows], executions.dtype[rows]
-        computed, moved = executions.flops[rows] * per_ns, executions.bytes[rows] * per_ns
+        per_second, dtype = 1e9 / executions.duration[rows], executions.dtype[rows]
+        computed, moved = executions.flops[rows] * per_second, executions.bytes[rows] * per_second
         rates = [(names[code], np.where(dtype == code, computed, 0.0)) for code in distinct(dtype[computed > 0]).tolist()]
         for name, rate in [*rates, ("", moved)]:
             if rate.max() > 0:

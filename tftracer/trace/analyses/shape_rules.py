@@ -101,19 +101,19 @@ def _reduced(node: NodeInputs) -> list[Shape]:
     shape, axes = node.shape(0), node.value(1)
     if shape is None or axes is None:
         return [None]
-    gone = {axis % len(shape) for axis in axes if shape}
+    reduced_axes = {axis % len(shape) for axis in axes if shape}
     if node.flag("keep_dims"):
-        return [tuple(1 if k in gone else size for k, size in enumerate(shape))]
-    return [tuple(size for k, size in enumerate(shape) if k not in gone)]
+        return [tuple(1 if k in reduced_axes else size for k, size in enumerate(shape))]
+    return [tuple(size for k, size in enumerate(shape) if k not in reduced_axes)]
 
 
-def _matmul(turned_left: str, turned_right: str) -> Rule:
+def _matmul(transpose_left: str, transpose_right: str) -> Rule:
     def rule(node: NodeInputs) -> list[Shape]:
         left, right = node.shape(0), node.shape(1)
         if left is None or right is None or min(len(left), len(right)) < 2:
             return [None]
-        rows = left[-1] if node.flag(turned_left) else left[-2]
-        columns = right[-2] if node.flag(turned_right) else right[-1]
+        rows = left[-1] if node.flag(transpose_left) else left[-2]
+        columns = right[-2] if node.flag(transpose_right) else right[-1]
         batch = broadcast(left[:-2], right[:-2])
         return [None if batch is None else (*batch, rows, columns)]
 
@@ -158,7 +158,7 @@ def _pool(node: NodeInputs) -> list[Shape]:
     return [_window(node, node.shape(0), spatial, None)]
 
 
-def _of_value(position: int) -> Rule:
+def _shape_from_input(position: int) -> Rule:
     """Return the rule for ops whose output has the shape that is the value of an input."""
     return lambda node: [node.value(position)]
 
@@ -202,10 +202,10 @@ def _bias_gradient(node: NodeInputs) -> list[Shape]:
 
 
 def _gather(node: NodeInputs) -> list[Shape]:
-    rows, which, axis = node.shape(0), node.shape(1), node.value(2) or (0,)
-    if rows is None or which is None or axis[0] != 0 or node.number("batch_dims"):
+    rows, indices, axis = node.shape(0), node.shape(1), node.value(2) or (0,)
+    if rows is None or indices is None or axis[0] != 0 or node.number("batch_dims"):
         return [None]
-    return [(*which, *rows[1:])]
+    return [(*indices, *rows[1:])]
 
 
 def _concat(node: NodeInputs) -> list[Shape]:
@@ -218,11 +218,11 @@ def _concat(node: NodeInputs) -> list[Shape]:
 
 
 def _split(node: NodeInputs) -> list[Shape]:
-    axis, shape, many = node.value(0), node.shape(1), node.number("num_split")
-    if not axis or not shape or not 0 < many <= _MAX_PARTS:
+    axis, shape, parts = node.value(0), node.shape(1), node.number("num_split")
+    if not axis or not shape or not 0 < parts <= _MAX_PARTS:
         return [None]
     at = axis[0] % len(shape)
-    return [(*shape[:at], shape[at] // many, *shape[at + 1 :])] * many
+    return [(*shape[:at], shape[at] // parts, *shape[at + 1 :])] * parts
 
 
 def _pack(node: NodeInputs) -> list[Shape]:
@@ -239,10 +239,10 @@ def _tile(node: NodeInputs) -> list[Shape]:
 
 
 def _pad(node: NodeInputs) -> list[Shape]:
-    shape, around = node.shape(0), node.value(1)
-    if shape is None or around is None or len(around) != 2 * len(shape):
+    shape, paddings = node.shape(0), node.value(1)
+    if shape is None or paddings is None or len(paddings) != 2 * len(shape):
         return [None]
-    return [tuple(size + around[2 * k] + around[2 * k + 1] for k, size in enumerate(shape))]
+    return [tuple(size + paddings[2 * k] + paddings[2 * k + 1] for k, size in enumerate(shape))]
 
 
 def _einsum(node: NodeInputs) -> list[Shape]:
@@ -301,15 +301,15 @@ _RULES: dict[str, Rule] = {
     "Conv2D": _convolution(),
     "Conv3D": _convolution(),
     "DepthwiseConv2dNative": _convolution(depthwise=True),
-    "Conv2DBackpropInput": _of_value(0),
-    "Conv3DBackpropInput": _of_value(0),
-    "DepthwiseConv2dNativeBackpropInput": _of_value(0),
-    "Conv2DBackpropFilter": _of_value(1),
-    "Conv3DBackpropFilter": _of_value(1),
-    "DepthwiseConv2dNativeBackpropFilter": _of_value(1),
-    "AvgPoolGrad": _of_value(0),
+    "Conv2DBackpropInput": _shape_from_input(0),
+    "Conv3DBackpropInput": _shape_from_input(0),
+    "DepthwiseConv2dNativeBackpropInput": _shape_from_input(0),
+    "Conv2DBackpropFilter": _shape_from_input(1),
+    "Conv3DBackpropFilter": _shape_from_input(1),
+    "DepthwiseConv2dNativeBackpropFilter": _shape_from_input(1),
+    "AvgPoolGrad": _shape_from_input(0),
     "StridedSlice": _strided_slice,
-    "StridedSliceGrad": _of_value(0),
+    "StridedSliceGrad": _shape_from_input(0),
     "MaxPool": _pool,
     "AvgPool": _pool,
     "Reshape": _reshape,
@@ -324,12 +324,12 @@ _RULES: dict[str, Rule] = {
     "Tile": _tile,
     "Pad": _pad,
     "PadV2": _pad,
-    "Fill": _of_value(0),
-    "BroadcastTo": _of_value(1),
-    "RandomUniform": _of_value(0),
-    "RandomStandardNormal": _of_value(0),
-    "StatelessRandomUniformV2": _of_value(0),
-    "StatelessRandomUniform": _of_value(0),
+    "Fill": _shape_from_input(0),
+    "BroadcastTo": _shape_from_input(1),
+    "RandomUniform": _shape_from_input(0),
+    "RandomStandardNormal": _shape_from_input(0),
+    "StatelessRandomUniformV2": _shape_from_input(0),
+    "StatelessRandomUniform": _shape_from_input(0),
     "Einsum": _einsum,
     "FusedBatchNormV3": _normalized,
     "FusedBatchNorm": _normalized,

@@ -50,8 +50,8 @@ def _entries(dimensions: int, begin: Sequence[int], end: Sequence[int], strides:
     for at, (first, last, stride) in enumerate(zip(begin, end, strides)):
         bit = 1 << at
         if masks.ellipsis & bit:
-            others = sum(not (masks.new_axis | masks.ellipsis) >> each & 1 for each in range(len(begin)))
-            yield from [slice(None)] * max(dimensions - others, 0)
+            with_dimension = sum(not (masks.new_axis | masks.ellipsis) >> each & 1 for each in range(len(begin)))
+            yield from [slice(None)] * max(dimensions - with_dimension, 0)
         elif masks.new_axis & bit:
             yield None
         elif masks.shrink_axis & bit:

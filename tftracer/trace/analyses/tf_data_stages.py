@@ -1,8 +1,8 @@
 """The stages of tf.data in a profile, and the stage that a step waits for.
 
 A stage is identified by its path, ``Root, Prefetch, Map``; the stages that it reads from are below it. A profile has only
-executions that began within it. A stage that works ahead in its own thread has often begun before: then its execution is missing,
-and its path is known from the stages below it.
+the executions that began during the profile. A stage that works ahead in its own thread has often begun before: then its
+execution is missing, and its path is known from the stages below it.
 """
 
 from __future__ import annotations
@@ -111,20 +111,20 @@ class Stages:
     def awaited_stage(self, wait: Cover) -> AwaitedStage | None:
         """Return the stage that the step waited for during most of ``wait``; None if the profile has no stages."""
         path = max((p for p in self.nodes if len(p) == 1), key=lambda p: (self.cover(p) & wait).length, default=None)
-        return self._recorded(path, self.cover(path) & wait) if path is not None else None
+        return self._lowest_awaited(path, self.cover(path) & wait) if path is not None else None
 
-    def _recorded(self, path: Path, ran: Cover) -> AwaitedStage:
-        """Return the awaited stage: the lowest stage that ran for most of the wait, or a stage for which this one waits."""
+    def _lowest_awaited(self, path: Path, ran: Cover) -> AwaitedStage:
+        """Go down from ``path`` to the lowest stage that ran for most of the wait. Return it, or the stage that it waits for."""
         busiest = self._busiest_input(path, ran)
         if busiest is not None:
-            return self._recorded(*busiest)
+            return self._lowest_awaited(*busiest)
         inputs = self.inputs(path)
         waits = _FORWARDING_FROM_THREAD.fullmatch(path[-1]) or (
             _PARALLEL.match(path[-1]) and not any(len(self.nodes[p]) for p in inputs)
         )
         if not waits and FORWARDING.fullmatch(path[-1]):
-            reads = sum(int(ran.contains(self.trace.start[self.nodes[other]]).sum()) for other in inputs)
-            waits = reads * FORWARD_NS < ran.length
+            forwarded = sum(int(ran.contains(self.trace.start[self.nodes[other]]).sum()) for other in inputs)
+            waits = forwarded * FORWARD_NS < ran.length
         return self._begun_before(path, ran) if waits else AwaitedStage(path, False, ran, self._longest_input(path))
 
     def _begun_before(self, path: Path, ran: Cover) -> AwaitedStage:
@@ -137,7 +137,7 @@ class Stages:
         if only is None or (has_fast_inputs and not FORWARDING.match(path[-1])):
             return AwaitedStage(path, True, ran, inputs_ns)
         busiest = self._busiest_input(only, ran)
-        return self._recorded(*busiest) if busiest is not None else self._begun_before(only, ran)
+        return self._lowest_awaited(*busiest) if busiest is not None else self._begun_before(only, ran)
 
     def _busiest_input(self, path: Path, ran: Cover) -> tuple[Path, Cover] | None:
         """Return the input that runs longest, if the inputs run for most of the time."""
@@ -168,7 +168,7 @@ def _on_tf_data(trace: Trace) -> Bool:
 def path_of(name: str) -> Path:
     """Parse ``Iterator::Root::Interleave[2]::Map`` into (Root, Interleave, Map); () for an op.
 
-    A distribution strategy adds a Generator per device, which reads from the dataset itself: its events count as no stage.
+    A distribution strategy adds a Generator per device, which reads from the dataset itself: its events are not those of a stage.
     """
     path = tuple(_NUMBER.sub("", name[len(STAGE) :]).split("::")) if name.startswith(STAGE) else ()
     return () if path[-1:] == ("Generator",) and path[-2:-1] != ("FlatMap",) else path

@@ -103,8 +103,8 @@ def _collective(trace: Trace, node: Int64) -> Bool:
 def _result_bytes(outputs: Outputs, node: Int64) -> Int64:
     """Return for each node the bytes of its outputs; 0 if they are not known or impossible."""
     size = np.where(outputs.requested_bytes > 0, outputs.requested_bytes, outputs.allocated_bytes)
-    reach = int(max(outputs.node.max(initial=-1), node.max(initial=-1))) + 1
-    sums = np.bincount(outputs.node, size, reach)
+    nodes = int(max(outputs.node.max(initial=-1), node.max(initial=-1))) + 1
+    sums = np.bincount(outputs.node, size, nodes)
     return np.where(np.abs(sums) < MAX_BYTES, sums, 0).astype(np.int64)[node]
 
 

@@ -35,8 +35,8 @@ _HOSTS = (DeviceKind.CPU, DeviceKind.GPU, DeviceKind.TPU, DeviceKind.UNKNOWN)
 def waits_for_threads(trace: Trace) -> tuple[Int64, Int64]:
     """Return (nodes that waited for a thread, the node whose end each waited for); each node at most once.
 
-    The second node is the previous node on the first one's thread. If it ended more than NEXT_OP_NS before the first one started,
-    something else held the thread: then the second node is the node that ended last in the process.
+    A node waited for the previous node on its thread. If that one ended more than NEXT_OP_NS before the node started, something
+    else held the thread. Then the node waited for the node of its process that ended last before it started.
     """
     if trace.source == "xspace":
         return _right_after(trace)
@@ -64,9 +64,9 @@ def _right_after(trace: Trace) -> tuple[Int64, Int64]:
     position = np.searchsorted((thread * stride + trace.end[nodes])[order], thread * stride + trace.start[nodes], "right") - 1
     last = order[np.maximum(position, 0)]
     previous = nodes[last]
-    behind = (position >= 0) & (thread[last] == thread) & (trace.start[nodes] - trace.end[previous] <= NEXT_OP_NS)
-    behind &= previous != nodes
-    return nodes[behind], previous[behind]
+    waited = (position >= 0) & (thread[last] == thread) & (trace.start[nodes] - trace.end[previous] <= NEXT_OP_NS)
+    waited &= previous != nodes
+    return nodes[waited], previous[waited]
 
 
 def _ended_last(trace: Trace, among: Int64, nodes: Int64) -> tuple[Int64, Bool]:
@@ -77,7 +77,7 @@ def _ended_last(trace: Trace, among: Int64, nodes: Int64) -> tuple[Int64, Bool]:
 
 
 def _processes(trace: Trace) -> list[Bool]:
-    """Return for each process [devices] whether a device's ops run on its threads."""
+    """Return for each process an array [devices]: whether a device's ops run on the threads of the process."""
     hosts = {code for code, device in enumerate(trace.devices) if device.kind in _HOSTS and not device.repeats}
     members = []
     for process in physical_devices.processes(trace):
@@ -90,16 +90,16 @@ def _processes(trace: Trace) -> list[Bool]:
 def _previous(trace: Trace, of_process: Bool) -> tuple[Int64, Int64]:
     """Return (node, the node before it on its thread) of one process; the first nodes of threads are left out."""
     asynchronous = _asynchronous(trace)
-    holds = np.flatnonzero(of_process & ~asynchronous)
-    holds = holds[np.argsort(trace.start[holds], kind="stable")]
-    if not len(holds):
-        return holds, holds
-    ends = np.maximum(trace.end[holds], trace.start[holds] + 1)  # no interval may be empty
-    before = running_and_predecessors(trace.start[holds], ends)[1]
+    synchronous = np.flatnonzero(of_process & ~asynchronous)
+    synchronous = synchronous[np.argsort(trace.start[synchronous], kind="stable")]
+    if not len(synchronous):
+        return synchronous, synchronous
+    ends = np.maximum(trace.end[synchronous], trace.start[synchronous] + 1)  # no interval may be empty
+    before = running_and_predecessors(trace.start[synchronous], ends)[1]
     later = np.flatnonzero(before >= 0)
     started = np.flatnonzero(of_process & asynchronous)
-    ended, waited = _ended_last(trace, holds, started)
-    return np.concatenate([holds[later], started[waited]]), np.concatenate([holds[before[later]], ended[waited]])
+    ended, waited = _ended_last(trace, synchronous, started)
+    return np.concatenate([synchronous[later], started[waited]]), np.concatenate([synchronous[before[later]], ended[waited]])
 
 
 def _asynchronous(trace: Trace) -> Bool:

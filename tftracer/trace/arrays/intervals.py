@@ -1,4 +1,4 @@
-"""Sets of moments as sorted, disjoint intervals: union, intersection, difference, without a Python loop.
+"""Sets of moments as sorted, disjoint intervals (union, intersection, difference), and distinct values of columns.
 
 Pure NumPy on int64 without shared state: any thread may use it. Intervals are half-open, ``[start, end)``.
 """
@@ -33,9 +33,9 @@ class Cover:
     @classmethod
     def of(cls, start: Int64, end: Int64) -> Cover:
         """Return the union of intervals in any order. O(n log n), faster if nearly sorted."""
-        solid = end > start
-        if not solid.all():
-            start, end = start[solid], end[solid]
+        not_empty = end > start
+        if not not_empty.all():
+            start, end = start[not_empty], end[not_empty]
         if not len(start):
             return cls.empty()
         if np.any(start[1:] < start[:-1]):
@@ -75,9 +75,9 @@ class Cover:
 
     def within(self, start: Int64, end: Int64) -> Int64:
         """Return the covered length of each interval ``[start, end)``."""
-        return self._before(end) - self._before(start)
+        return self._covered_before(end) - self._covered_before(start)
 
-    def _before(self, times: Int64) -> Int64:
+    def _covered_before(self, times: Int64) -> Int64:
         if not len(self):
             return np.zeros(len(times), np.int64)
         total = np.zeros(len(self) + 1, np.int64)
@@ -96,12 +96,12 @@ class Cover:
             return Cover.empty()
         if len(self) == 1 or len(other) == 1:
             many, one = (self, other) if len(other) == 1 else (other, self)
-            return many._within(int(one.start[0]), int(one.end[0]))
+            return many._clipped(int(one.start[0]), int(one.end[0]))
         starts = np.concatenate([self.start[other.contains(self.start)], other.start[self.contains(other.start)]])
         ends = np.concatenate([self.end[other.contains_before(self.end)], other.end[self.contains_before(other.end)]])
         return Cover(merged(starts), merged(ends))  # a boundary that both share counts once
 
-    def _within(self, low: int, high: int) -> Cover:
+    def _clipped(self, low: int, high: int) -> Cover:
         start, end = np.maximum(self.start, low), np.minimum(self.end, high)
         is_inside = start < end
         return Cover(start[is_inside], end[is_inside])
@@ -194,18 +194,18 @@ def fair_shares(start: Int64, end: Int64, running: Bool | None = None) -> tuple[
     times = np.concatenate([start, end])
     del start, end  # for 2^20 intervals each of these columns takes 8 or 16 MB
     order = np.argsort(times, kind="stable")
-    step = times[order]
+    gap = times[order]
     del times
-    np.subtract(step[1:], step[:-1], out=step[:-1])
-    step[-1:] = 0
+    np.subtract(gap[1:], gap[:-1], out=gap[:-1])
+    gap[-1:] = 0
     active = _running(running, order)
-    share = _split(step, active, order, n)
+    share = _split(gap, active, order, n)
     share[~running] = 0.0
     if running.all():
         return share, np.zeros(n)
     waiting = _running(~running, order)
     waiting[active > 0] = 0
-    alone = _split(step, waiting, order, n)
+    alone = _split(gap, waiting, order, n)
     alone[running] = 0.0
     return share, alone
 
@@ -216,10 +216,10 @@ def _running(which: Bool, order: Int64) -> npt.NDArray[np.int32]:
     return np.cumsum(np.concatenate([one, -one])[order], dtype=np.int32)
 
 
-def _split(step: Int64, active: npt.NDArray[np.int32], order: Int64, n: int) -> Float64:
-    """Return each interval's part if the time to the next start or end is divided by ``active``."""
+def _split(gap: Int64, active: npt.NDArray[np.int32], order: Int64, n: int) -> Float64:
+    """Return for each interval the sum of the gaps (between starts and ends) that it covers, each divided by ``active``."""
     portion = np.zeros(2 * n)
-    np.divide(step, active, out=portion, where=active > 0)
+    np.divide(gap, active, out=portion, where=active > 0)
     before = np.cumsum(portion)
     before -= portion
     portion[order] = before

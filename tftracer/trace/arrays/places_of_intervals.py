@@ -24,12 +24,12 @@ def running_and_predecessors(start: Int64, end: Int64) -> tuple[Int64, Int64]:
     ends = end[by_end]
     running = np.searchsorted(ends, start, "right")
     np.subtract(np.arange(n), running, out=running)
-    left = np.searchsorted(start, ends, "left")  # the number running after each end, by end
+    still_running = np.searchsorted(start, ends, "left")  # the number running after each end, by end
     del ends
-    left -= np.arange(1, n + 1)
+    still_running -= np.arange(1, n + 1)
     levels = int(running.max(initial=0)) + 1
-    ends_by_level = by_end[np.argsort(narrow(left, levels), kind="stable")]
-    del by_end, left
+    ends_by_level = by_end[np.argsort(narrow(still_running, levels), kind="stable")]
+    del by_end, still_running
     level = narrow(running, levels)
     starts_by_level = np.argsort(level, kind="stable")
     before = np.full(n, -1, np.int64)

@@ -121,7 +121,7 @@ def _words(chunks: npt.NDArray[Any]) -> UInt64:
 
 
 def _all_equal(window: Window, offset: Int64, size: Int64) -> bool:
-    """Return whether all strings are equal, as most allocators and the devices of a graph are."""
+    """Return whether all strings are equal, as names of allocators and devices often are. False if longer than _SHORT."""
     length = int(size[0]) if len(size) > 1 else 0
     if not 0 < length <= _SHORT or (size != length).any():
         return False
@@ -129,7 +129,7 @@ def _all_equal(window: Window, offset: Int64, size: Int64) -> bool:
     if ends[0].tobytes() != ends[1].tobytes():
         return False
     text = _chunks(window.bytes, length)[offset].view(np.uint8)
-    return bool((text[length:] == text[:-length]).all())
+    return bool((text[length:] == text[:-length]).all())  # each string equals the one before it
 
 
 class Hashed(NamedTuple):
@@ -173,7 +173,7 @@ _MAX_SLOT_BITS = 20
 
 
 def _common(hashes: UInt64) -> tuple[Int32, Int64]:
-    """Return codes of the strings that appear among the first _SAMPLE, -1 for the others: a loop repeats the same ops.
+    """Do the same as ``numbered`` for strings among the first _SAMPLE; others get code -1. A loop repeats the same ops.
 
     Return no codes if there are few hashes, or if more than half of the sample are distinct.
     """
@@ -202,13 +202,13 @@ def _by_slots(hashes: UInt64) -> tuple[Int32, Int64]:
     place = np.arange(len(hashes), dtype=np.int32)
     slots = np.empty(1 << bits, np.int32)
     slots[slot[::-1]] = place[::-1]  # if a slot is written several times, the last write stays
-    same = slots[slot]
-    others = np.flatnonzero(hashes[same] != hashes)
+    owner = slots[slot]
+    others = np.flatnonzero(hashes[owner] != hashes)
     if len(others):
         codes, first = _sorted(hashes[others])
-        same[others] = others[first][codes]
-    own = same == place
-    return (np.cumsum(own, dtype=np.int32) - np.int32(1))[same], np.flatnonzero(own)
+        owner[others] = others[first][codes]
+    own = owner == place
+    return (np.cumsum(own, dtype=np.int32) - np.int32(1))[owner], np.flatnonzero(own)
 
 
 def _sorted(hashes: UInt64) -> tuple[Int32, Int64]:
@@ -251,7 +251,7 @@ def gathered(text: npt.NDArray[np.uint8], offset: Int64, size: Int64) -> npt.NDA
         part = slice(first, first + _ROWS)
         source_at, target_at, left = offset[part], place[part], size[part]
         last = (min(int(left.max()), LONG) - 1) // _CHUNK * _CHUNK
-        for copied in range(last, 0, -_CHUNK):  # last chunks first: earlier chunks overwrite what they copy too far
+        for copied in range(last, 0, -_CHUNK):  # last chunks first: what they copy past a string's end is overwritten later
             rows = np.flatnonzero(left > copied)
             target[target_at[rows] + copied] = source[source_at[rows] + copied]
         target[target_at] = source[source_at]

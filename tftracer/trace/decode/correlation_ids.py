@@ -29,10 +29,10 @@ class Launches:
         launches = cls(host, rows[order], correlation[order], {})
         for plane_index, plane in enumerate(space.planes):
             if plane.is_device and len(rows):
-                launches.of_plane[plane_index] = launches._joined(plane)
+                launches.of_plane[plane_index] = launches._launched_on(plane)
         return launches
 
-    def _joined(self, plane: Plane) -> tuple[Int64, Int64]:
+    def _launched_on(self, plane: Plane) -> tuple[Int64, Int64]:
         rows, stat = having(plane, "correlation_id")
         at = np.minimum(np.searchsorted(self.correlation, stat.number), len(self.correlation) - 1)
         is_same = self.correlation[at] == stat.number

@@ -13,7 +13,7 @@ ITEM_BYTES = 300
 
 
 class Expansion:
-    """The bytes (``left``) to which the graph of a file of ``size`` bytes may still expand."""
+    """The number of bytes (``left``) by which the graph of a file of ``size`` bytes may still grow."""
 
     def __init__(self, size: int) -> None:
         self.left = min(MAX_BYTES, MIN_BYTES + FACTOR * size)

@@ -119,7 +119,7 @@ def inlined(library: Any, root: str, executed: dict[str, tuple[str, str]], expan
 
 
 def _with_replacements(graph: _Graph, executed: dict[str, tuple[str, str]], expansion: Expansion) -> dict[str, tuple[str, str]]:
-    """Return ``executed`` with the ops that the optimizer replaced. If it split an op, each part becomes a node of the graph."""
+    """Return ``executed`` plus the ops that the optimizer replaced. If it split an op, each part becomes a node of the graph."""
     ran = dict(executed)
     missing = [key for key in executed if key not in graph.inputs]
     for key, (op, reads) in lowered(missing, graph.ops, graph.inputs, _VARIABLE, _RESULT).items():
@@ -224,7 +224,7 @@ def _call_of(node: Any, attribute: str, function: _Function, call: _Call) -> _Ca
 
 
 def _add_results(graph: _Graph, call: _Call, node: Any, expansion: Expansion) -> None:
-    """Add the results of a branch, or a loop's variables: for each its initial value, then the result of the body."""
+    """Add an If's results, or a loop's variables, to the graph. A variable reads its initial value and the body's result."""
     name, children = f"{call.prefix}{node.name}", call.calls[node.name]
     if node.op.endswith("If"):
         for k in range(max(len(child.function.outputs) for child in children)):

@@ -16,7 +16,7 @@ from tftracer.trace.decode.private_messages import BYTES, INT, Schema, message_c
 from tftracer.trace.decode.xplane_reader import Space, decoded
 
 PLANE = "/host:metadata"
-#: A text shows at most this many lines of fused computations.
+#: Maximum number of lines in the text of an HLO op and the computations that it calls.
 MAX_LINES = 400
 
 #: Parts of hlo.proto and xla_data.proto.
@@ -55,6 +55,7 @@ _SCHEMA: Schema = {
         ("source_line", 4, INT, False),
     ],
 }
+#: Names of element types, by their numbers in xla_data.proto (PrimitiveType).
 _TYPES = [
     "?", "pred", "s8", "s16", "s32", "s64", "u8", "u16", "u32", "u64", "f16", "f32", "f64", "tuple", "opaque", "c64", "bf16",
     "token", "c128", "f8e5m2", "f8e4m3fn", "s4", "u4",

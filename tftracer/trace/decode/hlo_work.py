@@ -28,7 +28,7 @@ def hlo_flops(module: Module, hlo_op: str) -> float | None:
 
 
 def hlo_bytes(module: Module, hlo_op: str) -> float | None:
-    """Return the bytes of all distinct operands and of the result; 0 for an op without work, None if they are unknown."""
+    """Return the bytes of all distinct operands and of the result; 0 for an op without work, None if a size is unknown."""
     instruction = module.instructions.get(hlo_op)
     if instruction is None:
         return None
@@ -46,8 +46,8 @@ def hlo_dtype(module: Module, hlo_op: str) -> int:
 
 def _sum(parts: Iterable[float | None]) -> float | None:
     """Return the sum; None if a part is not known."""
-    each = list(parts)
-    return None if None in each else sum((part for part in each if part is not None), 0.0)
+    values = list(parts)
+    return None if None in values else sum((part for part in values if part is not None), 0.0)
 
 
 def _size(shape: Any, depth: int = 0) -> float | None:
@@ -62,25 +62,25 @@ def _elements(sizes: Iterable[int]) -> float:
     return math.prod(map(float, sizes))
 
 
-def _flops(module: Module, instruction: Any, of_computations: dict[int, float | None]) -> float | None:
+def _flops(module: Module, instruction: Any, flops_by_number: dict[int, float | None]) -> float | None:
     opcode = decoded(instruction.opcode)
-    if opcode in _UNKNOWN or len(of_computations) > _MAX_COMPUTATIONS:
+    if opcode in _UNKNOWN or len(flops_by_number) > _MAX_COMPUTATIONS:
         return None
     if opcode in ("dot", "convolution"):
-        return _of_product(module, instruction, opcode)
+        return _product_flops(module, instruction, opcode)
     if opcode != "fusion":
         return 0.0
     for number in instruction.called:
-        if number not in of_computations:
-            of_computations[number] = None  # a computation that calls itself is unknown
+        if number not in flops_by_number:
+            flops_by_number[number] = None  # a computation that calls itself is unknown
             computation = module.computations.get(number)
-            inner = [_flops(module, one, of_computations) for one in computation.instructions] if computation is not None else []
-            of_computations[number] = _sum(inner)
-    return _sum(of_computations[number] for number in instruction.called)
+            inner = [_flops(module, one, flops_by_number) for one in computation.instructions] if computation is not None else []
+            flops_by_number[number] = _sum(inner)
+    return _sum(flops_by_number[number] for number in instruction.called)
 
 
-def _of_product(module: Module, instruction: Any, opcode: str) -> float | None:
-    """Return two FLOPs for each product that is summed into each element of the result."""
+def _product_flops(module: Module, instruction: Any, opcode: str) -> float | None:
+    """Return the FLOPs: two for each product of two numbers. Each element of the result is a sum of products."""
     position = 0 if opcode == "dot" else 1
     operand = module.by_id.get(instruction.operands[position]) if len(instruction.operands) > position else None
     if operand is None:

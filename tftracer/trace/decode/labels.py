@@ -69,9 +69,9 @@ def parse_label(text: str) -> Label:
         return Label()
     name, rest = text[:equals], text[equals + 3 : closed]
     op, _, inputs = rest.partition("(")
-    held = _MEMORY.match(name)
-    if held:
-        name = name[held.end() :]
+    memory = _MEMORY.match(name)
+    if memory:
+        name = name[memory.end() :]
     return Label(name, op, tuple(inputs.split(", ")) if inputs else ())
 
 
@@ -87,14 +87,14 @@ def parse_received(text: str) -> Received | None:
     match = _RECEIVED.match(text)
     if match is None:
         return None
-    size, large, tensor, source, destination = match.groups()
-    return Received(_bytes(size, bool(large)), tensor, source, destination)
+    size, is_in_mb, tensor, source, destination = match.groups()
+    return Received(_bytes(size, bool(is_in_mb)), tensor, source, destination)
 
 
-def _bytes(size: str, large: bool) -> int:
+def _bytes(size: str, is_in_mb: bool) -> int:
     """Parse a size. Sizes from 0.1 MiB on are written in MB (2^20 bytes) with one decimal, for example [0.6MB]."""
     try:
-        return min(round(float(size) * (1 << 20)), _MAX_BYTES) if large else int(size)
+        return min(round(float(size) * (1 << 20)), _MAX_BYTES) if is_in_mb else int(size)
     except ValueError:
         return 0
 
@@ -122,7 +122,7 @@ def op_spans(labels: StringTable) -> tuple[Int64, Int64]:
 
     The op type is between the last ` = ` and the first parenthesis after it.
     """
-    begin, opened = _operations(labels)
+    begin, opened = _op_bounds(labels)
     return np.where(opened < 0, labels.offsets[:-1], begin), np.where(opened < 0, 0, opened - begin)
 
 
@@ -132,10 +132,10 @@ _BLOCK = 1 << 17  # bytes: the temporary arrays of a block fit into the CPU's ca
 def _positions(text: npt.NDArray[np.uint8], byte: int) -> Int64:
     """Return all positions of a byte in a text."""
     blocks = range(0, len(text), _BLOCK)
-    return np.concatenate([np.flatnonzero(text[block : block + _BLOCK] == byte) + block for block in blocks] or [_NOWHERE])
+    return np.concatenate([np.flatnonzero(text[block : block + _BLOCK] == byte) + block for block in blocks] or [_NO_POSITIONS])
 
 
-_NOWHERE = np.zeros(0, np.int64)
+_NO_POSITIONS = np.zeros(0, np.int64)
 
 
 def _between_spaces(text: npt.NDArray[np.uint8], byte: int) -> Int64:
@@ -144,16 +144,16 @@ def _between_spaces(text: npt.NDArray[np.uint8], byte: int) -> Int64:
     return kept
 
 
-def _operations(labels: StringTable) -> tuple[Int64, Int64]:
+def _op_bounds(labels: StringTable) -> tuple[Int64, Int64]:
     """Return (end of the last ` = `, first parenthesis after it) of each label, as positions in ``labels.data``; -1: none."""
     first, last = labels.offsets[:-1], labels.offsets[1:]
     text = np.frombuffer(labels.data, np.uint8)
-    behind, parentheses = _between_spaces(text, 0x3D) + 2, _positions(text, 0x28)
-    one_each = len(behind) == len(parentheses) == len(labels)
-    if one_each and ((first + 3 <= behind) & (behind <= parentheses) & (parentheses < last)).all():
-        return behind, parentheses  # the fast path for most steps
-    behind, parentheses = np.append(behind, -1), np.append(parentheses, len(text))
-    begin = behind[np.searchsorted(behind[:-1], last, "right") - 1]
+    after_equals, parentheses = _between_spaces(text, 0x3D) + 2, _positions(text, 0x28)
+    one_each = len(after_equals) == len(parentheses) == len(labels)
+    if one_each and ((first + 3 <= after_equals) & (after_equals <= parentheses) & (parentheses < last)).all():
+        return after_equals, parentheses  # the fast path for most steps
+    after_equals, parentheses = np.append(after_equals, -1), np.append(parentheses, len(text))
+    begin = after_equals[np.searchsorted(after_equals[:-1], last, "right") - 1]
     complete = begin >= first + 3
     opened = parentheses[np.searchsorted(parentheses, begin)]
     complete &= opened < last
@@ -171,8 +171,8 @@ class Parentheses(NamedTuple):
 
 
 def split_parentheses(labels: StringTable) -> Parentheses:
-    """Split the text from the parenthesis after the op to the label's last one. No Python loop."""
-    operation, opened = _operations(labels)
+    """Split the text between the parenthesis after the op type and the label's last parenthesis. No Python loop."""
+    operation, opened = _op_bounds(labels)
     label = np.flatnonzero(opened >= 0)
     text = np.frombuffer(labels.data, np.uint8)
     begin, end = opened[label] + 1, labels.offsets[1:][label] - 1
@@ -180,9 +180,9 @@ def split_parentheses(labels: StringTable) -> Parentheses:
         end = _last(text, 0x29, end + 1)
     has_parentheses = np.zeros(len(labels), np.bool_)
     has_parentheses[label] = end >= begin
-    some = end > begin
-    owner, first, ends = _split(text, begin[some], end[some])
-    return Parentheses(has_parentheses, opened > operation, label[some][owner], first, ends)
+    not_empty = end > begin
+    owner, first, ends = _split(text, begin[not_empty], end[not_empty])
+    return Parentheses(has_parentheses, opened > operation, label[not_empty][owner], first, ends)
 
 
 class Inputs(NamedTuple):
@@ -235,11 +235,11 @@ def _split(text: npt.NDArray[np.uint8], begin: Int64, end: Int64) -> tuple[Int64
     commas, within = commas[inside], within[inside]
     pieces = np.bincount(within, minlength=len(begin)) + 1
     owner = np.repeat(np.arange(len(begin)), pieces)
-    before = np.arange(len(commas)) + within  # the pieces that end at the commas
-    behind = np.cumsum(pieces)
+    ends_at_comma = np.arange(len(commas)) + within  # the pieces that end at the commas
+    pieces_end = np.cumsum(pieces)
     first, last = np.empty((2, len(owner)), np.int64)
-    first[behind - pieces], last[behind - 1] = begin, end
-    first[before + 1], last[before] = commas + 2, commas
+    first[pieces_end - pieces], last[pieces_end - 1] = begin, end
+    first[ends_at_comma + 1], last[ends_at_comma] = commas + 2, commas
     return owner, first, last
 
 

@@ -1,7 +1,7 @@
-"""The nodes by which TensorFlow replaces an If or a While when it runs one: Switch, Merge, Enter, Exit and similar ops.
+"""The nodes that TensorFlow runs in place of an If or a While: Switch, Merge, Enter, Exit and similar ops.
 
 They are named after the If or While (here called their owner): ``loop/merge/_21``, ``branch/switch_pred/_2``. Inputs are given
-only where the names prove them: if not every variable of a loop has a Merge, the names do not say to which variables the Merges
+only where the names show them: if some variable of a loop has no Merge, the names do not say to which variables the Merges
 belong.
 """
 
@@ -24,8 +24,8 @@ def lowered(
 ) -> dict[str, tuple[str, list[str]]]:
     """Return name -> (op, inputs) of the nodes that replace an If or While.
 
-    ``ops``, ``inputs_of``: the op and the inputs of each node of the graph. ``variable``, ``result``: the text between the name
-    of an owner and the number of its variable or result in ``inputs_of``. Several names may share one list of inputs.
+    ``ops``, ``inputs_of``: the op and the inputs of each node of the graph. ``variable``, ``result``: in keys of ``inputs_of``,
+    the text between an owner's name and the number of its variable or result. Several names may share one list of inputs.
     """
     parts: defaultdict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)
     lowered: dict[str, tuple[str, list[str]]] = {}
@@ -41,13 +41,13 @@ def lowered(
     inputs_of_parts = _InputsOfParts(parts, inputs_of, variable, result)
     for (owner, part), numbered in parts.items():
         is_branch = ops[owner].endswith("If")
-        reads = (
+        inputs_of_nodes = (
             inputs_of_parts.of_branch(owner, part, len(numbered))
             if is_branch
             else inputs_of_parts.of_loop(owner, part, len(numbered))
         )
         op = _op(part, is_branch)
-        lowered.update((name, (op, inputs)) for (_, name), inputs in zip(numbered, reads))
+        lowered.update((name, (op, inputs)) for (_, name), inputs in zip(numbered, inputs_of_nodes))
     return lowered
 
 
@@ -85,13 +85,13 @@ class _InputsOfParts:
 
     def of_branch(self, owner: str, part: str, count: int) -> list[list[str]]:
         if part == "output":
-            return _one_each(self._numbered(owner, self._result), count)
+            return _if_count_matches(self._numbered(owner, self._result), count)
         return [self._inputs_of[owner][:1] if part == "switch_pred" else self._names(owner, "switch_pred")] * count
 
     def of_loop(self, owner: str, part: str, count: int) -> list[list[str]]:
         if part in ("enter", "next_iteration"):
             inputs = slice(0, 1) if part == "enter" else slice(1, None)
-            return _one_each([variable[inputs] for variable in self._numbered(owner, self._variable)], count)
+            return _if_count_matches([variable[inputs] for variable in self._numbered(owner, self._variable)], count)
         if part == "LoopCond":
             return [self._inputs_of.get(f"{owner}{self._result}cond", [])] * count
         for target, producing_part in (("merge", "enter"), ("exit", "merge")):
@@ -102,13 +102,13 @@ class _InputsOfParts:
 
     def _find_numbered(self, owner: str, kind: str) -> list[list[str]]:
         numbered: list[list[str]] = []
-        while (reads := self._inputs_of.get(f"{owner}{kind}{len(numbered)}")) is not None:
-            numbered.append(reads)
+        while (inputs := self._inputs_of.get(f"{owner}{kind}{len(numbered)}")) is not None:
+            numbered.append(inputs)
         return numbered
 
     def _find_names(self, owner: str, part: str) -> list[str]:
         return [f"{name}:0" for _, name in self._parts.get((owner, part), [])]
 
 
-def _one_each(reads: list[list[str]], count: int) -> list[list[str]]:
+def _if_count_matches(reads: list[list[str]], count: int) -> list[list[str]]:
     return reads if len(reads) == count else [[] for _ in range(count)]

@@ -22,7 +22,7 @@ from tftracer.trace.decode.tensor_shapes import Shapes
 from tftracer.trace.decode.wire import LEN, VARINT, of_kinds, walk
 from tftracer.trace.model import Messages, Trace
 
-#: Nodes that are read together: their columns fit into the second-level cache, and most time is spent within NumPy, which
+#: Number of nodes read together: their columns fit into the second-level cache, and most time is spent within NumPy, which
 #: releases the GIL.
 BLOCK = 1 << 15
 
@@ -79,9 +79,9 @@ def dtype_name(dtype: int) -> str:
 
 
 def decode_resources(trace: Trace) -> tuple[Outputs, MemoryStats]:
-    """Read both in one pass over the nodes; empty and all 0 for a trace without raw bytes.
+    """Read outputs and memory in one pass over the nodes; no outputs and all 0 for a trace without raw bytes.
 
-    Raises FormatError if the bytes are no NodeExecStats.
+    Raises FormatError if the bytes are not NodeExecStats.
     """
     outputs, memory = _Outputs(), MemoryStats(*np.zeros((2, trace.n), np.int64))
     for window, first, start, end in _windows(trace):
@@ -112,12 +112,12 @@ class _Outputs:
         # NodeOutput: slot 1, tensor_description 3. TensorDescription: dtype 1, shape 2, allocation_description 4.
         tensors = _take(window, outputs, {1: slot}, 3)
         shape = {2: (np.zeros(n, np.int64), np.full(n, _NO_SHAPE))}
-        described = _take(window, tensors, {1: dtype}, 4, own=False, spans=shape)
+        allocations = _take(window, tensors, {1: dtype}, 4, own=False, spans=shape)
         self.shapes.append(_hashed(self.hasher, window, *shape[2]))
         # AllocationDescription: requested_bytes 1, allocated_bytes 2, allocator_name 3, ptr 6.
         numbers = {number: np.zeros(n, np.int64) for number in (1, 2, 6)}
         spans = {3: (np.zeros(n, np.int64), np.zeros(n, np.int64))}
-        _take(window, described, numbers, 0, own=False, spans=spans)
+        _take(window, allocations, numbers, 0, own=False, spans=spans)
         self.names.append(_hashed(self.hasher, window, *spans[3]))
         self.parts.append([outputs.row + first, np.clip(slot, 0, _MAX_SLOT), numbers[1], numbers[2], numbers[6], dtype])
 
@@ -154,7 +154,7 @@ def _take(
     ``own``: the columns have a row for each message. Otherwise a message's row is ``messages.row``, the row of its parent.
     """
     rows = np.arange(len(messages.row)) if own else messages.row
-    inside: list[Messages] = []
+    submessages: list[Messages] = []
     wanted = [*((number, VARINT) for number in numbers), *((number, LEN) for number in (*spans, inner) if number)]
     for fields in walk(window, messages.start, messages.end):
         for number, wire, which in of_kinds(fields, wanted):
@@ -163,15 +163,15 @@ def _take(
                 numbers[number][row] = fields.value[which]
             elif number == inner:
                 start = fields.offset[which]
-                inside.append(Messages(row, start, start + fields.size[which]))
+                submessages.append(Messages(row, start, start + fields.size[which]))
             else:
                 offset, size = spans[number]
                 offset[row], size[row] = fields.offset[which], fields.size[which]
-    return by_row(inside)
+    return by_row(submessages)
 
 
 def _hashed(hasher: Hasher, window: Window, offset: Int64, size: Int64) -> tuple[UInt64, Int64, Int64]:
-    """Return (hashes, offsets in the raw bytes, sizes). Size -1 (no shape) has hash 0, which differs from a scalar's shape."""
+    """Return (hashes, offsets in the raw bytes, sizes). Size -1 (no shape) has hash 0, unlike the empty shape of a scalar."""
     hashes = hasher.spans(window, offset, np.maximum(size, 0))
     return np.where(size < 0, np.uint64(0), hashes), offset + window.low, size
 

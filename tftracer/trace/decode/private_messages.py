@@ -19,11 +19,11 @@ Schema = Mapping[str, Sequence[tuple[str, int, Union[int, str], bool]]]
 def message_classes(package: str, schema: Schema) -> dict[str, Any]:
     """Create the class of each message of the table."""
     file = descriptor_pb2.FileDescriptorProto(name=f"{package}.proto", package=package, syntax="proto3")
-    for name, columns in schema.items():
+    for name, message_fields in schema.items():
         message = file.message_type.add(name=name)
-        for column, number, kind, repeated in columns:
+        for field_name, number, kind, repeated in message_fields:
             label = _FIELD.LABEL_REPEATED if repeated else _FIELD.LABEL_OPTIONAL
-            added = message.field.add(name=column, number=number, label=label)
+            added = message.field.add(name=field_name, number=number, label=label)
             if isinstance(kind, str):
                 added.type, added.type_name = _FIELD.TYPE_MESSAGE, f".{package}.{kind}"
             else:

@@ -33,7 +33,7 @@ from tftracer.trace.model import Allocations, Calls
 _PACKED = ("kernel_details", "memcpy_details")
 _PART = re.compile(r"\b(\w+):(\S*)")
 _PROGRAM = re.compile("[0-9]{1,20}")
-_WORDS = {
+_DISPLAY_NAMES = {
     "regs": "registers a thread",
     "registers_per_thread": "registers a thread",
     "static_shared": "static shared memory, bytes",
@@ -118,7 +118,7 @@ class ProfileDetails:
 def _named_values(name: str, text: str) -> Iterator[tuple[str, str]]:
     if name in _PACKED:
         for key, value in _PART.findall(text):
-            yield _WORDS.get(key, key.replace("_", " ")), value
+            yield _DISPLAY_NAMES.get(key, key.replace("_", " ")), value
     elif name and name not in _HIDDEN:
         yield name.replace("_", " "), text
 

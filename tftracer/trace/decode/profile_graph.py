@@ -57,8 +57,8 @@ def executed_ops(trace: Trace, key_of: Callable[[str], str]) -> dict[str, tuple[
     hosts = [code for code, device in enumerate(trace.devices) if device.kind in kinds and device.name != TF_DATA]
     rows = np.flatnonzero(is_in(trace.device, hosts) & trace.counted)
     pairs = distinct(trace.device[rows].astype(np.int64) << 32 | trace.name[rows])
-    named: dict[str, tuple[str, str]] = {}
+    op_by_key: dict[str, tuple[str, str]] = {}
     for pair in pairs.tolist():
         name = trace.names[pair & 0xFFFFFFFF]
-        named.setdefault(key_of(name), (name, trace.devices[pair >> 32].name))
-    return named
+        op_by_key.setdefault(key_of(name), (name, trace.devices[pair >> 32].name))
+    return op_by_key

@@ -22,7 +22,7 @@ from tftracer.trace.model import Device, DeviceKind
 TF_DATA = "/host:CPU/tf.data"
 CPU = Device(HOST, "CPU", DeviceKind.CPU, parent=HOST)
 INPUT = Device(TF_DATA, "tf.data", DeviceKind.CPU, parent=HOST)
-_FUNCTION = ("__inference_", "__forward_", "__backward_")  # calls of compiled functions: their ops are nodes of their own
+_FUNCTION = ("__inference_", "__forward_", "__backward_")  # calls of functions: left out, because their ops are nodes
 _STARTED, _DONE = "ExecutorState::ProcessAsync::Start", "ExecutorState::ProcessAsync::Done"
 _NEXT = "IteratorGetNextOp::DoCompute"  # the part of an asynchronous IteratorGetNext that runs on a thread of tf.data
 _CONSUMED, _PRODUCED = "PrefetchConsume", "PrefetchProduce"
@@ -59,7 +59,7 @@ def _stage_of(name: str, display_name: str) -> tuple[str, str] | None:
 def add_host(
     nodes: Nodes, plane: Plane, plane_index: int, step: Step | None, launches_of: list[tuple[str, Int64]], modules: Modules
 ) -> HostNodes:
-    """Add the host's nodes. ``plane_index``: index of the plane. ``launches_of``: (device, events that launched work on it)."""
+    """Add the host's nodes. ``launches_of``: pairs of a device's name and the host's events that launched work on it."""
     ops, stages = Kinds(nodes, plane, op_of), Kinds(nodes, plane, _stage_of)
     staged = stages.rows()
     owners = Owners(plane, staged, step)
@@ -73,11 +73,11 @@ def add_host(
         device[owner == Owner.INPUT] = nodes.device(INPUT)
     end = plane.events.end[rows]
     has_event = np.flatnonzero(started.event >= 0)
-    own = np.searchsorted(rows, started.event[has_event])
-    end[own] = np.maximum(end[own], started.end[has_event])
+    event_position = np.searchsorted(rows, started.event[has_event])
+    end[event_position] = np.maximum(end[event_position], started.end[has_event])
     columns = {"device": device, "name": ops.name(rows), "op": ops.op(rows), "end": end}
     added = nodes.add(plane, plane_index, rows, outside=owner == Owner.OTHER, **columns)
-    started.nodes[has_event] = added[own]
+    started.nodes[has_event] = added[event_position]
     host_nodes = HostNodes(rows, added)
     _add_without_event(nodes, plane, plane_index, owners, started)
     if len(staged):
@@ -93,7 +93,7 @@ def add_host(
 class _Started:
     """Asynchronous ops: one thread starts them, another ends them. Each column has one row per op.
 
-    Ops that have a second event are left out.
+    Ops that have a second event for their work are left out (``_started``).
     """
 
     row: Int64  # the event of the start
@@ -112,17 +112,17 @@ def _started(nodes: Nodes, plane: Plane, ops: Kinds) -> tuple[_Started, Int64]:
     An op ends where its Done event begins. The Done event passes the outputs on, and may run their consumers or wait for a CPU.
     Collectives and ops of a GPU have a second event for their work: then only this second event is an op.
     """
-    rows, row, until = ops.rows(), of_kinds(plane, _STARTED), plane.events.end
+    rows, row, event_end = ops.rows(), of_kinds(plane, _STARTED), plane.events.end
     stats = stats_of(plane, row, ["name", "kernel_type", "step_id", "_p"])
     name, op = _coded(nodes.names, stats["name"]), _coded(nodes.ops, stats["kernel_type"])
     done = _done(plane, stats["_p"])
-    end = np.where(done >= 0, plane.events.start[np.maximum(done, 0)], until[row]) if len(until) else row
+    end = np.where(done >= 0, plane.events.start[np.maximum(done, 0)], event_end[row]) if len(event_end) else row
     within = innermost(plane, rows, row)
     event = np.append(rows, -1)[within]
     event[(within >= 0) & (np.append(ops.name(rows), -1)[within] != name)] = -1
-    others = _without(rows, event)
-    is_twice = _has_second_event(plane, row, end, name, others, ops.name(others))
-    kept = np.flatnonzero(~is_twice)
+    other_rows = _without(rows, event)
+    has_second_event = _has_second_event(plane, row, end, name, other_rows, ops.name(other_rows))
+    kept = np.flatnonzero(~has_second_event)
     started = _Started(
         row=row[kept],
         event=event[kept],
@@ -133,7 +133,7 @@ def _started(nodes: Nodes, plane: Plane, ops: Kinds) -> tuple[_Started, Int64]:
         end=end[kept],
         nodes=np.full(len(kept), -1, np.int64),
     )
-    return started, _without(rows, event[is_twice])
+    return started, _without(rows, event[has_second_event])
 
 
 def _without(rows: Int64, left_out: Int64) -> Int64:
@@ -158,7 +158,7 @@ def _coded(codes: Codes, stat: Stat) -> Int64:
 
 
 def _has_second_event(plane: Plane, started: Int64, end: Int64, name: Int64, rows: Int64, names: Int64) -> Bool:
-    """Return [started] whether one of the events ``rows`` with the same name begins before the op's end."""
+    """Return [started] whether one of the events ``rows`` has the op's name and begins between its start and its end."""
     start, is_alike = plane.events.start, is_in(names, name)
     recorded, names = rows[is_alike], names[is_alike]
     if not len(recorded) or not len(started):
@@ -195,14 +195,14 @@ def _stage_waits(plane: Plane, rows: Int64, nodes: Int64) -> list[tuple[Int64, I
     consume_rows, consumed = _elements(plane, _CONSUMED)
     producer = _matching(produced, produce_rows, consumed, np.ones(len(consumed), np.bool_))
     consumer = innermost(plane, rows, consume_rows)
-    both = np.flatnonzero((producer >= 0) & (consumer >= 0))
-    if len(both):
-        outer = distinct(producer[both])
+    matched = np.flatnonzero((producer >= 0) & (consumer >= 0))
+    if len(matched):
+        outer = distinct(producer[matched])
         within = outermost(plane, outer, rows)
         first = np.flatnonzero((within >= 0) & (caller < 0))  # the stage that the producing thread called
         by_producer = dict(zip(outer[within[first]].tolist(), nodes[first].tolist()))
         pairs = [
-            (by_producer[int(producer[i])], int(nodes[consumer[i]])) for i in both.tolist() if int(producer[i]) in by_producer
+            (by_producer[int(producer[i])], int(nodes[consumer[i]])) for i in matched.tolist() if int(producer[i]) in by_producer
         ]
         waits.append((np.array([a for a, _ in pairs], np.int64), np.array([b for _, b in pairs], np.int64)))
     return waits

@@ -55,8 +55,8 @@ class Nodes:
     def add(self, plane: Plane, plane_index: int, rows: Int64, **columns: Int64 | Bool | int) -> Int64:
         """Add nodes for these events and return their numbers.
 
-        plane_index: index of the plane. columns, each [rows] or a scalar: device, name, op, label, bytes, outside; start and end
-        if they differ from the event's. Missing columns are 0.
+        columns, each [rows] or a scalar: device, name, op, label, bytes, outside, start, end, thread. Start, end and thread are
+        the event's if they are missing; other missing columns are 0.
         """
         events = plane.events
         threads = np.array([line.thread for line in plane.lines] or [0], np.int64)
@@ -118,16 +118,16 @@ def of_kinds(plane: Plane, *names: str) -> Int64:
     kinds = plane.kinds(*names)
     if len(kinds) > _MAX_TO_COMPARE:
         return np.flatnonzero(kind_table(plane, kinds))
-    there = np.zeros(len(plane.events), np.bool_)
+    is_wanted = np.zeros(len(plane.events), np.bool_)
     for kind in kinds:
-        there |= plane.events.kind == kind
-    return np.flatnonzero(there) if kinds else np.zeros(0, np.int64)
+        is_wanted |= plane.events.kind == kind
+    return np.flatnonzero(is_wanted) if kinds else np.zeros(0, np.int64)
 
 
 def innermost(plane: Plane, outer: Int64, rows: Int64) -> Int64:
     """Return [rows] the index in ``outer`` of the innermost event around each event's start, on the same line; -1 for none."""
     latest = _last_before(plane, outer, rows)
-    return np.where((latest >= 0) & _reaches(plane, outer, latest, rows), latest, -1)
+    return np.where((latest >= 0) & _ends_after_start(plane, outer, latest, rows), latest, -1)
 
 
 def outermost(plane: Plane, outer: Int64, rows: Int64) -> Int64:
@@ -146,7 +146,7 @@ def outermost(plane: Plane, outer: Int64, rows: Int64) -> Int64:
 
 
 def _running_end(plane: Plane, order: Int64) -> Int64:
-    """Return the latest end so far on each line; ``order`` is sorted by line and start."""
+    """Return [order] the latest end of the events up to each one on its line. ``order`` is sorted by line and start."""
     events = plane.events
     until, line = events.end[order], events.line[order].astype(np.int64)
     if not len(order):
@@ -155,7 +155,7 @@ def _running_end(plane: Plane, order: Int64) -> Int64:
     return np.maximum.accumulate(until - low + line * stride) - line * stride + low
 
 
-def _reaches(plane: Plane, outer: Int64, preceding: Int64, rows: Int64) -> Bool:
+def _ends_after_start(plane: Plane, outer: Int64, preceding: Int64, rows: Int64) -> Bool:
     if not len(outer):
         return np.zeros(len(rows), np.bool_)
     return plane.events.end[outer[np.maximum(preceding, 0)]] >= plane.events.start[rows]

@@ -60,12 +60,13 @@ def _marked_steps(host: Plane) -> list[Step]:
     own = of_kinds(host, STEP_MARKER)
     if len(own):
         return [
-            _named_after_its_call(host, step) for step in _not_nested(host, _of_busiest_thread(host, own), {}, bool(len(jit)))
+            _named_after_its_call(host, step)
+            for step in _steps_without_overlap(host, _of_busiest_thread(host, own), {}, bool(len(jit)))
         ]
     for marks in (numbered, having(host, "tf_function_call")[0], jit):
         if len(marks):
             numbers = dict(zip(numbered.tolist(), number.number.tolist()))
-            return list(_not_nested(host, _of_busiest_thread(host, marks), numbers, bool(len(jit))))
+            return list(_steps_without_overlap(host, _of_busiest_thread(host, marks), numbers, bool(len(jit))))
     return []
 
 
@@ -83,7 +84,7 @@ def _of_busiest_thread(host: Plane, marks: Int64) -> Int64:
     return busiest
 
 
-def _not_nested(host: Plane, marks: Int64, numbers: dict[int, int], lasting: bool) -> Iterator[Step]:
+def _steps_without_overlap(host: Plane, marks: Int64, numbers: dict[int, int], lasting: bool) -> Iterator[Step]:
     events, previous_end = host.events, -1
     for row in marks[np.argsort(events.start[marks], kind="stable")].tolist():
         start, end = int(events.start[row]), int(events.start[row] + events.duration[row])

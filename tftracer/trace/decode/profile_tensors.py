@@ -42,9 +42,9 @@ def calls_of(space: Space, modules: Modules, plane: Int32, row: Int64) -> Calls:
         rows = row[nodes]
         stats = stats_of(one, rows, ["shape", "hlo_op", "hlo_module", "program_id"])
         which, distinct = texts(stats["shape"])
-        known = [len(calls.inputs) + k if text.startswith("(") else -1 for k, text in enumerate(distinct)]
+        input_index = [len(calls.inputs) + k if text.startswith("(") else -1 for k, text in enumerate(distinct)]
         calls.inputs += [parsed(text) for text in distinct]
-        calls.input_of[nodes] = np.array(known or [-1], np.int64)[which]
+        calls.input_of[nodes] = np.array(input_index or [-1], np.int64)[which]
         _add_hlo(calls, modules, nodes, stats)
         if one.name == HOST:
             _add_outputs(calls, one, nodes, rows)
@@ -53,14 +53,14 @@ def calls_of(space: Space, modules: Modules, plane: Int32, row: Int64) -> Calls:
 
 def _add_hlo(calls: Calls, modules: Modules, nodes: Int64, stats: dict[str, Stat]) -> None:
     hlo_op, module, program = (stats[name] for name in ("hlo_op", "hlo_module", "program_id"))
-    there = np.flatnonzero(hlo_op.has)
-    if not len(there):
+    with_hlo = np.flatnonzero(hlo_op.has)
+    if not len(with_hlo):
         return
     hasher = Hasher.random()
-    columns = [one.only(there) for one in (hlo_op, module, program)]
+    columns = [one.only(with_hlo) for one in (hlo_op, module, program)]
     numbers = columns[2].number.view(np.uint64)
     group, first = alike(columns[0].keys(hasher), columns[1].keys(hasher), numbers)
-    calls.hlo_of[nodes[there]] = group + len(calls.hlo)
+    calls.hlo_of[nodes[with_hlo]] = group + len(calls.hlo)
     for batch in batches(len(first), 200):
         for at in first[batch.start : batch.stop].tolist():
             name, found = columns[0].text(at), modules.module(int(columns[2].number[at]), columns[1].text(at))
@@ -69,7 +69,7 @@ def _add_hlo(calls: Calls, modules: Modules, nodes: Int64, stats: dict[str, Stat
 
 
 def _add_outputs(calls: Calls, host: Plane, nodes: Int64, rows: Int64) -> None:
-    """Add the outputs that were allocated while an op ran, in that order."""
+    """Add to each op the outputs that were allocated while it ran, in the order of their allocation."""
     allocated = of_kinds(host, _ALLOCATED)
     within = innermost(host, rows, allocated)
     stats = stats_of(host, allocated, ["region_type", "shape", "data_type"])

@@ -1,9 +1,9 @@
 """Separates the ops of the traced step from other ops of a profile's host.
 
 Each turn of TensorFlow's executor (``ExecutorState::Process``) has the step id of the function call that it works for; each
-call (``FunctionRun``) creates such an id. The step owns the ids of calls on its thread, and of calls within their turns.
-Calls by tf.data belong to the input pipeline. Ops before or after the step, and ops of other calls, are other work: another
-thread trains, evaluates, or saves.
+call (``FunctionRun``) creates such an id. The step owns the ids of calls on its thread, and of calls made within turns that
+have such an id. Calls by tf.data belong to the input pipeline. Ops before or after the step, and ops of other calls, are other
+work: for example, another thread trains, evaluates, or saves.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _REMOTE = "RemoteCallOp"
 _CALLS = ("FunctionRun", "InstantiatedCapturedFunction::Run", "InstantiatedCapturedFunction::RunWithBorrowedArgs")
 _NO_ID = -1  # the step id of turns that work for no call
 _INPUT_THREADS = "tf_data"
-_REDUCE = "ReduceDatasetOp"  # a loop of the step itself, which runs on these threads of tf.data:
+_REDUCE = "ReduceDatasetOp"  # a loop of the step itself; it runs on the threads of _REDUCE_THREADS
 _REDUCE_THREADS = "tf_data_reduce_dataset"
 _INPUT_FUNCTIONS = "tf_data_private_threadpool"  # threads that only run the functions of map, filter and similar stages
 _ROUNDS = 8  # maximum number of levels of nested calls that are followed
@@ -40,7 +40,7 @@ class Owner(enum.IntEnum):
 
 
 class Owners:
-    """Finds the owners of a host's events. ``step``: None if the profile marks none; then no op is other work."""
+    """Finds the owners of a host's events. ``step``: None if the profile marks no steps; then no op is other work."""
 
     def __init__(self, host: Plane, stages: Int64, step: Step | None) -> None:
         self._host, self._stages, self._step = host, stages, step
@@ -58,8 +58,8 @@ class Owners:
         staged = (outermost(self._host, self._stages, rows) >= 0) | self._named(_INPUT_FUNCTIONS)[self._host.events.line[rows]]
         owner[is_in(ran_for, of_input) | (staged & ~is_in(ran_for, own))] = Owner.INPUT
         if self._step is not None and len(own):
-            strange = (ran_for != 0) & ~is_in(ran_for, own) & (owner == Owner.STEP)
-            owner[strange] = self._owner_of_unknown_calls
+            of_unknown_calls = (ran_for != 0) & ~is_in(ran_for, own) & (owner == Owner.STEP)
+            owner[of_unknown_calls] = self._owner_of_unknown_calls
             eager = (ran_for == 0) & (self._host.events.line[rows] != self._step.line) & self._is_eager(rows)
             owner[eager & (owner == Owner.STEP)] = Owner.OTHER
         owner[self.apart(rows)] = Owner.OTHER
@@ -87,7 +87,7 @@ class Owners:
 
     @cached_property
     def _owner_of_unknown_calls(self) -> Owner:
-        """The owner of turns whose call is not in the profile: a RemoteCall gives its function a new id."""
+        """The owner of turns whose call is not in the profile: that of the RemoteCalls, which run functions with new ids."""
         remote = self._turn_of(of_kinds(self._host, _REMOTE))
         if not len(remote):
             return Owner.OTHER
@@ -109,16 +109,16 @@ class Owners:
         staged = outermost(self._host, self._stages, calls) >= 0
         reduces = self._named(_REDUCE_THREADS)[line] & ~staged
         of_input = (self._named(_INPUT_THREADS)[line] & ~reduces) | staged
-        mine = np.zeros(len(calls), np.bool_)
+        of_step = np.zeros(len(calls), np.bool_)
         if self._step is not None:
-            mine = (line == self._step.line) & ~self.apart(calls)
-        if not (mine | of_input).any():
+            of_step = (line == self._step.line) & ~self.apart(calls)
+        if not (of_step | of_input).any():
             return calls[:0], calls[:0]
         ids, within = _ids(self._host, calls), self._turn_of(calls)
         if reduces.any():
             within = np.where(reduces, self._reduced_by(calls), within)
-        own = _called_within(ids, within, mine)
-        called = _called_within(ids, within, of_input & ~mine)
+        own = _called_within(ids, within, of_step)
+        called = _called_within(ids, within, of_input & ~of_step)
         return own, called[~is_in(called, own)]
 
 

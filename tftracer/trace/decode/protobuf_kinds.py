@@ -72,7 +72,7 @@ def cut_kind_of(data: bytes) -> str:
 
 
 def _first_part(data: bytes, at: int) -> Field | None:
-    """Return the field at ``at`` if it is a message with the number 1. The data may end before the field."""
+    """Return the field at ``at`` if it is a message with the number 1. The data may end before the field does."""
     if data[at : at + 1] != b"\n":
         return None
     try:

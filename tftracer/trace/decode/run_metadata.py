@@ -1,9 +1,9 @@
 """Decodes serialized RunMetadata into the columns of a ``Trace``, without a Python object per node or a copy of the bytes.
 
 First it finds the nodes (message_spans.py), then it reads them in blocks that fit into the cache (node_fields.py), with their
-strings dictionary-coded (arrays/strings.py). As in protobuf, the last of several scalars counts, repeated messages are merged,
-and unknown fields are skipped. Unlike protobuf, it accepts text that is not UTF-8. All lengths and numbers are checked; damaged
-bytes raise FormatError or TruncatedError with their position.
+strings dictionary-coded (arrays/strings.py). As in protobuf, the last value of a scalar field counts, several messages of one
+field are merged, and unknown fields are skipped. Unlike protobuf, it accepts text that is not UTF-8. All lengths and numbers
+are checked; damaged bytes raise FormatError or TruncatedError with their position.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tftracer.trace.model import UNKNOWN_TIME, Content, Device, DeviceKind, Mess
 
 _INVERSE_OF_125 = np.uint64(pow(125, -1, 1 << 61))
 _TYPE_OF_DOUBLE = b"\n\x01T\x12\x020\x02"  # the attribute T of a NodeDef
-_EPOCH_NS = 10**15  # times from here on are epoch times; in a trace that has epoch times, earlier times are invalid
+_EPOCH_NS = 10**15  # later times are epoch times; in a trace that has epoch times, earlier times are invalid
 
 
 @dataclass
@@ -82,7 +82,7 @@ def _add_device(contents: Outline, raw: bytes, low: int, high: int) -> None:
 
 @dataclass
 class _Columns:
-    """The columns that the blocks fill."""
+    """The columns that ``_read_block`` fills."""
 
     hasher: Hasher
     name_hash: UInt64
@@ -113,9 +113,9 @@ def decode_run_metadata(raw: bytes, communication_ops: str = "") -> Trace:
     contents = outline(raw)
     device = _device_codes(contents)
     offset = concatenated([part for _, spans in contents.device for part in spans.starts])
-    behind = concatenated([part for _, spans in contents.device for part in spans.ends])
+    end_byte = concatenated([part for _, spans in contents.device for part in spans.ends])
     contents.device.clear()
-    columns, messages = _read(raw, offset, behind)
+    columns, messages = _read(raw, offset, end_byte)
     notes: list[str] = []
     origin = _set_times(columns, notes)
     trace = Trace(
@@ -137,7 +137,7 @@ def decode_run_metadata(raw: bytes, communication_ops: str = "") -> Trace:
         scheduled=columns.scheduled,
         thread=columns.thread,
         offset=offset,
-        size=np.subtract(behind, offset, out=behind),
+        size=np.subtract(end_byte, offset, out=end_byte),
         bytes_moved=np.zeros(len(offset), np.int64),
         partition_graphs=contents.partition_graphs,
         cost_graph=contents.cost_graph,
@@ -175,7 +175,7 @@ def _device_codes(contents: Outline) -> Int32:
 
 
 def _read(raw: bytes, start: Int64, end: Int64) -> tuple[_Columns, dict[int, list[Messages]]]:
-    """Read the columns, and, of a single block, the submessages for outputs_and_memory.py: of several, they take much memory."""
+    """Read the columns. Keep the submessages for outputs_and_memory.py only if there is one block: more take much memory."""
     columns = _Columns.empty(len(start))
     numbers = nodes_.RESOURCES if len(start) <= BLOCK else ()
     messages: dict[int, list[Messages]] = {}
@@ -194,19 +194,19 @@ def _read_block(
 ) -> dict[int, list[Messages]]:
     low = int(start.min())
     window = Window(raw, low, int(end.max()))
-    read = nodes_.read_nodes(window, start - low, end - low, numbers)
-    columns.name_hash[block] = columns.hasher.spans(window, read.name_at, read.name_size)
-    columns.name_at[block] = read.name_at + low
-    columns.name_size[block] = read.name_size
-    columns.label_at[block] = read.label_at + low
-    columns.label_size[block] = read.label_size
-    columns.start[block] = read.times[nodes_.START]
-    columns.end[block] = read.times[nodes_.END]
-    columns.op_start[block] = read.times[nodes_.OP_START]
-    columns.op_end[block] = read.times[nodes_.OP_END]
-    columns.scheduled[block] = read.times[nodes_.SCHEDULED]
-    columns.thread[block] = read.thread
-    return read.messages
+    node_values = nodes_.read_nodes(window, start - low, end - low, numbers)
+    columns.name_hash[block] = columns.hasher.spans(window, node_values.name_at, node_values.name_size)
+    columns.name_at[block] = node_values.name_at + low
+    columns.name_size[block] = node_values.name_size
+    columns.label_at[block] = node_values.label_at + low
+    columns.label_size[block] = node_values.label_size
+    columns.start[block] = node_values.times[nodes_.START]
+    columns.end[block] = node_values.times[nodes_.END]
+    columns.op_start[block] = node_values.times[nodes_.OP_START]
+    columns.op_end[block] = node_values.times[nodes_.OP_END]
+    columns.scheduled[block] = node_values.times[nodes_.SCHEDULED]
+    columns.thread[block] = node_values.thread
+    return node_values.messages
 
 
 # ------------------------------------------------------------------------------------------------------------------ times
@@ -254,9 +254,9 @@ def _set_op_times(op_start: Int64, op_end: Int64, start: Int64, end: Int64) -> N
 def _set_scheduled(scheduled: Int64, start: Int64, origin: int, duration: int) -> None:
     """Make the scheduling times relative to ``origin``, in place.
 
-    A time after the node's start, or before it by more than the step's duration, is interpreted again as TensorFlow up to 2.19
-    writes it (``_undo_overflow``). At most one of the two interpretations is plausible. Each node is decided separately, because
-    the processes of one step may run different versions. If neither is plausible, the time is UNKNOWN_TIME.
+    If a time is after the node's start, or before it by more than the step's duration, it is read as TensorFlow up to 2.19
+    writes it (``_undo_overflow``). At most one of the two readings is plausible. This is decided for each node, because the
+    processes of one step may run different versions. If neither is plausible, the time is UNKNOWN_TIME.
     """
     recorded = scheduled != 0
     wrong = np.flatnonzero(recorded & ~_plausible(scheduled, start, origin, duration))
@@ -301,7 +301,7 @@ def _set_strings(trace: Trace, columns: _Columns) -> None:
     trace.labels = table(trace.raw, columns.label_at[first], columns.label_size[first].astype(np.int64))
     op_of_label, trace.ops = spans_in(trace.labels, *labels_.op_spans(trace.labels))
     trace.op = op_of_label[trace.label]
-    _name_specially(trace)
+    _name_transfers_and_kernels(trace)
 
 
 def _label_hashes(raw: bytes, columns: _Columns) -> UInt64:
@@ -314,17 +314,17 @@ def _label_hashes(raw: bytes, columns: _Columns) -> UInt64:
     return hashes
 
 
-def _name_specially(trace: Trace) -> None:
+def _name_transfers_and_kernels(trace: Trace) -> None:
     """Name nodes whose label is not `name = Op(...)`: RecvTensor, and kernels, whose node name is `name:Op`."""
     received = np.flatnonzero(trace.name == find(trace.names, b"RecvTensor"))
     recorded_by_cupti = np.array([is_gpu_trace(device) for device in trace.devices], np.bool_)
     kernels = np.flatnonzero(recorded_by_cupti[trace.device]) if recorded_by_cupti.any() else received[:0]
     if len(received):
-        ops = _Interned(trace.ops)
+        ops = _GrowingTable(trace.ops)
         trace.op[received] = ops.code("RecvTensor")
         trace.ops = ops.table()
     if len(kernels):
-        names, ops = _Interned(trace.names), _Interned(trace.ops)
+        names, ops = _GrowingTable(trace.names), _GrowingTable(trace.ops)
         pair = trace.name[kernels].astype(np.int64) << 32 | trace.label[kernels]
         pairs, inverse = np.unique(pair, return_inverse=True)
         parsed = [labels_.kernel_name(trace.labels[int(p) & 0xFFFFFFFF], trace.names[int(p) >> 32]) for p in pairs]
@@ -338,7 +338,7 @@ def is_gpu_trace(device: Device) -> bool:
     return "/stream:" in device.name or "/memcpy" in device.name or device.kind is DeviceKind.SYNC
 
 
-class _Interned:
+class _GrowingTable:
     """A string table that grows."""
 
     def __init__(self, strings: StringTable) -> None:
@@ -365,11 +365,11 @@ def _set_bytes_moved(trace: Trace) -> None:
     rows = np.flatnonzero((trace.kind == NodeKind.COMMUNICATION) | (trace.kind == NodeKind.COPY))
     rows = distinct(np.concatenate([rows, np.flatnonzero(trace.kind == NodeKind.REPEAT)]))
     codes, inverse = np.unique(trace.label[rows], return_inverse=True)
-    moved = np.array([_moved(trace.labels[code]) for code in codes.tolist()], np.int64)
+    moved = np.array([_bytes_in_label(trace.labels[code]) for code in codes.tolist()], np.int64)
     if len(rows):
         trace.bytes_moved[rows] = moved[inverse]
 
 
-def _moved(label: str) -> int:
+def _bytes_in_label(label: str) -> int:
     received = labels_.parse_received(label)
     return received.bytes if received else labels_.copied_bytes(label)

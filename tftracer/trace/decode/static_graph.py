@@ -55,7 +55,7 @@ class StaticGraph:
 
 @dataclass
 class _Entities:
-    """Numbers entities: device * width + name code; the codes after the names are received tensors."""
+    """Gives each entity a number: device * width + code. Codes after those of the names stand for received tensors."""
 
     trace: Trace
     needs_positions: Bool  # [ops] whether input positions of this op type are needed
@@ -174,7 +174,7 @@ def _distinct(
 
 
 def _arrivals(entities: _Entities, names: dict[str, int], slot: Callable[[Received], int]) -> list[_Row]:
-    """Return edges from producers on the sending device to their RecvTensors. ``slot``: the output that was sent, -1: none."""
+    """Return edges from producers on the sending device to their RecvTensors. ``slot``: the output that was sent; -1: control."""
     rows = []
     for entity, transfer in entities.arrivals:
         device, name = entities.devices.get(transfer.source), names.get(transfer.producer)
@@ -249,7 +249,7 @@ def _note_equations(entities: _Entities, graph: GraphNodes, entity: Int64) -> No
 def _base_of_sources(graph: GraphNodes, base: Int64) -> Int64:
     """Return the first entity number of the device of each input's producer; a function's graph has nodes of several devices.
 
-    ``base``: [nodes] the same for each node. A producer that the graph lacks counts as on the device of its consumer.
+    ``base``: [nodes] the first number of each node's own device. A producer that the graph lacks counts as on its consumer's.
     """
     if len(graph.devices) < 2:
         return base[graph.node]
@@ -355,9 +355,10 @@ def _from_labels(entities: _Entities) -> list[Int64]:
     entities.is_complete[entities.present(entities.of_node[parts.has_op[trace.label]])] = True
     name = codes_in(trace.names, bytes(trace.labels.data), inputs.offset, inputs.size)
     # The distinct (label, device, name) that were executed: a label has one name, and may run on several devices.
-    device_count, names_, width = len(trace.devices), len(trace.names), entities.width  # 2^16 * 2^23 * 2^23 fit an int64
-    key = distinct((trace.label.astype(np.int64) * device_count + trace.device) * names_ + trace.name)
-    pair_label, pair_device, pair_name = key // names_ // device_count, key // names_ % device_count, key % max(names_, 1)
+    device_count, name_count, width = len(trace.devices), len(trace.names), entities.width  # 2^16 * 2^23 * 2^23 fit an int64
+    key = distinct((trace.label.astype(np.int64) * device_count + trace.device) * name_count + trace.name)
+    pair_label, pair_device = key // name_count // device_count, key // name_count % device_count
+    pair_name = key % max(name_count, 1)
     low = np.searchsorted(pair_label, inputs.label, "left")
     counts = np.searchsorted(pair_label, inputs.label, "right") - low
     which = np.repeat(np.arange(len(counts)), counts)
@@ -366,9 +367,9 @@ def _from_labels(entities: _Entities) -> list[Int64]:
     consumer = base + pair_name[pair]
     producer = base + name[which]
     is_there = (name[which] >= 0) & entities.executed(producer)
-    slot, order = inputs.slot[which], entities.positions(consumer, pair, inputs.slot[which])
-    edges = [np.stack([producer, consumer, slot, order], 1)[is_there]]
-    missing = np.stack([pair_device[pair], consumer, which, slot, order], 1)[~is_there]
+    slot, input_position = inputs.slot[which], entities.positions(consumer, pair, inputs.slot[which])
+    edges = [np.stack([producer, consumer, slot, input_position], 1)[is_there]]
+    missing = np.stack([pair_device[pair], consumer, which, slot, input_position], 1)[~is_there]
     names = {text: code for code, text in enumerate(trace.names)} if len(missing) or entities.arrivals else {}
     rows = _arrivals(entities, names, lambda _: 0)  # labels do not have the output's index
     for device, reader, token, output_slot, position in missing.tolist():
@@ -381,7 +382,7 @@ def _from_labels(entities: _Entities) -> list[Int64]:
 
 
 def _from_elsewhere(entities: _Entities, text: str, device: int, consumer: int, names: dict[str, int]) -> int:
-    """Return the entity of an input that did not run on this device under this name, -1 for none.
+    """Return the entity that produces an input, if no op of this name ran on this device; -1 for none.
 
     `MatMul/ReadVariableOp_S249` and `Cast/_245` are nodes that the partitioner added to receive a tensor, usually from another
     device; they are not recorded.

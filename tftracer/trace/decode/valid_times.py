@@ -6,7 +6,7 @@ import numpy as np
 
 from tftracer.trace.arrays.types import Bool, Int64
 
-#: The longest valid duration (104 days). A double represents every ns below it, and sums of some hundreds fit into int64.
+#: The longest valid duration (104 days). A double represents every ns below it, and sums of hundreds of them fit into int64.
 MAX_NS = 1 << 53
 #: The latest valid time (the year 2043 in ns since the epoch). Twice this fits into int64.
 LATEST_NS = 1 << 61

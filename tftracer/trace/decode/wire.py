@@ -40,11 +40,11 @@ _TOP = np.uint64(0x80)
 _THREE = np.uint64(3)
 _EIGHT = np.uint64(8)
 _WIRE = np.uint64(7)
-_NOT_PLAIN = np.uint64(0x85)  # a longer tag, or a wire type other than VARINT and LEN
+_NOT_PLAIN = np.uint64(0x85)  # bits that are set in a tag of several bytes, or of a wire type other than VARINT and LEN
 
 
 def squeeze(value: UInt64, longest: int = 8) -> UInt64:
-    """Drop the top bit of each byte, in place: eight groups of 7 bits become 56 bits. ``longest``: bytes that are not 0."""
+    """Drop the top bit of each byte, in place: eight groups of 7 bits become 56 bits. ``longest``: number of bytes in use."""
     if longest > 1:
         value -= (value & _PAIRS) >> _ONE
     if longest > 2:
@@ -61,7 +61,7 @@ def squeeze(value: UInt64, longest: int = 8) -> UInt64:
 
 
 def sizes(words: UInt64) -> tuple[UInt64, Int64]:
-    """Return (mask of its bytes, its length) for the varint at the start of each word; a full mask and 8 for longer varints."""
+    """Return (mask of the bytes, length) of the varint at the start of each word; a full mask and 8 for longer varints."""
     stop = ~words
     stop &= _HIGH
     stop &= np.negative(stop)
@@ -251,7 +251,7 @@ def _skip_group(data: Buffer, at: int, high: int, number: int, base: int, depth:
         if key & 7 == GROUP:
             at = _skip_group(data, at, high, key >> 3, base, depth + 1)
         else:
-            at = _skip_scalar(data, at, high, key, base)[2]
+            at = _read_content(data, at, high, key, base)[2]
     raise TruncatedError(f"Byte {base + at}: a group that does not end. {_REMEDY}")
 
 
@@ -285,7 +285,7 @@ def next_field(raw: Buffer, at: int, high: int, base: int = 0) -> tuple[Field, i
     if wire == GROUP:
         behind = _skip_group(raw, content, high, number, base)
         return Field(number, wire, 0, content, behind - content), behind
-    value, offset, behind = _skip_scalar(raw, content, high, key, base)
+    value, offset, behind = _read_content(raw, content, high, key, base)
     return Field(number, wire, value, offset, behind - offset if wire == LEN else 0), behind
 
 
@@ -317,7 +317,7 @@ def message_field(field: int, *parts: bytes) -> bytes:
     return varint(field << 3 | LEN) + varint(len(body)) + body
 
 
-def _skip_scalar(raw: Buffer, at: int, high: int, key: int, base: int) -> tuple[int, int, int]:
+def _read_content(raw: Buffer, at: int, high: int, key: int, base: int) -> tuple[int, int, int]:
     """Return (value, offset of the content, position after it) of a field whose key was read."""
     wire = key & 7
     if wire == VARINT:

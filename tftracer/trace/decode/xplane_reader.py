@@ -95,7 +95,7 @@ class Line:
     id: int
     name: str
     timestamp_ns: int
-    first: int  # its events are first : last of the plane's events
+    first: int  # its events are first : last (exclusive) of the plane's events
     last: int
 
     @property
@@ -185,7 +185,7 @@ def read_space(raw: bytes) -> Space:
 def _separated(raw: bytes, low: int, high: int, number: int, last: int = 1 << 32) -> tuple[list[Field], bytes]:
     """Return (submessages with this number of the message raw[low:high], bytes of all its other fields).
 
-    The search stops at the first field with a number above ``last``.
+    From the first field with a number above ``last`` on, all bytes count as other fields.
     """
     fields: list[Field] = []
     rest: list[bytes] = []
@@ -239,7 +239,7 @@ def _plane(raw: bytes, at: Field) -> Plane:
     low, high = at.offset, at.offset + at.size
     serialized, rest = _separated(raw, low, high, _LINES, last=_LINES)
     message = _parsed("Plane", rest)
-    if message.lines:  # more lines after the fields that the profiler writes last
+    if message.lines:  # there are lines after the fields that the profiler writes last: search the whole plane
         serialized, rest = _separated(raw, low, high, _LINES)
         message = _parsed("Plane", rest)
     names = {entry.id: decoded(entry.value.name) for entry in message.stat_metadata}
@@ -300,7 +300,7 @@ def blocks(raw: bytes, begin: Int64, end: Int64) -> Iterator[tuple[slice, Window
 def _three_numbers(window: Window, begin: Int64, end: Int64) -> tuple[list[Int64], Int64]:
     """Return (metadata_id, offset_ps and duration_ps of XEvents, 0 if missing; position of their first stat).
 
-    The profiler writes these numbers first, in this order; other events are read by ``walk``.
+    The profiler writes these numbers first, in this order; events that differ are read by ``walk``.
     """
     at, columns = begin.copy(), []
     for number in (METADATA_ID, OFFSET_PS, DURATION_PS):

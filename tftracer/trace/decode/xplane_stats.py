@@ -1,4 +1,4 @@
-"""Reads the stats of a profile's events with NumPy: named numbers and texts."""
+"""Reads the stats (named numbers and texts) of a profile's events with NumPy."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Stat:
     plane: Plane
     has: Bool
     number: Int64  # an integer, or a double's bits; for a reference, the id of the stat metadata whose name is the text
-    referring: Bool  # whether it is a reference
+    referring: Bool  # whether ``number`` is a reference
     offset: Int64  # position of a text in the events' raw bytes
     size: Int64
 
@@ -92,26 +92,26 @@ def stats_of(plane: Plane, rows: Int64, names: Sequence[str]) -> dict[str, Stat]
 
 
 def _read_stats(window: Window, start: Int64, end: Int64, owner: Int64, ids: dict[int, Stat]) -> None:
-    named, kind, value, offset, size = (np.zeros(len(start), np.int64) for _ in range(5))
+    metadata_id, kind, value, offset, size = (np.zeros(len(start), np.int64) for _ in range(5))
     for one in walk(window, start, end):
         which = (one.number == METADATA_ID) & (one.wire == VARINT)
-        named[one.row[which]] = one.value[which]
+        metadata_id[one.row[which]] = one.value[which]
         which = (one.number >= DOUBLE) & (one.number <= REFERENCE)
         row = one.row[which]
         kind[row], value[row], offset[row] = one.number[which], one.value[which], one.offset[which] + window.low
         size[row] = np.where(one.wire[which] == LEN, one.size[which], 0)
     for number, stat in ids.items():
-        rows = np.flatnonzero(named == number)
-        of = owner[rows]
-        stat.has[of], stat.number[of], stat.referring[of] = True, value[rows], kind[rows] == REFERENCE
-        stat.offset[of], stat.size[of] = offset[rows], size[rows]
+        rows = np.flatnonzero(metadata_id == number)
+        event_rows = owner[rows]
+        stat.has[event_rows], stat.number[event_rows], stat.referring[event_rows] = True, value[rows], kind[rows] == REFERENCE
+        stat.offset[event_rows], stat.size[event_rows] = offset[rows], size[rows]
 
 
 def having(plane: Plane, name: str) -> tuple[Int64, Stat]:
     """Return (the events that have a stat, ascending; the stat of each)."""
     ids = [number for number, one in plane.stat_names.items() if one == name]
-    each = [_candidates(plane.events, number) for number in ids]
-    rows = each[0] if len(each) == 1 else distinct(concatenated(each))
+    candidates_by_id = [_candidates(plane.events, number) for number in ids]
+    rows = candidates_by_id[0] if len(candidates_by_id) == 1 else distinct(concatenated(candidates_by_id))
     stat = stats_of(plane, rows, [name])[name]
     return rows[stat.has], stat.only(stat.has)
 
@@ -126,10 +126,10 @@ def _candidates(events: Events, number: int) -> Int64:
     candidates = []
     for low in range(0, max(len(text) - len(wanted) + 1, 0), _SEARCH_BLOCK):
         high = min(low + _SEARCH_BLOCK, len(text) - len(wanted) + 1)
-        there = text[low:high] == wanted[0]
+        is_match = text[low:high] == wanted[0]
         for position in range(1, len(wanted)):
-            there &= text[low + position : high + position] == wanted[position]
-        candidates.append(np.flatnonzero(there) + low)
+            is_match &= text[low + position : high + position] == wanted[position]
+        candidates.append(np.flatnonzero(is_match) + low)
     places = concatenated(candidates)
     tag = np.uint8(EVENT_STATS << 3 | LEN)
     places = places[places > 3]
@@ -139,5 +139,5 @@ def _candidates(events: Events, number: int) -> Int64:
     places += first
     row = np.searchsorted(events.first_byte, places, "right") - 1
     row = row[(row >= 0) & (places >= events.stats[row]) & (places < events.end_byte[row])]
-    once: Int64 = row[np.append(True, row[1:] != row[:-1])[: len(row)]]  # rows ascend
-    return once
+    distinct_rows: Int64 = row[np.append(True, row[1:] != row[:-1])[: len(row)]]  # rows ascend
+    return distinct_rows

@@ -1,7 +1,7 @@
 """Find the least difference between the clocks of a trace's processes, from tensors that arrived before they were computed.
 
 A worker's trace of a parameter-server step also holds nodes of the servers, timed by the servers' clocks. A tensor is sent when
-its op has ended, so by one clock its RecvTensor cannot end before the op. A difference shorter than a transfer is not noticed.
+its op has ended: with equal clocks, its RecvTensor cannot end before it. A difference shorter than a transfer is not noticed.
 (``job/analyses/clocks.py`` compares the traces of all processes of a job and finds more.) Loops over tensors run in batches,
 which let other threads have the GIL.
 """

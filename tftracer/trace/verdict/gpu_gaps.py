@@ -24,8 +24,8 @@ class Gaps:
     kernels: Int64  # the kernels of the GPU
     span: Cover  # from its first kernel to the end of the last
     next_node: Int64  # the node that ends each gap
-    starved: Int64  # ns until the launch of the node
-    queued: Int64  # ns from the launch of the node to its beginning
+    starved: Int64  # ns from the beginning of the gap to the launch of the node; 0 if it was launched before
+    queued: Int64  # ns of the rest of the gap, in which the node is launched but does not run yet
     begin: Int64  # beginning of each gap
 
     @property
@@ -33,20 +33,20 @@ class Gaps:
         return Cover.of(self.begin, self.begin + self.starved)
 
 
-def gaps_of(trace: Trace, group: Group, is_step: bool) -> Gaps | None:
+def gaps_of(trace: Trace, group: Group, counts_time_before: bool) -> Gaps | None:
     """Find the gaps; None without kernels or without launch times.
 
-    ``is_step``: whether the time before the GPU's first work counts as a gap, too.
+    ``counts_time_before``: whether the time before the GPU's first work counts as a gap, too.
     """
     on_gpu = physical_devices.members(trace, group) & physical_devices.on_stream(trace)
     kernels = np.flatnonzero(on_gpu & physical_devices.kernels(trace))
     if trace.launched_at is None or not (trace.launched_at[kernels] != UNKNOWN_TIME).any():
         return None
     span = Cover.span(int(trace.start[kernels].min()), int(trace.end[kernels].max()))
-    work = np.flatnonzero(on_gpu if is_step else on_gpu & (trace.start >= span.start[0]) & (trace.start < span.end[0]))
+    work = np.flatnonzero(on_gpu if counts_time_before else on_gpu & (trace.start >= span.start[0]) & (trace.start < span.end[0]))
     work = work[np.argsort(trace.start[work], kind="stable")]
     start, launched = trace.start[work], trace.launched_at[work]
-    free = np.maximum.accumulate(np.concatenate([[0 if is_step else start[0]], trace.end[work][:-1]]))
+    free = np.maximum.accumulate(np.concatenate([[0 if counts_time_before else start[0]], trace.end[work][:-1]]))
     is_launched: Bool = (launched != UNKNOWN_TIME) & (start > free)
     free, start, launched, next_node = free[is_launched], start[is_launched], launched[is_launched], work[is_launched]
     ready = np.clip(launched, free, start)

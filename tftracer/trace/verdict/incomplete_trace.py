@@ -31,33 +31,33 @@ PROFILE_AGAIN = (
     "tf.profiler). The coordinator of parameter servers computes nothing itself: trace its workers."
 )
 
-#: Codes of findings for file formats without graph and scheduling times. These findings already say so, with a fitting remedy.
+#: Codes of findings that already say, with a fitting remedy, that the file's format has no graph and no scheduling times.
 FORMATS_WITHOUT_GRAPH = frozenset(("timeline_json",))
 
 
 def findings_of(trace: Trace, context: TraceContext) -> list[Finding]:
-    """Return all findings, the gravest first, one per code: a finding of the file's reader replaces one from here."""
+    """Return all findings, the gravest first, one per code: findings of the file's reader replace those of this module."""
     is_profile = trace.source == "xspace"
     is_cut = any(f["code"] == TRACE_CUT for f in context.findings)
     graph_expected = not is_profile and not any(f["code"] in FORMATS_WITHOUT_GRAPH for f in context.findings)
     findings = [
         *context.findings,
-        *_size(trace, context),
+        *_empty_or_truncated(trace, context),
         *(() if is_cut else gpu_findings(trace, context)),
         *(() if is_cut else _kernels(trace)),
-        *_hidden(context),
+        *_hidden_devices(context),
         *(_graph(trace, context) if graph_expected else ()),
         *(profile_findings(trace) if is_profile else ()),
         *(() if is_cut else _transfers(trace)),
         *_clocks(trace),
         *_times(trace, graph_expected),
-        *_noted(trace),
+        *_decoder_notes(trace),
     ]
     by_code = {f["code"]: f for f in reversed(findings)}
     return sorted((f for f in findings if by_code[f["code"]] is f), key=lambda f: GRAVITY[f["severity"]])
 
 
-def _size(trace: Trace, context: TraceContext) -> Iterator[Finding]:
+def _empty_or_truncated(trace: Trace, context: TraceContext) -> Iterator[Finding]:
     if trace.n == 0 and context.distributed and context.trace_level not in ("", "FULL_TRACE"):
         yield finding(
             "empty",
@@ -94,7 +94,7 @@ def _kernels(trace: Trace) -> Iterator[Finding]:
         )
 
 
-def _hidden(context: TraceContext) -> Iterator[Finding]:
+def _hidden_devices(context: TraceContext) -> Iterator[Finding]:
     if context.device_pattern:
         yield finding(
             "devices_hidden",
@@ -166,7 +166,7 @@ def _times(trace: Trace, scheduling_expected: bool) -> Iterator[Finding]:
         yield finding("no_scheduled", *NOTES["no_scheduled"])
 
 
-def _noted(trace: Trace) -> Iterator[Finding]:
+def _decoder_notes(trace: Trace) -> Iterator[Finding]:
     for note in trace.notes:
         code, _, details = note.partition(":")
         if code in NOTES:

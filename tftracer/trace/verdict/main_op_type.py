@@ -16,7 +16,7 @@ from tftracer.trace.verdict.step import Step
 MAIN_SHARE = 0.5  # minimal share of the op time, for a type or family to have most of it
 MIN_SHARE = 0.05  # types with a smaller share of the op time are not listed
 LISTED_TYPES = 3
-HELD_UP_PART = 0.5  # a type that keeps less than this part of its time without delays of single ops was held up
+HELD_UP_PART = 0.5  # a type was held up if less than this part of its time is left without delays of single ops
 
 
 class MainOpType(NamedTuple):
@@ -50,13 +50,13 @@ def main_op_type(step: Step) -> MainOpType | None:
     if is_most and (undelayed != largest or share < MAIN_SHARE):
         ops = f"{counted(int((time.work.op == undelayed).sum()), 'op')} of type {step.trace.ops[undelayed] or NO_OP}"
         return MainOpType(share, True, f"Without what held up single ops, most op time goes into {ops}.")
-    whole = f"{percent(share)} of the total op time"
+    share_text = f"{percent(share)} of the total op time"
     executions = int((is_counted & (work.op == largest)).sum())
     if is_most and executions > 1:
         return MainOpType(
             share,
             True,
-            f"Most op time goes into {executions:,} ops of type {name}, with {whole}"
+            f"Most op time goes into {executions:,} ops of type {name}, with {share_text}"
             f"{_without_delays(share, float(spent[largest] / spent.sum()))}.{time.scope(of_type)}",
         )
     alike = [code for code in ranked if family(step.trace.ops[code]) == family(name)]
@@ -72,9 +72,9 @@ def main_op_type(step: Step) -> MainOpType | None:
         )
     others = [f"{step.trace.ops[code] or NO_OP} ({percent(float(shares[code]))})" for code in ranked if code != largest]
     if others:
-        first = [f"{name} (with {whole})", *others[:-1]]
+        first = [f"{name} (with {share_text})", *others[:-1]]
         return MainOpType(share, False, f"The largest op types are {', '.join(first)} and {others[-1]}.")
-    return MainOpType(share, False, f"The largest op type is {name}, with {whole}.{time.scope(of_type)}")
+    return MainOpType(share, False, f"The largest op type is {name}, with {share_text}.{time.scope(of_type)}")
 
 
 def _without_delays(share: float, undelayed: float) -> str:

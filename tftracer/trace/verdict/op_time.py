@@ -1,4 +1,4 @@
-"""Split the op time of a process: the sum of the self times of its ops, as in the table of ops."""
+"""Shares of the op time of a process. Op time is the sum of the self times of its ops, as in the table of ops."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tftracer.trace.verdict.undelayed_op_times import ns_capped_by_bytes, ns_wit
 
 MAX_TYPES = 3  # op types in a sentence
 MOST = 0.8  # delays that leave more than this part of the op time are short
-TOLD_MORE = 0.1  # a share without delays is told if it differs by this
+TOLD_MORE = 0.1  # a share without delays is told, too, if it differs from the share by at least this much
 LISTED = 0.01  # minimal share of the op time, for an op type to be listed
 
 
@@ -48,12 +48,12 @@ class OpTime:
 
     @cached_property
     def ns_capped_by_bytes(self) -> Float64:
-        """[work] ``busy.ns_capped_by_bytes``."""
+        """[work] ``undelayed_op_times.ns_capped_by_bytes``."""
         return ns_capped_by_bytes(self.step, self.work, self.kinds)
 
     @cached_property
     def ns_without_outliers(self) -> Float64:
-        """[work] ``busy.ns_without_outliers``."""
+        """[work] ``undelayed_op_times.ns_without_outliers``."""
         return ns_without_outliers(self.step, self.work)
 
     def of_kinds(self, is_meant: Callable[[str], object]) -> Bool:
@@ -62,7 +62,7 @@ class OpTime:
         return accepted[self.work.op]
 
     def share(self, selected: Bool) -> float:
-        """Return the share of the op time."""
+        """Return the share of the op time that the selected executions take."""
         return float(self.work.self_ns[selected].sum()) / self.total_ns if self.total_ns else 0.0
 
     @cached_property
@@ -124,7 +124,7 @@ class OpTime:
     def sentence(
         self, code: str, selected: Bool, what: str, advice: str, count: tuple[str, float], then: str = "", gain: float = 1.0
     ) -> Sentence:
-        """Say that ``what`` takes its share of the op time, with the types and the longest op; ``then`` follows.
+        """Say that ``what`` takes its share of the op time, with the types and the longest op. ``then``: text after it.
         ``count``: name and value of another number of the sentence; ``gain``: the part of the time that would go away."""
         nodes, spent = self.longest(selected), float(self.work.self_ns[selected].sum())
         return sentence(

@@ -14,7 +14,7 @@ from tftracer.trace.model import Trace
 from tftracer.trace.units import percent
 
 MIN_SHARE = 0.5  # minimal part of the ops' time, for a scope to be named
-CONCENTRATED = 1.5  # a scope is named if its share of the ops is this many times its share of all op time
+CONCENTRATED = 1.5  # a scope is named if its share of these ops' time is this many times its share of all op time
 MAX_NAMES = 10_000  # only the names with the most time are read
 #: Usual names of loops, branches and whole models, which do not tell one part of a model from another.
 _USUAL = re.compile(r"(while|body|cond|then|else|branch|model|functional|sequential)(_|\d)*")
@@ -41,15 +41,15 @@ def scope_sentence(work: Work, trace: Trace, selected: Bool) -> str:
 
 
 def _by_name(work: Work, trace: Trace, selected: Bool) -> Float64:
-    """Return [names] the self times of these executions."""
+    """Return [names] the self times of the selected executions."""
     return np.asarray(np.bincount(work.name[selected], work.self_ns[selected], minlength=len(trace.names)), np.float64)
 
 
 def _scopes(name: str) -> list[str]:
     """Return the scopes of an op's name, the outermost first, without TensorFlow's scope for gradients."""
     parts = name.split("/")[:-1]
-    gradients = next((number for number, part in enumerate(parts) if is_gradient(part)), len(parts))
-    return parts[:gradients] + parts[gradients + 1 :]
+    gradients_at = next((number for number, part in enumerate(parts) if is_gradient(part)), len(parts))
+    return parts[:gradients_at] + parts[gradients_at + 1 :]
 
 
 def _says_nothing(scope: str) -> bool:

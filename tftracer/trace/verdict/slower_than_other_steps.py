@@ -1,7 +1,7 @@
 """Compare the traced step with the other steps of its run: was it slower than usual, and did tracing make it slower?
 
-The median untraced step at that time and the wall times of the run's other traced steps are known. Tracing is named as the reason
-only where every traced step took longer than untraced ones; if only this one did, it was slow by itself.
+It is compared with the median untraced step until then, and with the run's other traced steps. Tracing is named as the reason
+only if every traced step took longer than untraced ones; if only this one did, it was slow by itself.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ def other_steps(step: Step, sentences: Sequence[Sentence]) -> Sentence | None:
     lengths = f"{_seconds(took)} instead of {_seconds(usual)}"
     slower = f"This step took {_factor(took / usual)} times as long as the run's median untraced step until then ({lengths})."
     all_slow = fastest is not None and fastest >= SLOW_FACTOR * usual
-    if fastest is not None and all_slow and not _may_be_tracing(step, min(fastest, took), usual):
+    if fastest is not None and all_slow and not _tracing_may_explain(step, min(fastest, took), usual):
         code, advice = "slow_step", "Trace a step at another time: what it shows may not hold for usual steps."
         text = f"{slower} {_other_traced(step, fastest)}, but recording {counted(step.trace.n, 'op')} takes less than the "
-        text += f"difference: {_all_slow(sentences)}."
-    elif fastest is not None and all_slow and _may_be_tracing(step, took, usual):
+        text += f"difference: {_why_all_are_slow(sentences)}."
+    elif fastest is not None and all_slow and _tracing_may_explain(step, took, usual):
         code, advice = "tracing_cost", "Compare shares, not times."
-        both = "and the busy machine probably cost" if _is_busy(sentences) else "probably costs"
+        costs = "and the busy machine probably cost" if _is_busy(sentences) else "probably costs"
         how_much = "a part of the difference, or all of it" if took >= SLOW_FACTOR * fastest else "the difference"
         text = (
-            f"{slower} {_other_traced(step, fastest)}: tracing {both} {how_much}. It makes short ops look longer than they are."
+            f"{slower} {_other_traced(step, fastest)}: tracing {costs} {how_much}. It makes short ops look longer than they are."
         )
-    elif fastest is not None and took >= SLOW_FACTOR * fastest and not _costs_to_record(step, took, usual):
+    elif fastest is not None and took >= SLOW_FACTOR * fastest and not _recording_may_explain(step, took, usual):
         code, advice = "slow_step", COMPARE
         may_vary = (took - fastest) * 1e9 <= START_NS + _recording_ns(step)
         reason = "and tracing usually costs less than the difference" if may_vary else "so tracing does not explain it"
-        text = f"{slower} {_other_traced(step, fastest)}, {reason}: {_by_itself(sentences, 'probably ' * may_vary)}."
-    elif _is_explained(step, sentences, took, usual) and not _costs_to_record(step, took, usual):
+        text = f"{slower} {_other_traced(step, fastest)}, {reason}: {_why_only_this_is_slow(sentences, 'probably ' * may_vary)}."
+    elif _is_explained(step, sentences, took, usual) and not _recording_may_explain(step, took, usual):
         code, advice = "slow_step", COMPARE
         text = f"{slower} Most of the difference is in what the first sentence names, not in being traced."
     else:
@@ -59,7 +59,7 @@ def other_steps(step: Step, sentences: Sequence[Sentence]) -> Sentence | None:
     return sentence(code, text, advice, 1 - usual / took, numbers, {"nodes": []})
 
 
-def _may_be_tracing(step: Step, took: float, usual: float) -> bool:
+def _tracing_may_explain(step: Step, took: float, usual: float) -> bool:
     """Tell whether recording the ops, starting the trace and collecting it may explain all of the slowness. TensorFlow collects a
     session's trace after the step's last op, a function's after its call. Only recording affects the time from the first op to
     the last."""
@@ -76,12 +76,12 @@ def _recording_ns(step: Step) -> int:
     return (HOST_OP_NS if on_host else OP_NS) * step.trace.n
 
 
-def _costs_to_record(step: Step, took: float, usual: float) -> bool:
-    """Tell whether recording many ops, mostly of tf.data, may explain why other traced steps were faster."""
+def _recording_may_explain(step: Step, took: float, usual: float) -> bool:
+    """Tell whether recording many ops may explain the difference: other traced steps may have fewer ops, mostly of tf.data."""
     return step.trace.n >= MANY_OPS and (took - usual) * 1e9 <= _recording_ns(step)
 
 
-def _all_slow(sentences: Sequence[Sentence]) -> str:
+def _why_all_are_slow(sentences: Sequence[Sentence]) -> str:
     """Say why all traced steps may be slow although few ops are recorded. A thread that has just begun a trace has used up its
     turn on the CPU, so on a busy machine the step waits for the next turn. The profiler's threads and cold caches slow ops, too.
     """
@@ -90,7 +90,7 @@ def _all_slow(sentences: Sequence[Sentence]) -> str:
     return "tracing may cost it in another way (its threads take CPU time), or all of them were slow for another reason"
 
 
-def _by_itself(sentences: Sequence[Sentence], probably: str) -> str:
+def _why_only_this_is_slow(sentences: Sequence[Sentence], probably: str) -> str:
     if _is_busy(sentences):
         return "on the busy machine this step probably waited longer for a CPU"
     return f"this step was {probably}slow by itself"
@@ -115,7 +115,7 @@ def _other_traced(step: Step, fastest: float) -> str:
 
 
 def _is_explained(step: Step, sentences: Sequence[Sentence], took: float, usual: float) -> bool:
-    """Tell whether the first sentence's time exceeds a usual step by most of this step's excess."""
+    """Tell whether the time that the first sentence names is longer than a usual step by at least half of this step's excess."""
     first = sentences[0]
     seconds = first["share"] * step.trace.duration_ns / 1e9 if first["code"] in EXPLAINING else 0.0
     return seconds - usual >= EXPLAINED_SHARE * (took - usual)

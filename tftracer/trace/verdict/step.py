@@ -35,10 +35,10 @@ MAX_EVIDENCE = 50
 GAP_NS = 100_000  # the executor's own work between two ops takes at most this long; a longer gap has another reason
 _FUNCTION_OPS = re.compile(r"__inference_.*|(Stateful)?PartitionedCall|RemoteCall|_?Xla(Launch|Run)(V2)?")
 _CPU = re.compile(r"((?P<process>\S+/\d+) )?CPU(:0)?(?P<xla> XLA.*)?", re.DOTALL)
-#: If recorded ops that begin within a function's call take this share of its time together, or are at least this many, the trace
-#: has the function's ops, and the call only waits for them.
+#: If the recorded ops that begin within a function's call take CONTAINED_SHARE of its time, or if there are CONTAINED_OPS of
+#: them, the trace has the function's ops, and the call only waits for them.
 CONTAINED_SHARE, CONTAINED_OPS = 0.25, 20
-#: A time of at least this part of the step is called the step, where shares of it are told.
+#: Where a text gives shares of a time, it calls that time the step if it is at least this part of the step.
 WHOLE = 0.95
 ONLY_HERE = "only_here"  # a key of a sentence's ``numbers``: the sentence applies to this step alone
 #: A key of a sentence's ``numbers``: the ns by which something delayed this step. The sentence says nothing about other steps.
@@ -98,7 +98,7 @@ class Step:
 
     @property
     def whole_of_shares(self) -> str:
-        """A sentence on what shares of the step are of, if that is notably shorter than the step; else ""."""
+        """A sentence that says of which time the shares are, if that time is notably shorter than the step; else ""."""
         if self.is_whole:
             return ""
         is_by_ops = self.around.before_ns + self.around.after_ns == 0
@@ -174,7 +174,7 @@ class Step:
 
     @cached_property
     def called(self) -> Cover:
-        """The step, from the beginning of its call to its end."""
+        """The time from the beginning of the step's call to its end."""
         return Cover.span(-self.around.before_ns, self.ns + self.around.after_ns)
 
     @cached_property
@@ -197,11 +197,11 @@ class Step:
         return reduce(lambda a, b: a | b, (gaps.span for gaps in self.gaps))
 
     def whole_of(self, gaps: Gaps) -> int:
-        """Return the whole for shares of a GPU's gaps: the step; without steps, the time from its first kernel to its last."""
+        """Return the time that a GPU's gaps are shares of: the step; without steps, from its first kernel to its last."""
         return self.whole_ns if self.has_steps else max(gaps.span.length, 1)
 
     def of_whole(self, gaps: Gaps) -> str:
-        """Say what the shares of a GPU's gaps are of: "" for a step; without steps, " of the 3 s in which it works"."""
+        """Say of which time a GPU's gaps are shares: "" for a step; without steps, " of the 3 s in which it works"."""
         return "" if self.has_steps else f" of the {duration(gaps.span.length)} in which it works"
 
     @cached_property

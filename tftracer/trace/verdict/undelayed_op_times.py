@@ -27,7 +27,7 @@ _ONLY_MOVES = re.compile(
     r"Add(N|V2)?|Sub|Mul|Neg|Square|SquaredDifference|Maximum|Minimum|Relu6?(Grad)?|BiasAdd|SelectV2"
     r"|(Conjugate)?Transpose|Cast|Pad(V2)?"
 )
-#: Kinds of ops that do no work of their own, and the longest time that one takes if nothing delays it.
+#: Types of ops that do no work of their own, and the longest time that one takes if nothing delays it.
 _NO_WORK = re.compile(
     r"(Host)?Const|NoOp|ControlTrigger|VarHandleOp|Placeholder(WithDefault)?|ShapeN?|Size|Rank|Reshape|Squeeze|ExpandDims"
     r"|(Ref)?(Switch|Merge|Enter|Exit|NextIteration)|_?LoopCond|_(Device)?(Arg|Retval)"
@@ -36,7 +36,7 @@ NO_WORK_NS = 20_000.0
 
 
 def lacked_cpu_s(step: Step) -> float:
-    """Return the CPU time that the step's threads could have used and other programs took; 0 if it is little or unknown."""
+    """Return the CPU time that the step's threads lacked because other programs took it; 0 if it is little or unknown."""
     use = step.context.cpu_use
     wall, cpu, queued, cpus = use.get("wall_s", 0.0), use.get("cpu_s"), use.get("run_queue_s"), use.get("cpus")
     job = use.get("job_cpu_s")
@@ -50,7 +50,7 @@ def ns_capped_by_bytes(step: Step, work: Work, kinds: list[str]) -> Float64:
     """Return [work] the self times. On a busy machine, ops that only move data get at most the time to move their bytes:
     TensorFlow splits such an op over threads, and the op ends only when the last of them has had a CPU. Ops that do no work get
     ``NO_WORK_NS`` at most. ``kinds``: [op types]."""
-    times = _without_work_capped(step, work)
+    times = _ns_capped_without_work(step, work)
     if not lacked_cpu_s(step) or step.arithmetic is None:
         return times
     only_moves = np.array([_ONLY_MOVES.fullmatch(kind) is not None for kind in kinds] or [False])[work.op]
@@ -63,14 +63,14 @@ def ns_without_outliers(step: Step, work: Work) -> Float64:
     """Return [work] the self times without delays of single ops: an op that takes far longer than in other traces of the run gets
     its usual time; on a busy machine, an interrupted op gets the median time of similar ops for as much work, and an op that does
     no work ``NO_WORK_NS`` at most."""
-    times = np.fmin(_as_in_other_traces(step, work), _without_work_capped(step, work))
+    times = np.fmin(_as_in_other_traces(step, work), _ns_capped_without_work(step, work))
     if not lacked_cpu_s(step) or step.arithmetic is None:
         return times
     return np.fmin(times, _as_similar_ops(work.op, times, step.arithmetic.flops[work.node], step.arithmetic.bytes[work.node]))
 
 
-def _without_work_capped(step: Step, work: Work) -> Float64:
-    """Return [work] the self times, on a busy machine at most ``NO_WORK_NS`` of ops that do no work."""
+def _ns_capped_without_work(step: Step, work: Work) -> Float64:
+    """Return [work] the self times; on a busy machine, ops that do no work get at most ``NO_WORK_NS``."""
     if not lacked_cpu_s(step):
         return work.self_ns
     no_work = np.array([_NO_WORK.fullmatch(op) is not None for op in step.trace.ops] or [False])[work.op]

@@ -13,8 +13,8 @@ BETWEEN_SHARE = 0.20  # minimal part of the time from step to step that passes o
 BETWEEN_S = 0.001  # minimal time outside of steps: less is Python's own cost of a call
 LONGER = 3.0  # a time before the step that is this many times the usual one is a delay of this step alone
 SAMPLED = "Sampled"  # first word of a text about sampled lines
-#: Parts of the time between steps in which the loop waits for tf.data. From these parts on, the wait is named, decides the
-#: advice, and explains all of the time.
+#: Minimal parts of the time between steps in which the loop waits for tf.data: for the wait to be named, to decide the advice,
+#: and to explain all of the time.
 INPUT_NAMED, INPUT_MAIN, INPUT_ALL = 0.10, 0.50, 0.90
 
 LOOP = (

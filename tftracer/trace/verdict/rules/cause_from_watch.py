@@ -11,7 +11,7 @@ from tftracer.trace.verdict.step import Step, sentence
 MORE_NS = "more_than_usual_ns"
 #: Causes about which the watch knows no more than the trace does.
 LEFT_TO_THE_TRACE = ("unknown", "tensorflow")
-AROUND_SHARE = 0.5  # minimal part of the excess that passes around the ops, for the watch's cause not to count
+AROUND_SHARE = 0.5  # if this part of the excess or more is before the first op or after the last, the watch is not believed
 RARELY = "Do it more rarely, in less time, or in a thread or process beside the training."
 ADVICE = {
     "gc": "Make fewer objects that refer to each other, or collect at times of your choice: gc.freeze() after the start, "
@@ -41,12 +41,12 @@ def is_explained(step: Step) -> bool:
 
 def _slow_time(step: Step, inside: bool) -> SlowTime | None:
     for slow in step.context.slow_times:
-        if slow["inside"] == inside and slow["cause"] not in LEFT_TO_THE_TRACE and not _passes_around(step, slow):
+        if slow["inside"] == inside and slow["cause"] not in LEFT_TO_THE_TRACE and not _contradicts_trace(step, slow):
             return slow
     return None
 
 
-def _passes_around(step: Step, slow: SlowTime) -> bool:
+def _contradicts_trace(step: Step, slow: SlowTime) -> bool:
     """Tell whether the watch blames missing CPUs for TensorFlow's or unknown threads, but the trace shows that the step was slow
     before its first op or after its last, when TensorFlow's threads have nothing to do."""
     more_ns = (slow["duration_s"] - (slow["usual_s"] or 0.0)) * 1e9

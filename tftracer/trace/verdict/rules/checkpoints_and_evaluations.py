@@ -11,7 +11,7 @@ ADVICE = "Do it more rarely, or beside the training (asynchronous checkpoints, e
 
 
 def beside_steps(step: Step) -> Sentence | None:
-    """Name checkpoints or evaluations that take a large part of the training's time, by the session's ledger."""
+    """Name checkpoints or evaluations that take a large part of the training's time (the session's ledger)."""
     share, what = step.context.beside_share, step.context.beside_text
     if share is None or step.trace.op_types_where(SAVE_OPS.fullmatch).any():
         return None  # not known, or the step itself saves a checkpoint

@@ -18,7 +18,7 @@ from tftracer.trace.verdict.rules.tiny_ops import TINY_NS
 from tftracer.trace.verdict.step import Step, evidence_of, sentence
 
 ELEMENTWISE_SHARE = 0.40  # minimal part of the op time (``OpTime.cautious_share``)
-MIN_RATE = 1e7  # bytes per second
+MIN_RATE = 1e7  # bytes per second; slower ops were delayed by something else
 DOMINANT = 0.8  # minimal part of the ops' time that one kind takes, for this kind to name them all
 
 

@@ -94,7 +94,7 @@ def _advice(step: Step, is_one_gap: bool) -> str:
 
 def _meanwhile(step: Step, gaps: Gaps) -> str:
     """Name the activity of the host that fills most of these gaps, if there is one."""
-    starving, host = gaps.starving, step.activity
+    starving, process_activity = gaps.starving, step.activity
     waits = step.cover(step.waits_for_input)
     launches = step.cover(_launches(step, gaps.group))
     activities = {
@@ -102,7 +102,7 @@ def _meanwhile(step: Step, gaps: Gaps) -> str:
         "The host runs Python functions for": step.cover(step.python_functions) - waits,
         "The host computes on the CPU for": step.cover(_on_cpu(step)) - waits,
         "The host launches ops for": launches - waits,
-        "The host communicates for": host.communication - waits,
+        "The host communicates for": process_activity.communication - waits,
     }
     text, longest = max(((text, (cover & starving).length) for text, cover in activities.items()), key=lambda pair: pair[1])
     if longest >= MEANWHILE_SHARE * starving.length:
@@ -154,14 +154,14 @@ def _one_launch(step: Step, group: Group, nodes: list[int], gap: int, longest: i
     first = nodes[0]
     ran = bool((launch_of(step.trace) == first).any())
     if ran:
-        none = ""
+        launched_nothing = ""
         advice = (
             "Trace a later step. If the launch is short there, this one was probably the op's first execution, which loads its "
             "library (cuBLAS, cuDNN) and may try out algorithms. If it stays long, the host may be waiting for GPU memory or "
             "for a lock."
         )
     else:
-        none = " and launches nothing on the GPU"
+        launched_nothing = " and launches nothing on the GPU"
         advice = (
             "Look at what the op does on the host: it may wait for input or for another process. If it is slow work, see whether "
             "it can run before the step or in parallel with it."
@@ -169,7 +169,7 @@ def _one_launch(step: Step, group: Group, nodes: list[int], gap: int, longest: i
     return sentence(
         "launch_bound",
         f"{group.title} has nothing to run for {duration(gap)} ({percent(gap / step.whole_ns)}), most of it during one op on the "
-        f"host: {step.describe(first)} takes {duration(longest)} there{none}.",
+        f"host: {step.describe(first)} takes {duration(longest)} there{launched_nothing}.",
         advice,
         gap / step.whole_ns,
         {"launch_gap_ns": float(gap), "launch_ns": float(longest)},

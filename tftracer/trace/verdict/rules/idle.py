@@ -16,7 +16,7 @@ SCHEDULING_SHARE = 0.50  # minimal part of the step in which ops are scheduled a
 
 
 def idle_device(step: Step) -> Sentence | None:
-    """Name a device with work that is idle for most of the step. The verdict drops this if another rule gives a reason."""
+    """Name the device that is idle longest of those with work. The verdict drops this if another rule gives a reason."""
     idlest: tuple[float, Group] | None = None
     for group, activity in zip(step.activities.groups, step.activities.each):
         idle = parts_of(activity, step.trace.duration_ns)["idle"]
@@ -31,7 +31,7 @@ def idle_device(step: Step) -> Sentence | None:
     return sentence(
         "idle_device",
         f"Nothing is recorded on {spoken(group.title)} for {duration(idle)} ({percent(idle / step.whole_ns)}) of {whole}. "
-        + (_of_gpu(gaps, step.has_steps) if gaps else _of_host(step, beside)),
+        + (_reason_on_gpu(gaps, step.has_steps) if gaps else _reason_without_gaps(step, beside)),
         CHEAPER_ADVICE
         if beside
         else "See on the timeline what runs before its work begins and after it ends; give it more to do at a time (larger "
@@ -43,14 +43,14 @@ def idle_device(step: Step) -> Sentence | None:
 
 
 def _is_judged(step: Step, group: Group) -> bool:
-    """Tell whether to judge this device: the only one, or a GPU; if some GPU has timed kernels, only GPUs with these."""
+    """Tell whether to judge this device: the only one, or a GPU; if some GPUs have kernels with launch times, one of these."""
     if group.kind is not DeviceKind.GPU:
         return len(step.activities.groups) == 1
-    working = [gaps.group for gaps in step.gaps]
-    return not working or group in working
+    with_launch_times = [gaps.group for gaps in step.gaps]
+    return not with_launch_times or group in with_launch_times
 
 
-def _of_gpu(gaps: Gaps, is_step: bool) -> str:
+def _reason_on_gpu(gaps: Gaps, is_step: bool) -> str:
     starved, queued = float(gaps.starved.sum()), float(gaps.queued.sum())
     split = (
         f"for {duration(starved)} the host had not launched its next kernel yet, for {duration(queued)} it had, and the kernel "
@@ -65,14 +65,14 @@ def _of_gpu(gaps: Gaps, is_step: bool) -> str:
     )
 
 
-def _of_host(step: Step, beside: str) -> str:
+def _reason_without_gaps(step: Step, beside: str) -> str:
     if step.host is not None and step.host.programs and not step.shows_xla:
         return "XLA has compiled functions here, and the profile shows nothing of what XLA runs."
     return beside.lstrip() or "The trace does not show why."
 
 
 def scheduling_delay(step: Step) -> Sentence | None:
-    """Tell that ops are ready and none runs. A busy machine causes long gaps, the executor short ones; neither is recorded."""
+    """Tell that ops are ready and none runs. A busy machine causes long gaps, the executor short ones; traces show neither."""
     waiting = step.activity.waiting - step.activity.busy - step.activity.launches
     share = waiting.length / step.whole_ns
     if share < SCHEDULING_SHARE:

@@ -20,10 +20,10 @@ AHEAD, AHEAD_NS = 2.0, 1_000_000
 #: A step with a lower number is not compared with usual steps, because until then the usual time is that of the first steps,
 #: which take long for other reasons.
 AHEAD_STEPS = 10
-#: If the wait in this trace is a smaller part of a usual step, usual steps may wait longer than this (``_worked_ahead``).
+#: If the wait in this trace is less than this part of a usual step's time, usual steps may wait longer (``_worked_ahead``).
 AHEAD_WAIT = 0.25
-#: Usual steps take longer than this step by some time. If the trace shows stages of tf.data, and they work for a smaller part of
-#: that time, usual steps do not wait for tf.data.
+#: Usual steps take longer than this step. If the trace shows stages of tf.data, and they work for less than this part of the
+#: difference, usual steps do not wait for tf.data.
 AHEAD_WORK = 0.1
 #: If this step waits for more than this many times the time of a usual step, usual steps cannot wait as long.
 FAR_LONGER = 3.0
@@ -43,7 +43,7 @@ CPU_ADVICE = (
 
 _GETS = re.compile(r"(Multi)?(Device)?Iterator\w*GetNext|QueueDequeue|ReaderRead")
 
-#: Settings of a stage in a profile: its parallel calls, its buffer, and whether TensorFlow sets them.
+#: Settings of a stage that are read from a profile: its parallel calls, whether TensorFlow sets them, its buffer, its name.
 SETTINGS = ("parallelism", "autotune", "buffer_size", "buffered_elements", "name")
 WORK_AHEAD = (
     "Let the input pipeline work ahead of the step, which helps as far as the machine has idle cores: tf.data with "
@@ -111,13 +111,13 @@ def input_pipeline(step: Step) -> Sentence | None:
         if at_work.length < AT_WORK_SHARE * alone.length:
             functions = step.cover(step.stages.ops) & alone
             if (at_work | functions).length >= AT_WORK_SHARE * alone.length:
-                return _functions(step, alone, at_work, functions, numbers)
-            return _no_thread(step, alone, at_work, numbers)
+                return _waits_for_functions(step, alone, at_work, functions, numbers)
+            return _thread_does_not_run(step, alone, at_work, numbers)
         awaited = step.stages.awaited_stage(at_work)
-        if awaited is not None and awaited.began_before and (reason := _not_usual(step, alone)):
-            return _only_here(step, alone, reason, numbers)
+        if awaited is not None and awaited.began_before and (reason := _why_not_usual(step, alone)):
+            return _waits_only_here(step, alone, reason, numbers)
         if awaited is not None:
-            return _stage(step, awaited, alone, numbers)
+            return _waits_for_stage(step, awaited, alone, numbers)
     nodes = step.longest(selected)
     return sentence(
         "input_bound",
@@ -146,14 +146,14 @@ def runs_beside(step: Step) -> str:
 
 
 def seen_before(context: TraceContext) -> str:
-    """Return the text about the running pipeline, which was read without a trace."""
+    """Return a sentence on what limited the input pipeline just before the trace; "" if nothing did or it is not known."""
     text = context.input_text
     return f" In the seconds before, without a trace, {text[0].lower()}{text[1:]}" if text else ""
 
 
 def _worked_ahead(step: Step) -> Sentence | None:
-    """Tell that usual steps probably wait: they take far longer than this one's ops. This trace does not show the wait."""
-    usual_ns, ns, nodes = (step.context.median_s or 0.0) * 1e9, step.trace.duration_ns, _gets_of_short_step(step)
+    """Tell that usual steps probably wait for input: they take far longer than this step's ops, which did not have to wait."""
+    usual_ns, ns, nodes = (step.context.median_s or 0.0) * 1e9, step.trace.duration_ns, _input_ops_of_short_step(step)
     if not nodes or (_hardly_works(step, usual_ns - ns) and not _waits_in_other_traces(step, nodes[0], usual_ns)):
         return None
     return _short_step(
@@ -178,7 +178,7 @@ def _short_step(step: Step, reason: str, nodes: list[int]) -> Sentence:
     )
 
 
-def _gets_of_short_step(step: Step) -> list[int]:
+def _input_ops_of_short_step(step: Step) -> list[int]:
     """Return the ops that get the input, the longest first, if usual steps take far longer than this one; else []."""
     usual_ns, ns = (step.context.median_s or 0.0) * 1e9, step.trace.duration_ns
     took_ns = ns if step.is_session else (step.context.step_s or 0.0) * 1e9
@@ -192,7 +192,7 @@ def _gets_of_short_step(step: Step) -> list[int]:
 
 def may_wait_in_usual_steps(step: Step) -> Sentence | None:
     """Tell that usual steps take far longer than this one, which gets its input, and that the reason is not known."""
-    nodes = _gets_of_short_step(step)
+    nodes = _input_ops_of_short_step(step)
     if not nodes:
         return None
     return _short_step(
@@ -209,12 +209,12 @@ def _waits_in_other_traces(step: Step, node: int, usual_step_ns: float) -> bool:
 
 
 def _hardly_works(step: Step, missing_ns: float) -> bool:
-    """Tell whether the trace shows the stages of tf.data, and that they work for far less than ``missing_ns``."""
+    """Tell whether the trace shows tf.data's stages, and they work for far less than ``missing_ns``, which usual steps add."""
     stages = step.stages.members | step.stages.ops
     return bool(stages.any()) and step.cover(stages).length < AHEAD_WORK * missing_ns
 
 
-def _functions(step: Step, alone: Cover, at_work: Cover, functions: Cover, numbers: dict[str, float]) -> Sentence:
+def _waits_for_functions(step: Step, alone: Cover, at_work: Cover, functions: Cover, numbers: dict[str, float]) -> Sentence:
     """Tell that functions of tf.data run in other threads, which may take the CPU from the thread that asks for the batch."""
     share = alone.length / step.whole_ns
     nodes, ops = step.longest(step.waits_for_input), step.longest(step.stages.ops)
@@ -231,7 +231,7 @@ def _functions(step: Step, alone: Cover, at_work: Cover, functions: Cover, numbe
     )
 
 
-def _no_thread(step: Step, alone: Cover, at_work: Cover, numbers: dict[str, float]) -> Sentence:
+def _thread_does_not_run(step: Step, alone: Cover, at_work: Cover, numbers: dict[str, float]) -> Sentence:
     """Tell that the thread in which the op asks for input ran for less than AT_WORK_SHARE of the wait."""
     share, usual_ns = alone.length / step.whole_ns, (step.context.median_s or 0.0) * 1e9
     nodes = step.longest(step.waits_for_input)
@@ -249,7 +249,7 @@ def _no_thread(step: Step, alone: Cover, at_work: Cover, numbers: dict[str, floa
     )
 
 
-def _not_usual(step: Step, alone: Cover) -> str:
+def _why_not_usual(step: Step, alone: Cover) -> str:
     """Say why usual steps cannot wait this long; "" if they may."""
     usual, rest = (step.context.median_s or 0.0) * 1e9, step.whole_ns - alone.length
     if alone.length > FAR_LONGER * usual > 0:
@@ -262,7 +262,7 @@ def _not_usual(step: Step, alone: Cover) -> str:
     return ""
 
 
-def _only_here(step: Step, alone: Cover, reason: str, numbers: dict[str, float]) -> Sentence:
+def _waits_only_here(step: Step, alone: Cover, reason: str, numbers: dict[str, float]) -> Sentence:
     """Tell that the stage which the step waited for began before the trace, and that usual steps cannot wait this long."""
     share = alone.length / step.whole_ns
     return sentence(
@@ -276,7 +276,7 @@ def _only_here(step: Step, alone: Cover, reason: str, numbers: dict[str, float])
     )
 
 
-def _stage(step: Step, awaited: AwaitedStage, alone: Cover, numbers: dict[str, float]) -> Sentence:
+def _waits_for_stage(step: Step, awaited: AwaitedStage, alone: Cover, numbers: dict[str, float]) -> Sentence:
     share = alone.length / step.whole_ns
     settings = _settings(step)
     awaited, elements = _stage_with_many_elements(step, awaited, alone)
@@ -285,7 +285,9 @@ def _stage(step: Step, awaited: AwaitedStage, alone: Cover, numbers: dict[str, f
     in_python = python.length >= STAGE_PYTHON_SHARE * alone.length
     functions = step.cover(step.stages.ops) & alone
     explanation = (
-        _began_before(awaited, settings) if awaited.began_before else _recorded(awaited, settings.get(awaited.path, {}), ran)
+        _explain_begun_before(awaited, settings)
+        if awaited.began_before
+        else _explain_recorded(awaited, settings.get(awaited.path, {}), ran)
     )
     text = f"The step waits {duration(alone.length)} ({percent(share)}) for tf.data. {explanation}"
     if elements >= MANY_ELEMENTS:
@@ -309,8 +311,8 @@ def _stage(step: Step, awaited: AwaitedStage, alone: Cover, numbers: dict[str, f
 
 
 def _stage_with_many_elements(step: Step, awaited: AwaitedStage, alone: Cover) -> tuple[AwaitedStage, int]:
-    """Return (stage, number of elements that it gets during the wait; for a source, that it gives). Many elements delay the stage
-    that asks for them, not a stage that only forwards them."""
+    """Return the stage to name, and how many elements it gets (a source: gives) during the wait. If the awaited stage only
+    forwards many elements, it is the stage above that asks for them: they delay that stage."""
     stages = step.stages
 
     def gets(path: Path) -> int:
@@ -330,7 +332,7 @@ def _settings(step: Step) -> dict[Path, dict[str, str]]:
     return {path_of(name): settings for name, settings in recorded.items()}
 
 
-def _recorded(awaited: AwaitedStage, settings: dict[str, str], ran: int) -> str:
+def _explain_recorded(awaited: AwaitedStage, settings: dict[str, str], ran: int) -> str:
     calls = _at_a_time(awaited, settings)
     return f"The stage that holds it up is {_described(awaited.path)}, which runs for {duration(ran)} of that{calls}."
 
@@ -347,19 +349,19 @@ def _at_a_time(awaited: AwaitedStage, settings: dict[str, str]) -> str:
 
 
 def _count(settings: dict[str, str], name: str) -> int | None:
-    """Return the number; None if the profile, which may be any file, has none there."""
+    """Return this setting as a number; None if the profile has no number there: it may be any file."""
     text = settings.get(name, "")
     return int(text) if re.fullmatch("[0-9]{1,18}", text) else None
 
 
-def _began_before(awaited: AwaitedStage, settings: dict[Path, dict[str, str]]) -> str:
+def _explain_begun_before(awaited: AwaitedStage, settings: dict[Path, dict[str, str]]) -> str:
     stage = awaited.path[-1]
     if FORWARDING.fullmatch(stage):
         source = re.fullmatch(r"inject/prefetch_(\w+?)(?:Dataset\w*)?/.*", settings.get(awaited.path, {}).get("name", ""))
-        of = f", {source.group(1)}," if source else ""
+        source_name = f", {source.group(1)}," if source else ""
         return (
-            f"{_described(awaited.path)} has nothing ready: what it reads from{of} was at work before the trace began, so its "
-            "time is not recorded."
+            f"{_described(awaited.path)} has nothing ready: what it reads from{source_name} was at work before the trace began, "
+            "so its time is not recorded."
         )
     inputs = f"; what it reads took {duration(awaited.inputs_ns)}" if awaited.inputs_ns is not None else ""
     return (
@@ -373,9 +375,9 @@ def _described(path: Path) -> str:
     return f"{path[-1]} ({' > '.join(path)})"
 
 
-def _advice(path: Path, elements: int, in_python: bool, functions: float) -> str:
-    """Choose the advice. ``functions``: the share of the wait in which ops of tf.data's functions run."""
-    if elements >= MANY_ELEMENTS and not in_python and functions < FUNCTIONS_SHARE:
+def _advice(path: Path, elements: int, in_python: bool, functions_share: float) -> str:
+    """Choose the advice. ``functions_share``: the share of the wait in which ops of tf.data's functions run."""
+    if elements >= MANY_ELEMENTS and not in_python and functions_share < FUNCTIONS_SHARE:
         return BATCH_FIRST
     if in_python and path[-1] != "Generator":
         return PYTHON_ADVICE

@@ -11,7 +11,7 @@ LAYOUT_SHARE = 0.18  # minimal part of the op time (``OpTime.cautious_share``)
 LAYOUT_OPS = frozenset(
     ("Transpose", "ConjugateTranspose", "Cast", "Pad", "PadV2", "MirrorPad", "MirrorPadGrad", "ToTf", "InputConversion")
 )
-#: Ops that copy elements to another place or place them several times.
+#: Ops that copy elements to another place, or to several places.
 COPY_OPS = frozenset(
     [
         *("Concat", "ConcatV2", "Pack", "Unpack", "Split", "SplitV", "Slice", "StridedSlice", "StridedSliceGrad"),

@@ -16,8 +16,8 @@ def memory_saving(step: Step) -> Sentence | None:
     text = bytes(step.trace.names.data)
     if not any(part in text for part in (b"swap_", b"Recomputed/")):
         return None  # the usual case: the names, up to a million, need not be read one by one
-    marks = np.array([_saves_memory(name) for name in step.trace.names] or [False])
-    selected = step.process_nodes & marks[step.trace.name]
+    saves_memory = np.array([_saves_memory(name) for name in step.trace.names] or [False])
+    selected = step.process_nodes & saves_memory[step.trace.name]
     spent = step.cover(selected).length
     share = spent / step.whole_ns
     if share < SWAP_SHARE:

@@ -21,8 +21,8 @@ from tftracer.trace.verdict.time_around_ops import HOST_OP_NS, SLOW_FACTOR, long
 from tftracer.trace.verdict.undelayed_op_times import HELD_UP
 
 ONE_OP_SHARE = 0.40  # minimal part of the step in which one op runs
-LONGER = 2.0  # an op that is short in other steps is told if it takes more than this many times its time there
-ALONE_SHARE = 0.20  # minimal part of the step in which it runs alone
+LONGER = 2.0  # an op that is short in other steps is named if it takes more than this many times as long as there
+ALONE_SHARE = 0.20  # minimal part of the step in which the op runs alone, if it runs beside others for long
 BESIDE_SHARE = 0.5  # minimal part of the time in which the op runs, for other ops beside it to be mentioned
 
 EACH_STEP = (
@@ -50,7 +50,7 @@ def one_op(step: Step) -> Sentence | None:
     if undelayed and HELD_UP_NS not in undelayed["numbers"]:
         return undelayed
     held_up = _one_op(step, step.longest_op(), only_held_up=True)
-    return max(filter(None, (undelayed, held_up)), key=lambda found: found["share"], default=None)
+    return max(filter(None, (undelayed, held_up)), key=lambda candidate: candidate["share"], default=None)
 
 
 def _one_op(step: Step, selected: Bool, only_held_up: bool = False) -> Sentence | None:
@@ -63,8 +63,8 @@ def _one_op(step: Step, selected: Bool, only_held_up: bool = False) -> Sentence 
         return None
     if step.functions_without_ops[nodes[0]] and not only_held_up:
         return _compiled_function(step, nodes, runs)
-    each = "kernels" if physical_devices.on_stream(step.trace)[nodes[0]] else "executions"
-    turns = f" in {count:,} {each}" if count > 1 else ""
+    noun = "kernels" if physical_devices.on_stream(step.trace)[nodes[0]] else "executions"
+    turns = f" in {count:,} {noun}" if count > 1 else ""
     where, on_gpu = _where(step, selected, nodes[0])
     is_named = count == 1 or step.name(nodes[0]) != step.op(nodes[0])  # the ops of an eager loop have no names
     subject = (
@@ -73,31 +73,31 @@ def _one_op(step: Step, selected: Bool, only_held_up: bool = False) -> Sentence 
     what = f"{subject} for {duration(runs)}{turns}"
     numbers = {"op_ns": float(runs), "executions": float(count)}
     evidence: Evidence = {**evidence_of(step, nodes, "ops"), "op": step.op(nodes[0])}
-    usual = float(step.usual_ns[step.trace.name[nodes[0]]]) if step.usual_ns is not None else 0.0
-    beside = 0 if on_gpu else (cover & step.cover(mask(step.trace, step.computing.node) & ~selected)).length
-    more = max(runs - usual, 0.0)
-    is_usually_short = 0 < usual < ONE_OP_SHARE * (step.whole_ns - max(more - beside, 0.0))
+    op_usual_ns = float(step.usual_ns[step.trace.name[nodes[0]]]) if step.usual_ns is not None else 0.0
+    beside_ns = 0 if on_gpu else (cover & step.cover(mask(step.trace, step.computing.node) & ~selected)).length
+    excess_ns = max(runs - op_usual_ns, 0.0)
+    is_usually_short = 0 < op_usual_ns < ONE_OP_SHARE * (step.whole_ns - max(excess_ns - beside_ns, 0.0))
     took = float((step.trace.end - step.trace.start)[selected].sum())
-    if 0 < (LONGER if is_usually_short else HELD_UP) * usual < took:
-        else_where = "in most traced steps of the run it takes about" if step.has_enough_traces else "in others it takes at most"
+    if 0 < (LONGER if is_usually_short else HELD_UP) * op_usual_ns < took:
+        elsewhere = "in most traced steps of the run it takes about" if step.has_enough_traces else "in others it takes at most"
         if is_usually_short:
-            share = more / step.whole_ns
-            text = f"{what}; {else_where} {duration(usual)}. At most {duration(more)} of the step are due to that."
-            numbers |= {"usual_ns": usual, HELD_UP_NS: more}
+            share = excess_ns / step.whole_ns
+            text = f"{what}; {elsewhere} {duration(op_usual_ns)}. At most {duration(excess_ns)} of the step are due to that."
+            numbers |= {"usual_ns": op_usual_ns, HELD_UP_NS: excess_ns}
             return sentence("one_op", text, HELD_UP_ADVICE, share, numbers, evidence)
-        what += f" ({else_where} {duration(usual)})"  # it takes most of the other steps, too
+        what += f" ({elsewhere} {duration(op_usual_ns)})"  # it runs for a large part of other steps, too
     elif is_usually_short:
         return None
     if only_held_up or (step.op(nodes[0]) in (FORMAT, *PRINTS) and printing(step)):
         return None
     in_float64 = is_in_float64(step, nodes[0])
-    in_parallel = beside >= BESIDE_SHARE * runs
+    in_parallel = beside_ns >= BESIDE_SHARE * runs
     text = f"{what}: {percent(share)} of {step.whole_words}.{' It computes in float64.' * in_float64}"
     if in_parallel:
-        share = (runs - beside) / step.whole_ns
+        share = (runs - beside_ns) / step.whole_ns
         if share < ALONE_SHARE:
             return None
-        text += f" For {duration(beside)} of that other ops run at the same time: without it, the step may be shorter by less."
+        text += f" For {duration(beside_ns)} of that other ops run at the same time: without it, the step may be shorter by less."
     on_text = STRING_OPS.fullmatch(step.op(nodes[0])) or _LOOKUPS.fullmatch(step.op(nodes[0]))
     saves = SAVE_OPS.fullmatch(step.op(nodes[0]))
     advice = f"{TRY_FLOAT32} " * in_float64 + (
@@ -125,7 +125,7 @@ def _compiled_function(step: Step, nodes: list[int], runs: int) -> Sentence:
 
 
 def _where(step: Step, selected: Bool, longest: int) -> tuple[str, bool]:
-    """Return the device of the op's executions (there may be several), and whether all are on GPUs."""
+    """Return words for the device, or the devices, of the op's executions, and whether all are GPUs."""
     codes = set(distinct(step.trace.device[selected]).tolist())
     groups = [group for group in step.activities.groups if codes & set(group.codes)]
     on_gpu = all(group.kind is DeviceKind.GPU for group in groups)

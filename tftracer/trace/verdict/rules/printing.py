@@ -9,7 +9,7 @@ from tftracer.trace.verdict.step import Step
 
 PRINT_SHARE = 0.20  # minimal part of the op time
 PRINTS = frozenset(("Print", "PrintV2"))
-#: The op that formats the text for PrintV2. If there is no PrintV2, other ops use that text.
+#: The op that formats the text for PrintV2. In a step without prints, its text is for other ops, and it does not count.
 FORMAT = "StringFormat"
 
 

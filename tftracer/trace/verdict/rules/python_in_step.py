@@ -19,7 +19,7 @@ _PYTHON_OP = re.compile(r".*:(PyFunc|PyFuncStateless|EagerPyFunc)$")
 
 
 def python_function(step: Step) -> Sentence | None:
-    """Name py_function and numpy_function. The trace shows that they run, but not what they do."""
+    """Tell that Python functions in the graph (py_function, numpy_function) run alone. The trace does not show what they do."""
     if not step.python_functions.any():
         return None
     alone = step.cover(step.python_functions) - step.activity.compute - step.activity.communication
@@ -44,14 +44,14 @@ def python_function(step: Step) -> Sentence | None:
 
 
 def python_lock(step: Step) -> Sentence | None:
-    """Tell that the call was in Python while another thread ran a Python function, mostly one of tf.data."""
+    """Tell that the step's call was in Python while another thread ran a Python function, mostly one of tf.data."""
     if step.host is None or not step.calls:
         return None
-    runs = Cover.of(
+    function_runs = Cover.of(
         np.array([call.runs_at for call in step.calls]), np.array([call.runs_at + call.ran_ns for call in step.calls])
     )
-    elsewhere = step.host.cover(step.host.rows(_PYTHON_OP)) - step.cover(step.python_functions)
-    overlap = (step.called - runs) & elsewhere
+    python_elsewhere = step.host.cover(step.host.rows(_PYTHON_OP)) - step.cover(step.python_functions)
+    overlap = (step.called - function_runs) & python_elsewhere
     share = overlap.length / step.whole_ns
     if share < LOCK_SHARE or overlap.length < LOCK_NS:
         return None

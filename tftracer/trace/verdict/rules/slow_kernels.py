@@ -14,7 +14,7 @@ from tftracer.trace.verdict.op_time import OpTime
 from tftracer.trace.verdict.step import Step, evidence_of, sentence
 
 SLOW_KERNEL_SHARE = 0.10  # minimal part of the op time that slow ops take, in the median of the traces
-FAR_BELOW_SHARE = 0.10  # an op is slow below this part of the best op's rate
+FAR_BELOW_SHARE = 0.10  # an op is slow if its rate is below this part of the best op's rate
 MIN_SHARE = 0.01  # minimal part of the op time, for an op to be compared
 
 

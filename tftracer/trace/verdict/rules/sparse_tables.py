@@ -1,4 +1,4 @@
-"""Tables of which a step looks up some rows, but updates all rows."""
+"""Tables of which a step updates all rows, although it looks up only some."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ _GATHER = re.compile(r"ResourceGather(Nd)?")
 _ASSIGN = re.compile(r"ResourceApply\w+|Assign(Add|Sub)?(VariableOp)?")
 _APPLY = re.compile(r"ResourceApply\w+")
 #: Ops of an update that are followed even if they are short.
-_PASSES = re.compile(r"ReadVariableOp|AssignVariableOp")
+_ALSO_SHORT = re.compile(r"ReadVariableOp|AssignVariableOp")
 #: Ops that scale a variable, as a decaying momentum does.
 _SCALES = frozenset(("Mul", "RealDiv"))
-#: The part of an update that touches only the rows that were looked up.
+#: Ops of an update that touch only the rows that were looked up.
 _SPARSE = re.compile(rf"{_SCATTER.pattern}|{_GATHER.pattern}|GatherV2|Unique\w*|UnsortedSegment\w+|StridedSlice|Shape")
 
 
 def dense_update(step: Step) -> Sentence | None:
-    """Name an optimizer that scatters some rows into a table but computes with all rows, or applies a dense gradient to it."""
+    """Name a table's update that computes with all rows, although the step looks up only some: its gradient may be dense."""
     time = OpTime.of(step)
     selected, where = dense_ops(step, time)
     if time.least_share(selected) < DENSE_SHARE:
@@ -99,20 +99,20 @@ def dense_ops(step: Step, time: OpTime) -> tuple[Bool, str]:
         spent[where] = spent.get(where, 0.0) + float(time.work.self_ns[row])
     knows_tables = any(first_input)  # in a session's trace the labels name an op's inputs; in a profile nothing does
     may_become_dense = tables or not knows_tables or not looks_up
-    for row in _made_dense(time, rows, scopes, kinds, bool(looks_up)) if may_become_dense else []:
+    for row in _ops_on_dense_gradient(time, rows, scopes, kinds, bool(looks_up)) if may_become_dense else []:
         selected[row] = True
         where = DENSE_GRADIENT if not spent else max(spent, key=spent.__getitem__)
         spent[where] = spent.get(where, 0.0) + float(time.work.self_ns[row])
     return selected, max(spent, key=spent.__getitem__, default="")
 
 
-def _made_dense(time: OpTime, rows: Int64, scopes: list[str], kinds: list[str], looks_up: bool) -> list[int]:
+def _ops_on_dense_gradient(time: OpTime, rows: Int64, scopes: list[str], kinds: list[str], looks_up: bool) -> list[int]:
     """Return the entries (in ``OpTime.work``) of the ops that turn the gradient of some rows of a table into a gradient of all
     rows, and of the op that applies it.
 
-    Optimizers also add up rows that were looked up twice. Their scopes have a Unique or a scatter, and are left out.
-    An AddN with another gradient makes the sum dense in any case. That is reported only if a regularizer gave the other addend,
-    that is, if the graph has an L2Loss, or no addend comes from a matrix product.
+    Optimizers also add up rows that were looked up twice: scopes with a Unique or a scatter are left out.
+    If an AddN adds another gradient, which makes the sum dense in any case, nothing is returned unless that gradient is from a
+    regularizer: the graph has an L2Loss, or each AddN has known addends, none of them from a matrix product.
     ``looks_up``: whether a table is certainly looked up. If not, GatherV2 may read something else, and only sums that update a
     variable count.
     """
@@ -127,8 +127,8 @@ def _made_dense(time: OpTime, rows: Int64, scopes: list[str], kinds: list[str], 
         for row, scope, kind in long_rows
         if kind == "UnsortedSegmentSum" and scope not in sparse and (looks_up or scope in optimizers or flow.updates(row))
     ]
-    added = [row for row, _, kind in long_rows if kind == "AddN" and (looks_up or flow.updates(row))]
-    if added and not any(kind == "L2Loss" for _, _, kind in long_rows) and any(map(flow.may_add_a_dense_gradient, added)):
+    add_ns = [row for row, _, kind in long_rows if kind == "AddN" and (looks_up or flow.updates(row))]
+    if add_ns and not any(kind == "L2Loss" for _, _, kind in long_rows) and any(map(flow.may_add_a_dense_gradient, add_ns)):
         return []
     applied = [row for row, _, kind in long_rows if looks_up and _APPLY.fullmatch(kind)][:1]  # the longest
     return sorted({*sums, *applied, *flow.readers(sums)}) if sums else []
@@ -151,11 +151,11 @@ class _Flow:
     def readers(self, sums: list[int]) -> set[int]:
         """Return the long ops that read these sums, directly or indirectly.
 
-        They are an update of several ops, which may read variables that it has just assigned. Also returned: long Mul or RealDiv
-        ops that feed these ops and have no long input, such as the decay of a momentum.
+        Short reads and assignments of variables are followed, too: an update may read variables that it has just assigned. Also
+        returned: long Mul or RealDiv ops that feed these ops and have no long input, such as the decay of a momentum.
         """
         reached = self._reachable(
-            sums, self._graph.consumers_of, lambda row: self._is_long(row) or _PASSES.fullmatch(self._kind(row)) is not None
+            sums, self._graph.consumers_of, lambda row: self._is_long(row) or _ALSO_SHORT.fullmatch(self._kind(row)) is not None
         )
         long = {row for row in reached if self._is_long(row)}
         scales = {row for each in long for row in self._inputs(each) if self._is_long(row) and self._kind(row) in _SCALES}
@@ -176,11 +176,11 @@ class _Flow:
             )
         )
 
-    def may_add_a_dense_gradient(self, added: int) -> bool:
+    def may_add_a_dense_gradient(self, add_n_row: int) -> bool:
         """Tell whether an addend comes from a matrix product, or all known addends are segment sums."""
         addends = self._reachable(
-            [added], self._graph.inputs_of, lambda row: self._is_long(row) and self._kind(row) != "UnsortedSegmentSum"
-        ) - {added}
+            [add_n_row], self._graph.inputs_of, lambda row: self._is_long(row) and self._kind(row) != "UnsortedSegmentSum"
+        ) - {add_n_row}
         return not addends or any(is_matrix_op(self._kind(row)) for row in addends)
 
     def _reachable(self, rows: list[int], neighbours: Callable[[int], Int32], passes: Callable[[int], bool]) -> set[int]:

@@ -9,7 +9,7 @@ from tftracer.trace.verdict.op_time import OpTime
 from tftracer.trace.verdict.step import Step
 
 STRING_SHARE = 0.40  # minimal part of the op time (``OpTime.cautious_share``)
-DOMINANT = 0.8  # if one op takes this part of their time, the sentence about one op says it
+DOMINANT = 0.8  # if one op takes this part of the string ops' time, it is left to the rule about one long op
 STRING_OPS = re.compile(r"String\w+|(Static)?Regex\w+|AsString|ReduceJoin|Substr|Unicode\w+|(En|De)codeBase64")
 
 ADVICE = (
@@ -19,7 +19,7 @@ ADVICE = (
 
 
 def string_ops(step: Step) -> Sentence | None:
-    """Name ops on strings, which run on CPUs alone, if no single one takes most of their time."""
+    """Name ops on strings, which run only on CPUs, if no single one takes most of their time."""
     time = OpTime.of(step)
     selected = time.of_kinds(STRING_OPS.fullmatch)
     if time.cautious_share(selected) < STRING_SHARE:

@@ -21,12 +21,12 @@ from tftracer.trace.verdict.time_around_ops import LIKE_THE_STEP, longest_median
 TINY_NS = 20_000  # running an op costs the executor about as much as an op of this length
 TINY_COUNT = 1_000  # minimal number of tiny ops
 TINY_SHARE = 0.50  # minimal part of the step that goes into tiny ops and into the gaps between ops
-#: An execution of STRAY_NS or longer was interrupted if its type does no work (Enter), or if its type has at most STRAY_SHARE as
-#: many such executions as tiny ones.
+#: An execution of STRAY_NS or longer was interrupted if its type does no work (Enter), if it takes longer than a usual step, or
+#: if its type has at most STRAY_SHARE as many such executions as tiny ones.
 STRAY_NS, STRAY_SHARE = 1_000_000, 0.005
-ACCOUNTED_SHARE = 0.20  # minimal part of the step (or of the usual step, if shorter) that remains without interrupted ops
-STRAY_PART = 0.1  # minimal part of the step that interrupted ops and long gaps take, for the share to be without them
-ELEMENTWISE_SHARE = 0.50  # minimal part of the tiny ops, for XLA to be named
+ACCOUNTED_SHARE = 0.20  # minimal part of the step (or of a shorter usual step) that remains without interrupted ops and long gaps
+STRAY_PART = 0.1  # minimal part of the step that interrupted ops and long gaps take, for the share without them to be told
+ELEMENTWISE_SHARE = 0.50  # minimal part of the tiny ops that is elementwise, for XLA to be named
 #: An op that runs this often in a step is in a loop, if the step has one. Minimal part of the tiny ops for the loop to be named.
 MIN_TURNS, LOOP_SHARE = 10, 0.50
 FEEDS_SHARE = 0.20  # minimal part of the tiny ops, for feeds and fetches to be named
@@ -44,10 +44,10 @@ FEWER_OPS = (
 
 
 def tiny_ops(step: Step) -> Sentence | None:
-    return _recorded(step) or _left_out(step)
+    return _recorded_tiny_ops(step) or _left_out_tiny_ops(step)
 
 
-def _recorded(step: Step) -> Sentence | None:
+def _recorded_tiny_ops(step: Step) -> Sentence | None:
     """Name many recorded tiny ops and the gaps between ops."""
     trace, work = step.trace, step.work
     runs = (trace.kind == NodeKind.COMPUTE) | (trace.kind == NodeKind.CONTROL)
@@ -58,16 +58,16 @@ def _recorded(step: Step) -> Sentence | None:
         return None
     is_tiny = tiny[work.node]
     spent = float(work.self_ns[is_tiny].sum())
-    length = _gaps(step)
-    between = float(np.minimum(length, GAP_NS).sum())
+    gap_lengths = _gaps(step)
+    between = float(np.minimum(gap_lengths, GAP_NS).sum())
     usual_ns = min(step.ns, longest_median_s(step.context) * 1e9 or step.ns)
-    stray = float(work.self_ns[_stray(trace, ops, tiny, usual_ns)[work.node]].sum() + length.sum()) - between
+    stray = float(work.self_ns[_interrupted(trace, ops, tiny, usual_ns)[work.node]].sum() + gap_lengths.sum()) - between
     share = (spent + between) / max(step.ns - stray, 1.0)
     if share < TINY_SHARE or step.ns - stray < ACCOUNTED_SHARE * usual_ns:
         return None
     mean = float((trace.end - trace.start)[tiny].mean())
-    codes = np.bincount(trace.op[tiny])
-    commonest = int(np.argmax(codes))
+    counts = np.bincount(trace.op[tiny])
+    commonest = int(np.argmax(counts))
     of_whole = (spent + between) / step.whole_ns
     of_what = " of the time from its first op to its last," if of_whole < LIKE_THE_STEP * (spent + between) / step.ns else ""
     without = f", {percent(share)}{of_what} without a few ops and gaps of unusual length, which take {duration(stray)}"
@@ -76,7 +76,7 @@ def _recorded(step: Step) -> Sentence | None:
     return sentence(
         "tiny_ops",
         f"{count:,} ops of {duration(mean)} on average, and the gaps between ops, take {duration(spent + between)} "
-        f"{whole}; the most frequent is {trace.ops[commonest]} ({int(codes.max()):,} times)."
+        f"{whole}; the most frequent is {trace.ops[commonest]} ({int(counts.max()):,} times)."
         f"{scope_sentence(work, trace, is_tiny)}{_loop(step, tiny)}{_elementwise(step, tiny)}{tensors}",
         FEWER_TENSORS * bool(tensors) + _fewer_ops(step),
         of_whole,
@@ -117,15 +117,15 @@ def _fed_and_fetched(step: Step, tiny: Bool) -> str:
 def _gaps(step: Step) -> Int64:
     """Return the lengths of the gaps in which nothing runs."""
     busy = step.activity.busy
-    if step.functions_with_ops.any():  # calls also last while nothing runs in them
+    if step.functions_with_ops.any():  # a call of a function also lasts while none of its ops runs
         busy = step.cover(step.process_nodes & ~step.functions_with_ops & ~step.stages.members)
     gaps = Cover.span(0, step.ns) - busy
     return gaps.end - gaps.start
 
 
-def _stray(trace: Trace, ops: Bool, tiny: Bool, usual_ns: float) -> Bool:
+def _interrupted(trace: Trace, ops: Bool, tiny: Bool, usual_ns: float) -> Bool:
     """Return [n] the few long executions of op types that are nearly always tiny, those of ops without work of their own, and
-    those that take longer than a usual step as a whole: the system interrupted them."""
+    those that take longer than a whole usual step: the system interrupted them."""
     lengths = trace.end - trace.start
     long = ops & (lengths >= STRAY_NS)
     types = len(trace.ops)
@@ -134,8 +134,8 @@ def _stray(trace: Trace, ops: Bool, tiny: Bool, usual_ns: float) -> Bool:
     return result
 
 
-def _left_out(step: Step) -> Sentence | None:
-    """Name tiny ops that a profile leaves out as cheap. It keeps the executor's turns, in which they run."""
+def _left_out_tiny_ops(step: Step) -> Sentence | None:
+    """Tell that a profile leaves out many tiny ops as cheap. It has only the turns of the executor in which they run."""
     if step.host is None:
         return None
     turns = step.host.rows(_TURN)
