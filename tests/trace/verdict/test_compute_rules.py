@@ -161,9 +161,39 @@ def test_ops_of_one_scope_are_named_by_it() -> None:
     found = sentences(in_a_row(*clipping, *rest))["elementwise"]
     assert found["text"].endswith("75% of that is in clip_by_global_norm.")
     in_layer = [(f"gradient_tape/net/lstm/{i}/mul", "Mul", 1.0) for i in range(2)] + [("net/lstm/mul", "Mul", 1.0)]
-    assert sentences(in_a_row(*in_layer, *rest[1:]))["elementwise"]["text"].endswith("100% of that is in net/lstm.")
+    assert sentences(in_a_row(*in_layer, *rest[1:]))["elementwise"]["text"].endswith(
+        "100% of that is in net/lstm and its gradients."
+    )
     for apart in ([("a/mul", "Mul", 1.0), ("b/mul", "Mul", 1.0), ("c/mul", "Mul", 1.0)], [("while/body/add", "AddV2", 1.0)] * 3):
         assert " of that is in " not in sentences(in_a_row(*apart, *rest[1:]))["elementwise"]["text"]
+
+
+def test_an_op_and_its_gradients_are_one_scope() -> None:
+    """A judge read "53% of that is in logits/MatMul" where the layer had 99%: the forward op itself was left out."""
+    logits = [
+        ("StatefulPartitionedCall/logits/MatMul", "MatMul", 4.0),
+        *[(f"gradient_tape/logits/MatMul/{i}", "MatMul", 2.5) for i in (1, 2)],
+    ]
+    others = [(f"dense_{i}/MatMul", "MatMul", 0.1) for i in range(3)]
+    text = sentences(in_a_row(*logits, *others, ("loss/Softmax", "Softmax", 6.0)))["balanced"]["text"]
+    assert "97% of that is in logits/MatMul and its gradients." in text
+
+
+def test_a_layer_with_most_of_the_op_time_is_named_with_its_gradients() -> None:
+    kinds = ["Einsum", "Softmax", "RandomUniform", "BatchMatMulV2"]
+    layer = [(f"seq/attention/{kind}", kind, 2.0) for kind in kinds]
+    layer += [(f"gradient_tape/seq/attention/{kind}/x", kind, 0.5) for kind in kinds]
+    others = [("seq/dense/MatMul", "MatMul", 0.5), ("loss/Mean", "Mean", 0.1)]
+    found = sentences(in_a_row(*layer, *others))["balanced"]["text"]
+    assert found.endswith("94% of the op time is in seq/attention and its gradients.")
+    model = [(f"net/{name}/{kind}", kind, 1.0) for name in "abcd" for kind in kinds]
+    assert "of the op time is in" not in sentences(in_a_row(*model, *others))["balanced"]["text"]
+
+
+def test_scopes_that_differ_by_a_number_are_named_together() -> None:
+    losses = [(f"stft{n}/{kind}", kind, 1.0) for n in ("", "_1", "_2", "_3") for kind in ("FFT", "Frame", "Window", "Tile")]
+    found = sentences(in_a_row(*losses, ("dense/MatMul", "MatMul", 4.0)))["balanced"]["text"]
+    assert found.endswith("80% of the op time is in stft, stft_1 and 2 others like them.")
 
 
 def test_a_scope_of_the_whole_model_is_not_named() -> None:

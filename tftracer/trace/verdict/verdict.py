@@ -27,6 +27,7 @@ from tftracer.trace.verdict.rules import COMPUTING_CODES, RULES, UNEXPLAINED
 from tftracer.trace.verdict.rules.cause_from_watch import MORE_NS, is_explained
 from tftracer.trace.verdict.rules.graph_loops import graph_loops
 from tftracer.trace.verdict.rules.input_pipeline import CHEAPER_ADVICE, may_wait_in_usual_steps, runs_beside
+from tftracer.trace.verdict.scopes import main_scope_sentence
 from tftracer.trace.verdict.slower_than_other_steps import EXPLAINED_SHARE, other_steps
 from tftracer.trace.verdict.step import HELD_UP_NS, ONLY_HERE, Step, sentence
 from tftracer.trace.verdict.time_around_ops import SLOW_FACTOR, longest_median_s, sampled_lines
@@ -320,4 +321,8 @@ def _describe_longest_op(step: Step, longest_op: Bool, op_type: MainOpType | Non
     runs = step.cover(longest_op).length
     subject = "Without what was held up, the" if is_delayed else "The"
     longest = f" {subject} longest op, {step.describe(nodes[0])}, runs for {percent(runs / step.whole_ns)} of the step."
-    return longest if text.startswith(op_type.text) else f"{longest} {op_type.text}"
+    if text.startswith(op_type.text):
+        return longest
+    time = OpTime.of(step)
+    self_ns = time.ns_without_outliers if is_delayed else time.work.self_ns.astype(np.float64)
+    return f"{longest} {op_type.text}{main_scope_sentence(time.work, step.trace, self_ns)}"
