@@ -109,6 +109,9 @@ def iterators(tf: Any) -> None:
 
     step, kept = a_step(tf), []
     dataset = tf.data.Dataset.from_tensors(np.ones([BYTES // 4], np.float32)).repeat().batch(4).prefetch(1)
+    options = tf.data.Options()
+    options.autotune.enabled = False  # its thread delays the end of each iterator for up to a minute
+    dataset = dataset.with_options(options)
     for number in steps():
         step(tf.ones([64, 64]))
         if number % 5 == 0:  # TensorFlow takes 23 ms and more to end each of them

@@ -17,10 +17,11 @@ from tftracer.slow.watch.host_counters import after_name
 #: A standstill is a time of at least this length in which the writer's thread did not look. Usually it looks five times a second.
 MIN_NS = 600_000_000
 APART_NS = 200_000_000  # time between two looks
-#: In a standstill the process used hardly any CPU, did not wait for a CPU, and its threads hardly woke: at most WAKES times, plus
-#: WAKES_PER_S times a second, plus as often as usual within RUNNING_S seconds. The writer's own thread hardly woke either: while
-#: another thread sleeps and holds Python's lock, which is no standstill, it wakes 200 times a second.
-CPU_SHARE, QUEUED_SHARE, WAKES, WAKES_PER_S, RUNNING_S = 0.05, 0.2, 20, 5, 0.25
+#: In a standstill the process used hardly any CPU and did not wait for a CPU. Its threads hardly woke: at most WAKES times (most of
+#: them when it goes on), plus WAKES_PER_S times a second, plus as often as usual within RUNNING_S seconds. The writer's own thread
+#: woke at most OWN_WAKES times, plus WAKES_PER_S times a second: while another thread sleeps and holds Python's lock, which is no
+#: standstill, it wakes 200 times a second.
+CPU_SHARE, QUEUED_SHARE, WAKES, OWN_WAKES, WAKES_PER_S, RUNNING_S = 0.05, 0.2, 100, 20, 5, 0.25
 #: A shorter sleep of the machine does not count: the two clocks are not read at the same moment.
 MIN_SLEEP_NS = 100_000_000
 #: The two clocks are read up to TRIES times, until at most EXACT_NS pass between the two readings.
@@ -103,11 +104,11 @@ class Standstills:
             self.asleep_ns += slept if slept >= MIN_SLEEP_NS else 0
         if now.wakes is None or before.wakes is None:
             return None
-        wakes, limit = now.wakes - before.wakes, WAKES + WAKES_PER_S * passed / 1e9
+        wakes, in_pause = now.wakes - before.wakes, WAKES_PER_S * passed / 1e9
         if passed < MIN_NS:
             self._rate = wakes * 1e9 / passed if passed else 0.0
             return None
-        woke = wakes > limit + RUNNING_S * self._rate or now.own_wakes - before.own_wakes > limit
+        woke = wakes > WAKES + in_pause + RUNNING_S * self._rate or now.own_wakes - before.own_wakes > OWN_WAKES + in_pause
         had_no_cpu = now.queued_ns - before.queued_ns > QUEUED_SHARE * passed
         return (
             None
