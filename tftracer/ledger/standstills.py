@@ -17,8 +17,8 @@ from tftracer.slow.watch.host_counters import after_name
 #: A standstill is a time of at least this length in which the writer's thread did not look. Usually it looks five times a second.
 MIN_NS = 600_000_000
 APART_NS = 200_000_000  # time between two looks
-#: In a standstill the process used hardly any CPU and did not wait for a CPU. Its threads hardly woke: at most WAKES times (before
-#: it stopped and when it went on), plus WAKES_PER_S times a second, plus as often as usual within RUNNING_S seconds. The writer's
+#: In a standstill the process used hardly any CPU and did not wait for a CPU. Its threads hardly woke: at most WAKES times (when
+#: it stopped and went on), plus WAKES_PER_S times a second, plus as often as usual within RUNNING_S seconds. The writer's
 #: own thread woke at most OWN_WAKES times, plus WAKES_PER_S times a second: while another thread sleeps and holds Python's lock,
 #: which is no standstill, it wakes 200 times a second.
 CPU_SHARE, QUEUED_SHARE, WAKES, OWN_WAKES, WAKES_PER_S, RUNNING_S = 0.05, 0.2, 200, 20, 5, 0.25
