@@ -376,7 +376,8 @@ def test_a_wait_after_code_that_ran_is_the_cause_and_the_code_another_cause() ->
 
 
 def test_a_single_sample_at_a_usual_line_names_no_line() -> None:
-    usual, short = frozenset({MAIN}), {"usual_ns": 15 * MS, "usual_inside_ns": 3 * MS}
+    usual = frozenset({MAIN})
+    short: dict[str, Any] = {"usual_ns": 15 * MS, "usual_inside_ns": 3 * MS}
     only = explained(0.1, between=span(0.1, FoldedStack("MainThread", (MAIN,), 1, 0.05), cpu=0.09), usual_lines=usual, **short)
     assert (only.cause[:3], only.doubt[:16]) == (("python", "", None), "Its stacks were ")
     other = FoldedStack("MainThread", (MAIN._replace(line=30), LOAD), 1, 0.06)

@@ -46,4 +46,4 @@ class Imported:
     kind: str  # the format as users see it: "tensorflow-tracer session", "RunMetadata", "Timeline JSON"
     runs: list[ImportedRun] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)  # findings about the file as a whole
-    cut: str = ""  # how the file ends early, in words; "" if it is complete
+    cut: str = ""  # what is missing because the file ends early or is damaged, in sentences; "" if it is complete

@@ -2,7 +2,7 @@
 
 TensorFlow writes a process for each device (``... Compute``), a thread for each row, and a slice for each op, with its name, op
 type and inputs in ``args``: enough for a StepStats. The same reader opens our own export and any other trace of complete events
-(``"ph": "X"``). The format has no memory, no scheduling times and no graph; a finding says so.
+(``"ph": "X"``). The format records no memory, no scheduling times and no graph; a finding says so.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MAX_INPUTS = 10_000
 _MAX_TIME_US = LATEST_NS // 1000
 _MAX_TEXT = 100_000
 _CUT_FILE = "The file ends early, in the middle of its events: its trace has only those before the end. Copy it again."
-_SPACE = re.compile(r"[\s,]*")
+_SEPARATORS = re.compile(r"[\s,]*")
 _GPU_TRACER = re.compile(r"/stream:|/memcpy")
 
 
@@ -36,10 +36,10 @@ def looks_like_json(head: bytes) -> bool:
 def read(text: str) -> Imported:
     """Convert each trace to a RunMetadata. A file may have several JSON documents, if a loop appended to it.
 
-    Raises FormatError if it is not JSON or has no slices.
+    Raises FormatError if it is not JSON or has no slices, and TruncatedError if it ends before the first slice.
     """
     traces: list[ImportedTrace] = []
-    damage, at = "", _skip(text, 0)
+    damage, at = "", _skip_separators(text, 0)
     while not damage and (at < len(text) or not traces):
         slices = _Slices()
         events = _Events(text, at, slices.about)
@@ -73,17 +73,17 @@ class _Cut(Exception):
     """The text ends inside the list of events."""
 
 
-def _whole(text: str) -> int:
+def _parse_integer(text: str) -> int:
     if len(text) > 20:  # the time to convert a number grows with the square of its length
         raise FormatError("the JSON holds a number of more than 20 digits")
     return int(text)
 
 
-def _constant(text: str) -> None:
+def _reject_constant(text: str) -> None:
     raise FormatError(f"the JSON holds {text}, which is not a number")
 
 
-_DECODER = json.JSONDecoder(parse_int=_whole, parse_constant=_constant)
+_DECODER = json.JSONDecoder(parse_int=_parse_integer, parse_constant=_reject_constant)
 
 
 def _value(text: str, at: int) -> tuple[Any, int]:
@@ -97,8 +97,8 @@ def _value(text: str, at: int) -> tuple[Any, int]:
         raise FormatError("the JSON is nested too deeply") from error
 
 
-def _skip(text: str, at: int) -> int:
-    match = _SPACE.match(text, at)
+def _skip_separators(text: str, at: int) -> int:
+    match = _SEPARATORS.match(text, at)
     return match.end() if match else at
 
 
@@ -114,28 +114,28 @@ class _Events:
     def __iter__(self) -> Iterator[Any]:
         text, in_object = self._text, self._text[self.at : self.at + 1] != "["
         at = _list_of_events(text, self.at, self._about) if in_object else self.at
-        at = _skip(text, at + 1)
+        at = _skip_separators(text, at + 1)
         for _ in range(_MAX_EVENTS):
             if text[at : at + 1] == "]":
-                self.at = _skip(text, _end_of_object(text, at + 1) if in_object else at + 1)
+                self.at = _skip_separators(text, _end_of_object(text, at + 1) if in_object else at + 1)
                 return
             if at >= len(text):
                 raise _Cut
             event, at = _value(text, at)
-            at = _skip(text, at)
+            at = _skip_separators(text, at)
             yield event
         raise FormatError(f"the JSON holds more than {_MAX_EVENTS} events")
 
 
 def _end_of_object(text: str, at: int) -> int:
     """Return the end of the object whose list of events ends at ``at``; the end of the text if the object is incomplete."""
-    at = _skip(text, at)
+    at = _skip_separators(text, at)
     while text[at : at + 1] == '"':
         try:
-            at = _skip(text, _value(text, at)[1])
+            at = _skip_separators(text, _value(text, at)[1])
             if text[at : at + 1] != ":":
                 break
-            at = _skip(text, _value(text, _skip(text, at + 1))[1])
+            at = _skip_separators(text, _value(text, _skip_separators(text, at + 1))[1])
         except _Cut:  # all events are complete
             return len(text)
     return at + 1 if text[at : at + 1] == "}" else len(text)
@@ -143,17 +143,17 @@ def _end_of_object(text: str, at: int) -> int:
 
 def _list_of_events(text: str, at: int, about: dict[str, Any]) -> int:
     """Return the position of the list ``traceEvents`` in the object at ``at``. Fields before it go to ``about``."""
-    at = _skip(text, at + 1)
+    at = _skip_separators(text, at + 1)
     while at < len(text) and text[at] == '"':
         key, at = _value(text, at)
-        at = _skip(text, at)
+        at = _skip_separators(text, at)
         if text[at : at + 1] != ":":
             break
-        at = _skip(text, at + 1)
+        at = _skip_separators(text, at + 1)
         if key == "traceEvents" and text[at : at + 1] == "[":
             return at
         about[key], at = _value(text, at)
-        at = _skip(text, at)
+        at = _skip_separators(text, at)
     if at >= len(text):
         raise _Cut
     raise FormatError('the JSON has no list "traceEvents": it is not a trace')

@@ -1,4 +1,4 @@
-"""A session's state: its facts, runs and traces. It knows no files and no threads; its owner holds the lock.
+"""A session's state: its facts, runs and traces. It writes no files and has no lock: its owner must hold one.
 
 A live session changes it as things happen (store.py). files/reading.py builds the same state from a file's records, so that a
 reopened session shows what the live page showed.
@@ -42,7 +42,7 @@ def no_statistics() -> RunStatistics:
 
 
 def is_analyzed(record: TraceRecord) -> bool:
-    """Return whether a trace's contents are known: False before its analysis, and if a kill prevented the analysis."""
+    """Return whether a trace was analyzed, or found to be broken. False before the analysis, and if a kill prevented it."""
     return record["state"] != "pending"
 
 

@@ -187,7 +187,7 @@ class SessionStore(SessionAnswers):
             return self.model.slow.next_id()
 
     def add_stall(self, message: Stall, number: int, is_traced: bool, new: NewRecord) -> None:
-        """Add a slow step. ``number``: its number in its run, from 1. ``is_traced``: whether there is a trace of it.
+        """Add a slow step. ``number``: its number among the run's slow steps, from 1. ``is_traced``: whether it has a trace.
 
         If it cannot be written now, its stacks are missing as long as the session is live.
         """
@@ -204,7 +204,7 @@ class SessionStore(SessionAnswers):
             self.spool.release(old.record_bytes, old.stacks)
 
     def put_period(self, period: Period) -> None:
-        """Replace the earlier state of the period."""
+        """Add a period, or replace its earlier state."""
         with self.lock:
             self.model.slow.put_period(period)
         self.write_latest(key_of(period), slow_records.period_record(period))

@@ -1,5 +1,5 @@
 /**
- * The colours of slices. Most op types have the same colour in every trace, and each kind other than computing has its own hue.
+ * The colours of slices. Most op types have the same colour in every trace, and each kind except computing has its own colour.
  * Colours differ in lightness as well as in hue, so that eyes that do not tell red from green tell them apart.
  */
 import { Kind, KIND_NAMES } from "./model";
@@ -11,8 +11,8 @@ export type Scheme = "light" | "dark";
 type Lch = readonly [lightness: number, chroma: number, hue: number];
 
 /**
- * Each colour is as far as possible from all before it, to normal eyes and to those that do not tell red from green, and none is
- * near the hues of KINDS. The first ones belong to the entries of RESERVED_FAMILIES; the other families share the rest, by name.
+ * Each colour differs as much as possible from all before it, also for eyes that do not tell red from green, and none is near a
+ * colour of KINDS. The first ones belong to the entries of RESERVED_FAMILIES; the other families share the rest, by name.
  */
 const COMPUTE: readonly Lch[] = [
   [0.66, 0.13, 250],
@@ -76,7 +76,7 @@ const RESERVED_FAMILIES: readonly (readonly string[])[] = [
   ["Const"],
   ["Identity"],
 ];
-/** Family -> slot. Of several families with one slot, the first keeps it in a trace that has them all. */
+/** Family -> slot. If a trace has several families of the same slot, the first of them keeps it. */
 export const RESERVED_SLOT: ReadonlyMap<string, number> = new Map(
   RESERVED_FAMILIES.flatMap((families, slot) => families.map((family) => [family, slot] as const)),
 );
@@ -94,7 +94,7 @@ export function reservedSlotOf(family: string): number | undefined {
   return RESERVED_SLOT.get(family);
 }
 
-/** Return the slot of an op's name and kind. Within a trace, `OpColours` replaces slots that several families share. */
+/** Return the slot of an op type and a kind of slice. Within a trace, `OpColours` replaces slots that several families share. */
 export function slotOf(op: string, kind: number): number {
   if (kind !== Kind.COMPUTE) return COMPUTE.length + kind;
   const family = familyOf(op);

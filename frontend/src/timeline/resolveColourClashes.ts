@@ -1,7 +1,7 @@
 /**
- * The colour of each op in a trace, or in several that are shown together. A family with a colour of its own keeps it; if several
- * have the same, the first of them does. Of the other families, those with most time have different colours as long as there are
- * enough.
+ * The colour of each op in a trace, or in several that are shown together. A family with a reserved colour keeps it; if several
+ * families share a reserved colour, the first of them keeps it. Of all other families, those that take most time get different
+ * colours, as long as there are enough.
  */
 import { COMPUTE_SLOTS, RESERVED_SLOT, SHARED_SLOTS, slotOf } from "./colours";
 import { Kind, type TimelineModel } from "./model";
@@ -54,8 +54,8 @@ function timeByFamily(models: readonly TimelineModel[]): Map<string, number> {
 const byName = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
 /**
- * Return the slots of the families that cannot keep the slot of their name. Their time decides which families may move, but their
- * names alone decide where to, so that traces of the same ops have the same colours.
+ * Return new slots for families whose slot (`slotOf`) another family has. Their times decide which families get a new slot; their
+ * names alone decide which slot each of them gets, so that traces of the same ops have the same colours.
  */
 function movedFamilies(time: ReadonlyMap<string, number>): Map<string, number> {
   const owners = ownersOf(time);
@@ -76,7 +76,7 @@ function movedFamilies(time: ReadonlyMap<string, number>): Map<string, number> {
   return new Map(without.map((family, i) => [family, left[i]!]));
 }
 
-/** Return the family that keeps each slot: of `MaxPool` and `MaxPoolGrad` in one trace, `MaxPool`. */
+/** Return reserved slot -> the family that keeps it: `MaxPool` in a trace that has `MaxPool` and `MaxPoolGrad`. */
 function ownersOf(time: ReadonlyMap<string, number>): Map<number, string> {
   const owners = new Map<number, string>();
   for (const [family, slot] of RESERVED_SLOT) if (time.has(family) && !owners.has(slot)) owners.set(slot, family);

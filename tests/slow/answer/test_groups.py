@@ -125,6 +125,15 @@ def test_the_headline_follows_slow_steps_traces_and_the_end_of_a_group() -> None
     assert saved["text"] != unknown["text"]
 
 
+def test_a_headline_says_how_much_passed_without_a_cpu_if_that_is_most() -> None:
+    """ "440 slow steps took 20 s more than usual. Steps of another run (180 ms of that)": nearly all had no CPU."""
+    run = RunHandle("train", (), (), "")
+    machine = [a_stall(run, step, cause=Cause("machine", "", None, 0.9)) for step in range(100, 1100, 100)]
+    log = log_of(*machine, a_stall(run, 1150))
+    (own, _) = groups(log, run.run_id, 1200)
+    assert headline(log, run.run_id, 1200, {})[0] == f"{own['text']} (298 ms of that, and 2.98 s without a CPU)"
+
+
 def test_the_headline_names_no_trifle() -> None:
     run = RunHandle("train", (), (), "")
     unknown = [a_stall(run, step, cause=UNKNOWN, inside=True) for step in range(100, 400)]

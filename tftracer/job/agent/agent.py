@@ -53,7 +53,7 @@ class DaemonExecutor(ThreadPoolExecutor):
         return self._daemons.submit(partial(function, *arguments, **named))
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Return without waiting."""
+        """Stop the threads without waiting for them."""
         self._daemons.stop()
 
 
@@ -91,7 +91,7 @@ class Agent:
         self._retry_now: asyncio.Event | None = None
         self._published: tuple[str, int] | None = None  # job and port, as in the hub's file
         self._ready = threading.Event()
-        self._connected_at = time.monotonic()
+        self._last_connected_at = time.monotonic()
 
     # -------------------------------------------------------------------------------------------------- from any thread
 
@@ -155,7 +155,7 @@ class Agent:
                 problem = f"{target.host}:{target.port}: {error}"
             except (OSError, HTTPError, WebSocketError, TracerError, asyncio.TimeoutError, ValueError) as error:
                 log.debug("tftracer: no hub at %s:%d: %s", target.host, target.port, error)
-                if target.source == "given" and time.monotonic() - self._connected_at > REPORT_AFTER_S:
+                if target.source == "given" and time.monotonic() - self._last_connected_at > REPORT_AFTER_S:
                     problem = _no_answer(target, error)
         if problem:
             self._source.add_problem("job", f"This process is not on its job's page. {problem}")
@@ -191,13 +191,16 @@ class Agent:
             if page is None or (page.host, page.port) != (target.host, target.port):
                 self._hub_changed({"name": job, "hub": _url(target), "is_hub": False, "processes": [], "traces": []})
             await HubConnection(connection, channel, self._source, self._own_page).run(end)
-            self._connected_at = time.monotonic()
+            self._last_connected_at = time.monotonic()
         finally:
             self._hub_changed(None)
             await close(connection)
 
     async def _greet(self, connection: WebSocketClientConnection, target: Target) -> tuple[Channel, str]:
-        """Return (channel to the hub, the job's name). The hub must prove that it knows the token before it gets the identity."""
+        """Return (channel to the hub, the job's name).
+
+        This process identifies itself only after the hub has proved that it knows the token.
+        """
         hello = protocol.unpack(await connection.read_message())
         if hello["t"] != "hello":
             raise FormatError("no hub")

@@ -42,7 +42,7 @@ class HubAddresses:
                 self.forwarded.add(address(location.host, location.port))
 
     def know(self, hosts: Iterable[str]) -> None:
-        """Accept host names that the job's configuration gives for the hub, except loopback, where others may listen, too."""
+        """Accept host names that the job's configuration gives for the hub, except loopback, where other programs may listen."""
         self.names.update(host.lower() for host in hosts if not is_loopback(host))
 
     def behind(self, base_url: str) -> None:
@@ -80,7 +80,7 @@ def digest_of(certificate: bytes | None) -> str:
 
 
 def digest_of_file(certfile: str | None) -> str:
-    """Return the digest of the first certificate in a PEM file, which a server sends; "" if none can be read."""
+    """Return the digest of the first certificate in a PEM file, the one that a server sends; "" if it cannot be read."""
     try:
         text = Path(certfile).read_text(encoding="latin-1") if certfile else ""
         _, begins, rest = text.partition("-----BEGIN CERTIFICATE-----")

@@ -210,7 +210,10 @@ def headline(log: SlowLog, run_id: int, steps: int, traces: Traces) -> tuple[str
         first = next((each for each in ranked if each.kind["lost_s"] >= TRIFLE * without_machine_s), ranked[0])
         lost_s, whole_s = first.kind["lost_s"], sum(each.kind["lost_s"] for each in ranked)
         text, trace_id = first.text, first.newest_trace(traces)
-        text += f" ({duration(lost_s * 1e9)} of that)" if lost_s < MOST * whole_s else ""
+        if lost_s < MOST * whole_s:
+            no_cpu_s = whole_s - without_machine_s
+            without_cpu = f", and {duration(no_cpu_s * 1e9)} without a CPU" if no_cpu_s >= MOST * whole_s else ""
+            text += f" ({duration(lost_s * 1e9)} of that{without_cpu})"
     log.headlines[run_id] = Headline(text, trace_id, steps, traces)
     return text, trace_id
 

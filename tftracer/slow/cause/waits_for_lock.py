@@ -23,7 +23,7 @@ def lock_s(span: Span) -> float:
 
 
 def may_have_waited_for_lock(span: Span) -> bool:
-    """Return whether other threads mostly held the lock, and too few readings show whether the training thread waited for it."""
+    """Return whether other threads mostly held the lock, with too few readings to tell if the training thread waited for it."""
     return span.lock_readings is not None and span.lock_readings < ENOUGH_READINGS and (span.other_holder_share or 0.0) >= HALF
 
 
@@ -32,12 +32,12 @@ def held_s(span: Span) -> float:
 
     0 if this is not known. The training thread does not count, although it may hold the lock in a library call.
     """
-    own_s = (span.cpu_s or 0.0) + (span.uncertain_s or 0.0)
+    training_cpu_s = (span.cpu_s or 0.0) + (span.uncertain_s or 0.0)
     if span.holders:
         is_held_by_other = len(other_holders(span)) > HALF * len(span.holders)
     else:
-        is_held_by_other = span.process_s is not None and span.process_s - own_s > HALF * span.watch_delay_s
-    return max(0.0, span.watch_delay_s - own_s) if is_held_by_other else 0.0
+        is_held_by_other = span.process_s is not None and span.process_s - training_cpu_s > HALF * span.watch_delay_s
+    return max(0.0, span.watch_delay_s - training_cpu_s) if is_held_by_other else 0.0
 
 
 def other_holders(span: Span) -> list[LockHolder]:
@@ -89,7 +89,7 @@ def free_lock_s(span: Span) -> float:
 
 
 def holder_text(span: Span) -> str:
-    """Describe the thread that held the lock most often in the readings, and its line; "" if no other thread held it."""
+    """Describe the other thread that held the lock in most readings, or "several threads", and the line; "" if none held it."""
     others = other_holders(span)
     names = [holder.thread for holder in others]
     if not names:

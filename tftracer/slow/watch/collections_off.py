@@ -1,7 +1,7 @@
 """Switches garbage collections off for a moment, without a conflict with the script's own settings.
 
-``gc.disable`` and ``gc.enable`` are not called here, because that might undo a call by another thread. A threshold that no
-program reaches also stops collections. If the threshold has another value later, the script has set its own.
+To do so, it sets a threshold that no program reaches. It does not call ``gc.disable`` and ``gc.enable``, because these might undo
+a call by another thread. If the threshold has another value later, the script has set its own, and it stays.
 """
 
 from __future__ import annotations

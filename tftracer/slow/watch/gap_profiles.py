@@ -41,7 +41,7 @@ class Profiled(NamedTuple):
     length_ns: int
     sums: Sums
     gc_ns: int
-    only: WatchedRun | None  # the run if it is not its thread's main run: then only times between its own steps count; or None
+    only: WatchedRun | None  # the run if it is not its thread's main run, so that only times between its steps count; or None
 
 
 class GapProfiles:
@@ -50,7 +50,7 @@ class GapProfiles:
     def __init__(self, queue: WatchedQueue, steps: SlowTurnFinder) -> None:
         self._queue = queue
         self._records = queue.slow
-        self._steps = steps
+        self._turns = steps
         self._current: Profiled | None = None  # the profile that is being taken
         self._without_stacks: dict[int, GapProfile] = {}  # number of the question for its stacks -> profile
         self._number = 0
@@ -95,15 +95,15 @@ class GapProfiles:
     def _begin(self, now_ns: int, source: StackSource, under_way: Mapping[int, int], gc: GcPauses | None) -> None:
         is_requested = self._records.profile_requested.is_set()
         run = self._run_to_profile(is_requested, now_ns)
-        thread = self._steps.runs[run].thread if run else 0
+        thread = self._turns.runs[run].thread if run else 0
         if run is None or thread not in under_way:
             return
         self._queue.count_steps()
         length_ns = LENGTH_NS if run in self._next else FIRST_NS
         _, interval_ns = self._next.get(run, (0, AGAIN_NS))
         self._next[run] = now_ns + interval_ns, interval_ns * LATER
-        only = None if self._steps.is_main(thread, run) else run
-        self._current = Profiled(run, thread, now_ns, length_ns, self._steps.sums(thread, only), _gc_ns(gc, thread), only)
+        only = None if self._turns.is_main(thread, run) else run
+        self._current = Profiled(run, thread, now_ns, length_ns, self._turns.sums(thread, only), _gc_ns(gc, thread), only)
         self._records.run_profiled = run
         source.begin_profile(now_ns + length_ns)
         if is_requested:
@@ -114,7 +114,7 @@ class GapProfiles:
         assert profiled is not None
         self._queue.count_steps()
         native = threads.native_ids.get(profiled.thread)
-        sums, before = self._steps.sums(profiled.thread, profiled.only), profiled.sums
+        sums, before = self._turns.sums(profiled.thread, profiled.only), profiled.sums
         if sums.steps == before.steps:  # no step ended, for example because the training is over: keep the earlier profile
             self._records.run_profiled = None
             return
@@ -134,18 +134,18 @@ class GapProfiles:
         profile = profile._replace(whole_turns=self._runs_python(profiled.run) and profile.between_s < SHARE * whole)
         self._number -= 1  # negative: slow turns have positive numbers
         self._without_stacks = {self._number: profile}  # replaces an unanswered one
-        spans = self._steps.gaps(profiled.thread, profiled.start_ns, profiled.only, profile.whole_turns)
+        spans = self._turns.gaps(profiled.thread, profiled.start_ns, profiled.only, profile.whole_turns)
         source.ask(self._number, Question(profiled.thread, native or 0, spans, profile=True))
 
     def _run_to_profile(self, is_requested: bool, now_ns: int) -> WatchedRun | None:
         """Return the run that the page requests, or the run with the most time between its steps; None if none is worth a
         profile."""
         requested = self._records.run_to_profile
-        if is_requested and requested in self._steps.runs:
+        if is_requested and requested in self._turns.runs:
             return requested
         runs = [
             (state.sums.between_ns, run)
-            for run, state in list(self._steps.runs.items())
+            for run, state in list(self._turns.runs.items())
             if is_requested or self._is_worth_it(run, state, now_ns)
         ]
         return max(runs, key=lambda candidate: candidate[0])[1] if runs else None
@@ -159,7 +159,10 @@ class GapProfiles:
         return steps >= MIN_STEPS and whole >= MIN_NS and (between >= SHARE * whole or self._runs_python(run))
 
     def _runs_python(self, run: WatchedRun) -> bool:
-        """Return whether Python code of the script runs in the run's steps. If a hook records them, other hooks run in them."""
+        """Return whether Python code of the script runs in the run's steps.
+
+        The steps of a session that a hook of the tracer records include the script's other hooks.
+        """
         return run.has_python or (run.is_session and not self._queue.sees_all_sessions)
 
 

@@ -43,6 +43,7 @@ def shares(
 ) -> dict[str, Any]:
     """Return the stacks of a thread and of the others within a span, with their seconds and counts, by descending time.
 
+    The result also has the number of samples of the thread, and the longest time without a sample of all threads.
     ``held``: (from, until) of the times in which the thread held Python's lock.
     """
     within = sorted((sample for sample in samples if start_ns <= sample.at_ns <= end_ns), key=lambda sample: sample.at_ns)
@@ -51,20 +52,20 @@ def shares(
     complete = [sample.at_ns for sample, stacks in zip(within, current) if sample.is_of_all or _has_all_functions(sample, stacks)]
     seconds: Counter[Stack] = Counter()
     other_seconds: Counter[tuple[int, Stack]] = Counter()
-    times: Counter[tuple[int, Stack]] = Counter()
+    counts: Counter[tuple[int, Stack]] = Counter()
     in_one_call = [(since, until) for since, until in held if _is_one_call(seen, thread, since, until)]
     for (_, stacks), length in zip(seen, _lengths([at for at, _ in seen], start_ns, end_ns, in_one_call)):
         for owner, stack in stacks.items():
-            times[owner, stack] += 1
+            counts[owner, stack] += 1
             if owner == thread:
                 seconds[stack] += length
             else:
                 other_seconds[owner, stack] += length
     return {
-        "stacks": [[stack, length / 1e9, times[thread, stack]] for stack, length in seconds.most_common(MAX_STACKS)],
-        "others": [[*pair, length / 1e9, times[pair]] for pair, length in other_seconds.most_common(MAX_STACKS)],
+        "stacks": [[stack, length / 1e9, counts[thread, stack]] for stack, length in seconds.most_common(MAX_STACKS)],
+        "others": [[*pair, length / 1e9, counts[pair]] for pair, length in other_seconds.most_common(MAX_STACKS)],
         "samples": len(seen),
-        "longest_unseen_s": _longest([start_ns, *complete, end_ns]) / 1e9,
+        "longest_unseen_s": _longest_gap([start_ns, *complete, end_ns]) / 1e9,
     }
 
 
@@ -83,12 +84,12 @@ def without_biased(
         before = [
             other.stacks[thread] for other in outside if wait and wait[0] <= other.at_ns <= wait[1] and thread in other.stacks
         ]
-        if stack is None or not before or any(_is_in(stack, other) for other in before):
+        if stack is None or not before or any(_is_start_of(stack, other) for other in before):
             unbiased.append(sample)
     return unbiased
 
 
-def _is_in(stack: Stack, other: Stack) -> bool:
+def _is_start_of(stack: Stack, other: Stack) -> bool:
     """Return whether ``other`` begins with all functions of ``stack``; the line in the innermost function may differ."""
     depth = len(stack) - 1
     return stack[:-1] == other[:depth] and len(other) > depth and stack[depth][::2] == other[depth][::2]
@@ -101,13 +102,13 @@ def is_within(at: int, spans: list[tuple[int, int]]) -> bool:
 
 
 def _has_all_functions(sample: StackSample, current: dict[int, Stack]) -> bool:
-    """Return whether a sample shows all Python functions that TensorFlow had called: no stale stack has one."""
+    """Return whether no stale stack of a sample has a Python function called by TensorFlow: then the sample shows them all."""
     stale = (stack for owner, stack in sample.stacks.items() if owner not in current)
     return not any(file.endswith(PYTHON_FUNCTIONS) for stack in stale for file, *_ in stack)
 
 
-def _longest(at: list[int]) -> int:
-    """Return the longest time between two moments."""
+def _longest_gap(at: list[int]) -> int:
+    """Return the longest time between two consecutive moments."""
     return max(until - since for since, until in zip(at, at[1:]))
 
 

@@ -50,7 +50,7 @@ PART_TITLES = {
     "scheduling": "waiting to be scheduled",
     "idle": "idle",
 }
-LAYERS = ("compute", "communication", "copies", "input", "python", "launches", "waiting")  # fields of Activity
+KINDS_OF_WORK = ("compute", "communication", "copies", "input", "python", "launches", "waiting")  # fields of Activity
 PARTS = ("compute", "python", "exposed_communication", "copies", "input", "launch_gap", "scheduling", "idle")
 
 
@@ -129,8 +129,8 @@ def combined(parts: Sequence[Activity]) -> Activity:
     def union(name: str) -> Cover:
         return reduce(lambda a, b: a | b, (getattr(p, name) for p in parts), Cover.empty())
 
-    compute, communication, copies, fed, python, launches, waiting = map(union, LAYERS)
-    return Activity(compute, communication, copies, fed, python, launches, waiting, any(p.has_scheduling for p in parts))
+    compute, communication, copies, inputs, python, launches, waiting = map(union, KINDS_OF_WORK)
+    return Activity(compute, communication, copies, inputs, python, launches, waiting, any(p.has_scheduling for p in parts))
 
 
 def parts_of(activity: Activity, step_ns: int) -> dict[str, float]:
@@ -144,7 +144,7 @@ def parts_of(activity: Activity, step_ns: int) -> dict[str, float]:
 
 
 def _parts(activity: Activity, step_ns: int) -> dict[str, float]:
-    layers = {
+    cover_of_part = {
         "compute": activity.compute,
         "python": activity.python,
         "exposed_communication": activity.communication,
@@ -155,8 +155,8 @@ def _parts(activity: Activity, step_ns: int) -> dict[str, float]:
     }
     step = Cover.span(0, step_ns)
     result, taken, covered = {}, Cover.empty(), 0
-    for name, layer in layers.items():
-        taken = taken | (layer & step)
+    for name, cover in cover_of_part.items():
+        taken = taken | (cover & step)
         result[name] = float(taken.length - covered)
         covered = taken.length
     result["idle"] = float(step_ns - covered)

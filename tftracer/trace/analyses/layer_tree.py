@@ -82,7 +82,8 @@ class LayerTree:
 
 
 def layer_rows(tree: LayerTree, own: Float64, node: Int64, limit: int) -> tuple[list[Layer], int]:
-    """Return (rows of the ``limit`` largest layers, number of other layers). The others are folded into one row per shown layer.
+    """Return (rows of the ``limit`` largest layers, number of other layers). Others are folded into one row
+    for each shown layer that encloses some of them.
 
     ``own``: [layers, phases] amounts without those of child layers. ``node``: [layers] the node with the largest amount, or -1.
     There is no row for ops in no layer.

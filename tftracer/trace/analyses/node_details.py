@@ -25,7 +25,10 @@ MAX_LINKS = 200
 
 
 def related_nodes(trace: Trace, graph: Graph | None, nodes: Int64) -> tuple[Int64, Int64]:
-    """Return pairs (one of ``nodes``, related node), by node: launch and kernels in time order, then other ends of transfers."""
+    """Return pairs (one of ``nodes``, related node) as two arrays, sorted by the first.
+
+    The related nodes of one node: first its launch or its kernels, in time order, then the other ends of its transfers.
+    """
     wanted = np.zeros(trace.n, np.bool_)
     wanted[nodes] = True
     pairs = _recorded_launches(trace, wanted) if trace.launch is not None else _launches_by_name(trace, wanted)
@@ -43,9 +46,9 @@ def _recorded_launches(trace: Trace, wanted: Bool) -> list[tuple[Int64, Int64]]:
     launch = launch_of(trace).astype(np.int64)
     launched = np.flatnonzero(launch >= 0)
     by_start = launched[np.argsort(trace.start[launched], kind="stable")]
-    of_launch = by_start[wanted[launch[by_start]]]
+    kernels = by_start[wanted[launch[by_start]]]
     launched = launched[wanted[launched]]
-    return [(launched, launch[launched]), (launch[of_launch], of_launch)]
+    return [(launched, launch[launched]), (launch[kernels], kernels)]
 
 
 def _launches_by_name(trace: Trace, wanted: Bool) -> list[tuple[Int64, Int64]]:
@@ -198,21 +201,21 @@ def _share_of_type(trace: Trace, index: int) -> float:
 def _inputs(trace: Trace, index: int, graph: Graph | None, label: str) -> tuple[list[NodeRef], list[NodeRef]]:
     """Return (data inputs, control inputs).
 
-    If the graph is missing, or lacks edges to the node, inputs come from the label and have node -1.
+    Without a graph, inputs come from the label and have node -1. So do data inputs if the graph has no edges to the node.
     """
     sources = [parse_input(text) for text in parse_label(label).inputs]
     if graph is None:
-        data = [_not_run(source.name) for source in sources if not source.control]
-        return data[:MAX_LINKS], [_not_run(source.name) for source in sources if source.control][:MAX_LINKS]
+        data = [_ref_by_name(source.name) for source in sources if not source.control]
+        return data[:MAX_LINKS], [_ref_by_name(source.name) for source in sources if source.control][:MAX_LINKS]
     edges = graph.in_edges(index)
     data = _refs(trace, graph.producer[edges[~graph.control[edges]]])
     control = _refs(trace, graph.producer[edges[graph.control[edges]]])
     if not len(edges):
-        data += [_not_run(source.name) for source in sources if not source.control][:MAX_LINKS]
+        data += [_ref_by_name(source.name) for source in sources if not source.control][:MAX_LINKS]
     return data, control
 
 
-def _not_run(name: str) -> NodeRef:
+def _ref_by_name(name: str) -> NodeRef:
     return {"node": -1, "name": name, "op": "", "device": ""}
 
 
@@ -223,7 +226,7 @@ def _refs(trace: Trace, nodes: Any) -> list[NodeRef]:
 def neighbourhood(trace: Trace, graph: Graph, index: int, depth: int = 2, limit: int = 200) -> Neighbourhood:
     """Return the ``limit`` nearest nodes that are at most ``depth`` edges away, nearest first, and the edges among them.
 
-    ``left_out``: the number of further nodes that were found. Raises UnknownError for an invalid index.
+    ``left_out`` in the result: the number of nodes found that exceed ``limit``. Raises UnknownError for an invalid index.
     """
     check_index(trace, index)
     position = {index: 0}

@@ -4,8 +4,8 @@
 - *peak*: for a GPU, the table of peak rates (device_peaks.py), with the clock and the number of multiprocessors from the trace,
   or else from the GPU's data sheet.
 - *best*: the best rates of the run's traces, by type of number, in one execution of at least ``MIN_NS``. These are not the
-  machine's peak: if all ops are slow, they look good in comparison. Bytes are compulsory traffic, so caches can lift this limit
-  above the memory's real rate.
+  machine's peak: if all ops are slow, they look good in comparison. The bytes of an op are those that it must read and write
+  at least once; if caches hold some of them, this limit is higher than the memory's real rate.
 """
 
 from __future__ import annotations

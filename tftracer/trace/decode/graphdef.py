@@ -77,18 +77,18 @@ def _coded(window: Window, raw: bytes, hasher: Hasher, offset: Int64, size: Int6
     return codes, table(raw, offset[first] + window.low, size[first])
 
 
-_MIN_TOGETHER = 8  # up to this many messages are read one by one
+_MAX_ONE_BY_ONE = 8  # up to this many messages are read one by one
 
 
 def leading_fields(window: Window, start: Int64, end: Int64, last: int) -> Iterator[Fields]:
-    """Yield the fields up to number ``last`` of the messages at start[i] : end[i], as ``walk`` does.
+    """Yield the fields up to number ``last`` of the messages at start[i] : end[i], as ``wire.walk`` does.
 
     A message is read up to its first field with a higher number: protobuf writes fields in ascending order. When few messages
     are left, they are read one by one: one op with a thousand inputs would otherwise take a thousand rounds.
     """
     row = np.flatnonzero(start < end)
     at, stop = start[row], end[row]
-    while len(row) > _MIN_TOGETHER:
+    while len(row) > _MAX_ONE_BY_ONE:
         tag = window.bytes[at]
         wanted = (tag < (last + 1) << 3) | (tag >= 0x80)
         if not wanted.all():

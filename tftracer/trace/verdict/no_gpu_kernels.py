@@ -39,7 +39,7 @@ def gpu_findings(trace: Trace, context: TraceContext) -> Iterator[Finding]:
 
 
 def _no_kernels(context: TraceContext, errors: str) -> Finding:
-    """Name the most important known cause. ``errors``: the profiler's own errors, in a profile."""
+    """Name the most important known cause, if there is one. ``errors``: the errors that a profile records; "" if none."""
     facts = context.gpu_facts
     if context.trace_level and context.trace_level not in GPU_LEVELS:
         return finding(

@@ -1,4 +1,4 @@
-/** The columns of links and of single transfers: the same for one trace and for a job's. */
+/** The columns of links and of single transfers: the same for one process's trace and for a job's trace. */
 import type { Link, Transfer } from "@/client/messages";
 import type { TableColumn } from "@/components/table";
 import { formatBytes } from "@/format";

@@ -11,7 +11,7 @@ from tftracer.trace.verdict.time_around_ops import sampled_lines
 
 EAGER_OPS = 20  # minimal number of eager ops in the step
 EAGER_SHARE = 0.30  # minimal part of the step in which no eager op runs
-HANDING_NS = 1_000_000  # Python needs less time from one op to the next; a longer gap has another reason
+LONG_NS = 1_000_000  # Python needs less time from one op to the next; a longer gap has another reason
 
 COMPILE = (
     "Put the step into a tf.function: TensorFlow then runs its ops without Python between them. In Keras, leave out "
@@ -25,7 +25,7 @@ _KERNEL = re.compile(r"EagerKernelExecute$")
 
 
 def eager_ops(step: Step) -> Sentence | None:
-    """Name Python's time between eager ops. Short gaps are the cost of running ops from Python; long ones have another reason."""
+    """Name the time without eager ops. Short gaps are the cost of running ops from Python; long ones have another reason."""
     if step.host is None or step.calls:
         return None
     rows = step.host.rows(_KERNEL)
@@ -37,7 +37,7 @@ def eager_ops(step: Step) -> Sentence | None:
     if len(rows) < EAGER_OPS or share < EAGER_SHARE:
         return None
     lengths = gaps.end - gaps.start
-    is_long = lengths >= HANDING_NS
+    is_long = lengths >= LONG_NS
     long_ns = float(lengths[is_long].sum()) + outside
     longest = int(lengths.argmax())
     return sentence(
@@ -70,6 +70,6 @@ def _long_gaps(count: int, length: float) -> str:
         return ", and Python prepares the next one."
     where = "lies in 1 gap" if count == 1 else f"lie in {count:,} gaps"
     return (
-        f". {duration(length)} of that {where} of {duration(HANDING_NS)} or longer, in which the script does something else (its "
+        f". {duration(length)} of that {where} of {duration(LONG_NS)} or longer, in which the script does something else (its "
         "input, for instance), or waits for a CPU or for Python's lock; in the rest Python prepares the next op."
     )

@@ -19,7 +19,7 @@ from tftracer.trace.verdict.step import Step, evidence_of, sentence
 
 ELEMENTWISE_SHARE = 0.40  # minimal part of the op time (``OpTime.cautious_share``)
 MIN_RATE = 1e7  # bytes per second; slower ops were delayed by something else
-DOMINANT = 0.8  # minimal part of the ops' time that one kind takes, for this kind to name them all
+DOMINANT = 0.8  # minimum share of the ops' time for one kind to name them all, or for one op to get advice of its own
 
 
 def _called(time: OpTime, selected: Bool) -> str:
@@ -46,7 +46,7 @@ def elementwise(step: Step) -> Sentence | None:
     """Name long elementwise ops: each reads its whole inputs from memory and writes a whole output."""
     time = OpTime.of(step)
     selected = time.of_kinds(is_elementwise)
-    selected &= time.work.duration >= TINY_NS  # shorter ops cost about as much as running any op
+    selected &= time.work.duration >= TINY_NS  # the time of shorter ops is mostly the cost of running an op at all
     if time.cautious_share(selected) < ELEMENTWISE_SHARE:
         return None
     selected &= ~(dense_ops(step, time)[0] | time.of_kinds(LAYOUT_OPS.__contains__))  # these have another remedy
