@@ -389,6 +389,22 @@ def test_a_single_sample_at_a_usual_line_names_no_line() -> None:
     assert elsewhere.cause[:3] == ("python", "", LOAD)
 
 
+def test_a_usual_line_is_no_other_cause() -> None:
+    """A judge read "besides, about 82 ms at main()", the line of the loop's usual sleep of 12 ms."""
+    stacks = stack(MAIN, SAVE, NUMPY, seconds=0.5), stack(MAIN._replace(line=30), seconds=0.1)
+    known = explained(0.6, between=span(0.6, *stacks, cpu=0.5), usual_lines=frozenset({MAIN._replace(line=30)}))
+    assert known.cause.name == "CheckpointSaverHook" and not known.others
+    assert explained(0.6, between=span(0.6, *stacks, cpu=0.5)).others
+
+
+def test_a_python_function_beside_a_hook_that_waits_in_the_step_is_not_the_cause() -> None:
+    """A judge read "A Python function that TensorFlow calls: decode()" of steps in which a hook waited for a socket."""
+    ask = Frame("netio.py", 36, "before_run", "AuditHook", False)
+    decode = (stack(SCRIPT_OPS, LOAD, seconds=0.14, thread="Dummy-1"),)
+    found = explained(0.005, 0.16, within=span(0.16, stack(MAIN, ask, seconds=0.15), other_stacks=decode, cpu=0.01))
+    assert (found.cause.kind, found.cause.name) == ("hook", "AuditHook")
+
+
 def test_a_line_that_ran_for_most_of_what_it_waited_did_not_wait_on_a_busy_machine() -> None:
     """The wait is what the other measurements leave."""
     busy = span(0.156, stack(MAIN, LOAD, seconds=0.156), cpu=0.057, queue=0.037)

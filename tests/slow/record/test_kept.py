@@ -175,7 +175,10 @@ def test_steps_without_a_cpu_push_out_no_others(tmp_path: Path) -> None:
         live, spool = recorder.run_stalls(run.run_id), recorder.session()["file"]
         assert [stall["step"] for stall in live["stalls"]][:5] == [1, 2, 3, 4, 5]
         assert len(live["stalls"]) == 5 + kept and live["count"] == 55 + kept
-        assert recorder.run(run.run_id)["slow_steps"]["text"] == "Python code at load_batch() (train.py:88) (1.49 s of that)"
+        assert (
+            recorder.run(run.run_id)["slow_steps"]["text"]
+            == "Python code at load_batch() (train.py:88) (1.49 s of that, and 7,801 s without a CPU)"
+        )
     assert open_session(spool).run_stalls(1) == live
 
 
@@ -441,3 +444,17 @@ def test_slow_steps_of_one_python_function_are_one_group_and_those_in_which_it_w
         ("py_function", "load_batch() (train.py:15, 13)"): 4,
         ("tensorflow", ""): 1,
     }
+
+
+def test_a_wait_for_an_element_at_a_step_of_its_functions_period_is_one_of_the_period(tmp_path: Path) -> None:
+    """A judge read "Waiting for the next element at run()", 133 times, of which 100 were steps of a generator's period."""
+    made, waited = Cause("py_function", "", LOAD, 0.9), Cause("input", "", LOAD._replace(line=76, function="run"), 0.9)
+    with recording(tmp_path) as recorder:
+        run = run_of(recorder)
+        period = a_period(run, cause=made, steps=97)
+        put(recorder, period, *(a_stall(run, step, cause=made) for step in (97, 194)))
+        put(recorder, *(a_stall(run, step, cause=waited) for step in (250, 291)))
+        live = recorder.run_stalls(run.run_id)
+    assert [stall["every"] for stall in live["stalls"]] == [97, 97, None, 97]
+    assert live["stalls"][-1]["text"].endswith("; it came with every 97th step: load_batch() (train.py:88)")
+    assert {group["cause"]: group["times"] for group in live["groups"]} == {"py_function": 3, "input": 1}

@@ -190,6 +190,13 @@ def test_a_layer_with_most_of_the_op_time_is_named_with_its_gradients() -> None:
     assert "of the op time is in" not in sentences(in_a_row(*model, *others))["balanced"]["text"]
 
 
+def test_a_metric_of_many_casts_is_named_by_its_scope() -> None:
+    """A judge read "Ops that only copy tensors take 47% of the op time" of a metric that took 84%."""
+    metric = [(f"auc/{kind}", kind, 1.0) for kind in ("Cast", "Tile", "Transpose", "Reshape", "Greater", "Sum")]
+    found = sentences(in_a_row(*metric, ("dense/MatMul", "MatMul", 0.9)))["layout"]["text"]
+    assert found.endswith("87% of the op time is in auc.")
+
+
 def test_scopes_that_differ_by_a_number_are_named_together() -> None:
     losses = [(f"stft{n}/{kind}", kind, 1.0) for n in ("", "_1", "_2", "_3") for kind in ("FFT", "Frame", "Window", "Tile")]
     found = sentences(in_a_row(*losses, ("dense/MatMul", "MatMul", 4.0)))["balanced"]["text"]

@@ -55,11 +55,12 @@ def stalls_of(log: SlowLog, run_id: int, traces: Traces) -> list[contract.Stall]
 
 
 def _current(stall: contract.Stall, periods: Sequence[contract.Period], traces: Traces) -> contract.Stall:
-    """Return a slow step with its current trace and period. If its line is unknown, the text names the place of the period."""
+    """Return a slow step with its current trace and period. If its line is unknown, or only takes an element, the text
+    names the place of the period."""
     known = of_known_period(stall, periods)
     period = next((period for period in periods if is_one_of(stall, period)), known)
     addition = ""
-    if known and known["place"] and not stall["place"]:
+    if known and known["place"] and (not stall["place"] or stall["cause"] == "input"):
         addition = f"; it came with every {ordinal(known['every'])} step: {known['place']}"
     return {
         **stall,

@@ -79,7 +79,9 @@ def _inside(turn: SlowTurn, observed: Observed, length: float) -> list[Part]:
     span = observed.inside
     parts: list[Part] = []
     left = length
-    for kind, seconds in (("stopped", span.stopped_s), ("gc", span.gc_s), ("py_function", _in_python_functions(span))):
+    own_code_s = sum(stack.seconds for stack in own_python(span.stacks))
+    functions_s = min(_in_python_functions(span), max(0.0, length - own_code_s))  # the step does not wait for them meanwhile
+    for kind, seconds in (("stopped", span.stopped_s), ("gc", span.gc_s), ("py_function", functions_s)):
         seconds = min(seconds or 0.0, left)
         if seconds > 0:
             parts.append(Part(_kind(kind), seconds, 0.0 if kind != "py_function" else None, ""))

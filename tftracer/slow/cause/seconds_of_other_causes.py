@@ -42,7 +42,7 @@ def other_causes(
         return ()
     span = observed.side(is_inside)
     others, left = [], excess_s
-    code = _code(cause, parts, span, excess_s, is_inside, observed.is_busy)
+    code = _code(cause, parts, span, excess_s, is_inside, observed)
     for other in (*_measured(cause, parts, observed, excess_s, is_inside), *code):
         if is_notable(other, excess_s) and other.seconds < left:
             others.append(other)
@@ -87,9 +87,12 @@ def _measured(
 
 
 def _code(
-    cause: Cause, parts: tuple[Part, ...], span: Span, excess_s: float, is_inside: bool, is_busy: bool
+    cause: Cause, parts: tuple[Part, ...], span: Span, excess_s: float, is_inside: bool, observed: Observed
 ) -> Iterator[OtherCause]:
-    """Yield the code of another function on the training thread, with the seconds that stacks show and clocks allow."""
+    """Yield the code of another function on the training thread, with the seconds that stacks show and clocks allow.
+
+    A line where the thread usually is between its steps is no other cause: its samples may be of the usual time.
+    """
     if cause.kind in CODE_CAUSES and cause.frame is None:
         return  # the stacks were too few to name the line of the cause, or they show several lines
     own = own_python(span.stacks) if is_inside else span.stacks
@@ -98,7 +101,9 @@ def _code(
     sampled_s = sum(stack.seconds for stack in rest)
     owner, frame = owner_line(rest, sampled_s, MOST), shared_line(rest, min_share=MOST).frame
     samples = sum(stack.samples for stack in rest)
-    if (is_busy and samples < MIN_SAMPLES_IF_BUSY) or (owner is None and (frame is None or frame.is_library)):
+    if (observed.is_busy and samples < MIN_SAMPLES_IF_BUSY) or (
+        owner is None and (frame is None or frame.is_library or frame in observed.usual_lines)
+    ):
         return
     of_kind: dict[str, Part] = {part.kind: part for part in parts if part.kind in CODE_CAUSES}
     usual_s = sum(part.usual_s or 0.0 for part in of_kind.values())

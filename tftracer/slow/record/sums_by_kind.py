@@ -110,9 +110,12 @@ def of_known_period(stall: Stall, periods: Sequence[Period]) -> Period | None:
         known = [period for period in periods if period["cause"] not in UNSPECIFIC_CAUSES and period["where"] == stall["where"]]
     elif stall["cause"] == "tensorflow" and not stall["place"]:  # few samples may have missed the function
         known = [period for period in periods if period["cause"] in ("py_function", "input") and period["where"] == "inside"]
-    elif stall["cause"] in (*CODE_CAUSES, "input") and not stall["place"]:
-        kinds = HAS_CODE if stall["cause"] != "input" else ("input", "py_function")
-        known = [period for period in periods if period["cause"] in kinds and period["place"]]
+    elif stall["cause"] == "input":  # its line only takes the element; few samples may have missed the function that made it
+        if any(is_one_of(stall, each) for each in periods):
+            return None
+        known = [period for period in periods if period["cause"] in ("input", "py_function") and period["place"]]
+    elif stall["cause"] in CODE_CAUSES and not stall["place"]:
+        known = [period for period in periods if period["cause"] in HAS_CODE and period["place"]]
     elif stall["cause"] in CODE_CAUSES:
         own, seen = without_line(stall["place"]), {_place_of(line) for line in stall["lines"]}
         if any(is_one_of(stall, each) for each in periods):

@@ -28,7 +28,7 @@ _USUAL = re.compile(r"(while|body|cond|then|else|branch|model|functional|sequent
 
 def scope_sentence(work: Work, trace: Trace, selected: Bool) -> str:
     """Return " 72% of that is in clip_by_global_norm."; "" if one op has half of the time, if no scope has half
-    of it, or if the scope has nearly as large a share of the time of all ops (``CONCENTRATED``).
+    of it. If the scope has nearly as large a share of the time of all ops (``CONCENTRATED``), return ``main_scope_sentence``.
 
     An op and its gradients count as a scope with the op's name. ``selected``: [work] the executions that the word "that" refers
     to.
@@ -46,7 +46,7 @@ def scope_sentence(work: Work, trace: Trace, selected: Bool) -> str:
     share = scopes[innermost].ns / total
     share_of_all = _by_scope(trace, of_all).get(innermost, _NO_TIME).ns / float(of_all.sum())
     if share < CONCENTRATED * share_of_all:
-        return ""
+        return main_scope_sentence(work, trace, work.self_ns.astype(np.float64))
     return f" {percent(share)} of that is in {innermost}{scopes[innermost].and_gradients}."
 
 
