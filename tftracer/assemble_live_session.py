@@ -11,6 +11,10 @@ from tftracer.engine.engine import HelperEngine
 from tftracer.session.live import LiveSession
 from tftracer.slow.watch.watch import SlowWatch
 
+#: A save waits at most this many seconds until the slow steps so far are reported.
+SAVE_WAIT_S = 10.0
+SLOW_STEPS_MISSING = "slow_steps_missing"
+
 
 class Recorder(LiveSession):
     """A live session with all its parts. Nothing is started or written before ``start``. Other options: see LiveSession.
@@ -50,9 +54,14 @@ class Recorder(LiveSession):
         return self
 
     def save(self, path: str) -> None:
-        if self._watch and not self.closed:
-            self._watch.report_pending()
+        if self._watch and not self.closed and not self._watch.report_pending(SAVE_WAIT_S):
+            self.add_problem(
+                SLOW_STEPS_MISSING,
+                "Slow steps of the last seconds before the session was saved may be missing in the file: their stacks were not "
+                "read in time.",
+            )
         super().save(path)
+        self.solved(SLOW_STEPS_MISSING)
 
     def close(self) -> None:
         if self._watch:

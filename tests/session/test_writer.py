@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from recording import RAW, recording, step, steps
 
-from tftracer.assemble_live_session import Recorder
+from tftracer.assemble_live_session import SLOW_STEPS_MISSING, Recorder
 from tftracer.session.files.saved import open_session
 from tftracer.session.writer import store_traces as trace_writer
+from tftracer.slow.watch.watch import SlowWatch
 from tftracer.storage.spool import Spool
 
 
@@ -67,3 +68,15 @@ def test_a_process_that_may_start_no_thread_can_end(tmp_path: Path, monkeypatch:
     assert not recorder.flush()
     recorder.close()
     assert recorder.queue.off
+
+
+@pytest.mark.parametrize("pending", [False, True])
+def test_a_file_says_that_slow_steps_before_its_save_may_be_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pending: bool
+) -> None:
+    monkeypatch.setattr(SlowWatch, "report_pending", lambda watch, timeout_s: not pending)
+    with recording(tmp_path / "spool", slow_factor=3.0) as recorder:
+        recorder.save(str(tmp_path / "saved.tftrace"))
+        assert not any(problem["code"] == SLOW_STEPS_MISSING for problem in recorder.session()["problems"])
+    problems = open_session(tmp_path / "saved.tftrace").session()["problems"]
+    assert any(problem["code"] == SLOW_STEPS_MISSING for problem in problems) == pending

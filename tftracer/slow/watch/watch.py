@@ -134,13 +134,14 @@ class SlowWatch:
         is_reading_profile = self._source is not None and self._gaps.is_reading
         return len(self._finder.slow_turns) + len(self._questions) + is_reading_profile + self._report_requested.is_set()
 
-    def report_pending(self, timeout_s: float = FINISH_S) -> None:
-        """Wait until the slow turns so far are reported."""
+    def report_pending(self, timeout_s: float = FINISH_S) -> bool:
+        """Wait until the slow turns so far are reported, and return whether they are."""
         self._queue.count_steps()
         self._report_requested.set()
         until = time.monotonic() + timeout_s
         while self.pending and self._thread and self._thread.is_alive() and time.monotonic() < until:
             time.sleep(TICK_S / 2)
+        return not self._questions and not self._finder.slow_turns
 
     def _finish(self) -> None:
         """Report the slow turns since the last tick, without waiting for answers. (``report_pending`` waits for them.)"""
@@ -240,7 +241,8 @@ class SlowWatch:
         answers: list[Answer] = []
         if self._source:
             self._try_part("stacks", lambda: answers.extend(self._source.answers() if self._source else []))
-            self._say_problem()
+            if self._source and self._source.problem:
+                self._say("slow_stacks", self._source.problem)
         for answer in answers:
             if answer.number in self._questions:
                 self._explain(answer.number, answer.raw, answer.doubt)
@@ -263,7 +265,8 @@ class SlowWatch:
             of_run.passed_before([*waiting, *self._finder.undecided(run)], self._records)
         if self._source:
             self._source.watch(self._natives(), self._threads.natives(self._threads.ours))
-            self._say_problem()
+            if self._source and self._source.problem:
+                self._say("slow_stacks", self._source.problem)
             self._try_part("stacks", self._gaps.each_second, now_ns, self._source, self._queue.under_way, self._threads, self._gc)
             if not self._questions:
                 self._take_answers(now_ns)
@@ -369,10 +372,6 @@ class SlowWatch:
         return self._readings.change(self._host, turn.start_ns, turn.end_ns) if self._host else None
 
     # ------------------------------------------------------------------------------------------------------ failures
-
-    def _say_problem(self) -> None:
-        if self._source and self._source.problem:
-            self._say("slow_stacks", self._source.problem)
 
     def _try_part(self, name: str, work: Callable[..., object], *arguments: Any) -> None:
         """Call ``work`` for one part of the watch. If it raises, switch the part off."""
