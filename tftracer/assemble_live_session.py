@@ -60,8 +60,10 @@ class Recorder(LiveSession):
                 "Slow steps of the last seconds before the session was saved may be missing in the file: their stacks were not "
                 "read in time.",
             )
-        super().save(path)
-        self.solved(SLOW_STEPS_MISSING)
+        try:
+            super().save(path)
+        finally:
+            self.solved(SLOW_STEPS_MISSING)
 
     def close(self) -> None:
         if self._watch:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from traces import N, make_trace
 
+from tftracer.contract.ledger import LedgerKind
+from tftracer.ledger.parts_of_wall_time import NAMES
 from tftracer.trace.model import TraceContext
 from tftracer.trace.verdict.verdict import verdict
 
@@ -32,3 +34,14 @@ def test_the_trace_of_a_checkpoint_itself_is_not_said_to_lack_it() -> None:
     context = TraceContext(step_s=0.016, median_s=0.016, beside_share=0.9, beside_text="Checkpoints and summaries (save)")
     nodes = [N("s", "SaveV2", 0, 15 * MS), N("m", "MergeV2Checkpoints", 15 * MS, 16 * MS)]
     assert "beside_steps" not in {each["code"] for each in verdict(make_trace(nodes), context, [])["sentences"]}
+
+
+@pytest.mark.parametrize(("kind", "alone"), [("evaluation", " without the evaluation"), ("checkpoints", "")])
+def test_a_share_between_steps_says_that_it_leaves_out_an_evaluation(kind: LedgerKind, alone: str) -> None:
+    """A judge read "31% of the time from step to step" where an evaluation took 74%."""
+    context = TraceContext(median_s=0.01, between_steps_s=0.01, beside_share=0.7, beside_text=f"{NAMES[kind]} (eval_step)")
+    found = verdict(make_trace([N("m", "MatMul", 0, 10 * MS)]), context, [])["sentences"]
+    (told,) = (each["text"] for each in found if each["code"] == "between_steps")
+    assert told.startswith(
+        f"Between two steps 10 ms (median) pass outside session.run, 50% of the time from step to step{alone}."
+    )

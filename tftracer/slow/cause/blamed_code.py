@@ -119,9 +119,10 @@ def line_of_script(stack: FoldedStack) -> Frame | None:
 
 def usual_lines(stacks: Iterable[FoldedStack], min_share: float) -> frozenset[Frame]:
     """Return the script's lines that have at least the share ``min_share`` of the seconds. ``stacks``: of usual turns."""
-    seconds: Counter[Frame | None] = Counter()
+    seconds: dict[Frame | None, float] = {}
     for stack in stacks:
-        seconds[line_of_script(stack)] += stack.seconds  # type: ignore[assignment]
+        line = line_of_script(stack)
+        seconds[line] = seconds.get(line, 0.0) + stack.seconds
     whole_s = sum(seconds.values())
     return frozenset(line for line, length in seconds.items() if line and length >= min_share * whole_s)
 

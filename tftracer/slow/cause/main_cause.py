@@ -292,11 +292,11 @@ def _line_and_kind(stacks: Sequence[FoldedStack], parts: list[Part], kind: str) 
         rest = stacks_outside(stacks, line.frame)
         other = shared_line(rest, min_share=SURE).frame
         difference, swapped = abs(line.share - share), abs(1 - line.share - share)
-        if other and not other.is_library and difference <= min(ALIKE, swapped - ALIKE / 2):
+        has_rest = other is not None and not other.is_library
+        if has_rest and difference <= min(ALIKE, swapped - ALIKE / 2):
             return line, kind
         other_kind = max((each for each in seconds if each != kind), key=lambda each: seconds[each], default="")
-        is_other = other_kind and abs(line.share - seconds[other_kind] / whole_s) <= min(ALIKE, difference - ALIKE / 2)
-        if other and not other.is_library and is_other:
+        if has_rest and abs(line.share - seconds.get(other_kind, 0.0) / whole_s) <= min(ALIKE, difference - ALIKE / 2):
             return line, other_kind
     return (line if line.share >= least else shared_line(stacks, allow_library=True, min_share=least)), kind
 

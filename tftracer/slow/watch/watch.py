@@ -265,8 +265,6 @@ class SlowWatch:
             of_run.passed_before([*waiting, *self._finder.undecided(run)], self._records)
         if self._source:
             self._source.watch(self._natives(), self._threads.natives(self._threads.ours))
-            if self._source and self._source.problem:
-                self._say("slow_stacks", self._source.problem)
             self._try_part("stacks", self._gaps.each_second, now_ns, self._source, self._queue.under_way, self._threads, self._gc)
             if not self._questions:
                 self._take_answers(now_ns)

@@ -21,8 +21,8 @@ NEARLY = 0.75  # a scope within the largest one is named instead if it has this 
 INNER = 2  # an outermost scope with so many inner scopes is that of a model
 MAX_LISTED = 3  # scopes that are listed
 MAX_NAMES = 10_000  # only the names with the most time are read
-#: Usual names of loops, branches and whole models, which do not tell one part of a model from another.
 _NUMBERED = re.compile(r"_\d+$")
+#: Usual names of loops, branches and whole models, which do not tell one part of a model from another.
 _USUAL = re.compile(r"(while|body|cond|then|else|branch|model|functional|sequential)(_|\d)*")
 
 
@@ -39,14 +39,13 @@ def scope_sentence(work: Work, trace: Trace, selected: Bool) -> str:
         return ""
     scopes = _by_scope(trace, by_name)
     named = [scope for scope, spent in scopes.items() if spent.ns >= MIN_SHARE * total and not _says_nothing(scope)]
-    innermost = max(named, key=lambda scope: scope.count("/"), default="")
+    innermost = max(named, key=_depth, default="")
     if not innermost:
         return ""
     of_all = _by_name(work, trace, work.self_ns)
-    share = scopes[innermost].ns / total
-    share_of_all = _by_scope(trace, of_all).get(innermost, _NO_TIME).ns / float(of_all.sum())
-    if share < CONCENTRATED * share_of_all:
-        return main_scope_sentence(work, trace, work.self_ns.astype(np.float64))
+    scopes_of_all, share = _by_scope(trace, of_all), scopes[innermost].ns / total
+    if share < CONCENTRATED * scopes_of_all.get(innermost, _NO_TIME).ns / float(of_all.sum()):
+        return _main_scope(of_all, scopes_of_all)
     return f" {percent(share)} of that is in {innermost}{scopes[innermost].and_gradients}."
 
 
@@ -58,10 +57,14 @@ def main_scope_sentence(work: Work, trace: Trace, self_ns: Float64) -> str:
     If no scope has half, but scopes that differ only by a number have it together, these are named. ``self_ns``: [work].
     """
     by_name = _by_name(work, trace, self_ns)
+    return _main_scope(by_name, _by_scope(trace, by_name))
+
+
+def _main_scope(by_name: Float64, scopes: Mapping[str, _Spent]) -> str:
+    """Return what ``main_scope_sentence`` returns. ``by_name``: [names] the times of ops; ``scopes``: the times by scope."""
     total = float(by_name.sum())
     if not total or float(by_name.max()) >= MIN_SHARE * total:
         return ""
-    scopes = _by_scope(trace, by_name)
     named = {scope: spent for scope, spent in scopes.items() if spent.ns >= MIN_SHARE * total and not _says_nothing(scope)}
     largest_ns = max((spent.ns for spent in named.values()), default=0.0)
     innermost = max((scope for scope in named if named[scope].ns >= NEARLY * largest_ns), key=_depth, default="")

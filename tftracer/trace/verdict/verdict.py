@@ -235,7 +235,8 @@ def describe_step(step: Step, is_delayed: bool = False) -> Sentence:
     beside = runs_beside(step) if main_part in NOT_SHOWN else ""
     listed = ", ".join(f"{percent(part)} {title}" for part, title in smaller if part >= MIN_PART)
     op_type = main_op_type(step) if computes else None
-    undelayed = step.longest_op(OpTime.of(step).ns_without_outliers)
+    time = OpTime.of(step)
+    undelayed = step.longest_op(time.ns_without_outliers)
     is_delayed = is_delayed or bool(computes and lacked_cpu_s(step) and (undelayed != step.longest_op()).any())
     longest_op = undelayed if is_delayed else step.longest_op()
     if op_type is not None and op_type.leads and smaller[0][0] < LARGE_PART:
@@ -252,7 +253,7 @@ def describe_step(step: Step, is_delayed: bool = False) -> Sentence:
         text = f"{subject} of {step.whole_words}, {percent(share)} of {duration(step.whole_ns)}, is {main_part}{rest}."
     return sentence(
         "balanced",
-        text + _describe_longest_op(step, longest_op, op_type, text, is_delayed)
+        text + _describe_longest_op(time, longest_op, op_type, text, is_delayed)
         if computes
         else f"{text} {_not_shown(step, main_part, beside)}".rstrip()
         + _describe_ops(step, main_part)
@@ -312,10 +313,10 @@ def _describe_ops(step: Step, main_part: str) -> str:
     return f" {spanned}; the longest, {step.describe(nodes[0])}, runs for {duration(runs)}."
 
 
-def _describe_longest_op(step: Step, longest_op: Bool, op_type: MainOpType | None, text: str, is_delayed: bool) -> str:
+def _describe_longest_op(time: OpTime, longest_op: Bool, op_type: MainOpType | None, text: str, is_delayed: bool) -> str:
     """Describe the longest op ([n] its executions), as a share of the step, and the op type, as a share of the op time, unless
     ``text`` names it. ``is_delayed``: the op is the longest one without ops that were held up."""
-    nodes = step.longest(longest_op)
+    step, nodes = time.step, time.step.longest(longest_op)
     if not nodes or op_type is None:
         return ""
     runs = step.cover(longest_op).length
@@ -323,6 +324,5 @@ def _describe_longest_op(step: Step, longest_op: Bool, op_type: MainOpType | Non
     longest = f" {subject} longest op, {step.describe(nodes[0])}, runs for {percent(runs / step.whole_ns)} of the step."
     if text.startswith(op_type.text):
         return longest
-    time = OpTime.of(step)
     self_ns = time.ns_without_outliers if is_delayed else time.work.self_ns.astype(np.float64)
     return f"{longest} {op_type.text}{main_scope_sentence(time.work, step.trace, self_ns)}"
