@@ -175,6 +175,17 @@ def test_one_reading_of_a_wait_for_the_lock_is_not_longer_than_the_thread_can_ha
     assert between.lock_wait_s == pytest.approx(0.03) and inside.lock_wait_s == 0.5
 
 
+def test_a_thread_that_ran_did_not_wait_for_the_lock_meanwhile() -> None:
+    """A judge read "Python's lock was held for about 65 ms" of 607 ms in which the thread computed for 602 ms."""
+
+    class Ran(ThreadClocks):
+        def within(self, thread: int, start_ns: int, end_ns: int) -> CpuTimes:
+            return CpuTimes((end_ns - start_ns) * 1e-9 - 0.005, 0.0)
+
+    between, inside = with_own_times(Span(0.4, lock_wait_s=0.065), Span(0.3, lock_wait_s=0.065), a_turn(), Ran())
+    assert between.lock_wait_s == pytest.approx(0.005) and inside.lock_wait_s == pytest.approx(0.005)
+
+
 def test_a_sleep_that_linux_counted_as_a_wait_for_a_cpu_is_none() -> None:
     asleep = Span(0.4, asleep_s=0.35)
     between, _ = with_own_times(asleep, Span(0.3), a_turn(), Known())

@@ -53,6 +53,7 @@ def step_cause(parts: tuple[Part, ...], observed: Observed, excess_s: float) -> 
             return Cause("py_function", "", held, min(1.0, held_s(span) / excess_s))
         if span.lock_wait_s is None:  # the thread may have returned from TensorFlow and waited for Python's lock
             return UNKNOWN
+    python_s = max(functions_s, _held_by_others_s(observed))  # during this time the step may have waited for Python
     share, work = min(1.0, to_explain_s / excess_s), _work(span, observed, to_explain_s)
     if work is None or not work.computed_more:
         if cpu_wait_s >= HALF * excess_s:
@@ -61,9 +62,11 @@ def step_cause(parts: tuple[Part, ...], observed: Observed, excess_s: float) -> 
             return Cause("machine", "", None, min(share, work.queued_s / excess_s))
     if not would_have_seen_functions(observed, excess_s) or work is None:
         return UNKNOWN
-    ran_s = work.more_s + max(0.0, work.queued_s or 0.0, span.queue_s or 0.0)
-    if work.computed_more and (ran_s >= HALF * to_explain_s or work.with_usual_waits_s >= NEARLY * to_explain_s):
+    ran_s = work.more_s - python_s + max(0.0, work.queued_s or 0.0, span.queue_s or 0.0)
+    if work.computed_more and (ran_s >= HALF * to_explain_s or work.with_usual_waits_s - python_s >= NEARLY * to_explain_s):
         return Cause("tensorflow", "computed", None, share)
+    if python_s >= SOME * excess_s:
+        return UNKNOWN
     if may_have_waited_for_lock(span):
         return UNKNOWN
     queued_s = span.process_queue_s
@@ -76,6 +79,16 @@ def step_cause(parts: tuple[Part, ...], observed: Observed, excess_s: float) -> 
     if may_have_lacked_cpu(observed, to_explain_s):
         return UNKNOWN
     return Cause("tensorflow", "waited" if work.more_s < LITTLE * to_explain_s else "", None, share)
+
+
+def _held_by_others_s(observed: Observed) -> float:
+    """Return for how long other threads held Python's lock during a step that may call Python functions, if for most of it."""
+    return observed.inside.length_s * (observed.inside.other_holder_share or 0.0) if may_wait_for_lock(observed) else 0.0
+
+
+def may_wait_for_lock(observed: Observed) -> bool:
+    """Return whether a Python function of the step may have waited for the lock, which other threads held most of the time."""
+    return observed.may_call_python and (observed.inside.other_holder_share or 0.0) >= HALF
 
 
 def had_no_cpu(observed: Observed, to_explain_s: float) -> bool:

@@ -25,8 +25,8 @@ from tftracer.slow.record.sums_by_kind import HOOK_CAUSES
 from tftracer.slow.watch.slow_turn import SlowTurn, is_no_loop
 from tftracer.slow.watch_results import Cause, Frame, OtherCause, Part
 
-#: Causes whose time is measured. They are reported even if most of the excess is not explained.
-CLOCKED = (*CLOCKED_KINDS, "lock", "input")
+#: Causes that are reported even if most of the excess is not explained: their time is measured, or stacks show it.
+SURE_KINDS = (*CLOCKED_KINDS, "lock", "input", "py_function")
 #: A single sample may show the usual time if that is at least this share of the span.
 HIT_BY_CHANCE = 0.05
 
@@ -61,8 +61,8 @@ def explain(turn: SlowTurn, observed: Observed) -> Explained:
     others = other_causes(cause, parts, observed, excess_s, turn.is_inside)
     if cause.kind == "unknown" and sum(other.seconds for other in others) >= HALF * excess_s:
         cause, others = _largest_first(others)  # together they explain it, although none does alone
-    elif cause.kind == "unknown":  # parts that a clock measured are known nevertheless
-        others = tuple(other for other in others if other.cause.kind in CLOCKED and other.seconds >= SOME * excess_s)
+    elif cause.kind == "unknown":  # parts that a clock measured, or that stacks show, are known nevertheless
+        others = tuple(other for other in others if other.cause.kind in SURE_KINDS and other.seconds >= SOME * excess_s)
     elif others:
         own = OtherCause(cause, excess_s - sum(other.seconds for other in others))
         cause, others = _largest_first((own, *others) if is_notable(own, excess_s) else others)
@@ -109,6 +109,8 @@ def _largest_first(causes: tuple[OtherCause, ...]) -> tuple[Cause, tuple[OtherCa
 def _place_without_cpu(observed: Observed) -> Frame | None:
     """Return the line of the script, hook or callback where the thread was for most of the time between steps; None: unknown."""
     span = observed.between
+    if span.sampled_s < HALF * span.length_s:
+        return None
     owner = owner_line(span.stacks, span.sampled_s, MOST)
     line = owner.frame._replace(owner=owner.name) if owner else shared_line(span.stacks, min_share=MOST).frame
     return None if line is None or (line.is_library and not owner) else line

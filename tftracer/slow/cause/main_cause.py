@@ -35,6 +35,7 @@ from tftracer.slow.cause.cause_inside_step import (
     has_enough_samples,
     lacked_cpu,
     may_have_lacked_cpu,
+    may_wait_for_lock,
     step_cause,
     would_have_seen_functions,
 )
@@ -79,12 +80,32 @@ MAY_HAVE_LACKED_CPU = (
     "something else is not known."
 )
 LOOPS_OWN = "For most of it the library that runs the loop ran its own code, and no line of the script."
+FUNCTION_MAY_HAVE_WAITED = (
+    "Other threads had Python's lock most of the time: whether a Python function in the step waited for it is not known."
+)
 MAY_HAVE_WAITED = "Other threads had Python's lock most of the time: whether this one waited for it is not known."
 TOO_FEW = "Its stacks were read in too small a part of the time to tell the line."
 
 
 def cause_of(parts: tuple[Part, ...], observed: Observed, excess_s: float, is_inside: bool) -> Cause:
-    """Return the cause of a turn. ``parts``: its parts, the one with the largest excess first."""
+    """Return the cause of a turn. ``parts``: its parts, the one with the largest excess first.
+
+    A hook in which stacks show half of the excess is the cause of a slow step if no single part is: its time may be spread over
+    parts of several kinds.
+    """
+    cause = _cause_of_largest_part(parts, observed, excess_s, is_inside)
+    no_cpu_s = sum(part.seconds for part in parts if part.kind == "no_cpu")
+    if not is_inside or cause.kind not in ("machine", "tensorflow", "unknown") or no_cpu_s >= HALF * excess_s:
+        return cause
+    code = own_python(observed.inside.stacks)
+    owned = owner_line(code, excess_s)
+    if owned is None:
+        return cause
+    owned_s = sum(stack.seconds for stack in code if any(frame.owner == owned.name for frame in stack.frames))
+    return Cause(owned.kind, owned.name, owned.frame, min(1.0, owned_s / excess_s))
+
+
+def _cause_of_largest_part(parts: tuple[Part, ...], observed: Observed, excess_s: float, is_inside: bool) -> Cause:
     if not parts:
         return UNKNOWN
     by_kind = {kind: [part for part in parts if part.kind == kind] for kind in dict.fromkeys(part.kind for part in parts)}
@@ -141,7 +162,10 @@ def _collecting_line(observed: Observed, parts: tuple[Part, ...], excess_s: floa
     collector = observed.inside.collected_by
     if collector:
         return shared_line(stack for stack in observed.inside.other_stacks if stack.thread == collector).frame
-    line = shared_line(_span_of_code(observed, excess_s, parts).stacks).frame
+    stacks = _span_of_code(observed, excess_s, parts).stacks
+    line, owned = shared_line(stacks).frame, owner_line(stacks, sum(stack.seconds for stack in stacks))
+    if owned is not None and not owned.frame.is_library:
+        return owned.frame._replace(owner=owned.name)
     return line or shared_line(functions_of_graphs(observed.inside.all_stacks, excess_s)).frame
 
 
@@ -343,6 +367,8 @@ def why_unknown(cause: Cause, parts: tuple[Part, ...], observed: Observed, turn:
     if turn.is_inside and cause.kind == "unknown" and span.lock_wait_s is None and held_s(span) >= HALF * excess_s:
         by = holder_text(span) or "another thread"
         return f"Python's lock was held meanwhile by {by}: the step may have waited for it."
+    if turn.is_inside and cause.kind == "unknown" and may_wait_for_lock(observed):
+        return FUNCTION_MAY_HAVE_WAITED
     if turn.is_inside and cause.kind == "unknown" and not would_have_seen_functions(observed, excess_s):
         return "Its threads were looked at too seldom to tell whether a Python function took the time."
     if not has_enough_samples(span, excess_s) or (

@@ -29,6 +29,8 @@ HALF = 0.5
 OF_TRACER = "a thread of tftracer"
 #: What the thread waited for if it stood in TensorFlow's call of a session or of an op.
 FOR_TENSORFLOW = "for TensorFlow"
+#: The time without a CPU in a part is told if it has at least this share of the part.
+NOTABLE = 0.25
 #: What the thread waited for is named if the wait has at least this share of all its waiting time.
 MOST = 0.75
 #: A turn computed more than usual if its CPU time is at least this multiple of the usual.
@@ -44,6 +46,11 @@ def parts_of(turn: SlowTurn, observed: Observed) -> tuple[Part, ...]:
     clocked_parts = saves + [
         _other_run_part(other, length) for other in turn.other_runs if not any(_is_within(other, save) for save in turn.saves)
     ]
+    queue_s = observed.between.clocked.queue_s if observed.between.clocked is not None else None
+    if len(clocked_parts) == 1 and clocked_parts[0].kind == "other_run":
+        part = clocked_parts[0]
+        without_cpu = _without_cpu_text(queue_s or 0.0, part.seconds)
+        clocked_parts = [part._replace(what="; ".join(filter(None, (part.what, without_cpu))))]
     parts += clocked_parts
     between = length - inside - sum(part.seconds for part in clocked_parts)
     usual_between = max(0.0, (turn.usual_ns - turn.usual_inside_ns) * 1e-9 - sum(part.usual_s or 0.0 for part in clocked_parts))
@@ -111,7 +118,8 @@ def _inside(turn: SlowTurn, observed: Observed, length: float) -> list[Part]:
     code = [stack for stack in own_python(span.stacks) if not (saves and is_in_phase(stack))]
     own = min(left, max(0.0, sum(stack.seconds for stack in code) - lock_wait - tracers))
     if own > 0:
-        ran, no_cpu = min(own, span.cpu_s or 0.0), min(own - min(own, span.cpu_s or 0.0), span.queue_s or 0.0)
+        ran = min(own, span.cpu_s or 0.0)
+        no_cpu = min(own - ran, (span.queue_s or 0.0) * own / left)  # as much as in the rest of the step
         rest = own - ran - no_cpu
         doubtful = rest if span.cpu_s is None else min(rest, span.uncertain_s or 0.0)
         parts += [Part("python", ran, None, kernel_text(span)), Part("no_cpu", no_cpu, 0.0, "")]
@@ -159,6 +167,11 @@ def wait_text(span: Span, seconds: float) -> str:
     held_lock &= span.watch_delay_s >= HALF * span.length_s > 0 and waits_for in ("", WAITS["sleep"], WAITS["thread"])
     lock = "with Python's lock, so that no other thread could run Python" if held_lock else ""
     return ", ".join(filter(None, (waits_for, lock)))
+
+
+def _without_cpu_text(seconds: float, whole_s: float) -> str:
+    """Return for how much of a part the thread had no CPU; "" if that is not notable."""
+    return f"{duration(seconds * 1e9)} of it without a CPU" if seconds >= NOTABLE * whole_s > 0 else ""
 
 
 def _in_python_functions(span: Span) -> float:
@@ -230,16 +243,16 @@ def _between(observed: Observed, span: Span, length: float, usual: float, input_
     computed_more = span.cpu_s * scale >= COMPUTED_MORE * usual_cpu  # a dataset without prefetching runs on this thread
     measured: list[tuple[str, float, str]] = [
         ("stopped", span.stopped_s or 0.0, ""),
-        ("gc", span.gc_s, ""),
+        ("gc", span.gc_s, _without_cpu_text(span.gc_s - collecting_s, span.gc_s)),
         # A thread that waits for the lock wakes repeatedly, and then may wait for a CPU: this also counts as waiting for the
         # lock.
         ("lock", lock_s(span), holder_text(span)),
         ("lock", tracers_lock_s(span), OF_TRACER),
         ("input", input_s - (0.0 if computed_more else min(input_s, max(0.0, input_s + not_input_s - without_lock_s))), ""),
         ("python", (span.cpu_s - collecting_s) * scale, kernel_text(span)),
-        ("no_cpu", queued_s + starved_s(span), ""),
+        ("no_cpu", queued_s, ""),
         ("disk", (span.disk_s or 0.0) * scale, ""),
-        ("unknown", (span.uncertain_s or 0.0) * scale + free_lock_s(span), ""),
+        ("unknown", (span.uncertain_s or 0.0) * scale + free_lock_s(span) + starved_s(span), ""),
     ]
     parts, left = [], length
     usual_of = {"python": usual_cpu, "input": usual_input_s, "lock": usual_lock}

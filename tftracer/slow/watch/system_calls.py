@@ -40,7 +40,7 @@ WAITS = {
     "process": "for another process to end",
     "pipe": "for a pipe",
     "socket": "for a socket",
-    "input": "for a pipe or a socket",
+    "input": "for a pipe, a socket or a timer",
     "file": "for a file",
     "file_lock": "for a lock on a file",
 }

@@ -145,8 +145,9 @@ def _with_times(span: Span, times: CpuTimes | None) -> Span:
     queued_s = max(0.0, min(times.queued_s, span.length_s - times.ran_s - (span.asleep_s or 0.0)))
     kernel_s = None if span.kernel_s is None else min(span.kernel_s, times.ran_s)
     lock_wait_s = span.lock_wait_s
-    if lock_wait_s is not None and span.length_s < FEW_READINGS_S:
-        lock_wait_s = min(lock_wait_s, max(0.0, span.length_s - times.ran_s - queued_s))
+    if lock_wait_s is not None:  # a thread that waits for the lock often wakes, and then may have no CPU, but it does not run
+        not_ran_s = span.length_s - times.ran_s - (queued_s if span.length_s < FEW_READINGS_S else 0.0)
+        lock_wait_s = min(lock_wait_s, max(0.0, not_ran_s))
     return replace(span, cpu_s=times.ran_s, queue_s=queued_s, kernel_s=kernel_s, uncertain_s=0.0, lock_wait_s=lock_wait_s)
 
 
