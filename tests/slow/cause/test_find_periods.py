@@ -141,6 +141,16 @@ def test_what_comes_by_the_clock_is_told_within_two_percent() -> None:
     assert abs(period.length - 1000) <= 20 and period.is_active
 
 
+def test_a_period_that_goes_on_a_step_earlier_is_one_period() -> None:
+    """A judge read "Twice in every 211 steps": the evaluation took an element, and a checkpoint came at an old step."""
+    before, after = [211, 422, 633, 844, 1055], [1265, 1476, 1687, 1898, 2109, 2320]
+    slow = [(step, 0.3, LOAD) for step in [*before, *after]] + [(1688, 0.4, SAVE)]
+    period = only(fed(slow))
+    assert (period.length, period.first, period.last, period.kind) == (211, 211, 2320, LOAD)
+    twice = fed([(step, 0.3, LOAD) for first in (100, 140) for step in range(first, 2000, 211)]).periods()
+    assert len(twice) == 2 and all(each.is_active for each in twice)
+
+
 def test_one_slow_step_at_another_distance_changes_nothing() -> None:
     before = [(step, 0.4, SAVE) for step in range(50, 251, 50)]
     periods = fed([*before, (252, 3.0, SAVE), (263, 0.9, LOAD)])

@@ -126,6 +126,12 @@ class Comb:
         self.last = self.newest[-1]
         self.hits -= 1
 
+    def end_at(self, step: int) -> None:
+        """End the period, without its hits after a step."""
+        self.is_active, self.last_hit_after_end = False, 0
+        while self.last > step and len(self.newest) > 1:
+            self.drop_newest()
+
     def count(self, seconds: float, kind: Hashable) -> None:
         self.seconds.append(seconds)
         self.kinds[kind] += 1
@@ -160,6 +166,16 @@ class Comb:
 def is_same(one: Comb, other: Comb) -> bool:
     """Return whether ``one`` has ended and has about the same length as ``other``."""
     return abs(one.length - other.length) <= max(one.tolerance, other.tolerance) and not one.is_active
+
+
+def has_moved(earlier: Comb, comb: Comb) -> bool:
+    """Return whether a comb continues an earlier one of the same kind and length at other steps.
+
+    That is so if at most half of the earlier one's teeth since then were hits: these may be chance.
+    """
+    since = sum(step > comb.first for step in earlier.newest)
+    is_alike = earlier.length == comb.length and comb.kind() is not None and earlier.kind() == comb.kind()
+    return earlier.is_active and is_alike and earlier.first < comb.first and 2 * since * comb.length <= comb.last - comb.first
 
 
 def is_within(wider: Comb, comb: Comb) -> bool:

@@ -39,6 +39,7 @@ from tftracer.slow.cause.equal_distances import (
     Comb,
     Proven,
     common_length,
+    has_moved,
     is_same,
     is_within,
 )
@@ -215,14 +216,17 @@ class Periods:
             deque(trial.steps[::-1], HITS_SEARCHED),
             deque(maxlen=TIMED),
         )
-        predecessors = [each for each in self._combs if is_same(each, comb)]
-        for earlier in predecessors:
-            comb.merge(earlier)
-            comb.teeth += earlier.teeth
         hits = set(trial.steps)
         counted = {step: slow for step, slow in self._one_per_step(kind).items() if step in hits}
         for slow in counted.values():
             comb.count(slow.seconds, slow.kind)
+        for earlier in self._combs:
+            if has_moved(earlier, comb):
+                earlier.end_at(comb.first)
+        predecessors = [each for each in self._combs if is_same(each, comb)]
+        for earlier in predecessors:
+            comb.merge(earlier)
+            comb.teeth += earlier.teeth
         self._without_period = [
             slow for slow in self._without_period if slow.step not in counted or slow.kind not in (None, counted[slow.step].kind)
         ]
