@@ -22,7 +22,8 @@ with contextlib.suppress(ImportError):
 VARIABLE = "TFTRACER_MEMORY_GB"
 #: The default limit: this share of the memory of the machine or container, but at least LEAST.
 SHARE, LEAST = 0.5, 10**9
-_MMAP_THRESHOLD, LARGE = -3, 1 << 20  # glibc's M_MMAP_THRESHOLD; from this size on, freed memory goes to the system
+#: glibc's option M_MMAP_THRESHOLD, and its value: freed blocks of at least this many bytes go back to the system at once.
+_MMAP_THRESHOLD, LARGE = -3, 1 << 20
 _ALLOCATION = re.compile("alloc|memory", re.IGNORECASE)
 _CONTAINER = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 

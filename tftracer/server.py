@@ -45,13 +45,13 @@ class TracingServer:
         with tf.compat.v1.train.MonitoredTrainingSession(hooks=[server.hook]) as session:
             ...
 
-    The page's URL, with its token, is logged once. The web server stops when the script ends; :meth:`join` waits, so it stays.
+    The page's URL, with its token, is logged once. The web server stops when the script ends; :meth:`join` keeps it running.
 
     Args:
         server_port: TCP port (default: 9999, plus the local rank in a job of several processes). If it is in use, the next
             free one is taken; 0 takes any free port.
         server_ip: address to listen on (default: ``"127.0.0.1"``, this machine alone).
-        keep_traces: how many of the traces by *Trace every step* or by the script itself are kept for each run
+        keep_traces: how many of the traces that *Trace every step* or the script itself made are kept for each run
             (default: 5): the newest and the slowest. Requested traces (*Trace*, :meth:`trace_next`) are all kept until they take
             4 GiB of disk.
         start_web_server_on_start: False to start it with :meth:`start_web_server` instead.

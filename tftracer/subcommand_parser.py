@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 from tftracer.terminal import RED, coloured, printable
 
+#: Exit code for a wrong command line.
 USAGE = 2
 #: Exit code of a program that was ended by Ctrl-C: 128 + SIGINT.
 INTERRUPTED = 130

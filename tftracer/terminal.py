@@ -1,4 +1,4 @@
-"""Output of the command: text without terminal control sequences; on a terminal colours and progress."""
+"""Output of the command: text without terminal control sequences; on a terminal also colours and progress."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import IO, Protocol
 RED, GREEN, YELLOW = "31", "32", "33"
 #: Work that takes fewer seconds shows no progress.
 SILENT_S = 1.0
-TICK_S = 0.5  # time between two updates of the line
+TICK_S = 0.5  # time between two updates of the progress line
 CLEAR_LINE = "\r\x1b[K"
 #: Control characters except tab and line feed, characters for the text's direction, other line ends, lone surrogates.
 _STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -33,7 +33,7 @@ def printable(text: str) -> str:
 
 
 class PrintableFormatter(logging.Formatter):
-    """Escapes log lines, which may quote files."""
+    """Escapes control characters in log lines, which may quote untrusted files."""
 
     def format(self, record: logging.LogRecord) -> str:
         return printable(super().format(record))

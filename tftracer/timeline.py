@@ -155,6 +155,7 @@ class Timeline:
         return (start + trace.origin_ns) // 1000, (end + trace.origin_ns) // 1000
 
     def _communicates(self, trace: Trace) -> Mask:
+        """Return [nodes] whether each is a communication op."""
         is_named = np.array([name == (self._comm_op_name or RECEIVE) for name in trace.names], np.bool_)[trace.name]
         is_allreduce = _containing(trace.labels, ALLREDUCE)[trace.label]
         if self._horovod is None:
@@ -239,27 +240,28 @@ class Timeline:
             traces = [trace for run in session.runs() for trace in run["traces"] if trace["state"] != "broken"]
             if not traces:
                 raise FormatError(f"{os.fspath(path)!r} (a session) holds no trace: nothing to show")
-            last = max(traces, key=lambda trace: trace["started_at"])
-            timeline = cls(run_metadata=session.trace_bytes(last["id"]), **kwargs)
-            own = timeline._context.communication_ops
-            timeline._context = dataclasses.replace(session.trace_context(last["id"]))
-            timeline._context.communication_ops = own or timeline._context.communication_ops
-            timeline._elapsed = last["duration_s"] or 0.0
+            last_trace = max(traces, key=lambda trace: trace["started_at"])
+            timeline = cls(run_metadata=session.trace_bytes(last_trace["id"]), **kwargs)
+            requested_ops = timeline._context.communication_ops
+            timeline._context = dataclasses.replace(session.trace_context(last_trace["id"]))
+            timeline._context.communication_ops = requested_ops or timeline._context.communication_ops
+            timeline._elapsed = last_trace["duration_s"] or 0.0
             return timeline
         finally:
             session.close()
 
     @classmethod
     def _imported(cls, imported: Imported, path: Path, kwargs: dict[str, Any]) -> Timeline:
+        """Open the last trace of an imported file."""
         traces = [trace for run in imported.runs for trace in run.traces]
         if not traces:
             raise FormatError(f"{os.fspath(path)!r} ({imported.kind}) holds no trace: nothing to show")
-        last = max(traces, key=lambda trace: trace.started_at or 0.0)
-        timeline = cls(run_metadata=last.raw, **kwargs)
-        timeline._elapsed = last.duration_s or 0.0
-        timeline._context.step_s = last.duration_s
-        timeline._context.findings = [*imported.findings, *last.findings]
-        timeline._context.title = last.title or imported.runs[0].title
+        last_trace = max(traces, key=lambda trace: trace.started_at or 0.0)
+        timeline = cls(run_metadata=last_trace.raw, **kwargs)
+        timeline._elapsed = last_trace.duration_s or 0.0
+        timeline._context.step_s = last_trace.duration_s
+        timeline._context.findings = [*imported.findings, *last_trace.findings]
+        timeline._context.title = last_trace.title or imported.runs[0].title
         return timeline
 
     # ------------------------------------------------------------------------------------------------------- the trace
@@ -283,10 +285,9 @@ class Timeline:
         return self._answers
 
     def _answers_of_nodes(self, without_edges: bool) -> Answers:
-        """Return answers about the nodes, without the content of the graphs if possible.
+        """Return answers about the nodes. If possible, do not serialize the graphs: that takes as long as serializing the nodes.
 
-        Serializing the graphs takes as long as serializing the nodes.
-        ``without_edges``: whether the caller does not need the edges, either.
+        ``without_edges``: whether the caller does not need the graphs' edges.
         """
         metadata = self._run_metadata
         if self._answers is not None or metadata is None or isinstance(metadata, bytes):
@@ -355,10 +356,12 @@ def _is_session(path: Path) -> bool:
 
 
 def _extent(start: Int64, end: Int64) -> float:
+    """Return the seconds from the first start to the last end; ``start`` and ``end`` are in microseconds."""
     return int(end.max() - start.min()) / 1e6 if len(start) else 0.0
 
 
 def _union(start: Int64, end: Int64) -> float:
+    """Return the seconds that the intervals cover; ``start`` and ``end`` are in microseconds."""
     cover = Cover.of(start, end)
     return int((cover.end - cover.start).sum()) / 1e6
 

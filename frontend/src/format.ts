@@ -3,7 +3,7 @@
 const GAP = "\u202f"; // narrow no-break space
 export const NONE = "–";
 
-const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
+const integers = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
 const full = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "long" });
@@ -12,15 +12,16 @@ const full = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: 
 export function significant(value: number): string {
   const size = Math.abs(value);
   if (size === 0) return "0";
-  if (size >= 99.95) return whole.format(value);
+  if (size >= 99.95) return integers.format(value);
   const digits = size >= 9.995 ? 1 : size >= 0.9995 ? 2 : 3;
   return value.toFixed(digits);
 }
 
-function within(value: number, steps: readonly (readonly [number, string])[]): string {
+/** Format a value in the largest unit that is not larger than the value. `units`: [size, name], the largest first. */
+function withUnit(value: number, units: readonly (readonly [number, string])[]): string {
   const size = Math.abs(value);
-  const step = steps.find(([least]) => size >= least * 0.9995) ?? steps[steps.length - 1];
-  return step ? `${significant(value / step[0])}${GAP}${step[1]}` : significant(value);
+  const unit = units.find(([unitSize]) => size >= unitSize * 0.9995) ?? units[units.length - 1];
+  return unit ? `${significant(value / unit[0])}${GAP}${unit[1]}` : significant(value);
 }
 
 const NANOSECONDS = [
@@ -36,18 +37,18 @@ export function formatNs(ns: number | null | undefined): string {
   if (Math.abs(ns) >= 119.5e9) return formatLong(ns / 1e9);
   if (ns === 0) return `0${GAP}s`;
   if (Number.isInteger(ns) && Math.abs(ns) < 1000) return `${ns}${GAP}ns`;
-  return within(ns, NANOSECONDS);
+  return withUnit(ns, NANOSECONDS);
 }
 
 function formatLong(seconds: number): string {
   const sign = seconds < 0 ? "-" : "";
-  const all = Math.round(Math.abs(seconds));
-  const hours = Math.floor(all / 3600);
-  const minutes = Math.floor((all % 3600) / 60);
-  const two = (n: number): string => String(n).padStart(2, "0");
+  const total = Math.round(Math.abs(seconds));
+  const hours = Math.floor(total / 3600);
+  const minutes = Math.floor((total % 3600) / 60);
+  const twoDigits = (n: number): string => String(n).padStart(2, "0");
   if (hours >= 48) return `${sign}${Math.floor(hours / 24)}${GAP}d ${hours % 24}${GAP}h`;
-  if (hours > 0) return `${sign}${hours}${GAP}h ${two(minutes)}${GAP}min`;
-  return `${sign}${minutes}${GAP}min ${two(all % 60)}${GAP}s`;
+  if (hours > 0) return `${sign}${hours}${GAP}h ${twoDigits(minutes)}${GAP}min`;
+  return `${sign}${minutes}${GAP}min ${twoDigits(total % 60)}${GAP}s`;
 }
 
 /** A duration given in seconds. */
@@ -55,7 +56,7 @@ export function formatSeconds(seconds: number | null | undefined): string {
   return formatNs(seconds === null || seconds === undefined ? null : seconds * 1e9);
 }
 
-/** Decimal units, as in the verdict and for networks. */
+/** Decimal units, as in the verdict. */
 const BYTES = [
   [1e12, "TB"],
   [1e9, "GB"],
@@ -67,7 +68,7 @@ const BYTES = [
 /** `512 B`, `1.54 kB`, `12.3 MB`. */
 export function formatBytes(bytes: number | null | undefined): string {
   if (bytes === null || bytes === undefined || !Number.isFinite(bytes)) return NONE;
-  return Math.abs(bytes) < 999.5 ? `${whole.format(bytes)}${GAP}B` : within(bytes, BYTES);
+  return Math.abs(bytes) < 999.5 ? `${integers.format(bytes)}${GAP}B` : withUnit(bytes, BYTES);
 }
 
 const FLOPS = [
@@ -82,12 +83,12 @@ const FLOPS = [
 /** Floating-point operations: `512 FLOP`, `12.3 GFLOP`. */
 export function formatFlops(flops: number | null | undefined): string {
   if (flops === null || flops === undefined || !Number.isFinite(flops)) return NONE;
-  return Math.abs(flops) < 999.5 ? `${whole.format(flops)}${GAP}FLOP` : within(flops, FLOPS);
+  return Math.abs(flops) < 999.5 ? `${integers.format(flops)}${GAP}FLOP` : withUnit(flops, FLOPS);
 }
 
 /** `12,345`. */
 export function formatCount(count: number | null | undefined): string {
-  return count === null || count === undefined ? NONE : whole.format(count);
+  return count === null || count === undefined ? NONE : integers.format(count);
 }
 
 /** A rate: `0.520/s`, `12.3/s`, `1,234/s`. */
@@ -95,7 +96,7 @@ export function formatRate(rate: number | null | undefined): string {
   return rate === null || rate === undefined ? NONE : `${significant(rate)}/s`;
 }
 
-/** A share of one: `0.4%`, `12%`. */
+/** A share, 0..1: `0.4%`, `12%`. */
 export function formatShare(share: number | null | undefined): string {
   if (share === null || share === undefined || !Number.isFinite(share)) return NONE;
   const percent = share * 100;
@@ -116,7 +117,7 @@ export function formatChange(before: number, after: number): string {
   return `${factor >= 2 ? formatFactor(factor, 1) : formatShare(Math.abs(after / before - 1))} ${word}`;
 }
 
-/** Epoch seconds as a time of day, with the day if it is not today's. */
+/** Epoch seconds as a time of day, with the date if it is not today. */
 export function formatTime(at: number | null | undefined, now = new Date()): string {
   if (!at) return NONE; // 0: the file has no time
   const date = new Date(at * 1000);
@@ -124,18 +125,18 @@ export function formatTime(at: number | null | undefined, now = new Date()): str
   return date.toDateString() === now.toDateString() ? time : `${day.format(date)}, ${time}`;
 }
 
-/** Epoch seconds in full, with the time zone: for titles. */
+/** Epoch seconds in full, with the time zone: for tooltips. */
 export function formatFullTime(at: number | null | undefined): string {
   return at ? full.format(new Date(at * 1000)) : "";
 }
 
-/** Parts of a device's name: UNITS say what the device is, PLACES in which process it is. */
+/** The kinds of parts in a device's name: UNITS say what the device is, PLACES say in which process it is. */
 const UNITS = ["device", "host", "gpu", "cpu"];
 const PLACES = ["job", "replica", "task"];
 
 /**
  * Return a device's short name, which is also its lane's: `ps/0 CPU:0`, `GPU:1 stream 14 (MemcpyH2D)`. Other names are unchanged.
- * In a trace of several processes, it has the process that recorded it: `rank 1 GPU:0`, `ps/0 CPU:0 for worker/1`.
+ * In a trace of several processes, it also names the process that recorded the device: `rank 1 GPU:0`, `ps/0 CPU:0 for worker/1`.
  */
 export function shortDevice(name: string): string {
   const start = name.startsWith("/") ? 0 : name.indexOf(" /") + 1;
@@ -157,10 +158,10 @@ export function shortDevice(name: string): string {
 }
 
 /** `device:GPU:0` -> `GPU:0`, `stream:63<MemcpyH2D>` -> `stream 63 (MemcpyH2D)`. */
-function partInWords([is = "", ...rest]: readonly string[]): string {
-  if (is === "gpu" || is === "cpu") return [is, ...rest].join(":").toUpperCase();
-  if (UNITS.includes(is)) return rest.join(":");
-  if (is !== "stream") return [is, ...rest].join(":");
+function partInWords([kind = "", ...rest]: readonly string[]): string {
+  if (kind === "gpu" || kind === "cpu") return [kind, ...rest].join(":").toUpperCase();
+  if (UNITS.includes(kind)) return rest.join(":");
+  if (kind !== "stream") return [kind, ...rest].join(":");
   const [stream, detail] = rest.join(":").split("<");
   return stream === "all" ? "all streams" : `stream ${stream}${detail ? ` (${detail.replace(">", "")})` : ""}`;
 }

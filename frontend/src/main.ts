@@ -18,7 +18,7 @@ const app = createApp(App);
 app.provide(sessionKey, session);
 app.use(router);
 app.mount("#app");
-if (hasNewKey) void openFile(router, client); // only after a login: a reload stays on its page
+if (hasNewKey) void openFile(router, client); // only after a login, so that a reload stays on its page
 client.connect();
 // Load the trace view's code once the first view is ready. A failure is reported when that view is opened.
 router

@@ -2,7 +2,7 @@
 import type { Component } from "vue";
 import { createMemoryHistory, createRouter, createWebHistory, type Router, type RouteRecordRaw } from "vue-router";
 
-/** main.ts loads it, too, before the view is opened. */
+/** Loads the trace view's code. main.ts calls it, too, before the view is opened. */
 export const traceView = (): Promise<{ default: Component }> => import("./views/TraceView.vue");
 
 const served: RouteRecordRaw[] = [
@@ -51,7 +51,7 @@ export function servedRouter(): Router {
   });
 }
 
-/** Return the router of a standalone page. It has one view, and leaves the page's URL alone. */
+/** Return the router of a standalone page. It has one view, and does not change the page's URL. */
 export function standaloneRouter(component: NonNullable<RouteRecordRaw["component"]>): Router {
   return createRouter({
     history: createMemoryHistory(),

@@ -411,7 +411,8 @@ def test_a_hook_that_waited_for_most_of_a_step_is_the_cause_though_threads_of_te
     ask = Frame("netio.py", 36, "before_run", "AuditHook", False)
     within = span(0.23, stack(MAIN, ask, seconds=0.131), cpu=0.001, queue=0.065, process=0.023, process_queue_s=0.25)
     found = explained(0.005, 0.23, within=within)
-    assert (found.cause.kind, found.cause.name, found.cause.share) == ("hook", "AuditHook", pytest.approx(0.58, abs=0.01))
+    assert (found.cause.kind, found.cause.name) == ("hook", "AuditHook")
+    assert found.cause.share == pytest.approx(0.58, abs=0.01)
     assert explained(0.005, 0.23, within=dataclasses.replace(within, queue_s=0.18)).cause.kind == "machine"
 
 

@@ -1,6 +1,6 @@
 """Calls of compiled functions as steps of runs: counted, timed, and profiled if requested.
 
-The training threads call only ``_families_of``, ``_family_of`` and ``_graph_adder``, and only while traces are requested. Calls
+While traces are requested, the training threads call ``_families_of``, ``_family_of`` and ``_graph_adder``. Calls of functions
 are counted by ``StepQueue.count_steps``, mostly on the writer's thread.
 """
 
@@ -164,7 +164,7 @@ class FunctionRuns:
         return self._family_of_deleted(key, identity) or self._add_family(key, identity, label, changed)
 
     def _family_of_deleted(self, key: Any, identity: FunctionIdentity) -> RunFamily | None:
-        """Return the family of a deleted function with the same identity, and give it to the new one; None if there is none."""
+        """Return the family of a deleted function with the same identity, and assign it to ``key``; None if there is none."""
         same_identity = self._families_of_identity.get(identity, [])
         for position, (key_reference, family) in enumerate(same_identity):
             if key_reference() is None:

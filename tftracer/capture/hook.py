@@ -1,7 +1,7 @@
 """TracingHook: the SessionRunHook that times every step and traces the requested steps. Runs on the training threads.
 
-A step that is not traced costs two clock reads, an append, and sometimes a read of the thread's CPU counters. The rest grows with
-the number of objects that are read: after a long step the caches hold TensorFlow's data, so each object comes from memory. So an
+A step that is not traced costs two clock reads, an append, and sometimes a read of the thread's CPU counters. Each further object
+that the hook reads costs more: after a long step the CPU's caches hold TensorFlow's data, so the object comes from memory. So an
 untraced step reads one flag (``TraceRequests.slow_path``) and the level of its RunOptions, and stores what it needs in its run
 context. Reading its RunMetadata would take 3 to 10 µs after a long step. Exceptions of the tracer never leave this module: it
 switches itself off instead (``StepQueue.off``). Errors of the user's code, and KeyboardInterrupt, pass through it.
@@ -50,8 +50,8 @@ class TracedStepMark:
         self.claim = claim
         self.before_ns = 0  # ns that the tracer took before the step, including the wait until other traces were stored
         self.cpu: CpuReading | None = None  # read before the step
-        self.fed: list[FedValue] | None = None
-        self.began_at: float | None = None
+        self.fed: list[FedValue] | None = None  # what the script feeds; None: not known
+        self.began_at: float | None = None  # epoch seconds
         self._options = options  # the call's RunOptions; None if they are not known
         self._before = (options.trace_level, options.output_partition_graphs) if options is not None else None
 
@@ -345,8 +345,8 @@ def measure_cost(hook: HookMethods) -> float | None:
     less time.
     """
     v1 = tensorflow().compat.v1
-    measured, queue = copy.copy(hook), StepQueue()
-    measured._queue, measured._requests, measured._events, measured._under_way = (
+    hook_copy, queue = copy.copy(hook), StepQueue()
+    hook_copy._queue, hook_copy._requests, hook_copy._events, hook_copy._under_way = (
         queue,
         queue.requests,
         queue.events,
@@ -356,7 +356,7 @@ def measure_cost(hook: HookMethods) -> float | None:
     for _ in range(15):
         context = v1.train.SessionRunContext(make_run_args(v1.train.SessionRunArgs, [None, None]), None)
         values = v1.train.SessionRunValues(None, v1.RunOptions(), v1.RunMetadata())
-        times.append(timer.measure_ns(measured.before_run, context) + timer.measure_ns(measured.after_run, context, values))
+        times.append(timer.measure_ns(hook_copy.before_run, context) + timer.measure_ns(hook_copy.after_run, context, values))
     return None if queue.off else median(times) * 1e-9
 
 

@@ -250,10 +250,10 @@ def _wrap_callable_init(original: Callable[..., None], _: SessionCalls) -> Calla
             remove_our_frames(error)
             raise
         with contextlib.suppress(Exception):
-            kept = type(callable_options)()
-            kept.CopyFrom(callable_options)
-            fetches = (*kept.fetch, *kept.target)
-            setattr(self, _OPTIONS, (kept, fetches, tuple(kept.feed), kept.run_options if kept.run_options.ByteSize() else None))
+            copy = type(callable_options)()
+            copy.CopyFrom(callable_options)
+            fetches = (*copy.fetch, *copy.target)
+            setattr(self, _OPTIONS, (copy, fetches, tuple(copy.feed), copy.run_options if copy.run_options.ByteSize() else None))
 
     return init
 

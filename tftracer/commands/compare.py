@@ -85,11 +85,11 @@ def _sides(arguments: list[str]) -> tuple[list[str], list[str]]:
         if {"-h", "--help"} & set(arguments):
             return arguments, []
         raise UsageError("Give the sessions before and after the change: tftracer compare BEFORE... -- AFTER...")
-    at = arguments.index("--")
-    after = arguments[at + 1 :]
+    separator = arguments.index("--")
+    after = arguments[separator + 1 :]
     if not after or any(file.startswith("-") for file in after):
         raise UsageError("After --, give the sessions after the change, and nothing else. Options go before the first session.")
-    return arguments[:at], after
+    return arguments[:separator], after
 
 
 def _write_junit(path: str, outcomes: Sequence[object]) -> None:

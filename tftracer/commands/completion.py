@@ -58,5 +58,5 @@ def main(arguments: Sequence[str], say: Callable[[str], None]) -> int:
 
 def options_of_commands() -> dict[str, list[str]]:
     """Return command -> its options."""
-    found = sorted(module.name for module in pkgutil.iter_modules(commands.__path__))
-    return {name: importlib.import_module(f"tftracer.commands.{name}").parser().options for name in found}
+    names = sorted(module.name for module in pkgutil.iter_modules(commands.__path__))
+    return {name: importlib.import_module(f"tftracer.commands.{name}").parser().options for name in names}

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 def _seconds(text: str) -> float:
-    given = float(text)
-    if not 0 < given <= 60:
+    seconds = float(text)
+    if not 0 < seconds <= 60:
         raise argparse.ArgumentTypeError("a number of seconds, more than 0 and at most 60")
-    return given
+    return seconds
 
 
 SUMMARY = "measures this machine for the roofline"

@@ -89,7 +89,7 @@ def main(arguments: Sequence[str], say: Callable[[str], None]) -> int:
 
 
 def split(arguments: list[str], known: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Split the arguments into (our options, Python's arguments). Not with argparse, which would drop a ``--`` of the script.
+    """Split the arguments into (our options, Python's arguments). argparse cannot do this: it would drop a ``--`` of the script.
 
     Our options are the first arguments that begin with two dashes. An unknown option counts as an option without a value, so that
     the parser's error names the option and not the argument after it.

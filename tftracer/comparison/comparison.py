@@ -61,8 +61,8 @@ def compare(run: str, a: Sequence[Measured], b: Sequence[Measured]) -> Compariso
     traced_a, traced_b = ([each.ops for each in side] for side in traced)
     findings = [frozenset[str]().union(*(each.findings for each in side)) for side in (a, b)]
     new = sorted(findings[1] - findings[0]) if traced_a and traced_b else []
-    both = [each for side in traced for each in side]
-    shortest = [each.shortest_ops for each in both] if _have_equal_trace_counts(both) else []
+    traced_sessions = [each for side in traced for each in side]
+    shortest = [each.shortest_ops for each in traced_sessions] if _have_equal_trace_counts(traced_sessions) else []
     ops = op_changes(traced_a, traced_b, _started(*traced), shortest)
     return Comparison(run, list(a), list(b), shifts, ops, new, list(_warnings(a, b)))
 
@@ -107,9 +107,9 @@ def _warnings(a: Sequence[Measured], b: Sequence[Measured]) -> Iterator[str]:
             f"p99 is computed from all steps except the first 10%, with an error of up to {sketched:.0%}, which the interval "
             "includes. The other step times are computed from the last steps, whose times are stored individually."
         )
-    few = [each.name for each in (*a, *b) if each.steps < 200]
-    if few:
-        yield f"Fewer than 200 steps are compared in {', '.join(few[:5])}{', ...' if len(few) > 5 else ''}."
+    short = [each.name for each in (*a, *b) if each.steps < 200]
+    if short:
+        yield f"Fewer than 200 steps are compared in {', '.join(short[:5])}{', ...' if len(short) > 5 else ''}."
 
 
 def as_html(compared: Comparison) -> str:

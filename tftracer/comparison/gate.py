@@ -60,12 +60,12 @@ def parse_rule(text: str) -> Rule:
     rule = _RULE.fullmatch(text.strip())
     if rule is not None and rule["growth"]:
         return Rule(text.strip(), _GROWTH, "", float(rule["rate"]) * 1e6 / 60)
-    counts = rule is not None and rule["metric"] == "findings"
+    is_number_of_findings = rule is not None and rule["metric"] == "findings"
     op = (rule["op"] or "").strip() if rule else ""
-    if rule is None or not (op or rule["metric"]) or bool(rule["percent"]) == counts:
+    if rule is None or not (op or rule["metric"]) or bool(rule["percent"]) == is_number_of_findings:
         raise UsageError(f"{text!r} is no rule. Write {HELP}.")
     number = float(rule["number"])
-    return Rule(text.strip(), rule["metric"] or "op", op, number if counts else number / 100)
+    return Rule(text.strip(), rule["metric"] or "op", op, number if is_number_of_findings else number / 100)
 
 
 def judge(comparison: Comparison, rules: Sequence[Rule]) -> list[Outcome]:
@@ -80,8 +80,8 @@ def _check_op(comparison: Comparison, rule: Rule) -> None:
     if rule.op and any(each.traces for each in sessions) and all(each.time_of(rule.op) is None for each in sessions):
         known = sorted({name for each in sessions for op in each.op_types for name in (op, canonical(op))})
         close = difflib.get_close_matches(rule.op, known, n=1)
-        meant = f" Did you mean {close[0]!r}?" if close else ""
-        raise UsageError(f"{rule.text!r}: no trace of either side has an op of type {rule.op!r}.{meant}")
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        raise UsageError(f"{rule.text!r}: no trace of either side has an op of type {rule.op!r}.{hint}")
 
 
 def worst(outcomes: Sequence[Outcome]) -> State:
@@ -91,11 +91,11 @@ def worst(outcomes: Sequence[Outcome]) -> State:
 
 def _outcome(comparison: Comparison, rule: Rule) -> Outcome:
     if rule.metric == "findings":
-        return _of_findings(comparison, rule)
+        return _judge_findings(comparison, rule)
     if rule.metric in _SHARES:
-        return _of_share(comparison, rule)
+        return _judge_share(comparison, rule)
     if rule.metric == _GROWTH:
-        return _of_growth(comparison, rule)
+        return _judge_growth(comparison, rule)
     shift = comparison.op_type(rule.op) if rule.op else comparison.shifts.get(rule.metric)
     if shift is None:
         return Outcome(rule.text, "INCONCLUSIVE", _why_unknown(rule), lacks_data=True)
@@ -107,7 +107,7 @@ def _outcome(comparison: Comparison, rule: Rule) -> Outcome:
     return Outcome(rule.text, "INCONCLUSIVE", f"{interval}. {_advice(shift, rule.threshold)}")
 
 
-def _of_findings(comparison: Comparison, rule: Rule) -> Outcome:
+def _judge_findings(comparison: Comparison, rule: Rule) -> Outcome:
     if not all(any(each.traces for each in side) for side in (comparison.a, comparison.b)):
         return Outcome(rule.text, "INCONCLUSIVE", f"A side has no trace. {RECORD}", lacks_data=True)
     new = comparison.new_findings
@@ -115,7 +115,7 @@ def _of_findings(comparison: Comparison, rule: Rule) -> Outcome:
     return Outcome(rule.text, "FAIL" if len(new) > rule.threshold else "PASS", why)
 
 
-def _of_share(comparison: Comparison, rule: Rule) -> Outcome:
+def _judge_share(comparison: Comparison, rule: Rule) -> Outcome:
     shares = [each.shares[rule.metric] for each in comparison.b if rule.metric in each.shares]
     if len(shares) < len(comparison.b):
         return Outcome(rule.text, "INCONCLUSIVE", "A session after the change has no ledger.", lacks_data=True)
@@ -123,13 +123,13 @@ def _of_share(comparison: Comparison, rule: Rule) -> Outcome:
     return _judge_values(rule, shares, why)
 
 
-def _of_growth(comparison: Comparison, rule: Rule) -> Outcome:
+def _judge_growth(comparison: Comparison, rule: Rule) -> Outcome:
     rates = [each.growth_rate for each in comparison.b if each.growth_rate is not None]
     if len(rates) < len(comparison.b):
         why = "For a session after the change, the memory growth is not known: the session is too short or too old."
         return Outcome(rule.text, "INCONCLUSIVE", why, lacks_data=True)
-    least, most = (f"{rate * 60 / 1e6:.3g}" for rate in (min(rates), max(rates)))
-    return _judge_values(rule, rates, f"{least} MB/min" if least == most else f"{least} to {most} MB/min")
+    low, high = (f"{rate * 60 / 1e6:.3g}" for rate in (min(rates), max(rates)))
+    return _judge_values(rule, rates, f"{low} MB/min" if low == high else f"{low} to {high} MB/min")
 
 
 def _judge_values(rule: Rule, values: Sequence[float], why: str) -> Outcome:

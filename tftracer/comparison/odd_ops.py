@@ -8,15 +8,16 @@ traces of two runs their sum.
 
 - Traces of one run: two traces are compared. For each of the remaining traces, compute its deviation from the median of each row,
   and take the largest over all rows. One of the two traces is *odd* for an op (a row) if its deviation there exceeds all of
-  these. If nothing differs, each of n traces is equally likely to deviate most. So the trace that deviates most is one of the two
-  with a probability of 2 / n, which is 5% if there are ``MIN_OTHERS`` other traces. With fewer, no trace is called odd, because
-  on a busy machine an op of 60 us takes 20 ms in one of fifty traces, and no margin separates that from a change.
-- Traces of two runs: a permutation test. The traces are also divided in other ways into two groups of these sizes: in all ways,
-  or in up to ``MAX_DIVISIONS`` random ones. For each division, take the largest difference of any row. A row has *changed* if its
-  real difference exceeds these largest differences in 97% of the divisions. The test is valid for any number of rows and any
-  distribution, as long as the traces of equal runs can be exchanged with each other. In each division, rows
-  whose means differ by less than the floors do not count, so that unimportant rows do not reduce the power. Each row is tested
-  twice: with its times, and with its times corrected for the machine's slowness in each trace. This slowness is the median, over
+  these largest deviations. If nothing differs, each of n traces is equally likely to deviate most. So the trace that deviates
+  most is one of the two with a probability of 2 / n, which is 5% if there are ``MIN_OTHERS`` other traces. With fewer, no trace
+  is called odd, because on a busy machine an op of 60 us takes 20 ms in one of fifty traces, and no margin separates that from a
+  change.
+- Traces of two runs: a permutation test. The traces are also divided in other ways into two groups of the same sizes: in all
+  ways, or in up to ``MAX_DIVISIONS`` random ways. For each division, take the largest difference of any row. A row has *changed*
+  if its real difference exceeds these largest differences in 97% of the divisions. The test is valid for any number of rows and
+  any distribution, as long as the traces of equal runs can be exchanged with each other. In each division, rows whose means
+  differ by less than the floors do not count, so that unimportant rows do not reduce the power. Each row is tested twice: with
+  its times, and with its times corrected for the machine's slowness in each trace. This slowness is the median, over
   all long rows, of a row's time relative to its median time. Without the correction, a varying slowness would hide the change of
   a single op. If most rows differ, the slowness of the two groups differs, too. Then only the uncorrected times count.
 """
@@ -54,10 +55,10 @@ def odd(times: Float64) -> Bool:
     """Return [rows, 2] whether each of the first two traces is odd. ``times``: [rows, traces] ns, NaN: not known."""
     if times.shape[1] < 2 + MIN_OTHERS:
         return np.zeros((len(times), 2), bool)
-    middle = _nanmedian(times)[:, None]
-    away = np.abs(times - middle)
-    deviation = np.nan_to_num(away / np.maximum(_floor(middle), _MAD * _nanmedian(away)[:, None]))
-    result: Bool = deviation[:, :2] > deviation[:, 2:].max(initial=0.0)
+    medians = _nanmedian(times)[:, None]
+    deviations = np.abs(times - medians)
+    in_units = np.nan_to_num(deviations / np.maximum(_floor(medians), _MAD * _nanmedian(deviations)[:, None]))
+    result: Bool = in_units[:, :2] > in_units[:, 2:].max(initial=0.0)
     return result
 
 
@@ -87,11 +88,11 @@ def changed(times: Float64, first: int) -> Changed:
     slowness = _slowness(rows)
     is_as_fast = _difference_of_means(slowness[None], divisions)[0] <= FLOOR_SHARE
     distance, unit = _distance(rows, divisions)
-    at_one_speed, unit_at_one_speed = _distance(rows / np.exp(slowness), divisions)
-    distances = np.concatenate([distance, at_one_speed * is_as_fast])
+    corrected_distance, corrected_unit = _distance(rows / np.exp(slowness), divisions)
+    distances = np.concatenate([distance, corrected_distance * is_as_fast])
     limit = np.sort(distances.max(axis=0))[math.ceil((1 - DIVISIONS_SHARE) * len(divisions)) - 1]
     result.is_changed[known] = ((distances[:, 0] > limit) & (distances[:, 0] > 0)).reshape(2, -1).any(axis=0)
-    least = limit * (np.minimum(unit, unit_at_one_speed) if is_as_fast[0] else unit)
+    least = limit * (np.minimum(unit, corrected_unit) if is_as_fast[0] else unit)
     result.least_ns[known] = np.maximum(least, _floor(np.median(rows, axis=1)))
     return result
 
@@ -125,20 +126,21 @@ def _distance(rows: Float64, divisions: Bool) -> tuple[Float64, Float64]:
     total, squares = rows.sum(axis=1)[:, None], (rows**2).sum(axis=1)[:, None]
     sum_first = rows @ in_first
     mean_first, mean_second = sum_first / first, (total - sum_first) / second
-    within = np.maximum(squares - first * mean_first**2 - second * mean_second**2, 0.0) / (len(divisions[0]) - 2)
-    unit = np.sqrt(within) + _floor(np.median(rows, axis=1)[:, None])
-    apart = np.abs(mean_second - mean_first)
-    matters = apart > np.maximum(FLOOR_NS, FLOOR_SHARE * np.maximum(mean_first, mean_second))
-    return np.where(matters, apart / unit, 0.0), unit[:, 0]
+    variance_within = np.maximum(squares - first * mean_first**2 - second * mean_second**2, 0.0) / (len(divisions[0]) - 2)
+    unit = np.sqrt(variance_within) + _floor(np.median(rows, axis=1)[:, None])
+    difference = np.abs(mean_second - mean_first)
+    matters = difference > np.maximum(FLOOR_NS, FLOOR_SHARE * np.maximum(mean_first, mean_second))
+    return np.where(matters, difference / unit, 0.0), unit[:, 0]
 
 
 def _difference_of_means(rows: Float64, divisions: Bool) -> Float64:
-    """Return [rows, divisions] the distance of the groups' means."""
+    """Return [rows, divisions] the absolute difference of the groups' means."""
     in_first, in_second = divisions.T.astype(np.float64), (~divisions).T.astype(np.float64)
     return np.asarray(np.abs(rows @ (in_first / in_first.sum(axis=0)) - rows @ (in_second / in_second.sum(axis=0))))
 
 
 def _floor(usual: Float64) -> Float64:
+    """Return the floor for each usual time, in ns: a smaller difference does not matter."""
     return np.maximum(FLOOR_NS, FLOOR_SHARE * usual)
 
 

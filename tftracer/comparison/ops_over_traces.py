@@ -32,13 +32,13 @@ def run_ops(run: RunTraces, by: By) -> RunOps:
     totals = [OpTotals(**unpacked(body)) for _, _, body in run.traces]
     ops = over_traces(totals)
     read: list[ReadTrace] = [
-        {"id": number, "step": step, "step_ns": of_trace.step_ns} for (number, step, _), of_trace in zip(run.traces, totals)
+        {"id": number, "step": step, "step_ns": total.step_ns} for (number, step, _), total in zip(run.traces, totals)
     ]
-    in_each: Columns = {"total_ns": lambda: np.ma.masked_invalid(ops.total_ns[:MAX_ROWS]), "node": lambda: ops.node[:MAX_ROWS]}
+    per_trace: Columns = {"total_ns": lambda: np.ma.masked_invalid(ops.total_ns[:MAX_ROWS]), "node": lambda: ops.node[:MAX_ROWS]}
     return {
         "by": by,
         "traces": read,
-        "rows": cast("list[RunOp]", rows_of({**ops.columns(MAX_ROWS), **in_each})),
+        "rows": cast("list[RunOp]", rows_of({**ops.columns(MAX_ROWS), **per_trace})),
         "left_out": max(0, len(ops.keys) - MAX_ROWS),
         "summary": summary(len(totals), run.older, run.unreadable, ops.cut_tables),
     }

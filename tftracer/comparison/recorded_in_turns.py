@@ -41,9 +41,9 @@ def mean_of_each_turn(times: Float64, started_a: Sequence[float], started_b: Seq
 
     ``times``: [rows, columns]: first the columns that began at ``started_a``, then the columns that began at ``started_b``.
     """
-    of_a = np.arange(times.shape[1]) < len(started_a)
+    is_of_a = np.arange(times.shape[1]) < len(started_a)
     order = np.argsort([*started_a, *started_b], kind="stable")
-    starts = np.flatnonzero(np.diff(of_a[order], prepend=~of_a[order[:1]]))
+    starts = np.flatnonzero(np.diff(is_of_a[order], prepend=~is_of_a[order[:1]]))
     turns = np.split(order, starts[1:])
-    turns.sort(key=lambda turn: not of_a[turn[0]])
-    return np.stack([times[:, turn].mean(axis=1) for turn in turns], axis=1), sum(bool(of_a[turn[0]]) for turn in turns)
+    turns.sort(key=lambda turn: not is_of_a[turn[0]])
+    return np.stack([times[:, turn].mean(axis=1) for turn in turns], axis=1), sum(bool(is_of_a[turn[0]]) for turn in turns)

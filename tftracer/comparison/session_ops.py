@@ -25,7 +25,7 @@ from tftracer.trace.arrays.types import Bool, Float64, Int64
 from tftracer.trace.units import percent
 
 #: If only differences above this share would be separated, the text recommends more traces.
-ENOUGH = 0.1
+SMALL_DIFFERENCE = 0.1
 DETECT_SMALLER = (
     "To detect smaller ones, record more sessions, more traces in each (tftracer run --trace 25), or ops that share no threads "
     "(TF_NUM_INTRAOP_THREADS=1)."
@@ -79,7 +79,7 @@ class OpChanges:
         if self.told_from is None:
             return ""
         share = percent(self.told_from)
-        more = "" if self.told_from <= ENOUGH else f" {DETECT_SMALLER}"
+        more = "" if self.told_from <= SMALL_DIFFERENCE else f" {DETECT_SMALLER}"
         shown = f"these sessions separate a difference of {share} or more from chance"
         return f"Of {self.longest}, which takes most time, {shown}.{more}"
 
@@ -140,16 +140,16 @@ def _separated(
 
     ``tables``: [tables, ops, sessions] times, all in one test. ``which``: [ops] index of the table that counts for the op.
     """
-    (number, ops, count), each = tables.shape, np.arange(tables.shape[1])
-    times = tables.reshape(number * ops, count)
-    means, first = mean_of_each_turn(times, *started) if 0 < count_a < count and started is not None else (times, count_a)
+    (table_count, ops, sessions), op = tables.shape, np.arange(tables.shape[1])
+    times = tables.reshape(table_count * ops, sessions)
+    means, first = mean_of_each_turn(times, *started) if 0 < count_a < sessions and started is not None else (times, count_a)
     enough_sessions = min(first, means.shape[1] - first) >= MIN_SESSIONS
     if not enough_sessions:
         return np.zeros(ops, bool), np.full(ops, np.inf), False
-    changed, least_ns = (of_all.reshape(number, ops)[which, each] for of_all in odd_ops.changed(means, first))
-    shown = tables[which, each]
-    by_medians = np.median(shown[:, count_a:], axis=1) - np.median(shown[:, :count_a], axis=1)
-    by_means = (means[:, first:].mean(axis=1) - means[:, :first].mean(axis=1)).reshape(number, ops)[which, each]
+    changed, least_ns = (rows.reshape(table_count, ops)[which, op] for rows in odd_ops.changed(means, first))
+    used = tables[which, op]
+    by_medians = np.median(used[:, count_a:], axis=1) - np.median(used[:, :count_a], axis=1)
+    by_means = (means[:, first:].mean(axis=1) - means[:, :first].mean(axis=1)).reshape(table_count, ops)[which, op]
     return np.asarray(changed & (np.sign(by_means) == np.sign(by_medians))), np.asarray(least_ns), True
 
 

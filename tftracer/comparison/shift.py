@@ -22,7 +22,7 @@ from tftracer.trace.arrays.types import Float64
 CONFIDENCE = 0.95
 #: Five values are compared at once (comparison.py). If each interval has this confidence, all five together have 95%
 #: (Bonferroni).
-OF_ALL = 1 - (1 - CONFIDENCE) / 5
+CONFIDENCE_OF_EACH = 1 - (1 - CONFIDENCE) / 5
 #: Standard deviation between sessions of the same code, as a share. It was 5% with steps of 2.8 ms on a shared machine.
 ASSUMED_SPREAD = 0.05
 #: With fewer sessions than this on a side, equal values do not show that there is no spread.
@@ -67,6 +67,7 @@ class Shift:
 
 
 def _half_width(spread: float, sessions: int) -> float:
+    """Return half the width of the interval (of logarithms) with this many sessions per side."""
     return quantile(0.5 + CONFIDENCE / 2, 2 * sessions - 2) * spread * math.sqrt(2 / sessions)
 
 
@@ -96,31 +97,32 @@ def shift_of(
     error, freedom, spread, basis = _error(log_a, log_b, blocks)
     if started is not None and basis == "sessions":
         error = math.hypot(error, math.sqrt(drift_variance(log_a, log_b, *started)))
-    half, half_of_all = (
+    half_width, half_width_of_five = (
         (quantile(0.5 + confidence / 2, freedom) * error if error else 0.0) + 2 * math.log1p(relative_error)
-        for confidence in (1 - (1 - CONFIDENCE) / selected_from, OF_ALL)
+        for confidence in (1 - (1 - CONFIDENCE) / selected_from, CONFIDENCE_OF_EACH)
     )
     return Shift(
         metric,
         a=math.exp(log_a.mean()),
         b=math.exp(log_b.mean()),
         shift=math.expm1(difference),
-        low=math.expm1(difference - half),
-        high=math.expm1(difference + half),
+        low=math.expm1(difference - half_width),
+        high=math.expm1(difference + half_width),
         spread=spread,
         sessions_a=len(a),
         sessions_b=len(b),
         basis=basis,
-        differs=basis == "sessions" and abs(difference) > half_of_all,
+        differs=basis == "sessions" and abs(difference) > half_width_of_five,
     )
 
 
 def _error(a: Float64, b: Float64, blocks: tuple[Float64, Float64] | None) -> tuple[float, float, float, Basis]:
     """Return (standard error, degrees of freedom, spread between sessions, its basis)."""
     if min(len(a), len(b)) < MIN_SESSIONS and not np.ptp(a) + np.ptp(b):
+        # The variances within the sessions and between sessions.
         within = sum(_variance_of_mean(np.log(side[side > 0])) for side in blocks or ())
-        by_chance = ASSUMED_SPREAD**2 * (1 / len(a) + 1 / len(b))
-        return math.sqrt(by_chance + within), 1e6, ASSUMED_SPREAD, "assumed"  # 1e6: practically the normal distribution
+        between = ASSUMED_SPREAD**2 * (1 / len(a) + 1 / len(b))
+        return math.sqrt(between + within), 1e6, ASSUMED_SPREAD, "assumed"  # 1e6: practically the normal distribution
     if len(a) > 1 and len(b) > 1:
         mean_variances = [float(side.var(ddof=1)) / len(side) for side in (a, b)]
         spread = math.sqrt((float(a.var(ddof=1)) + float(b.var(ddof=1))) / 2)
@@ -142,7 +144,10 @@ def _welch(mean_variances: Sequence[float], sizes: tuple[int, int]) -> float:
 
 
 def quantile(probability: float, freedom: float) -> float:
-    """Return the quantile of Student's t distribution for ``probability`` (0 to 1, exclusive), to six digits."""
+    """Return the quantile of Student's t distribution with ``freedom`` degrees of freedom, to six digits.
+
+    ``probability``: between 0 and 1.
+    """
     root = math.sqrt(freedom)  # with t = root * tan(angle), the density of the angle is a power of cos(angle)
     angle = np.linspace(0.0, min(math.pi / 2, 12 / root), 20_001)
     density = np.cos(angle) ** (freedom - 1)

@@ -19,9 +19,9 @@ def step_times_in_words(a: StepTimes, b: StepTimes) -> str:
         return ""
     values = f"{value('step', shift.a)} to {value('step', shift.b)}"
     text = f"Recorded steps, {title('step')}: {values}, {shift.shift:+.1%} ({interval(shift)}), {outcome(shift)}."
-    few = min(len(before.number), len(after.number))
+    fewest = min(len(before.number), len(after.number))
     text += f" {ONE_SESSION}" if shift.basis == "assumed" else ""
-    return text + (f" Only {few} steps of a run are compared (without warm-up and traced steps)." if few < BLOCK else "")
+    return text + (f" Only {fewest} steps of a run are compared (without warm-up and traced steps)." if fewest < BLOCK else "")
 
 
 def _shift(before: Steps, after: Steps) -> Shift | None:

@@ -109,9 +109,9 @@ def _of_two_runs(
     """Compare traces of one run with those of another."""
     times, first, traces = _times(keys, [*a, *b]), len(a), f"{len(a)} and {len(b)} traces"
     if min(len(a), len(b)) < MIN_SESSIONS:
-        few = f"{len(a)} and {len(b)}"
-        why_no_claim = too_few_traces(MIN_SESSIONS, "of each run", few)
-        return _results(keys, [Result(False, f"too few traces: {few}")] * len(times), why_no_claim)
+        counts = f"{len(a)} and {len(b)}"
+        why_no_claim = too_few_traces(MIN_SESSIONS, "of each run", counts)
+        return _results(keys, [Result(False, f"too few traces: {counts}")] * len(times), why_no_claim)
     differs_by = times[:, len(a)] - times[:, 0]  # difference of the two compared traces
     if (len(started_a), len(started_b)) == (len(a), len(b)):
         times, first = mean_of_each_turn(times, started_a, started_b)
@@ -201,9 +201,9 @@ def summary(
     differing = [row for row in rows if matters(row["total_a_ns"], row["total_b_ns"])]
     if differing:
         text += f" The largest difference of an op: {_op_change(differing[0], differing[0]['key'] in changed)}"
-        certain = next((row for row in differing if row["key"] in changed), None)
-        if certain is not None and certain is not differing[0]:
-            text += f" The largest that chance does not explain: {_op_change(certain, True)}"
+        significant = next((row for row in differing if row["key"] in changed), None)
+        if significant is not None and significant is not differing[0]:
+            text += f" The largest that chance does not explain: {_op_change(significant, True)}"
     elif step_changed and matters(step_a_ns, step_b_ns):
         text += " No op differs that much: look at waiting and gaps in the budget."
     return f"{text} {why_no_claim}".rstrip()

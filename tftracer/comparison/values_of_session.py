@@ -41,9 +41,9 @@ def counted_steps(steps: Steps, traced: Int64) -> Steps:
 
     ``traced``: numbers of traced steps.
     """
-    last = int(steps.number.max(initial=0))
+    last_number = int(steps.number.max(initial=0))
     near_trace = is_in(steps.number, traced) | is_in(steps.number, traced + 1)
-    return steps.only((steps.number > WARM_UP * last) & ~near_trace)
+    return steps.only((steps.number > WARM_UP * last_number) & ~near_trace)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import Literal, TypedDict
 
 
 class PipelineStage(TypedDict):
-    """A stage of a pipeline after TensorFlow's optimization. Its elements are what it produces: for batch, batches."""
+    """A stage of a pipeline after TensorFlow's optimization. An element is one item that it produces: for batch, one batch."""
 
     depth: int  # in the tree, whose root is the last stage
     name: str
@@ -26,15 +26,15 @@ class PipelineStage(TypedDict):
 
 
 class PipelineMoment(TypedDict):
-    at: float
-    rate: float
-    wait: float | None
-    stage: str
+    at: float  # epoch seconds
+    rate: float  # elements per second
+    wait: float | None  # as in InputPipeline
+    stage: str  # name of the limiting stage; "" if not known
 
 
 class InputPipeline(TypedDict):
     title: str  # "TFRecord → map(decode) → batch"
-    at: float | None  # when it was last examined and had produced elements
+    at: float | None  # epoch seconds of the newest look that found progress; None: no look yet
     is_open: bool  # whether its iterator still exists
     elements: int
     unit: Literal["batches", "elements"]  # what an element of the pipeline is, as far as its stages show

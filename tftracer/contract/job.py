@@ -15,8 +15,8 @@ class Process(TypedDict):
     title: str  # "rank 0", "worker/1", "ps/0"
     host: str
     pid: int
-    place: LauncherInfo
-    clock: str  # the same for processes that use one machine's clock; "": not known
+    place: LauncherInfo  # its place in the job, such as its rank
+    clock: str  # id of the clock, the same for all processes on one machine; "": not known
     state: Literal["alive", "ended", "lost"]
     url: str  # URL of its own page, through the hub: "/job/processes/ID/"
     steps: int
@@ -24,7 +24,7 @@ class Process(TypedDict):
     mean_s: float | None
     #: Median time between two steps; for several runs the mean of the medians, weighted by steps; None: not known.
     between_steps_s: float | None
-    last_seen_at: float
+    last_seen_at: float  # epoch seconds
     traces: int
     slow_steps: int | None  # number of slow steps; None: not known
     slow_text: str  # the most important sentence about the slow steps; "" if there are none
@@ -40,10 +40,10 @@ class JobTrace(TypedDict):
     step: int | None  # the step on all processes; None: each process has a different step, or the step is not chosen yet
     steps: dict[str, int]  # process id -> number of the step that it was asked to trace
     run_title: str
-    asked_at: float
+    asked_at: float  # epoch seconds
     state: Literal["pending", "ready", "partial"]
     processes: list[str]  # ids of the processes that were asked for a trace
-    ready: list[str]
+    ready: list[str]  # ids of the processes that have traced the step
     missing: dict[str, str]  # process id -> why it has no trace
 
 
@@ -72,7 +72,7 @@ class ClockOffset(TypedDict):
     offset_ns: float | None  # None, like the next two fields, if the offset from the first process's clock is not known
     drift_ppm: float | None
     uncertainty_ns: float | None
-    matches: int
+    matches: int  # number of common events (collectives, messages) from which the offset is computed
 
 
 class CollectiveRow(TypedDict):
@@ -81,14 +81,14 @@ class CollectiveRow(TypedDict):
     bytes: float | None  # size of its result on one rank; None: not known
     last: str  # the process that arrived last
     spread_ns: float  # time from the first to the last arrival
-    waited_ns: dict[str, float]  # process -> how long it waited for the last
+    waited_ns: dict[str, float]  # process -> how long it waited for the last process
 
 
 class Straggler(TypedDict):
     process: str
     waited_for_ns: float  # mean time for which the other processes waited for it
     waiting_ns: float  # time for which it waited for other processes
-    slower_by_ns: float  # if there are no collectives: by how much its step is longer than the median of the others
+    slower_by_ns: float  # if there are no collectives: by how much its step is longer than the median of the other processes
     cause: Literal["compute", "input", "communication", "none", "uncertain"]
     text: str
     compute_ns: float

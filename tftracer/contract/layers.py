@@ -14,11 +14,12 @@ class Layer(TypedDict):
 
     parent: int  # position of its parent in ``layers``, -1: none
     name: str  # the last part of the scope
-    # input: the input pipeline; none: other ops in no layer, by op type or optimizer; others: scopes without a separate entry
+    # layer: a scope; input: the input pipeline; none: ops in no layer, one entry for each op type or optimizer; others: scopes
+    # without a separate entry
     kind: Literal["layer", "input", "none", "others"]
     folded: int  # kind "others": number of scopes
-    own: list[float]  # for each of ``phases``, without its child layers: ns, or bytes
-    node: int  # the longest execution, or the largest piece of memory, without its child layers; -1: none
+    own: list[float]  # ns, or bytes, for each of ``phases``, without its child layers
+    node: int  # node of its longest execution, or of its largest piece of memory, without its child layers; -1: none
 
 
 class Layers(TypedDict):

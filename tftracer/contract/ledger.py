@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict
 
-#: In the page's order. start: before the first step. building: TensorFlow's tracing of functions, and the extra time of first
-#: calls. input: the training waited for the next element of a dataset. slow: the extra time of slow steps. python: between steps.
-#: suspended: the process was stopped or the machine asleep. tracer: tftracer itself. end: after the last step. If several
-#: things happen at the same time, this time counts as the first of them in the list of docs/ledger.rst.
+#: The kinds of parts, in the page's order. start: before the first step. building: TensorFlow's tracing of functions, and the
+#: extra time of first calls. input: the training waited for the next element of a dataset. slow: the extra time of slow steps.
+#: python: between steps. suspended: the process was stopped or the machine asleep. tracer: tftracer itself. end: after the last
+#: step. If several things happen at the same time, this time counts as the first of them in the list of docs/ledger.rst.
 LedgerKind = Literal[
     "start", "building", "input", "steps", "slow", "python", "evaluation", "checkpoints", "suspended", "tracer", "end", "unknown"
 ]
@@ -35,7 +35,7 @@ class Ledger(TypedDict):
     """GET /api/ledger. If nothing is known, ``parts`` is empty and ``text`` says why."""
 
     started_at: float | None  # start of the process, or of the recording if that is not known
-    until: float | None
+    until: float | None  # epoch seconds, like ``started_at``
     duration_s: float
     parts: list[LedgerPart]  # only parts with time, in the order of LedgerKind
     largest: LedgerKind | None  # the largest part that can be reduced

@@ -33,5 +33,5 @@ class MeasuredRoof(TypedDict):
     host: str
     processor: str  # model of the CPU
     measured_at: float  # epoch seconds
-    doubt: str  # why the rates may be too low, "" for no reason
+    doubt: str  # why the rates may be too low; "" if there is no doubt
     devices: list[MeasuredDevice]

@@ -42,8 +42,8 @@ class ProcessMemory(TypedDict):
     """GET /api/memory-growth. The process's own memory, without files that are mapped into it."""
 
     at: list[float]  # epoch seconds
-    low: list[int]  # lowest bytes from each of these moments to the next one
-    high: list[int]  # highest bytes from each of these moments to the next one
+    low: list[int]  # lowest memory in bytes, from each moment of ``at`` to the next one
+    high: list[int]  # highest memory in bytes, from each moment of ``at`` to the next one
     growths: list[MemoryGrowth]  # the newest first
     growth_rate: float | None  # bytes per second at the end; 0: no growth is proven; None: too little data
     text: str  # what could not be measured; "" if nothing is missing

@@ -29,7 +29,7 @@ class Problem(TypedDict):
 
     code: str
     message: str
-    at: float
+    at: float  # epoch seconds
 
 
 class Session(TypedDict):
@@ -37,25 +37,25 @@ class Session(TypedDict):
     host: str
     pid: int
     rank: int | None
-    place: LauncherInfo
+    place: LauncherInfo  # its place in the job, such as its rank
     tensorflow: str  # version; "" if not known
     tftracer: str
     python: str
     command: str  # the script's command line
     processor: str  # the CPU's model; "" if not known
     gpus: int | None
-    gpu_devices: list[GpuDevice]  # by their numbers; empty if not known
+    gpu_devices: list[GpuDevice]  # in the order of their numbers; empty if not known
     measured_roof: MeasuredRoof | None  # rates of this machine that `tftracer roof --save` has measured
     started_at: float
     ended_at: float | None
     no_steps: str  # why there is no run yet, and what to do; "": there are runs, or the reason is not known
-    active: bool  # whether a session with the hook is open, or a compiled function was called in the last seconds
+    active: bool  # whether a TensorFlow session is open, or a compiled function runs or has just run
     trace_all: bool
     live: bool  # False: opened from a file
-    file: str  # the spool or the file; "" if in memory only
+    file: str  # path of the file that a live session is written to, or that was opened; "" if in memory only
     steps_lost: int  # steps that were not counted because the queue was full
     slow_watch: Literal["", "on", "off"]  # whether slow steps are looked for; "": not known, for some files
-    hook_cost_s: float | None  # seconds that the tracer adds to an untraced step of a session, with cold caches
+    hook_cost_s: float | None  # seconds that the tracer adds to an untraced session.run, with cold caches
     call_cost_s: float | None  # the same for a call of a compiled function
     problems: list[Problem]
     cut: str  # how the file ends early, in words; "" if it is complete

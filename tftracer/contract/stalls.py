@@ -82,7 +82,7 @@ class Stall(TypedDict):
     uncertainty: str  # why the cause is uncertain; "" if it is not
     lines: list[CodeLine]  # lines of the training's thread, by share
     other_lines: list[CodeLine]  # lines of other threads
-    parts: list[StallPart]  # by how much longer than usual they are, descending; [] in files of older versions
+    parts: list[StallPart]  # first the part that exceeds its usual length most; [] in files of older versions
     others: list[OtherCause]  # what else took much of it; [] in files of older versions
     samples: int
     trace_id: int | None  # the trace of this step, if there is one
@@ -123,7 +123,7 @@ class Period(TypedDict):
     every: int  # the distance in steps
     where: Place
     place: str  # as in Stall
-    tolerance: int  # number of steps by which a distance may differ
+    tolerance: int  # number of steps by which a distance may differ from ``every``
     times: int  # number of slow steps
     duration_s: float  # their median duration
     cause: StallCause
@@ -135,7 +135,7 @@ class Period(TypedDict):
 
 
 class GroupPeriod(Period):
-    """A period with texts that name its steps, or its calls if other signatures of the function have steps, too."""
+    """A period with texts that name its steps. They name calls instead if other signatures of the function have steps, too."""
 
     last_text: str  # "step 291", "step 26 (call 2,211 of all signatures)"
     next_text: str  # "step 388", "call 2,261 of all signatures"; "" if the period has ended
@@ -173,7 +173,7 @@ class SlowKind(TypedDict):
 
     run_id: int
     cause: StallCause
-    place: str  # as in Stall; of a hook or callback, with the lines of all slow steps
+    place: str  # as in Stall; for a hook or callback, with the lines of all of these slow steps
     where: Place
     times: int  # number of slow steps
     duration_s: float  # sum of their durations
@@ -211,7 +211,7 @@ class RunStalls(TypedDict):
     run_id: int
     stalls: list[Stall]  # the slow steps that lost the most time and the newest; oldest first
     count: int  # number of all slow steps
-    groups: list[SlowGroup]  # by lost time; later those that have ended, lost little, are of unknown cause or of the machine
+    groups: list[SlowGroup]  # by lost time; last those that ended, lost little, or whose cause is unknown or the machine
     periods: list[Period]
     marks: list[Mark]
     changes: list[StepChange]

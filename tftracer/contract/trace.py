@@ -131,7 +131,7 @@ class DeviceBudget(TypedDict):
 
 class Budget(TypedDict):
     step_ns: float
-    whole: DeviceBudget
+    whole: DeviceBudget  # the whole step: all devices together
     devices: list[DeviceBudget]
     findings: list[Finding]
 
@@ -205,7 +205,7 @@ class Counter(TypedDict):
     title: str
     unit: CounterUnit
     note: str  # what it does not include; "" if it includes everything
-    gap_ns: Column  # u4 or f8 [points], time since the previous point; of the first point since 0
+    gap_ns: Column  # u4 or f8 [points], time since the previous point; for the first point, since time 0
     value: Column  # u1, u2, u4 or f8 [points]
 
 

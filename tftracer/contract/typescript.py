@@ -43,6 +43,7 @@ def type_script(kind: Any) -> str:
 
 
 def interface(name: str, kind: Any) -> str:
+    """Return the TypeScript interface of a TypedDict."""
     lines = [f"export interface {name} {{"]
     for key, value in typing.get_type_hints(kind).items():
         mark = "" if key in kind.__required_keys__ else "?"
@@ -67,7 +68,7 @@ def generate() -> str:
 
 
 def analyses_interface() -> str:
-    """Return the interface of each analysis's answer, by its path."""
+    """Return a TypeScript interface that maps the path of each analysis to the type of its answer."""
     comment = "/** The analyses of a trace, by their paths under /api/traces/ID/. */"
     entries = [f'  "{analysis.path}": {analysis.message.__name__};' for analysis in ANALYSES]
     return "\n".join([comment, "export interface Analyses {", *entries, "}", ""])

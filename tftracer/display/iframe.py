@@ -27,7 +27,7 @@ _STYLE = "width: 100%; border: 1px solid rgba(128, 128, 128, 0.35); border-radiu
 
 @dataclass(frozen=True)
 class Frame:
-    """A page. A notebook shows it if it is the value of a cell. ``file``: the page's file; "" if it is in the notebook."""
+    """A page in a frame. A notebook shows it as the value of a cell. ``file``: the page's file; "" if it is in the notebook."""
 
     title: str
     html: str

@@ -9,7 +9,10 @@ V = TypeVar("V")
 
 
 class BoundedCache(Generic[V]):
-    """Keeps the entries that were used last; the newest entry is always kept. ``size``: a limit in bytes or another unit."""
+    """Keeps the entries that were used most recently; the newest entry is kept even if it exceeds the limits.
+
+    ``entries``: maximum number of entries. ``size``: maximum sum of their sizes, in bytes or another unit.
+    """
 
     def __init__(self, entries: int, size: int) -> None:
         self._max_entries = entries

@@ -40,6 +40,7 @@ END_S = 600.0  # after this time without a question, the process exits; the next
 POLL_S = 2.0  # time between two checks of the parent process
 START_CPU_S = 60.0  # maximum CPU time until the first question, which sets its own limit
 PR_SET_PDEATHSIG = 1  # <sys/prctl.h>
+#: A message, and the payloads of its traces; None for a payload that did not fit into memory.
 Request = tuple[dict[str, Any], "list[bytearray | None]"]
 
 
@@ -62,6 +63,8 @@ class ChunkWriter(io.RawIOBase):
 
 
 class Worker:
+    """Answers requests. ``listen`` starts a thread that receives them, ``run`` answers them on the calling thread."""
+
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
         self._received: dict[TraceKey, Payload] = {}

@@ -38,10 +38,10 @@ CPU_FACTOR = 2.0
 #: Added to the training's nice value for the helper, so that the helper has a lower priority.
 NICE = 10
 START_S = 180.0  # maximum time to start: with 20 busy processes on the machine, the helper's imports took 70 s
-END_S = 5.0
+END_S = 5.0  # time that the helper gets to exit, before it is killed
 CLOSE_S = 1.0  # time that the helper gets to exit at the end of the session; it has nothing to save
-#: After ENDS failures in a row, no helper is started until ENDS_S seconds have passed since the first of them.
-ENDS, ENDS_S = 3, 600.0
+#: After FAILURES failures in a row, no helper is started until FAILURES_S seconds have passed since the first of them.
+FAILURES, FAILURES_S = 3, 600.0
 #: Environment variables that the helper gets: what Python needs, and nothing for launchers, profilers, GPUs or preloaded
 #: libraries.
 PASSED_ON = {"PATH", "HOME", "USER", "LANG", "TMPDIR", "TZ", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "VIRTUAL_ENV"}
@@ -106,7 +106,7 @@ class HelperProcess:
     def __init__(self) -> None:
         """Start the process. Raises OSError, RuntimeError or Unusable if it cannot be started."""
         command = [interpreter(), "-m", "tftracer.engine.helper_main", str(os.getpid())]
-        self.line, remote = socket.socketpair()
+        self.line, remote = socket.socketpair()  # this process's end and the helper's end of the connection
         self.ended = threading.Event()
         started: queue.SimpleQueue[Exception | None] = queue.SimpleQueue()
         try:
@@ -189,7 +189,7 @@ class Helper:
         #: Why no helper can be used here; "" if helpers can be used, or if that is not known yet.
         self.unusable = "TFTRACER_HELPER switches it off" if os.environ.get("TFTRACER_HELPER", "").lower() in OFF else ""
         self._has_started = False  # after a helper has started, questions are never answered on threads
-        self._failure_times: deque[float] = deque(maxlen=ENDS)
+        self._failure_times: deque[float] = deque(maxlen=FAILURES)
 
     # ------------------------------------------------------------------------------------------------------- starting, ending
 
@@ -261,9 +261,9 @@ class Helper:
         if self._running is not None and not self._running.ended.is_set():
             return self._running
         self._discard()
-        if len(self._failure_times) == ENDS and time.monotonic() - self._failure_times[0] < ENDS_S:
+        if len(self._failure_times) == FAILURES and time.monotonic() - self._failure_times[0] < FAILURES_S:
             raise HelperError(
-                f"The process that analyzes traces has died {ENDS} times; it will be started again in a few minutes. {REMEDY}"
+                f"The process that analyzes traces has died {FAILURES} times; it will be started again in a few minutes. {REMEDY}"
             )
         try:
             return self._start()

@@ -19,7 +19,7 @@ MESSAGE, DATA = b"m", b"d"
 #: Maximum length of a frame; longer frames are rejected.
 MAX_BYTES = 16 << 30
 #: A payload that is skipped is read in parts of this size.
-PASSED_BYTES = 1 << 16
+SKIP_BYTES = 1 << 16
 #: A training script may have restored the default action of SIGPIPE. Writing to a helper that has ended must not end the
 #: training.
 NO_SIGNAL = getattr(socket, "MSG_NOSIGNAL", 0)
@@ -65,7 +65,7 @@ def _receive_exactly(connection: socket.socket, size: int, deadline: float | Non
 def _skip(connection: socket.socket, size: int, deadline: float | None) -> None:
     """Skip a payload, so that the next frame can be read."""
     while size:
-        size -= len(_receive_exactly(connection, min(size, PASSED_BYTES), deadline))
+        size -= len(_receive_exactly(connection, min(size, SKIP_BYTES), deadline))
 
 
 def _set_timeout(connection: socket.socket, deadline: float | None) -> None:

@@ -53,6 +53,8 @@ class Row:
 
 @dataclass(frozen=True)
 class Tracks:
+    """The rows of a layout, and the row of each slice."""
+
     devices: list[str]  # in the order of their lanes
     rows: list[Row]
     node: Int64  # [slices] node indices, by (row, start)

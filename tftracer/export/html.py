@@ -68,7 +68,7 @@ def _asset(name: str) -> str:
 
 
 def page_of(answers: Answers, record: TraceRecord, session: SessionMessage, others: OtherAnswers = NO_OTHER_ANSWERS) -> list[str]:
-    """Return the page in parts. ``record``, ``session``: the trace's. ``others``: the answers of the run's other traces."""
+    """Return the page in parts. ``record``, ``session``: of this trace. ``others``: the answers of the run's other traces."""
     step = f" · step {record['step']:,}" if record["step"] is not None else ""
     title = html.escape(f"{answers.context.title or 'session.run'}{step} · tftracer")
     script, digest = page_script()

@@ -191,15 +191,15 @@ def _not_run(answers: Answers) -> tuple[Int64, Int64, list[str]]:
     names_data_inputs = np.zeros(len(trace.labels), np.bool_)
     names_data_inputs[named_inputs.label[~named_inputs.control]] = True
     names: dict[str, int] = {}
-    of_label: dict[int, list[int]] = {}
+    links_of_label: dict[int, list[int]] = {}
     readers: list[int] = []
     links: list[int] = []
     for node in np.flatnonzero((offsets[1:] == offsets[:-1]) & names_data_inputs[trace.label]).tolist():
         label = int(trace.label[node])
-        if label not in of_label:
+        if label not in links_of_label:
             sources = [parse_input(text) for text in parse_label(trace.labels[label]).inputs]
             data = [source.name for source in sources if not source.control][:MAX_LINKS]
-            of_label[label] = [-1 - names.setdefault(name, len(names)) for name in data]
-        readers += [node] * len(of_label[label])
-        links += of_label[label]
+            links_of_label[label] = [-1 - names.setdefault(name, len(names)) for name in data]
+        readers += [node] * len(links_of_label[label])
+        links += links_of_label[label]
     return np.array(readers, np.int64), np.array(links, np.int64), list(names)

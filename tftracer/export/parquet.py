@@ -33,7 +33,7 @@ def connect() -> DuckDBPyConnection:
 
 
 def quoted(text: str) -> str:
-    """Return a string literal of SQL."""
+    """Return the text as a string literal of SQL."""
     return "'" + text.replace("'", "''") + "'"
 
 

@@ -19,7 +19,8 @@ class Folder(Protocol):
     def temporary_path(self, path: str) -> Path:
         """Return the path of a temporary local file, which ``publish`` turns into the file at ``path``."""
 
-    def publish(self, temporary: Path, path: str) -> None: ...
+    def publish(self, temporary: Path, path: str) -> None:
+        """Move a temporary file to ``path``, where the whole file appears at once."""
 
     def read(self, path: str) -> bytes | None:
         """Return a file's content; None if it does not exist."""

@@ -31,20 +31,20 @@ QUESTIONS = {
             GROUP BY ALL)
         SELECT job, rank, ratio, own_ns, traced_steps, step_ns FROM own LEFT JOIN plain USING (job, rank)
         ORDER BY ratio DESC, job, rank LIMIT {limit}""",
-    "collectives": """WITH met AS (SELECT job, run, step, name, sum(ranks) AS ranks, max(last_ns) - min(first_ns) AS spread_ns,
+    "collectives": """WITH shared AS (SELECT job, run, step, name, sum(ranks) AS ranks, max(last_ns) - min(first_ns) AS spread_ns,
             arg_max(last_rank, last_ns) AS last_rank FROM collectives GROUP BY ALL HAVING sum(ranks) > 1),
-        late AS (SELECT job, name, count(*) AS times, avg(spread_ns) AS spread_ns FROM met GROUP BY ALL),
-        of_rank AS (SELECT job, name, last_rank, count(*) AS times_last FROM met GROUP BY job, name, last_rank),
-        latest AS (SELECT * FROM of_rank
+        means AS (SELECT job, name, count(*) AS times, avg(spread_ns) AS spread_ns FROM shared GROUP BY ALL),
+        last_ranks AS (SELECT job, name, last_rank, count(*) AS times_last FROM shared GROUP BY job, name, last_rank),
+        usually_last AS (SELECT * FROM last_ranks
             QUALIFY row_number() OVER (PARTITION BY job, name ORDER BY times_last DESC, last_rank) = 1)
-        SELECT job, name, spread_ns, last_rank, times_last, times FROM late JOIN latest USING (job, name)
+        SELECT job, name, spread_ns, last_rank, times_last, times FROM means JOIN usually_last USING (job, name)
         ORDER BY spread_ns DESC, job, name LIMIT {limit}""",
     # The traced steps in two halves: a layer's mean time per rank and step in the first and in the second half.
     "layers": """WITH halves AS (SELECT job, run, step, ntile(2) OVER (PARTITION BY job, run ORDER BY step) AS half
             FROM (SELECT DISTINCT job, run, step FROM layers)),
-        of_rank AS (SELECT job, layer, half, sum(total_ns) / sum(ranks) AS ns FROM layers JOIN halves USING (job, run, step)
+        times AS (SELECT job, layer, half, sum(total_ns) / sum(ranks) AS ns FROM layers JOIN halves USING (job, run, step)
             WHERE layer <> '' GROUP BY ALL),
-        paired AS (SELECT a.job, a.layer, a.ns AS first_ns, b.ns AS second_ns FROM of_rank a JOIN of_rank b USING (job, layer)
+        paired AS (SELECT a.job, a.layer, a.ns AS first_ns, b.ns AS second_ns FROM times a JOIN times b USING (job, layer)
             WHERE a.half = 1 AND b.half = 2)
         SELECT job, layer, first_ns, second_ns, second_ns - first_ns AS growth_ns FROM paired
         WHERE second_ns - first_ns > greatest({floor}, {share} * second_ns) ORDER BY growth_ns DESC, job, layer LIMIT {limit}""",
@@ -57,7 +57,7 @@ MIN_SHARE = 0.1  # minimum growth of a listed layer, as a share of its later tim
 
 @dataclass(frozen=True)
 class Fleet:
-    """The rows of each answer as dicts, the worst first, but ``clocks`` by job. Times in ns."""
+    """The rows of each answer as dicts, the worst first; ``clocks`` is sorted by job. Times are in ns."""
 
     ranks: list[dict[str, Any]]  # the slowest first, by the median ratio of a rank's own time to that of the median rank
     ops: list[dict[str, Any]]

@@ -22,7 +22,7 @@ _TABLES = ("session", "runs", "steps", "traces", "slices")
 #: SQL for a node's first two scopes, or its only scope: ``model/dense_1`` for ``model/dense_1/MatMul`` and for all other nodes
 #: in ``model/dense_1``.
 _LAYER = "array_to_string(string_split(name, '/')[:least(2, len(string_split(name, '/')) - 1)], '/')"
-_TRACE = "FROM slices s JOIN named t USING (job, rank, trace_id)"
+_SLICES = "FROM slices s JOIN named t USING (job, rank, trace_id)"
 
 #: Table -> SQL. The temporary table ``named`` has the traces with their runs' titles; a run has the same title on all ranks.
 QUERIES = {
@@ -36,14 +36,14 @@ QUERIES = {
         sum(dur_ns)::DOUBLE AS total_ns, max(dur_ns) AS longest_ns
         FROM slices WHERE counted AND dur_ns IS NOT NULL AND op <> '' GROUP BY ALL""",
     "collectives": f"""WITH arrivals AS (SELECT s.job, t.run, s.step, s.name, s.rank,
-            min(epoch_ns(t.origin_at) + s.start_ns) AS arrived_ns {_TRACE}
+            min(epoch_ns(t.origin_at) + s.start_ns) AS arrived_ns {_SLICES}
             WHERE s.kind = 'communication' AND s.counted AND s.start_ns IS NOT NULL AND t.origin_at IS NOT NULL
             AND s.step IS NOT NULL AND NOT regexp_full_match(s.op, {parquet.quoted(NO_COLLECTIVE.pattern)}) GROUP BY ALL)
         SELECT job, run, step, name, count(*) AS ranks, min(arrived_ns) AS first_ns, max(arrived_ns) AS last_ns,
             arg_max(rank, arrived_ns) AS last_rank
         FROM arrivals GROUP BY ALL""",
     "layers": f"""SELECT s.job, t.run, s.step, {_LAYER.replace("name", "s.name")} AS layer, sum(s.dur_ns)::DOUBLE AS total_ns,
-        count(DISTINCT s.rank) AS ranks {_TRACE}
+        count(DISTINCT s.rank) AS ranks {_SLICES}
         WHERE s.counted AND s.dur_ns IS NOT NULL AND s.step IS NOT NULL AND s.kind <> 'communication' GROUP BY ALL""",
 }
 

@@ -91,8 +91,8 @@ class _Session:
 
     def __init__(self, state: dict[Any, Any]) -> None:
         self._state = state
-        self._names_of: dict[int, list[str]] = {}
-        self._raw_of: dict[int, bytes] = {}
+        self._names_of: dict[int, list[str]] = {}  # by the id() of the text
+        self._raw_of: dict[int, bytes] = {}  # by the id() of the RunMetadata
         self._traces_seen = 0
 
     def runs(self) -> list[ImportedRun]:

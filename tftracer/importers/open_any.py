@@ -36,7 +36,7 @@ _MAGIC = {
     b"PAR1": "a Parquet table",
     b"model_checkpoint_path:": "the list of a folder's checkpoints",
 }
-_TABLE_END = bytes.fromhex("57fb808b247547db")  # of LevelDB's tables, the format of checkpoints
+_TABLE_END = bytes.fromhex("57fb808b247547db")  # the last bytes of LevelDB's tables, the format of checkpoints
 _OPENS = (
     "It opens .tftrace sessions, sessions and run metadata of tensorflow-tracer and tfvis (.pickle), RunMetadata and StepStats "
     "(.pb, .pbtxt, .json), profiles (.xplane.pb, or a log folder with them), TensorFlow's Timeline JSON, and tfevents files that "

@@ -14,7 +14,7 @@ from tftracer.importers.imported import Imported, ImportedRun, ImportedTrace
 from tftracer.trace.decode import protobuf_kinds, wire
 from tftracer.trace.decode.descriptors import message_class
 
-_HEAD = 4096  # number of characters in which the kind is looked for
+_HEAD = 4096  # number of characters that are read to recognize the kind
 MAX_FIELDS = 100_000
 _MAX_TRACES = 100_000
 _FIELDS = frozenset({1, 2, 3, 4, 5})  # step_stats, cost_graph, partition_graphs, function_graphs, session_metadata

@@ -25,7 +25,7 @@ RUN_METADATA = "tensorflow.core.protobuf.config_pb2.RunMetadata"
 #: All classes that a pickled session or RunMetadata names.
 KNOWN_CLASSES = frozenset({SOURCE, ORDERED_DICT, DATETIME, TIMEDELTA, RUN_METADATA})
 
-#: How protocols 0 to 2 write a plain new object and a byte string, as Python 3 spells the names. They are never called.
+#: The names with which protocols 0 to 2 write a plain new object and a byte string, spelled as in Python 3. Never called.
 _RECONSTRUCTOR = "copyreg._reconstructor"
 _OBJECT = "builtins.object"
 _ENCODE = "_codecs.encode"
@@ -40,7 +40,7 @@ MAX_KEY = 1 << 31  # a session has no larger integers as keys; a hostile file co
 _LINES = {b"S": 1 << 31, b"V": 1 << 31, b"c": 1000, b"F": 100}
 _NUMBER = 22
 
-#: PROTO FRAME; MARK POP POP_MARK DUP; constants; text and bytes; containers; classes; memo.
+#: The accepted opcodes: PROTO FRAME; MARK POP POP_MARK DUP; constants; text and bytes; containers; classes; memo.
 _OPCODES = b"\x80\x95(012N\x88\x89ILJKM\x8a\x8bFGSTUBC\x8eVX\x8c\x8d)]}tld\x85\x86\x87aesuc\x93R\x81bpqr\x94ghj."
 
 
@@ -112,7 +112,7 @@ class PickleReader(pickle._Unpickler):
 
     def __init__(self, data: bytes) -> None:
         self._data = _File(data)
-        self._copies_left = len(data)
+        self._copies_left = len(data)  # characters and entries that calls may still copy
         super().__init__(self._data, encoding="bytes")
 
     def load(self) -> Any:

@@ -159,7 +159,10 @@ def _advance(crc: int, data: bytes) -> int:
 
 
 def _skipper(steps: int) -> list[list[int]]:
-    """Return four tables, one per byte of the state: what ``steps`` zero bytes make of this byte (the effect is linear)."""
+    """Return four tables, one for each byte of the state: value of the byte -> its part of the state after ``steps`` zero bytes.
+
+    The effect of zero bytes is linear, so the parts are joined by XOR.
+    """
     states = (np.arange(256, dtype=np.uint32)[None, :] << np.array([0, 8, 16, 24], np.uint32)[:, None]).ravel()
     for _ in range(steps):
         states = _TABLE[states & 0xFF] ^ (states >> 8)

@@ -228,6 +228,7 @@ def _run_metadata(slices: _Slices) -> bytes:
 
 
 def _fill(node: Any, event: dict[str, Any], has_kernels: bool, origin_ns: int) -> None:
+    """Fill a NodeExecStats from a slice. ``has_kernels``: whether its device is a stream of a GPU, with kernels and copies."""
     args = _args(event)
     start = origin_ns + nanoseconds(event["ts"])
     end = start + nanoseconds(event.get("dur", 0))

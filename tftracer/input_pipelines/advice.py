@@ -25,7 +25,7 @@ class Advice(NamedTuple):
 
 
 def advice(flow: Flow, stage: Stage, steps: Mapping[int, Step]) -> Advice:
-    """Advise on the limiting stage. ``steps``: node id of a stage -> the script's line for it."""
+    """Advise on the limiting stage. ``steps``: node id of a stage -> its transformation in the script."""
     name, kind, target = stage.node.name, kind_of(stage.node.name), _target(flow, stage)
     step = steps.get(stage.node.id)
     if stage in flow.own.stages:
@@ -34,8 +34,8 @@ def advice(flow: Flow, stage: Stage, steps: Mapping[int, Step]) -> Advice:
     if not flow.counted:
         return _uncounted(kind)
     if name.startswith("Batch"):
-        copies = _parallel(flow, stage, target, "batch(..., num_parallel_calls={})", is_python=False)
-        return copies._replace(rate=None)  # the memory's speed is not known
+        change = _parallel(flow, stage, target, "batch(..., num_parallel_calls={})", is_python=False)
+        return change._replace(rate=None)  # the memory's speed is not known
     if name == "Generator":
         return Advice("from_generator runs one Python function in one thread: do less in it, or read with tf.data's own readers.")
     reader = reader_of(name)
@@ -123,6 +123,7 @@ def _parallel(flow: Flow, stage: Stage, target: float | None, call: str, is_pyth
 
 
 def _with_rate(flow: Flow, text: str, rate: float | None) -> Advice:
+    """Return advice with the predicted rate; without it if the speed-up is less than ``GAIN``."""
     return Advice(text, rate if rate is not None and rate >= GAIN * flow.rate else None)
 
 

@@ -24,9 +24,9 @@ UNSEEN = {
     "large": "A pipeline has too many stages to be looked into.",
 }
 DISTRIBUTED = "A distribution strategy hands the elements over: TensorFlow does not tell the stages before that."
-#: A look within this time shows what the training waits for now.
+#: Only a look that is at most this old shows what the training waits for now.
 RECENT_S = 15.0
-#: ``what_limits`` tells of a pipeline only if the looks after the training had taken STARTED elements span LOOKED_S.
+#: ``what_limits`` considers only pipelines whose looks since the training took STARTED elements span at least LOOKED_S.
 LOOKED_S, STARTED = 3.0, 3
 
 
@@ -121,10 +121,10 @@ def steps_by_node(flow: Flow, steps: Sequence[Step]) -> dict[int, Step]:
     outer = [stage for stage in flow.stages if not stage.inner]
     stages = [stage for stage in outer if stage.calls_function or kind_of(stage.node.name) == "shuffle"]
     for kind in {kind_of(stage.node.name) for stage in stages}:
-        of_kind = [stage.node.id for stage in stages if kind_of(stage.node.name) == kind]
+        node_ids = [stage.node.id for stage in stages if kind_of(stage.node.name) == kind]
         in_script = [step for step in steps if step.kind == kind and (step.function or kind == "shuffle")]
-        if len(of_kind) == len(in_script):
-            known.update(zip(of_kind, in_script))
+        if len(node_ids) == len(in_script):
+            known.update(zip(node_ids, in_script))
     return known
 
 
@@ -186,9 +186,9 @@ def _filling(flow: Flow, steps: dict[int, Step]) -> str:
 
 
 def _stage(flow: Flow, stage: Stage, step: Step | None, is_limiting: bool) -> PipelineStage:
-    node, own = stage.node, stage.node.parameters
-    size = own.get("buffer_size") or own.get("max_buffered_elements")
-    calls = own.get("parallelism")
+    node, parameters = stage.node, stage.node.parameters
+    size = parameters.get("buffer_size") or parameters.get("max_buffered_elements")
+    calls = parameters.get("parallelism")
     buffers = node.is_async or node.buffered > 0
     return {
         "depth": stage.depth,
@@ -200,16 +200,17 @@ def _stage(flow: Flow, stage: Stage, step: Step | None, is_limiting: bool) -> Pi
         "rate": stage.rate,
         "busy": stage.busy,
         "parallelism": int(stage.parallelism) if stage.parallelism is not None else None,
-        "parallelism_max": _whole(calls.max) if calls else None,
+        "parallelism_max": _int_or_none(calls.max) if calls else None,
         "is_tuned": bool((calls and calls.tunable) or (size and size.tunable)),
         "buffered": stage.buffered if buffers else None,
-        "buffer_size": _whole(size.value) if size else step.size if step else None,
+        "buffer_size": _int_or_none(size.value) if size else step.size if step else None,
         "capacity": _capacity(flow, stage, is_limiting),
         "is_limiting": is_limiting,
     }
 
 
 def _capacity(flow: Flow, stage: Stage, is_limiting: bool) -> float | None:
+    """Return the elements per second of the whole pipeline if only this stage limited it; None: not measured."""
     if is_limiting and not flow.counted:
         return None
     pool = next((each.pool for each in flow.workers.values() if each.pool and each.pool.stages[0] is stage), None)
@@ -217,5 +218,5 @@ def _capacity(flow: Flow, stage: Stage, is_limiting: bool) -> float | None:
     return max(1.0, thread.threads / thread.busy) * flow.rate if thread.busy > 0 and flow.rate > 0 else None
 
 
-def _whole(value: float) -> int | None:
+def _int_or_none(value: float) -> int | None:
     return int(value) if 0 < value < 1 << 40 else None

@@ -28,7 +28,7 @@ MAX_OPS = 5000
 
 @dataclass(frozen=True)
 class Step:
-    """A transformation."""
+    """A transformation of the script's dataset, such as ``map``."""
 
     name: str  # "ParallelMap", "TFRecord"
     function: str = ""  # the function that it calls

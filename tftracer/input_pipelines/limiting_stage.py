@@ -47,6 +47,8 @@ READERS = ("Generator", "TFRecord", "TextLine", "FixedLengthRecord")
 
 @dataclass(eq=False)
 class Stage:
+    """A stage of a pipeline, and its work between the first and the last look."""
+
     node: Node
     depth: int
     inner: bool  # whether it is part of a dataset that flat_map or interleave makes
@@ -132,6 +134,8 @@ class Workers:
 
 @dataclass
 class Flow:
+    """What a pipeline did between the first and the last look."""
+
     stages: list[Stage]  # in the order of the tree, the last one first
     own: Thread  # the training's thread, within ``next``
     workers: dict[int, Workers]  # node id of a stage -> its threads
@@ -200,11 +204,13 @@ def _wait(looks: Sequence[Reading], own: Thread, counted: float | None) -> float
 
 
 def _is_ready(stage: Stage, look: Reading) -> bool:
+    """Return whether a look found an element ready in the stage's buffer."""
     node = look.model.nodes.get(stage.node.id)
     return node is not None and (node.buffered > 0 if "buffer_size" in node.parameters else stage.fill_of(node.buffered) >= FULL)
 
 
 def _tree(looks: Sequence[Reading]) -> Stage:
+    """Build the tree of stages; return its root, which is the last stage."""
     first, last = looks[0], looks[-1]
     seconds = last.at - first.at
     seen: set[int] = set()
@@ -212,8 +218,8 @@ def _tree(looks: Sequence[Reading]) -> Stage:
     def by_number(number: int) -> list[StageInLook]:
         return [StageInLook(each.model, each.model.nodes[number]) for each in looks if number in each.model.nodes]
 
-    def stage(number: int, depth: int, inner: bool, above: Stage | None, in_looks: Sequence[StageInLook]) -> Stage | None:
-        """Make a stage and those below it. ``in_looks``: this stage in each look, or the one of another epoch at its position."""
+    def stage(number: int, depth: int, inner: bool, parent: Stage | None, in_looks: Sequence[StageInLook]) -> Stage | None:
+        """Make a stage and those below it. ``in_looks``: this stage in each look, or another epoch's stage at its position."""
         node = last.model.nodes.get(number)
         if node is None or number in seen or depth > MAX_DEPTH:
             return None
@@ -228,8 +234,8 @@ def _tree(looks: Sequence[Reading]) -> Stage:
             longest_used = max((each.node for each in in_looks), key=lambda each: each.elements)
             elements, spent = longest_used.elements, longest_used.processing_ns
         result.element_s = spent * 1e-9 / elements if elements > 0 else None
-        if first_node is None and above is not None and above.rate is not None and above.node.ratio:
-            result.rate = above.rate * above.node.ratio  # a new stage: each epoch may create it again
+        if first_node is None and parent is not None and parent.rate is not None and parent.node.ratio:
+            result.rate = parent.rate * parent.node.ratio  # a new stage: each epoch may create it again
             result.busy = None if result.element_s is None else result.element_s * result.rate
         result.buffered = sum(each.node.buffered for each in in_looks) / len(in_looks)
         has_changing_inputs = node.node_class in MANY
@@ -249,14 +255,14 @@ def _tree(looks: Sequence[Reading]) -> Stage:
 
 
 def _below(above: Sequence[StageInLook], position: int) -> list[StageInLook]:
-    """Return the input at this position in each look."""
+    """Return a stage's input at this position in each look, if it has the same name as in the newest look."""
     nodes = [(model, model.nodes.get(node.inputs[position])) for model, node in above if position < len(node.inputs)]
     last = nodes[-1][1] if nodes else None
     return [StageInLook(model, node) for model, node in nodes if node is not None and last and node.name == last.name]
 
 
 def _estimate_inner(stage: Stage, first: Reading) -> None:
-    """Estimate the work of inner datasets from those that exist now: TensorFlow does not keep that of ended ones."""
+    """Estimate the work of inner datasets from those that exist now: TensorFlow does not keep the work of ended ones."""
     inner = [child for child in stage.children[1:] if child.inner]
     elements = sum(child.node.elements for child in inner)
     if elements < MIN_INNER or all(child.node.id in first.model.nodes for child in inner):
@@ -275,6 +281,7 @@ def _gives_batches(stage: Stage) -> bool:
 
 
 def _threads(root: Stage) -> tuple[Thread, dict[int, Workers]]:
+    """Return the training's own thread, and node id -> threads of each stage with a buffer."""
     own = _add_stages(root, Thread([root]))
     workers: dict[int, Workers] = {}
     waiting = list(own.before)
@@ -309,7 +316,10 @@ Limit = tuple[Optional[Stage], bool]  # the stage, and whether TensorFlow times 
 
 
 def _limit(workers: Mapping[int, Workers], thread: Thread, pool: Thread | None, available: float, cores: int) -> Limit:
-    """Find the limiting stage. ``available``: the share of time in which this thread could work for the training."""
+    """Find the limiting stage among those of ``thread``, of the calls that it feeds (``pool``), and of the threads before it.
+
+    ``available``: the share of time in which ``thread`` could work for the training.
+    """
     if pool is not None and pool.busy >= SATURATED * pool.threads:
         return pool.stages[0], True
     if thread.busy >= SATURATED * available:
@@ -363,13 +373,13 @@ def reader_of(name: str) -> str:
 def _top(thread: Thread) -> tuple[Stage, float]:
     """Return the stage that takes most of the thread's time, and that time. A reader and the flat_map that TensorFlow puts around
     it are one stage."""
-    own = {id(stage): stage.busy or 0.0 for stage in thread.stages}
+    busy_by_stage = {id(stage): stage.busy or 0.0 for stage in thread.stages}
     for stage in thread.stages:
         reader = _reader_of(stage)
-        if reader is not None and id(reader) in own:
-            own[id(reader)] += own.pop(id(stage))
-    top = max((stage for stage in thread.stages if id(stage) in own), key=lambda stage: own[id(stage)])
-    return _reader_of(top) or top, own[id(top)]
+        if reader is not None and id(reader) in busy_by_stage:
+            busy_by_stage[id(reader)] += busy_by_stage.pop(id(stage))
+    top = max((stage for stage in thread.stages if id(stage) in busy_by_stage), key=lambda stage: busy_by_stage[id(stage)])
+    return _reader_of(top) or top, busy_by_stage[id(top)]
 
 
 def _reader_of(stage: Stage) -> Stage | None:

@@ -31,6 +31,7 @@ class StepWaits:
         self._waits = 0  # number of waits between steps that had ended when these seconds began
 
     def look(self, seen: Reading) -> None:
+        """Add a look. If it found new elements, the wait for them becomes pending."""
         self._count(seen.waits)
         since = self._since
         if since is not None and seen.model.elements == since.model.elements:

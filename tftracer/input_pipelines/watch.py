@@ -39,13 +39,15 @@ HISTORY_S = 10.0
 #: Looks may take this share of a core; costly ones become rarer.
 MAX_SHARE = 0.001
 FREE_S = 0.05  # CPU time before MAX_SHARE applies: the first look of a process alone takes 10 ms
-MAX_NEW = 4  # new iterators in a round
+MAX_NEW = 4  # maximum number of new iterators that are added in one round
 JOIN_S = 1.0
 _STAT = Path("/proc/stat")
 
 
 @dataclass
 class Watched:
+    """An iterator, and what looks at it have shown."""
+
     iterator: weakref.ref[Any]
     title: str
     steps: tuple[dataset_code.Step, ...]
@@ -53,7 +55,7 @@ class Watched:
     earlier: tuple[Reading, ...] = ()  # looks at the iterator of the previous epoch
     looks: deque[Reading] = field(default_factory=lambda: deque(maxlen=MAX_LOOKS))
     history: list[Moment] = field(default_factory=list)
-    unseen: str = ""
+    unseen: str = ""  # why it cannot be looked into, as in ``PipelineFacts.unseen``; "" if it can
 
     def pipeline(self) -> Pipeline:
         is_enough = len(self.looks) >= ENOUGH or len(self.looks) > len(self.earlier)
@@ -204,6 +206,7 @@ class Pipelines:
         watched.waits.look(seen)
 
     def _remember(self, watched: Watched) -> None:
+        """Add a moment to the history every ``HISTORY_S``. If the history is full, drop every second moment."""
         current = watched.pipeline()
         if not current.looks or (watched.history and current.looks[-1].at < watched.history[-1].at + HISTORY_S):
             return

@@ -5,7 +5,7 @@ connection to it. Both ends prove that they know the token (``wire/handshake``);
 
 ====================  ==================================================================================================
 in each process       ``agent/``: ``agent`` keeps the ``connection``; ``proxy`` and ``requested_traces`` answer the hub
-in the hub's process  ``hub/``: ``hub`` knows the processes, ``connection`` is one to a process; ``step_request`` and ``traces``
+in the hub's process  ``hub/``: ``hub`` knows the processes, ``connection`` serves one; ``step_request`` and ``traces``
 its pages             ``routes``, ``hub/services``
 both                  ``wire/``
 analysis (pure)       ``analyses/``: ``answers`` has the analyses of a merged step; it uses the other modules

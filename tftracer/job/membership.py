@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 
 def port_of(server_port: int, local_rank: int | None) -> int:
-    """Return the port to use: if the server's port is the default one, plus the local rank; any other port is unchanged.
+    """Return the port to use: the default port plus the local rank; any other port unchanged.
 
-    So rank 0 of each host has the expected port.
+    So the process with local rank 0 of each host has the expected port.
     """
     return server_port + local_rank if server_port == PORT and local_rank and local_rank < 10_000 else server_port
 

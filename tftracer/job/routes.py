@@ -100,7 +100,7 @@ class JobAnswerHandler(JobAnswerBase, AnalysisArguments):
 
 
 class JobAnalysisHandler(JobAnswerBase):
-    """The clocks, collectives, links and slow processes of this step, and the slow ones over the job's latest traced steps."""
+    """The clocks, collectives, links and slow processes of this step, and the slow processes of the job's latest steps."""
 
     async def get(self, trace: str) -> None:
         traced = self.job.hub.trace(self.number(trace, "trace"))

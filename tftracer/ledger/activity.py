@@ -27,7 +27,7 @@ _EVALUATES = re.compile(
 )
 STOPPED = "the process was stopped"
 NEXT_ELEMENT = "the next element of a dataset"
-MAX_WAITING = 1 << 17
+MAX_WAITING = 1 << 17  # maximum number of activities that wait for the writer's thread
 MAX_DATASETS = 50
 
 

@@ -23,7 +23,7 @@ from tftracer.trace.arrays.types import Int64
 class Painted(NamedTuple):
     own_ns: Int64  # [spans] the time that counts for the span
     covered: Cover  # the time that any span covers
-    above: Cover  # the time that spans with a lower rank than ``rank`` cover: it counts for them first
+    above: Cover  # the time that spans with a lower rank than ``rank`` cover, and that counts for them
 
 
 def paint(spans: Int64, since_ns: int, until_ns: int, rank: int) -> Painted:
@@ -37,7 +37,7 @@ def paint(spans: Int64, since_ns: int, until_ns: int, rank: int) -> Painted:
     for level in distinct(spans[:, 0]).tolist():
         rows = np.nonzero(spans[:, 0] == level)[0]
         rows = rows[np.argsort(starts[rows], kind="stable")]
-        reach = np.maximum.accumulate(ends[rows])
+        reach = np.maximum.accumulate(ends[rows])  # latest end of a span and of those before it
         begin = np.maximum(starts[rows], np.concatenate([[since_ns], reach[:-1]]))
         end = np.maximum(ends[rows], begin)
         own[rows] = end - begin - covered.within(begin, end)
@@ -50,14 +50,14 @@ def paint(spans: Int64, since_ns: int, until_ns: int, rank: int) -> Painted:
 SECOND_NS = 10**9
 #: The time between two activities of the main thread is LOOP if it is shorter than this; else other threads' activities count.
 LOOP_NS = 60 * SECOND_NS
-#: Time is final after PATIENCE_NS, or if MAX_PENDING spans wait, even if a step has not ended: its time so far is UNDER_WAY.
+#: Time is final after PATIENCE_NS, or if MAX_PENDING spans wait. The time so far of a step that has not ended is UNDER_WAY then.
 PATIENCE_NS, MAX_PENDING = 120 * SECOND_NS, 200_000
 #: Name of the threads of queue runners (TensorFlow 1). They always run a step that waits, so they do not count as training.
 HELPERS = "QueueRunnerThread"
 UNDER_WAY = "a step that has not ended"
 OTHERS = "others"
 MAX_NAMES, MAX_SLOW = 300, 200
-#: The shortest length and the maximum number of the spans of final time that are kept, by which slow steps are corrected.
+#: Spans of final time are kept to correct slow steps by them: those of at least KEPT_SPAN_NS, and at most MAX_KEPT_SPANS.
 KEPT_SPAN_NS, MAX_KEPT_SPANS = 10_000_000, 4000
 #: A stop of the process counts only once: if other activities leave less than this share of a slow step uncovered, the stop is
 #: counted already.
@@ -65,10 +65,13 @@ STOP_LEFT = 0.5
 #: Causes of slow steps whose time already counts for other activities.
 COVERED = ("retrace", "checkpoint", "other_run")
 
+#: The run of a step, or the name of another activity.
 What = Union[Run, str]
 
 
 class SlowRow(NamedTuple):
+    """The excess of a run's slow steps with one cause at one place."""
+
     run: WatchedRun
     cause: str
     place: str
@@ -79,8 +82,8 @@ class SlowRow(NamedTuple):
 
 @dataclass
 class Sum:
-    own_ns: int = 0
-    times: int = 0
+    own_ns: int = 0  # the time that counts for the row
+    times: int = 0  # number of its activities that have ended
     first_ns: int | None = None  # of a run: the part of its first step's time that counts for the step
 
 
@@ -157,8 +160,8 @@ class WallTimeSums:
         self._has_other_threads = False
         self._pending: list[Activity] = []
         self._ahead: dict[int, int] = {}  # thread -> time of its current step that is already counted
-        self._spans_rest: deque[tuple[int, int]] = deque(maxlen=MAX_KEPT_SPANS)
-        self._spans_above: deque[tuple[int, int]] = deque(maxlen=MAX_KEPT_SPANS)
+        self._spans_rest: deque[tuple[int, int]] = deque(maxlen=MAX_KEPT_SPANS)  # without any activity
+        self._spans_above: deque[tuple[int, int]] = deque(maxlen=MAX_KEPT_SPANS)  # of activities with a lower rank than STEPS
         self._slow: dict[tuple[WatchedRun, str, str, bool], tuple[int, int]] = {}
         self._early: list[Stall] = []  # slow steps that end in the time that is not final yet
 
@@ -253,8 +256,10 @@ class WallTimeSums:
 
 
 def _shares(stall: Stall) -> list[tuple[Cause, float]]:
-    """Return the causes of a slow step with their shares, which add up to 1. If there are several, without those that other
-    activities cover. Empty for the tracing of a function, which counts as the first step of its run.
+    """Return the causes of a slow step with their shares, which add up to 1.
+
+    Causes that other activities cover are left out if there is any other cause. Empty if TensorFlow only traced a function: that
+    counts as the first step of its run.
     """
     others = [(other.cause, other.seconds) for other in stall.others]
     own_s = stall.excess_s - sum(seconds for _, seconds in others)

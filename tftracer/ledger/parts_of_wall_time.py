@@ -55,7 +55,8 @@ _TRACED_ONCE = "Each function was traced once, when it was called first: in a lo
 MIN_NO_CPU_S, MIN_NO_CPU = 1.0, 0.01
 #: The same for the CPU time of the tracer's own threads.
 MIN_OWN_S, MIN_OWN = 1.0, 0.005
-#: The largest other part is named if it has at least these shares of the wall time and of the time in steps; else the steps are.
+#: The largest part besides the steps is named if it has at least these shares of the wall time and of the time in steps;
+#: else the steps are named.
 MIN_SHARE, MIN_OF_STEPS = 0.05, 0.25
 #: The doubt about waits for input within steps, which are estimated from the pipeline.
 EPOCHS = (
@@ -112,8 +113,8 @@ def ledger(
     _take_step_waits(facts, items)
     rows = rows_by_code(facts.slow)
     _take_slow(with_causes_found_later(rows, kinds_of) if kinds_of else rows, known, items, rest)
-    main = max(items["steps"], key=lambda each: each["duration_s"], default=None)
-    profile = gaps_of(main["run_id"]) if main and main["run_id"] else None
+    busiest = max(items["steps"], key=lambda each: each["duration_s"], default=None)
+    profile = gaps_of(busiest["run_id"]) if busiest and busiest["run_id"] else None
     profile = None if profile and profile["whole_turns"] else profile
     items["python"] = _lines(profile, rest["python"])
     answer = _ledger(facts, items, rest, profile, steps_lost)
@@ -165,8 +166,8 @@ def _take_first_calls(
 def _usual_s(entries: Sequence[Entry]) -> float:
     """Return the usual time of a call, from the entries of one function."""
     firsts = [entry.first_s or 0.0 for entry in entries]
-    again = sum(entry.times - 1 for entry in entries)
-    return (sum(entry.own_s for entry in entries) - sum(firsts)) / again if again > 0 else min(firsts)
+    later_calls = sum(entry.times - 1 for entry in entries)
+    return (sum(entry.own_s for entry in entries) - sum(firsts)) / later_calls if later_calls > 0 else min(firsts)
 
 
 def _is_traced_again(facts: LedgerFacts, runs: Mapping[int, RunWithoutTraces]) -> bool:
@@ -197,6 +198,7 @@ def _take_slow(
     items: dict[LedgerKind, list[LedgerItem]],
     rest: dict[LedgerKind, float],
 ) -> None:
+    """Count slow steps as slow or suspended, and subtract their time from the parts that contain it."""
     for slow in rows:
         seconds = slow.own_s
         if slow.inside:
@@ -271,7 +273,7 @@ def _ledger(
 ) -> Ledger:
     seconds = {kind: rest[kind] if kind in rest else sum(each["duration_s"] for each in items[kind]) for kind in NAMES}
     present = {kind: length for kind, length in seconds.items() if length > 0}
-    whole = sum(present.values())
+    wall_s = sum(present.values())
     shares = permilles(list(present.values()))
     parts: list[LedgerPart] = [
         {
@@ -284,31 +286,31 @@ def _ledger(
         }
         for (kind, length), permille in zip(present.items(), shares)
     ]
-    largest, text, advice = _largest(present, whole)
+    largest, text, advice = _largest(present, wall_s)
     doubts = (
         []
         if facts.recorded_s is not None
         else ["When the process began is not known on this system: the ledger begins with the recording."]
     )
-    if facts.no_cpu_s is not None and facts.no_cpu_s >= max(MIN_NO_CPU_S, MIN_NO_CPU * whole):
+    if facts.no_cpu_s is not None and facts.no_cpu_s >= max(MIN_NO_CPU_S, MIN_NO_CPU * wall_s):
         doubts.append(
-            f"For {long_duration(facts.no_cpu_s)} ({facts.no_cpu_s / whole:.0%}) the training's thread could have run and had "
+            f"For {long_duration(facts.no_cpu_s)} ({facts.no_cpu_s / wall_s:.0%}) the training's thread could have run and had "
             "no CPU: other threads and processes had them. The parts above contain that time."
         )
-    if facts.own_cpu_s is not None and facts.own_cpu_s >= max(MIN_OWN_S, MIN_OWN * whole):
+    if facts.own_cpu_s is not None and facts.own_cpu_s >= max(MIN_OWN_S, MIN_OWN * wall_s):
         doubts.append(
             f"Beside the training, threads and processes of tftracer used {long_duration(facts.own_cpu_s)} of CPU time "
-            f"({facts.own_cpu_s / whole:.1%} of one core). What is listed as tftracer is the time for "
+            f"({facts.own_cpu_s / wall_s:.1%} of one core). What is listed as tftracer is the time for "
             "which the training waited for it, without slow steps in which one of its threads had Python's lock."
         )
-    if sum(wait.own_s for wait in facts.step_waits) >= MIN_SHARE * whole:
+    if sum(wait.own_s for wait in facts.step_waits) >= MIN_SHARE * wall_s:
         doubts.append(EPOCHS)
     if lost:
         doubts.append(f"The queue was full at {counted(lost, 'step')}: their time counts as time between steps.")
     return {
         "started_at": facts.started_at,
         "until": facts.until,
-        "duration_s": whole,
+        "duration_s": wall_s,
         "parts": parts,
         "largest": largest,
         "text": text,
@@ -341,27 +343,27 @@ def _text(kind: LedgerKind, facts: LedgerFacts, profile: GapProfile | None) -> s
     return ""
 
 
-def _largest(seconds: Mapping[LedgerKind, float], whole: float) -> tuple[LedgerKind | None, str, str]:
+def _largest(seconds: Mapping[LedgerKind, float], wall_s: float) -> tuple[LedgerKind | None, str, str]:
     """Return the largest part that can shrink, its sentence, and the advice. The start counts only if it is
-    longer than the steps: it comes once."""
+    longer than the steps, because it occurs only once."""
     steps_s = seconds.get("steps", 0.0)
     parts = [kind for kind in seconds if kind in _ADVICE and (kind != "start" or seconds[kind] > steps_s)]
     kind = max(parts, key=lambda kind: seconds[kind], default=None)
-    if kind is not None and seconds[kind] >= max(MIN_SHARE * whole, MIN_OF_STEPS * steps_s):
+    if kind is not None and seconds[kind] >= max(MIN_SHARE * wall_s, MIN_OF_STEPS * steps_s):
         return (
             kind,
-            f"{NAMES[kind]}: {long_duration(seconds[kind])}, {seconds[kind] / whole:.0%} of the wall time.",
+            f"{NAMES[kind]}: {long_duration(seconds[kind])}, {seconds[kind] / wall_s:.0%} of the wall time.",
             _ADVICE[kind],
         )
     if "steps" in seconds:
-        return "steps", f"The steps themselves take {seconds['steps'] / whole:.0%}.", "A traced step shows what it consists of."
+        return "steps", f"The steps themselves take {seconds['steps'] / wall_s:.0%}.", "A traced step shows what it consists of."
     return None, "", ""
 
 
 def permilles(lengths: Sequence[float]) -> list[int]:
     """Return the shares in permille, which add up to exactly 1000: those with the largest remainders are rounded up."""
-    whole = sum(lengths)
-    exact = [1000 * length / whole for length in lengths]
+    total = sum(lengths)
+    exact = [1000 * length / total for length in lengths]
     rounded = [int(each) for each in exact]
     for index in sorted(range(len(exact)), key=lambda index: rounded[index] - exact[index])[: 1000 - sum(rounded)]:
         rounded[index] += 1

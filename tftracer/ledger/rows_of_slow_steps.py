@@ -42,6 +42,7 @@ def with_causes_found_later(rows: Iterable[SlowEntry], kinds_of: Callable[[int],
     moved = list(rows)
     for run_id in {row.run_id for row in moved}:
         kinds = {kind_key(run_id, kind["cause"], kind["place"]): kind for kind in kinds_of(run_id).of_run(run_id)}
+        # kind -> number of slow steps that its rows lack; below 0: that they have too many
         missing: Counter[KindKey] = Counter({key: kind["times"] for key, kind in kinds.items()})
         for row in moved:
             if row.run_id == run_id:

@@ -1,4 +1,4 @@
-"""The sums of a ledger at one moment: written to the session's file as one record, the newest of which counts, and read back."""
+"""The sums of a ledger at one moment. Each write to the session's file adds a whole record; only the newest one counts."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def facts_of(
     no_cpu_ns: int | None,
     own_cpu_s: float | None = None,
 ) -> LedgerFacts:
-    """Make the facts. ``now_ns`` (perf_counter) and ``now`` (epoch seconds): one moment. ``began_ns``: start of the recording."""
+    """Make the facts. ``now_ns`` (perf_counter), ``now`` (epoch seconds): one moment. ``began_ns``: start of the recording."""
     start, between, end = (ns * 1e-9 for ns in sums.rest_ns)
     entries = []
     for (rank, what), row in sums.rows.items():

@@ -50,7 +50,7 @@ def process_start_ns(stat: str = "/proc/self/stat", booted_ns: int | None = None
 
 class Reading(NamedTuple):
     at_ns: int  # perf_counter
-    booted_ns: int | None
+    booted_ns: int | None  # time since the machine started; None: not known
     cpu_ns: int  # CPU time of all threads
     wakes: int | None  # times that a thread gave up its CPU to wait; None: not known
     queued_ns: int = 0  # time for which this thread and the main one could have run and had no CPU

@@ -118,20 +118,20 @@ class _Tree:
             else self._root
         )
 
-    def _above(self, node: ast.AST) -> Iterator[ast.AST]:
-        above = self._parents.get(node)
-        while above is not None:
-            yield above
-            above = self._parents.get(above)
+    def _ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
+        ancestor = self._parents.get(node)
+        while ancestor is not None:
+            yield ancestor
+            ancestor = self._parents.get(ancestor)
 
     def _binding_scope(self, node: ast.AST, name: str) -> ast.AST:
-        for above in self._above(node):
-            if isinstance(above, _FUNCTIONS):
-                known = self._kind_of_binding(above, name)
+        for ancestor in self._ancestors(node):
+            if isinstance(ancestor, _FUNCTIONS):
+                known = self._kind_of_binding(ancestor, name)
                 if known == "global":
                     break
                 if known:
-                    return above
+                    return ancestor
         return self._root
 
     def _kind_of_binding(self, function: ast.AST, name: str) -> str:
@@ -167,13 +167,13 @@ class _Tree:
     def adding(self, node: ast.expr) -> ast.stmt | ast.expr | None:
         """Return the call or assignment that adds to the object; None if this use adds nothing."""
         parent = self._parents.get(node)
-        above = None if parent is None else self._parents.get(parent)
+        outer = None if parent is None else self._parents.get(parent)
         if isinstance(parent, (ast.Assign, ast.AugAssign)) and isinstance(getattr(node, "ctx", None), ast.Store):
             return self._assigning(node)
         if isinstance(parent, ast.Subscript) and parent.value is node and isinstance(parent.ctx, ast.Store):
-            return above if isinstance(above, ast.stmt) else None
-        if isinstance(parent, ast.Attribute) and isinstance(above, ast.Call) and above.func is parent and parent.attr in ADDING:
-            return above
+            return outer if isinstance(outer, ast.stmt) else None
+        if isinstance(parent, ast.Attribute) and isinstance(outer, ast.Call) and outer.func is parent and parent.attr in ADDING:
+            return outer
         return None
 
     def adding_within(self, node: ast.expr) -> ast.stmt | None:
@@ -190,10 +190,10 @@ class _Tree:
     def may_have_key(self, node: ast.expr, key: str) -> bool:
         """Return whether a use may be of the entry with this key; False only if it names another key."""
         parent = self._parents.get(node)
-        above = None if parent is None else self._parents.get(parent)
+        outer = None if parent is None else self._parents.get(parent)
         index: ast.AST | None = parent.slice if isinstance(parent, ast.Subscript) and parent.value is node else None
-        if isinstance(parent, ast.Attribute) and parent.attr in RETURNING_ENTRIES and isinstance(above, ast.Call) and above.args:
-            index = above.args[0]
+        if isinstance(parent, ast.Attribute) and parent.attr in RETURNING_ENTRIES and isinstance(outer, ast.Call) and outer.args:
+            index = outer.args[0]
         value = index.value if isinstance(index, ast.Constant) else None
         return not key or type(value) not in (str, int) or repr(value)[:50] == key
 
@@ -203,25 +203,25 @@ class _Tree:
         call = self._parents.get(parent) if isinstance(parent, ast.keyword) else parent
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.func is node:
             return None
-        named = [each for each in self._functions if each.name == call.func.id]
-        if len(named) != 1 or isinstance(self._parents.get(named[0]), ast.ClassDef):
+        functions = [each for each in self._functions if each.name == call.func.id]
+        if len(functions) != 1 or isinstance(self._parents.get(functions[0]), ast.ClassDef):
             return None
-        arguments = named[0].args
+        arguments = functions[0].args
         positional = [each.arg for each in [*arguments.posonlyargs, *arguments.args]]
         if isinstance(parent, ast.keyword):
             name = parent.arg if parent.arg in [*positional, *(each.arg for each in arguments.kwonlyargs)] else None
         else:
             is_plain = not any(isinstance(each, ast.Starred) for each in call.args) and node in call.args
             name = positional[call.args.index(node)] if is_plain and call.args.index(node) < len(positional) else None
-        return None if name is None else _Parameter(name, _first_line(named[0]), call)
+        return None if name is None else _Parameter(name, _first_line(functions[0]), call)
 
     def repeats(self, statement: ast.AST, name: Name) -> bool:
         """Return whether a statement may run repeatedly while the name's scope exists: in a loop or a called function."""
         scope = self._root if name.is_attribute else self._scope_at(name)
-        for above in self._above(statement):
-            if above is scope:
+        for ancestor in self._ancestors(statement):
+            if ancestor is scope:
                 return False
-            if isinstance(above, (ast.For, ast.AsyncFor, ast.While, ast.comprehension, *_FUNCTIONS)):
+            if isinstance(ancestor, (ast.For, ast.AsyncFor, ast.While, ast.comprehension, *_FUNCTIONS)):
                 return True
         return False
 
@@ -233,8 +233,8 @@ class _Tree:
         if isinstance(parent, (ast.List, ast.Tuple)) and isinstance(self._parents.get(parent), (ast.Call, ast.Subscript)):
             return self.may_get_another_name(parent, defined)  # numpy.concatenate([kept, x]), numpy.r_[kept, x]
         if isinstance(parent, ast.Attribute) and parent.attr in ADDING:  # add = kept.append
-            above = self._parents.get(parent)
-            return not isinstance(above, ast.Call) or above.func is not parent
+            outer = self._parents.get(parent)
+            return not isinstance(outer, ast.Call) or outer.func is not parent
         if isinstance(parent, ast.keyword):
             node, parent = parent, self._parents.get(parent)  # type: ignore[assignment]
         if isinstance(parent, ast.Call) and parent.func is not node:

@@ -1,4 +1,4 @@
-"""Finds what grows, once growth of memory is proven: the script's containers, then Python's objects, are counted three times."""
+"""Finds what grows once memory growth is proven: counts the script's containers, then Python's objects, three times each."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ STARTED = time.time()
 class Finding(NamedTuple):
     kind: str  # the kind of the main thing, or containers, garbage, unknown
     things: tuple[Thing, ...]  # the main one first
-    lists: int  # times that all objects were listed
-    held_s: float  # time for which other threads could not run Python
+    lists: int  # how often all objects were listed
+    held_s: float  # seconds for which other threads could not run Python
     is_collected: bool  # a full garbage collection ran meanwhile
 
     @property
@@ -64,14 +64,14 @@ def find_cause(
     Measuring the script's containers delays no thread. Objects are listed only if no container explains the growth. If listing
     them would delay the training too long, only functions are counted.
     """
-    looks: list[Sizes] = []
+    measurements: list[Sizes] = []
     function_counts: list[tuple[float, int]] = []
-    while len(looks) < COUNTS:
-        if looks and wait(READINGS_BETWEEN_COUNTS * period):
+    while len(measurements) < COUNTS:
+        if measurements and wait(READINGS_BETWEEN_COUNTS * period):
             return None
-        looks.append(containers.sizes(clock()))
+        measurements.append(containers.sizes(clock()))
         function_counts.append((clock(), len(functions())))
-    grown = containers.growing(*looks)
+    grown = containers.growing(*measurements)
     explaining = [each for each in grown if EXPLAINS[0] <= (each.bytes_rate or 0.0) / rate <= EXPLAINS[1]]
     if explaining:
         thing = _thing(explaining[0])
@@ -80,8 +80,8 @@ def find_cause(
     function_rate = steady_rate(*function_counts)
     if finding is None or finding.is_complete or function_rate is None:
         return finding
-    more = function_counts[-1][1] - function_counts[0][1]
-    return finding._replace(kind="functions", things=(functions_thing(functions(), more, function_rate),))
+    added = function_counts[-1][1] - function_counts[0][1]
+    return finding._replace(kind="functions", things=(functions_thing(functions(), added, function_rate),))
 
 
 def _count_objects(rate: float, wait: Callable[[], bool], grown: Sequence[Growing], clock: Callable[[], float]) -> Finding | None:
@@ -97,14 +97,15 @@ def _count_objects(rate: float, wait: Callable[[], bool], grown: Sequence[Growin
         counted.append(object_counts.take(clock))
     first, middle, last = counted
     rates = growing(first, middle, last)
-    more = {each: last.counts[each] - first.counts.get(each, 0) for each in rates}
+    added = {each: last.counts[each] - first.counts.get(each, 0) for each in rates}
     kinds = growing_kinds(rates)
     held_times_s = [each.held_s for each in counted]
     samples: Sequence[object] = ()
     if kinds and sum(held_times_s) <= object_counts.MAX_HELD_S:
         samples, again_s = object_counts.objects_of(kinds, last.counts, MAX_SAMPLES)
         held_times_s.append(again_s)
-    kind, listed = main_kind(things(rates, more, kinds, samples, containers.object_bytes), rate, object_counts.collects_nothing())
+    candidates = things(rates, added, kinds, samples, containers.object_bytes)
+    kind, listed = main_kind(candidates, rate, object_counts.collects_nothing())
     if kind != "unknown":
         listed[:1] = _with_container(listed[0], kinds, rates, grown)
     is_collected = last.full_collections > first.full_collections

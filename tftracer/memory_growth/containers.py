@@ -27,8 +27,8 @@ from tftracer.memory_growth.growing_types import steady_rate, tensor_bytes
 from tftracer.slow.cause.frame_names import is_library
 from tftracer.slow.watch.frames_of_threads import frames_of_threads
 
-#: Limits of one walk: objects; steps from a name; entries of a container that is followed; library calls, from the one that the
-#: user's line makes, whose locals are followed (such as the arguments of ``fit``).
+#: Limits of one walk: the number of objects; the steps from a name to an object; the length of a container whose entries are
+#: followed; the number of library calls below a line of the user whose locals are followed (such as the arguments of ``fit``).
 MAX_SEEN, MAX_DEPTH, MAX_ENTRIES, LIBRARY_CALLS = 20_000, 5, 50, 4
 #: The size of an entry is estimated from this number of the newest entries.
 SAMPLED = 40
@@ -44,14 +44,16 @@ _LENGTHS: tuple[tuple[type, Callable[[Any], int]], ...] = (
 )
 _FLAT = (str, bytes, bytearray)
 _TRACKED = (list, dict, set, deque, tuple)
+#: Bytes that the garbage collector adds in front of each object that it tracks.
 GC_HEAD = sys.getsizeof([]) - list.__sizeof__([])
 _SIZED: tuple[Any, ...] = (*(base for base, _ in _LENGTHS), int, float, complex, type(None))
 #: References to a dict of locals that is used nowhere else: from the frame, from this module, and from the call that counts them.
-OURS = 3
+OWN_REFERENCES = 3
 #: Modules of debuggers and of the profiler that follow every call in Python. cProfile imports ``profile``, too.
 DEBUGGERS = frozenset(["pydevd", "debugpy", "profile", "hunter"])
 #: A key with at least this number of digits is the id of an object.
 LONG_NUMBER = 10
+#: A function that uses one of these names may read the dict of its locals itself.
 ASK_LOCALS = frozenset(["locals", "vars", "dir", "eval", "exec"])
 
 
@@ -139,6 +141,7 @@ def entry_bytes(value: Any) -> float | None:
 
 
 def bytes_of(value: Any, depth: int) -> float | None:
+    """Return the bytes of a value with its parts, at most ``depth`` levels deep; None if unknown."""
     kind = type(value)
     if _is_array(kind):
         return float(value.nbytes if value.base is None else getattr(value.base, "nbytes", value.nbytes))
@@ -172,7 +175,7 @@ def _own_bytes(value: Any) -> float:
 
 
 def _parts(value: Any) -> tuple[list[Any], int] | None:
-    """Return some of the parts of a value, and how many parts it has."""
+    """Return some of the parts of a value, and how many parts it has; None if it has no known parts."""
     if type(value) is FunctionType:
         parts = [each.value for each in _referents(_Reached(value, None, (), 0))]
         return parts, len(parts)
@@ -196,7 +199,7 @@ class Growing(NamedTuple):
 
 
 def growing(first: Sizes, middle: Sizes, last: Sizes) -> list[Growing]:
-    """Return the containers that became larger in both spans, the one that grows by the most bytes first."""
+    """Return the containers that became larger between the measurements, the one that gains the most bytes a second first."""
     result = []
     for key, value in find_containers().items():
         before, then, now = (each.known.get(key) for each in (first, middle, last))
@@ -284,7 +287,7 @@ def _locals_of(frame: FrameType) -> dict[str, Any]:
         return {}
     own = frame.f_locals
     names = dict(own)
-    if sys.version_info < (3, 13) and sys.getrefcount(own) <= OURS:
+    if sys.version_info < (3, 13) and sys.getrefcount(own) <= OWN_REFERENCES:
         own.clear()
     return names
 

@@ -35,9 +35,10 @@ MIN_GROWN = 4
 MIN_PLACE_SHARE = 0.8
 #: TensorFlow's file through which calls of functions go.
 CALLS = "polymorphic_function.py"
+#: Limits: things in a finding; objects of one type that are inspected; sample objects of all types.
 MAX_THINGS, MAX_OBJECTS, MAX_SAMPLES = 6, 400, 100_000
 MAX_SIZED = 5  # objects whose parts are measured
-#: Beginnings of module names. Their types are left out: their objects belong to objects of other modules, which explain more.
+#: Beginnings of module names. The types of these modules are left out: their objects are parts of objects that explain more.
 _INNER = (
     "tensorflow.",
     "builtins",
@@ -67,7 +68,10 @@ class Thing:
 
 
 def steady_rate(first: tuple[float, int], middle: tuple[float, int], last: tuple[float, int]) -> float | None:
-    """Return a count's growth per second; None unless it grew about equally fast in both spans. Arguments: (time, count)."""
+    """Return a count's growth per second; None unless it grew in both spans, at most four times as fast in one as in the other.
+
+    Arguments: (time in seconds, count).
+    """
     (begin, before), (between, then), (end, now) = first, middle, last
     if min(then - before, now - then) < 1 or now - before < MIN_GROWN:
         return None

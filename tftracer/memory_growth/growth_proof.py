@@ -1,6 +1,6 @@
-"""Proves growth: if a time is cut into twelve equal parts, the lowest value rises from part to part, above all earlier values.
+"""Proves growth: in twelve equal parts of a time span, the lowest value rises from part to part, above all earlier values.
 
-The lowest values leave out memory that a step takes and frees. These are not growth: one, two or three jumps; a curve that
+The lowest values leave out memory that a step takes and frees. The following is not growth: one, two or three jumps; a curve that
 flattens, such as a cache that fills; a sawtooth, which does not exceed its earlier values.
 """
 
@@ -17,17 +17,17 @@ PARTS = 12
 RISES = 56
 #: A pair of parts counts as rising if it rises by at least this share of what steady growth gives: heaps always grow a little.
 STEADY = 0.25
-#: Minimum of the growth. Allocators may keep a few extra megabytes in the first minutes; then this stops.
+#: The least growth that counts. Allocators may keep a few extra megabytes in the first minutes, but not later.
 MIN_BYTES = 16 << 20
 #: In its last quarter, the growth has at least STILL times its average slope. In the equally long time before the growth began,
 #: the slope was at most SLOWER times the growth's slope: else the curve flattens.
 STILL, SLOWER = 0.75, 1.5
 #: The share of the growth that has to lie above all earlier values.
 NEW = 0.25
-#: A growth that has stopped ended at the first reading that lacks at most this share of it. If the memory falls by more than this
-#: share later, the growth stays as it was.
+#: The end of a growth that has stopped is the first reading at which at most this share of the growth was still missing. If the
+#: memory later falls by more than this share of the growth, the recorded growth does not change.
 NEAR = 0.05
-#: Growth is searched for in the whole time, and in its last parts: this many times as long as the shortest proof (60 s).
+#: Growth is searched for in the whole time, and in the latest spans that last this many times the shortest proof (60 s).
 SPANS = (1, 4, 16)
 
 
@@ -54,7 +54,7 @@ def floors(at: Float64, low: Float64, since: float, until: float) -> Float64:
 
 
 def slope_of(at: Float64, low: Float64, since: float, until: float) -> Slope | None:
-    """Return the slope through the lowest values of the parts, whether or not it is growth.
+    """Return the slope through the lowest values of the parts, growth or not; None if the first or last part has no reading.
 
     Parts without a reading are left out: the memory is not read while the watch finds what grows.
     """
@@ -69,7 +69,10 @@ def slope_of(at: Float64, low: Float64, since: float, until: float) -> Slope | N
 
 
 def proven(at: Float64, low: Float64, since: float, until: float) -> Slope | None:
-    """Return the slope from ``since`` to ``until`` if it is proven growth. ``at``, ``low``: [n] readings until then."""
+    """Return the slope from ``since`` to ``until`` if it is proven growth, else None.
+
+    ``at``, ``low``: [n] times in seconds and bytes of the readings.
+    """
     slope, lowest = slope_of(at, low, since, until), floors(at, low, since, until)
     if slope is None or not np.isfinite(lowest).all() or slope.grown < MIN_BYTES:
         return None
@@ -123,7 +126,10 @@ def until_it_stopped(at: Float64, low: Float64, since: float) -> Slope | None:
 
 
 def has_stopped(at: Float64, low: Float64, slope: Slope, shortest: float) -> bool:
-    """Return whether the growth has ended, judged over as long a time as its proof, at most 16 times the shortest."""
+    """Return whether the growth has ended: memory now grows at less than a quarter of the proven rate.
+
+    The present rate is measured over a span as long as the proof, but at least ``shortest`` and at most 16 times that (seconds).
+    """
     until = float(at[-1])
     span = min(max(slope.until - slope.since, shortest), SPANS[-1] * shortest)
     now = slope_of(at, low, max(until - span, float(at[0])), until)

@@ -46,7 +46,7 @@ class Curve:
         self.bins.append(Bin(at, own, own))
 
     def lows(self, since: float) -> tuple[Float64, Float64]:
-        """Return [n] times and bytes from ``since`` on, with the finest known resolution."""
+        """Return [n] times and [n] bytes from ``since`` on: single readings where they are kept, else the lows of bins."""
         recent = [(each.at, each.own) for each in self.recent if each.at >= since]
         begin = recent[0][0] if recent else since
         rows = [(each.at, each.low) for each in self.bins if since <= each.at < begin - self._width] + recent

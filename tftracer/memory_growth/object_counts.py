@@ -50,6 +50,7 @@ def is_too_large() -> bool:
 
 
 def take(clock: Callable[[], float] = time.monotonic) -> Census:
+    """Count the objects of each type."""
     types, held_s = _types()
     counts: Counter[int] = Counter()
     by_id: dict[int, type] = {}
@@ -63,6 +64,7 @@ def take(clock: Callable[[], float] = time.monotonic) -> Census:
 
 
 def _types() -> tuple[list[type], float]:
+    """Return the type of each object, and the seconds for which the other threads waited."""
     with collections_off():
         start = time.perf_counter()
         types: list[type] = list(map(type, chain.from_iterable(map(gc.get_objects, GENERATIONS))))

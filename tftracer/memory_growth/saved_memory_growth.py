@@ -27,11 +27,11 @@ class Growth:
     start_bytes: int
     end_bytes: int
     rate: float  # bytes a second
-    is_growing: bool
+    is_growing: bool  # the growth has not ended
     kind: str = ""  # "": not found yet
     things: tuple[Thing, ...] = field(default=())
     lists: int = 0  # how often all objects were listed
-    held_s: float = 0.0  # time for which other threads could not run Python
+    held_s: float = 0.0  # seconds for which other threads could not run Python
     is_collected: bool = False  # a full garbage collection ran while the cause was searched for
 
     @classmethod

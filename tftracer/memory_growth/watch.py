@@ -25,7 +25,7 @@ from tftracer.trace.arrays.types import Float64
 PROOF_S, READINGS = 60.0, 60
 #: WARM_UP readings after the first steps are left out; then growth is judged at every JUDGE-th reading.
 WARM_UP, JUDGE = 15, 5
-MIN_STEPS = 5
+MIN_STEPS = 5  # number of the first steps, after which the WARM_UP readings begin
 JOIN_S = 5.0
 
 
@@ -97,7 +97,7 @@ class MemoryWatch:
             self._training_since = now + WARM_UP * self._period
 
     def _judged_s(self) -> float:
-        """Return the time for which growth has been searched."""
+        """Return the seconds in which growth has been searched for."""
         since = self._training_since
         return max(0.0, self._curve.recent[-1].at - since) if since is not None and self._curve.recent else 0.0
 
@@ -120,14 +120,14 @@ class MemoryWatch:
             growth_proof.until_it_stopped(at, low, since) if has_stopped else growth_proof.slope_of(at, low, since, float(at[-1]))
         )
         with self._lock:
-            last = self._growths[-1]
-            last = last if now is None else last.grown(now)
-            self._growths[-1] = replace(last, is_growing=not has_stopped)
+            growth = self._growths[-1]
+            growth = growth if now is None else growth.grown(now)
+            self._growths[-1] = replace(growth, is_growing=not has_stopped)
         if has_stopped:
             self._slope = None
 
     def _begin(self, slope: growth_proof.Slope) -> None:
-        """Add a growth and find what grows. The memory is not read meanwhile: counting takes some itself."""
+        """Add a growth and find what grows. The memory is not read meanwhile, because counting objects takes memory itself."""
         with self._lock:
             self._growths = [*self._growths[-MAX_GROWTHS + 1 :], Growth.of(slope)]
         self._slope = slope

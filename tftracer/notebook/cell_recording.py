@@ -47,7 +47,7 @@ class CellRun:
 
 @dataclass(frozen=True)
 class Recorded:
-    """The result. ``runs``: runs with steps in the cell, most time first. ``problems``: why traces are missing."""
+    """The result of a recording. ``runs``: runs with steps in the cell, most time first. ``problems``: why traces are missing."""
 
     session: Session | None
     runs: list[CellRun]

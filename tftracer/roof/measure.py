@@ -29,7 +29,7 @@ def refuse_during_training() -> None:
 
 
 def measure(seconds: float, say: Callable[[str], None]) -> MeasuredRoof:
-    """Measure this machine. ``seconds``: the time for each rate. ``say``: gets a line of text about each part of the work."""
+    """Measure this machine. ``seconds``: the time for each rate. ``say``: called with a line of text about each part."""
     before = CpuTimes.now()
     devices = [_processor(seconds, say)]
     tf = with_tensorflow.tensorflow()

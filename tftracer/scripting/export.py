@@ -18,7 +18,7 @@ _SUFFIXES = (".tftrace", ".gz", ".pb", ".xplane", ".pbtxt", ".json", ".pickle")
 
 
 def export(files: Sequence[str], folder_path: str, job: str | None = None) -> list[dict[str, Any]]:
-    """Export files (or URLs) to the folder ``place``; return the manifests of the partitions.
+    """Export files (or URLs) to the folder ``folder_path``; return the manifests of the partitions.
 
     ``job``: name of the job whose processes recorded the files; their clocks are aligned. If None, each file is a separate job,
     named after the job in the file, or else after the file. Raises the errors of opening and writing.

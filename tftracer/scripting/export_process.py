@@ -75,7 +75,7 @@ class ExportProcess:
 
 
 def partition_rank(place: LauncherInfo) -> int:
-    """Return the process's rank. Without a rank, parameter servers get numbers after the workers, and evaluators after these."""
+    """Return the process's rank. Without a rank, parameter servers get numbers above the workers', evaluators above both."""
     if place["rank"] is not None:
         return place["rank"]
     offset = 5000 if place["role"] == "evaluator" else 0

@@ -92,7 +92,7 @@ def read_parquet(files: Sequence[str]) -> str:
 
 
 def chunks(whole: Sequence[Partition], rows: int) -> list[list[Partition]]:
-    """Split the partitions, in order, into groups of about ``rows`` rows."""
+    """Split the partitions, in order, into groups of about ``rows`` rows. A partition is never split."""
     groups: list[list[Partition]] = []
     filled = rows
     for each in whole:

@@ -1,6 +1,6 @@
 """The program that ``export_dir`` starts: it writes a process's partition of an exported folder while the process records.
 
-It reads the file that the session is written to, so it takes no time of the training. If the training is killed, the program
+It reads the file that the session is written to, so the training never waits for it. If the training is killed, the program
 writes the remaining rows and ends. New traces are written to new files; the files of other tables are replaced when the tables
 grow. A file appears only when it is complete. The clocks of a job's processes are not aligned: for that, export the saved
 sessions.
@@ -66,7 +66,7 @@ class LivePartition:
     def _write(self, session: Session, ended: bool) -> None:
         older = [] if any(self._parts.values()) else older_parts(self._folder, session.facts["id"], self._partition)
         traces = [
-            number for number in session.trace_ids() if number not in self._exported and self._is_whole(session, number, ended)
+            number for number in session.trace_ids() if number not in self._exported and self._is_ready(session, number, ended)
         ]
         writers = write_parts(self._connection, session, self._folder, self._partition, self._first_part, traces)
         for name, writer in writers.items():
@@ -80,7 +80,7 @@ class LivePartition:
         return len(self._parts[table]) if table in OF_TRACES else 0
 
     @staticmethod
-    def _is_whole(session: Session, trace: int, ended: bool) -> bool:
+    def _is_ready(session: Session, trace: int, ended: bool) -> bool:
         """Return whether a trace can be read and was analyzed. Until the session ends, a trace may wait for its analysis."""
         if session.source.trace_record(trace)["state"] == "pending" and not ended:
             return False

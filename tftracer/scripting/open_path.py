@@ -110,17 +110,17 @@ class ExportedFolder(_Tables):
             raise UnsupportedError(
                 "Exported tables hold ops by node name: ops('name'). For other groupings, open the session's file."
             )
-        wanted = "true" if trace is None else f"trace_id = {int(trace)}"
+        condition = "true" if trace is None else f"trace_id = {int(trace)}"
         if isinstance(run, str):
             runs = f"SELECT (job, rank, run_id) FROM {self._read('runs')} WHERE title = {parquet.quoted(run)}"
-            wanted += f" AND (job, rank, run_id) IN ({runs})"
+            condition += f" AND (job, rank, run_id) IN ({runs})"
         elif run is not None:
-            wanted += f" AND run_id = {int(run)}"
+            condition += f" AND run_id = {int(run)}"
         fields = (*TABLES[name], *_PROCESS_FIELDS)
         listed = ", ".join(f'"{field.name}"' for field in fields)
         connection = parquet.connect()
         try:
-            result = connection.execute(f"SELECT {listed} FROM {self._read(name)} WHERE {wanted}").fetchnumpy()
+            result = connection.execute(f"SELECT {listed} FROM {self._read(name)} WHERE {condition}").fetchnumpy()
         except Exception as error:
             raise FormatError(f"{self.name}: its table {name} cannot be read ({error}).") from error
         finally:
@@ -140,5 +140,5 @@ class ExportedFolder(_Tables):
 
 def _with_process(columns: dict[str, Any], job: str, rank: int) -> Part:
     rows = len(next(iter(columns.values())))
-    whole: dict[str, Any] = {**columns, "job": np.full(rows, job, object), "rank": np.full(rows, rank)}
-    return Part(rows, {name: lambda column=column: column for name, column in whole.items()})  # type: ignore[misc]
+    all_columns: dict[str, Any] = {**columns, "job": np.full(rows, job, object), "rank": np.full(rows, rank)}
+    return Part(rows, {name: lambda column=column: column for name, column in all_columns.items()})  # type: ignore[misc]

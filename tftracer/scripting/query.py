@@ -127,13 +127,13 @@ def _with_zones_as_text(connection: DuckDBPyConnection, statement: str) -> str:
 
 
 def _view_folder(connection: DuckDBPyConnection, folder: Path, tables: Sequence[str], reading: str) -> None:
-    """Create views of the complete and readable partitions; log the problems of the others."""
+    """Create views of the complete and readable partitions; log the problems of the other partitions."""
     exported = partitions(folder)
-    whole, damaged = _readable(connection, exported.whole, tables, reading)
+    readable, damaged = _readable(connection, exported.whole, tables, reading)
     for text in exported.left_out + damaged:
         _log.warning("Left out: %s", text)
     for table in tables:
-        files = [file for each in whole for file in each.files.get(table, ())]
+        files = [file for each in readable for file in each.files.get(table, ())]
         if not files:
             raise UnsupportedError(f"{folder} has no table {table}: it was exported by another version, or not to its end.")
         place = parquet.quoted(f"{folder.absolute()}/{table}/")

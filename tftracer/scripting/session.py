@@ -66,8 +66,8 @@ def _opened(path: str, name: str) -> Session:
 class Session:
     """Everything that one process recorded, as tables of NumPy columns (``tftracer.Table``). Created by ``tftracer.open``.
 
-    Traces are decoded when one of their tables is read, and the last used traces are cached. ``forget_traces`` frees them;
-    ``close`` also closes the file. A session is a context manager.
+    Traces are decoded when one of their tables is read, and the most recently used traces are cached. ``forget_traces`` frees
+    them; ``close`` also closes the file. A session is a context manager.
     """
 
     #: The job's name, "" if there is none.
@@ -193,7 +193,10 @@ class Session:
         return self.source.runs()
 
     def sketched_steps(self, run: int | str) -> tuple[SketchedSteps, int]:
-        """Return (sketches of a run's steps, without traced ones and those right after them; the number of its last step)."""
+        """Return (sketches of a run's steps, the number of its last step).
+
+        The sketches leave out traced steps and the steps right after them.
+        """
         history = self.source.history(self._run(run)["id"])
         return history.sketched, history.last_step
 

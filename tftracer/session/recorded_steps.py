@@ -51,7 +51,7 @@ class SessionFacts:
 class Capture:
     """A traced step's RunMetadata on its way to the disk.
 
-    It is kept serialized: a message would be serialized twice, to measure its size and to write it.
+    It is kept as bytes: a protobuf message would have to be serialized twice, to measure its size and to write it.
     """
 
     raw: bytes
@@ -92,8 +92,9 @@ class Missed:
 
 #: The trace of a step, a mark that its requested trace is missing, or None if no trace was requested.
 Traced = Union[Capture, Missed, None]
-#: A finished step: its run, start and end (perf_counter nanoseconds), nanoseconds that its thread spent outside session.run since
-#: the run's previous step (None: not known), the part of them in which it waited for the next element of a dataset, its trace.
+#: A finished step: its run; its start and its end (perf_counter nanoseconds); the nanoseconds that its thread spent outside
+#: session.run since the run's previous step; the part of them in which the thread waited for the next element of a dataset; its
+#: trace. None for nanoseconds: not known.
 CountedStep = tuple[RunHandle, int, int, Optional[int], Optional[int], Traced]
 
 

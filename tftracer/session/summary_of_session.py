@@ -49,7 +49,7 @@ NO_TRACE = "No step was traced. What a step consists of: tftracer run --trace 3 
 #: A rare run has one step, or at most FEW steps and at most this share (RARE) of the steps of the run with the most steps.
 #: FOLDED or more rare runs share one row.
 FEW, RARE, FOLDED = 5, 0.01, 3
-#: The headlines of the newest traces of each run are computed again, at most this many.
+#: At most this many traces of each run, the newest, have their headlines computed again.
 MAX_RECOMPUTED = 20
 
 

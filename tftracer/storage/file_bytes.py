@@ -52,7 +52,7 @@ class FileBytes:
         return os.fstat(self._handle.fd).st_size
 
     def changed_ns(self) -> int:
-        """Return when the content was changed last, in ns."""
+        """Return the time of the content's last change, in ns since the epoch."""
         return os.fstat(self._handle.fd).st_mtime_ns
 
     def close(self) -> None:

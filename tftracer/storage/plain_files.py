@@ -39,12 +39,13 @@ def read_plain(path: str | os.PathLike[str]) -> bytes:
 
 
 def is_own_folder(path: Path) -> bool:
-    """Return whether the folder belongs to this user and is not a link. Raises OSError if there is none."""
+    """Return whether the folder belongs to this user and is not a link. Raises OSError if it does not exist."""
     facts = path.lstat()
     return stat.S_ISDIR(facts.st_mode) and _is_ours(facts)
 
 
 def _checked(handle: int, path: str | os.PathLike[str]) -> int:
+    """Return the handle if it is of a regular file; otherwise close it and raise OSError."""
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         raise OSError(errno.EINVAL, "it is no plain file", str(path))

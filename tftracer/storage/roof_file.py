@@ -1,4 +1,7 @@
-"""The files that ``tftracer roof --save`` writes: one per host, in the user's cache. Their contents are checked when read."""
+"""The files that ``tftracer roof --save`` writes: one per host, in the user's cache. Their contents are checked when read.
+
+A *roof* is the highest FLOP/s and bytes/s that were measured on a machine.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +20,13 @@ _MAX_BYTES = 1 << 20
 
 
 def roof_path(host: str) -> Path:
-    """Return the file of a host. Each host has its own, because several hosts may share the home folder."""
+    """Return the path of a host's file. Each host has its own file, because several hosts may share the home folder."""
     name = re.sub(r"[^A-Za-z0-9_.-]", "_", host)[:100]
     return user_cache() / "roofs" / f"{name}.json"
 
 
 def save_roof(roof: MeasuredRoof) -> Path:
-    """Write a roof in place of the older one. Raises ``StorageError`` if it cannot be written."""
+    """Write a roof to its host's file, replacing an older one. Raises ``StorageError`` if it cannot be written."""
     path = roof_path(roof["host"])
     with writing(path, ". Set XDG_CACHE_HOME to a writable folder."):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -26,7 +26,8 @@ def stream(records: Iterable[NewRecord]) -> Iterator[bytes]:
 def write_whole(path: str, chunks: Iterable[bytes]) -> None:
     """Write a file atomically: ``path`` is the old file until the new one is complete and on the disk.
 
-    Raises ``StorageError`` if it cannot be written; then the old file stays. A link stays a link.
+    Raises ``StorageError`` if it cannot be written; then the old file stays. If ``path`` is a link, the file that it leads to is
+    replaced.
     """
     with writing(path, ". Nothing was saved."), replacing(Path(path).resolve()) as file:
         for chunk in chunks:

@@ -1,7 +1,7 @@
 """The file that a live session appends to, so that nothing is lost when the job is killed.
 
-A record is written to the operating system before it counts, so that it survives the process; only a crash of the machine can
-lose the last seconds. Appending is atomic for readers: a partly written record (on a full disk) is cut off again.
+When ``append`` returns, the operating system has the record, so it survives the end of the process; only a crash of the machine
+can lose the last seconds. Appending is atomic for readers: a partly written record (on a full disk) is cut off again.
 All methods may be called from any thread.
 """
 
@@ -32,7 +32,7 @@ except ImportError:  # no flock on this system: only the process id tells whethe
 MEMORY_LIMIT = 64 << 20
 #: The suffix of a spool while it is rewritten.
 ASIDE = ".new"
-#: Bytes of a payload's first and last block together. It shares these blocks with other records, so they cannot be freed.
+#: Bytes of a payload's first and last block together. A payload shares these blocks with other records, so they cannot be freed.
 BLOCKS = 2 << 12
 #: Maximum number of small records that wait for space on a full disk.
 MAX_DEFERRED = 10_000
@@ -55,7 +55,7 @@ class Disk:
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
         self.handle = Handle(os.open(path, flags, 0o600))
         self.locked = lock(self.handle.fd)
-        self.gives_back = punch_hole(self.handle.fd, 1 << 30, 1 << 12)  # whether parts can be freed: tested beyond the end
+        self.gives_back = punch_hole(self.handle.fd, 1 << 30, 1 << 12)  # whether the system can free parts of a file
 
     def read_at(self, offset: int, size: int) -> bytes:
         return read_fully(self.handle.fd, offset, size, self.name)
@@ -137,7 +137,7 @@ class Spool:
         self.superfluous_records = 0
         self._readers: set[object] = set()  # saves under way, which read even superfluous payloads
         self._unreleased: list[StoredPayload] = []  # payloads to release when the readers have ended
-        self._deferred: deque[NewRecord] = deque(maxlen=MAX_DEFERRED)
+        self._deferred: deque[NewRecord] = deque(maxlen=MAX_DEFERRED)  # records that wait for space
         self._too_large = 0  # size of the largest record that did not fit; 0: there is space
 
     def _create(self, path: Path | None, memory: Memory | None) -> Disk | Memory:
@@ -210,7 +210,7 @@ class Spool:
             self.file.punch(payload.offset, payload.size)
 
     def would_fit(self, new: NewRecord, instead: list[StoredPayload]) -> bool:
-        """Return whether a record for which there was no space would fit if these payloads were released."""
+        """Return whether a record for which there was no space would fit if the payloads ``instead`` were released."""
         with self.lock:
             if not instead or self._readers or not self.file.gives_back:
                 return False
@@ -219,7 +219,7 @@ class Spool:
 
     @contextlib.contextmanager
     def payloads_kept(self) -> Iterator[None]:
-        """Keep released payloads readable in this block, while the session is saved; their space is freed with the next record.
+        """Keep released payloads readable in this block, while the session is saved. The next append frees their space.
 
         Leaving the block takes no lock, because an abandoned save may be garbage-collected on the training thread.
         """
@@ -240,7 +240,7 @@ class Spool:
         """Free payloads that waited for a reader, and write records that waited for space. The caller holds the lock."""
         while self._unreleased and not self._readers:
             self._give_back(self._unreleased.pop())
-        while self._deferred:  # later records may refer to these
+        while self._deferred:  # before any later record, which may refer to them
             self._append(self._deferred[0])
             self._deferred.popleft()
 
@@ -266,7 +266,7 @@ class Spool:
                 raise
             self.file, self._end, self.superfluous_bytes, self.superfluous_records = fresh, end, 0, 0
             self._counts = Counter(record.type for record in records)
-            self._deferred.clear()  # ``parts`` includes these
+            self._deferred.clear()  # ``parts`` includes the deferred records
             return records
 
     def _create_replacement(self) -> Disk | Memory:
@@ -285,7 +285,7 @@ class Spool:
             self.path.with_suffix(ASIDE).unlink(missing_ok=True)
 
     def leave_to_parent(self) -> None:
-        """Close the file in a forked child: it belongs to the parent, and its lock would outlive the parent here.
+        """Close the file in a forked child. It belongs to the parent; the child would keep it locked after the parent's end.
 
         Takes no lock, because another thread of the parent may have held it at the time of the fork.
         """
@@ -344,7 +344,7 @@ _KEEP_SIZE_PUNCH_HOLE = 0x01 | 0x02
 
 
 def punch_hole(fd: int, offset: int, size: int) -> bool:
-    """Free a part of a file (Linux: ext4, xfs, btrfs, tmpfs); return False if that fails: a later rewrite frees it."""
+    """Free a part of a file (Linux: ext4, xfs, btrfs, tmpfs). Return False if that fails; then a later rewrite frees it."""
     try:
         fallocate = ctypes.CDLL(None, use_errno=True).fallocate
     except (OSError, AttributeError):

@@ -20,9 +20,9 @@ log = logging.getLogger("tftracer")
 
 #: An ended job's spool is deleted when it is older than this.
 KEEP_DAYS = 30
-#: Half-written spools are deleted earlier; a rewrite takes seconds, on a slow network file system minutes.
+#: Half-written spools are deleted after this time in seconds; a rewrite takes seconds, on a slow network file system minutes.
 LEFTOVER_S = 86400.0
-#: Limit of all ended jobs' spools in one folder. The oldest are deleted first; the newest is always kept.
+#: Limit of the total size of ended jobs' spools in one folder. The oldest are deleted first; the newest is always kept.
 MAX_BYTES = 10 << 30
 
 _NAME = re.compile(
@@ -86,7 +86,7 @@ def _ready(folder: Path) -> Path:
     if not folder.is_dir():
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if folder == temporary_folder() and hasattr(os, "getuid"):
-        # Anybody can create folders in the temporary folder: one of another user must not be used.
+        # Anybody can create folders in the system's temporary folder; a folder of another user must not be used.
         if not is_own_folder(folder):
             raise StorageError("it belongs to another user")
         folder.chmod(0o700)
@@ -105,6 +105,7 @@ def ended_spools(folder: str | os.PathLike[str] | None = None) -> list[EndedSpoo
 
 
 def _ended_spool(path: Path) -> EndedSpool | None:
+    """Return the spool at ``path``; None if it is in use, cannot be read, or is no spool."""
     parts = _NAME.match(path.name)
     if not parts:
         return None
@@ -128,6 +129,7 @@ def recording_processes() -> list[int]:
 
 
 def _writer(path: Path) -> int | None:
+    """Return the id of this host's process that writes to a spool; None if none does."""
     parts = _NAME.match(path.name)
     if not parts or process_is_gone(parts["host"], int(parts["pid"])) is not False:
         return None
@@ -139,7 +141,7 @@ def _writer(path: Path) -> int | None:
 
 
 def process_is_gone(host: str, pid: int) -> bool | None:
-    """Return whether the process with this id has ended; None if it is one of another host."""
+    """Return whether the process with this id has ended; None if it belongs to another host."""
     if host != _own_host():
         return None
     try:
@@ -152,20 +154,20 @@ def process_is_gone(host: str, pid: int) -> bool | None:
 
 
 def delete_old_spools(folder: Path) -> None:
-    """Delete ended jobs' spools that are older than KEEP_DAYS, and the oldest others while all take more than MAX_BYTES."""
-    oldest, total = time.time() - KEEP_DAYS * 86400, 0
+    """Delete ended jobs' spools that are older than KEEP_DAYS, then the oldest of the rest until they take at most MAX_BYTES."""
+    cutoff, total = time.time() - KEEP_DAYS * 86400, 0
     for position, spool in enumerate(ended_spools(folder)):  # newest first
         total += spool.bytes
         if spool.locked:
             continue
-        if spool.changed_at < oldest:
+        if spool.changed_at < cutoff:
             _delete(spool, f"its job ended more than {KEEP_DAYS} days ago")
         elif total > MAX_BYTES and position:
             _delete(spool, f"ended jobs' spools took more than {MAX_BYTES / 1e9:.0f} GB")
             total -= spool.bytes
     for path in folder.glob(f"*{ASIDE}"):  # left by jobs that were killed during a rewrite; their spools are complete
-        left = _ended_spool(path)
-        if left and left.changed_at < time.time() - LEFTOVER_S:
+        leftover = _ended_spool(path)
+        if leftover and leftover.changed_at < time.time() - LEFTOVER_S:
             path.unlink(missing_ok=True)
 
 

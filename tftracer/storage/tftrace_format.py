@@ -46,7 +46,7 @@ MAX_HEADER = 4 << 20
 MAX_META = 4 << 20
 MAX_RAW = (1 << 31) - 1
 MAX_TYPE = 31
-_LEVEL = 3  # zstd's default: 12 times smaller at 400 MB/s on step_stats
+_LEVEL = 3  # zstd's default; makes step_stats 12 times smaller, at 400 MB/s
 
 #: The first bytes of every file, after one byte with the number of the header's keys.
 MAGIC = b"\xa6format\xb0" + FORMAT.encode()
@@ -55,7 +55,7 @@ _DESCRIPTORS = Path(__file__).parent.parent / "trace/decode/run_metadata.binpb"
 
 @dataclass(frozen=True)
 class StoredPayload:
-    """A payload in its file, which has not been read yet."""
+    """The place of a payload in its file; the payload itself is read when it is needed."""
 
     source: Bytes
     offset: int
@@ -78,7 +78,7 @@ class StoredPayload:
         return data
 
     def is_whole(self) -> bool:
-        """Return whether its bytes are unchanged."""
+        """Return whether the payload is complete and its checksum is right."""
         try:
             self.frame_checked()
         except FormatError:

@@ -16,7 +16,7 @@ from tftracer.storage import tftrace_format
 from tftracer.storage.file_bytes import Bytes
 from tftracer.storage.tftrace_format import Record, StoredPayload, is_session, missing, record_crc
 
-#: How many bytes are read at a time: few while payloads are skipped, more and more if many small records follow each other.
+#: Number of bytes that are read at a time: few while payloads are skipped, more and more if many small records follow each other.
 _MIN_WINDOW = 8 << 10
 _WINDOW = 256 << 10
 _MAX_WINDOW = tftrace_format.MAX_META + _WINDOW  # holds the head of any record
@@ -24,7 +24,7 @@ _MAX_WINDOW = tftrace_format.MAX_META + _WINDOW  # holds the head of any record
 _HEAD = re.compile(rb"\x94[\xa0-\xbf][\x20-\x7e]{0,31}[\xcc-\xce]")
 _HEAD_SIZE = 2 + tftrace_format.MAX_TYPE + 1
 _MIN_SEARCH_WINDOW, _MAX_SEARCH_WINDOW = 4 << 10, 1 << 20
-#: A search stops after it has checked this many bytes of metas: in a file full of false heads, its time would be quadratic.
+#: A search stops after it has checked this many bytes of metas: its time would otherwise be quadratic in a file of false heads.
 _MAX_TRIED = 256 << 20
 
 
@@ -36,7 +36,7 @@ class Reader:
     """The records of one file. ``cut`` and ``damage`` are complete when the last record has been read.
 
     ``header``: the file's header. ``cut``: how the file ends early, or "". ``damage``: what is damaged or missing, or "".
-    Raises ``FormatError`` if it is not a session file, or of a later version; ``TruncatedError`` if it ends within its header.
+    Raises ``FormatError`` if the file is not a session or has a later version; ``TruncatedError`` if it ends within its header.
     """
 
     def __init__(self, source: Bytes) -> None:
@@ -45,8 +45,8 @@ class Reader:
         self.cut = ""
         self._parts: list[int] = []  # sizes of the damaged parts
         self._notes: list[str] = []
-        self._tried = 0
-        self._window, self._window_at, self._asked = b"", 0, 0
+        self._tried = 0  # bytes of metas that have been checked
+        self._window, self._window_at, self._requested = b"", 0, 0
         self.header, self.first = self._read_header()
 
     @property
@@ -144,13 +144,13 @@ class Reader:
             try:
                 return self._parsed(position)
             except _Short:
-                wider = _wider(self._asked, self._window_at == position)
-                if not wider or len(self._window) < self._asked:
+                wider = _wider(self._requested, self._window_at == position)
+                if not wider or len(self._window) < self._requested:
                     return None
                 self._load(position, wider)
 
     def _load(self, position: int, size: int) -> None:
-        self._window, self._window_at, self._asked = self.source.read_at(position, size), position, size
+        self._window, self._window_at, self._requested = self.source.read_at(position, size), position, size
 
     def _parsed(self, position: int) -> Record:
         window, at = self._window, position - self._window_at
@@ -201,11 +201,11 @@ def _unpacked(head: bytes) -> tuple[dict[str, Any], int]:
     return (fields, end) if isinstance(fields, dict) else ({}, 0)
 
 
-def _wider(asked: int, starts_at_record: bool) -> int:
-    """Return the size of the next window, if the last one ended inside a record; 0 if no valid record is that large."""
+def _wider(size: int, starts_at_record: bool) -> int:
+    """Return the size of the next window if one of ``size`` bytes ended inside a record; 0 if no valid record is that large."""
     if starts_at_record:
-        return min(asked * 8, _MAX_WINDOW) if asked < _MAX_WINDOW else 0
-    return min(asked * 2, _WINDOW)
+        return min(size * 8, _MAX_WINDOW) if size < _MAX_WINDOW else 0
+    return min(size * 2, _WINDOW)
 
 
 def unpack_map(packed: bytes) -> dict[str, Any]:
@@ -220,6 +220,7 @@ def unpack_map(packed: bytes) -> dict[str, Any]:
 
 
 def _take(window: bytes, at: int, size: int) -> bytes:
+    """Return ``size`` bytes from ``at`` on. Raises ``_Short`` if the window has fewer."""
     part = window[at : at + size]
     if len(part) < size:
         raise _Short
@@ -227,6 +228,7 @@ def _take(window: bytes, at: int, size: int) -> bytes:
 
 
 def _text(window: bytes, at: int) -> tuple[bytes, int]:
+    """Return (the msgpack string at ``at``, the position after it)."""
     first = _take(window, at, 1)[0]
     if not 0xA0 <= first <= 0xA0 + tftrace_format.MAX_TYPE:
         raise FormatError("A record has no type; the file is damaged.")
@@ -252,4 +254,5 @@ def _uint(window: bytes, at: int) -> tuple[int, int]:
 
 
 def _bin(window: bytes, at: int) -> tuple[int, int]:
+    """Return (the size of the msgpack bin at ``at``, the position of its first byte)."""
     return _number(window, at, _BINS)

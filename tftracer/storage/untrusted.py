@@ -80,7 +80,7 @@ def count(value: Any, default: int = 0) -> int:
 
 
 def bookmarks(value: Any) -> list[Bookmark]:
-    """Return the valid bookmarks: with a name and a time; the end of a range is after its start."""
+    """Return the valid bookmarks: each has a name and a time, and a range ends after its start."""
     read = [_bookmark(item) for item in items(value)[:MAX_BOOKMARKS]]
     return [bookmark for bookmark in read if bookmark is not None]
 
@@ -146,7 +146,7 @@ def rows_of(
     return lambda value: [fields_of(item, fields) for item in items(value)[:limit] if isinstance(item, dict)]
 
 
-#: (whether the field is a moment, its type as the contract writes it) -> reader.
+#: (whether the field's name ends in ``_at``, its type as the contract writes it) -> reader.
 _READERS: dict[tuple[bool, str], Callable[[Any], Any]] = {
     (True, "float"): moment,
     (True, "float | None"): moment_or_none,

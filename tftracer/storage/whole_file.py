@@ -41,8 +41,8 @@ def take_place(temporary: Path, target: Path) -> None:
 def replacing(target: Path, mode: int = 0o600, lasting: bool = True) -> Iterator[IO[bytes]]:
     """Yield a file to write to, which replaces ``target`` when the block ends, or is deleted if the block raises.
 
-    ``mode``: its permissions before the umask. ``lasting``: the new file survives a crash of the machine. If ``target`` is a
-    link, the link is replaced. Raises OSError.
+    ``mode``: the new file's permissions before the umask. ``lasting``: whether the new file must survive a crash of the machine.
+    If ``target`` is a link, the link is replaced. Raises OSError.
     """
     temporary = temporary_name(target)
     try:

@@ -57,8 +57,8 @@ from tftracer.trace.timeline_lanes import Layout
 from tftracer.trace.verdict import verdict
 from tftracer.trace.verdict.incomplete_trace import findings_of
 
-#: In traces of at most this many nodes, a node's slack is computed when its details are asked for. In larger traces the details
-#: have it only if another answer has computed it already.
+#: In traces of at most this many nodes, a node's slack is computed for its details. In larger traces the details have it only if
+#: another answer has computed it already.
 SLACK_AT_ONCE = 100_000
 #: The static graph is cached up to this many edges, about 9 MB.
 KEPT_EDGES = 1 << 18
@@ -87,6 +87,7 @@ class Answers:
         self._computed: dict[str, Any] = {} if trace is None else {"trace": trace}
 
     def _once(self, key: str, compute: Callable[[], T]) -> T:
+        """Return the result that is cached under ``key``; compute it if there is none."""
         with self._lock:
             if key not in self._computed:
                 self._computed[key] = compute()

@@ -2,12 +2,12 @@
 
 A rate is the FLOPs of one multiprocessor per clock cycle, by compute capability, times the number of multiprocessors, times the
 clock rate. A multiply and an add are two FLOPs. Rates are for dense matrices: tensor cores are twice as fast with matrices
-of which half is zero, in the pattern that they support.
+in which half of the elements are zero, in the pattern that they support.
 
 Sources. NVIDIA, CUDA C++ Programming Guide, "Throughput of Native Arithmetic Instructions", for the cores; for tensor cores the
-architectures' white papers (Volta, Turing, Ampere GA100 and GA102, Ada, Hopper H100): each rate is such that the whole GPU
-has the paper's figure. AMD, CDNA 3 white paper, for gfx942 (MI300), which AMD's profiler calls 9.4. Multiprocessors, boost
-clocks and bandwidths of GPUs by name come from their data sheets.
+architectures' white papers (Volta, Turing, Ampere GA100 and GA102, Ada, Hopper H100): each rate is chosen so that the whole
+GPU reaches the paper's figure. AMD, CDNA 3 white paper, for gfx942 (MI300), which AMD's profiler calls 9.4. Multiprocessors,
+boost clocks and bandwidths of GPUs by name come from their data sheets.
 """
 
 from __future__ import annotations
@@ -124,6 +124,7 @@ def peaks_of(hardware: Hardware | None, device: GpuDevice | None = None) -> Peak
 
 
 def _peaks(per_clock: tuple[int, ...], per_second: float, unit: str) -> list[Peak]:
+    """Return the peaks of one unit. ``per_clock``: FLOPs by ``_DTYPES``; ``per_second``: multiprocessors times clock in Hz."""
     rates = [(dtype, flops * per_second) for dtype, flops in zip(_DTYPES, per_clock) if flops]
     return [
         Peak(dtype, f"{unit} as TF32" if (dtype, unit) == ("float32", "tensor cores") else unit, rate) for dtype, rate in rates
@@ -134,8 +135,8 @@ def _multiprocessors_and_clock(known: Hardware, name: str) -> tuple[int, float] 
     """Return (number of multiprocessors, clock in Hz); None if they are not known."""
     if known.multiprocessors and known.clock_hz:
         return known.multiprocessors, known.clock_hz
-    named = _row_by_name(name)
-    return (named[0], named[1] * 1e6) if named else None
+    row = _row_by_name(name)
+    return (row[0], row[1] * 1e6) if row else None
 
 
 def _bandwidth(known: Hardware, name: str, is_amd: bool) -> float | None:
@@ -145,8 +146,8 @@ def _bandwidth(known: Hardware, name: str, is_amd: bool) -> float | None:
     """
     if known.bytes_per_s and not is_amd:
         return known.bytes_per_s
-    named = _row_by_name(name)
-    return named[2] * 1e9 if named else None
+    row = _row_by_name(name)
+    return row[2] * 1e9 if row else None
 
 
 def _row_by_name(name: str) -> tuple[int, int, int] | None:

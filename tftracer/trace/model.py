@@ -101,7 +101,7 @@ class Allocations:
     bytes: Int64
     address: Int64
     op: Int64  # codes into ops
-    dtype: Int64
+    dtype: Int64  # tensorflow.DataType
     node: Int64  # the op that was running on the thread, -1: none
     allocators: list[str]
     ops: list[str]  # names, as the allocator has them
@@ -119,7 +119,7 @@ class Computed(NamedTuple):
 
     flops: float | None
     bytes: float | None
-    dtype: int
+    dtype: int  # of the result: tensorflow.DataType, 0: not known
 
 
 @dataclass
@@ -315,7 +315,7 @@ class SlowTime(TypedDict):
 
 
 class Watched(TypedDict):
-    """What the watch for slow steps (slow/watch) found about a step. It may arrive after the trace."""
+    """What the watch for slow steps (slow/watch) found about a step; may arrive after the trace. Fields: see ``TraceContext``."""
 
     between_lines: str
     turn_lines: str

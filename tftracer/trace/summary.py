@@ -67,9 +67,9 @@ def _head(summary: dict[str, Any]) -> str:
     step = f", step {summary['step']:,}" if summary["step"] is not None else ""
     if not summary["nodes"]:
         return f"{shortened(title, WIDTH - 50)}{step}: no op was recorded"
-    devices = len(summary["devices"])
-    lanes = f"{devices} device{'s' if devices != 1 else ''}"
-    return f"{shortened(title, WIDTH - 50)}{step}: {duration(summary['step_ns'])}, {summary['nodes']:,} nodes on {lanes}"
+    count = len(summary["devices"])
+    devices = f"{count} device{'s' if count != 1 else ''}"
+    return f"{shortened(title, WIDTH - 50)}{step}: {duration(summary['step_ns'])}, {summary['nodes']:,} nodes on {devices}"
 
 
 def _verdict(summary: dict[str, Any]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def duration(ns: float) -> str:
-    """Format a time: ``12.3 µs``, ``4.56 ms``, ``1.23 s``."""
+    """Format a time in nanoseconds: ``12.3 µs``, ``4.56 ms``, ``1.23 s``."""
     for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
         if ns >= 0.9995 * size:
             return f"{three_digits(ns / size)} {unit}"
@@ -17,7 +17,7 @@ def about_duration(seconds: float) -> str:
 
 
 def byte_size(count: float) -> str:
-    """Format a size: ``12.3 kB``, ``4.56 MB``."""
+    """Format a size in bytes: ``12.3 kB``, ``4.56 MB``."""
     for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if count >= 0.9995 * size:
             return f"{three_digits(count / size)} {unit}"

@@ -1,8 +1,8 @@
 """Rate limits: the token bucket, and the limits of the server's answers while this process trains.
 
 Sending a ready answer takes about 4 ms of Python in the training's process, and a megabyte of a saved session about 2 ms: a
-client on the same machine that sent requests without a pause took 40 to 65% of a core, and held the GIL as long. Runs on the
-server's loop.
+client on the same machine that sent requests without a pause took 40 to 65% of a core, and held the GIL for as much of the time.
+Runs on the server's loop.
 """
 
 from __future__ import annotations

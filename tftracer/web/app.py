@@ -50,8 +50,8 @@ log = logging.getLogger("tftracer")
 
 MAX_CONNECTIONS = 512
 IDLE_CONNECTION_S = 120.0
-BODY_S = 60.0
-STOP_S = 5.0
+BODY_S = 60.0  # maximum time to receive a request's body
+STOP_S = 5.0  # when the server stops, connections get this time to close
 ALIVE_S = 1.0  # seconds between two checks whether the starting thread is still alive
 #: Worker threads have a lower priority than the training. In a viewer there is no training.
 NICE = 5
@@ -337,7 +337,7 @@ class Serving(threading.Thread):
         prefix = f"(?:{re.escape(services.path_prefix)})?" if services.path_prefix else ""
         routes = [*API, *self._server.job.routes, *PAGES]
         application = web.Application(
-            [(prefix + pattern, handler, {"services": services, **given}) for pattern, handler, given in routes],
+            [(prefix + pattern, handler, {"services": services, **arguments}) for pattern, handler, arguments in routes],
             log_function=lambda handler: None,  # a URL may hold the token
             websocket_ping_interval=20,
             websocket_max_message_size=1024,

@@ -131,7 +131,7 @@ class Access:
     def __init__(
         self, token: str, names: HostNames, port: int, path: str = "", secure: bool = False, logins: Logins | None = None
     ) -> None:
-        """port, path, secure: of this server. The port and the token make its cookie's name unique among a host's servers."""
+        """port, path (URL prefix), secure (HTTPS): of this server. Port and token make its cookie's name unique on the host."""
         self.token = token
         self.names = names
         self.path = path

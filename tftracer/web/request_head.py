@@ -35,9 +35,9 @@ def query_token(head: bytes) -> str | None:
     """Return the last ``token`` in the URL's query."""
     _, _, rest = head.partition(b"\n")[0].partition(b" ")
     query = b"&" + rest.partition(b" ")[0].partition(b"?")[2]
-    _, found, value = query.rpartition(b"&token=")
+    _, separator, value = query.rpartition(b"&token=")
     token = value.partition(b"&")[0].strip()
-    return unquote_plus(token.decode("latin-1")) if found and len(token) <= MAX_TOKEN_BYTES else None
+    return unquote_plus(token.decode("latin-1")) if separator and len(token) <= MAX_TOKEN_BYTES else None
 
 
 def cookie_value(header: str, name: str) -> str | None:

@@ -12,7 +12,7 @@ import type {
   TraceRecord,
 } from "./messages";
 
-/** An error answer of the server, or no answer at all (status 0). `message` is the server's own text if it sent one. */
+/** The server answered with an error, or did not answer (status 0). `message` is the server's own text if it sent one. */
 export class ClientError extends Error {
   override readonly name = "ClientError";
   constructor(
@@ -39,7 +39,7 @@ export interface SessionState {
   readonly reason: string;
 }
 
-/** Gets the number of bytes so far, and the total (null: unknown). */
+/** Called with the number of bytes so far, and the total (null: unknown). */
 export type Progress = (loaded: number, total: number | null) => void;
 
 export interface RequestOptions {
@@ -53,13 +53,13 @@ export type FileFormat = "run_metadata" | "chrome" | "html";
 
 /**
  * A method that returns a promise rejects with a `ClientError`, or with an `AbortError` after `signal` was aborted.
- * What a source cannot do (see `can`), it refuses with a ClientError that says why.
+ * If this client cannot do what a method asks for (see `can`), the method rejects with a ClientError that says why.
  */
 export interface Client {
-  /** What this source can do. The page shows no buttons for the rest. */
+  /** What this client can do. The page shows no buttons for anything else. */
   readonly can: { readonly control: boolean; readonly notes: boolean; readonly files: boolean; readonly job: boolean };
 
-  /** Get one analysis of a trace, by its path. `parameters` replace the braces in the path; the others become its query. */
+  /** Get one analysis of a trace. `parameters` that the path names in braces are put there; the others become the query. */
   analysis<K extends keyof Analyses>(
     trace: number,
     path: K,
@@ -70,7 +70,7 @@ export interface Client {
   /** Get any other answer under /api, decoded, by its path (`traces/3/compare?with=4`). */
   get<T>(path: string, options?: RequestOptions): Promise<T>;
 
-  /** Trace the run's next `steps` steps; 0 cancels the request. `withGraph`: one more step, before them, collects the graph. */
+  /** Trace the run's next `steps` steps; 0 cancels the request. `withGraph`: one more step before them collects the graph. */
   requestTraces(run: number, steps: number, withGraph?: boolean): Promise<void>;
   /** Sample the time between the run's steps for 20 seconds. */
   sampleGaps(run: number): Promise<void>;
@@ -96,7 +96,7 @@ export interface Client {
   close(): void;
 }
 
-/** `ops` and `{by: "type"}` become `ops?by=type`; `nodes/{index}` and `{index: 3}` become `nodes/3`. */
+/** Fill in parameters: `ops` and `{by: "type"}` give `ops?by=type`; `nodes/{index}` and `{index: 3}` give `nodes/3`. */
 export function analysisPath(path: keyof Analyses, parameters: Parameters = {}): string {
   const inPath = (name: string): boolean => path.includes(`{${name}}`);
   const query = Object.entries(parameters).filter(([name]) => !inPath(name));

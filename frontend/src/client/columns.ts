@@ -7,13 +7,14 @@ import type { Column, Strings } from "./messages";
 export type TypedArray =
   Uint8Array | Uint16Array | Uint32Array | Int8Array | Int16Array | Int32Array | Float32Array | Float64Array;
 
-function never(value: never): never {
+/** Make the compiler check that a switch handles every type. */
+function assertNever(value: never): never {
   throw new TypeError(
     `a column of the unknown type ${JSON.stringify(value)}: the page is older than the server; reload`,
   );
 }
 
-/** A column as a typed array; a view of the message's own bytes if they are aligned, else a copy. */
+/** Return a column as a typed array: a view of the message's own bytes if they are aligned, else a copy. */
 export function typedArray(column: Column): TypedArray {
   const { dtype, data } = column;
   const width = Number(dtype[1]);
@@ -38,7 +39,7 @@ export function typedArray(column: Column): TypedArray {
     case "f8":
       return new Float64Array(buffer, byteOffset, length);
     default:
-      return never(dtype);
+      return assertNever(dtype);
   }
 }
 

@@ -12,6 +12,7 @@ export function apiUrl(path: string): string {
   return new URL(`api/${path}`, document.baseURI).href;
 }
 
+/** Return the error in the body of an API answer; null if there is none. */
 function messageOf(body: unknown): { code: string; message: string } | null {
   if (typeof body !== "object" || body === null || !("error" in body)) return null;
   const error: unknown = body.error;
@@ -58,13 +59,13 @@ async function chunksOf(response: Response, onProgress: Progress): Promise<Uint8
 }
 
 function joined(chunks: readonly Uint8Array[]): Uint8Array {
-  const whole = new Uint8Array(chunks.reduce((size, chunk) => size + chunk.length, 0));
-  let at = 0;
+  const bytes = new Uint8Array(chunks.reduce((size, chunk) => size + chunk.length, 0));
+  let offset = 0;
   for (const chunk of chunks) {
-    whole.set(chunk, at);
-    at += chunk.length;
+    bytes.set(chunk, offset);
+    offset += chunk.length;
   }
-  return whole;
+  return bytes;
 }
 
 /** The options of a request. `headers` are sent in addition to the page's key. */
@@ -94,7 +95,7 @@ function initOf(options: RequestOptions): Request {
   return options.signal ? { signal: options.signal } : {};
 }
 
-/** GET an answer. It is not checked to be a `T`: messages.ts is generated from the server's types. */
+/** GET an answer. Nothing checks that it is a `T`: messages.ts is generated from the server's types. */
 export async function get<T>(path: string, options: RequestOptions = {}): Promise<T> {
   const response = await respond(path, {
     ...initOf(options),
@@ -114,12 +115,12 @@ export async function send<T>(method: "POST" | "PUT" | "DELETE", path: string, b
   return (await response.json()) as T;
 }
 
-function nameIn(header: string | null): string {
+function fileNameIn(header: string | null): string {
   const name = /filename="([^"]+)"/.exec(header ?? "")?.[1];
   return name ?? "session.tftrace";
 }
 
-/** Let the browser download a path, whatever its size. The browser cannot send the key, so the server makes a one-time link. */
+/** Let the browser download a path of any size. The browser cannot send the key, so the server makes a one-time link. */
 export async function startDownload(path: string): Promise<void> {
   const { pathname, search } = new URL(apiUrl(path));
   const link = await send<DownloadLink>("POST", "links", { path: pathname + search });
@@ -129,12 +130,12 @@ export async function startDownload(path: string): Promise<void> {
   anchor.click();
 }
 
-/** Download a path into this page, with progress. */
+/** Download a path as a Blob, with progress. */
 export async function download(path: string, options: RequestOptions = {}): Promise<{ blob: Blob; name: string }> {
   const response = await respond(path, initOf(options));
   // A session may have gigabytes: a browser can keep a Blob on disk, but an array only in memory.
   const chunks = await chunksOf(response, options.onProgress ?? (() => undefined));
-  const name = nameIn(response.headers.get("Content-Disposition"));
+  const name = fileNameIn(response.headers.get("Content-Disposition"));
   return { blob: new Blob(chunks as BlobPart[], { type: "application/octet-stream" }), name };
 }
 

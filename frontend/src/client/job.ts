@@ -1,4 +1,4 @@
-/** The client of a job's trace (the same step on several processes). It sends requests to the hub's own paths. */
+/** The client of a job's trace (the same step on several processes). Its answers come from the paths of the job's hub. */
 import { analysisPath, type Client, type Parameters, type RequestOptions, type SessionState } from "./client";
 import type { Analyses, JobTrace, JobTraceRequest } from "./messages";
 import { ReadOnlyClient } from "./read_only";
@@ -8,7 +8,7 @@ export const jobPaths = {
   answer: (trace: number, answer: string): string => `job/traces/${trace}/${answer}`,
 };
 
-/** Analyses that only the trace of one process has. */
+/** Analyses that exist only for the trace of a single process. */
 const ONE_PROCESS_ONLY: ReadonlySet<keyof Analyses> = new Set(["memory", "cost", "nodes/{index}/graph"]);
 
 export class JobTraceClient extends ReadOnlyClient implements Client {

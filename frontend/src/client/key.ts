@@ -1,6 +1,6 @@
 /**
  * The page's key, which a signed-in browser sends in addition to the cookie: browsers send a cookie to every port of a host, but
- * local storage belongs to one port. A login redirects to `#key=...`; browsers send a fragment to no server.
+ * local storage belongs to one port. A login redirects to `#key=...`; browsers never send this part of a URL to a server.
  */
 let key = "";
 
@@ -9,16 +9,16 @@ export function serverRoot(): string {
   return new URL(document.baseURI).pathname.replace(/job\/processes\/[^/]+\/$/, "");
 }
 
-/** Each server has its own name: several may share an origin behind a reverse proxy. */
+/** Return the key's name in local storage. It contains the path, because servers behind a reverse proxy may share an origin. */
 const storageName = (): string => `tftracer key ${serverRoot()}`;
 
 /** Move the key from the address bar into storage. Returns whether there was one, that is, whether a login led here. */
 export function takeKey(): boolean {
-  const given = /^#key=([\w-]+)$/.exec(location.hash)?.[1];
-  if (given === undefined) return false;
-  key = given;
+  const newKey = /^#key=([\w-]+)$/.exec(location.hash)?.[1];
+  if (newKey === undefined) return false;
+  key = newKey;
   try {
-    localStorage.setItem(storageName(), given);
+    localStorage.setItem(storageName(), newKey);
   } catch {
     // Storage is switched off: the login lasts until this tab is reloaded.
   }

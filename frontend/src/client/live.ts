@@ -26,7 +26,7 @@ import { emptyState, reduce, type LiveState } from "./reduce";
 
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 10_000;
-/** Least time between two updates of the page, however many steps the job makes. New traces do not wait for it. */
+/** Minimum time between two updates of the page, however many steps the job makes. New traces do not wait for it. */
 const UPDATE_MS = 100;
 
 export class LiveClient implements Client {
@@ -36,8 +36,8 @@ export class LiveClient implements Client {
   private readonly listeners = new Set<(state: SessionState) => void>();
   private socket: WebSocket | null = null;
   private pause = FIRST_PAUSE_MS;
-  private retry: ReturnType<typeof setTimeout> | null = null;
-  private announcing: ReturnType<typeof setTimeout> | null = null;
+  private retryTimer: ReturnType<typeof setTimeout> | null = null;
+  private announceTimer: ReturnType<typeof setTimeout> | null = null;
   private announcedAt = -Infinity;
 
   connect(): void {
@@ -57,8 +57,8 @@ export class LiveClient implements Client {
   close(): void {
     this.drop();
     this.listeners.clear();
-    if (this.announcing) clearTimeout(this.announcing);
-    this.announcing = null;
+    if (this.announceTimer) clearTimeout(this.announceTimer);
+    this.announceTimer = null;
   }
 
   subscribe(listener: (state: SessionState) => void): () => void {
@@ -66,9 +66,10 @@ export class LiveClient implements Client {
     return () => this.listeners.delete(listener);
   }
 
+  /** Close the connection, and cancel the next attempt to reconnect. */
   private drop(): void {
-    if (this.retry) clearTimeout(this.retry);
-    this.retry = null;
+    if (this.retryTimer) clearTimeout(this.retryTimer);
+    this.retryTimer = null;
     const old = this.socket;
     this.socket = null;
     old?.close();
@@ -80,29 +81,31 @@ export class LiveClient implements Client {
     if (message.type === "trace") this.announce();
   }
 
+  /** Replace the state. The listeners are called within UPDATE_MS. */
   private change(state: LiveState): void {
     this.state = state;
     const wait = Math.max(0, this.announcedAt + UPDATE_MS - performance.now());
-    this.announcing ??= setTimeout(() => this.announce(), wait);
+    this.announceTimer ??= setTimeout(() => this.announce(), wait);
   }
 
   private announce(): void {
-    if (this.announcing) clearTimeout(this.announcing);
-    this.announcing = null;
+    if (this.announceTimer) clearTimeout(this.announceTimer);
+    this.announceTimer = null;
     this.announcedAt = performance.now();
     for (const listener of [...this.listeners]) listener(this.state);
   }
 
+  /** Schedule the next attempt to reconnect. */
   private lost(): void {
     this.socket = null;
     // A server that shut down may come back (a restarted script): keep trying, but keep its last message on the page.
     const connection: Connection = this.state.connection === "closed" ? "closed" : "reconnecting";
     this.change({ ...this.state, connection, retryAt: Date.now() + this.pause });
-    this.retry = setTimeout(() => void this.probe(), this.pause);
+    this.retryTimer = setTimeout(() => void this.probe(), this.pause);
     this.pause = Math.min(this.pause * 1.7, LONGEST_PAUSE_MS);
   }
 
-  /** Ask by HTTP before reconnecting: its status tells a lost login from a lost server; a WebSocket reports no status. */
+  /** Ask by HTTP before reconnecting: the status tells whether the login or the server is gone. A WebSocket reports none. */
   private async probe(): Promise<void> {
     try {
       await get<SessionMessage>("session");

@@ -138,7 +138,7 @@ export interface Period {
   text: string;
 }
 
-/** A period with texts that name its steps, or its calls if other signatures of the function have steps, too. */
+/** A period with texts that name its steps. They name calls instead if other signatures of the function have steps, too. */
 export interface GroupPeriod {
   run_id: number;
   every: number;
@@ -510,7 +510,7 @@ export interface Ledger {
   doubts: string[];
 }
 
-/** A stage of a pipeline after TensorFlow's optimization. Its elements are what it produces: for batch, batches. */
+/** A stage of a pipeline after TensorFlow's optimization. An element is one item that it produces: for batch, one batch. */
 export interface PipelineStage {
   depth: number;
   name: string;

@@ -76,9 +76,9 @@ export class Nodes {
     for (let i = this.outputOffsets[node]; i < this.outputOffsets[node + 1]; i++) {
       outputs.push(this.outputs.row(i) as unknown as Output);
     }
-    const notCarried = { facts: [], hlo: "" }; // from profiles; too large for a page
+    const notEmbedded = { facts: [], hlo: "" }; // profiles have these; they are too large for a standalone page
     const fields = this.fields.row(node);
-    return { node, ...fields, ...Object.fromEntries(links), outputs, ...notCarried } as unknown as NodeDetail;
+    return { node, ...fields, ...Object.fromEntries(links), outputs, ...notEmbedded } as unknown as NodeDetail;
   }
 
   private ref(node: number): NodeRef {
@@ -88,32 +88,32 @@ export class Nodes {
   }
 
   /**
-   * Return the nodes at most `depth` edges away, nearest first, and the edges among them. Does the same as
-   * trace/analyses/node_details.py: there are too many neighbourhoods to store them all in the page.
+   * Return the nodes at most `depth` edges away, nearest first, and the edges among them. Repeats the algorithm of
+   * trace/analyses/node_details.py, because there are too many neighbourhoods to store them all in the page.
    */
   neighbourhood(node: number, depth = 2, limit = 200): Neighbourhood {
     this.check(node);
-    const place = new Map([[node, 0]]);
-    const left = new Set<number>();
+    const places = new Map([[node, 0]]); // node -> its place in the result
+    const leftOut = new Set<number>();
     const queue: [number, number][] = [[node, 0]];
     for (let next = queue.shift(); next; next = queue.shift()) {
       const [at, distance] = next;
       if (distance >= depth) continue;
-      for (const other of [...this.inputs.nodesOf(at), ...this.readers(at)]) {
-        if (place.has(other)) continue;
-        if (place.size < limit) {
-          place.set(other, place.size);
+      for (const other of [...this.inputs.nodesOf(at), ...this.consumersOf(at)]) {
+        if (places.has(other)) continue;
+        if (places.size < limit) {
+          places.set(other, places.size);
           queue.push([other, distance + 1]);
-        } else left.add(other);
+        } else leftOut.add(other);
       }
     }
-    const edges = [...place].flatMap(([consumer, to]) =>
+    const edges = [...places].flatMap(([consumer, to]) =>
       [...new Set(this.inputs.nodesOf(consumer))].flatMap((producer) => {
-        const from = place.get(producer);
+        const from = places.get(producer);
         return from === undefined ? [] : [[from, to]];
       }),
     );
-    return { nodes: [...place.keys()].map((at) => this.ref(at)), edges, left_out: left.size };
+    return { nodes: [...places.keys()].map((at) => this.ref(at)), edges, left_out: leftOut.size };
   }
 
   private check(node: number): void {
@@ -122,8 +122,8 @@ export class Nodes {
     }
   }
 
-  /** Return the nodes that wait for a node. The first call builds the map of consumers. */
-  private readers(node: number): number[] {
+  /** Return the nodes that have a node as an input. The first call builds the map of consumers. */
+  private consumersOf(node: number): number[] {
     this.consumers ??= this.byProducer();
     return this.consumers.get(node) ?? [];
   }
@@ -132,9 +132,9 @@ export class Nodes {
     const consumers = new Map<number, number[]>();
     for (let consumer = 0; consumer < this.table.nodes; consumer++) {
       for (const producer of this.inputs.nodesOf(consumer)) {
-        const readers = consumers.get(producer);
-        if (readers === undefined) consumers.set(producer, [consumer]);
-        else readers.push(consumer);
+        const known = consumers.get(producer);
+        if (known === undefined) consumers.set(producer, [consumer]);
+        else known.push(consumer);
       }
     }
     return consumers;

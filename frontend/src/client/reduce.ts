@@ -2,7 +2,7 @@
 import type { SessionState } from "./client";
 import type { Job, JobChanges, LiveMessage, RunWithoutTraces, Run, TraceRecord } from "./messages";
 
-/** `early`: traces whose run is not known yet, because a trace is sent at once and its run a little later. */
+/** `early`: traces whose run is not known yet. The server sends a trace at once, but its run a little later. */
 export interface LiveState extends SessionState {
   readonly early: readonly TraceRecord[];
 }
@@ -17,7 +17,7 @@ export const emptyState: LiveState = {
   early: [],
 };
 
-/** Return the message's run, but never with fewer steps than are known: a snapshot may be newer than the message. */
+/** Return the message's run, but keep the known step counts if they are higher: a snapshot may be newer than the message. */
 function newer(current: Run, update: RunWithoutTraces): RunWithoutTraces {
   if (update.steps >= current.steps) return update;
   const { steps, last_s, last_run_at, recent_s } = current;
@@ -58,7 +58,8 @@ function withChanges(job: Job, { processes, traces }: JobChanges): Job {
   return { ...job, processes: job.processes.map((p) => changed.get(p.id) ?? p), traces: [...all.values()] };
 }
 
-function never(message: never): LiveState {
+/** Make the compiler check that a switch handles every message. */
+function assertNever(message: never): LiveState {
   throw new TypeError(`a message that this page does not know: ${JSON.stringify(message)}; reload the page`);
 }
 
@@ -81,6 +82,6 @@ export function reduce(state: LiveState, message: LiveMessage): LiveState {
     case "closing":
       return { ...state, connection: "closed", retryAt: null, reason: message.payload.message };
     default:
-      return never(message);
+      return assertNever(message);
   }
 }

@@ -2,9 +2,9 @@
 import type { TableColumn } from "@/components/table";
 import { formatBytes, formatCount, formatNs, formatSeconds, formatShare, NONE, shortDevice } from "@/format";
 
-/** What a table may add to a column: a hint, a bar, another width, another text. */
+/** What a table may set in addition: a hint, a bar, another width, another text. */
 type More<Row> = Partial<TableColumn<Row>>;
-/** A row's number; null is unknown and shown as a dash. */
+/** Returns a row's number; null if it is unknown, which is shown as a dash. */
 type Figure<Row> = (row: Row) => number | null;
 
 export function figureColumn<Row>(

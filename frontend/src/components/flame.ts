@@ -21,12 +21,12 @@ export interface Box {
 
 /** Return each node's size with all its descendants. */
 export function sums(parent: readonly number[], own: readonly number[]): number[] {
-  const all = [...own];
-  for (let node = all.length - 1; node >= 0; node--) {
-    const outer = parent[node]!;
-    if (outer >= 0) all[outer]! += all[node]!;
+  const totals = [...own];
+  for (let node = totals.length - 1; node >= 0; node--) {
+    const above = parent[node]!;
+    if (above >= 0) totals[above]! += totals[node]!;
   }
-  return all;
+  return totals;
 }
 
 /** Return the boxes of a tree: each before its children, siblings by size, the largest first. */
@@ -59,7 +59,7 @@ export function boxes(tree: Tree): Box[] {
   return laidOut;
 }
 
-/** Return a node's box and all boxes below it, moved to the start of the graph; all boxes if there is no such node. */
+/** Return a node's box and all boxes below it, moved to the graph's start; all boxes if `root` is null or not in the tree. */
 export function zoomed(all: readonly Box[], root: number | null): readonly Box[] {
   const top = root === null ? undefined : all.find((box) => box.node === root);
   if (!top) return all;
@@ -82,18 +82,18 @@ export interface Rest {
 }
 
 /**
- * Return one box for each group of siblings that are narrower than `least` and whose parent is drawn. Siblings are sorted by
- * size, so the narrow ones are neighbours. A group that is narrower than `least` is left out.
+ * Return one box for each group of siblings that are narrower than `minSize` and whose parent is drawn. Siblings are sorted by
+ * size, so the narrow ones are neighbours. A group that is itself narrower than `minSize` is left out.
  */
-export function rests(shown: readonly Box[], least: number): Rest[] {
+export function rests(shown: readonly Box[], minSize: number): Rest[] {
   const restOfParent = new Map<number, Rest>();
-  const drawn = new Set(shown.filter((box) => box.size >= least).map((box) => box.node));
+  const drawn = new Set(shown.filter((box) => box.size >= minSize).map((box) => box.node));
   for (const { node, parent, depth, start, size } of shown) {
     if (drawn.has(node) || (depth > 0 && !drawn.has(parent))) continue;
     const rest = restOfParent.get(parent) ?? { depth, start, size: 0, boxes: 0 };
     restOfParent.set(parent, { ...rest, size: rest.size + size, boxes: rest.boxes + 1 });
   }
-  return [...restOfParent.values()].filter((rest) => rest.size >= least);
+  return [...restOfParent.values()].filter((rest) => rest.size >= minSize);
 }
 
 export type Direction = "ArrowUp" | "ArrowDown" | "ArrowLeft" | "ArrowRight";

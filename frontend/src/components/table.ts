@@ -25,7 +25,7 @@ export interface TableColumn<Row> {
   readonly mono?: boolean;
 }
 
-/** A column's CSS grid track. */
+/** Return a column's CSS grid track. */
 export function trackOf(column: Pick<TableColumn<never>, "width" | "numeric">): string {
   return column.width ?? (column.numeric ? "96px" : "minmax(140px, 1fr)");
 }
@@ -75,8 +75,8 @@ function cellText<Row>(column: TableColumn<Row>, row: Row): string {
 
 export { cellText };
 
-/** Return a test that is true for texts on which `test` throws because the expression is too complex. */
-function orAll(test: (text: string) => boolean): (text: string) => boolean {
+/** Return a test that also accepts the texts on which `test` throws, because the expression is too complex for them. */
+function acceptOnError(test: (text: string) => boolean): (text: string) => boolean {
   return (text) => {
     try {
       return test(text);
@@ -94,7 +94,7 @@ export function matcher(filter: string): ((text: string) => boolean) | null {
   const trimmed = filter.trim();
   if (trimmed.startsWith("/")) {
     try {
-      return orAll(pattern(trimmed.slice(1).replace(/\/$/, "")));
+      return acceptOnError(pattern(trimmed.slice(1).replace(/\/$/, "")));
     } catch {
       return null;
     }
@@ -131,7 +131,7 @@ export function toCsv<Row>(rows: readonly Row[], columns: readonly TableColumn<R
   return [head.join(","), ...lines].join("\r\n") + "\r\n";
 }
 
-/** Return the range of rows in the window, and a few around it. */
+/** Return the range of rows in the visible part, plus a few rows on both sides. Heights and `top` are in pixels. */
 export function visibleRange(
   top: number,
   height: number,

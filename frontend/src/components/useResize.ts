@@ -1,7 +1,7 @@
 /** Observes an element's width. Does nothing without a ResizeObserver (in the tests). */
 import { onBeforeUnmount, onMounted, type ShallowRef } from "vue";
 
-/** `resized` gets the width of the element's content, in CSS pixels; it is first called right after the mount. */
+/** Call `resized` with the width of the element's content, in CSS pixels: right after the mount, then after each change. */
 export function useResize(element: Readonly<ShallowRef<HTMLElement | null>>, resized: (width: number) => void): void {
   const observer =
     typeof ResizeObserver === "function"

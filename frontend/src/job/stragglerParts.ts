@@ -2,7 +2,7 @@
 import type { Job, Straggler } from "@/client/messages";
 
 export interface StragglerPart {
-  /** The class that colours it (components/budget.css). */
+  /** The CSS class that colours the part (components/budget.css). */
   readonly key: string;
   readonly title: string;
   readonly meaning: string;
@@ -43,17 +43,17 @@ export const CAUSES: Record<Straggler["cause"], string> = {
   uncertain: "Uncertain",
 };
 
-/** Return the length of a process's bar. */
+/** Return the length of a process's bar, in ns. */
 export function total(straggler: Straggler): number {
   return STRAGGLER_PARTS.reduce((sum, part) => sum + part.ns(straggler), 0);
 }
 
-/** Return the length of the longest bar, which fills the width. */
+/** Return the length in ns of the longest bar, which fills the width; 1 if all are empty. */
 export function longest(all: readonly Straggler[]): number {
-  return all.reduce((most, one) => Math.max(most, total(one)), 0) || 1;
+  return all.reduce((max, straggler) => Math.max(max, total(straggler)), 0) || 1;
 }
 
-/** Return what a process cost the others: how long they waited, or by how much its step was longer, if that is more. */
+/** Return the ns that a process cost the others: their wait for it, or how much longer its step was, whichever is more. */
 export function cost(straggler: Straggler): number {
   return Math.max(straggler.waited_for_ns, straggler.slower_by_ns);
 }
@@ -64,7 +64,7 @@ export function titlesOf(job: Job | null): (id: string) => string {
   return (id) => titles.get(id) ?? id;
 }
 
-/** Return [process, ns] of those that waited for a collective's last process, the longest wait first. */
+/** Return [process id, ns waited] of each process that waited for a collective's last process, the longest wait first. */
 export function waitsOf(waited: Readonly<Record<string, number>>): [id: string, ns: number][] {
   return Object.entries(waited).sort(([, a], [, b]) => b - a);
 }

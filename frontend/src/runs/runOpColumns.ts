@@ -6,23 +6,23 @@ import { formatFlops, significant } from "@/format";
 
 const NAMES = { type: "Op type", name: "Node", scope: "Scope" } as const;
 
-/** A column of FLOPs or their rate: "unknown" if those of an execution are unknown; 0 for ops that are not matrix ops. */
-function computed(
+/** A column of FLOPs or their rate: "unknown" if no trace knows all of the op's FLOPs; 0 for ops that are not matrix ops. */
+function flopsColumn(
   key: "flops" | "best_flop_rate" | "median_flop_rate",
   title: string,
   unit: "FLOP" | "FLOP/s",
   hint: string,
 ): TableColumn<RunOp> {
-  const more = unit === "FLOP" ? "" : "/s";
+  const suffix = unit === "FLOP" ? "" : "/s";
   const text = (row: RunOp): string => {
     const figure = row[key];
-    return figure === null ? "unknown" : figure === 0 ? "0" : formatFlops(figure) + more;
+    return figure === null ? "unknown" : figure === 0 ? "0" : formatFlops(figure) + suffix;
   };
   return { key, title, numeric: true, unit, hint, text, width: "124px", value: (row) => row[key] };
 }
 
 export function runOpColumns({ by, rows, traces }: RunOps): TableColumn<RunOp>[] {
-  const largest = rows.reduce((most, row) => Math.max(most, row.share), 0);
+  const largest = rows.reduce((max, row) => Math.max(max, row.share), 0);
   const bar = (row: RunOp): number => (largest > 0 ? row.share / largest : 0);
   const time = (key: "mean_ns" | "median_ns" | "shortest_ns" | "longest_ns", title: string): TableColumn<RunOp> =>
     nsColumn(key.replace("_ns", ""), title, (row) => row[key], {
@@ -50,13 +50,18 @@ export function runOpColumns({ by, rows, traces }: RunOps): TableColumn<RunOp>[]
     }),
     time("shortest_ns", "Shortest"),
     time("longest_ns", "Longest"),
-    computed("flops", "FLOPs", "FLOP", "Floating-point operations of matrix ops in a trace, nominal, on average"),
-    computed(
+    flopsColumn("flops", "FLOPs", "FLOP", "Floating-point operations of matrix ops in a trace, nominal, on average"),
+    flopsColumn(
       "best_flop_rate",
       "Best FLOP/s",
       "FLOP/s",
       "Where other work disturbed it least: the highest of all traces",
     ),
-    computed("median_flop_rate", "Median FLOP/s", "FLOP/s", "By its time in a trace, on a GPU by that of its kernels"),
+    flopsColumn(
+      "median_flop_rate",
+      "Median FLOP/s",
+      "FLOP/s",
+      "By its time in a trace, on a GPU by that of its kernels",
+    ),
   ];
 }

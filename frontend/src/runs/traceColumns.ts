@@ -6,7 +6,7 @@ import { formatCount, formatFactor, formatTime, NONE } from "@/format";
 import { ASKED_BY, traceName, VS_MEDIAN } from "@/state/names";
 import { flagText, type Flag } from "./traceFlags";
 
-/** Widths of columns of sentences, and of such a column while it is empty. A sentence that does not fit is in the tooltip. */
+/** Widths of columns with sentences, and of such a column while it is empty. The tooltip has a sentence that does not fit. */
 const WIDE = "minmax(220px, 2fr)";
 const WIDEST = "minmax(280px, 6fr)";
 const EMPTY = "112px";

@@ -1,4 +1,4 @@
-/** Flags: what is special about a trace among those of its run, each with its reason in words. */
+/** Flags: what is special about a trace, compared with the other traces of its run. Each has its reason in words. */
 import type { Stall, TraceRecord } from "@/client/messages";
 import { formatFactor, formatSeconds } from "@/format";
 
@@ -8,7 +8,7 @@ export interface Flag {
   readonly severity: "error" | "warning" | "info";
 }
 
-/** A trace is slow from this multiple of the median of the run's other traced steps, if there are enough others. */
+/** A trace is slow from SLOW_FACTOR times the median of the run's other traced steps, if there are MIN_OTHERS of them. */
 const SLOW_FACTOR = 1.5;
 const MIN_OTHERS = 3;
 
@@ -17,7 +17,7 @@ function medianOf(values: readonly number[]): number {
   return (sorted[(sorted.length - 1) >> 1]! + sorted[sorted.length >> 1]!) / 2;
 }
 
-function slow(trace: TraceRecord, traces: readonly TraceRecord[]): Flag[] {
+function slowFlag(trace: TraceRecord, traces: readonly TraceRecord[]): Flag[] {
   const others = traces.flatMap((other) => (other.id === trace.id ? [] : (other.duration_s ?? [])));
   if (trace.duration_s === null || others.length < MIN_OTHERS) return [];
   const usual = medianOf(others);
@@ -27,7 +27,7 @@ function slow(trace: TraceRecord, traces: readonly TraceRecord[]): Flag[] {
   return [{ title: "Slow", reason, severity: "warning" }];
 }
 
-function lacking(trace: TraceRecord): Flag[] {
+function incompleteFlag(trace: TraceRecord): Flag[] {
   const findings = trace.findings.filter((finding) => finding.severity !== "info");
   if (trace.state !== "broken" && !findings.length) return [];
   const reason = findings.map((finding) => finding.message).join(" ");
@@ -37,8 +37,8 @@ function lacking(trace: TraceRecord): Flag[] {
 }
 
 /**
- * Return a trace's flags, in this order: cannot be read or incomplete, first step, slow step, slow. `traces`: all of the run;
- * `stalls`: its slow steps.
+ * Return a trace's flags, in this order: cannot be read or incomplete, first step, slow step, slow. `traces`: all traces of
+ * the run; `stalls`: slow steps of the run.
  */
 export function traceFlags(
   trace: TraceRecord,
@@ -47,12 +47,12 @@ export function traceFlags(
 ): Flag[] {
   const own = stalls.filter((stall) => stall.trace_id === trace.id);
   return [
-    ...lacking(trace),
+    ...incompleteFlag(trace),
     ...(trace.step === 1
       ? [{ title: "First step", reason: "TensorFlow also prepares the graph in it", severity: "info" } as const]
       : []),
     ...own.map((stall): Flag => ({ title: "Slow step", reason: stall.text, severity: "warning" })),
-    ...slow(trace, traces),
+    ...slowFlag(trace, traces),
   ];
 }
 

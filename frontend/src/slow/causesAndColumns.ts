@@ -30,7 +30,7 @@ export const MARK_KINDS: Record<Mark["kind"], string> = {
   host: "Machine",
 };
 
-/** Return whether some step's number differs from its call's number, which is then shown, too. */
+/** Return whether any step's number differs from the number of its call. Its text then contains both. */
 export const hasCalls = (stalls: readonly Stall[]): boolean => stalls.some((s) => s.call > 0 && s.call !== s.step);
 
 export function stallColumns(withCalls: boolean): TableColumn<Stall>[] {

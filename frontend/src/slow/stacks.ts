@@ -1,4 +1,4 @@
-/** A stall's sampled stacks: the tree of their calls, and the lines in them. */
+/** A slow step's sampled stacks: the tree of their calls, and the lines of code in them. */
 import type { StackFrame, StallStacks } from "@/client/messages";
 import { boxes, sums, type Tree } from "@/components/flame";
 
@@ -16,7 +16,7 @@ export function frameOf(stacks: StallStacks, node: number): StackFrame {
   return stacks.frames[stacks.frame[node]!]!;
 }
 
-/** A line of code in all stacks: its own time, and its time and samples with what it called. Recursion counts once. */
+/** A line of code in all stacks: its own seconds, and its seconds and samples with all calls in it. Recursion counts once. */
 export interface LineTotal {
   readonly key: number;
   readonly frame: StackFrame;
@@ -28,18 +28,18 @@ export interface LineTotal {
 export function lineTotals(stacks: StallStacks): LineTotal[] {
   const samples = sampleCounts(stacks);
   const byFrame = new Map<number, { own: number; seconds: number; samples: number }>();
-  const above: number[] = [];
+  const callers: number[] = [];
   for (const box of boxes(callTree(stacks))) {
-    above.length = box.depth;
+    callers.length = box.depth;
     const frame = stacks.frame[box.node]!;
     const total = byFrame.get(frame) ?? { own: 0, seconds: 0, samples: 0 };
     total.own += box.own;
-    if (!above.includes(frame)) {
+    if (!callers.includes(frame)) {
       total.seconds += box.size;
       total.samples += samples[box.node]!;
     }
     byFrame.set(frame, total);
-    above.push(frame);
+    callers.push(frame);
   }
   const lines = [...byFrame].map(([key, total]) => ({ key, frame: stacks.frames[key]!, ...total }));
   return lines.filter((line) => line.frame.kind !== "thread").sort((a, b) => b.own - a.own || b.seconds - a.seconds);

@@ -46,30 +46,30 @@ export function inOrder(stall: Stall): StallPart[] {
 
 /** Return the stacks of several slow steps as one tree. Equal lines with equal callers are joined. */
 export function merged(all: readonly StallStacks[]): StallStacks {
-  const whole: StallStacks = { frames: [], parent: [], frame: [], seconds: [], samples: [], samples_left_out: 0 };
+  const tree: StallStacks = { frames: [], parent: [], frame: [], seconds: [], samples: [], samples_left_out: 0 };
   const frames = new Map<string, number>();
   const nodes = new Map<string, number>();
   for (const stacks of all) {
-    whole.samples_left_out += stacks.samples_left_out;
-    const place: number[] = [];
+    tree.samples_left_out += stacks.samples_left_out;
+    const places: number[] = []; // of this step's nodes in the tree
     stacks.parent.forEach((parent, node) => {
       const frame = stacks.frames[stacks.frame[node]!]!;
       const key = JSON.stringify([frame.file, frame.line, frame.function, frame.owner, frame.kind]);
-      const number = frames.get(key) ?? whole.frames.push(frame) - 1;
+      const number = frames.get(key) ?? tree.frames.push(frame) - 1;
       frames.set(key, number);
-      const above = parent < 0 ? -1 : place[parent]!;
-      const at = nodes.get(`${above} ${number}`) ?? whole.parent.length;
-      nodes.set(`${above} ${number}`, at);
-      place.push(at);
-      if (at === whole.parent.length) {
-        whole.parent.push(above);
-        whole.frame.push(number);
-        whole.seconds.push(0);
-        whole.samples.push(0);
+      const caller = parent < 0 ? -1 : places[parent]!;
+      const place = nodes.get(`${caller} ${number}`) ?? tree.parent.length;
+      nodes.set(`${caller} ${number}`, place);
+      places.push(place);
+      if (place === tree.parent.length) {
+        tree.parent.push(caller);
+        tree.frame.push(number);
+        tree.seconds.push(0);
+        tree.samples.push(0);
       }
-      whole.seconds[at]! += stacks.seconds[node]!;
-      whole.samples[at]! += stacks.samples[node]!;
+      tree.seconds[place]! += stacks.seconds[node]!;
+      tree.samples[place]! += stacks.samples[node]!;
     });
   }
-  return whole;
+  return tree;
 }

@@ -8,8 +8,8 @@ const SOON_MS = 1_000;
 const LATER_MS = 15_000;
 /** Pause while the time between steps is sampled, which takes 20 seconds. */
 const SAMPLING_MS = 2_000;
-/** Further pause for each slow step of the newest answer: a long one takes the training's process tens of milliseconds. */
-const EACH_MS = 10;
+/** Additional pause for each slow step in the newest answer: a long answer takes the training process tens of milliseconds. */
+const PER_STALL_MS = 10;
 
 /** `run` returns undefined until the session is known. */
 export function useRunStalls(id: () => number, run: () => Run | undefined): Repeated<RunStalls> {
@@ -19,7 +19,7 @@ export function useRunStalls(id: () => number, run: () => Run | undefined): Repe
     [
       {
         watched: () => `${run()?.slow_steps.count} ${run()?.slow_steps.text} ${run()?.traces.length}`,
-        pauseMs: (newest) => SOON_MS + EACH_MS * (newest?.stalls.length ?? 0),
+        pauseMs: (newest) => SOON_MS + PER_STALL_MS * (newest?.stalls.length ?? 0),
       },
       { watched: () => run()?.steps, pauseMs: LATER_MS },
       { watched: () => state.value.session?.ended_at, pauseMs: SOON_MS },

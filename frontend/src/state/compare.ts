@@ -1,11 +1,11 @@
-/** The traces that were picked to be compared: the newest two picks. */
+/** The ids of the traces that the user picked to compare: the newest two picks. */
 import { readonly, shallowRef, type DeepReadonly, type ShallowRef } from "vue";
 
 const picked = shallowRef<readonly number[]>([]);
 
 export function pick(trace: number, on: boolean): void {
-  const others = picked.value.filter((id) => id !== trace);
-  picked.value = on ? [...others, trace].slice(-2) : others;
+  const rest = picked.value.filter((id) => id !== trace);
+  picked.value = on ? [...rest, trace].slice(-2) : rest;
 }
 
 export function unpickAll(): void {

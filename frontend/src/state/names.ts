@@ -7,7 +7,7 @@ export function tensorName(name: string): string {
   return name.replace(/:0$/, "");
 }
 
-/** Return a run's heading: what a session.run fetches, if its title begins with that; else the title. */
+/** Return a run's heading: the fetches of its session.run if its title begins with the first of them, else its title. */
 export function runName(run: Run): string {
   if (run.definition) return run.title;
   const names = run.fetches.map(tensorName);
@@ -20,9 +20,9 @@ export function scriptName(command: string): string {
   return command.replace(/^\S*\//, "");
 }
 
-/** Return the first names of many, and how many more there are. */
-export function firstOf(names: readonly string[], most: number): { shown: readonly string[]; more: number } {
-  const shown = names.slice(0, most);
+/** Return at most `limit` names, the first ones, and how many more there are. */
+export function firstOf(names: readonly string[], limit: number): { shown: readonly string[]; more: number } {
+  const shown = names.slice(0, limit);
   return { shown, more: names.length - shown.length };
 }
 

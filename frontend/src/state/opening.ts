@@ -1,4 +1,4 @@
-/** Chooses the view with which the page of a file opens. */
+/** Chooses the view that the page of a file shows first. */
 import type { Router, RouteLocationRaw } from "vue-router";
 import type { Client, SessionState } from "@/client/client";
 
@@ -10,15 +10,15 @@ export function viewOfFile({ session, job, runs }: SessionState): RouteLocationR
   return traces.length === 1 ? { name: "trace", params: { id: traces[0].id } } : null;
 }
 
-/** Go from the overview to that view, once the session is known, unless the user has gone elsewhere. */
+/** Go from the overview to the file's view, once the session is known, unless the user has gone to another view. */
 export async function openFile(router: Router, client: Client): Promise<void> {
   await router.isReady();
-  const first = router.currentRoute.value;
-  if (first.name !== "overview" || Object.keys(first.query).length > 0) return;
+  const initialRoute = router.currentRoute.value;
+  if (initialRoute.name !== "overview" || Object.keys(initialRoute.query).length > 0) return;
   const openOnceKnown = (state: SessionState): boolean => {
     if (state.session === null) return false;
     const view = viewOfFile(state);
-    if (view !== null && router.currentRoute.value === first) void router.replace(view);
+    if (view !== null && router.currentRoute.value === initialRoute) void router.replace(view);
     return true;
   };
   if (openOnceKnown(client.state)) return; // the session was known before the view's code was loaded

@@ -1,4 +1,4 @@
-/** An answer that is requested again after a change of what it depends on. A hidden tab schedules no request. */
+/** An answer that is requested again when something that it depends on changes. A hidden tab schedules no request. */
 import { onBeforeUnmount, ref, shallowRef, watch, type Ref, type ShallowRef } from "vue";
 import type { RequestOptions } from "@/client/client";
 
@@ -6,7 +6,7 @@ export interface Repeated<T> {
   /** The newest answer. It stays after an error. */
   readonly data: ShallowRef<T | null>;
   readonly error: Ref<string>;
-  /** Request it now. */
+  /** Request the answer now. */
   readonly again: () => void;
 }
 
@@ -42,7 +42,7 @@ export function useRepeated<T>(
     due = Infinity;
   }
 
-  function within(pauseMs: number): void {
+  function requestWithin(pauseMs: number): void {
     const at = performance.now() + pauseMs;
     if (document.hidden || at >= due) return;
     stop();
@@ -57,14 +57,14 @@ export function useRepeated<T>(
   for (const trigger of triggers)
     watch(
       () => trigger.watched(data.value),
-      () => within(pauseAfter(trigger)),
+      () => requestWithin(pauseAfter(trigger)),
     );
-  const visible = (): void => within(Math.max(...triggers.map(pauseAfter)));
-  document.addEventListener("visibilitychange", visible);
+  const onVisibility = (): void => requestWithin(Math.max(...triggers.map(pauseAfter)));
+  document.addEventListener("visibilitychange", onVisibility);
   onBeforeUnmount(() => {
     abort.abort();
     stop();
-    document.removeEventListener("visibilitychange", visible);
+    document.removeEventListener("visibilitychange", onVisibility);
   });
   void again();
   return { data, error, again: () => void again() };

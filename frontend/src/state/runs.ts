@@ -27,9 +27,9 @@ export function sortRuns(runs: readonly Run[], order: RunOrder): Run[] {
   return [...runs].sort((a, b) => measureOf(b) - measureOf(a) || a.id - b.id);
 }
 
-/** A run is rare if it has at most FEW_STEPS steps and at most this share of the busiest run's steps, or only one step. */
+/** A run is rare if it has one step, or at most FEW_STEPS steps that are at most RARE_SHARE of the busiest run's steps. */
 const FEW_STEPS = 5;
-const RARE = 0.01;
+const RARE_SHARE = 0.01;
 
 /**
  * Split runs into loops and rare runs, which initialize, save a checkpoint, or ran once. A run with traces, requested traces or
@@ -38,7 +38,7 @@ const RARE = 0.01;
 export function splitRuns(runs: readonly Run[]): { loops: Run[]; rare: Run[] } {
   const busiest = Math.max(0, ...runs.map((run) => run.steps));
   const isRare = (run: Run): boolean =>
-    run.steps <= Math.max(1, Math.min(FEW_STEPS, RARE * busiest)) &&
+    run.steps <= Math.max(1, Math.min(FEW_STEPS, RARE_SHARE * busiest)) &&
     busiest > FEW_STEPS &&
     run.traces.length === 0 &&
     run.pending_traces === 0 &&

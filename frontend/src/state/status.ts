@@ -1,4 +1,4 @@
-/** The words that describe the connection and the script, computed from the state alone. */
+/** Describes the state of the connection and of the script, in words. */
 import type { SessionState } from "@/client/client";
 
 export interface Status {
@@ -7,7 +7,8 @@ export interface Status {
   readonly hint: string;
 }
 
-function never(value: never): never {
+/** Make the compiler check that a switch handles every connection. */
+function assertNever(value: never): never {
   throw new TypeError(`unknown connection ${String(value)}`);
 }
 
@@ -40,6 +41,6 @@ export function statusOf(state: SessionState): Status {
     case "static":
       return { word: "File", tone: "plain", hint: "A page of its own, without a server" };
     default:
-      return never(state.connection);
+      return assertNever(state.connection);
   }
 }

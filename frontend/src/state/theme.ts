@@ -5,7 +5,7 @@ export type ThemeChoice = "system" | "light" | "dark";
 const STORAGE_KEY = "tftracer-theme";
 const choices: readonly ThemeChoice[] = ["system", "light", "dark"];
 
-function kept(): ThemeChoice {
+function storedChoice(): ThemeChoice {
   try {
     const value = localStorage.getItem(STORAGE_KEY);
     return choices.find((c) => c === value) ?? "system";
@@ -27,7 +27,7 @@ function apply(): void {
 }
 
 export function startTheme(): void {
-  choice.value = kept();
+  choice.value = storedChoice();
   system?.addEventListener("change", apply);
   apply();
 }

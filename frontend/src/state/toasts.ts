@@ -9,14 +9,14 @@ export interface Toast {
 
 const STAYS_MS = { done: 4_000, error: 12_000 };
 const toasts = shallowRef<readonly Toast[]>([]);
-let last = 0;
+let lastId = 0;
 
 export function dismiss(id: number): void {
   toasts.value = toasts.value.filter((t) => t.id !== id);
 }
 
 export function toast(text: string, kind: Toast["kind"] = "done"): void {
-  const id = ++last;
+  const id = ++lastId;
   toasts.value = [...toasts.value.filter((t) => t.text !== text), { id, kind, text }].slice(-4);
   setTimeout(() => dismiss(id), STAYS_MS[kind]);
 }
@@ -27,7 +27,7 @@ export function toastError(error: unknown): void {
   toast(error instanceof Error ? error.message : String(error), "error");
 }
 
-/** Run a button's action; a failure becomes a toast. Returns whether it succeeded. */
+/** Run a button's action, and show `done` after it; a failure becomes a toast. Returns whether it succeeded. */
 export async function attempt(action: () => Promise<unknown>, done = ""): Promise<boolean> {
   try {
     await action();

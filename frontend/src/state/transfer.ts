@@ -12,13 +12,14 @@ export interface Transfer {
 
 export interface Transfers {
   readonly now: Readonly<ShallowRef<Transfer | null>>;
-  /** Returns whether it succeeded; so does `load`. */
+  /** `save` and `load` return whether they succeeded. */
   save(): Promise<boolean>;
   load(file: File): Promise<boolean>;
   cancel(): void;
 }
 
-function offer(blob: Blob, name: string): void {
+/** Let the browser save a blob as a file. */
+function saveFile(blob: Blob, name: string): void {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(blob);
   link.download = name;
@@ -51,7 +52,7 @@ export function useTransfer(client: Client): Transfers {
     save: () =>
       run("Saving", async (options) => {
         const { blob, name } = await client.saveSession(options);
-        offer(blob, name);
+        saveFile(blob, name);
         toast(`${name} saved (${formatBytes(blob.size)})`);
       }),
     load: (file) =>

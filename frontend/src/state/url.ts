@@ -47,15 +47,15 @@ export function readParameter<T>(query: LocationQuery, name: string, spelling: S
 }
 
 /**
- * Return a function that reads one parameter of successive queries. A list or a range stays the same object until its own text
- * changes, so that its watchers see no change when another parameter has changed.
+ * Return a function that reads one parameter of successive queries. It returns the same object until the parameter's text
+ * changes, so that watchers of a list or a range do not run when another parameter has changed.
  */
 export function parameterReader<T>(name: string, spelling: Spelling<T>): (query: LocationQuery) => T {
-  let last: { readonly raw: LocationQuery[string] | undefined; readonly value: T } | null = null;
+  let cached: { readonly raw: LocationQuery[string] | undefined; readonly value: T } | null = null;
   return (query) => {
     const raw = query[name];
-    if (last === null || last.raw !== raw) last = { raw, value: readParameter(query, name, spelling) };
-    return last.value;
+    if (cached === null || cached.raw !== raw) cached = { raw, value: readParameter(query, name, spelling) };
+    return cached.value;
   };
 }
 
@@ -71,12 +71,12 @@ let pending: LocationQuery | null = null;
 /** The address in another view that each router is navigating to, or null. A router that is not in the map is not watched yet. */
 const destinations = new WeakMap<Router, string | null>();
 
-/** Return whether the user is about to leave the view. Setting a parameter then would lead back to it. */
+/** Return whether the user is leaving the view. Setting a parameter would then navigate back to that view. */
 function isLeaving(router: Router): boolean {
   return Boolean(destinations.get(router));
 }
 
-function lookAtNavigations(router: Router): void {
+function watchNavigations(router: Router): void {
   if (destinations.has(router)) return;
   const ended = (path: string): void => {
     if (destinations.get(router) === path) destinations.set(router, null);
@@ -96,7 +96,7 @@ export function useParameter<T>(
   const route = useRoute();
   const router = useRouter();
   const read = parameterReader(name, spelling);
-  lookAtNavigations(router);
+  watchNavigations(router);
   return computed({
     get: () => read(route.query),
     set: (value: T) => {

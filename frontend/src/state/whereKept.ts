@@ -1,7 +1,7 @@
 /** Where notes and bookmarks are kept, in words. */
 import type { Session } from "@/client/messages";
 
-/** Return the words for a source that accepts notes and bookmarks (`client.can.notes`). */
+/** Return the words for a client that can store notes and bookmarks (`client.can.notes`). */
 export function whereKept(session: Pick<Session, "live" | "file"> | null): string {
   if (session?.live && session.file)
     return "Kept in the session file. To send it to someone, press Save on the overview.";

@@ -1,6 +1,6 @@
 /**
  * Draws the step chart: a line for the step times and, where older steps are aggregated, a band down to the shortest step with
- * the mean of the other steps in it. The line shows the longest step of an entry, because only that has a stall's full length.
+ * the mean of the other steps in it. The line shows the longest step of an entry, because only it shows a slow step in full.
  */
 import type uPlot from "uplot";
 import { formatCount, formatSeconds } from "@/format";
@@ -32,24 +32,25 @@ export interface Marks {
 
 /**
  * Return rows for uPlot: step, longest, shortest, and the mean of an entry's steps without the longest (null for an entry of one
- * step). With the longest step included, the mean would depend on how many steps an entry stands for, even if stalls are equal.
+ * step). With the longest step, the mean would depend on how many steps an entry stands for, even if slow steps are equal.
  */
 export function chartData({ step, count, mean, min, max }: Times): uPlot.AlignedData {
-  const others = Array.from(count, (n, i) => (n > 1 ? (mean[i]! * n - max[i]!) / (n - 1) : null));
-  return [step, max, min, others] as uPlot.AlignedData;
+  const meanOfOthers = Array.from(count, (n, i) => (n > 1 ? (mean[i]! * n - max[i]!) / (n - 1) : null));
+  return [step, max, min, meanOfOthers] as uPlot.AlignedData;
 }
 
 /** Heights in CSS pixels of the ticks of traced steps: TICK if the trace is kept, else SHORT_TICK. */
 const TICK = 14;
 const SHORT_TICK = 6;
 
-/** Signs are above the plot, so that they hide no step. Distances of their rows' middles from the plot's top, in CSS pixels. */
+/** Signs are above the plot, so that they hide no step. CSS pixels from the plot's top up to the middle of each row of signs. */
 const STALL_ROW = 24;
 const EVENT_ROW = 9;
+/** Half the size of a sign, in CSS pixels. */
 const SIGN = 4;
 export const SIGNS_HEIGHT = 34;
 
-/** Draw a sign. Each kind has its own shape, so that nothing is told by colour alone. */
+/** Draw a sign. Each kind has its own shape, so that colour alone distinguishes nothing. */
 function sign(u: uPlot, kind: Mark["kind"] | Stall["where"], step: number, row: number): void {
   const { ctx, bbox } = u;
   const x = u.valToPos(step, "x", true);
@@ -116,7 +117,7 @@ function stroke(u: uPlot, step: number, height: number): void {
   u.ctx.stroke();
 }
 
-/** Distances of the labels on the axis of steps: whole numbers of steps. */
+/** Possible distances between the labels on the axis of steps: whole numbers of steps. */
 const STEP_INCREMENTS = Array.from({ length: 12 }, (_, power) => [1, 2, 5].map((digit) => digit * 10 ** power)).flat();
 
 function axis(look: Look, values: (split: number) => string, size: number): uPlot.Axis {
@@ -137,7 +138,7 @@ export interface ChartOptions {
   height: number;
   look: Look;
   marks: () => Marks;
-  /** The y axis' end in seconds. */
+  /** The upper end of the y axis, in seconds. */
   top: () => number;
   onRange: (from: number, to: number) => void;
 }
@@ -178,15 +179,16 @@ export function chartOptions(options: ChartOptions): uPlot.Options {
   };
 }
 
+/** Return the item whose step is nearest to x, and at most `reach` CSS pixels away. */
 function nearest<T>(
   u: uPlot,
   x: number,
-  all: readonly T[],
-  step: (one: T) => number | null,
+  items: readonly T[],
+  step: (item: T) => number | null,
   reach: number,
 ): T | undefined {
-  const far = (one: T): number => Math.abs(u.valToPos(step(one) ?? NaN, "x") - x);
-  return all.filter((one) => far(one) <= reach).sort((a, b) => far(a) - far(b))[0];
+  const distance = (item: T): number => Math.abs(u.valToPos(step(item) ?? NaN, "x") - x);
+  return items.filter((item) => distance(item) <= reach).sort((a, b) => distance(a) - distance(b))[0];
 }
 
 /** Return the nearest traced step within `reach` CSS pixels of the mouse. */

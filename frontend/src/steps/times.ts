@@ -1,8 +1,8 @@
-/** A run's step times as columns, and what is computed from them. Pure. */
+/** A run's step times as columns, and what is computed from them. All functions are pure. */
 import { typedArray } from "@/client/columns";
 import type { StepTimes } from "@/client/messages";
 
-/** Entry i stands for `count[i]` steps from `step[i]` on. Times in seconds. */
+/** Entry i stands for `count[i]` steps from `step[i]` on. Times are in seconds; `startAt` is a time since the epoch. */
 export interface Times {
   readonly length: number;
   readonly step: Float64Array;
@@ -35,7 +35,7 @@ export function isTraced(times: Times, i: number): boolean {
   return times.count[i] === 1 && times.traced.has(times.step[i]!);
 }
 
-/** Return the entries that touch a range of steps, both ends included. `untraced` leaves out traced steps. */
+/** Return the indices of the entries that touch a range of steps, both ends included. `untraced` leaves out traced steps. */
 export function entries(times: Times, from: number, to: number, untraced = false): number[] {
   const indices: number[] = [];
   for (let i = 0; i < times.length; i++) {
@@ -45,14 +45,15 @@ export function entries(times: Times, from: number, to: number, untraced = false
   return indices;
 }
 
+/** A step time in seconds, and how many steps took it. */
 export interface Sample {
   readonly time: number;
   readonly steps: number;
 }
 
 /**
- * Return the step times of the entries, shortest first. Aggregated steps give the shortest, the longest, and the mean of the
- * others, so that one slow step among 64 is still one slow step.
+ * Return the step times of the entries, shortest first. An entry of several steps gives its shortest and longest time, and the
+ * mean of its other steps, so that one slow step among 64 is still one slow step.
  */
 export function samples(times: Times, chosen: readonly number[]): Sample[] {
   const all: Sample[] = [];
@@ -67,14 +68,14 @@ export function samples(times: Times, chosen: readonly number[]): Sample[] {
   return all.sort((a, b) => a.time - b.time);
 }
 
-/** Return quantiles of sorted samples; NaN if there are none. */
-export function quantiles(sorted: readonly Sample[], at: readonly number[]): number[] {
-  const whole = sorted.reduce((sum, { steps }) => sum + steps, 0);
-  return at.map((q) => {
+/** Return the quantiles of sorted samples at the given shares (0..1), in seconds; NaN if there are no samples. */
+export function quantiles(sorted: readonly Sample[], shares: readonly number[]): number[] {
+  const total = sorted.reduce((sum, { steps }) => sum + steps, 0);
+  return shares.map((q) => {
     let passed = 0;
     for (const { time, steps } of sorted) {
       passed += steps;
-      if (passed >= q * whole) return time;
+      if (passed >= q * total) return time;
     }
     return NaN;
   });
@@ -86,7 +87,7 @@ export interface Bin {
   readonly steps: number;
 }
 
-/** Return equal bins up to the 99.5th percentile; the last bin also counts all steps that took longer. */
+/** Return bins of equal width up to the 99.5th percentile; the last bin also counts all steps that took longer. */
 export function histogram(sorted: readonly Sample[], bins: number): Bin[] {
   if (sorted.length === 0) return [];
   const [low, high] = quantiles(sorted, [0, 0.995]) as [number, number];

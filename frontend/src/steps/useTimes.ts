@@ -1,4 +1,4 @@
-/** A run's step times, requested again while the run goes on: at most every few seconds, not while the tab is hidden. */
+/** A run's step times. While `steps` grows they are requested again every few seconds, but not while the tab is hidden. */
 import { computed, type ComputedRef, type Ref } from "vue";
 import { useRepeated } from "@/state/repeated";
 import { useSession } from "@/state/session";

@@ -4,7 +4,7 @@ import { topOfRow, type Layout } from "./layout";
 import type { TimelineModel } from "./model";
 import type { Viewport } from "./viewport";
 
-/** More arrows could not be told apart; the details list all dependencies. */
+/** More arrows would be hard to tell apart; the details list all dependencies. */
 export const MAX_ARROWS = 200;
 
 export interface Dependency {
@@ -21,7 +21,7 @@ export interface Arrow {
   direction: "input" | "consumer";
 }
 
-/** Return a node's dependencies as pairs of slices. Those on nodes without a slice are left out. */
+/** Return a node's dependencies as pairs of slices. Nodes without a slice are left out. */
 export function dependenciesOf(model: TimelineModel, detail: NodeDetail): Dependency[] {
   const self = model.sliceOf(detail.node);
   if (self < 0) return [];

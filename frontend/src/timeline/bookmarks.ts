@@ -4,6 +4,7 @@ import type { Spelling } from "@/state/url";
 
 export const MAX_BOOKMARKS = 100;
 export const MAX_NAME_LENGTH = 100;
+/** Later times in a link are invalid. */
 const LATEST_NS = 1e15;
 
 function bookmarkOf(spelled: string): Bookmark | null {
@@ -43,8 +44,8 @@ export function bookmarkSpelling(): Spelling<readonly Bookmark[]> {
 
 const same = (a: Bookmark, b: Bookmark): boolean => spelledOf(a) === spelledOf(b);
 
-/** Return the saved bookmarks and those of the link, by time, each once. */
-export function merged(saved: readonly Bookmark[], ofLink: readonly Bookmark[]): Bookmark[] {
-  const more = ofLink.filter((bookmark) => !saved.some((other) => same(other, bookmark)));
+/** Return the saved bookmarks and the bookmarks in the link, by time, each once. */
+export function merged(saved: readonly Bookmark[], inLink: readonly Bookmark[]): Bookmark[] {
+  const more = inLink.filter((bookmark) => !saved.some((other) => same(other, bookmark)));
   return [...saved, ...more].sort((a, b) => a.start_ns - b.start_ns || (a.end_ns ?? 0) - (b.end_ns ?? 0));
 }

@@ -1,8 +1,9 @@
-/** A canvas that fills its parent. It is redrawn at most once a frame, and at once after a change of size. Subclasses draw. */
+/** A canvas that fills its parent. It is redrawn at most once a frame, but at once after a change of size. Subclasses draw. */
 export abstract class CanvasView {
   /** Size in CSS pixels; 0 until the parent has a size. */
   width = 0;
   height = 0;
+  /** Device pixels for each CSS pixel. */
   protected ratio = 1;
   private frame = 0;
   private disposed = false;

@@ -1,6 +1,6 @@
 /**
  * The colours of slices. Most op types have the same colour in every trace, and each kind except computing has its own colour.
- * Colours differ in lightness as well as in hue, so that eyes that do not tell red from green tell them apart.
+ * Colours differ in lightness as well as in hue, so that people with red-green colour blindness can tell them apart.
  */
 import { Kind, KIND_NAMES } from "./model";
 import { familyOf } from "./opNames";
@@ -11,8 +11,8 @@ export type Scheme = "light" | "dark";
 type Lch = readonly [lightness: number, chroma: number, hue: number];
 
 /**
- * Each colour differs as much as possible from all before it, also for eyes that do not tell red from green, and none is near a
- * colour of KINDS. The first ones belong to the entries of RESERVED_FAMILIES; the other families share the rest, by name.
+ * Each colour differs as much as possible from all before it, also with red-green colour blindness, and none is near a colour of
+ * KINDS. The first colours belong to the entries of RESERVED_FAMILIES; the other families share the rest, by their names.
  */
 const COMPUTE: readonly Lch[] = [
   [0.66, 0.13, 250],
@@ -33,7 +33,7 @@ const COMPUTE: readonly Lch[] = [
   [0.68, 0.09, 105],
   [0.5, 0.06, 290],
   [0.62, 0.09, 325],
-  // shared
+  // shared by the other families
   [0.48, 0.18, 325],
   [0.84, 0.06, 105],
   [0.56, 0.12, 240],
@@ -44,6 +44,7 @@ const COMPUTE: readonly Lch[] = [
   [0.56, 0.06, 105],
 ];
 
+/** The colours of all kinds except computing. */
 const KINDS: Record<number, Lch> = {
   [Kind.COMMUNICATION]: [0.68, 0.19, 45],
   [Kind.COPY]: [0.62, 0.2, 340],
@@ -76,13 +77,14 @@ const RESERVED_FAMILIES: readonly (readonly string[])[] = [
   ["Const"],
   ["Identity"],
 ];
-/** Family -> slot. If a trace has several families of the same slot, the first of them keeps it. */
+/** Family -> slot (index in COMPUTE). If a trace has several families of the same slot, the first of them keeps it. */
 export const RESERVED_SLOT: ReadonlyMap<string, number> = new Map(
   RESERVED_FAMILIES.flatMap((families, slot) => families.map((family) => [family, slot] as const)),
 );
 
+/** The number of colours: the slots of COMPUTE come first, then one slot for each kind. */
 export const SLOTS = COMPUTE.length + KIND_NAMES.length;
-/** The number of levels of a pixel's coverage. */
+/** The number of levels for the share of a pixel's time that slices cover. */
 export const LEVELS = 16;
 
 export const COMPUTE_SLOTS: readonly number[] = COMPUTE.map((_, slot) => slot);
@@ -101,7 +103,7 @@ export function slotOf(op: string, kind: number): number {
   return reservedSlotOf(family) ?? SHARED_SLOTS[hash(family) % SHARED_SLOTS.length];
 }
 
-/** Return the FNV-1a hash. It only has to be the same in every browser and every release. */
+/** Return the FNV-1a hash, which is the same in every browser and every release. */
 function hash(text: string): number {
   let value = 0x811c9dc5;
   for (let i = 0; i < text.length; i++) value = Math.imul(value ^ text.charCodeAt(i), 0x01000193) >>> 0;

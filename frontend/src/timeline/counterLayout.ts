@@ -1,4 +1,4 @@
-/** The places of the counters: below the lanes, in the room that the lanes leave. */
+/** The places of the counters: below the lanes, in the room that the lanes leave. All heights are in CSS pixels. */
 
 export const COUNTERS_HEADING = 26;
 const FOLDED_HEIGHT = 24;
@@ -21,18 +21,21 @@ export interface CounterBand {
   readonly folded: boolean;
 }
 
-/** The trace's counters, and those that the user folded; ALL means the whole group. */
+/** The keys of the trace's counters, and of those that the user folded; ALL means the whole group. */
 export interface CounterChoices {
   readonly keys: readonly string[];
   readonly folded: ReadonlySet<string>;
-  /** Whether there is a heading: it may tell why no counter can be drawn. */
+  /** Whether there is a heading. It may be there without counters, to say why none can be drawn. */
   readonly heading: boolean;
 }
 
 export const ALL = "all";
 export const NO_COUNTERS: CounterChoices = { keys: [], folded: new Set(), heading: false };
 
-/** Return the bands from `top` on, and their height with the heading. `window`: the height that can be filled. */
+/**
+ * Return the bands from `top` on, and their height with the heading. `strip`: names are above the plots (narrow windows).
+ * `window`: the height that can be filled.
+ */
 export function placeCounters(
   { keys, folded, heading }: CounterChoices,
   strip: boolean,
@@ -62,10 +65,10 @@ export function placeCounters(
   return { bands, height: y - top };
 }
 
-/** Return the height of an open counter's plot: they share the room below the lanes, unless that is too little. */
+/** Return the height of an open counter's plot. Open counters share the room below the lanes, or scroll if it is too little. */
 function openHeight(keys: readonly string[], folded: ReadonlySet<string>, room: number, name: number): number {
-  const shut = keys.filter((key) => folded.has(key)).length;
-  const open = keys.length - shut;
-  const each = Math.floor((room - shut * (FOLDED_HEIGHT + GAP + name)) / Math.max(1, open)) - GAP - name;
+  const foldedCount = keys.filter((key) => folded.has(key)).length;
+  const open = keys.length - foldedCount;
+  const each = Math.floor((room - foldedCount * (FOLDED_HEIGHT + GAP + name)) / Math.max(1, open)) - GAP - name;
   return each < MIN_HEIGHT ? SCROLLING_HEIGHT : Math.min(each, MAX_HEIGHT);
 }

@@ -1,7 +1,7 @@
 /**
- * Draws counters below the lanes. A column of pixels reaches up to the greatest value in its time; it is strongest from the least
- * value to the mean. Of a share only the mean is shown: a GPU that is busy for half of a column fills half of it. Counters are a
- * pixel image, as the lanes' rows are: to draw paths of some thousand corners takes longer than a frame.
+ * Draws counters below the lanes. A column of pixels reaches up to the greatest value in its time, and is strongest between the
+ * least value and the mean. A counter of shares shows only the mean: a GPU that is busy for half of a column's time fills half of
+ * the column. Counters are a pixel image, like the lanes' rows: to draw paths with thousands of corners takes more than a frame.
  */
 import { mix, pack, slotColour, slotOf, type Rgb, type Scheme, type Theme } from "./colours";
 import type { CounterSeries } from "./counters";
@@ -17,12 +17,13 @@ const KINDS: readonly (readonly [prefix: string, kind: number])[] = [
   ["memory", Kind.COPY],
 ];
 
-/** Return a counter's colour: that of the slices that it is about. */
+/** Return a counter's colour: the colour of the kind of slices that is closest to what it counts. */
 export function counterColour(key: string, scheme: Scheme): Rgb {
   const kind = KINDS.find(([prefix]) => key.startsWith(prefix))?.[1] ?? Kind.CONTROL;
   return slotColour(slotOf("MatMul", kind), scheme);
 }
 
+/** The lines of a counter in the image, and the y of its top on the canvas, in device pixels. */
 interface Plot {
   readonly first: number;
   readonly lines: number;
@@ -35,9 +36,9 @@ export class CounterPainter {
   private image = new ImageData(1, 1);
   private pixels = new Uint32Array(1);
 
-  /** `ground`: a line of pixels, the background of each counter. `top`: where the lanes begin, and the pinned ones' height. */
+  /** `ground`: one line of background pixels. `top`: where the lanes begin, and the height that pinned lanes cover, in px. */
   draw(
-    on: CanvasRenderingContext2D,
+    target: CanvasRenderingContext2D,
     viewport: Viewport,
     layout: Layout,
     series: readonly CounterSeries[],
@@ -66,15 +67,15 @@ export class CounterPainter {
       return plot;
     });
     this.context.putImageData(this.image, 0, 0, 0, 0, width, first);
-    on.save();
-    on.setTransform(1, 0, 0, 1, 0, 0);
-    on.beginPath();
-    on.rect(0, Math.round((top.lanes + top.covered) * ratio), width, on.canvas.height);
-    on.clip();
+    target.save();
+    target.setTransform(1, 0, 0, 1, 0, 0);
+    target.beginPath();
+    target.rect(0, Math.round((top.lanes + top.covered) * ratio), width, target.canvas.height);
+    target.clip();
     for (const plot of plots) {
-      on.drawImage(this.canvas, 0, plot.first, width, plot.lines, 0, plot.top, width, plot.lines);
+      target.drawImage(this.canvas, 0, plot.first, width, plot.lines, 0, plot.top, width, plot.lines);
     }
-    on.restore();
+    target.restore();
   }
 
   private reserve(width: number, lines: number): void {
@@ -100,12 +101,13 @@ export class CounterPainter {
     const [low, high, spread] = [0.45, 0.85, 0.65].map((share) => pack(mix(theme.lane, colour, share)));
     for (let line = 0; line < lines; line++) pixels.set(ground, (first + line) * width);
     const scale = viewport.nsPerPx / ratio;
-    const t0 = Math.round(viewport.t0 / scale) * scale; // rounded as for the lanes, so that nothing flickers while it moves
+    // rounded as for the lanes, so that nothing flickers while the view moves
+    const t0 = Math.round(viewport.t0 / scale) * scale;
     paintCounter(series, { pixels, width, first, lines }, t0, scale, { low, high, spread });
   }
 }
 
-/** The lines of one counter in the pixels of several. */
+/** The lines of one counter in an image of several counters. */
 export interface CounterPlot {
   readonly pixels: Uint32Array;
   readonly width: number;

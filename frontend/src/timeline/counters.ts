@@ -1,6 +1,6 @@
 /**
- * Counters of a trace: step functions of time with all their changes, some million points at most. Pyramids of the least and the
- * greatest values, and running sums, give the summary of any stretch of time in a few dozen steps.
+ * Counters of a trace: step functions of time with all their changes, a few million points at most. Pyramids of the least and
+ * the greatest values, and running sums, give the summary of any stretch of time in a few dozen operations.
  */
 import { typedArray, type TypedArray } from "@/client/columns";
 import type { Counter, Counters, CounterUnit, MissingCounter } from "@/client/messages";
@@ -16,7 +16,7 @@ export interface Summary {
   mean: number;
 }
 
-/** The counters of a trace, and those that it cannot have. */
+/** The counters of a trace, and the counters that it cannot have. */
 export interface CounterSet {
   readonly series: readonly CounterSeries[];
   readonly missing: readonly MissingCounter[];
@@ -37,9 +37,9 @@ export class CounterSeries {
   private readonly time: Float64Array;
   /** [points] the value from each time to the next. */
   private readonly value: TypedArray;
-  /** [points] value times ns before each point. */
+  /** [points] the sum of value times ns before each point. */
   private readonly sum: Float64Array;
-  /** leasts[k][b]: the least value of block b of 16^(k+1) points. */
+  /** leasts[k][b]: the least value in block b of 16^(k+1) points. `mosts`: the greatest values. */
   private readonly leasts: Float64Array[] = [];
   private readonly mosts: Float64Array[] = [];
 
@@ -102,6 +102,7 @@ export class CounterSeries {
     return this.value[point];
   }
 
+  /** Return the least value of the points from `from` to before `to`. */
   leastOf(from: number, to: number): number {
     return this.extreme(from, to, this.leasts, Math.min, Infinity);
   }
@@ -111,7 +112,7 @@ export class CounterSeries {
     return this.extreme(from, to, this.mosts, Math.max, -Infinity);
   }
 
-  /** Return the mean by time from t0 to t1. `first` is the last point at or before t0, `last` the last one before t1. */
+  /** Return the mean, weighted by time, from t0 to t1. `first`: the last point at or before t0; `last`: the last before t1. */
   meanOf(t0: number, t1: number, first: number, last: number): number {
     if (first === last) return this.value[first];
     return (this.sumAt(t1, last) - this.sumAt(t0, first)) / (t1 - t0);

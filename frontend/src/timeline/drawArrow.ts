@@ -1,4 +1,4 @@
-/** An arrow between two slices, curved, with its head. */
+/** Draws a curved arrow from one slice to another. */
 import type { Arrow } from "./arrows";
 import { css, type Theme } from "./colours";
 

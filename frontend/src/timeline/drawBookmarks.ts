@@ -4,10 +4,12 @@ import { css, type Theme } from "./colours";
 import type { TextFitter } from "./text";
 import type { Viewport } from "./viewport";
 
+// CSS pixels
 const MAX_NAME_WIDTH = 140;
 const PADDING = 5;
-const FLAG = 15;
+const FLAG_HEIGHT = 15;
 
+/** `ruler`: the ruler's height in CSS pixels. */
 export function drawBookmarks(
   context: CanvasRenderingContext2D,
   viewport: Viewport,
@@ -30,15 +32,15 @@ export function drawBookmarks(
     const from = Math.max(0, left);
     context.fillRect(
       from,
-      FLAG,
+      FLAG_HEIGHT,
       Math.max(1, Math.min(right, viewport.width) - from),
-      end_ns === null ? ruler - FLAG : 2,
+      end_ns === null ? ruler - FLAG_HEIGHT : 2,
     );
     const text = fitter.fit(name, MAX_NAME_WIDTH);
     const width = fitter.width(text) + 2 * PADDING;
     const x = Math.max(0, Math.min(from, viewport.width - width));
-    context.fillRect(x, 0, width, FLAG);
+    context.fillRect(x, 0, width, FLAG_HEIGHT);
     context.fillStyle = css(theme.background);
-    context.fillText(text, x + PADDING, FLAG / 2 + 0.5);
+    context.fillText(text, x + PADDING, FLAG_HEIGHT / 2 + 0.5);
   }
 }

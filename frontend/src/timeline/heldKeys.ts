@@ -10,11 +10,11 @@ const KEY_SPEEDS: Record<string, { zoom: number; pan: number }> = {
   ArrowRight: { zoom: 0, pan: 1.1 },
 };
 
-/** Moves the view smoothly while keys are held; a short press moves it by one clear step. */
+/** Moves the view smoothly while keys are held; even a short press moves it visibly. */
 export class HeldKeys {
   private readonly held = new Set<string>();
   private frame = 0;
-  private last = 0;
+  private lastStepAt = 0;
 
   constructor(private readonly apply: (zoom: number, pan: number) => void) {}
 
@@ -27,7 +27,7 @@ export class HeldKeys {
       this.apply(KEY_SPEEDS[name].zoom * 0.05, KEY_SPEEDS[name].pan * 0.05);
     }
     if (this.frame === 0) {
-      this.last = performance.now();
+      this.lastStepAt = performance.now();
       this.frame = requestAnimationFrame((now) => this.step(now));
     }
     return true;
@@ -48,8 +48,8 @@ export class HeldKeys {
       this.frame = 0;
       return;
     }
-    const seconds = Math.min(0.05, Math.max(0, now - this.last) / 1000);
-    this.last = now;
+    const seconds = Math.min(0.05, Math.max(0, now - this.lastStepAt) / 1000);
+    this.lastStepAt = now;
     for (const name of this.held) this.apply(KEY_SPEEDS[name].zoom * seconds, KEY_SPEEDS[name].pan * seconds);
     this.frame = requestAnimationFrame((next) => this.step(next));
   }

@@ -1,4 +1,4 @@
-/** The colour of the mark beside a lane's name: the hue of its kind, which its slices have, too. */
+/** The colour of the mark beside a lane's name: the colour of the lane's kind, as its slices have. */
 import type { LaneKind } from "@/client/messages";
 import { css, slotColour, slotOf } from "./colours";
 import { Kind } from "./model";

@@ -1,4 +1,4 @@
-/** The places of lanes and their rows, from the top: order, pinned, collapsed and hidden lanes. */
+/** The places of lanes and their rows, with the user's order and pinned, folded and hidden lanes. Heights are in CSS pixels. */
 import type { Lane } from "@/client/messages";
 import { NO_COUNTERS, placeCounters, type CounterBand, type CounterChoices } from "./counterLayout";
 
@@ -8,10 +8,11 @@ export const LANE_GAP = 6;
 export const GROUP_STRIP = 26;
 const ROW_HEIGHT = 20;
 const DENSE_ROW_HEIGHT = 16;
+/** Lanes with at least this many rows have rows of DENSE_ROW_HEIGHT. */
 const DENSE_FROM = 10;
-/** Few rows in a tall window grow up to this height. */
+/** Rows grow up to this height if a tall window has few rows. */
 const MAX_ROW_HEIGHT = 32;
-/** Least height of an open lane: its name beside it may take two lines. */
+/** Minimum height of an open lane: the name beside it may take two lines. */
 const MIN_LANE_HEIGHT = 38;
 const COLLAPSED_HEIGHT = 24;
 
@@ -35,13 +36,14 @@ export interface LaneChoices {
   /** Lanes that are folded but were open at first, or open but were folded at first. */
   toggled: ReadonlySet<number>;
   pinned: readonly number[];
-  /** Order of lanes, by id; those that are not in it follow in the server's order. */
+  /** Ids of lanes in the user's order. Lanes that are not in it follow in the server's order. */
   order: readonly number[];
   hidden: ReadonlySet<number>;
 }
 
 export const NO_CHOICES: LaneChoices = { toggled: new Set(), pinned: [], order: [], hidden: new Set() };
 
+/** Return the lanes' indices in the order of the screen: pinned lanes, then those in `choices.order`, then the others. */
 export function orderOf(lanes: readonly Lane[], choices: LaneChoices): number[] {
   const place = (lane: Lane, index: number): number => {
     const pin = choices.pinned.indexOf(lane.id);
@@ -58,12 +60,12 @@ function naturalHeight(lane: Lane): number {
 }
 
 /** Return the height of a row of an open lane. All rows together are at least as high as the lane's name. */
-function openHeight(lane: Lane, grown: number, strip: boolean): number {
-  const height = Math.round(naturalHeight(lane) * grown);
+function openHeight(lane: Lane, growthFactor: number, strip: boolean): number {
+  const height = Math.round(naturalHeight(lane) * growthFactor);
   return strip ? height : Math.max(height, MIN_LANE_HEIGHT / lane.rows);
 }
 
-/** Return the factor by which rows grow to fill most of a window of this height; 1 if they overflow it. */
+/** Return the factor by which rows grow to fill most of a window of the given height; 1 if they overflow the window. */
 function growth(lanes: readonly Lane[], strip: boolean, height: number): number {
   const rows = lanes.reduce((sum, lane) => sum + lane.rows * naturalHeight(lane), 0);
   const groups = new Set(lanes.map((lane) => lane.group)).size;
@@ -83,14 +85,14 @@ export function layOut(
   window = 0,
 ): { bands: Band[]; height: number } {
   const bands: Band[] = [];
-  const grown = growth(lanes, strip, window);
+  const growthFactor = growth(lanes, strip, window);
   let top = 0;
   let group = "";
   for (const index of orderOf(lanes, choices)) {
     const lane = lanes[index];
     if (choices.hidden.has(lane.id) || lane.rows === 0) continue;
     const collapsed = lane.collapsed !== choices.toggled.has(lane.id);
-    const rowHeight = collapsed ? COLLAPSED_HEIGHT / lane.rows : openHeight(lane, grown, strip);
+    const rowHeight = collapsed ? COLLAPSED_HEIGHT / lane.rows : openHeight(lane, growthFactor, strip);
     const pinned = choices.pinned.includes(lane.id);
     const heading = pinned || lane.group === group ? "" : lane.group;
     if (!pinned) group = lane.group;
@@ -135,6 +137,7 @@ export function topOfRow(bands: readonly Band[], row: number): number {
 export class Layout {
   readonly bands: readonly Band[];
   readonly height: number;
+  /** Whether headers are above their rows (narrow windows). */
   readonly strip: boolean;
   /** The counters below the lanes; empty if their group is folded. */
   readonly counters: readonly CounterBand[];
@@ -159,17 +162,17 @@ export class Layout {
     this.pinnedHeight = bands.reduce((sum, band) => sum + (band.pinned ? band.height : 0), 0);
   }
 
-  /** Return the height of the pinned lanes at the top. It is 0, and nothing stays, if they leave too little room for the rest. */
+  /** Return the height of the pinned lanes at the top; 0 if they leave too little room: all lanes scroll then. */
   stickyHeight(height: number): number {
     return this.pinnedHeight < height * 0.6 ? this.pinnedHeight : 0;
   }
 
-  /** Return the top of a band, below the ruler. */
+  /** Return the top of a band on the screen, counted from below the ruler. */
   screenTop(band: Band, scrollY: number, height: number): number {
     return band.pinned && this.stickyHeight(height) > 0 ? band.top : band.top - scrollY;
   }
 
-  /** Return the y in the content for a y below the ruler. */
+  /** Convert a y on the screen, counted from below the ruler, to a y in the content. */
   contentY(y: number, scrollY: number, height: number): number {
     return y < this.stickyHeight(height) ? y : y + scrollY;
   }

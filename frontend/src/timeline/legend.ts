@@ -11,8 +11,8 @@ export interface LegendEntry {
   op: string;
 }
 
-/** Return the `most` entries with the largest totals, without slices that are not counted. One pass over the slices. */
-export function legendOf(model: TimelineModel, colours: OpColours, most: number): LegendEntry[] {
+/** Return the `limit` entries with the largest totals. Slices that are not counted are left out. One pass over the slices. */
+export function legendOf(model: TimelineModel, colours: OpColours, limit: number): LegendEntry[] {
   const kinds = KIND_NAMES.length;
   const totals = new Float64Array(model.ops.length * kinds);
   for (let i = 0; i < model.count; i++) totals[model.op[i] * kinds + model.kind[i]] += model.duration[i];
@@ -25,12 +25,12 @@ export function legendOf(model: TimelineModel, colours: OpColours, most: number)
     const kind = colouringKind(byKind);
     entries.push({ title: name || KIND_NAMES[kind], slot: colours.slotOf(name, kind), totalNs, op: name });
   }
-  return entries.sort((a, b) => b.totalNs - a.totalNs).slice(0, most);
+  return entries.sort((a, b) => b.totalNs - a.totalNs).slice(0, limit);
 }
 
-/** Return the kind that colours an op: the one with most time. Launches on the host count only if there is no other. */
+/** Return the kind that colours an op: the kind with the most time. Launches on the host count only if there is no other kind. */
 function colouringKind(byKind: Float64Array): number {
   const own = byKind.map((ns, kind) => (kind === Kind.LAUNCH ? 0 : ns));
-  const most = Math.max(...own);
-  return most > 0 ? own.indexOf(most) : Kind.LAUNCH;
+  const longest = Math.max(...own);
+  return longest > 0 ? own.indexOf(longest) : Kind.LAUNCH;
 }

@@ -1,12 +1,12 @@
 /**
- * Level of detail: the colour of each pixel of a row. A row may have many thousand slices, but a pixel may only look at a few
- * dozen of them: a pyramid of maxima gives the heaviest slice, prefix sums give the covered time.
+ * Level of detail: the colour of each pixel of a row. A row may have many thousand slices, but there is only time to look at a
+ * few dozen of them for a pixel: a pyramid of maxima gives the heaviest slice, prefix sums give the covered time.
  */
 import { LEVELS, Shade } from "./colours";
 import type { TimelineModel } from "./model";
 
 const FAN_OUT = 16;
-/** Factor of the weight of a dimmed slice: so small that each lit slice is heavier. */
+/** Factor of the weight of a dimmed slice: so small that every slice that is not dimmed is heavier. */
 const DIM_WEIGHT = 1e-15;
 /** A slice of at least this many pixels is drawn from edge to edge; narrower ones share pixels. */
 const MIN_EDGE_TO_EDGE_PX = 2;
@@ -44,7 +44,7 @@ export class Labels {
 }
 
 export class LevelIndex {
-  /** [slices] the heaviest slice in a pixel gives it its colour; negative: hidden. */
+  /** [slices] weights; negative: hidden. The heaviest slice in a pixel gives the pixel its colour. */
   private readonly weight: Float32Array;
   /** [slices + 1] visible time before each slice. */
   private readonly covered: Float64Array;
@@ -64,7 +64,7 @@ export class LevelIndex {
     this.update(shade);
   }
 
-  /** Take other shades: O(slices), about 20 ms for 2^20. */
+  /** Replace the shades. Takes time linear in the slices: about 20 ms for 2^20. */
   update(shade: Uint8Array): void {
     this.shade = shade;
     const { duration, count } = this.model;
@@ -96,7 +96,7 @@ export class LevelIndex {
     }
   }
 
-  /** Return the heaviest slice of from..to (not empty): the longest lit one, else the longest dimmed one, else a hidden one. */
+  /** Return the heaviest slice of from..to (not empty): the longest normal, else the longest dimmed, else a hidden one. */
   heaviest(from: number, to: number): number {
     const { weight } = this;
     let best = from;
@@ -115,7 +115,7 @@ export class LevelIndex {
     return best;
   }
 
-  /** Return the visible time between t0 and t1 of a row's slices from..to, which touch that time. */
+  /** Return how much of t0..t1 a row's visible slices from..to cover. All of these slices touch t0..t1. */
   coverage(from: number, to: number, t0: number, t1: number): number {
     const { start, duration } = this.model;
     let time = this.covered[to] - this.covered[from];
@@ -217,17 +217,17 @@ export class RowPainter {
     const pixelEnd = this.t0 + (pixel + 1) * this.nsPerPx;
     const next = Math.max(slice + 1, this.index.nextStart(slice + 1, to, pixelEnd));
     const best = this.index.heaviest(slice, next);
-    const widest = next - 1;
-    if (duration[widest] >= wide) {
-      // A wide slice begins in this pixel: it is drawn from edge to edge, and the pixel shows those before it.
-      this.paintPixel(pixel, slice, widest);
-      this.x = Math.round((start[widest] - this.t0) / this.nsPerPx);
-      return widest;
+    const lastSlice = next - 1;
+    if (duration[lastSlice] >= wide) {
+      // A wide slice begins in this pixel: it is drawn from edge to edge, and the pixel shows the slices before it.
+      this.paintPixel(pixel, slice, lastSlice);
+      this.x = Math.round((start[lastSlice] - this.t0) / this.nsPerPx);
+      return lastSlice;
     }
     this.paintPixel(pixel, slice, next, best);
     this.x = pixel + 1;
-    // The last slice may reach far into the next pixel: then it is shown there, too, unless a longer one is.
-    return start[widest] + duration[widest] > pixelEnd + this.nsPerPx * 0.5 ? widest : next;
+    // The last slice may reach far into the next pixel. It is then shown there, too, unless a longer slice is.
+    return start[lastSlice] + duration[lastSlice] > pixelEnd + this.nsPerPx * 0.5 ? lastSlice : next;
   }
 
   private paintPixel(pixel: number, from: number, to: number, best = this.index.heaviest(from, to)): void {

@@ -2,7 +2,7 @@
  * Regular expressions whose search takes time linear in the text, even if the pattern and the text are hostile.
  *
  * The browser's own engine backtracks: `(a+)+$` on forty letters freezes the page, and a link can contain a pattern. So an
- * automaton reads the text, as in tftracer/trace/arrays/linear_regex.py: a state is a set of positions, made when first needed.
+ * automaton reads the text, as in tftracer/trace/arrays/linear_regex.py: a state is a set of positions, built when first needed.
  * A single character is still tested by the browser's RegExp. Look-around and back references need backtracking and are refused.
  */
 
@@ -74,7 +74,7 @@ class Parser {
     if (this.text[this.at] === "(") {
       if (this.take(GROUP) === null) throw new Error("look-around and flags are not supported");
       const body = this.choice();
-      this.at++; // the parenthesis: the browser has checked that it is there
+      this.at++; // the closing parenthesis: the browser has checked that it is there
       return body;
     }
     const source = this.take(ATOM)?.[0] ?? "";
@@ -177,15 +177,18 @@ class Automaton {
     return state;
   }
 
-  /** Return the positions that read the next character, also for a match that begins here; null if a match ends here. */
-  private closure(state: State, behind: Side): number[] | null {
+  /**
+   * Return the positions that can read the next character, of the matches that have begun and of one that begins here; null if a
+   * match ends here. `after` is the kind of that character.
+   */
+  private closure(state: State, after: Side): number[] | null {
     const seen = new Set([...state.positions, this.begin]);
     const reading: number[] = [];
     for (const number of seen) {
       if (number === 0) return null;
       const { next, test, assertion } = this.positions[number];
       if (test !== undefined) reading.push(number);
-      else if (assertion === undefined || holds(assertion, state.before, behind)) next.forEach((p) => seen.add(p));
+      else if (assertion === undefined || holds(assertion, state.before, after)) next.forEach((p) => seen.add(p));
     }
     this.visits += seen.size;
     if (this.visits > MAX_VISITS) throw new Error("the expression is too complex");
@@ -193,15 +196,15 @@ class Automaton {
   }
 }
 
-function holds(assertion: Assertion, before: Side, behind: Side): boolean {
+function holds(assertion: Assertion, before: Side, after: Side): boolean {
   if (assertion === "start") return before === "edge";
-  if (assertion === "end") return behind === "edge";
-  return ((before === "word") !== (behind === "word")) === (assertion === "boundary");
+  if (assertion === "end") return after === "edge";
+  return ((before === "word") !== (after === "word")) === (assertion === "boundary");
 }
 
-/** Return a test. Throws an Error whose message says what is wrong with the expression; so may the test. */
+/** Return a test of texts for a match. Both this function and the test may throw an Error that says what is wrong with `text`. */
 export function pattern(text: string): (candidate: string) => boolean {
-  // Throws if the syntax is wrong; to compile it is harmless. `source` is used, or a minifier would drop the check.
+  // Throws if the syntax is wrong; compiling is harmless. `source` is used below, because a minifier would drop an unused check.
   const { source } = new RegExp(text, "iu");
   const automaton = new Automaton(new Parser(source).choice());
   return (candidate) => automaton.search(candidate);

@@ -1,4 +1,4 @@
-/** Paints the minimap: the whole trace in a strip, without repeats and work outside the step. */
+/** Paints the minimap: the whole trace in a strip, without repeats and without work outside the step. */
 import { pack, Palette, type Theme } from "./colours";
 import type { Layout } from "./layout";
 import { RowPainter, type LevelIndex } from "./levelOfDetail";

@@ -78,7 +78,7 @@ export class StringTable {
     return text;
   }
 
-  /** If n bytes decode to n UTF-16 units, each byte is a character, so the offsets are also valid in the text. */
+  /** Decode all strings if they are ASCII: if n bytes give n UTF-16 units, the bytes' offsets are also valid in the text. */
   private decodeAll(): void {
     this.decoded = true;
     const text = this.decoder.decode(this.data);
@@ -97,10 +97,14 @@ export class TimelineModel {
   readonly lanes: readonly Lane[];
   readonly findings: readonly Finding[];
   readonly rows: number;
+  /** The number of slices. */
   readonly count: number;
   readonly rowOffsets: Uint32Array;
+  /** [slices] ns; 0 is the start of the step. */
   readonly start: Float64Array;
+  /** [slices] ns. */
   readonly duration: Float64Array | Uint32Array;
+  /** [slices] ns from when a slice was scheduled to its start; -1: unknown. */
   readonly delay: TypedArray;
   readonly node: Uint32Array;
   readonly name: Uint32Array;
@@ -111,6 +115,7 @@ export class TimelineModel {
   readonly ops: StringTable;
   /** [rows] the lane that a row belongs to. */
   readonly laneOfRow: Uint32Array;
+  /** [nodes] the slice of each node; -1: none. Null until first used. */
   private slices: Int32Array | null = null;
 
   constructor(message: Timeline) {
@@ -142,8 +147,8 @@ export class TimelineModel {
     this.lanes.forEach((lane, index) => this.laneOfRow.fill(index, lane.first_row, lane.first_row + lane.rows));
   }
 
-  /** How far the slices reach before and after the step, in ns: other threads work then, too. */
-  get reach(): [before: number, behind: number] {
+  /** How far slices reach before and after the step, in ns: other threads also work outside the step. */
+  get reach(): [before: number, after: number] {
     let [first, last] = [0, this.durationNs];
     for (let row = 0; row < this.rows; row++) {
       if (this.rowOffsets[row] === this.rowOffsets[row + 1]) continue;
@@ -157,7 +162,7 @@ export class TimelineModel {
     return this.start[slice] + this.duration[slice];
   }
 
-  /** Whether the critical path is marked. The server's answer is without it until it was requested. */
+  /** Whether the critical path is marked. The page requests the path when it is first needed, then calls `markCritical`. */
   get hasCriticalPath(): boolean {
     return this.critical.includes(1);
   }

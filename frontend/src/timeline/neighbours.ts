@@ -1,4 +1,4 @@
-/** Moving the selection by keys: along a row in time, and between rows to what runs at about the same time. */
+/** Finds the slice to select next with the keys: along a row in time, or on another row at about the same time. */
 import { Shade } from "./colours";
 import { bandOfRow, type Layout } from "./layout";
 import type { TimelineModel } from "./model";
@@ -12,7 +12,7 @@ export function alongRow(model: TimelineModel, shade: Uint8Array, slice: number,
   return -1;
 }
 
-/** Return the slice nearest in time on the next row, in the order on the screen, with a visible slice; -1 if there is none. */
+/** Return the slice nearest in time on the next row (in screen order) that has a visible slice; -1 if there is none. */
 export function acrossRows(
   model: TimelineModel,
   shade: Uint8Array,
@@ -42,7 +42,7 @@ function nearest(model: TimelineModel, shade: Uint8Array, row: number, time: num
   return model.start[after] - time <= time - model.end(before) ? after : before;
 }
 
-/** Return the slice where keys begin if none is selected: the first visible one that starts at or after `startNs`. */
+/** Return the slice to select if none is selected: the first visible slice that starts at or after `startNs`. */
 export function firstInView(model: TimelineModel, shade: Uint8Array, layout: Layout, startNs: number): number {
   for (const { lane } of layout.bands) {
     for (let row = lane.first_row; row < lane.first_row + lane.rows; row++) {

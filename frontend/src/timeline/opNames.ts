@@ -5,8 +5,8 @@ const REWRITTEN = /^_+(?:Mkl)?(?:Native)?|^_+Onednn/;
 const FUSED = /^Fused(?=[A-Z])/;
 
 /**
- * Return the op that an op type stands for: the ops of oneDNN and grappler (`_MklNativeFusedMatMul`, `_FusedConv2D`) and later
- * versions (`AddV2`) compute the same op of the model. The updates of all optimizers are one family.
+ * Return the family of an op type: its name without what oneDNN and grappler (`_MklNativeFusedMatMul`, `_FusedConv2D`) or later
+ * versions (`AddV2`) add to it. The updates of all optimizers are one family.
  */
 export function familyOf(op: string): string {
   if (/^ResourceApply[A-Z]/.test(op)) return "ResourceApply";
@@ -23,6 +23,6 @@ export function familyOf(op: string): string {
 export function labelOf(name: string, op: string): string {
   if (!op.startsWith("_") || !FUSED.test(op.replace(REWRITTEN, ""))) return name;
   const family = familyOf(op);
-  const last = name.lastIndexOf("/") + 1;
-  return name.startsWith(family, last) ? name : `${name.slice(0, last)}${family} + ${name.slice(last)}`;
+  const end = name.lastIndexOf("/") + 1; // of the scope
+  return name.startsWith(family, end) ? name : `${name.slice(0, end)}${family} + ${name.slice(end)}`;
 }

@@ -17,7 +17,7 @@ export interface Gestures {
 
 /** A press that moves by at most this many pixels is a click. */
 const CLICK_SLOP = 4;
-/** Zoom by pixel of the wheel. A wheel notch is about 100 pixels, a step of a pinch about 3, but there are more of them. */
+/** Zoom for each pixel of the wheel, in e-folds. A notch of a wheel is about 100 pixels; a pinch sends many steps of about 3. */
 const WHEEL_ZOOM = 0.0018;
 const PINCH_ZOOM = 0.012;
 const LINE_PX = 32;
@@ -114,7 +114,7 @@ export class PointerGestures {
     else if (press.y >= this.rulerHeight) this.gestures.click(event.offsetX, event.offsetY);
   }
 
-  /** Handle two fingers: their distance zooms about their middle, and the movement of their middle pans. */
+  /** Handle two fingers: a change of their distance zooms about their middle, and the movement of their middle pans. */
   private pinch(event: PointerEvent): void {
     const mine = this.touches.get(event.pointerId);
     const other = [...this.touches].find(([id]) => id !== event.pointerId)?.[1];

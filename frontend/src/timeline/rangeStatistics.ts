@@ -25,7 +25,7 @@ export interface RangeStatistics {
   repeats: number;
 }
 
-/** Return sums over the visible slices that touch startNs..endNs. Of each slice only the part inside counts. */
+/** Return sums over the visible slices that touch startNs..endNs. Only the part of a slice inside the range counts. */
 export function rangeStatistics(
   model: TimelineModel,
   shade: Uint8Array,
@@ -116,7 +116,7 @@ export function gaps(
   return [Float64Array.from(starts), Float64Array.from(ends)];
 }
 
-/** Move each row's cursor past the slices that end by t. Returns how far the rows cover time from t on, and the next start. */
+/** Move each row's cursor past the slices that end by t. Returns until when slices cover the time from t, and the next start. */
 function advance(
   model: TimelineModel,
   shade: Uint8Array | null,

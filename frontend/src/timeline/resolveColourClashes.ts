@@ -1,14 +1,14 @@
 /**
  * The colour of each op in a trace, or in several that are shown together. A family with a reserved colour keeps it; if several
- * families share a reserved colour, the first of them keeps it. Of all other families, those that take most time get different
- * colours, as long as there are enough.
+ * families share a reserved colour, the first of them keeps it. Of all other families, those that take the most time get
+ * different colours, as long as there are enough colours.
  */
 import { COMPUTE_SLOTS, RESERVED_SLOT, SHARED_SLOTS, slotOf } from "./colours";
 import { Kind, type TimelineModel } from "./model";
 import { familyOf } from "./opNames";
 
 export class OpColours {
-  /** Family -> slot, for the families whose slot is not that of `slotOf`. */
+  /** Family -> slot, for the families whose slot here differs from the slot that `slotOf` (colours.ts) returns. */
   private readonly moved: ReadonlyMap<string, number>;
 
   constructor(models: readonly TimelineModel[]) {
@@ -66,14 +66,14 @@ function movedFamilies(time: ReadonlyMap<string, number>): Map<string, number> {
     .slice(0, free.length)
     .sort(byName);
   const taken = new Set(owners.keys());
-  const without: string[] = [];
+  const clashing: string[] = [];
   for (const family of longest) {
     const slot = slotOf(family, Kind.COMPUTE);
-    if (taken.has(slot)) without.push(family);
+    if (taken.has(slot)) clashing.push(family);
     taken.add(slot);
   }
-  const left = free.filter((slot) => !taken.has(slot));
-  return new Map(without.map((family, i) => [family, left[i]!]));
+  const remaining = free.filter((slot) => !taken.has(slot));
+  return new Map(clashing.map((family, i) => [family, remaining[i]!]));
 }
 
 /** Return reserved slot -> the family that keeps it: `MaxPool` in a trace that has `MaxPool` and `MaxPoolGrad`. */

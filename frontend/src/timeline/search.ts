@@ -1,4 +1,4 @@
-/** Search over names and op types. Each distinct string is tested once, in portions, so that typing never waits. */
+/** Search over names and op types. Each distinct string is tested once, in short portions of work, so that typing never waits. */
 import type { TimelineModel } from "./model";
 import { pattern } from "./linearRegex";
 
@@ -6,9 +6,9 @@ export type Query = { kind: "empty" } | { kind: "invalid"; message: string } | {
 type Test = (text: string) => boolean;
 
 export interface Matches {
-  /** [slices] 1: found. */
+  /** [slices] 1: the slice matches. */
   mask: Uint8Array;
-  /** The found slices, by start. */
+  /** The matching slices, by start. */
   slices: Uint32Array;
 }
 
@@ -29,7 +29,8 @@ export function parseQuery(text: string, regex: boolean): Query {
 /** How long a portion may take before other code of the page may run. */
 const PORTION_MS = 8;
 
-const turn = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 0));
+/** Let other code of the page run. */
+const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 0));
 
 async function testAll(
   length: number,
@@ -42,7 +43,7 @@ async function testAll(
   for (let i = 0; i < length; i++) {
     if (test(get(i))) flags[i] = 1;
     if ((i & 1023) !== 1023 || performance.now() < until) continue;
-    await turn();
+    await pause();
     signal.throwIfAborted();
     until = performance.now() + PORTION_MS;
   }
@@ -70,7 +71,7 @@ function byStart(model: TimelineModel, mask: Uint8Array, count: number): Uint32A
   return slices.sort((a, b) => model.start[a] - model.start[b] || a - b);
 }
 
-/** Return the match after (or before) a slice in time; wraps around. -1 if there are no matches. */
+/** Return the match after (or before) a slice in time; wraps around at the ends. -1 if there are no matches. */
 export function nextMatch(model: TimelineModel, matches: Matches, from: number, forward: boolean): number {
   const { slices } = matches;
   if (slices.length === 0) return -1;

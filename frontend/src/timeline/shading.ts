@@ -30,20 +30,20 @@ export function filtering(filters: Filters): boolean {
   );
 }
 
-/** Return [strings] 1 where the string is wanted. */
+/** Return [length] 1 for each string that `wanted` accepts, else 0. */
 function members(length: number, get: (index: number) => string, wanted: (text: string) => boolean): Uint8Array {
   const flags = new Uint8Array(length);
   for (let i = 0; i < length; i++) flags[i] = wanted(get(i)) ? 1 : 0;
   return flags;
 }
 
-/** Return whether a name is in a scope: its own op, or one below it. `dense/` and `dense` are the same scope. */
+/** Return whether a name is in a scope: the scope's own op, or an op below it. `dense/` and `dense` are the same scope. */
 function inScope(name: string, scope: string): boolean {
   const prefix = scope.endsWith("/") ? scope.slice(0, -1) : scope;
   return name.startsWith(prefix) && (name.length === prefix.length || name[prefix.length] === "/");
 }
 
-function lit(model: TimelineModel, highlight: Highlight, slice: number): boolean {
+function isHighlighted(model: TimelineModel, highlight: Highlight, slice: number): boolean {
   switch (highlight) {
     case "none":
       return true;
@@ -68,12 +68,13 @@ export function shades(
   const shown = visible(model, filters);
   for (let i = 0; i < shown.length; i++) {
     if (shown[i] === 0) continue;
-    const bright = lit(model, highlight, i) && (matches === null || matches[i] === 1);
+    const bright = isHighlighted(model, highlight, i) && (matches === null || matches[i] === 1);
     shown[i] = bright ? Shade.NORMAL : Shade.DIM;
   }
   return shown;
 }
 
+/** Return [slices] 1 for each slice that no filter hides, else 0. */
 function visible(model: TimelineModel, filters: Filters): Uint8Array {
   const shown = new Uint8Array(model.count).fill(1);
   if (!filtering(filters)) return shown;

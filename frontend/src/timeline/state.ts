@@ -50,7 +50,9 @@ export interface TraceState {
   readonly lanes: Ref<string>;
   readonly ops: Ref<readonly string[]>;
   readonly scope: Ref<string>;
+  /** Shorter slices are hidden, ns; null: none. */
   readonly least: Ref<number | null>;
+  /** Ids of the lanes that the user folded or unfolded, pinned, and reordered (see `LaneChoices`). */
   readonly toggled: Ref<readonly string[]>;
   readonly pinned: Ref<readonly string[]>;
   readonly order: Ref<readonly string[]>;
@@ -60,10 +62,10 @@ export interface TraceState {
   readonly foldedCounters: Ref<readonly string[]>;
   /** The bookmarks in the link. */
   readonly linkBookmarks: Ref<readonly Bookmark[]>;
-  /** The bookmarks in the link, and those that are saved with the trace. */
+  /** The bookmarks in the link, and the bookmarks that are saved with the trace. */
   readonly bookmarks: ShallowRef<readonly Bookmark[]>;
   readonly searchResult: ShallowRef<SearchResult>;
-  /** Counts how often the model's critical column was filled in. */
+  /** How often the model's critical column was filled in. Watched, because the model is not reactive. */
   readonly marks: Ref<number>;
   readonly target: ShallowRef<Target | null>;
   /** Select a node and bring it into view on the timeline. */

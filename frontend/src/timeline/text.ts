@@ -1,9 +1,10 @@
-/** Fits names into slices. Widths come from a table of the font's ASCII glyphs, so that labels are not measured. */
+/** Fits names into slices. Widths (CSS pixels) come from a table of the font's ASCII glyphs, so that labels are not measured. */
 
 const ELLIPSIS = "…";
 
 export class TextFitter {
   private readonly widths = new Float32Array(128);
+  /** Width of each character that is not ASCII. */
   private readonly other: number;
   private readonly ellipsis: number;
 

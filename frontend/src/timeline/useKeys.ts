@@ -14,7 +14,7 @@ export interface KeyTargets {
   nextMatch: (forward: boolean) => void;
 }
 
-/** What the help lists. Change this table together with the code below. */
+/** The keys that the help lists. Change this table together with the code below. */
 export const KEYS: readonly (readonly [keys: readonly string[], does: string])[] = [
   [["W", "S"], "Zoom in, zoom out"],
   [["A", "D", "←", "→"], "Pan left, pan right"],
@@ -53,8 +53,8 @@ export function useKeys(state: TraceState, targets: KeyTargets): void {
   function step(view: TimelineView, shade: Uint8Array, move: (slice: number) => number): void {
     const { model } = view;
     const selected = state.node.value === null ? -1 : model.sliceOf(state.node.value);
-    const from = selected >= 0 ? move(selected) : firstInView(model, shade, view.layout, view.viewport.t0);
-    selectSlice(model, from);
+    const next = selected >= 0 ? move(selected) : firstInView(model, shade, view.layout, view.viewport.t0);
+    selectSlice(model, next);
   }
 
   function zoomToSelection(view: TimelineView): void {

@@ -16,15 +16,15 @@ const numbers = (texts: readonly string[]): number[] => texts.map(Number).filter
 
 export function useLook(state: TraceState, model: TimelineModel, detail: () => NodeDetail | null): ComputedRef<Look> {
   const { shown } = useTheme();
-  const filtered = computed(() => laneFilter(model.lanes, state.lanes.value).hidden);
+  const hiddenByName = computed(() => laneFilter(model.lanes, state.lanes.value).hidden);
   const choices = computed<LaneChoices>(() => {
     const devices = state.devices.value;
-    const hidden = model.lanes.filter((lane) => devices.length && !devices.includes(lane.device));
+    const hiddenByDevice = model.lanes.filter((lane) => devices.length && !devices.includes(lane.device));
     return {
       toggled: new Set(numbers(state.toggled.value)),
       pinned: numbers(state.pinned.value),
       order: numbers(state.order.value),
-      hidden: new Set([...hidden.map((lane) => lane.id), ...filtered.value]),
+      hidden: new Set([...hiddenByDevice.map((lane) => lane.id), ...hiddenByName.value]),
     };
   });
   const counterChoices = computed<CounterChoices>(() => {
@@ -39,7 +39,7 @@ export function useLook(state: TraceState, model: TimelineModel, detail: () => N
       ops: state.ops.value,
       scope: state.scope.value,
       leastNs: state.least.value ?? 0,
-      hiddenLanes: filtered.value,
+      hiddenLanes: hiddenByName.value,
     };
     return shades(model, filters, state.highlight.value, search.status === "ready" ? search.matches.mask : null);
   });

@@ -1,4 +1,4 @@
-/** Runs the search that is in the URL. A newer search cancels one that still runs. */
+/** Runs the search that is in the URL. A newer search cancels an older one that still runs. */
 import { onScopeDispose, watch } from "vue";
 import { nextMatch, parseQuery, search } from "./search";
 import type { TraceState } from "./state";

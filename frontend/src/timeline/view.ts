@@ -12,9 +12,9 @@ import type { TimelineModel } from "./model";
 import { Renderer, RULER_HEIGHT, type Overlay } from "./renderer";
 import { Viewport } from "./viewport";
 
-/** A pointer that is at most this many pixels beside a narrow slice points at it. */
+/** A pointer points at a narrow slice if it is at most this many pixels beside the slice. */
 const REACH = 3;
-/** From this width of the window on, lane headers are beside the lanes; in narrower windows they are above them. */
+/** In windows of at least this many pixels, lane headers are beside the lanes; in narrower windows they are above them. */
 const WIDE_WINDOW = 720;
 
 /** What the timeline shows, and how. */
@@ -75,7 +75,7 @@ export class TimelineView extends CanvasView {
   private readonly overlay: Overlay;
   private readonly pointerGestures: PointerGestures;
   private strip = false;
-  private glide = 0;
+  private glideFrame = 0;
   /** Where the current movement ends; null while the view does not move. */
   private target: Viewport | null = null;
 
@@ -127,13 +127,13 @@ export class TimelineView extends CanvasView {
     this.renderer.bookmarks = look.bookmarks;
   }
 
-  /** The time where the pointer was last, else the middle of the view; clipped to the step. */
+  /** The time where the pointer was last, or the middle of the view if it was never there; clipped to the step. */
   get pointerNs(): number {
     const { t0, t1 } = this.viewport;
     return Math.min(this.model.durationNs, Math.max(0, this.pointer ?? (t0 + t1) / 2));
   }
 
-  /** Bring a moment into the middle. Zooms in as far as it takes to move the view there. */
+  /** Bring a moment into the middle. Zooms in to at most a fifth of the step: a view of the whole step cannot move there. */
   centre(ns: number): void {
     const span = Math.min(this.viewport.t1 - this.viewport.t0, this.model.durationNs / 5);
     this.show(ns - span / 2, ns + span / 2, 0);
@@ -145,7 +145,7 @@ export class TimelineView extends CanvasView {
     this.redraw();
   }
 
-  /** Show the time at the cursor on another trace; null: none. */
+  /** Show the time at the cursor in the other of two compared timelines; null: none. */
   setCursor(ns: number | null): void {
     this.overlay.cursor = ns;
     this.redraw();
@@ -283,7 +283,7 @@ export class TimelineView extends CanvasView {
     this.events.painted();
   }
 
-  /** Take the new size. A selected slice that was in sight stays in sight. */
+  /** Adapt to the new size. A selected slice that was in sight stays in sight. */
   protected override resized(): void {
     const { selected } = this.overlay;
     const isFirst = this.viewport.width <= 1;
@@ -332,7 +332,7 @@ export class TimelineView extends CanvasView {
   }
 
   private stopGliding(): void {
-    cancelAnimationFrame(this.glide);
+    cancelAnimationFrame(this.glideFrame);
     this.target = null;
   }
 
@@ -352,7 +352,7 @@ export class TimelineView extends CanvasView {
       this.viewport.scrollY = blend(from.scrollY, target.scrollY);
       if (linear === 1) this.target = null;
       this.changed();
-      if (linear < 1) this.glide = requestAnimationFrame(step);
+      if (linear < 1) this.glideFrame = requestAnimationFrame(step);
     };
     step(begin);
   }

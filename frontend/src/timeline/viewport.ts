@@ -1,6 +1,6 @@
 /** The visible part of a trace: a start time, a scale, and a vertical offset. Pure numbers; no DOM. */
 
-/** At the closest zoom a pixel is this many ns: TensorFlow's clock has microseconds, some sources have nanoseconds. */
+/** The closest zoom. TensorFlow records times in microseconds, but some other sources record nanoseconds. */
 const CLOSEST_NS_PER_PX = 0.05;
 /** A fitted trace leaves this share of the width free at each side, so that its ends are visible. */
 const FIT_MARGIN = 0.01;
@@ -9,13 +9,13 @@ export class Viewport {
   /** Time at the left edge, ns. */
   t0 = 0;
   nsPerPx = 1;
-  /** Pixels of lanes above the top edge. */
+  /** How many pixels of the lanes are scrolled out of view at the top. */
   scrollY = 0;
   width = 1;
   height = 1;
   contentHeight = 1;
 
-  /** The step is 0..durationNs. `before`, `behind`: how far, in ns, other work reaches before and after it. */
+  /** The step is 0..durationNs. `before`, `behind`: how many ns other work begins before the step and ends after it. */
   constructor(
     public durationNs: number,
     private readonly before = 0,
@@ -31,20 +31,23 @@ export class Viewport {
     return this.before > 0 || this.behind > 0;
   }
 
+  /** Whether the view is at least as wide as the whole step. */
   get fitted(): boolean {
-    return this.nsPerPx >= this.stepWide * 0.999;
+    return this.nsPerPx >= this.fittedNsPerPx * 0.999;
   }
 
   get maximalScroll(): number {
     return Math.max(0, this.contentHeight - this.height);
   }
 
-  private get stepWide(): number {
+  /** The scale at which the whole step fits. */
+  private get fittedNsPerPx(): number {
     return (this.durationNs * (1 + 2 * FIT_MARGIN)) / Math.max(1, this.width);
   }
 
-  private get widest(): number {
-    return this.stepWide + (this.before + this.behind) / Math.max(1, this.width);
+  /** The scale at which the step and all other work fit: the view cannot zoom out further. */
+  private get maxNsPerPx(): number {
+    return this.fittedNsPerPx + (this.before + this.behind) / Math.max(1, this.width);
   }
 
   /** Take a new size, and keep the times in view. */
@@ -59,7 +62,7 @@ export class Viewport {
   }
 
   fit(): void {
-    this.nsPerPx = this.stepWide;
+    this.nsPerPx = this.fittedNsPerPx;
     this.t0 = -this.durationNs * FIT_MARGIN;
   }
 
@@ -74,7 +77,7 @@ export class Viewport {
   /** Zoom by a factor (< 1: closer) and keep the time under x where it is. */
   zoomAt(x: number, factor: number): void {
     const anchor = this.timeAt(x);
-    this.nsPerPx = Math.min(this.widest, Math.max(CLOSEST_NS_PER_PX, this.nsPerPx * factor));
+    this.nsPerPx = Math.min(this.maxNsPerPx, Math.max(CLOSEST_NS_PER_PX, this.nsPerPx * factor));
     this.t0 = anchor - x * this.nsPerPx;
     this.clamp();
   }
@@ -94,7 +97,7 @@ export class Viewport {
     return (time - this.t0) / this.nsPerPx;
   }
 
-  /** Bring a range into view with as little movement as possible. Zooms out only if it is wider than the view. */
+  /** Bring a range into view with as little movement as possible. Zoom out only if the range does not fit. */
   revealTimes(start: number, end: number): void {
     const margin = this.width * this.nsPerPx * 0.1;
     if (end - start > this.t1 - this.t0 - 2 * margin) this.show(start, end, 0.2);
@@ -111,11 +114,11 @@ export class Viewport {
   }
 
   private clamp(): void {
-    this.nsPerPx = Math.min(this.widest, Math.max(CLOSEST_NS_PER_PX, this.nsPerPx));
+    this.nsPerPx = Math.min(this.maxNsPerPx, Math.max(CLOSEST_NS_PER_PX, this.nsPerPx));
     const margin = Math.min(this.durationNs, this.width * this.nsPerPx) * FIT_MARGIN;
-    const first = -this.before - margin;
-    const last = this.durationNs + this.behind + margin - this.width * this.nsPerPx;
-    this.t0 = Math.max(first, Math.min(this.t0, Math.max(first, last)));
+    const minT0 = -this.before - margin;
+    const maxT0 = this.durationNs + this.behind + margin - this.width * this.nsPerPx;
+    this.t0 = Math.max(minT0, Math.min(this.t0, Math.max(minT0, maxT0)));
     this.scrollY = Math.max(0, Math.min(this.scrollY, this.maximalScroll));
   }
 }

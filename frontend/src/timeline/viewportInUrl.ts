@@ -5,15 +5,16 @@ import type { Place, TimelineView } from "./view";
 /** The URL is written when the view has not moved for this long. */
 const REST_MS = 350;
 
-const spelled = (times: Place["times"]): string => String(times?.map(Math.round));
+/** Return times as a text in which they can be compared. */
+const asText = (times: Place["times"]): string => String(times?.map(Math.round));
 
 export class ViewportInUrl {
   private timer = 0;
-  /** The place that was last written to the URL or read from it. The timeline moves only to another place. */
-  private kept: Place;
+  /** The place that was last written to the URL or read from it. If the URL has this place, the timeline does not move. */
+  private lastPlace: Place;
 
   constructor(private readonly state: TraceState) {
-    this.kept = this.place;
+    this.lastPlace = this.place;
   }
 
   get place(): Place {
@@ -27,7 +28,7 @@ export class ViewportInUrl {
   }
 
   private keep(place: Place): void {
-    this.kept = place;
+    this.lastPlace = place;
     this.state.view.value = place.times;
     this.state.row.value = place.row;
   }
@@ -36,17 +37,19 @@ export class ViewportInUrl {
     clearTimeout(this.timer);
   }
 
+  /** Move the timeline if the times in the URL have changed. */
   followTimes(view: TimelineView): void {
     const { times } = this.place;
-    if (spelled(times) === spelled(this.kept.times)) return;
-    this.kept = { ...this.kept, times };
+    if (asText(times) === asText(this.lastPlace.times)) return;
+    this.lastPlace = { ...this.lastPlace, times };
     if (times === null) view.fit();
     else view.show(...times, 0);
   }
 
+  /** Scroll the timeline if the row in the URL has changed. */
   followRow(view: TimelineView): void {
     const { row } = this.place;
-    if (row !== this.kept.row && row !== null) view.scrollToRow(row);
-    this.kept = { ...this.kept, row };
+    if (row !== this.lastPlace.row && row !== null) view.scrollToRow(row);
+    this.lastPlace = { ...this.lastPlace, row };
   }
 }

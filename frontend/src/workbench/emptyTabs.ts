@@ -5,7 +5,7 @@ import type { Tab } from "./analyses";
 
 export type EmptyTabs = Partial<Record<Tab, string>>;
 
-/** `counters`: null until they were loaded; only they tell whether the trace records memory. */
+/** `counters`: null until they are loaded; until then it is not known whether the trace records memory. */
 export function emptyTabs(model: TimelineModel, counters: CounterSet | null): EmptyTabs {
   const empty: EmptyTabs = {};
   if (!model.kind.includes(Kind.COMMUNICATION)) empty.communication = "Nothing was communicated in this step";

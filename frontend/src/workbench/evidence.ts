@@ -22,6 +22,7 @@ export function leadsTo(evidence: Evidence): string {
   return "";
 }
 
+/** Show the evidence: open its tab, find its op, and select or mark its node, lane and range on the timeline. */
 export function follow(state: TraceState, tab: Ref<Tab>, evidence: Evidence): void {
   if (evidence.tab !== undefined) tab.value = evidence.tab;
   if (evidence.op) state.find(evidence.op);

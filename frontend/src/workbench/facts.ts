@@ -2,7 +2,7 @@
 import type { TraceRecord } from "@/client/messages";
 import { formatCount, formatNs, formatSeconds, plural, shortDevice } from "@/format";
 
-/** What the line needs of a timeline. */
+/** The part of a timeline that the line needs. */
 interface Measured {
   readonly durationNs: number;
   readonly nodes: number;

@@ -4,7 +4,7 @@ import { formatBytes, formatFlops, formatNs, formatShare, significant } from "@/
 import { KIND_NAMES } from "@/timeline/model";
 
 /** Return FLOPs, memory traffic and their rates. An op that takes no time has no rates. */
-function computed({ flops, traffic_bytes: bytes, duration_ns: ns }: NodeDetail): [string, string | null][] {
+function computingFacts({ flops, traffic_bytes: bytes, duration_ns: ns }: NodeDetail): [string, string | null][] {
   const rate = (amount: number | null, format: (amount: number) => string): string | null =>
     amount === null || amount === 0 || ns <= 0 ? null : `${format((amount / ns) * 1e9)}/s`;
   return [
@@ -31,7 +31,7 @@ export function nodeFacts(node: NodeDetail): [what: string, value: string][] {
     ["Of the step", KIND_NAMES[node.kind] === "outside the step" ? "no part of it" : formatShare(node.share_of_step)],
     ["Slack", node.slack_ns === null ? null : formatNs(node.slack_ns)],
     ["Launched", (node.launched_ns ?? null) === null ? null : formatNs(node.launched_ns)],
-    ...computed(node),
+    ...computingFacts(node),
     ["Moved", node.bytes_moved > 0 ? formatBytes(node.bytes_moved) : null],
     ["From", node.source || null],
     ["To", node.destination || null],

@@ -1,6 +1,6 @@
 const NO_SUM = "Two sentences may name the same time: their parts do not add up.";
 
-/** A tooltip that says what most percentages of a verdict are of. */
+/** A tooltip that says what most percentages in a verdict are percentages of. */
 export const WHOLE_HINT = `The step from its call to its end, without what tracing adds. ${NO_SUM}`;
 
 /** Code of a sentence -> what its percentage is, if it is not simply the part of the step that would go away. */

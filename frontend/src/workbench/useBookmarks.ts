@@ -1,6 +1,6 @@
 /**
- * The bookmarks of the trace: those of its record, and those of the link. If nothing can be saved, new ones go into the page's
- * address.
+ * The bookmarks of the trace: those saved in its record, and those in the link. If nothing can be saved, new bookmarks go into
+ * the page's address.
  */
 import { watch } from "vue";
 import type { Client } from "@/client/client";

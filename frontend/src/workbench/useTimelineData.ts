@@ -1,9 +1,10 @@
-/** Loads a trace's timeline: reports the bytes so far, can be cancelled and tried again. */
+/** Loads a trace's timeline. Reports how many bytes have been loaded. Loading can be cancelled and tried again. */
 import { onScopeDispose, shallowRef, type ShallowRef } from "vue";
 import { ClientError, type Client } from "@/client/client";
 import { TimelineModel } from "@/timeline/model";
 
 export type Loading =
+  /** `loaded`, `total`: bytes; null: unknown. */
   | { readonly status: "loading"; readonly loaded: number; readonly total: number | null }
   | { readonly status: "cancelled" }
   | { readonly status: "failed"; readonly message: string }

@@ -1,4 +1,4 @@
-"""Steps of compiled functions: each call of a ``tf.function`` from Python is a step, also a call by one of Keras's loops.
+"""Steps of compiled functions: each call of a ``tf.function`` from Python is a step, including the calls by Keras's loops.
 
 Only two methods of TensorFlow are wrapped; the script's objects are not changed. Nearly all calls of compiled functions use
 ``Function.__call__``. ``_call_flat`` is a method of the ConcreteFunction that is executed, so it shows the signature. An untraced

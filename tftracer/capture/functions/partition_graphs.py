@@ -27,14 +27,14 @@ from tftracer.capture.tracebacks import hide_in_tracebacks
 from tftracer.errors import UnsupportedError
 from tftracer.session.recorded_steps import RunHandle
 
-#: Maximum size of the constants in a collected graph, because TensorFlow copies them several times.
+#: Maximum size in bytes of the constants in a collected graph, because TensorFlow copies them several times.
 MAX_CONSTANTS = 16 << 20
-#: Maximum number of collected graphs that wait to be stored, of graphs that are kept, and of their compressed bytes. For further
-#: functions only the definitions are known.
+#: Maximum number of collected graphs that wait to be stored, of kept graphs, and of compressed bytes of all kept graphs. For
+#: further functions only the definitions are known.
 MAX_WAITING, MAX_KEPT, MAX_KEPT_BYTES = 50, 1000, 64 << 20
 #: A collected graph counts as the graph of a function if it has at least this share of the function's ops. TensorFlow also
 #: collects the graphs of functions on other threads.
-SHARE = 0.9
+MIN_SHARE_OF_OPS = 0.9
 #: Methods of TensorFlow's context -> whether the script collects graphs from then on.
 _SWITCHES = {
     "enable_graph_collection": True,
@@ -61,12 +61,12 @@ class PartitionGraphs:
         self._context: Any = None  # TensorFlow's module
         self._enable: Callable[[Any], None] = lambda context: None
         self._disable = self._enable
-        self._collecting = threading.Lock()
-        self._script_collects = False
+        self._collecting = threading.Lock()  # held while the graph of a function is collected
+        self._script_collects = False  # whether the script itself collects graphs
         self._requested: dict[int, RunHandle] = {}  # id of a ConcreteFunction -> the run whose graph is requested
         self._waiting: deque[_CollectedGraph] = deque()
         self._storing = threading.Lock()
-        self._kept: dict[int, bytes] = {}
+        self._kept: dict[int, bytes] = {}  # id of a ConcreteFunction -> its graphs, a compressed RunMetadata
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -261,7 +261,7 @@ def _graphs_of(concrete: Any, metadata: Any) -> list[Any]:
     for function in metadata.function_graphs:
         if function.pre_optimization_graph.node:
             instantiated = {node.name for node in function.pre_optimization_graph.node}
-            is_found = len(names & instantiated) >= SHARE * len(names)
+            is_found = len(names & instantiated) >= MIN_SHARE_OF_OPS * len(names)
         graphs = list(function.partition_graphs)
         if is_found and graphs and any(node.name in names for graph in graphs for node in graph.node):
             return graphs

@@ -74,10 +74,10 @@ class BegunTrace:
         self.function = function
         self.claim = claim
         self.profile = profile
-        self.number = profile.begin_step()
+        self.number = profile.begin_step()  # number of the call in the profile
         self.before_ns = 0  # ns spent in ``FunctionTraces.begin``, mostly waiting for the previous profile or for the backlog
         self.cpu = read_before()
-        self.fed: list[FedValue] | None = None
+        self.fed: list[FedValue] | None = None  # what the script passed to the call; None: not known
 
     def run_key(self, concrete: Any) -> Any:
         """Return what identifies this step's run: the ConcreteFunction; the function itself for a StepName, or if the call

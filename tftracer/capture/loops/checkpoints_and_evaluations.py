@@ -72,6 +72,8 @@ class BegunPhase(NamedTuple):
 
 
 class Phases:
+    """Wraps the methods in ``_WRAPPED``, so that each call is recorded as a phase."""
+
     def __init__(self, calls: FunctionCalls, queue: StepQueue) -> None:
         """Requires that ``calls.watch()`` was called before."""
         self._calls = calls

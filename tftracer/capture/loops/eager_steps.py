@@ -73,7 +73,7 @@ class _LoopState:
         self.turn: Turn = ()  # the calls of the current step that have ended
         self.ended_ns = 0  # when the last call in ``turn`` ended
         self.steps = 0  # number of steps of eager loops that have ended on this thread
-        #: Loop -> (number of its last step on this thread, how many steps of the thread after the loop's previous step that was).
+        #: Loop -> (number of its last step on this thread, distance from the loop's step before that, in steps of the thread).
         self.pace: dict[EagerLoop, tuple[int, int]] = {}
         self.tracing: tuple[EagerLoop, Any] | None = None  # (probable loop, trace) of the current step
         self.trace_ended = threading.Event()  # set when the traced step has ended
@@ -93,16 +93,16 @@ class EagerSteps:
         self._being_traced: set[_LoopState] = set()  # threads whose current step is being traced
         self._lock = threading.Lock()
         self._background = BackgroundThread("tftracer-eager")
-        self._waiting: list[Callable[[], None]] = []  # each cancels an action that waits for an import
+        self._cancel_functions: list[Callable[[], None]] = []  # each cancels an action that waits for an import
 
     def watch(self) -> None:
-        self._waiting = [
+        self._cancel_functions = [
             after_import(module, partial(self._calls.run_safely, self._wrap, module, owner, method))
             for module, owner, method in _APPLY_METHODS
         ]
 
     def stop(self) -> None:
-        for cancel in self._waiting:
+        for cancel in self._cancel_functions:
             cancel()
         for state in list(self._being_traced):
             state.trace_ended.set()

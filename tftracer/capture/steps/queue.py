@@ -72,8 +72,8 @@ class StepQueue(OwnErrors):
         super().__init__()
         # All hooks of a session set the same mark on a traced step's run context, so two hooks in one loop trace a step once.
         self.mark = f"_tftracer_{next(_mark_numbers)}"
-        self.events: deque[Event] = deque()
-        self.counted: deque[CountedStep] = deque()
+        self.events: deque[Event] = deque()  # what has ended and is not counted yet
+        self.counted: deque[CountedStep] = deque()  # counted steps that wait for the writer
         self.lost = 0  # number of steps that were dropped because the queue was full
         self.runs = RunRegistry()
         self.requests = TraceRequests()

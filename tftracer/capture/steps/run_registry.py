@@ -42,8 +42,8 @@ class RunRegistry:
     def __init__(self) -> None:
         self._object_key = run_identity.ObjectKeys()
         self._cache: dict[Hashable, RunFamily] = {}  # by the ids of what is fetched and fed, until one of these is deleted
-        self._cached_objects: dict[Hashable, list[weakref.ref[Any]]] = {}
-        self._families: dict[Hashable, RunFamily] = {}
+        self._cached_objects: dict[Hashable, list[weakref.ref[Any]]] = {}  # key in _cache -> the objects whose ids are in the key
+        self._families: dict[Hashable, RunFamily] = {}  # by RunIdentity.key; functions by number; the overflow family by "rest"
         self._run_count = 0
         self._titles: Counter[str] = Counter()
         self._lock = threading.Lock()

@@ -1,8 +1,8 @@
 """Measures the CPU time of a traced step and of its busiest thread, and how long threads were ready to run but had no CPU.
 
-``job_cpu_s`` is the CPU time of this process and of the processes that it started. It leaves out other ranks, although the
-name, which is part of the file format, may suggest it. It includes the tracer's own work, for example a child process that still
-stores the previous trace. If one of these processes ended during the step, ``job_cpu_s`` is left out.
+``job_cpu_s`` is the CPU time of this process and of the processes that it started. Other ranks are left out, although the name
+(part of the file format) suggests that they are included. ``job_cpu_s`` includes the tracer's own work, for example a child
+process that still stores the previous trace. If one of these processes ended during the step, ``job_cpu_s`` is unknown.
 
 The counters are read on the training thread, just before and just after a traced step; other steps cost nothing. The threads'
 times come from Linux (``/proc/self/task/ID/schedstat``, some 10 µs a thread). If reading them fails or takes too long, they are
@@ -53,12 +53,12 @@ def cpu_use(before: CpuReading, after: CpuReading) -> CpuUse:
     if cpus is not None:
         use["cpus"] = cpus
     if before.threads is not None and after.threads is not None:
-        own = {str(thread.native_id) for thread in threading.enumerate() if thread.name.startswith(OWN_PREFIX)}
+        own_threads = {str(thread.native_id) for thread in threading.enumerate() if thread.name.startswith(OWN_PREFIX)}
         #: Thread -> (counters after the step, counters before the step).
         counters = {name: (now, before.threads.get(name, (0, 0))) for name, now in after.threads.items()}
-        script_counters = [pair for name, pair in counters.items() if name not in own]
+        script_counters = [pair for name, pair in counters.items() if name not in own_threads]
         busiest_s = use["busiest_thread_s"] = max((now[0] - then[0] for now, then in script_counters), default=0) * 1e-9
-        own_s = sum(now[0] - then[0] for name, (now, then) in counters.items() if name in own) * 1e-9
+        own_s = sum(now[0] - then[0] for name, (now, then) in counters.items() if name in own_threads) * 1e-9
         # The threads' counters cover slightly more time than the process's counter, so own_s may be too large. So cpu_s is at
         # least the time of the busiest thread.
         use["cpu_s"] = max(use["cpu_s"] - own_s, min(use["cpu_s"], busiest_s))

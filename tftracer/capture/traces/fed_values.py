@@ -90,14 +90,14 @@ def _describe(name: str, value: Any, tensor_dtype: str = "") -> FedValue:
     if isinstance(value, (str, bytes)):
         return fed_value("string", [])
     if isinstance(value, (list, tuple)):
-        shape, first = _shape_of(value)
-        if getattr(first, "shape", ()) and len(shape) == 1 and len(value) <= _MAX_ARRAYS:
+        shape, first_element = _shape_of(value)
+        if getattr(first_element, "shape", ()) and len(shape) == 1 and len(value) <= _MAX_ARRAYS:
             arrays = [_describe("", array, tensor_dtype) for array in value]
             sizes = [array["bytes"] for array in arrays]
             if len({array["dtype"] for array in arrays}) == 1 and None not in sizes:
                 total_bytes = sum(size or 0 for size in sizes)
                 return fed_value(arrays[0]["dtype"], [*shape, *arrays[0]["shape"]], total_bytes, "list")
-        return fed_value("string" if isinstance(first, (str, bytes)) else "list", shape)
+        return fed_value("string" if isinstance(first_element, (str, bytes)) else "list", shape)
     return fed_value(type(value).__name__, [])
 
 

@@ -46,11 +46,11 @@ class TraceRequests:
     def __init__(self) -> None:
         self.slow_path = False
         self.off = False
-        self.trace_all = False
-        self.steps_of_any_run = 0
+        self.trace_all = False  # whether all steps of all runs are to be traced
+        self.steps_of_any_run = 0  # number of requested steps that may belong to any run
         self._claimed = 0  # number of claims that are not done
         self._numbered = 0  # number of run families with a step that is requested by its number
-        self._requested: set[RunHandle] = set()
+        self._requested: set[RunHandle] = set()  # runs with requested steps (``RunHandle.requested``)
         self._expected: dict[RunHandle, range] = {}  # run -> numbers of the steps that are expected to be slow
         self.count_steps: Callable[[], None] = lambda: None  # counts the steps that have ended
         self._lock = threading.Lock()

@@ -40,8 +40,8 @@ END_S = 5.0
 #: Maximum number of steps that wait, each for a short time, until one profile is collected. Later steps do not wait for it.
 MAX_WAITS = 10
 #: Calls may join a shared profile until MAX_SHARED_CPU_S seconds have passed and the process has used as much CPU time, but at
-#: most for MAX_SHARED_S seconds, and at most IDLE_S seconds after the last call: what it records takes memory. A process that
-#: gets little CPU time has longer profiles, because no other profile can begin while one is collected.
+#: most for MAX_SHARED_S seconds, and at most IDLE_S seconds after the last call, because an open profile takes more and more
+#: memory. A process that gets little CPU time has longer profiles, because no other profile can begin while one is collected.
 MAX_SHARED_CPU_S, MAX_SHARED_S, IDLE_S = 2.0, 10.0, 1.0
 #: A call that joined a profile and still runs this many seconds after the profile should have closed (``closes_at``) loses its
 #: part, so that the parts of earlier calls are not delayed further.
@@ -58,7 +58,7 @@ class Profile:
         self.closing = threading.Event()  # set when no further call may join the profile
         self.problem = ""  # why there is no profile
         self.failed_waits = 0  # number of steps that waited for the collection without success
-        self.started_at = self.idle_since = perf_counter()
+        self.started_at = self.idle_since = perf_counter()  # idle_since: when the last call ended
         self._cpu_at_start = process_time()
         self._session: Any = None
         self._folder = f"ram://tftracer/{uuid.uuid4().hex}"  # TensorFlow's file system in memory

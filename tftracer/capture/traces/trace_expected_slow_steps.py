@@ -1,7 +1,7 @@
 """Requests traces of steps that are expected to be slow, shortly before they begin.
 
-The traces add at most 1% to the training's time (estimated). Runs on the watch's thread. The training threads
-find out which step is next (TraceRequests.claim).
+The traces add at most 1% to the training's time (estimated). Runs on the thread of the slow-step watch. The training threads find
+out whether the next step is an expected one (TraceRequests.claim).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tftracer.slow.watch.thread_loop import RunState
 from tftracer.slow.watch_results import WatchedRun
 
 #: Maximum time that all these traces may add (estimated), as a share of the training's time.
-EXTRA = 0.01
+MAX_EXTRA_SHARE = 0.01
 #: From NEAR_NS before an expected step, the number of finished steps is read exactly; REQUEST_NS before the step, its trace is
 #: requested. It is not requested earlier, because while a trace is requested, the tracer finds the number of each step when the
 #: step begins, which takes some microseconds (NUMBERING_NS is assumed).
@@ -101,7 +101,7 @@ class ExpectedTraces:
             self._requests.cancel_expected(run, numbers)
 
     def _is_wanted(self, steps: ExpectedSteps, state: RunState) -> bool:
-        """Return whether the steps were not requested before, and MAX_TRACES, MAX_REQUESTS and EXTRA allow a request."""
+        """Return whether the steps were not requested before, and no limit (such as MAX_EXTRA_SHARE) forbids a request."""
         if self._last_requested.get(steps.run, 0) >= steps.first or self._traced_slow_steps.get(steps.run, 0) >= MAX_TRACES:
             return False
         if self._request_counts[steps.run] >= MAX_REQUESTS:
@@ -112,7 +112,7 @@ class ExpectedTraces:
         runs = list(self._step_times.runs.values())  # a copy, because other threads add runs
         extra_so_far_ns = sum(run.traced_extra_sum_ns for run in runs) + self._numbering_ns
         training_ns = sum(run.sums.inside_ns + run.sums.between_ns for run in runs)
-        return extra_so_far_ns + per_trace_ns * (steps.last - steps.first + 1) <= EXTRA * training_ns
+        return extra_so_far_ns + per_trace_ns * (steps.last - steps.first + 1) <= MAX_EXTRA_SHARE * training_ns
 
 
 def _is_near(steps: ExpectedSteps, state: RunState, within_ns: int) -> bool:

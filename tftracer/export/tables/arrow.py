@@ -42,6 +42,7 @@ class _Stream(Structure):
     _fields_ = _pointers("get_schema", "get_next", "get_last_error", "release", "private_data")
 
 
+#: Number of a structure -> the structure and the objects that it points to.
 _kept: dict[int, Any] = {}
 _numbers = itertools.count(1)
 
@@ -55,13 +56,14 @@ def _keep(structure: Any, *pointed_to: Any) -> None:
     _kept[structure.private_data] = structure, pointed_to
 
 
-def _for_ever(callback: Any) -> Any:
+def _keep_for_ever(callback: Any) -> Any:
     """Keep a callback for ever: a reader may call it at Python's exit, after this module is gone."""
     ctypes.pythonapi.Py_IncRef(py_object(callback))
     return callback
 
 
 def _releaser(kind: Any) -> Any:
+    """Return the C callback with which a reader releases a structure of this kind."""
     kept = _kept  # a local name, because this module's names may not exist at Python's exit
 
     def release(address: int) -> None:
@@ -76,7 +78,7 @@ def _releaser(kind: Any) -> Any:
         count = getattr(structure, "n_children", 0)
         return [kind.from_address(at) for at in (c_void_p * count).from_address(structure.children)] if count else []
 
-    return _for_ever(CFUNCTYPE(None, c_void_p)(release))
+    return _keep_for_ever(CFUNCTYPE(None, c_void_p)(release))
 
 
 _RELEASE = {kind: _releaser(kind) for kind in (_Schema, _Array, _Stream)}
@@ -85,6 +87,7 @@ _capsule_pointer = PYFUNCTYPE(c_void_p, c_void_p, c_char_p)(("PyCapsule_GetPoint
 
 
 def _destroyer() -> Any:
+    """Return the C callback that releases the stream in a capsule if nobody has read it."""
     pointer, stream, release, name = _capsule_pointer, _Stream, _RELEASE[_Stream], _NAME
 
     def destroy(capsule: int) -> None:
@@ -92,7 +95,7 @@ def _destroyer() -> Any:
         if stream.from_address(address).release:  # nobody has read the stream
             release(address)
 
-    return _for_ever(CFUNCTYPE(None, c_void_p)(destroy))
+    return _keep_for_ever(CFUNCTYPE(None, c_void_p)(destroy))
 
 
 _DESTROY = _destroyer()

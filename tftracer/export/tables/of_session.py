@@ -22,7 +22,7 @@ _UNKNOWN: dict[str, Any] = {"int": None, "text": "", "time": np.datetime64("NaT"
 
 
 def rows_part(table: str, rows: Sequence[Mapping[str, Any]]) -> Part:
-    """Build a part from ``rows``: column -> value; the values of a column ``..._ns`` may also be given as seconds ``..._s``."""
+    """Build a part. Each row maps column names to values; instead of a column ``x_ns``, rows may have seconds as ``x_s``."""
 
     def column(field: Field) -> Values:
         if rows and field.name not in rows[0]:

@@ -103,12 +103,12 @@ class TracePart:
             "op": lambda: Coded(table.op, trace.ops),
             "device": lambda: Coded(table.device, [device.name for device in trace.devices]),
             "count": lambda: table.count,
-            "total_ns": lambda: _whole(table.total_ns),
+            "total_ns": lambda: _rounded(table.total_ns),
             "self_ns": lambda: table.self_ns,
-            "max_ns": lambda: _whole(table.max_ns),
-            "host_ns": lambda: _whole(table.total_ns - table.device_ns),
-            "device_ns": lambda: _whole(table.device_ns),
-            "delay_ns": lambda: np.ma.masked_array(_whole(table.delay_ns), table.delay_ns == UNKNOWN_TIME),
+            "max_ns": lambda: _rounded(table.max_ns),
+            "host_ns": lambda: _rounded(table.total_ns - table.device_ns),
+            "device_ns": lambda: _rounded(table.device_ns),
+            "delay_ns": lambda: np.ma.masked_array(_rounded(table.delay_ns), table.delay_ns == UNKNOWN_TIME),
             "longest_node": lambda: table.node,
             **self._flops_and_bytes(by),
         }
@@ -123,9 +123,9 @@ class TracePart:
 
         return {
             "flops": lambda: np.ma.masked_array(table().flops_and_bytes.flops, table().flops_and_bytes.no_flops),
-            "flops_unknown": lambda: _whole(table().flops_and_bytes.flops_unknown),
+            "flops_unknown": lambda: _rounded(table().flops_and_bytes.flops_unknown),
             "traffic_bytes": lambda: np.ma.masked_array(table().flops_and_bytes.bytes, table().flops_and_bytes.no_bytes),
-            "traffic_unknown": lambda: _whole(table().flops_and_bytes.bytes_unknown),
+            "traffic_unknown": lambda: _rounded(table().flops_and_bytes.bytes_unknown),
         }
 
     def tensors(self) -> Part:
@@ -196,5 +196,5 @@ def _named(table: ops.OpTable) -> Values:
     return texts
 
 
-def _whole(values: Float64) -> Int64:
+def _rounded(values: Float64) -> Int64:
     return np.rint(values).astype(np.int64)

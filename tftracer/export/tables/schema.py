@@ -24,7 +24,7 @@ Type = Literal["int", "float", "bool", "text", "time"]
 class Field:
     """A column. ``unknown``: whether values may be unknown.
 
-    ``counts``: if the value is how many things the row stands for, what these are ("step"); else "".
+    ``counts``: for a column with the number of things that a row stands for, the kind of thing ("step"); else "".
     """
 
     name: str
@@ -299,7 +299,7 @@ TABLES: dict[str, tuple[Field, ...]] = {
     "input_stages": INPUT_STAGES,
     "memory_growth": MEMORY_GROWTH,
 }
-#: All tables, with those that only scripts use, whose rows combine several traces.
+#: All tables: those above, and the tables that only scripts can read, whose rows combine several traces.
 SCRIPT_TABLES = {**TABLES, "ops_over_traces": OPS_OVER_TRACES}
 #: The tables in which each row belongs to a trace.
 OF_TRACES = tuple(name for name, fields in TABLES.items() if fields[: len(_TRACE)] == _TRACE)

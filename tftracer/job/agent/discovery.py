@@ -251,6 +251,6 @@ def _target(content: Any, job: str) -> Target | None:
 
 def _check_own(path: Path) -> None:
     """Raise StorageError if the path is a link, belongs to another user, or if other users have access to it."""
-    facts = path.lstat()
-    if hasattr(os, "getuid") and (facts.st_uid != os.getuid() or stat.S_ISLNK(facts.st_mode) or facts.st_mode & 0o077):
+    status = path.lstat()
+    if hasattr(os, "getuid") and (status.st_uid != os.getuid() or stat.S_ISLNK(status.st_mode) or status.st_mode & 0o077):
         raise StorageError(f"{path}: belongs to another user, or others may read it. Remove it.")

@@ -95,7 +95,7 @@ class Proxy:
     # ---------------------------------------------------------------------------------------------------- the requests
 
     async def _fetch(self, request: int, message: Message) -> None:
-        """Send a trace's RunMetadata. It comes from the session itself, so this works while the process has no page, too."""
+        """Send a trace's RunMetadata. The session itself supplies it, so the process needs no page."""
         trace_id = number(message, "trace")
         raw = await self._work(lambda: self._source.trace_bytes(trace_id))
         for at in range(0, len(raw), PART_BYTES):
@@ -181,16 +181,16 @@ def _ask(page: OwnPage, method: str, path: str, headers: dict[str, str], body: B
         connection = http.client.HTTPSConnection(page.host, page.port, timeout=REQUEST_S, context=page.tls_context())
     else:
         connection = http.client.HTTPConnection(page.host, page.port, timeout=REQUEST_S)
-    kept = {name: value for name, value in headers.items() if name in FORWARDED_HEADERS}
-    kept.update({"Authorization": f"Bearer {page.token}", "Connection": "close"})
+    forwarded = {name: value for name, value in headers.items() if name in FORWARDED_HEADERS}
+    forwarded.update({"Authorization": f"Bearer {page.token}", "Connection": "close"})
     length = headers.get("Content-Length")
     if not isinstance(body, bytes):
-        kept.update({"Content-Length": length} if length else {"Transfer-Encoding": "chunked"})
+        forwarded.update({"Content-Length": length} if length else {"Transfer-Encoding": "chunked"})
     try:
         with contextlib.suppress(
             BrokenPipeError, ConnectionResetError
         ):  # the page rejected the request before it had the whole body: its answer says why
-            connection.request(method, page.path + path, body or None, kept, encode_chunked=not length)
+            connection.request(method, page.path + path, body or None, forwarded, encode_chunked=not length)
         return connection.getresponse()
     except BaseException:
         connection.close()

@@ -137,12 +137,12 @@ class StepWatch:
 
     def check(self, runs: list[Run]) -> None:
         """Give up steps that passed without a trace, for example because the disk was full."""
-        begun, now = self._source.finished_steps(), time.monotonic()
+        finished, now = self._source.finished_steps(), time.monotonic()
         for watched in list(self._watched.values()):
-            if begun.get(watched.run_title, 0) < watched.step:
+            if finished.get(watched.run_title, 0) < watched.step:
                 continue
             watched.passed_at = watched.passed_at or now
-            record = _lower_numbered(watched, runs, begun) if now - watched.passed_at > LOWER_NUMBER_AFTER_S else None
+            record = _lower_numbered(watched, runs, finished) if now - watched.passed_at > LOWER_NUMBER_AFTER_S else None
             if record is not None:
                 self._assign_trace(watched, record)
             elif now - watched.passed_at > MISSED_AFTER_S:
@@ -150,18 +150,18 @@ class StepWatch:
                 self._post("missed", job_trace=watched.job_trace, step=watched.step, why="Its step passed without a trace.")
 
 
-def uncounted_steps(title: str, runs: list[Run], begun: dict[str, int]) -> int:
+def uncounted_steps(title: str, runs: list[Run], finished: dict[str, int]) -> int:
     """Return the number of finished steps of a run that the session has not counted, or has counted for another run.
 
-    ``runs`` must not be newer than ``begun``.
+    ``runs`` must not be newer than ``finished``.
     """
-    return max(0, begun.get(title, 0) - sum(run["steps"] for run in runs if run["title"] == title))
+    return max(0, finished.get(title, 0) - sum(run["steps"] for run in runs if run["title"] == title))
 
 
-def _lower_numbered(watched: WatchedStep, runs: list[Run], begun: dict[str, int]) -> TraceRecord | None:
+def _lower_numbered(watched: WatchedStep, runs: list[Run], finished: dict[str, int]) -> TraceRecord | None:
     """Return the trace with a lower number, if the difference is at most the number of uncounted steps."""
     traces = (trace for run in runs for trace in run["traces"] if trace["id"] == watched.lower_numbered)
-    lowest = watched.step - uncounted_steps(watched.run_title, runs, begun)
+    lowest = watched.step - uncounted_steps(watched.run_title, runs, finished)
     return next((trace for trace in traces if (trace["step"] or 0) >= lowest), None)
 
 

@@ -32,6 +32,7 @@ WINDOWS = 16
 RESOLUTION_NS = 500.0
 #: For normal noise: sigma divided by the median absolute deviation, and the median's standard error divided by the mean's.
 MAD_TO_SIGMA, MEDIAN_TO_MEAN = 1.4826, 1.2533
+#: Huber's threshold: an observation whose residual exceeds this many sigmas gets less weight.
 HUBER = 1.5
 
 
@@ -44,7 +45,7 @@ class Observation:
     at_ns: int
     offset_ns: float
     sigma_ns: float
-    matches: int
+    matches: int  # number of common events (collectives, messages) that it summarizes
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ def merge(aligned: Sequence[AlignedTrace], owners: Owners) -> Merged:
     labels, label = _joined([t.labels for t in traces], [t.label for t in traces])
     times = [a.since(origin) for a in aligned]
     shift = [a.start - a.source.trace.start - origin for a in aligned]
-    nothing = np.zeros(int(first[-1]), np.int64)
+    zeros = np.zeros(int(first[-1]), np.int64)
     merged = Trace(
         content=Content(b""),
         origin_ns=origin,
@@ -65,8 +65,8 @@ def merge(aligned: Sequence[AlignedTrace], owners: Owners) -> Merged:
         op_end=_shifted(traces, shift, lambda t: t.op_end),
         scheduled=_shifted(traces, shift, lambda t: t.scheduled),
         thread=concatenated([t.thread for t in traces]),
-        offset=nothing,
-        size=nothing,
+        offset=zeros,
+        size=zeros,
         bytes_moved=concatenated([t.bytes_moved for t in traces]),
         launch=_launches(traces, first),
         notes=sorted({note for t in traces for note in t.notes}),
@@ -76,7 +76,10 @@ def merge(aligned: Sequence[AlignedTrace], owners: Owners) -> Merged:
 
 
 def _launches(traces: Sequence[Trace], first: Int64) -> Int64 | None:
-    """Return [n] the node that launched each, -1: none; None if no trace has this from a profile: then they are found by name."""
+    """Return [n] the node that launched each node, -1: none.
+
+    Return None if no trace has launches from a profile; then launches are found by their names.
+    """
     if all(trace.launch is None for trace in traces):
         return None
     launches = [launch_of(trace).astype(np.int64) for trace in traces]
@@ -113,6 +116,7 @@ def _shifted(traces: Sequence[Trace], shift: Sequence[Int64], column: Callable[[
 
 
 def _numbered(columns: Sequence[Int32], sizes: Sequence[int]) -> Int32:
+    """Join columns of codes: each trace's codes are increased by the sum of the sizes before it."""
     before = np.cumsum([0, *sizes])
     sources = [(column + first).astype(np.int32) for column, first in zip(columns, before)]
     return np.concatenate(sources) if sources else np.zeros(0, np.int32)

@@ -39,7 +39,7 @@ def links_and_tensors(
             longest = link["longest"] + first
             links[key] = _sum(links[key], link) if key in links else {**link, "longest": longest}
         waited = _waited(answers(i), answer["transfers"])
-        tensors += [_moved(t, w, first, merged.trace.start) for t, w in zip(answer["transfers"], waited.tolist())]
+        tensors += [_job_tensor(t, w, first, merged.trace.start) for t, w in zip(answer["transfers"], waited.tolist())]
     longest_first = sorted(tensors, key=lambda t: t["start_ns"] - t["end_ns"])
     return sorted(links.values(), key=lambda link: -link["waited_ns"]), longest_first[:MAX_TENSORS]
 
@@ -57,7 +57,7 @@ def _waited(answers: Answers, transfers: Sequence[Transfer]) -> Int64:
     return waited
 
 
-def _moved(transfer: Transfer, waited_ns: int, first: int, start: Int64) -> JobTensor:
+def _job_tensor(transfer: Transfer, waited_ns: int, first: int, start: Int64) -> JobTensor:
     """Convert a transfer of one trace to the merged trace's node and times."""
     node = transfer["node"] + first
     shift = float(start[node]) - transfer["start_ns"]

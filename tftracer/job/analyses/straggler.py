@@ -34,8 +34,8 @@ class Rank:
     """The activity of one process, on the reference clock."""
 
     title: str
-    begin: int
-    end: int
+    begin: int  # start of its first node, ns since the epoch
+    end: int  # end of its last node
     compute: Cover
     input: Cover
     communication: Cover
@@ -48,15 +48,15 @@ class Rank:
 
 def rank_of(aligned: AlignedTrace, owner: int, timed: bool = True) -> Rank:
     """Return the activity of the process that recorded a trace. ``timed``: whether its clock is comparable."""
-    kind, mine = aligned.source.trace.kind, aligned.owner == owner
+    kind, is_own = aligned.source.trace.kind, aligned.owner == owner
     start, end = aligned.start, aligned.end
 
     def cover(*kinds: NodeKind) -> Cover:
-        is_of_kind = mine & is_in(kind, kinds)
+        is_of_kind = is_own & is_in(kind, kinds)
         return Cover.of(start[is_of_kind], end[is_of_kind])
 
-    begin = int(start[mine].min()) if mine.any() else 0
-    last = int(end[mine].max()) if mine.any() else 0
+    begin = int(start[is_own].min()) if is_own.any() else 0
+    last = int(end[is_own].max()) if is_own.any() else 0
     compute, inputs, communication = cover(*WORKING), cover(NodeKind.INPUT), cover(NodeKind.COMMUNICATION)
     return Rank(aligned.source.title, begin, last, compute, inputs, communication, timed)
 

@@ -24,7 +24,8 @@ from tftracer.session.files.reading import read_trace_record
 
 #: How long a process may take to answer.
 ANSWER_S = 3.0
-#: How far ahead the step is selected, doubled after each try that came too late for a process; the maximum number of tries.
+#: MARGIN_S: how far ahead in time the step is selected; doubled after each try that came too late for a process. TRIES: maximum
+#: number of tries.
 MARGIN_S, TRIES = 0.3, 5
 #: A request waits this long for earlier ones to finish. Not longer, because a step that hangs must not block all others.
 WAIT_FOR_EARLIER_S = 60.0
@@ -69,9 +70,9 @@ class StepRequests:
         if not selected:
             raise UnsupportedError("None of the job's processes is connected, so no step can be traced.")
         traced = self._hub.new_trace(list(dict.fromkeys(selected)), run_title)
-        before = list(self._under_way.values())
+        earlier = list(self._under_way.values())
         self._under_way[traced.message["id"]] = asyncio.Event()
-        task = asyncio.ensure_future(self._run(traced, before))
+        task = asyncio.ensure_future(self._run(traced, earlier))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return traced.message
@@ -143,9 +144,9 @@ class StepRequests:
             if traced.message["state"] == "pending" and member.id in self._pending(traced):
                 self._add_missing(traced, {member.id: why})
 
-    async def _run(self, traced: TracedStep, before: list[asyncio.Event]) -> None:
+    async def _run(self, traced: TracedStep, earlier: list[asyncio.Event]) -> None:
         with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(asyncio.gather(*(finished.wait() for finished in before)), WAIT_FOR_EARLIER_S)
+            await asyncio.wait_for(asyncio.gather(*(finished.wait() for finished in earlier)), WAIT_FOR_EARLIER_S)
         margin_s = MARGIN_S
         for is_last_try in [False] * (TRIES - 1) + [True]:
             states = await self._ask_progress(traced)

@@ -141,9 +141,9 @@ class JobTraces:
         stored, key = self._stored.get((traced.message["id"], process_id)), (process_id, traced.records[process_id]["id"])
         if stored is not None:
             return await self.work(stored.raw)
-        kept = self._fetched.get(key)
-        if kept is not None:
-            return await self.work(lambda: decompress(*kept, "a fetched trace") if kept[1] else b"")
+        cached = self._fetched.get(key)
+        if cached is not None:
+            return await self.work(lambda: decompress(*cached, "a fetched trace") if cached[1] else b"")
         raw = await self._fetch(*key)
         packed = await self.work(lambda: compress(raw))
         self._fetched[key] = (packed, len(raw))

@@ -12,7 +12,7 @@ from tftracer.job.hub.hub import Member, TracedStep
 from tftracer.job.hub.services import JobServices
 from tftracer.session.files.saved import SavedSession
 
-#: A step on all hosts: (title, step number, or its position among the steps with this title if it has no number).
+#: A step on all hosts: (title, number). Without a step number, its position among the steps with this title.
 Step = tuple[str, int]
 
 
@@ -37,7 +37,7 @@ def load_hosts(job: JobServices, source: SavedSession, path: str) -> bool:
 
 
 def _steps(source: SavedSession, hosts: list[str]) -> dict[Step, dict[str, TraceRecord]]:
-    """Return step -> process -> its trace."""
+    """Return step -> id of the process -> record of its trace."""
     records: dict[Step, dict[str, TraceRecord]] = {}
     for run in source.runs():
         host, _, title = run["title"].partition(": ")

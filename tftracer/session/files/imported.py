@@ -1,7 +1,7 @@
 """Makes a session from the traces in another tool's file.
 
-A trace that is the whole file stays in the file; others are compressed in memory, one after the other. The contents of these
-traces are not known yet: ``SavedSession.analyze_pending`` analyzes them.
+A trace that is the whole file stays in the file; other traces are compressed in memory, one after the other. The traces are not
+analyzed here, but later by ``SavedSession.analyze_pending``.
 """
 
 from __future__ import annotations
@@ -58,18 +58,20 @@ def model_of(imported: Imported, file: FileBytes | None = None) -> SessionModel:
     return model
 
 
-def _add_run(model: SessionModel, memory: Spool, run: ImportedRun, of_file: list[Finding], file: FileBytes | None) -> None:
+def _add_run(model: SessionModel, memory: Spool, run: ImportedRun, file_findings: list[Finding], file: FileBytes | None) -> None:
     state = RunState(model.next_run_id(), text(run.title, 1000), texts(run.fetches), texts(run.feeds), text(run.options))
     state.statistics = read_statistics(vars(run))
     model.add_run(state)
     for trace in run.traces:
         payload = PlainPayload.of(file) if file is not None and trace.is_whole_file else _stored(memory, trace.raw)
         trace.raw = b""
-        _add_trace(model, state, trace, of_file, payload)
+        _add_trace(model, state, trace, file_findings, payload)
 
 
-def _add_trace(model: SessionModel, run: RunState, trace: ImportedTrace, of_file: list[Finding], payload: StoredPayload) -> None:
-    context = TraceContext(step=trace.step or None, step_s=trace.duration_s, findings=[*of_file, *trace.findings])
+def _add_trace(
+    model: SessionModel, run: RunState, trace: ImportedTrace, file_findings: list[Finding], payload: StoredPayload
+) -> None:
+    context = TraceContext(step=trace.step or None, step_s=trace.duration_s, findings=[*file_findings, *trace.findings])
     given = {
         "id": model.next_trace_id(),
         "run_id": run.id,

@@ -1,7 +1,7 @@
 """Reads a session from a file's records. Checks types and sizes, because a stranger may have written the file.
 
-Only this module and contract/session.py, which defines the messages, know their fields. Data that this process recorded itself is
-not read here.
+Only contract/session.py, which defines the messages, and this module know the fields of the messages. Data that this process
+recorded itself is not read here.
 """
 
 from __future__ import annotations

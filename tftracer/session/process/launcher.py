@@ -41,7 +41,7 @@ def no_launcher() -> LauncherInfo:
 
 
 def detect_launcher(environ: Environment | None = None, modules: Mapping[str, Any] | None = None) -> LauncherInfo:
-    """Return the facts from Horovod (if it is initialized, else its variables), else ``TF_CONFIG``, else another launcher.
+    """Return the facts from the first known source: initialized Horovod, Horovod's variables, ``TF_CONFIG``, another launcher.
 
     Facts that this source lacks are taken from the variables of the other launchers. Invalid values (a rank that is not a number,
     a ``TF_CONFIG`` that is not JSON) are treated as missing.

@@ -30,7 +30,7 @@ _MAX_COUNT = float(1 << 36)
 
 
 def steps_payload(starts: Doubles, durations: Doubles, traced: Sequence[int]) -> bytes:
-    """Pack consecutive steps, one by one. ``traced``: positions among them."""
+    """Pack consecutive steps, which are not aggregated. ``traced``: positions of the traced steps among them."""
     return _packed(start_at=starts, duration_s=durations, traced=np.array(traced, float))
 
 
@@ -108,6 +108,7 @@ def _read_sketched(columns: dict[str, Doubles]) -> SketchedSteps:
 
 
 def _add_steps(history: History, first: Any, columns: dict[str, Doubles]) -> None:
+    """Add the steps of a STEPS record that the history does not have yet. ``first``: number of the record's first step."""
     first = first if isinstance(first, int) and 0 < first < _MAX_STEP else 1
     rows = _rows(columns, ("start_at", "duration_s"))
     repeated = min(max(0, history.last_step + 1 - first), len(rows))  # how many of these steps the history has already

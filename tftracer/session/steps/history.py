@@ -75,10 +75,10 @@ class History:
             while len(self._levels) <= level:
                 self._levels.append(_NONE)
             rows = np.concatenate([self._levels[level], rows])
-            over = max(0, len(rows) - (RECENT if level == 0 else LEVEL))
-            over += over % 2
-            self._levels[level] = rows[over:].copy()  # a view would keep the whole array
-            rows, level = merged_pairs(rows[:over]), level + 1
+            excess = max(0, len(rows) - (RECENT if level == 0 else LEVEL))
+            excess += excess % 2
+            self._levels[level] = rows[excess:].copy()  # a view would keep the whole array
+            rows, level = merged_pairs(rows[:excess]), level + 1
 
     def copy(self) -> History:
         other = History()

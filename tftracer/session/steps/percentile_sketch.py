@@ -13,7 +13,7 @@ from tftracer.trace.arrays.types import Bool, Float64, Int64
 #: The largest relative error of a percentile.
 ERROR = 0.01
 _RATIO = math.log(1.02)  # so the middle of a bucket is 1% from its ends
-_FLOOR_S = 1e-9
+_FLOOR_S = 1e-9  # start of the first bucket; shorter durations count as this
 _BUCKETS = 1800  # up to 3,000,000 s
 
 
@@ -65,13 +65,13 @@ class Sketch:
     @classmethod
     def merged(cls, sketches: Iterable[Sketch]) -> Sketch:
         """Merge sketches into one."""
-        whole = cls()
+        total = cls()
         for each in sketches:
             if each.count:
-                whole._add_counts(each._low, each._counts)
-                whole.total_s += each.total_s
-                whole.min_s, whole.max_s = min(whole.min_s, each.min_s), max(whole.max_s, each.max_s)
-        return whole
+                total._add_counts(each._low, each._counts)
+                total.total_s += each.total_s
+                total.min_s, total.max_s = min(total.min_s, each.min_s), max(total.max_s, each.max_s)
+        return total
 
     def counters(self) -> tuple[Int64, Int64]:
         """Return the buckets that are not empty, and their counts."""

@@ -75,7 +75,7 @@ class UnwrittenSteps:
         return taken
 
     def written(self, size: int, steps: int) -> None:
-        """Record that ``steps`` steps, or (0) the whole history, were written in ``size`` bytes."""
+        """Note that ``steps`` steps were written in a record of ``size`` bytes; 0 steps: the whole history was written."""
         self.needs_history = self.needs_history and steps > 0
         self._since_history = self._since_history + steps if steps else 0
         self.written_bytes = self.written_bytes + size if steps else size
@@ -166,8 +166,8 @@ class StepStatistics:
     def between_steps(self) -> BetweenSteps:
         """The median of the recent times between steps, and the part of it in which the loop waits for its dataset.
 
-        That part is the median times the waiting's share of all usual times, because elements may come in pairs: then the loop
-        waits for every second one only.
+        This part is the median multiplied by the share that waiting has in the sum of all usual times. A median of the waiting
+        itself would mislead: elements may come in pairs, so that the loop waits only for every second one.
         """
         if not self._gaps:
             return BetweenSteps(None, None)

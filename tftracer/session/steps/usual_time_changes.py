@@ -25,6 +25,7 @@ POINTS = 400
 FEWEST = 8
 #: Minimum deviation of a change, in standard deviations of the rank sum. The best of 400 splits of pure noise stays below 4.
 BEYOND_CHANCE = 5.0
+#: Minimum size of a change or a drift, as a share of the time before it.
 MIN_CHANGE = 0.05
 MAX_CHANGES = 8
 
@@ -34,10 +35,10 @@ def step_changes(history: History) -> tuple[list[StepChange], Drift | None]:
     rows = _untraced(history)
     steps, times = _points(rows)
     edges = [0, *sorted(_splits(times, 0)), len(times)]
-    ends = [*steps.tolist(), math.inf]
+    first_steps = [*steps.tolist(), math.inf]
 
     def usual(start: int, end: int) -> _Usual:
-        return _usual(history, rows, ends[start], ends[end])
+        return _usual(history, rows, first_steps[start], first_steps[end])
 
     drift = _drift(steps, times, edges, usual)
     if drift:
@@ -67,7 +68,7 @@ def _untraced(history: History) -> Doubles:
 
 
 def _usual(history: History, rows: Doubles, first: float, end: float) -> _Usual:
-    """Return the usual time of the untraced steps from number ``first`` until before ``end``. ``rows``: their entries."""
+    """Return the usual time of the untraced steps from number ``first`` to the one before ``end``. ``rows``: untraced entries."""
     _, count, _, mean = rows[(rows[:, 0] >= first) & (rows[:, 0] < end)].T[:4]
     if (count == 1).all():
         return _Usual(float(np.median(mean)), float(mean.mean()))
@@ -131,7 +132,7 @@ def ranks(values: Doubles) -> Doubles:
 def _drift(steps: Doubles, times: Doubles, edges: list[int], usual: Callable[[int, int], _Usual]) -> Drift | None:
     """Return the straight line through the medians of the first and last quarter, if it fits better than levels do.
 
-    ``usual``: returns the usual time of the points from one position until before another.
+    ``usual``: (start, end) -> the usual time of the points from position ``start`` to the one before ``end``.
     """
     n = len(times)
     if n < 4 * FEWEST:

@@ -60,7 +60,10 @@ class Retention:
 
 
 def _far_slower(traces: list[TraceState]) -> list[TraceState]:
-    """Return the traces that took far longer than the median, slowest first. Only traces count: tracing slows all of them."""
+    """Return the traces that took far longer than the median, slowest first.
+
+    The median is that of the traces, not of all steps, because tracing makes steps slower.
+    """
     if not traces:
         return []
     usual = median(map(_seconds, traces))

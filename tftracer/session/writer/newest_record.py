@@ -49,6 +49,7 @@ class NewestRecord(Generic[Facts]):
             self.update()
 
     def write(self, at_once: bool = False) -> None:
+        """Write the facts if it is time or ``at_once``, and if they have changed since they were written."""
         now = time.monotonic()
         if not (at_once or now >= self._next_write):
             return

@@ -120,5 +120,5 @@ class TraceSummaries:
             return self._analyzer.contents(trace, self._store.trace_context(trace.id).watched)
         except UnknownError:
             raise
-        except Exception as error:  # memory or time ran out; the trace is whole
+        except Exception as error:  # memory or time ran out; the trace itself is not damaged
             return None if self._given_up else unfinished(error)

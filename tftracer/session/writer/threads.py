@@ -1,7 +1,7 @@
 """The tracer's three background threads: one counts and writes steps, one stores traces, one has them analyzed.
 
-All are daemons, sleep while nothing happens, and survive errors in one of their rounds. None imports a module: a process that the
-script forks during an import would wait for that module forever.
+All are daemons, sleep while nothing happens, and survive errors in one of their rounds. None of them imports a module: a process
+that the script forks during an import would wait for that module forever.
 """
 
 from __future__ import annotations

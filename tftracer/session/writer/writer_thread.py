@@ -70,7 +70,7 @@ class StepWriter:
         self._next_publish = self._next_flush = 0.0
         self._reported: set[str] = set()  # codes of the steps' problems
         self._stopping = False
-        self._is_end_told = False
+        self._is_end_published = False
         self._flushes: deque[Flush] = deque()
         self.thread = threading.Thread(target=self._guard.run_thread, args=[self._run], name="tftracer-writer", daemon=True)
 
@@ -208,9 +208,9 @@ class StepWriter:
         """
         run_ids = self._slow.take()
         self._unpublished.update(dict.fromkeys(run_ids))
-        if self._store.session()["ended_at"] is None or (self._is_end_told and not run_ids):
+        if self._store.session()["ended_at"] is None or (self._is_end_published and not run_ids):
             return
-        self._is_end_told = True
+        self._is_end_published = True
         for each in self._newest_records:
             each.update()
         self._store.set_facts()

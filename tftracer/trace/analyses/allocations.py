@@ -90,10 +90,10 @@ def _in_use(allocations: Allocations, time: Int64, code: int) -> tuple[Int64, In
     """Return (times, bytes) of one allocator, from the step's beginning on."""
     events = np.flatnonzero(allocations.allocator == code)
     in_use, times = allocations.in_use[events], time[events]
-    held = in_use[0] + allocations.bytes[events[0]] * (1 if allocations.is_freed[events[0]] else -1)  # before its first event
-    in_use, times = np.append(held, in_use), np.append(0, times)
-    last = np.append(np.diff(times) > 0, True)  # only the last of several events at the same time counts
-    return times[last], in_use[last]
+    initial = in_use[0] + allocations.bytes[events[0]] * (1 if allocations.is_freed[events[0]] else -1)  # before the first event
+    in_use, times = np.append(initial, in_use), np.append(0, times)
+    is_last = np.append(np.diff(times) > 0, True)  # only the last of several events at the same time counts
+    return times[is_last], in_use[is_last]
 
 
 def device_of(allocator: str) -> str:

@@ -134,7 +134,7 @@ def _flops(trace: Trace, outputs: Outputs, graph: Graph, tensors: _Tensors, rows
         return np.zeros(0)
     row_of = np.full(trace.n, -1, np.int64)
     row_of[rows] = np.arange(len(rows))
-    key = np.full((len(rows), MAX_INPUTS + 3), -2, np.int64)
+    key = np.full((len(rows), MAX_INPUTS + 3), -2, np.int64)  # -2: the op has no such input or equation
     key[:, -1] = trace.op[rows]
     first_output = tensors.find(outputs, rows, np.zeros(len(rows), np.int64))
     key[:, -2] = _codes(outputs, first_output)
@@ -157,6 +157,7 @@ def _flops(trace: Trace, outputs: Outputs, graph: Graph, tensors: _Tensors, rows
 
 
 def _codes(outputs: Outputs, output: Int64) -> Int64:
+    """Return the codes of the shapes of some outputs; ``_MISSING`` for output -1."""
     return np.where(output >= 0, outputs.shape[np.maximum(output, 0)], _MISSING) if len(outputs.node) else output
 
 
@@ -202,7 +203,7 @@ def _traffic(trace: Trace, outputs: Outputs, graph: Graph, tensors: _Tensors) ->
 def on_kernels(trace: Trace, result: Arithmetic, takes_share: Bool) -> Arithmetic:
     """Move the arithmetic of launches to the kernels that they launched. Impossible values become NaN.
 
-    ``takes_share``: [n] True for kernels that get a share of their launch's; False for kernels whose own arithmetic is known.
+    ``takes_share``: [n] True for kernels that get a share of their launch's arithmetic; False for kernels with known arithmetic.
     """
     for column in (result.flops, result.bytes):
         column[~(column <= MAX_VALUE)] = np.nan  # files may contain impossible shapes

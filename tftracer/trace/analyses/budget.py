@@ -8,15 +8,15 @@ Every moment of the step belongs to the first part in this list that applies to 
 3. ``exposed_communication``: a transfer or a collective runs, and none of the above. (``hidden_communication``, communication at
    the same time as compute, is given separately: it is already part of ``compute``.)
 4. ``copies``: a copy between host and device, or on the device.
-5. ``input``: an op of the input pipeline runs, which usually means that it waits: IteratorGetNext, a queue's dequeue. Work of
-   tf.data in its own threads, for later steps, is not counted.
+5. ``input``: an op of the input pipeline runs, such as IteratorGetNext or a queue's dequeue, which usually means that it waits.
+   Work of tf.data in its own threads, for later steps, is not counted.
 6. ``launch_gap``: on a GPU, none of the above while the host launches an op of the GPU.
-7. ``scheduling``: none of the above, but an op is scheduled and has not started. Unknown, and part of ``idle``, if no op of the
-   device has a scheduling time.
+7. ``scheduling``: none of the above, but an op is scheduled and has not started. If no op of the device has a scheduling time,
+   this part is unknown, and its time counts as ``idle``.
 8. ``idle``: the rest.
 
 For the whole step, a part applies if it applies to any device. Without kernels in the trace (no CUPTI) a GPU's launches count as
-its work. Devices that only repeat the nodes of others are left out. Everything is O(n log n) in NumPy.
+its work. Devices that only repeat the nodes of other devices are left out. Everything is O(n log n) in NumPy.
 """
 
 from __future__ import annotations

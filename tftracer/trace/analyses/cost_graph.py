@@ -49,6 +49,7 @@ def cost_graph(trace: Trace, findings: list[Finding]) -> CostGraph:
 
 
 def _first_executions(trace: Trace) -> Int64:
+    """Return [names] the first counted node with each name, -1: none."""
     first = np.full(len(trace.names), -1, np.int64)
     nodes = np.flatnonzero(trace.counted)[::-1]
     first[trace.name[nodes]] = nodes

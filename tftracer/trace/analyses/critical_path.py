@@ -1,10 +1,10 @@
 """The critical path, which is the chain of ops and waits that determines the step's length; and every op's slack.
 
 *Path*: from the node that ends last, back to the predecessor that ended last, and so on to the step's first op. Predecessors
-are
+are (with the reason of the edge in parentheses)
 
-- the producers of an op's inputs, along the edges of the partition graphs or of the labels (dependencies.py), sends and
-  receives across devices included (``op``, ``transfer``);
+- the producers of an op's inputs, along the edges of the partition graphs or of the labels (dependencies.py), including sends
+  and receives across devices (``op``, ``transfer``);
 - the previous op on its thread, if that op was still running when this op was scheduled: this op waited for the thread
   (``thread``; waits_for_threads.py);
 - for a kernel its launch, and the kernel before it on its stream (``launch``, ``stream``);
@@ -59,13 +59,13 @@ class Edges:
 
 def edges_of(trace: Trace, graph: Graph) -> Edges:
     """Collect the edges between counted nodes: those of the graph, waits for threads, launches of kernels, order in streams."""
-    waited, before = waits_for_threads.waits_for_threads(trace)
+    waiting, blocking = waits_for_threads.waits_for_threads(trace)
     launch = launch_of(trace)
     launched = np.flatnonzero(launch >= 0)
     earlier, later = _stream_order(trace)
     parts: list[tuple[Int64 | Int32, Int64 | Int32, int | Bool]] = [
         # First, because the graph's reason replaces this one if the graph has an edge between the same two nodes.
-        (before, waited, _THREAD),
+        (blocking, waiting, _THREAD),
         (graph.producer, graph.consumer, np.where(graph.transfer, _TRANSFER, _OP)),
         (launch[launched], launched, _LAUNCH),
         (earlier, later, _STREAM),
@@ -100,7 +100,7 @@ def last_predecessor(trace: Trace, edges: Edges) -> tuple[Int32, Int8]:
     predecessor[edges.consumer[order]] = edges.producer[order]  # if an index occurs several times, the last write stays
     why[edges.consumer[order]] = edges.reason[order]
     counted = np.flatnonzero(trace.counted)
-    orphans = counted[predecessor[counted] < 0]
+    orphans = counted[predecessor[counted] < 0]  # nodes without a predecessor
     if len(orphans):
         assumed = _ended_before(trace, edges.rank, counted, orphans)
         predecessor[orphans] = assumed
@@ -132,8 +132,8 @@ def _last_ended(trace: Trace, rank: Int64, counted: Int64, group: Int64, nodes: 
     by_end = counted[np.lexsort((rank[counted], group[counted]))]
     stride = trace.duration_ns + 1
     at = np.searchsorted(group[by_end] * stride + trace.end[by_end], group[nodes] * stride + moment, "right") - 1
-    last = by_end[np.maximum(at, 0)]
-    return np.where((at >= 0) & (group[last] == group[nodes]) & (rank[last] < rank[nodes]), last, -1)
+    candidate = by_end[np.maximum(at, 0)]
+    return np.where((at >= 0) & (group[candidate] == group[nodes]) & (rank[candidate] < rank[nodes]), candidate, -1)
 
 
 def path_nodes(trace: Trace, edges: Edges) -> tuple[Int64, Int8]:
@@ -141,13 +141,13 @@ def path_nodes(trace: Trace, edges: Edges) -> tuple[Int64, Int8]:
     counted = np.flatnonzero(trace.counted)
     if not len(counted):
         return np.zeros(0, np.int64), np.zeros(0, np.int8)
-    best, why = last_predecessor(trace, edges)
-    before = best.tolist()
+    predecessor, why = last_predecessor(trace, edges)
+    predecessor_of = predecessor.tolist()
     node, path = int(counted[np.argmax(edges.rank[counted])]), []
     for batch in batches(trace.n, 20_000):
         for _ in batch:
             path.append(node)
-            node = before[node]
+            node = predecessor_of[node]
             if node < 0:
                 nodes = np.array(path[::-1], np.int64)
                 return nodes, why[nodes]
@@ -178,7 +178,7 @@ class Path:
 
     node: Int64
     reason: Int8  # the kind of edge that leads to each node: index into REASONS
-    reached: Int64  # when the previous node ended
+    reached: Int64  # when the previous node ended, in ns; 0 for the first node
 
 
 def path_of(trace: Trace, edges: Edges) -> Path:

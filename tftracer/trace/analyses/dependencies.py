@@ -1,9 +1,10 @@
 """The dependencies between executions: which node of the trace waited for which.
 
-Each edge of the static graph (static_graph.py) becomes one edge per execution of its consumer. In a loop an op executes many
-times: the consumer reads the producer's latest execution that had ended when the consumer started (by op_end if known, because an
-op's end includes the time in which it passes its outputs on), or else the latest that had started. A Merge reads only the latest
-of its inputs. No edge leads back in time, so the graph has no cycle.
+The static graph (static_graph.py) has edges between *entities*: ops on devices, and received tensors. A node of the trace is one
+execution of an entity. Each edge of the static graph becomes one edge per execution of its consumer. In a loop an op executes
+many times: the consumer reads the producer's latest execution that had ended when the consumer started (by op_end if known,
+because an op's end includes the time in which it passes its outputs on), or else the latest that had started. A Merge reads only
+the latest of its inputs. No edge leads back in time, so the graph has no cycle.
 """
 
 from __future__ import annotations
@@ -130,15 +131,15 @@ def _complete(static: StaticGraph, reader: Int64 | Int32, control: Bool) -> Bool
 
 def _arguments(static: StaticGraph, edge: Int64) -> Arguments:
     """Return the arguments of the graph. ``edge``: [e] for each edge, the edge of the static graph that it comes from."""
-    entities = {text: np.flatnonzero(is_in(static.entity, numbers)) for text, numbers in static.equations.items()}
+    equations = {text: np.flatnonzero(is_in(static.entity, entities)) for text, entities in static.equations.items()}
     if not len(static.argument_edge):
-        return replace(Arguments.none(), equations=entities)
+        return replace(Arguments.none(), equations=equations)
     stop = np.cumsum(np.bincount(static.argument_edge, minlength=len(static.producer)))
     first = np.append(0, stop[:-1])
     counts = stop[edge] - first[edge]
-    which = np.repeat(np.arange(len(edge)), counts)
-    position = first[edge][which] + np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return Arguments(which, static.argument_position[position], entities)
+    graph_edge = np.repeat(np.arange(len(edge)), counts)
+    position = first[edge][graph_edge] + np.arange(len(graph_edge)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return Arguments(graph_edge, static.argument_position[position], equations)
 
 
 def _graph(trace: Trace, writer: Int64, reader: Int64, slot: Int64, source: Source) -> Graph:
@@ -219,7 +220,7 @@ def _one_input_per_merge(trace: Trace, writer: Int64, reader: Int64, control: Bo
     merges = np.flatnonzero(is_in(trace.op[reader], _codes(trace, "Merge", "RefMerge", "_XlaMerge")) & ~control)
     keep = np.ones(len(writer), np.bool_)
     order = merges[np.lexsort((trace.end[writer[merges]], reader[merges]))]
-    last = np.ones(len(order), np.bool_)
-    last[:-1] = reader[order[1:]] != reader[order[:-1]]
-    keep[order[~last]] = False
+    is_last = np.ones(len(order), np.bool_)
+    is_last[:-1] = reader[order[1:]] != reader[order[:-1]]
+    keep[order[~is_last]] = False
     return keep

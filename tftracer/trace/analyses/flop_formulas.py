@@ -70,7 +70,7 @@ def _matmul(call: Call) -> float | None:
 
 
 def _without_output(left: Known, right: Known) -> float | None:
-    """Return the FLOPs if the factors share exactly one size: the sum runs over it, whichever factor is transposed."""
+    """Return the FLOPs if the factors share exactly one size: the sum runs over that dimension, transposed or not."""
     shared = set(left[-2:]) & set(right[-2:])
     if len(shared) != 1 or 0 in shared:
         return 0.0 if 0 in shared and len(shared) == 1 else None
@@ -143,14 +143,15 @@ def _add_sizes(sizes: dict[str, int], labels: list[str], shape: Known) -> bool:
     return True
 
 
-def _recurrent(of: int, *weights: int, times: int = 1) -> Formula:
-    """Return the formula of a recurrent layer, which multiplies each row of input ``of`` by weights.
+def _recurrent(data: int, *weights: int, times: int = 1) -> Formula:
+    """Return the formula of a recurrent layer, which multiplies each row of its data by weights.
 
-    The number of rows is the product of all dimensions but the last. ``weights``: the positions of the weights among the inputs.
+    The number of rows is the product of all dimensions but the last. ``data``, ``weights``: positions among the inputs.
+    ``times``: how often the products are computed.
     """
 
     def formula(call: Call) -> float | None:
-        rows, factors = _input(call, of, 2, 3), [_input(call, weight, 2) for weight in weights]
+        rows, factors = _input(call, data, 2, 3), [_input(call, weight, 2) for weight in weights]
         known = [factor for factor in factors if factor is not None]
         if rows is None or len(known) < len(factors):
             return None

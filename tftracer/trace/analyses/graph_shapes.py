@@ -23,7 +23,7 @@ from tftracer.trace.model import Tensor
 #: Maximum number of passes over the nodes. A loop's variables need a second pass, nested loops a third.
 PASSES = 4
 MAX_NODES = 1 << 18
-_MAX_VALUES = 64
+_MAX_VALUES = 64  # the values of larger tensors are not computed
 _INTEGERS = {3: "<i4", 9: "<i8"}  # tensorflow.DataType of int32 and int64 -> NumPy's dtype
 _BOOL, _RESOURCE, _BOOLEAN_OPS = 10, 20, ("Equal", "NotEqual", "Greater", "GreaterEqual", "Less", "LessEqual", "LogicalNot")
 _HANDLES, _SHAPES = "_handle_shapes", "_output_shapes"
@@ -32,10 +32,12 @@ _MERGES = ("Merge", "RefMerge")
 
 @dataclass
 class _Node:
+    """A node of the graph, and what is known about its outputs."""
+
     definition: Any  # NodeDef
-    kind: str
-    inputs: list[tuple[str, int]]
-    shapes: list[Shape] = field(default_factory=list)
+    kind: str  # the canonical op type (op_kinds.py)
+    inputs: list[tuple[str, int]]  # (name of the node, slot) of each data input
+    shapes: list[Shape] = field(default_factory=list)  # of its outputs
     values: Values = None  # the values of its only output, if known
     handle: Shape = None  # shape of the variable, if the output is a variable's handle
     conflicting: bool = False  # whether it is a Merge whose inputs had different shapes

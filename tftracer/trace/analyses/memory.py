@@ -83,8 +83,8 @@ def _last_consumers(trace: Trace, graph: Graph, node: Int64, slot: Int64) -> tup
     if not len(key):
         return np.full(len(node), -1, np.int64), np.full(len(node), -1, np.int64)
     consumed = (at >= 0) & (key[at] == wanted)
-    last = np.where(consumed, consumer[at], -1)
-    return np.where(consumed, trace.end[last], -1), last
+    last_consumer = np.where(consumed, consumer[at], -1)
+    return np.where(consumed, trace.end[last_consumer], -1), last_consumer
 
 
 def _places(trace: Trace, node: Int64, allocator: Int32, names: StringTable) -> tuple[Int64, list[tuple[int, str]]]:
@@ -97,12 +97,12 @@ def _places(trace: Trace, node: Int64, allocator: Int32, names: StringTable) -> 
 
 @dataclass(frozen=True)
 class Buffers:
-    """One entry per buffer."""
+    """One entry per buffer. Times in ns since the step began."""
 
     alloc: Int64
     free: Int64
     bytes: Int64
-    place: Int64
+    place: Int64  # the allocator that holds it: index into Lives.places
     first: Int64  # position in Lives of the output that created it
     buffer_of: Int64  # [lives] the buffer of each output
 
@@ -158,12 +158,12 @@ class Use:
     buffers: Buffers
     curves: list[tuple[int, MemoryCurve]]  # the index into Lives.places, and the curve; highest peak first
     largest: Int64  # buffers, largest first
-    last: Int64  # result of ``_last_of_buffers``
+    last: Int64  # [buffers] the consumer that ended last, -1: no consumers
 
     def alive(self) -> Int64:
         """Return the buffers of the allocator with the highest peak that are alive at this peak."""
-        (place, first), allocated = self.curves[0], self.buffers
-        at_peak = (allocated.alloc <= first["peak_ns"]) & (allocated.free > first["peak_ns"])
+        (place, highest), allocated = self.curves[0], self.buffers
+        at_peak = (allocated.alloc <= highest["peak_ns"]) & (allocated.free > highest["peak_ns"])
         return np.flatnonzero(at_peak & (allocated.place == place))
 
 

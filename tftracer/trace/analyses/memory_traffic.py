@@ -65,18 +65,19 @@ class Rules:
 
 
 def _rule(op: str) -> tuple[float, float, float]:
+    """Return the factors for the bytes of an op's inputs, of its outputs, and of its largest input; NaN: not known."""
     if _NO_TRAFFIC.fullmatch(op):
         return 0.0, 0.0, 0.0
     if _PART_READ.fullmatch(op):
         return 0.0, 2.0, 0.0
     if _ONLY_WRITTEN.fullmatch(op):
         return 0.0, 1.0, 0.0
-    applied, changed = _OPTIMIZER_OP.fullmatch(op), _VARIABLE_UPDATE.fullmatch(op)
-    if applied:
-        updated = _UPDATED.get(applied[2])
+    optimizer_op, update = _OPTIMIZER_OP.fullmatch(op), _VARIABLE_UPDATE.fullmatch(op)
+    if optimizer_op:
+        updated = _UPDATED.get(optimizer_op[2])
         if updated is None:
             return np.nan, np.nan, np.nan
-        return 1.0, 0.0, updated * (2.0 if applied[1] else 1.0)
-    if changed:
-        return 1.0, 0.0, 2.0 if changed[1] or changed[2] else 1.0
+        return 1.0, 0.0, updated * (2.0 if optimizer_op[1] else 1.0)
+    if update:
+        return 1.0, 0.0, 2.0 if update[1] or update[2] else 1.0
     return 1.0, 1.0, 0.0

@@ -57,8 +57,8 @@ class _Named:
     @property
     def size(self) -> Int64:
         """The length of each name's scope."""
-        last = np.append(self.slashes, 0)[np.maximum(self.high - 1, 0)]
-        return np.where(self.high > self.low, last - self.begin, 0)
+        last_slash = np.append(self.slashes, 0)[np.maximum(self.high - 1, 0)]
+        return np.where(self.high > self.low, last_slash - self.begin, 0)
 
 
 def _named(names: StringTable, text: bytes, name: Int32) -> _Named:

@@ -55,7 +55,7 @@ def _launches_by_name(trace: Trace, wanted: Bool) -> list[tuple[Int64, Int64]]:
     launches = runs_on(trace, DeviceKind.GPU)
     return [
         _same_name(trace, wanted & runs_on(trace, *ON_DEVICE, DeviceKind.REPEAT), launches),
-        _same_name(trace, wanted & launches, runs_on(trace, *ON_DEVICE)),  # stream:all only repeats kernels
+        _same_name(trace, wanted & launches, runs_on(trace, *ON_DEVICE)),  # without stream:all, which repeats the kernels
     ]
 
 
@@ -250,6 +250,7 @@ def neighbourhood(trace: Trace, graph: Graph, index: int, depth: int = 2, limit:
 
 
 def _edges_among(graph: Graph, position: dict[int, int]) -> list[list[int]]:
+    """Return [producer, consumer] of each edge among these nodes, as positions. ``position``: node -> its position."""
     pairs: dict[tuple[int, int], None] = {}
     for node, at in position.items():
         for producer in graph.inputs_of(node).tolist():

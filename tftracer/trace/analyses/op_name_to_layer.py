@@ -5,8 +5,8 @@ The path of an op is its name scope without the parts that TensorFlow and Keras 
 - ``gradients/dense/MatMul_grad``, ``gradients_1/...``, ``gradient_tape/...``: the backward pass of ``dense/MatMul``.
 - ``Adam/update_dense/kernel``: the optimizer's work for ``dense/kernel``.
 - ``rnn/while/body/_12/rnn/while/cell``, ``cond/then/_3/cond``: bodies of loops and branches, which repeat the path.
-- ``StatefulPartitionedCall/model/dense``, ``replica_1/model/dense``, ``ConstantFolding/dense``: a function's instance, a replica,
-  an op that Grappler rewrote.
+- ``StatefulPartitionedCall/model/dense``, ``replica_1/model/dense``, ``ConstantFolding/dense``: a function's call, a replica, an
+  op that TensorFlow's graph optimizer (Grappler) rewrote.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@
 - *FLOPs*, *bytes*: sums over the executions for which they are known (arithmetic.py), and the number of other executions.
 - *by scope*: an op counts for each scope that it is in (``a`` includes ``a/b``); an op without a ``/`` is in no scope.
 
-Devices that show other devices' executions again are left out.
+Devices that repeat the executions of other devices are left out.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def work_of(trace: Trace) -> Work:
 
 
 def _without_inner_stages(trace: Trace) -> Int64:
-    """Return [n] the duration of each node; that of a tf.data stage without the stages that it called."""
+    """Return [n] the duration of each node in ns; for a stage of tf.data, without the time of the stages that it called."""
     duration: Int64 = trace.end - trace.start
     stages = [code for code, device in enumerate(trace.devices) if device.name == TF_DATA]
     if not stages or not trace.known_edges:

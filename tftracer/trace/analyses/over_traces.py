@@ -10,7 +10,7 @@ often the op ran in it. Over the traces in which it ran:
   *best* is the highest of all traces. Unknown unless the FLOPs of all executions are known.
 
 The time in one trace can mislead: on a busy machine equal ops of one step differed 57-fold. So an op's rate is judged only with
-``MIN_TRACES`` traces, and its shortest time is the one that other work disturbed least.
+``MIN_TRACES`` (contract/analyses.py) traces, and its shortest time is the one that other work disturbed least.
 """
 
 from __future__ import annotations
@@ -225,6 +225,7 @@ def row_medians(values: Float64) -> Float64:
 
 
 def _sum(values: Float64) -> Float64:
+    """Return the sum of the known values of each row."""
     return _floats(np.nansum(values, axis=1))
 
 

@@ -45,6 +45,8 @@ class Executions:
 
 
 class Limit(NamedTuple):
+    """The limits of one kind of device according to one source; None: not known."""
+
     source: RoofSource
     compute: float | None  # FLOP/s for one type of number
     memory: float | None  # bytes/s
@@ -52,6 +54,8 @@ class Limit(NamedTuple):
 
 @dataclass
 class Roofs:
+    """The roofs of a trace's devices, and a sentence on each source (``words``)."""
+
     roofs: list[Roof]
     words: list[RoofWords]
 

@@ -17,7 +17,7 @@ from tftracer.trace.model import UNKNOWN_TIME, Trace
 
 MAX_ROWS = 1_000
 
-#: Upper bounds of the histogram's bins, 1 µs to 10 s in steps of 1, 2, 5; longer delays are in the last bin.
+#: Upper bounds of the histogram's bins in ns, 1 µs to 10 s in steps of 1, 2, 5; longer delays are in the last bin.
 BOUNDS = [float(m * 10**e) for e in range(3, 10) for m in (1, 2, 5)] + [1e10]
 
 

@@ -16,7 +16,7 @@ from tftracer.trace.decode.tensor_shapes import Shape
 
 #: Limits of valid shapes; TensorFlow's own limits are lower.
 MAX_DIMENSIONS, MAX_SIZE = 32, 1 << 62
-_MAX_PARTS = 1 << 12
+_MAX_PARTS = 1 << 12  # outputs of a Split
 
 Values = Optional[tuple[int, ...]]
 
@@ -126,7 +126,7 @@ def _window(node: NodeInputs, shape: Shape, window: Sequence[int], channels: int
     layout, padding = node.text("data_format") or "N...C", node.text("padding")
     if shape is None or len(strides) != len(shape) or padding not in ("SAME", "VALID", "EXPLICIT"):
         return None
-    first = 2 if layout.startswith("NC") else 1
+    first = 2 if layout.startswith("NC") else 1  # the first axis of the image
     feature, dilations = (1 if first == 2 else len(shape) - 1), node.numbers("dilations") or [1] * len(shape)
     result = list(shape)
     for k, size in enumerate(window):
@@ -153,7 +153,7 @@ def _convolution(depthwise: bool = False) -> Rule:
 
 def _pool(node: NodeInputs) -> list[Shape]:
     size = node.numbers("ksize")
-    first = 2 if node.text("data_format").startswith("NC") else 1
+    first = 2 if node.text("data_format").startswith("NC") else 1  # the first axis of the image
     spatial = size[first : first + len(size) - 2]
     return [_window(node, node.shape(0), spatial, None)]
 

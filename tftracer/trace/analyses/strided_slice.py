@@ -23,17 +23,17 @@ def sliced_shape(
     shape: Sequence[int], begin: Sequence[int], end: Sequence[int], strides: Sequence[int], masks: Masks
 ) -> tuple[int, ...]:
     """Return the shape of the slice. Raises ValueError or IndexError for slices that TensorFlow rejects."""
-    sizes, left = [], iter(shape)
+    sizes, remaining = [], iter(shape)
     for kept in _entries(len(shape), begin, end, strides, masks):
         if kept is None:
             sizes.append(1)
             continue
-        size = next(left, None)
+        size = next(remaining, None)
         if size is None:
             raise IndexError
         if isinstance(kept, slice):
             sizes.append(len(range(*kept.indices(size))))
-    return (*sizes, *left)
+    return (*sizes, *remaining)
 
 
 def sliced_values(
@@ -47,7 +47,8 @@ def sliced_values(
 
 
 def _entries(dimensions: int, begin: Sequence[int], end: Sequence[int], strides: Sequence[int], masks: Masks) -> Iterator[Kept]:
-    for at, (first, last, stride) in enumerate(zip(begin, end, strides)):
+    """Yield what each entry of ``begin``, ``end`` and ``strides`` selects; an ellipsis yields one slice per dimension."""
+    for at, (first, stop, stride) in enumerate(zip(begin, end, strides)):
         bit = 1 << at
         if masks.ellipsis & bit:
             with_dimension = sum(not (masks.new_axis | masks.ellipsis) >> each & 1 for each in range(len(begin)))
@@ -57,4 +58,4 @@ def _entries(dimensions: int, begin: Sequence[int], end: Sequence[int], strides:
         elif masks.shrink_axis & bit:
             yield first
         else:
-            yield slice(None if masks.begin & bit else first, None if masks.end & bit else last, stride)
+            yield slice(None if masks.begin & bit else first, None if masks.end & bit else stop, stride)

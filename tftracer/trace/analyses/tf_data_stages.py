@@ -106,6 +106,7 @@ class Stages:
         return Cover.of(self.trace.start[rows], self.trace.end[rows])
 
     def inputs(self, path: Path) -> list[Path]:
+        """Return the paths of the stages that a stage reads from."""
         return [other for other in self.nodes if len(other) == len(path) + 1 and other[: len(path)] == path]
 
     def awaited_stage(self, wait: Cover) -> AwaitedStage | None:
@@ -114,7 +115,10 @@ class Stages:
         return self._lowest_awaited(path, self.cover(path) & wait) if path is not None else None
 
     def _lowest_awaited(self, path: Path, ran: Cover) -> AwaitedStage:
-        """Go down from ``path`` to the lowest stage that ran for most of the wait. Return it, or the stage that it waits for."""
+        """Go down from ``path`` to the lowest stage that ran for most of the wait. Return it, or the stage that it waits for.
+
+        ``ran``: when the stage ``path`` ran during the wait.
+        """
         busiest = self._busiest_input(path, ran)
         if busiest is not None:
             return self._lowest_awaited(*busiest)
@@ -131,13 +135,13 @@ class Stages:
         """Find the stage that ``path`` waits for: the first stage, from ``path`` downwards, that does work and has fast inputs,
         or that has no input or several. If the inputs of a stage ran for most of the time, continue with the busiest input."""
         inputs = self.inputs(path)
-        only = inputs[0] if len(inputs) == 1 else None
+        only_input = inputs[0] if len(inputs) == 1 else None
         inputs_ns = self._longest_input(path)
         has_fast_inputs = inputs_ns is not None and inputs_ns < INPUTS_SHARE * ran.length
-        if only is None or (has_fast_inputs and not FORWARDING.match(path[-1])):
+        if only_input is None or (has_fast_inputs and not FORWARDING.match(path[-1])):
             return AwaitedStage(path, True, ran, inputs_ns)
-        busiest = self._busiest_input(only, ran)
-        return self._lowest_awaited(*busiest) if busiest is not None else self._begun_before(only, ran)
+        busiest = self._busiest_input(only_input, ran)
+        return self._lowest_awaited(*busiest) if busiest is not None else self._begun_before(only_input, ran)
 
     def _busiest_input(self, path: Path, ran: Cover) -> tuple[Path, Cover] | None:
         """Return the input that runs longest, if the inputs run for most of the time."""
@@ -168,7 +172,7 @@ def _on_tf_data(trace: Trace) -> Bool:
 def path_of(name: str) -> Path:
     """Parse ``Iterator::Root::Interleave[2]::Map`` into (Root, Interleave, Map); () for an op.
 
-    A distribution strategy adds a Generator per device, which reads from the dataset itself: its events are not those of a stage.
+    Also () for the Generator that a distribution strategy adds per device: it reads from the dataset itself and is no stage.
     """
     path = tuple(_NUMBER.sub("", name[len(STAGE) :]).split("::")) if name.startswith(STAGE) else ()
     return () if path[-1:] == ("Generator",) and path[-2:-1] != ("FlatMap",) else path

@@ -3,7 +3,7 @@
 - *Ops running*: ops of the host that have started and not ended. Communication ops are left out: they wait without a thread.
 - *Ops ready*: the same ops from ``scheduled`` to their start: they wait for a thread.
 - *Bytes in flight*: transfers between processes count from the moment at which the sender began to send (communication.py):
-  before that, their ops only wait. Collectives count from start to end. Each counts with the bytes of its result.
+  before that, their ops only wait. Collectives count from start to end, with the bytes of their results.
 - *GPU busy*: 1 while a kernel or a copy runs on one of the GPU's streams, else 0.
 - *Memory*: the bytes of an allocator (memory.py, allocations.py).
 
@@ -113,9 +113,9 @@ def _gpus(trace: Trace) -> Iterator[CounterOrMissing]:
     gpus = [group for group in physical_devices.physical_devices(trace) if group.kind is DeviceKind.GPU]
     for number, group in enumerate(gpus):
         title = f"{group.title} busy"
-        mine = on_stream & physical_devices.members(trace, group)
-        if mine.any():
-            busy = Cover.of(trace.start[mine], trace.end[mine])
+        on_gpu = on_stream & physical_devices.members(trace, group)
+        if on_gpu.any():
+            busy = Cover.of(trace.start[on_gpu], trace.end[on_gpu])
             yield _counter(f"gpu-{number}", title, "share", curve(busy.start, busy.end, np.ones(len(busy), np.int64)))
         else:
             yield _missing(title, "The trace has no kernels of this GPU.")

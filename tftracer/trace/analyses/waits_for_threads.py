@@ -55,16 +55,16 @@ def waits_for_threads(trace: Trace) -> tuple[Int64, Int64]:
 
 
 def _right_after(trace: Trace) -> tuple[Int64, Int64]:
-    """Do the same for known threads: return ops that started within NEXT_OP_NS of the end of the previous op on their thread."""
+    """Do the same for known threads. A node waited if it started within NEXT_OP_NS of the previous node's end on its thread."""
     hosts = np.array([device.kind in _HOSTS and not device.repeats for device in trace.devices] or [False])
     nodes = np.flatnonzero(trace.counted & hosts[trace.device] & ~_asynchronous(trace) & (trace.kind != NodeKind.INPUT))
     thread = np.unique(trace.thread[nodes], return_inverse=True)[1].reshape(-1).astype(np.int64)
     order = np.lexsort((trace.start[nodes], trace.end[nodes], thread))
     stride = trace.duration_ns + 1
     position = np.searchsorted((thread * stride + trace.end[nodes])[order], thread * stride + trace.start[nodes], "right") - 1
-    last = order[np.maximum(position, 0)]
-    previous = nodes[last]
-    waited = (position >= 0) & (thread[last] == thread) & (trace.start[nodes] - trace.end[previous] <= NEXT_OP_NS)
+    candidate = order[np.maximum(position, 0)]
+    previous = nodes[candidate]
+    waited = (position >= 0) & (thread[candidate] == thread) & (trace.start[nodes] - trace.end[previous] <= NEXT_OP_NS)
     waited &= previous != nodes
     return nodes[waited], previous[waited]
 

@@ -42,11 +42,11 @@ class Cover:
             order = np.argsort(start, kind="stable")
             start, end = start[order], end[order]
         reached = np.maximum.accumulate(end)
-        first = np.empty(len(start), bool)
-        first[0] = True
-        np.greater(start[1:], reached[:-1], out=first[1:])
-        last = np.append(first[1:], True)
-        return cls(start[first], reached[last])
+        is_first = np.empty(len(start), bool)  # of a group of intervals that overlap or touch
+        is_first[0] = True
+        np.greater(start[1:], reached[:-1], out=is_first[1:])
+        is_last = np.append(is_first[1:], True)
+        return cls(start[is_first], reached[is_last])
 
     @classmethod
     def empty(cls) -> Cover:
@@ -78,6 +78,7 @@ class Cover:
         return self._covered_before(end) - self._covered_before(start)
 
     def _covered_before(self, times: Int64) -> Int64:
+        """Return the covered length before each time."""
         if not len(self):
             return np.zeros(len(times), np.int64)
         total = np.zeros(len(self) + 1, np.int64)
@@ -129,16 +130,16 @@ def distinct(values: Sorted) -> Sorted:
 
 
 def is_in(values: npt.NDArray[Any], wanted: npt.ArrayLike) -> Bool:
-    """Return for each value whether it is one of those wanted. ``np.isin`` may hash: see ``distinct``."""
+    """Return for each value whether it is one of ``wanted``. ``np.isin`` may hash: see ``distinct``."""
     among = np.asarray(wanted).ravel()
     if len(among) <= _FEW:
-        found = np.zeros(np.shape(values), np.bool_)
+        is_wanted = np.zeros(np.shape(values), np.bool_)
         for value in among:
-            found |= values == value
-        return found
+            is_wanted |= values == value
+        return is_wanted
     among = distinct(among)
-    found = among[np.minimum(np.searchsorted(among, values), len(among) - 1)] == values
-    return np.asarray(found, np.bool_)
+    is_wanted = among[np.minimum(np.searchsorted(among, values), len(among) - 1)] == values
+    return np.asarray(is_wanted, np.bool_)
 
 
 def merged(values: Sorted) -> Sorted:
@@ -210,10 +211,10 @@ def fair_shares(start: Int64, end: Int64, running: Bool | None = None) -> tuple[
     return share, alone
 
 
-def _running(which: Bool, order: Int64) -> npt.NDArray[np.int32]:
-    """Return how many of ``which`` run after each start and end, in the order of time."""
-    one = which.astype(np.int8)
-    return np.cumsum(np.concatenate([one, -one])[order], dtype=np.int32)
+def _running(selected: Bool, order: Int64) -> npt.NDArray[np.int32]:
+    """Return how many of the selected intervals run after each start and end, in the order of time."""
+    change = selected.astype(np.int8)
+    return np.cumsum(np.concatenate([change, -change])[order], dtype=np.int32)
 
 
 def _split(gap: Int64, active: npt.NDArray[np.int32], order: Int64, n: int) -> Float64:

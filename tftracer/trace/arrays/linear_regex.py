@@ -20,6 +20,7 @@ from tftracer.trace.arrays.linear_regex_syntax import WORD, Assertion, CharSet, 
 
 Mask = npt.NDArray[np.bool_]
 
+#: Limits on an automaton's positions and states, and on the visits of positions in one search; PatternError if one is exceeded.
 MAX_POSITIONS = 1000
 MAX_STATES = 1000
 MAX_VISITS = 1 << 19
@@ -32,7 +33,7 @@ _EDGE, _WORD, _OTHER = range(3)
 class _Position:
     """A node of the automaton: reads a character, checks an assertion, or branches."""
 
-    next: list[int]
+    next: list[int]  # the positions that may follow
     chars: CharSet | None = None
     assertion: str = ""
 
@@ -147,6 +148,7 @@ class _Search:
         return state.reading[next_kind]
 
     def _closure(self, state: _State, next_kind: int) -> list[_Position] | None:
+        """Compute the result of ``_reading``."""
         nodes = self._pattern.positions
         todo = [*state.positions, self._pattern.begin]
         seen = set(todo)

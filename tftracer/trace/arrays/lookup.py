@@ -24,7 +24,7 @@ class Lookup:
     """A hash table from hashes of strings to their codes. A hash whose slot belongs to another hash is found by binary search."""
 
     hashes: UInt64  # by code
-    slots: Int32  # by the upper bits of a hash: the code of a string with these bits; any code if there is none
+    slots: Int32  # by the upper bits of a hash: the code of a string with these bits; 0 if there is none
     colliding_hashes: UInt64  # the hashes without a slot, sorted
     colliding_codes: Int64
 

@@ -73,6 +73,8 @@ class StringTable(Sequence[str]):
 
 @dataclass(frozen=True)
 class Hasher:
+    """Computes 64-bit hashes of strings. Two hashers have different seeds, so only hashes of one hasher can be compared."""
+
     seed: np.uint64
     factor: np.uint64  # odd
 
@@ -173,9 +175,10 @@ _MAX_SLOT_BITS = 20
 
 
 def _common(hashes: UInt64) -> tuple[Int32, Int64]:
-    """Do the same as ``numbered`` for strings among the first _SAMPLE; others get code -1. A loop repeats the same ops.
+    """Do the same as ``numbered`` for strings among the first _SAMPLE; other strings get code -1.
 
-    Return no codes if there are few hashes, or if more than half of the sample are distinct.
+    This is fast for steps with loops, which repeat the same ops. Return no codes if there are few hashes, or if more than half of
+    the sample are distinct.
     """
     first = _by_slots(hashes[:_SAMPLE])[1] if len(hashes) > _MIN_TO_SAMPLE else np.zeros(0, np.int64)
     if not 0 < len(first) <= _SAMPLE // 2:
@@ -195,7 +198,7 @@ def _common(hashes: UInt64) -> tuple[Int32, Int64]:
 def _by_slots(hashes: UInt64) -> tuple[Int32, Int64]:
     """Do the same as ``numbered``, with a hash table: a slot belongs to its first hash, and the other hashes in it are sorted.
 
-    Takes a third of the time of sorting all.
+    Takes a third of the time of sorting all hashes.
     """
     bits = min(max((4 * len(hashes)).bit_length(), 8), _MAX_SLOT_BITS)
     slot = (hashes >> np.uint64(64 - bits)).view(np.int64)
@@ -203,15 +206,16 @@ def _by_slots(hashes: UInt64) -> tuple[Int32, Int64]:
     slots = np.empty(1 << bits, np.int32)
     slots[slot[::-1]] = place[::-1]  # if a slot is written several times, the last write stays
     owner = slots[slot]
-    others = np.flatnonzero(hashes[owner] != hashes)
-    if len(others):
-        codes, first = _sorted(hashes[others])
-        owner[others] = others[first][codes]
-    own = owner == place
-    return (np.cumsum(own, dtype=np.int32) - np.int32(1))[owner], np.flatnonzero(own)
+    colliding = np.flatnonzero(hashes[owner] != hashes)
+    if len(colliding):
+        codes, first = _sorted(hashes[colliding])
+        owner[colliding] = colliding[first][codes]
+    is_first = owner == place
+    return (np.cumsum(is_first, dtype=np.int32) - np.int32(1))[owner], np.flatnonzero(is_first)
 
 
 def _sorted(hashes: UInt64) -> tuple[Int32, Int64]:
+    """Do the same as ``numbered``, by sorting; codes are in the order of the hashes."""
     if not len(hashes):
         return np.zeros(0, np.int32), np.zeros(0, np.int64)
     order = np.argsort(hashes)
@@ -250,10 +254,10 @@ def gathered(text: npt.NDArray[np.uint8], offset: Int64, size: Int64) -> npt.NDA
     for first in range(0, len(size), _ROWS):
         part = slice(first, first + _ROWS)
         source_at, target_at, left = offset[part], place[part], size[part]
-        last = (min(int(left.max()), LONG) - 1) // _CHUNK * _CHUNK
-        for copied in range(last, 0, -_CHUNK):  # last chunks first: what they copy past a string's end is overwritten later
-            rows = np.flatnonzero(left > copied)
-            target[target_at[rows] + copied] = source[source_at[rows] + copied]
+        last_chunk = (min(int(left.max()), LONG) - 1) // _CHUNK * _CHUNK
+        for chunk in range(last_chunk, 0, -_CHUNK):  # from the last: what a chunk copies past a string's end is overwritten later
+            rows = np.flatnonzero(left > chunk)
+            target[target_at[rows] + chunk] = source[source_at[rows] + chunk]
         target[target_at] = source[source_at]
     for i in np.flatnonzero(size > LONG).tolist():
         out[place[i] : place[i] + size[i]] = text[offset[i] : offset[i] + size[i]]

@@ -71,6 +71,7 @@ def extract() -> bytes:
 
 
 def _collect(file: Any, files: dict[str, Any]) -> None:
+    """Add a file to ``files``, after its dependencies."""
     if file.name in files:
         return
     for dependency in file.dependencies:

@@ -92,7 +92,7 @@ def _unit(name: str) -> tuple[str, int]:
 
 
 def _line(name: str, unit: str) -> tuple[DeviceKind, str, str]:
-    """Return (kind, stream, text in angle brackets) of a device name."""
+    """Return (kind, stream, detail) of a device name. The detail is the text in angle brackets, or ``sync``."""
     stream = _STREAM.search(name)
     if stream:
         number, detail = stream.group(1), stream.group(2) or ""

@@ -1,6 +1,6 @@
 """Builds the graph of the nodes that ran. A node that did not run is replaced by its inputs.
 
-TensorFlow's profiler leaves out ops, and the optimizer fuses and removes some.
+TensorFlow's profiler leaves out ops, and its graph optimizer fuses and removes some.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ def executed_inputs(
         name, _, slot = text.lstrip("^").partition(":")
         source = key_of(name)
         if source in executed:
-            ran = executed[source][0]
-            if not expansion.admits(0, len(ran)):
+            producer = executed[source][0]
+            if not expansion.admits(0, len(producer)):
                 return
-            yield f"^{ran}" if control else ran + (f":{slot}" if slot and slot != "0" else "")
+            yield f"^{producer}" if control else producer + (f":{slot}" if slot and slot != "0" else "")
         elif source in inputs and source not in seen:
             seen.add(source)
             if not expansion.admits(len(inputs[source])):
@@ -63,11 +63,11 @@ def merged_partitions(graphs: list[Any], executed: Mapping[str, tuple[str, str]]
         inputs[node.name] = [send, *node.input] if send else list(node.input)
     result = message_class("GraphDef")()
     for node in nodes:
-        ran = executed.get(node.name) or executed.get(_result_name(node))
-        if ran is not None:
-            result.node.add(
-                name=ran[0], op=node.op, device=ran[1], input=executed_inputs(node.name, inputs, executed, str, expansion)
-            )
+        name_and_device = executed.get(node.name) or executed.get(_result_name(node))
+        if name_and_device is not None:
+            name, device = name_and_device
+            reads = executed_inputs(node.name, inputs, executed, str, expansion)
+            result.node.add(name=name, op=node.op, device=device, input=reads)
     return result
 
 
@@ -96,6 +96,7 @@ def _work_of(node: Any) -> tuple[Any, ...]:
 
 
 def _is_constant(node: Any, constant: set[str]) -> bool:
+    """Return whether a node has data inputs, and all of them are in ``constant``."""
     inputs = [name.partition(":")[0] for name in node.input if not name.startswith("^")]
     return bool(inputs) and all(name in constant for name in inputs)
 

@@ -60,9 +60,10 @@ class _Function:
     @cached_property
     def called(self) -> dict[str, list[tuple[str, str]]]:
         """node -> (attribute, function's name) of each function that it runs."""
-        return {name: of_node for name, node in self.nodes.items() if (of_node := _called(node))}
+        return {name: functions for name, node in self.nodes.items() if (functions := _called(node))}
 
     def returned(self, index: int) -> str:
+        """Return the function's output ``index`` as ``node:output:slot``, or the argument that it passes on."""
         return str(self.definition.ret[self.outputs[index]])
 
 
@@ -100,8 +101,8 @@ def inlined(library: Any, root: str, executed: dict[str, tuple[str, str]], expan
 
     executed: ``without_numbers(name)`` -> (name, device) of the nodes that ran in the trace; the graph's nodes take these names
     and devices. Nodes that did not run (TensorFlow fuses some ops and drops others) are left out: their consumers read their
-    inputs instead. Ops that the optimizer added take the place of the ops that they replaced. A call that ``expansion`` does not
-    admit stays a node.
+    inputs instead. Ops that the graph optimizer added take the place of the ops that they replaced. A call that ``expansion``
+    does not admit stays a node.
     """
     functions = {definition.signature.name: _Function(definition) for definition in library.function}
     result = message_class("GraphDef")()
@@ -119,7 +120,7 @@ def inlined(library: Any, root: str, executed: dict[str, tuple[str, str]], expan
 
 
 def _with_replacements(graph: _Graph, executed: dict[str, tuple[str, str]], expansion: Expansion) -> dict[str, tuple[str, str]]:
-    """Return ``executed`` plus the ops that the optimizer replaced. If it split an op, each part becomes a node of the graph."""
+    """Return ``executed`` plus the ops that the graph optimizer replaced. If it split an op, add a node for each part."""
     ran = dict(executed)
     missing = [key for key in executed if key not in graph.inputs]
     for key, (op, reads) in lowered(missing, graph.ops, graph.inputs, _VARIABLE, _RESULT).items():
@@ -142,8 +143,8 @@ def _drop_branches_not_taken(graph: _Graph, ran: dict[str, tuple[str, str]]) -> 
     taken = {key[: match.end()] for key in ran for match in itertools.islice(_BRANCH.finditer(key), MAX_DEPTH)}
     for key, returned in graph.inputs.items():
         if _RESULT in key:
-            of_taken = [text for text in returned if _lies_in(text, key.partition(_RESULT)[0], taken)]
-            graph.inputs[key] = of_taken or returned
+            from_taken = [text for text in returned if _lies_in(text, key.partition(_RESULT)[0], taken)]
+            graph.inputs[key] = from_taken or returned
 
 
 def _lies_in(text: str, if_name: str, taken: set[str]) -> bool:
@@ -153,7 +154,10 @@ def _lies_in(text: str, if_name: str, taken: set[str]) -> bool:
 
 
 def _replaced(name: str) -> tuple[str, bool]:
-    """Return (name of the op that an op of the optimizer replaces, whether it replaces only a part of that op)."""
+    """Return (name of the op that an op of the graph optimizer replaces, whether it replaces only a part of that op).
+
+    For other ops, return (the op's own name, False).
+    """
     optimized = _OPTIMIZED.fullmatch(name)
     if optimized:
         return optimized["scope"] + optimized["name"], bool(optimized["leaf"])
@@ -197,6 +201,7 @@ def _expanded(root: _Call, functions: dict[str, _Function], expansion: Expansion
 
 
 def _called(node: Any) -> list[tuple[str, str]]:
+    """Return (attribute, function's name) of each function that a node runs."""
     is_call = node.op.endswith("PartitionedCall")
     functions = ((attribute, value.func.name) for attribute, value in sorted(node.attr.items()) if value.HasField("func"))
     return [(attribute, function) for attribute, function in functions if is_call or attribute in _BRANCHES]
@@ -271,6 +276,7 @@ def _argument(call: _Call, name: str, depth: int) -> str:
 
 
 def _result(call: _Call, index: int, depth: int = 0) -> str:
+    """Resolve a result of a call; "" if there is none, or if the chain of calls is too long."""
     if index >= len(call.function.outputs) or depth >= _MAX_CHAIN:
         return ""
     return _resolved(call.function.returned(index), call, depth + 1)

@@ -48,8 +48,8 @@ def read_graph(raw: bytes, span: Span, hasher: Hasher) -> GraphNodes:
     columns = {number: np.zeros((2, len(start)), np.int64) for number in (_NAME, _OP, _DEVICE)}
     inputs: list[tuple[Int64, Int64, Int64]] = []
     for fields in leading_fields(window, start, end, _DEVICE):
-        for number, _, which in of_kinds(fields, _TEXTS):
-            row, offset, size = fields.row[which], fields.offset[which], fields.size[which]
+        for number, _, selected in of_kinds(fields, _TEXTS):
+            row, offset, size = fields.row[selected], fields.offset[selected], fields.size[selected]
             if number == _INPUT:
                 inputs.append((row, offset, size))
             else:
@@ -73,6 +73,7 @@ def read_graph(raw: bytes, span: Span, hasher: Hasher) -> GraphNodes:
 
 
 def _coded(window: Window, raw: bytes, hasher: Hasher, offset: Int64, size: Int64) -> tuple[Int32, StringTable]:
+    """Return (the code of each text, the distinct texts). ``offset`` is relative to the window."""
     codes, first = numbered(hasher.spans(window, offset, size))
     return codes, table(raw, offset[first] + window.low, size[first])
 

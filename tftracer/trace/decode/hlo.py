@@ -117,7 +117,7 @@ class Module:
 
 
 def hlo_kind(hlo_op: str) -> str:
-    """Return `fusion` for `fusion.12`, `MatMul` for `MatMul_1.2`."""
+    """Return an HLO op's name without numbers: `fusion` for `fusion.12`, `MatMul` for `MatMul_1.2`."""
     return _without_number(_without_number(hlo_op, "."), "_")
 
 
@@ -146,7 +146,7 @@ class Modules:
             contents = [stat.bytes_value for stat in metadata.stats if stat.bytes_value]
             if contents:
                 self._raw[number] = contents[0]
-                self._ids[decoded(metadata.name).rpartition("(")[0]] = number
+                self._ids[decoded(metadata.name).rpartition("(")[0]] = number  # the name in the profile is ``name(number)``
 
     def module(self, program: int, name: str) -> Module | None:
         number = program if program in self._raw else self._ids.get(name)
@@ -157,7 +157,7 @@ class Modules:
         return self._parsed[number]
 
     def name_of(self, program: int, module: str, hlo_op: str, op_name: str = "") -> str:
-        """Return a node's name: the HLO op in the scope of the TensorFlow op that it comes from, or else of its module."""
+        """Return a node's name, ``scope/hlo_op``. The scope is the TensorFlow op that the HLO op comes from, else the module."""
         hlo_module = self.module(program, module)
         scope = (hlo_module.op_name(hlo_op) if hlo_module else "") or op_name or module
         return f"{scope}/{hlo_op}" if scope else hlo_op

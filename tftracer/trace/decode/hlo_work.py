@@ -58,7 +58,7 @@ def _size(shape: Any, depth: int = 0) -> float | None:
 
 
 def _elements(sizes: Iterable[int]) -> float:
-    """Multiply as floats, because a file may contain any number."""
+    """Return the product of the sizes, as a float because a file may contain any number."""
     return math.prod(map(float, sizes))
 
 
@@ -80,7 +80,7 @@ def _flops(module: Module, instruction: Any, flops_by_number: dict[int, float | 
 
 
 def _product_flops(module: Module, instruction: Any, opcode: str) -> float | None:
-    """Return the FLOPs: two for each product of two numbers. Each element of the result is a sum of products."""
+    """Return the FLOPs of a dot or a convolution. Each element of the result is a sum of products; each product counts as two."""
     position = 0 if opcode == "dot" else 1
     operand = module.by_id.get(instruction.operands[position]) if len(instruction.operands) > position else None
     if operand is None:

@@ -139,6 +139,7 @@ _NO_POSITIONS = np.zeros(0, np.int64)
 
 
 def _between_spaces(text: npt.NDArray[np.uint8], byte: int) -> Int64:
+    """Return all positions of a byte that has a space before it and after it."""
     places = _positions(text[1:-1], byte) + 1
     kept: Int64 = places[(text[places - 1] == 0x20) & (text[places + 1] == 0x20)]
     return kept
@@ -146,17 +147,17 @@ def _between_spaces(text: npt.NDArray[np.uint8], byte: int) -> Int64:
 
 def _op_bounds(labels: StringTable) -> tuple[Int64, Int64]:
     """Return (end of the last ` = `, first parenthesis after it) of each label, as positions in ``labels.data``; -1: none."""
-    first, last = labels.offsets[:-1], labels.offsets[1:]
+    label_start, label_end = labels.offsets[:-1], labels.offsets[1:]
     text = np.frombuffer(labels.data, np.uint8)
     after_equals, parentheses = _between_spaces(text, 0x3D) + 2, _positions(text, 0x28)
     one_each = len(after_equals) == len(parentheses) == len(labels)
-    if one_each and ((first + 3 <= after_equals) & (after_equals <= parentheses) & (parentheses < last)).all():
+    if one_each and ((label_start + 3 <= after_equals) & (after_equals <= parentheses) & (parentheses < label_end)).all():
         return after_equals, parentheses  # the fast path for most steps
     after_equals, parentheses = np.append(after_equals, -1), np.append(parentheses, len(text))
-    begin = after_equals[np.searchsorted(after_equals[:-1], last, "right") - 1]
-    complete = begin >= first + 3
+    begin = after_equals[np.searchsorted(after_equals[:-1], label_end, "right") - 1]
+    complete = begin >= label_start + 3
     opened = parentheses[np.searchsorted(parentheses, begin)]
-    complete &= opened < last
+    complete &= opened < label_end
     return np.where(complete, begin, -1), np.where(complete, opened, -1)
 
 

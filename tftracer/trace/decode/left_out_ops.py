@@ -27,9 +27,9 @@ def leaves_out_cheap_ops(host: Plane) -> bool:
 
 
 def recorded_part(trace: Trace, space: Space, step: Step | None, origin: int) -> str:
-    """Return ``269 of 2,120 ops recorded, 61% of the executor's time``, without the parts that are not known.
+    """Return ``269 of 2,120 ops recorded, 61% of the executor's time``; a part that is not known is left out.
 
-    origin: the profile's time at the trace's time 0.
+    ``origin``: the profile's time at the trace's time 0.
     """
     ops, time = _ops(trace, space), _time(trace, space, step, origin)
     if not (ops and time):

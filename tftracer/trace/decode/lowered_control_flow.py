@@ -111,4 +111,5 @@ class _InputsOfParts:
 
 
 def _if_count_matches(reads: list[list[str]], count: int) -> list[list[str]]:
+    """Return ``reads`` if it has ``count`` entries; else as many empty lists."""
     return reads if len(reads) == count else [[] for _ in range(count)]

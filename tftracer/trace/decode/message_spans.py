@@ -24,14 +24,14 @@ GRAPH_NODE = 1  # the number of GraphDef.node
 LINE_EVENTS = 4  # the number of XLine.events
 BLOCK = 1 << 17  # bytes: the temporary arrays of a block fit into the second-level cache
 SMALL = 1 << 12  # bytes: a shorter list is read field by field
-_MIN_LIMIT = 1 << 16
+_MIN_LIMIT = 1 << 16  # even a short list may have this many messages
 _REACH = 8  # bytes from a message's tag to the end of its recognized beginning
 
 #: A step has at most 2^20 nodes per process (model.MAX_COLLECTED_NODES); several processes and their GPUs have several times
 #: that.
 MAX_NODES = 1 << 23
 
-#: Limit of the other fields of a device or a step, such as names of threads and devices. TensorFlow writes some dozens.
+#: Maximum number of other fields of a device or a step, such as names of threads and devices. TensorFlow writes some dozens.
 MAX_OTHERS = 1 << 16
 
 
@@ -43,7 +43,8 @@ class _Beginning(NamedTuple):
     smallest: int = 16  # bytes
 
 
-#: The name of NodeExecStats and NodeDef. A node with a time takes 16 bytes; empty nodes would take a hundred times their bytes.
+#: Both NodeExecStats and NodeDef begin with their name. A node with a time takes at least 16 bytes. The limit is for files with
+#: empty nodes, which would take a hundred times the size of the file in memory.
 _NODE = _Beginning(0x0A)
 #: XEvent's metadata_id and offset_ps. Stats begin with a metadata_id under the same tag, so the first field is not enough.
 _EVENT = _Beginning(0x08, 0x10, 6)
@@ -86,8 +87,8 @@ def event_spans(raw: bytes, low: int, high: int) -> Spans:
 def _message_spans(raw: bytes, low: int, high: int, number: int, beginning: _Beginning) -> Spans:
     spans = Spans(limit=min(MAX_NODES, max(_MIN_LIMIT, (high - low) // beginning.smallest)))
     begin, content, end = _candidates(raw, low, high, number << 3 | LEN, beginning)
-    single: list[tuple[int, int]] = []
-    breaks = np.flatnonzero(np.append(end[:-1] != begin[1:], True))
+    single: list[tuple[int, int]] = []  # messages that are read one by one
+    breaks = np.flatnonzero(np.append(end[:-1] != begin[1:], True))  # candidates at whose end the next one does not begin
     at = low
     while at < high:
         i = int(np.searchsorted(begin, at)) if len(begin) else 0

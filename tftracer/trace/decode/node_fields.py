@@ -24,7 +24,7 @@ REFERENCED, MEMORY_STATS, START, OP_START, OP_END, END, SCHEDULED = range(11, 18
 RESOURCES = (OUTPUT, MEMORY_STATS)  # what outputs_and_memory.py reads
 
 _TIMES = {START: START_US, OP_START: OP_START_US, OP_END: OP_END_US, END: END_US, SCHEDULED: SCHEDULED_US}
-_WIDE = {START, SCHEDULED, START_US, SCHEDULED_US}  # epoch times: eight or nine bytes
+_WIDE = {START, SCHEDULED, START_US, SCHEDULED_US}  # epoch times, whose varints take eight or nine bytes
 _MICROS = set(_TIMES.values())
 _REPEATS = 8  # how many repeats of a field the fast pass reads; ``walk`` reads rows with more
 
@@ -99,8 +99,8 @@ class _Pass:
         self.window = window
         self.at = start.copy()
         self.end = end
-        self.bad: Bool = np.zeros(len(start), np.bool_)
-        self.kept: dict[int, list[Messages]] = {number: [] for number in numbers}
+        self.bad: Bool = np.zeros(len(start), np.bool_)  # rows with an invalid field
+        self.kept: dict[int, list[Messages]] = {number: [] for number in numbers}  # submessages
         #: number -> (position of a time in microseconds, rows that have it; None: all).
         self.micros: dict[int, tuple[Int64, Bool | None]] = {}
 

@@ -23,7 +23,7 @@ COMMUNICATION = re.compile(
     r"|D[Dd][Ll]\w*|All[Rr]educe(N|Bucketed)?|Bcast|Broadcast_?DDL"  # IBM's Distributed Deep Learning
 )
 #: Communication ops that are not collectives: point to point, or answered locally. DuckDB gets this expression, too
-#: (fleet/partial.py); it does not support look-around.
+#: (fleet/partial.py); it does not support look-around. The empty alternative at the end is for nodes without an op type.
 NO_COLLECTIVE = re.compile(
     r"RecvTensor|_?(Host)?(Send|Recv)(V2)?|_?Xla\w*|_?Nccl(Manager\w*|\w*(Send|Recv))|nccl\w{0,99}SendRecv\w{0,99}"
     r"|Horovod(Local|Cross)?(Rank|Size)\w*|HorovodProcessSet\w*|HorovodJoin"
@@ -78,7 +78,7 @@ def _kind_of_op(op: str) -> NodeKind:
 
 
 def _adjusted_by_device(kind: Int8, devices: Sequence[Device], device: Int32) -> Int8:
-    """Change kinds by device: repeats, syncs, copies, launches. Compute on a device with streams becomes a launch."""
+    """Set the kinds that the device decides: repeats, syncs, copies. Compute on a device with streams becomes a launch."""
     with_streams = {d.parent for d in devices if d.kind in (DeviceKind.STREAM, DeviceKind.MEMCPY, DeviceKind.REPEAT)}
     for code, each_device in enumerate(devices):
         if each_device.kind is DeviceKind.REPEAT or each_device.repeats:

@@ -102,8 +102,8 @@ class _Outputs:
 
     def __init__(self) -> None:
         self.parts: list[list[Int64]] = []
-        self.names: list[tuple[UInt64, Int64, Int64]] = []
-        self.shapes: list[tuple[UInt64, Int64, Int64]] = []
+        self.names: list[tuple[UInt64, Int64, Int64]] = []  # of allocators, as ``_hashed`` returns them for each block
+        self.shapes: list[tuple[UInt64, Int64, Int64]] = []  # the same for shapes
         self.hasher = Hasher.random()
 
     def add(self, window: Window, first: int, outputs: Messages) -> None:

@@ -1,8 +1,8 @@
 """Cuts a profile of several steps into one profile per step.
 
 A step gets the host's events that overlap it, and the device's events that were launched after its begin and before the next
-step's begin; an event without a known launch counts by its own begin. The profile is parsed once; the profiles of steps are put
-together from its pieces.
+step's begin; if an event's launch is not known, the event's own begin decides. The profile is parsed once; the profiles of steps
+are put together from its pieces.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _cut(space: Space, all_steps: list[Step]) -> Iterator[tuple[Step, bytes]]:
 
 
 def _steps_of_events(plane: Plane, plane_index: int, launches: Launches, all_steps: list[Step]) -> tuple[Int64, Int64]:
-    """Return [events] the first and the last step of each event; an event with last < first belongs to none."""
+    """Return [events] the first and the last step of each event; an event with last < first belongs to no step."""
     starts, ends = (np.array([getattr(step, side) for step in all_steps], np.int64) for side in ("start", "end"))
     events = plane.events
     if not plane.is_device or launches.host is None:

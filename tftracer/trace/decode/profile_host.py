@@ -42,7 +42,7 @@ class HostNodes:
 
 
 def op_of(name: str, display_name: str) -> tuple[str, str] | None:
-    """Return (node, op type) of `dense/MatMul:MatMul`, or of the eager op `EagerLocalExecute: MatMul`; else None."""
+    """Return (node, op type) of `dense/MatMul:MatMul`, or of the eager op `EagerLocalExecute: MatMul`; None for other events."""
     if name.startswith(EAGER):
         op = name[len(EAGER) :]
         return None if op.startswith(_FUNCTION) else (op, op)
@@ -52,7 +52,7 @@ def op_of(name: str, display_name: str) -> tuple[str, str] | None:
 
 
 def _stage_of(name: str, display_name: str) -> tuple[str, str] | None:
-    """Return (path, stage) of `Iterator::Root::Prefetch::BatchV2`; else None."""
+    """Return (path, stage) of `Iterator::Root::Prefetch::BatchV2`, a stage of tf.data; None for other events."""
     return (name, name.rsplit("::", 1)[-1]) if name.startswith(STAGE) else None
 
 
@@ -96,7 +96,7 @@ class _Started:
     Ops that have a second event for their work are left out (``_started``).
     """
 
-    row: Int64  # the event of the start
+    row: Int64  # the event in which the op is started
     event: Int64  # the op's own event, which ends when the op is started; -1: the profiler left it out as cheap
     name: Int64
     op: Int64
@@ -112,28 +112,28 @@ def _started(nodes: Nodes, plane: Plane, ops: Kinds) -> tuple[_Started, Int64]:
     An op ends where its Done event begins. The Done event passes the outputs on, and may run their consumers or wait for a CPU.
     Collectives and ops of a GPU have a second event for their work: then only this second event is an op.
     """
-    rows, row, event_end = ops.rows(), of_kinds(plane, _STARTED), plane.events.end
-    stats = stats_of(plane, row, ["name", "kernel_type", "step_id", "_p"])
+    op_rows, start_rows, event_end = ops.rows(), of_kinds(plane, _STARTED), plane.events.end
+    stats = stats_of(plane, start_rows, ["name", "kernel_type", "step_id", "_p"])
     name, op = _coded(nodes.names, stats["name"]), _coded(nodes.ops, stats["kernel_type"])
     done = _done(plane, stats["_p"])
-    end = np.where(done >= 0, plane.events.start[np.maximum(done, 0)], event_end[row]) if len(event_end) else row
-    within = innermost(plane, rows, row)
-    event = np.append(rows, -1)[within]
-    event[(within >= 0) & (np.append(ops.name(rows), -1)[within] != name)] = -1
-    other_rows = _without(rows, event)
-    has_second_event = _has_second_event(plane, row, end, name, other_rows, ops.name(other_rows))
+    end = np.where(done >= 0, plane.events.start[np.maximum(done, 0)], event_end[start_rows]) if len(event_end) else start_rows
+    within = innermost(plane, op_rows, start_rows)
+    event = np.append(op_rows, -1)[within]
+    event[(within >= 0) & (np.append(ops.name(op_rows), -1)[within] != name)] = -1
+    other_rows = _without(op_rows, event)
+    has_second_event = _has_second_event(plane, start_rows, end, name, other_rows, ops.name(other_rows))
     kept = np.flatnonzero(~has_second_event)
     started = _Started(
-        row=row[kept],
+        row=start_rows[kept],
         event=event[kept],
         name=name[kept],
         op=op[kept],
         step_id=stats["step_id"].only(kept),
-        start=plane.events.start[row[kept]],
+        start=plane.events.start[start_rows[kept]],
         end=end[kept],
         nodes=np.full(len(kept), -1, np.int64),
     )
-    return started, _without(rows, event[has_second_event])
+    return started, _without(op_rows, event[has_second_event])
 
 
 def _without(rows: Int64, left_out: Int64) -> Int64:
@@ -209,6 +209,7 @@ def _stage_waits(plane: Plane, rows: Int64, nodes: Int64) -> list[tuple[Int64, I
 
 
 def _elements(plane: Plane, kind: str) -> tuple[Int64, Int64]:
+    """Return (events of this kind, the id of the element that each puts into a queue or takes from it)."""
     rows = of_kinds(plane, kind)
     stat = stats_of(plane, rows, ["element_id"])["element_id"]
     return rows[stat.has], stat.number[stat.has]
@@ -218,12 +219,12 @@ def _caller(plane: Plane, rows: Int64) -> Int64:
     """Return [rows] the index of each stage's caller on its thread; -1 for none. A stage's name begins with its caller's."""
     caller = np.full(len(rows), -1, np.int64)
     kinds = plane.events.kind[rows]
-    of_name = {plane.kind_name(kind): np.flatnonzero(kinds == kind) for kind in distinct(kinds).tolist()}
-    for name, places in of_name.items():
-        outer = of_name.get(name.rpartition("::")[0])
+    positions_by_name = {plane.kind_name(kind): np.flatnonzero(kinds == kind) for kind in distinct(kinds).tolist()}
+    for name, positions in positions_by_name.items():
+        outer = positions_by_name.get(name.rpartition("::")[0])
         if outer is not None:
-            within = innermost(plane, rows[outer], rows[places])
-            caller[places] = np.where(within >= 0, outer[within], -1)
+            within = innermost(plane, rows[outer], rows[positions])
+            caller[positions] = np.where(within >= 0, outer[within], -1)
     return caller
 
 

@@ -45,7 +45,7 @@ class DeviceNodes:
         self.launches.append(launches[here])
 
     def columns(self, n: int, host: Plane | None, op_rows: Int64, op_nodes: Int64) -> tuple[Int64, Int64]:
-        """Return ([n] the node that launched each or -1, [n] the time of the launch on the profile's clock or UNKNOWN_TIME)."""
+        """Return, for each of n nodes, (the node that launched it or -1, when: on the profile's clock or UNKNOWN_TIME)."""
         launch, moment = np.full(n, -1, np.int64), np.full(n, UNKNOWN_TIME, np.int64)
         nodes, rows = concatenated(self.nodes), concatenated(self.launches)
         if host is not None and len(nodes):
@@ -79,7 +79,7 @@ def add_device(
 
 
 def _outside(plane: Plane, host: Plane | None, joined: tuple[Int64, Int64], step: Step | None) -> Bool:
-    """Return [events] whether each was launched before or after the step; if its launch is not known, whether it ran outside."""
+    """Return [events] whether each was launched before or after the step. If its launch is not known, its own times decide."""
     events = plane.events
     if step is None or host is None:
         return np.zeros(len(events), np.bool_)
@@ -100,7 +100,7 @@ def _other_line(plane: Plane, name: str, is_work: bool) -> Device:
 
 
 def _add_work(nodes: Nodes, plane: Plane, plane_index: int, rows: Int64, device: int, modules: Modules, outside: Bool) -> Int64:
-    """Add the kernels and copies of one line, named after their HLO op, or the op that launched them, or themselves."""
+    """Add the kernels and copies of one line. A node is named after its HLO op, else its launching op, else itself."""
     stats = stats_of(plane, rows, [*_STATS, "program_id"])
     hasher = Hasher.random()
     keys = [stats[name].keys(hasher) for name in _STATS]

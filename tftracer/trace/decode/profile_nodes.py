@@ -17,7 +17,7 @@ from tftracer.trace.model import Device
 Named = Callable[[str, str], "tuple[str, str] | None"]
 #: Kinds with ids below this are looked up in a table; the profiler numbers them from 1.
 _MAX_TABLE_ID = 1 << 22
-#: Up to this number of kinds, comparing with each is faster than looking up the kind of each event.
+#: Up to this number of kinds, comparing all events with each kind is faster than looking up the kind of each event.
 _MAX_TO_COMPARE = 4
 
 
@@ -74,8 +74,8 @@ COLUMNS = ("device", "name", "op", "label", "bytes", "outside", "start", "end", 
 
 
 class Kinds:
-    """The codes of name and op type for each event of a plane that is a node, looked up by the event's kind: ``named`` is called
-    once per kind, not once per event."""
+    """The codes of name and op type of a plane's events that are nodes. Events of one kind have the same codes, so ``named`` is
+    called only once per kind."""
 
     def __init__(self, nodes: Nodes, plane: Plane, named: Named) -> None:
         ids, names, ops = [-1], [0], [0]
@@ -162,7 +162,7 @@ def _ends_after_start(plane: Plane, outer: Int64, preceding: Int64, rows: Int64)
 
 
 def _last_before(plane: Plane, outer: Int64, rows: Int64) -> Int64:
-    """Return [rows] the index in ``outer`` of the last event on the same line that began no later; -1 for none."""
+    """Return [rows] the index in ``outer`` of the last event on the same line that began no later than each; -1 for none."""
     events = plane.events
     if not len(outer) or not len(rows):
         return np.full(len(rows), -1, np.int64)

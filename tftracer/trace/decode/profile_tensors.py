@@ -1,4 +1,4 @@
-"""Reads from a profile the tensors with which ops were called.
+"""Reads the tensors of a profile's ops: their inputs and outputs.
 
 Sources: shapes of inputs that the profiler recorded (for kernels, and for a host's ops at level 3), allocated outputs, and the
 shapes in XLA's modules.
@@ -63,8 +63,12 @@ def _add_hlo(calls: Calls, modules: Modules, nodes: Int64, stats: dict[str, Stat
     calls.hlo_of[nodes[with_hlo]] = group + len(calls.hlo)
     for batch in batches(len(first), 200):
         for at in first[batch.start : batch.stop].tolist():
-            name, found = columns[0].text(at), modules.module(int(columns[2].number[at]), columns[1].text(at))
-            work = (hlo_flops(found, name), hlo_bytes(found, name), hlo_dtype(found, name)) if found else (None, None, 0)
+            name, hlo_module = columns[0].text(at), modules.module(int(columns[2].number[at]), columns[1].text(at))
+            work = (
+                (hlo_flops(hlo_module, name), hlo_bytes(hlo_module, name), hlo_dtype(hlo_module, name))
+                if hlo_module
+                else (None, None, 0)
+            )
             calls.hlo.append(Computed(*work))
 
 

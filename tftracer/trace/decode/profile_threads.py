@@ -1,8 +1,8 @@
 """Separates the ops of the traced step from other ops of a profile's host.
 
 Each turn of TensorFlow's executor (``ExecutorState::Process``) has the step id of the function call that it works for; each
-call (``FunctionRun``) creates such an id. The step owns the ids of calls on its thread, and of calls made within turns that
-have such an id. Calls by tf.data belong to the input pipeline. Ops before or after the step, and ops of other calls, are other
+call (``FunctionRun``) creates such an id. The step owns the ids of calls on its thread, and of calls made within turns with
+one of these ids. Calls by tf.data belong to the input pipeline. Ops before or after the step, and ops of other calls, are other
 work: for example, another thread trains, evaluates, or saves.
 """
 
@@ -87,7 +87,7 @@ class Owners:
 
     @cached_property
     def _owner_of_unknown_calls(self) -> Owner:
-        """The owner of turns whose call is not in the profile: that of the RemoteCalls, which run functions with new ids."""
+        """The owner of turns whose call is not in the profile: the owner of the RemoteCalls, which run functions with new ids."""
         remote = self._turn_of(of_kinds(self._host, _REMOTE))
         if not len(remote):
             return Owner.OTHER
@@ -104,7 +104,7 @@ class Owners:
 
     @cached_property
     def _own_and_input(self) -> tuple[Int64, Int64]:
-        """(Ids of the step's calls, ids of the input pipeline's calls.)"""
+        """The ids of the step's calls, and the ids of the input pipeline's calls."""
         calls, line = self._calls, self._host.events.line[self._calls]
         staged = outermost(self._host, self._stages, calls) >= 0
         reduces = self._named(_REDUCE_THREADS)[line] & ~staged
@@ -123,7 +123,10 @@ class Owners:
 
 
 def _called_within(ids: Int64, within: Int64, first: Bool) -> Int64:
-    """Return the ids of the ``first`` calls and of all calls within their turns."""
+    """Return the ids of the ``first`` calls and of all calls within their turns, directly or indirectly.
+
+    ``ids``, ``within``: [calls] the step id of each call, and of the turn around it.
+    """
     selected = first
     for _ in range(_ROUNDS):
         more = selected | is_in(within, ids[selected])

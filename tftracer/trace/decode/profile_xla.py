@@ -16,12 +16,12 @@ from tftracer.trace.decode.xplane_stats import alike, having, stats_of
 from tftracer.trace.model import Device, DeviceKind
 
 XLA_HOST = "/host:CPU/XLA"
-#: At most this many modules have a device of their own; the others share one (in a process that compiles again and again).
+#: At most this many modules have a device of their own; the others share one. A process that compiles again and again has many.
 MAX_MODULES = 32
 
 
 def add_host_xla(nodes: Nodes, plane: Plane, plane_index: int, owners: Owners, modules: Modules, launches: Int64) -> None:
-    """Add the nodes. ``launches``: the host's events that launch work on a device, even if the profile lacks that work."""
+    """Add the nodes of these ops. ``launches``: the host's events that launch work on a device, also if the profile lacks it."""
     rows = having(plane, "hlo_op")[0]
     rows = rows[~is_in(rows, launches)]
     if not len(rows):

@@ -29,7 +29,7 @@ from tftracer.trace.decode.wire import LEN, Field, fields
 from tftracer.trace.model import UNKNOWN_TIME, Content, Device, DeviceKind, Messages, NodeKind, Span, Trace
 
 _INVERSE_OF_125 = np.uint64(pow(125, -1, 1 << 61))
-_TYPE_OF_DOUBLE = b"\n\x01T\x12\x020\x02"  # the attribute T of a NodeDef
+_TYPE_OF_DOUBLE = b"\n\x01T\x12\x020\x02"  # the attribute T of a NodeDef, if it is DT_DOUBLE
 _EPOCH_NS = 10**15  # later times are epoch times; in a trace that has epoch times, earlier times are invalid
 
 

@@ -74,9 +74,9 @@ class _Entities:
             self.of_node[rows] = np.array(entities, np.int64)[which]
         self.present = Numbering(self.of_node[trace.start >= 0])
         self.present_set: set[int] = set()
-        self.positions_needed = np.zeros(len(self.present) + 1, np.bool_)  # the last one is for entities that were not executed
-        self.positions_needed[self.present(self.of_node[self.needs_positions[trace.op]])] = True
-        self.positions_needed[-1] = False
+        self.entity_needs_positions = np.zeros(len(self.present) + 1, np.bool_)  # last: for entities that did not run
+        self.entity_needs_positions[self.present(self.of_node[self.needs_positions[trace.op]])] = True
+        self.entity_needs_positions[-1] = False
         self.is_complete = np.zeros(len(self.present) + 1, np.bool_)
         self.equations: dict[str, list[int]] = {}
 
@@ -112,7 +112,7 @@ class _Entities:
         ``owner``: [inputs] the number of the op; inputs of one op are in their order.
         """
         position = np.full(len(consumer), -1, np.int64)
-        rows = np.flatnonzero(self.positions_needed[self.present(consumer)] & (slot >= 0))
+        rows = np.flatnonzero(self.entity_needs_positions[self.present(consumer)] & (slot >= 0))
         rows = rows[np.argsort(owner[rows], kind="stable")]
         position[rows] = np.arange(len(rows)) - np.searchsorted(owner[rows], owner[rows])
         return position
@@ -249,7 +249,7 @@ def _note_equations(entities: _Entities, graph: GraphNodes, entity: Int64) -> No
 def _base_of_sources(graph: GraphNodes, base: Int64) -> Int64:
     """Return the first entity number of the device of each input's producer; a function's graph has nodes of several devices.
 
-    ``base``: [nodes] the first number of each node's own device. A producer that the graph lacks counts as on its consumer's.
+    ``base``: [nodes] the first number of each node's own device. If the graph lacks a producer, its consumer's counts.
     """
     if len(graph.devices) < 2:
         return base[graph.node]
@@ -354,7 +354,7 @@ def _from_labels(entities: _Entities) -> list[Int64]:
     inputs = label_inputs(trace.labels, parts)
     entities.is_complete[entities.present(entities.of_node[parts.has_op[trace.label]])] = True
     name = codes_in(trace.names, bytes(trace.labels.data), inputs.offset, inputs.size)
-    # The distinct (label, device, name) that were executed: a label has one name, and may run on several devices.
+    # The distinct triples (label, device, name) that were executed: a label has one name, and may run on several devices.
     device_count, name_count, width = len(trace.devices), len(trace.names), entities.width  # 2^16 * 2^23 * 2^23 fit an int64
     key = distinct((trace.label.astype(np.int64) * device_count + trace.device) * name_count + trace.name)
     pair_label, pair_device = key // name_count // device_count, key // name_count % device_count
@@ -372,8 +372,8 @@ def _from_labels(entities: _Entities) -> list[Int64]:
     missing = np.stack([pair_device[pair], consumer, which, slot, input_position], 1)[~is_there]
     names = {text: code for code, text in enumerate(trace.names)} if len(missing) or entities.arrivals else {}
     rows = _arrivals(entities, names, lambda _: 0)  # labels do not have the output's index
-    for device, reader, token, output_slot, position in missing.tolist():
-        text = trace.labels.data[inputs.offset[token] : inputs.offset[token] + inputs.size[token]]
+    for device, reader, input_row, output_slot, position in missing.tolist():
+        text = trace.labels.data[inputs.offset[input_row] : inputs.offset[input_row] + inputs.size[input_row]]
         source = _from_elsewhere(entities, bytes(text).decode("utf-8", "replace"), device, reader, names)
         rows.append((source, reader, min(output_slot, 0) if source >= 0 else output_slot, position))
     if rows:

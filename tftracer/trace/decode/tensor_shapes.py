@@ -40,10 +40,10 @@ _ELEMENT_BYTES = {
     24: 1,  # float8_e5m2
     25: 1,  # float8_e4m3fn
 }
-_LAST_TYPE = 127
-_REFERENCE = 100
+_LAST_TYPE = 127  # types above are unknown
+_REFERENCE = 100  # the number of a reference type is that of its plain type plus this
 
-Whole = TypeVar("Whole", Int32, Int64)
+IntColumn = TypeVar("IntColumn", Int32, Int64)
 
 
 class Shapes:
@@ -107,8 +107,8 @@ def dims_of(shape: Any) -> Shape:
     return None if shape.unknown_rank else tuple(max(dim.size, -1) for dim in shape.dim)
 
 
-def plain_types(dtype: Whole) -> Whole:
-    """Replace reference types by their plain types: a reference type is the plain type plus 100."""
+def plain_types(dtype: IntColumn) -> IntColumn:
+    """Replace reference types by their plain types."""
     is_reference = (dtype > _REFERENCE) & (dtype <= _REFERENCE + _LAST_TYPE)
     return np.where(is_reference, dtype - _REFERENCE, dtype)
 

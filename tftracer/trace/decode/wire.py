@@ -109,7 +109,7 @@ def _lengthen(window: Window, at: Int64, value: UInt64, size: Int64) -> None:
 class Fields(NamedTuple):
     """One field of each of many messages: the value of a number, or offset and size of a LEN field's content."""
 
-    row: Int64
+    row: Int64  # index of the message
     number: Int64
     wire: Int64
     value: Int64
@@ -204,6 +204,7 @@ def _plain_fields(window: Window, row: Int64, at: Int64, stop: Int64) -> tuple[F
 
 
 def _any_fields(window: Window, row: Int64, at: Int64, stop: Int64) -> tuple[Fields, Int64]:
+    """Do the same as ``next_fields``, for fields of any wire type."""
     key, size = read_varints(window, at)
     content = at + size
     _refuse(window, at, (content > stop) | (key >> np.uint64(32) != 0) | (key < np.uint64(8)), "no field begins here")
@@ -232,6 +233,7 @@ def _any_fields(window: Window, row: Int64, at: Int64, stop: Int64) -> tuple[Fie
 
 
 def _refuse(window: Window, at: Int64, wrong: Bool, what: str) -> None:
+    """Raise FormatError with the position of the first wrong row, if there is one."""
     if wrong.any():
         raise FormatError(f"{_place(window, at[int(wrong.argmax())])}: {what}. {_REMEDY}")
 
@@ -313,6 +315,7 @@ def varint(value: int) -> bytes:
 
 
 def message_field(field: int, *parts: bytes) -> bytes:
+    """Serialize a submessage with this field number; its content is the concatenated ``parts``."""
     body = b"".join(parts)
     return varint(field << 3 | LEN) + varint(len(body)) + body
 

@@ -2,8 +2,8 @@
 
 A plane is a host or a device, a line is a thread or a stream. An event refers to its kind in the plane's event metadata, and has
 stats: named numbers and texts (xplane_stats.py). Events are nearly all of a file, so NumPy finds them (message_spans.py) and
-reads the three numbers that each begins with; protobuf's parser reads the rest. Strings are read as bytes, because the profiler
-writes some that are not UTF-8. Invalid bytes raise FormatError.
+reads the three numbers that each event begins with; protobuf's parser reads the rest. Strings are read as bytes, because the
+profiler writes some that are not UTF-8. Invalid bytes raise FormatError.
 """
 
 from __future__ import annotations

@@ -135,9 +135,9 @@ def _earliest(start: Int64, inside: np.ndarray) -> int:
     return int(start[inside].min()) if inside.any() else int(start.min())
 
 
-def _set_launches_and_edges(trace: Trace, origin: int, launches: Launches, of_devices: DeviceNodes, host: HostNodes) -> None:
+def _set_launches_and_edges(trace: Trace, origin: int, launches: Launches, device_nodes: DeviceNodes, host: HostNodes) -> None:
     """Set the launches of nodes, and the edges between stages of tf.data and the nodes that waited for them."""
-    trace.launch, moment = of_devices.columns(trace.n, launches.host, host.op_rows, host.op_nodes)
+    trace.launch, moment = device_nodes.columns(trace.n, launches.host, host.op_rows, host.op_nodes)
     trace.launched_at = np.where(moment == UNKNOWN_TIME, UNKNOWN_TIME, np.maximum(moment - origin, 0))
     if host.waits:
         trace.known_edges = tuple(np.concatenate([pair[side] for pair in host.waits]) for side in (0, 1))
@@ -160,8 +160,8 @@ def _add_notes_and_graph(trace: Trace, space: Space, step: Step | None) -> None:
 def epoch_of(space: Space) -> int:
     """Return the epoch ns at which the profile's clock is 0; 0 if its times are epoch times, or if it is not known."""
     environment = space.plane("Task Environment")
-    begun = environment.stats.get("profile_start_time", 0) if environment else 0
-    return begun if isinstance(begun, int) and 0 <= begun <= LATEST_NS else 0
+    profile_start = environment.stats.get("profile_start_time", 0) if environment else 0
+    return profile_start if isinstance(profile_start, int) and 0 <= profile_start <= LATEST_NS else 0
 
 
 def hardware_of(space: Space) -> dict[str, Hardware]:

@@ -1,9 +1,9 @@
-"""Find the least difference between the clocks of a trace's processes, from tensors that arrived before they were computed.
+"""Find by how much the clocks of a trace's processes differ at least, from tensors that arrived before they were computed.
 
 A worker's trace of a parameter-server step also holds nodes of the servers, timed by the servers' clocks. A tensor is sent when
-its op has ended: with equal clocks, its RecvTensor cannot end before it. A difference shorter than a transfer is not noticed.
-(``job/analyses/clocks.py`` compares the traces of all processes of a job and finds more.) Loops over tensors run in batches,
-which let other threads have the GIL.
+its op has ended: with equal clocks, its RecvTensor cannot end before the op does. A difference shorter than a transfer is not
+noticed. (``job/analyses/clocks.py`` compares the traces of all processes of a job and finds more.) Loops over tensors run in
+batches, so that other threads get the GIL between two batches.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ def clocks_apart(trace: Trace) -> dict[tuple[str, str], int]:
     arrived = _arrived(trace, all_transfers.node, np.array([label for label, _ in sent], np.int64))
     early = computed - arrived
     too_early = np.flatnonzero(early > MIN_NS).tolist()
-    apart: dict[tuple[str, str], int] = {}
+    differences: dict[tuple[str, str], int] = {}
     for batch in batches(len(too_early)):
         for i in too_early[batch.start : batch.stop]:
             pair = process_of(sent[i][1].source), process_of(sent[i][1].destination)
-            apart[pair] = max(apart.get(pair, 0), int(early[i]))
-    return dict(sorted(apart.items(), key=lambda item: -item[1]))
+            differences[pair] = max(differences.get(pair, 0), int(early[i]))
+    return dict(sorted(differences.items(), key=lambda item: -item[1]))
 
 
 def _between_processes(tensors: dict[int, Received]) -> list[tuple[int, Received]]:

@@ -46,8 +46,9 @@ def gaps_of(trace: Trace, group: Group, counts_time_before: bool) -> Gaps | None
     work = np.flatnonzero(on_gpu if counts_time_before else on_gpu & (trace.start >= span.start[0]) & (trace.start < span.end[0]))
     work = work[np.argsort(trace.start[work], kind="stable")]
     start, launched = trace.start[work], trace.launched_at[work]
+    # When the GPU became idle before each piece of work.
     free = np.maximum.accumulate(np.concatenate([[0 if counts_time_before else start[0]], trace.end[work][:-1]]))
-    is_launched: Bool = (launched != UNKNOWN_TIME) & (start > free)
-    free, start, launched, next_node = free[is_launched], start[is_launched], launched[is_launched], work[is_launched]
+    ends_gap: Bool = (launched != UNKNOWN_TIME) & (start > free)
+    free, start, launched, next_node = free[ends_gap], start[ends_gap], launched[ends_gap], work[ends_gap]
     ready = np.clip(launched, free, start)
     return Gaps(group, kernels, span, next_node, ready - free, start - ready, free)

@@ -19,7 +19,7 @@ from tftracer.trace.verdict.clock_skew import clocks_apart
 from tftracer.trace.verdict.findings import GRAVITY, NOTES, TRACE_CUT, finding
 from tftracer.trace.verdict.no_gpu_kernels import gpu_findings
 
-#: A smaller share of kernels without a launch of their name is no finding: TensorFlow's own copies have no launch.
+#: Up to this share of kernels without a launch of their name, there is no finding: TensorFlow's own copies have no launch.
 UNMATCHED_SHARE = 0.1
 
 TRACE_AGAIN = (

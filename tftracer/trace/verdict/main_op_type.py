@@ -37,7 +37,7 @@ def main_op_type(step: Step) -> MainOpType | None:
     types = len(step.trace.ops)
     shares = np.bincount(work.op, np.where(is_counted, work.duration, 0), minlength=types) / total
     time = OpTime.of(step)
-    spent = np.bincount(time.work.op, time.ns_without_outliers, minlength=types)
+    spent = np.bincount(time.work.op, time.ns_without_outliers, minlength=types)  # [types] ns without delays of single ops
     undelayed = int(np.argmax(spent))
     held_up = spent < HELD_UP_PART * np.bincount(time.work.op, time.work.self_ns, minlength=types)
     held_up[undelayed] = False
@@ -45,36 +45,36 @@ def main_op_type(step: Step) -> MainOpType | None:
     ranked = [code for code in np.argsort(-shares, kind="stable")[:LISTED_TYPES].tolist() if shares[code] >= MIN_SHARE]
     largest = int(np.argmax(shares))
     share, name = float(shares[largest]), step.trace.ops[largest] or NO_OP
-    of_type: Bool = time.work.op == largest
-    is_most = bool(spent[undelayed] >= MAIN_SHARE * float(spent.sum()) > 0)
-    if is_most and (undelayed != largest or share < MAIN_SHARE):
+    is_largest: Bool = time.work.op == largest
+    has_most = bool(spent[undelayed] >= MAIN_SHARE * float(spent.sum()) > 0)
+    if has_most and (undelayed != largest or share < MAIN_SHARE):
         ops = f"{counted(int((time.work.op == undelayed).sum()), 'op')} of type {step.trace.ops[undelayed] or NO_OP}"
         return MainOpType(share, True, f"Without what held up single ops, most op time goes into {ops}.")
     share_text = f"{percent(share)} of the total op time"
     executions = int((is_counted & (work.op == largest)).sum())
-    if is_most and executions > 1:
+    if has_most and executions > 1:
         return MainOpType(
             share,
             True,
             f"Most op time goes into {executions:,} ops of type {name}, with {share_text}"
-            f"{_without_delays(share, float(spent[largest] / spent.sum()))}.{time.scope(of_type)}",
+            f"{_without_delays(share, float(spent[largest] / spent.sum()))}.{time.scope(is_largest)}",
         )
-    alike = [code for code in ranked if family(step.trace.ops[code]) == family(name)]
-    of_family = float(shares[alike].sum())
-    undelayed_family = float(spent[alike].sum()) / max(float(spent.sum()), 1.0)
-    if family(name) and len(alike) > 1 and min(of_family, undelayed_family) >= MAIN_SHARE:
-        listed = ", ".join(f"{step.trace.ops[code]} {percent(float(shares[code]))}" for code in alike)
+    same_family = [code for code in ranked if family(step.trace.ops[code]) == family(name)]
+    family_share = float(shares[same_family].sum())
+    undelayed_family_share = float(spent[same_family].sum()) / max(float(spent.sum()), 1.0)
+    if family(name) and len(same_family) > 1 and min(family_share, undelayed_family_share) >= MAIN_SHARE:
+        listed = ", ".join(f"{step.trace.ops[code]} {percent(float(shares[code]))}" for code in same_family)
         return MainOpType(
             share,
             True,
-            f"Most op time goes into {family(name)}, with {percent(of_family)} of the total"
-            f"{_without_delays(of_family, undelayed_family)} ({listed}).",
+            f"Most op time goes into {family(name)}, with {percent(family_share)} of the total"
+            f"{_without_delays(family_share, undelayed_family_share)} ({listed}).",
         )
     others = [f"{step.trace.ops[code] or NO_OP} ({percent(float(shares[code]))})" for code in ranked if code != largest]
     if others:
         first = [f"{name} (with {share_text})", *others[:-1]]
         return MainOpType(share, False, f"The largest op types are {', '.join(first)} and {others[-1]}.")
-    return MainOpType(share, False, f"The largest op type is {name}, with {share_text}.{time.scope(of_type)}")
+    return MainOpType(share, False, f"The largest op type is {name}, with {share_text}.{time.scope(is_largest)}")
 
 
 def _without_delays(share: float, undelayed: float) -> str:

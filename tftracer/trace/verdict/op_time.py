@@ -20,8 +20,8 @@ from tftracer.trace.verdict.step import MAX_EVIDENCE, Step, evidence_of, sentenc
 from tftracer.trace.verdict.undelayed_op_times import ns_capped_by_bytes, ns_without_outliers
 
 MAX_TYPES = 3  # op types in a sentence
-MOST = 0.8  # delays that leave more than this part of the op time are short
-TOLD_MORE = 0.1  # a share without delays is told, too, if it differs from the share by at least this much
+SHORT_DELAYS = 0.8  # delays are short if more than this part of the op time is left without them
+TOLD_MORE = 0.1  # a text also gives the share without delays if it differs from the share by at least this much
 LISTED = 0.01  # minimal share of the op time, for an op type to be listed
 
 
@@ -69,7 +69,7 @@ class OpTime:
     def undelayed_ns(self) -> Float64:
         """[work] the self times without delays of single ops; the self times if these delays are short."""
         times = self.ns_without_outliers
-        return self.work.self_ns if float(times.sum()) > MOST * self.total_ns else times
+        return self.work.self_ns if float(times.sum()) > SHORT_DELAYS * self.total_ns else times
 
     def undelayed_share(self, selected: Bool) -> float:
         """Return the share of the op time without delays of single ops."""
@@ -100,9 +100,9 @@ class OpTime:
         return share
 
     def share_of_step(self, selected: Bool) -> float:
-        """Return the share of the step that would go away without these ops: their share of the time in which ops run.
+        """Return the share of the step that would go away without these ops.
 
-        What held up some of them is left out.
+        That is the part of the step in which ops run, times the share of these ops, without delays of single ops.
         """
         return min(self.share(selected), self.least_share(selected)) * self.step.activity.compute.length / self.step.whole_ns
 

@@ -17,8 +17,8 @@ from tftracer.trace.units import percent
 
 MIN_SHARE = 0.5  # minimal part of the ops' time, for a scope to be named
 CONCENTRATED = 1.5  # a scope is named if its share of these ops' time is this many times its share of all op time
-NEARLY = 0.75  # a scope within the largest one is named instead if it has this part of that one's time
-INNER = 2  # an outermost scope with so many inner scopes is that of a model
+NEARLY = 0.75  # an inner scope is named instead of the largest one if it has at least this part of the largest one's time
+INNER = 2  # an outermost scope with at least this many inner scopes belongs to a model
 MAX_LISTED = 3  # scopes that are listed
 MAX_NAMES = 10_000  # only the names with the most time are read
 _NUMBERED = re.compile(r"_\d+$")
@@ -27,8 +27,9 @@ _USUAL = re.compile(r"(while|body|cond|then|else|branch|model|functional|sequent
 
 
 def scope_sentence(work: Work, trace: Trace, selected: Bool) -> str:
-    """Return " 72% of that is in clip_by_global_norm."; "" if one op has half of the time, if no scope has half
-    of it. If the scope has nearly as large a share of the time of all ops (``CONCENTRATED``), return ``main_scope_sentence``.
+    """Return " 72% of that is in clip_by_global_norm."; "" if one op has half of the time, or no scope has.
+
+    If the scope has nearly as large a share of the time of all ops (``CONCENTRATED``), return ``main_scope_sentence``.
 
     An op and its gradients count as a scope with the op's name. ``selected``: [work] the executions that the word "that" refers
     to.
@@ -42,10 +43,10 @@ def scope_sentence(work: Work, trace: Trace, selected: Bool) -> str:
     innermost = max(named, key=_depth, default="")
     if not innermost:
         return ""
-    of_all = _by_name(work, trace, work.self_ns)
-    scopes_of_all, share = _by_scope(trace, of_all), scopes[innermost].ns / total
-    if share < CONCENTRATED * scopes_of_all.get(innermost, _NO_TIME).ns / float(of_all.sum()):
-        return _main_scope(of_all, scopes_of_all)
+    all_by_name = _by_name(work, trace, work.self_ns)
+    all_scopes, share = _by_scope(trace, all_by_name), scopes[innermost].ns / total
+    if share < CONCENTRATED * all_scopes.get(innermost, _NO_TIME).ns / float(all_by_name.sum()):
+        return _main_scope(all_by_name, all_scopes)
     return f" {percent(share)} of that is in {innermost}{scopes[innermost].and_gradients}."
 
 

@@ -1,7 +1,7 @@
 """Compare the traced step with the other steps of its run: was it slower than usual, and did tracing make it slower?
 
-It is compared with the median untraced step until then, and with the run's other traced steps. Tracing is named as the reason
-only if every traced step took longer than untraced ones; if only this one did, it was slow by itself.
+The step is compared with the median untraced step before it, and with the run's other traced steps. Tracing is named as the
+reason only if every traced step took longer than untraced ones; if only this one did, it was slow by itself.
 """
 
 from __future__ import annotations
@@ -26,48 +26,48 @@ COMPARE = "Compare it with another traced step of the run to see which ops took 
 
 def other_steps(step: Step, sentences: Sequence[Sentence]) -> Sentence | None:
     """Compare a step that took longer than untraced ones; None for other steps. ``sentences``: those of the rules, ranked."""
-    took, usual, fastest = step.context.step_s, step.context.median_s, step.context.fastest_traced_s
-    if not took or not usual or took < SLOW_FACTOR * longest_median_s(step.context):
+    took_s, usual_s, fastest = step.context.step_s, step.context.median_s, step.context.fastest_traced_s
+    if not took_s or not usual_s or took_s < SLOW_FACTOR * longest_median_s(step.context):
         return None
-    lengths = f"{_seconds(took)} instead of {_seconds(usual)}"
-    slower = f"This step took {_factor(took / usual)} times as long as the run's median untraced step until then ({lengths})."
-    all_slow = fastest is not None and fastest >= SLOW_FACTOR * usual
-    if fastest is not None and all_slow and not _tracing_may_explain(step, min(fastest, took), usual):
+    lengths = f"{_seconds(took_s)} instead of {_seconds(usual_s)}"
+    slower = f"This step took {_factor(took_s / usual_s)} times as long as the run's median untraced step until then ({lengths})."
+    all_slow = fastest is not None and fastest >= SLOW_FACTOR * usual_s
+    if fastest is not None and all_slow and not _tracing_may_explain(step, min(fastest, took_s), usual_s):
         code, advice = "slow_step", "Trace a step at another time: what it shows may not hold for usual steps."
         text = f"{slower} {_other_traced(step, fastest)}, but recording {counted(step.trace.n, 'op')} takes less than the "
         text += f"difference: {_why_all_are_slow(sentences)}."
-    elif fastest is not None and all_slow and _tracing_may_explain(step, took, usual):
+    elif fastest is not None and all_slow and _tracing_may_explain(step, took_s, usual_s):
         code, advice = "tracing_cost", "Compare shares, not times."
         costs = "and the busy machine probably cost" if _is_busy(sentences) else "probably costs"
-        how_much = "a part of the difference, or all of it" if took >= SLOW_FACTOR * fastest else "the difference"
+        how_much = "a part of the difference, or all of it" if took_s >= SLOW_FACTOR * fastest else "the difference"
         text = (
             f"{slower} {_other_traced(step, fastest)}: tracing {costs} {how_much}. It makes short ops look longer than they are."
         )
-    elif fastest is not None and took >= SLOW_FACTOR * fastest and not _recording_may_explain(step, took, usual):
+    elif fastest is not None and took_s >= SLOW_FACTOR * fastest and not _recording_may_explain(step, took_s, usual_s):
         code, advice = "slow_step", COMPARE
-        may_vary = (took - fastest) * 1e9 <= START_NS + _recording_ns(step)
+        may_vary = (took_s - fastest) * 1e9 <= START_NS + _recording_ns(step)
         reason = "and tracing usually costs less than the difference" if may_vary else "so tracing does not explain it"
         text = f"{slower} {_other_traced(step, fastest)}, {reason}: {_why_only_this_is_slow(sentences, 'probably ' * may_vary)}."
-    elif _is_explained(step, sentences, took, usual) and not _recording_may_explain(step, took, usual):
+    elif _is_explained(step, sentences, took_s, usual_s) and not _recording_may_explain(step, took_s, usual_s):
         code, advice = "slow_step", COMPARE
         text = f"{slower} Most of the difference is in what the first sentence names, not in being traced."
     else:
-        code, text = "slow_step", f"{slower} {_tracing_or_slow(step, took, usual)}"
+        code, text = "slow_step", f"{slower} {_tracing_or_slow(step, took_s, usual_s)}"
         advice = "Trace more steps of the run. If all take as long, tracing costs that much: then compare shares, not times."
-    measured = {"traced_ns": took, "median_ns": usual, "other_traced_ns": fastest}
+    measured = {"traced_ns": took_s, "median_ns": usual_s, "other_traced_ns": fastest}
     numbers = {name: seconds * 1e9 for name, seconds in measured.items() if seconds is not None}
-    return sentence(code, text, advice, 1 - usual / took, numbers, {"nodes": []})
+    return sentence(code, text, advice, 1 - usual_s / took_s, numbers, {"nodes": []})
 
 
-def _tracing_may_explain(step: Step, took: float, usual: float) -> bool:
+def _tracing_may_explain(step: Step, took_s: float, usual_s: float) -> bool:
     """Tell whether recording the ops, starting the trace and collecting it may explain all of the slowness. TensorFlow collects a
     session's trace after the step's last op, a function's after its call. Only recording affects the time from the first op to
     the last."""
     began_at = step.context.began_at
     before = max(step.trace.origin_ns - began_at * 1e9, 0.0) if began_at and step.trace.origin_ns > 0 else 0.0
-    collecting = took * 1e9 - before - step.trace.duration_ns if step.is_session else 0.0
-    outside = max((step.context.step_s or took) * 1e9 - step.trace.duration_ns, 0.0)
-    return took * 1e9 - _recording_ns(step) - min(START_NS + max(collecting, 0.0), outside) < SLOW_FACTOR * usual * 1e9
+    collecting = took_s * 1e9 - before - step.trace.duration_ns if step.is_session else 0.0
+    outside = max((step.context.step_s or took_s) * 1e9 - step.trace.duration_ns, 0.0)
+    return took_s * 1e9 - _recording_ns(step) - min(START_NS + max(collecting, 0.0), outside) < SLOW_FACTOR * usual_s * 1e9
 
 
 def _recording_ns(step: Step) -> int:
@@ -76,9 +76,9 @@ def _recording_ns(step: Step) -> int:
     return (HOST_OP_NS if on_host else OP_NS) * step.trace.n
 
 
-def _recording_may_explain(step: Step, took: float, usual: float) -> bool:
+def _recording_may_explain(step: Step, took_s: float, usual_s: float) -> bool:
     """Tell whether recording many ops may explain the difference: other traced steps may have fewer ops, mostly of tf.data."""
-    return step.trace.n >= MANY_OPS and (took - usual) * 1e9 <= _recording_ns(step)
+    return step.trace.n >= MANY_OPS and (took_s - usual_s) * 1e9 <= _recording_ns(step)
 
 
 def _why_all_are_slow(sentences: Sequence[Sentence]) -> str:
@@ -114,22 +114,22 @@ def _other_traced(step: Step, fastest: float) -> str:
     return f"{other} took {_seconds(fastest)}"
 
 
-def _is_explained(step: Step, sentences: Sequence[Sentence], took: float, usual: float) -> bool:
+def _is_explained(step: Step, sentences: Sequence[Sentence], took_s: float, usual_s: float) -> bool:
     """Tell whether the time that the first sentence names is longer than a usual step by at least half of this step's excess."""
     first = sentences[0]
     seconds = first["share"] * step.trace.duration_ns / 1e9 if first["code"] in EXPLAINING else 0.0
-    return seconds - usual >= EXPLAINED_SHARE * (took - usual)
+    return seconds - usual_s >= EXPLAINED_SHARE * (took_s - usual_s)
 
 
-def _tracing_or_slow(step: Step, took: float, usual: float) -> str:
+def _tracing_or_slow(step: Step, took_s: float, usual_s: float) -> str:
     """Say that both reasons are possible, and what supports one of them."""
     fastest = step.context.fastest_traced_s
     text = "Tracing may be the reason, or the step was slow by itself"
     text += (
         f". {_other_traced(step, fastest)}." if fastest is not None else ": the run has no usual traced step to compare it with."
     )
-    outside = took - step.trace.duration_ns / 1e9
-    if outside - usual >= EXPLAINED_SHARE * (took - usual):
+    outside = took_s - step.trace.duration_ns / 1e9
+    if outside - usual_s >= EXPLAINED_SHARE * (took_s - usual_s):
         text += f" {_seconds(outside)} passed before the first op or after the last, where TensorFlow also collects "
         text += "the trace."
     if step.context.step == 1:

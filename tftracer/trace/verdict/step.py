@@ -38,7 +38,7 @@ _CPU = re.compile(r"((?P<process>\S+/\d+) )?CPU(:0)?(?P<xla> XLA.*)?", re.DOTALL
 #: If the recorded ops that begin within a function's call take CONTAINED_SHARE of its time, or if there are CONTAINED_OPS of
 #: them, the trace has the function's ops, and the call only waits for them.
 CONTAINED_SHARE, CONTAINED_OPS = 0.25, 20
-#: Where a text gives shares of a time, it calls that time the step if it is at least this part of the step.
+#: A text that gives shares of a time calls that time "the step" if it is at least this part of the step.
 WHOLE = 0.95
 ONLY_HERE = "only_here"  # a key of a sentence's ``numbers``: the sentence applies to this step alone
 #: A key of a sentence's ``numbers``: the ns by which something delayed this step. The sentence says nothing about other steps.
@@ -55,7 +55,7 @@ class Step:
     work: Work
     process: Group  # the worker that computes most
     activity: Activity  # of that process
-    parts: dict[str, float] = field(default_factory=dict)
+    parts: dict[str, float] = field(default_factory=dict)  # ns of each part of the process's budget (budget.PARTS)
     load_arithmetic: Callable[[], Arithmetic] | None = None  # reads the graph
     times: OpsOverTraces | None = None  # times of ops (names) in several traces of the run, this one first
 
@@ -89,7 +89,7 @@ class Step:
 
     @property
     def whole_words(self) -> str:
-        """What ``whole_ns`` is the time of: this traced step; a usual step, if tracing made this one longer; or the ops."""
+        """Words for what ``whole_ns`` measures: this traced step; a usual step, if tracing made this one longer; or the ops."""
         if self.is_whole:
             return "the step"
         if self.around != (0, 0, 0) and LIKE_THE_STEP * self.whole_ns <= longest_median_s(self.context) * 1e9:
@@ -237,7 +237,7 @@ class Step:
 
     @cached_property
     def host(self) -> HostEvents | None:
-        """The host events of a profile apart from its ops; None: no profile."""
+        """The events of a profile's host; None if the trace is not a profile or has no host."""
         return HostEvents.of(self.trace)
 
     @cached_property

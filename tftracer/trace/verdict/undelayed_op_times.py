@@ -15,7 +15,7 @@ MIN_LACKED_CPUS = 0.25  # minimal number of CPUs that the step lacked, on averag
 MIN_WALL_S = 0.010  # shorter steps show nothing: Linux lets a thread run for some milliseconds before the next one
 CACHED_BYTES = 1_000_000  # an op that reads and writes fewer bytes works in a core's cache
 HELD_UP = 3.0  # an op that takes this many times its usual time in the run was delayed, or had more work
-#: On a busy machine an op was interrupted if it takes this many times as long, for its work, as the median op of its type.
+#: An op on a busy machine was interrupted if it takes this many times as long as the median op of its type for as much work.
 INTERRUPTED_FACTOR = 5.0
 MIN_SIMILAR = 10  # minimal number of executions of a type, for its ops to be compared
 SIMILAR_WORK = 2.0  # ops with more than this many times the median work of their type are not compared

@@ -33,7 +33,7 @@ from tftracer.trace.verdict.step import HELD_UP_NS, ONLY_HERE, Step, sentence
 from tftracer.trace.verdict.time_around_ops import SLOW_FACTOR, longest_median_s, sampled_lines
 from tftracer.trace.verdict.undelayed_op_times import lacked_cpu_s
 
-#: Title of the idle part in a trace without scheduling times: such a trace does not tell idle from waiting.
+#: Title of the idle part in a trace without scheduling times: such a trace does not show whether ops waited.
 IDLE_OR_WAITING = "idle or waiting to be scheduled"
 AROUND = "outside the recorded ops: before the first and after the last"
 #: Explanations of parts in which no op runs.
@@ -83,7 +83,7 @@ def verdict(
     step = step_of(trace, context, known_activities or activities(trace), work or work_of(trace), load_arithmetic, times)
     sentences = [s for s in (rule(step) for rule in RULES) if s]
     longest_delay = max((s["numbers"].get(HELD_UP_NS, 0.0) for s in sentences), default=0.0)
-    ranked = sorted(_explained(sentences), key=lambda s: (_comes_later(s, longest_delay), -_takes_ns(step, s)))
+    ranked = sorted(_explained(sentences), key=lambda s: (_comes_later(s, longest_delay), -_saved_ns(step, s)))
     if not ranked or _comes_later(ranked[0]) == LAST_RANK:
         # No sentence says what bounds the step: name the graph's loops, or describe the step.
         ranked = [graph_loops(step) or describe_step(step), *ranked]
@@ -144,9 +144,9 @@ def _explained(sentences: list[Sentence]) -> list[Sentence]:
 
 def _comes_later(candidate: Sentence, longest_delay: float = 0.0) -> int:
     """Return the first sort key: 0 for causes in every step, 1 for delays of this step alone (an op that is usually short, a time
-    before the step), ``LAST_RANK`` for a busy machine, which slows everything and shows no bound.
+    before the step), ``LAST_RANK`` for a busy machine, which slows everything and does not show what bounds the step.
 
-    ``longest_delay``: the longest delay of an op, in ns. A cause that the watch found ranks as a delay if it took less.
+    ``longest_delay``: the longest delay of an op, in ns. A cause that the watch found ranks as a delay if its delay is shorter.
     """
     if candidate["code"] == "busy_machine":
         return LAST_RANK
@@ -186,7 +186,7 @@ def _makes_slow(step: Step, held_up: Sentence) -> bool:
     return 0 < SLOW_FACTOR * usual <= took and held_up["numbers"][HELD_UP_NS] >= EXPLAINED_SHARE * (took - usual)
 
 
-def _takes_ns(step: Step, candidate: Sentence) -> float:
+def _saved_ns(step: Step, candidate: Sentence) -> float:
     """Return the time, in this step or before it, that would be saved without the cause. Sentences are sorted by it."""
     numbers = candidate["numbers"]
     if MORE_NS in numbers:
@@ -196,8 +196,8 @@ def _takes_ns(step: Step, candidate: Sentence) -> float:
     if candidate["code"] == "beside_steps":  # its share is of the whole training: converted to a time per step
         turn_ns = ((step.context.median_s or step.whole_ns / 1e9) + (step.context.between_steps_s or 0.0)) * 1e9
         return turn_ns * candidate["share"] / (1 - min(candidate["share"], 0.99))
-    takes_ns = candidate["share"] * step.whole_ns
-    return takes_ns - _known_to_the_watch_ns(step) if candidate["code"] == "python_function" else takes_ns
+    saved_ns = candidate["share"] * step.whole_ns
+    return saved_ns - _known_to_the_watch_ns(step) if candidate["code"] == "python_function" else saved_ns
 
 
 def _known_to_the_watch_ns(step: Step) -> float:

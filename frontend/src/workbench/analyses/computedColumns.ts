@@ -11,12 +11,12 @@ const FLOPS = "Floating-point operations of matrix ops, nominal: padding counts,
 const BYTES = "What the ops have to read and write at least, if no cache holds it: inputs and outputs once";
 const TIME = "By the total; on a GPU by the time of the kernels";
 
-/** Return the time of the work: that of the kernels if there are any, else the total. */
+/** Return how long the ops computed, in ns: the time of their kernels if there are any, else the total. */
 function workNs(row: Row): number {
   return row.device_ns > 0 ? row.device_ns : row.total_ns;
 }
 
-/** Return an amount per second; null if the amount of an execution is unknown, or there is no time. */
+/** Return an amount per second; null if the amount of some execution (`unknown`: of how many) or the time is unknown. */
 function rate(row: Row, amount: number | null, unknown: number): number | null {
   const ns = workNs(row);
   return amount === null || unknown > 0 || ns <= 0 ? null : (amount / ns) * 1e9;
@@ -30,10 +30,10 @@ export function byteRate(row: Row): number | null {
   return rate(row, row.bytes, row.bytes_unknown);
 }
 
-/** Return FLOPs per byte; null if one of them is unknown, or nothing is moved. */
+/** Return FLOPs per byte; null if either is unknown, or nothing is moved. */
 export function intensity(row: Row): number | null {
-  const known = row.flops_unknown === 0 && row.bytes_unknown === 0;
-  return known && row.flops !== null && row.bytes ? row.flops / row.bytes : null;
+  const isKnown = row.flops_unknown === 0 && row.bytes_unknown === 0;
+  return isKnown && row.flops !== null && row.bytes ? row.flops / row.bytes : null;
 }
 
 /** Mark a sum as a lower bound if the amount of some executions is unknown. */

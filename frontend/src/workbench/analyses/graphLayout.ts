@@ -10,7 +10,7 @@ export interface Box {
 
 export interface Drawn {
   readonly boxes: readonly Box[];
-  /** The boxes of producer and consumer. */
+  /** For each edge, the boxes of producer and consumer. */
   readonly edges: readonly (readonly [Box, Box])[];
   readonly width: number;
   readonly height: number;
@@ -25,16 +25,16 @@ export function layersOf(graph: Neighbourhood, centre: number): number[] {
   let frontier = [centre];
   while (frontier.length) {
     const next: number[] = [];
-    const place = (node: number, at: number): void => {
+    const place = (node: number, nodeLayer: number): void => {
       if (layer[node] !== undefined) return;
-      layer[node] = at;
+      layer[node] = nodeLayer;
       next.push(node);
     };
     for (const [from, to] of graph.edges as [number, number][]) {
-      for (const at of frontier) {
-        const here = layer[at] ?? 0;
-        if (to === at && here <= 0) place(from, here - 1);
-        if (from === at && here >= 0) place(to, here + 1);
+      for (const node of frontier) {
+        const here = layer[node] ?? 0;
+        if (to === node && here <= 0) place(from, here - 1);
+        if (from === node && here >= 0) place(to, here + 1);
       }
     }
     frontier = next;
@@ -42,7 +42,7 @@ export function layersOf(graph: Neighbourhood, centre: number): number[] {
   return layer.map((value) => value ?? 0);
 }
 
-/** Return the boxes in a column for each layer; the columns are centred vertically. */
+/** Place the boxes: one column for each layer, centred vertically. Return the boxes, the edges, and the size in pixels. */
 export function draw(graph: Neighbourhood, centre: number): Drawn {
   const layers = layersOf(graph, centre);
   const first = Math.min(0, ...layers);

@@ -1,4 +1,4 @@
-/** The layers of an answer, for the page: their paths, their phases, and a filter that finds the ops of a layer. */
+/** Prepares an answer's layers for the page: their paths, their phases, and a filter that finds a layer's ops. */
 import type { Layer, LayerPhase, Layers } from "@/client/messages";
 import { sums, type Tree } from "@/components/flame";
 
@@ -18,9 +18,9 @@ export function fillOf(phase: LayerPhase): string {
 export interface LayerRow {
   readonly index: number;
   readonly layer: Layer;
-  /** `model/dense`. */
+  /** Such as `model/dense`. */
   readonly path: string;
-  /** Including the layers in it, as are `phases`. */
+  /** Time in ns, or bytes. `total` and `phases` include the layers within this one, `own` does not. */
   readonly total: number;
   readonly phases: Readonly<Record<LayerPhase, number>>;
   readonly own: number;
@@ -55,8 +55,8 @@ export function layerTable(answer: Layers): LayerTable {
     const row = { index, layer, path: paths[index]!, total: total[index]!, own: own[index]! };
     return { ...row, phases: phases as Record<LayerPhase, number> };
   });
-  const some = answer.phases.filter((_, at) => layers.some((layer) => layer.own[at]! > 0));
-  return { tree: { parent, own }, rows, phases: some };
+  const measuredPhases = answer.phases.filter((_, at) => layers.some((layer) => layer.own[at]! > 0));
+  return { tree: { parent, own }, rows, phases: measuredPhases };
 }
 
 export interface OpsFilter {
@@ -69,10 +69,10 @@ function escaped(text: string): string {
   return text.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&");
 }
 
-/** What TensorFlow may have put between the parts of a path: gradients, and the bodies of loops. */
+/** A regular expression for what TensorFlow may put between the parts of a path, such as gradients and the bodies of loops. */
 const BETWEEN_PARTS = "(_grad(_\\d+)?)?\\/((body|cond|then|else)\\/_\\d+\\/(.*\\/)?)?";
 
-/** Return what finds a layer's ops in the Ops tab, as far as their names allow; null if their names have nothing in common. */
+/** Return a filter for the Ops tab that finds a layer's ops, as far as their names allow; null if the names share nothing. */
 export function opsOf(row: LayerRow): OpsFilter | null {
   const { layer, path, phases } = row;
   if (layer.kind === "layer") {

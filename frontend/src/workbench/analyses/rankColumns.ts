@@ -10,7 +10,7 @@ type TitleOf = (id: string) => string;
 /** With more processes than this a column for each would be too many. */
 const MAX_COLUMNS = 8;
 
-/** A column of times with room for the heads of these tables. */
+/** Return a column of times that is wide enough for the column titles of these tables. */
 function timeColumn<Row>(
   key: string,
   title: string,
@@ -39,7 +39,7 @@ export function stragglerColumns(titleOf: TitleOf): TableColumn<Straggler>[] {
   ];
 }
 
-/** Columns of who waited how long: one for each process of a small job, the longest wait for a large one. */
+/** Return columns of waits: in a small job one for each process, in a large job the longest wait and its process. */
 function waitColumns(titleOf: TitleOf, processes: readonly string[]): TableColumn<CollectiveRow>[] {
   if (processes.length > MAX_COLUMNS) {
     const longest = (r: CollectiveRow): [string, number] | undefined => waitsOf(r.waited_ns)[0];

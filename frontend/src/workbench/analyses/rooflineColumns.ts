@@ -18,13 +18,13 @@ const ROOF_TEXTS = {
   best: "the best that the run's traces reached",
 } as const;
 
-/** Return the share of the rate that the roof allows, and which roof that is. */
+/** Return what share of its roof's rate a row reaches, and which roof that is. */
 function shareOfRoof(row: RooflineRow): string {
   return row.judged_by === null ? "–" : `${formatShare(row.of_roof)} of ${ROOF_TEXTS[row.judged_by]}`;
 }
 
-function rate(ofSecond: number, format: (amount: number) => string): string {
-  return ofSecond === 0 ? "0" : `${format(ofSecond)}/s`;
+function rate(perSecond: number, format: (amount: number) => string): string {
+  return perSecond === 0 ? "0" : `${format(perSecond)}/s`;
 }
 
 export function rooflineColumns(by: "name" | "type", rows: readonly RooflineRow[]): TableColumn<RooflineRow>[] {

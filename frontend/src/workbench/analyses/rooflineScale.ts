@@ -1,6 +1,7 @@
 /** The geometry of the roofline: points and lines on two logarithmic axes, FLOPs a byte and FLOPs a second. */
 import type { Roof, RooflineRow, RoofSource } from "@/client/messages";
 
+/** The size of the plot and its margins, in pixels. */
 export interface Frame {
   readonly width: number;
   readonly height: number;
@@ -48,6 +49,7 @@ export function plotted(rows: readonly RooflineRow[]): RooflineRow[] {
   return rows.filter((row) => row.flops_per_s > 0 && row.intensity !== null && row.intensity > 0);
 }
 
+/** Return the powers of ten (exponents) around the values, at least one apart. */
 function powers(values: readonly number[]): [number, number] {
   const logs = values.filter((value) => value > 0 && Number.isFinite(value)).map(Math.log10);
   if (!logs.length) return [0, 1];
@@ -66,12 +68,13 @@ export function scaleOf(rows: readonly RooflineRow[], roofs: readonly Roof[], wi
   return { x: powers([...intensities, ...near]), y: powers(rates), frame: { ...FRAME, width } };
 }
 
-/** Return the level roofs of the rows' types of numbers, without those of memory. */
+/** Return the roofs of computation for the rows' number types. (These lines are level; memory roofs rise.) */
 function levelRoofs(rows: readonly RooflineRow[], roofs: readonly Roof[]): Roof[] {
   const used = new Set(rows.map((row) => row.dtype));
   return roofs.filter((roof) => roof.dtype && used.has(roof.dtype));
 }
 
+/** Return the rate of the memory roof with the same source, in bytes per second; null if there is none. */
 function memoryOf(roof: Roof, roofs: readonly Roof[]): number | null {
   return roofs.find((one) => !one.dtype && one.source === roof.source)?.rate ?? null;
 }
@@ -85,21 +88,21 @@ export function yOf({ y, frame }: Scale, rate: number): number {
   return frame.top + ((y[1] - Math.log10(rate)) / (y[1] - y[0])) * room;
 }
 
-/** Return powers of ten, with at most `most` steps between them. */
-export function ticks([low, high]: readonly [number, number], most: number): number[] {
-  const step = Math.max(1, Math.ceil((high - low) / most));
+/** Return powers of ten, with at most `maxSteps` steps between them. */
+export function ticks([low, high]: readonly [number, number], maxSteps: number): number[] {
+  const step = Math.max(1, Math.ceil((high - low) / maxSteps));
   return Array.from({ length: Math.floor((high - low) / step) + 1 }, (_, i) => 10 ** (low + i * step));
 }
 
 /** Return points whose area grows with the ops' time. The largest come first, so that small ones are drawn over them. */
 export function pointsOf(rows: readonly RooflineRow[], scale: Scale): Point[] {
-  const most = rows.reduce((largest, row) => Math.max(largest, row.total_ns), 1);
+  const maxNs = rows.reduce((largest, row) => Math.max(largest, row.total_ns), 1);
   return rows
     .map((row) => ({
       row,
       x: xOf(scale, row.intensity ?? 1),
       y: yOf(scale, row.flops_per_s),
-      radius: Math.max(MIN_RADIUS_PX, Math.sqrt(row.total_ns / most) * MAX_RADIUS_PX),
+      radius: Math.max(MIN_RADIUS_PX, Math.sqrt(row.total_ns / maxNs) * MAX_RADIUS_PX),
     }))
     .sort((a, b) => b.radius - a.radius);
 }

@@ -5,7 +5,7 @@ import { useAnswer, type Answer } from "@/state/answer";
 import { useSession } from "@/state/session";
 import type { TabProps } from "./tab";
 
-/** Asks again when the trace or the parameters change. */
+/** Request the analysis now, and again when the trace or the parameters change. */
 export function useAnalysis<K extends keyof Analyses>(
   props: TabProps,
   path: K,

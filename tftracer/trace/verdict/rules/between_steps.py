@@ -12,7 +12,7 @@ from tftracer.trace.verdict.step import ONLY_HERE, Step, sentence
 BETWEEN_SHARE = 0.20  # minimal part of the time from step to step that passes outside of steps
 BETWEEN_S = 0.001  # minimal time outside of steps: less is Python's own cost of a call
 LONGER = 3.0  # a time before the step that is this many times the usual one is a delay of this step alone
-EVALUATION = "Evaluation"  # first word of a text about evaluations beside the steps; their steps are not between two steps
+EVALUATION = "Evaluation"  # first word of ``beside_text`` for an evaluation, whose time does not count as time between steps
 SAMPLED = "Sampled"  # first word of a text about sampled lines
 #: Minimal parts of the time between steps in which the loop waits for tf.data: for the wait to be named, to decide the advice,
 #: and to explain all of the time.
@@ -99,15 +99,15 @@ def _outside(step: Step) -> str:
     return " outside session.run" if step.is_session else ""
 
 
-def _lines(step: Step, usually: bool) -> str:
-    """Name the lines that the slow-step watch sampled in that time, or say that there are none."""
+def _lines(step: Step, is_usual: bool) -> str:
+    """Name the lines that the slow-step watch sampled between all steps (``is_usual``) or before this one; say if it has none."""
     before = next((slow["lines"] for slow in step.context.slow_times if not slow["inside"]), "")
     between = step.context.between_lines
-    lines = between or before if usually else before
+    lines = between or before if is_usual else before
     if lines:
         when = "before this step" if lines == before else "between steps"
         return f"{SAMPLED} {when}: {lines}."
-    tracer = "" if usually else " Beginning to trace this step may be a part of it."
+    tracer = "" if is_usual else " Beginning to trace this step may be a part of it."
     if between:
         return f"Which lines ran before this step was not sampled. {SAMPLED} between other steps: {between}.{tracer}"
     return (

@@ -98,8 +98,8 @@ def other_process(step: Step) -> Sentence | None:
         return None
     overlap, other = max(busy, key=lambda pair: pair[0].length)
     members = np.flatnonzero(physical_devices.members(step.trace, other))
-    took = overlap.within(step.trace.start[members], step.trace.end[members])
-    nodes = members[largest_first(took, MAX_EVIDENCE)].tolist()
+    overlap_ns = overlap.within(step.trace.start[members], step.trace.end[members])
+    nodes = members[largest_first(overlap_ns, MAX_EVIDENCE)].tolist()
     computing = (overlap & step.activities.of_process(other).compute).length
     if computing >= 0.5 * overlap.length:
         advice = SENDER_COMPUTES

@@ -22,7 +22,7 @@ AROUND_NS = 500_000  # minimal time around the ops: less is the usual cost of a 
 CALL_NS = 5_000_000  # maximal cost of a call itself: in a longer step it is not the reason
 #: Feeds and fetches of this many bytes, strings (or Python values) or tensors are named as the reason.
 FEED_BYTES, FEED_STRINGS, MANY_TENSORS = 1_000_000, 1_000, 200
-MAX_EXCESS = 0.5  # the time before the first op is named only if a traced step's excess is at most this part of it
+MAX_EXCESS = 0.5  # the time before the first op is named only if the step's excess over usual steps is at most this part of it
 MAX_NODES = 100_000  # in a larger trace the fetched tensors are not looked for
 #: Types of fed values that hold Python values (``FedValue.dtype``).
 PYTHON_DTYPES = ("list", "object")
@@ -116,9 +116,9 @@ def _lengths(step: Step, around_ns: int, share: float, is_known: bool) -> str:
     takes = "takes at least" if is_slow else "takes" if is_traced_step else "usually takes"
     usually = f", usually {duration(usual)}," if is_slow else "," if is_traced_step else ";"
     ops = duration(step.trace.duration_ns)
-    of_ops = f"and its ops {ops} of that:" if is_slow or is_traced_step else f"in this traced step its ops take {ops}: at least"
+    ops_text = f"and its ops {ops} of that:" if is_slow or is_traced_step else f"in this traced step its ops take {ops}: at least"
     return (
-        f"session.run {takes} {whole}{usually} {of_ops} {duration(around_ns)} ({percent(share)}) pass before the first op and "
+        f"session.run {takes} {whole}{usually} {ops_text} {duration(around_ns)} ({percent(share)}) pass before the first op and "
         f"after the last{where}, where TensorFlow takes in what is fed and hands out what is fetched"
         f"{'.' if is_known else ', and hooks run.'}"
     )
@@ -128,10 +128,10 @@ def _knows_before(step: Step) -> bool:
     """Tell whether the time before the first op is known. If the step's excess is a large part of it, it may be the time to start
     the trace; in a slow step ``around`` has subtracted that."""
     context = step.context
-    more_ns = max((context.step_s or 0.0) - (context.median_s or context.step_s or 0.0), 0.0) * 1e9
+    excess_ns = max((context.step_s or 0.0) - (context.median_s or context.step_s or 0.0), 0.0) * 1e9
     before = step.around.before_ns
     is_slow = before > max((context.median_s or 0.0) * 1e9 - step.trace.duration_ns, 0.0)
-    return context.began_at is not None and (is_slow or more_ns <= MAX_EXCESS * before)
+    return context.began_at is not None and (is_slow or excess_ns <= MAX_EXCESS * before)
 
 
 def _fed(step: Step) -> Amount:

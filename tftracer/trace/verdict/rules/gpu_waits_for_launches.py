@@ -145,8 +145,8 @@ def small_kernels(step: Step) -> Sentence | None:
 
 def _launches(step: Step, group: Group) -> Bool:
     """Return [n] the host's executions for a GPU. The budget counts all of them as launches."""
-    of_group = physical_devices.members(step.trace, group) & physical_devices.runs_on(step.trace, DeviceKind.GPU)
-    selected: Bool = of_group & (step.trace.kind != NodeKind.COMMUNICATION)
+    on_gpu = physical_devices.members(step.trace, group) & physical_devices.runs_on(step.trace, DeviceKind.GPU)
+    selected: Bool = on_gpu & (step.trace.kind != NodeKind.COMMUNICATION)
     return selected
 
 

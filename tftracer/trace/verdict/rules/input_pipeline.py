@@ -349,7 +349,7 @@ def _at_a_time(awaited: AwaitedStage, settings: dict[str, str]) -> str:
 
 
 def _count(settings: dict[str, str], name: str) -> int | None:
-    """Return this setting as a number; None if the profile has no number there: it may be any file."""
+    """Return this setting as a number; None if it is missing or not a number, since the profile may be any file."""
     text = settings.get(name, "")
     return int(text) if re.fullmatch("[0-9]{1,18}", text) else None
 

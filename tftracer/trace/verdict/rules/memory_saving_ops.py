@@ -35,5 +35,5 @@ def memory_saving(step: Step) -> Sentence | None:
 
 
 def _saves_memory(name: str) -> bool:
-    last = name.rsplit("/", 1)[-1]
-    return last.startswith(("swap_in_", "swap_out_")) or name.startswith("Recomputed/")
+    own_name = name.rsplit("/", 1)[-1]
+    return own_name.startswith(("swap_in_", "swap_out_")) or name.startswith("Recomputed/")

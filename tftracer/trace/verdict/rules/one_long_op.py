@@ -21,9 +21,9 @@ from tftracer.trace.verdict.time_around_ops import HOST_OP_NS, SLOW_FACTOR, long
 from tftracer.trace.verdict.undelayed_op_times import HELD_UP
 
 ONE_OP_SHARE = 0.40  # minimal part of the step in which one op runs
-LONGER = 2.0  # an op that is short in other steps is named if it takes more than this many times as long as there
-ALONE_SHARE = 0.20  # minimal part of the step in which the op runs alone, if it runs beside others for long
-BESIDE_SHARE = 0.5  # minimal part of the time in which the op runs, for other ops beside it to be mentioned
+LONGER = 2.0  # an op that is short in other steps is named if it takes more than this many times its time there
+ALONE_SHARE = 0.20  # minimal part of the step in which the op runs alone, if other ops run beside it for long
+BESIDE_SHARE = 0.5  # other ops are mentioned if they run beside the op for at least this part of its time
 
 EACH_STEP = (
     "See whether it has to be that large (shapes, precision, recomputation), whether it can be split over devices or run on a "
@@ -54,6 +54,7 @@ def one_op(step: Step) -> Sentence | None:
 
 
 def _one_op(step: Step, selected: Bool, only_held_up: bool = False) -> Sentence | None:
+    """Name one op by its ``selected`` executions. ``only_held_up``: only if it is short in other traces of the run."""
     cover = step.cover(selected)
     runs, share = cover.length, cover.length / step.whole_ns
     if share < ONE_OP_SHARE:

@@ -9,7 +9,7 @@ from tftracer.trace.verdict.step import Step
 
 PRINT_SHARE = 0.20  # minimal part of the op time
 PRINTS = frozenset(("Print", "PrintV2"))
-#: The op that formats the text for PrintV2. In a step without prints, its text is for other ops, and it does not count.
+#: The op that formats the text for PrintV2. It counts only in a step with prints: elsewhere its text is for other ops.
 FORMAT = "StringFormat"
 
 

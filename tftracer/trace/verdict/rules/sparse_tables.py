@@ -71,6 +71,7 @@ def dense_ops(step: Step, time: OpTime) -> tuple[Bool, str]:
     looks_up = time.of_kinds(lambda kind: _SCATTER.fullmatch(kind) or _GATHER.fullmatch(kind)).any()
     if not looks_up and not time.of_kinds(lambda kind: kind == "GatherV2").any():
         return np.zeros(len(time.work.node), bool), ""
+    # These ops show which tables are looked up, so they are read even if they are short.
     is_evidence = time.of_kinds(lambda kind: kind == "ReadVariableOp" or _SCATTER.fullmatch(kind) or _GATHER.fullmatch(kind))
     rows = np.flatnonzero((time.work.duration >= TINY_NS) | is_evidence)
     rows = rows[largest_first(time.work.duration[rows], MAX_OPS)]
@@ -83,6 +84,7 @@ def dense_ops(step: Step, time: OpTime) -> tuple[Bool, str]:
     assigns = {scope for scope, kind, long in zip(scopes, kinds, is_long.tolist()) if long and _ASSIGN.fullmatch(kind)}
     tables = {table for table, kind in zip(first_input, kinds) if table and _GATHER.fullmatch(kind)}
     reads = zip(first_input, kinds, scopes)
+    # A table that is also read as a whole, outside of an update, does not count.
     tables -= {table for table, kind, scope in reads if kind == "ReadVariableOp" and scope not in updates}
     spent: dict[str, float] = {}
     selected = np.zeros(len(time.work.node), bool)
@@ -127,8 +129,8 @@ def _ops_on_dense_gradient(time: OpTime, rows: Int64, scopes: list[str], kinds: 
         for row, scope, kind in long_rows
         if kind == "UnsortedSegmentSum" and scope not in sparse and (looks_up or scope in optimizers or flow.updates(row))
     ]
-    add_ns = [row for row, _, kind in long_rows if kind == "AddN" and (looks_up or flow.updates(row))]
-    if add_ns and not any(kind == "L2Loss" for _, _, kind in long_rows) and any(map(flow.may_add_a_dense_gradient, add_ns)):
+    addn_rows = [row for row, _, kind in long_rows if kind == "AddN" and (looks_up or flow.updates(row))]
+    if addn_rows and not any(kind == "L2Loss" for _, _, kind in long_rows) and any(map(flow.may_add_a_dense_gradient, addn_rows)):
         return []
     applied = [row for row, _, kind in long_rows if looks_up and _APPLY.fullmatch(kind)][:1]  # the longest
     return sorted({*sums, *applied, *flow.readers(sums)}) if sums else []

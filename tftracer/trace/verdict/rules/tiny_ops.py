@@ -25,7 +25,7 @@ TINY_SHARE = 0.50  # minimal part of the step that goes into tiny ops and into t
 #: if its type has at most STRAY_SHARE as many such executions as tiny ones.
 STRAY_NS, STRAY_SHARE = 1_000_000, 0.005
 ACCOUNTED_SHARE = 0.20  # minimal part of the step (or of a shorter usual step) that remains without interrupted ops and long gaps
-STRAY_PART = 0.1  # minimal part of the step that interrupted ops and long gaps take, for the share without them to be told
+STRAY_PART = 0.1  # minimal part of the step that interrupted ops and long gaps take, for the share without them to be given
 ELEMENTWISE_SHARE = 0.50  # minimal part of the tiny ops that is elementwise, for XLA to be named
 #: An op that runs this often in a step is in a loop, if the step has one. Minimal part of the tiny ops for the loop to be named.
 MIN_TURNS, LOOP_SHARE = 10, 0.50
@@ -59,8 +59,9 @@ def _recorded_tiny_ops(step: Step) -> Sentence | None:
     is_tiny = tiny[work.node]
     spent = float(work.self_ns[is_tiny].sum())
     gap_lengths = _gaps(step)
-    between = float(np.minimum(gap_lengths, GAP_NS).sum())
+    between = float(np.minimum(gap_lengths, GAP_NS).sum())  # at most GAP_NS of each gap
     usual_ns = min(step.ns, longest_median_s(step.context) * 1e9 or step.ns)
+    # The time of interrupted ops, and of long gaps beyond GAP_NS.
     stray = float(work.self_ns[_interrupted(trace, ops, tiny, usual_ns)[work.node]].sum() + gap_lengths.sum()) - between
     share = (spent + between) / max(step.ns - stray, 1.0)
     if share < TINY_SHARE or step.ns - stray < ACCOUNTED_SHARE * usual_ns:
@@ -68,10 +69,10 @@ def _recorded_tiny_ops(step: Step) -> Sentence | None:
     mean = float((trace.end - trace.start)[tiny].mean())
     counts = np.bincount(trace.op[tiny])
     commonest = int(np.argmax(counts))
-    of_whole = (spent + between) / step.whole_ns
-    of_what = " of the time from its first op to its last," if of_whole < LIKE_THE_STEP * (spent + between) / step.ns else ""
-    without = f", {percent(share)}{of_what} without a few ops and gaps of unusual length, which take {duration(stray)}"
-    whole = f"({percent(of_whole)}) of the step{without * (stray > STRAY_PART * step.ns)}"
+    step_share = (spent + between) / step.whole_ns
+    span_words = " of the time from its first op to its last," if step_share < LIKE_THE_STEP * (spent + between) / step.ns else ""
+    without = f", {percent(share)}{span_words} without a few ops and gaps of unusual length, which take {duration(stray)}"
+    whole = f"({percent(step_share)}) of the step{without * (stray > STRAY_PART * step.ns)}"
     tensors = _fed_and_fetched(step, tiny)
     return sentence(
         "tiny_ops",
@@ -79,7 +80,7 @@ def _recorded_tiny_ops(step: Step) -> Sentence | None:
         f"{whole}; the most frequent is {trace.ops[commonest]} ({int(counts.max()):,} times)."
         f"{scope_sentence(work, trace, is_tiny)}{_loop(step, tiny)}{_elementwise(step, tiny)}{tensors}",
         FEWER_TENSORS * bool(tensors) + _fewer_ops(step),
-        of_whole,
+        step_share,
         {"ops": float(count), "mean_ns": mean, "ops_ns": spent, "between_ns": between, "left_out_ns": stray},
         {"nodes": step.longest(tiny & (trace.op == commonest)), "tab": "ops", "op": trace.ops[commonest]},
     )
