@@ -4,14 +4,13 @@ It compares the times by their ranks (positions in the sorted list), so that out
 chance and large enough to matter.
 
 An old entry of the history has the mean of many steps, which slow steps make larger than their median. So how large a change is,
-and whether there is one, is decided by the medians before and after it.
+and whether there is one, is decided by the medians before and after it. Where a median is not known, no change is reported.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 
@@ -37,26 +36,21 @@ def step_changes(history: History) -> tuple[list[StepChange], Drift | None]:
     edges = [0, *sorted(_splits(times, 0)), len(times)]
     first_steps = [*steps.tolist(), math.inf]
 
-    def usual(start: int, end: int) -> _Usual:
+    def usual(start: int, end: int) -> float | None:
         return _usual(history, rows, first_steps[start], first_steps[end])
 
     drift = _drift(steps, times, edges, usual)
     if drift:
         return [], drift
-    changes: list[StepChange] = []
     while len(edges) > 2:
         levels = [usual(start, end) for start, end in zip(edges, edges[1:])]
-        changes = [_change(steps[at], *_comparable(*pair)) for at, pair in zip(edges[1:-1], zip(levels, levels[1:]))]
-        smallest = min(range(len(changes)), key=lambda number: _size(changes[number]))
-        if _size(changes[smallest]) >= MIN_CHANGE:
-            return changes, None
+        sizes = [_size(*pair) for pair in zip(levels, levels[1:])]
+        smallest = sizes.index(min(sizes))
+        if sizes[smallest] >= MIN_CHANGE:
+            known = [level for level in levels if level is not None]  # all of them
+            return [_change(steps[at], *pair) for at, *pair in zip(edges[1:], known, known[1:])], None
         del edges[smallest + 1]  # the medians do not show it
     return [], None
-
-
-class _Usual(NamedTuple):
-    median_s: float | None  # None: the history does not tell
-    mean_s: float
 
 
 def _untraced(history: History) -> Doubles:
@@ -67,27 +61,22 @@ def _untraced(history: History) -> Doubles:
     return untraced
 
 
-def _usual(history: History, rows: Doubles, first: float, end: float) -> _Usual:
-    """Return the usual time of the untraced steps from number ``first`` to the one before ``end``. ``rows``: untraced entries."""
+def _usual(history: History, rows: Doubles, first: float, end: float) -> float | None:
+    """Return the median of the untraced steps from number ``first`` to the one before ``end``, in seconds; None if not known.
+
+    ``rows``: untraced entries.
+    """
     _, count, _, mean = rows[(rows[:, 0] >= first) & (rows[:, 0] < end)].T[:4]
-    if (count == 1).all():
-        return _Usual(float(np.median(mean)), float(mean.mean()))
-    return _Usual(history.sketched.within(first, end).percentile(0.5), float(np.average(mean, weights=count)))
+    return float(np.median(mean)) if (count == 1).all() else history.sketched.within(first, end).percentile(0.5)
 
 
-def _comparable(before: _Usual, after: _Usual) -> tuple[float, float]:
-    """Return the medians, or the means if a median is not known."""
-    if before.median_s is None or after.median_s is None:
-        return before.mean_s, after.mean_s
-    return before.median_s, after.median_s
+def _change(step: float, before_s: float, after_s: float) -> StepChange:
+    return {"step": int(step), "before_s": before_s, "after_s": after_s}
 
 
-def _size(change: StepChange) -> float:
-    return abs(change["after_s"] - change["before_s"]) / change["before_s"]
-
-
-def _change(step: float, before: float, after: float) -> StepChange:
-    return {"step": int(step), "before_s": before, "after_s": after}
+def _size(before_s: float | None, after_s: float | None) -> float:
+    """Return the size of a change as a share of the time before it; 0 if a median is not known."""
+    return abs(after_s - before_s) / before_s if before_s is not None and after_s is not None else 0.0
 
 
 def _points(rows: Doubles) -> tuple[Doubles, Doubles]:
@@ -129,7 +118,7 @@ def ranks(values: Doubles) -> Doubles:
     return shared
 
 
-def _drift(steps: Doubles, times: Doubles, edges: list[int], usual: Callable[[int, int], _Usual]) -> Drift | None:
+def _drift(steps: Doubles, times: Doubles, edges: list[int], usual: Callable[[int, int], float | None]) -> Drift | None:
     """Return the straight line through the medians of the first and last quarter, if it fits better than levels do.
 
     ``usual``: (start, end) -> the usual time of the points from position ``start`` to the one before ``end``.
@@ -148,7 +137,10 @@ def _drift(steps: Doubles, times: Doubles, edges: list[int], usual: Callable[[in
     levels = np.concatenate([np.full(end - start, np.median(times[start:end])) for start, end in zip(edges, edges[1:])])
     if _cost(times - line, 2) >= _cost(times - levels, 2 * len(edges) - 3):
         return None
-    first, last = _comparable(usual(0, quarter), usual(n - quarter, n))
+    first_s, last_s = usual(0, quarter), usual(n - quarter, n)
+    if first_s is None or last_s is None:
+        return None
+    first, last = first_s, last_s
     if (last - first) * slope <= 0 or abs(last - first) < MIN_CHANGE * first:
         return None  # the medians do not show it
     beyond = (last - first) / (n - quarter) * (quarter - 1) / 2
