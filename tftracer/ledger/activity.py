@@ -25,7 +25,7 @@ STEPPING = (EVALUATION, STEPS)
 _EVALUATES = re.compile(
     r"(^|_|\b)(eval|evaluate|evaluation|valid|validate|validation|val|test|predict|prediction|infer|inference)(_|\b)"
 )
-STOPPED = "the process was stopped"
+STOPPED = "the process was stopped for at least this time"
 NEXT_ELEMENT = "the next element of a dataset"
 MAX_WAITING = 1 << 17  # maximum number of activities that wait for the writer's thread
 MAX_DATASETS = 50
