@@ -13,6 +13,7 @@ from tftracer.ledger.largest_part_beside_steps import beside_steps
 
 def ledger_of(**seconds: float) -> Ledger:
     kinds: dict[str, LedgerKind] = {"start": "start", "steps": "steps", "checkpoints": "checkpoints", "evaluation": "evaluation"}
+    kinds["slow"] = "slow"
     parts: list[LedgerPart] = [
         {
             "kind": kinds[kind],
@@ -38,13 +39,25 @@ def ledger_of(**seconds: float) -> Ledger:
 
 @pytest.mark.parametrize(
     ("checkpoints", "evaluation", "share", "text"),
-    [(3.0, 1.0, 0.3, "Checkpoints (checkpoints of it)"), (1.0, 5.0, 0.5, "Evaluation (evaluation of it)")],
+    [
+        (3.0, 1.0, ("checkpoints", 0.3), "Checkpoints (checkpoints of it)"),
+        (1.0, 5.0, ("evaluation", 0.5), "Evaluation (evaluation of it)"),
+    ],
 )
 def test_the_largest_part_is_told_as_a_share_of_the_training_without_its_start(
-    checkpoints: float, evaluation: float, share: float, text: str
+    checkpoints: float, evaluation: float, share: tuple[str, float], text: str
 ) -> None:
     steps = 10.0 - checkpoints - evaluation
-    assert beside_steps(ledger_of(start=50.0, steps=steps, checkpoints=checkpoints, evaluation=evaluation)) == (share, text)
+    assert beside_steps(ledger_of(start=50.0, steps=steps, checkpoints=checkpoints, evaluation=evaluation)) == (*share, text)
+
+
+def test_slow_steps_count_with_their_known_causes() -> None:
+    ledger = ledger_of(steps=4.0, slow=6.0)
+    items = [("no CPU", 3.0), ("lock: thread publisher", 2.0), ("python: load() (a.py:3)", 0.5), ("not known why", 0.5)]
+    ledger["parts"][1]["items"] = [{"name": name, "duration_s": length, "times": 1, "run_id": 1} for name, length in items]
+    assert beside_steps(ledger) == ("slow", 0.25, "lock: thread publisher")
+    ledger["parts"][1]["items"] = ledger["parts"][1]["items"][:1]
+    assert beside_steps(ledger) is None
 
 
 def test_little_is_not_told() -> None:

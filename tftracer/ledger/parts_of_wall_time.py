@@ -38,7 +38,7 @@ _KINDS: dict[int, LedgerKind] = {
     STEPS: "steps",
 }
 #: Causes of slow steps whose names say little.
-_CAUSES = {"machine": "no CPU", "unknown": "not known why"}
+CAUSE_NAMES = {"machine": "no CPU", "unknown": "not known why"}
 #: Parts that can become smaller, and how.
 _ADVICE: dict[LedgerKind, str] = {
     "start": "Cache what is prepared before the training, and import less.",
@@ -213,7 +213,9 @@ def _take_slow(
             _add_stop(items["suspended"], seconds, slow.times)
         elif seconds > 0:
             where = "" if slow.inside else " between steps"
-            name = f"{_CAUSES.get(slow.cause) or slow.cause.replace('_', ' ')}{where}{f': {slow.place}' if slow.place else ''}"
+            name = (
+                f"{CAUSE_NAMES.get(slow.cause) or slow.cause.replace('_', ' ')}{where}{f': {slow.place}' if slow.place else ''}"
+            )
             items["slow"].append(item(name, seconds, slow.times, slow.run_id if slow.run_id in runs else None))
 
 

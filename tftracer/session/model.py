@@ -164,8 +164,7 @@ class SessionModel:
             return {}
         if self._beside is None or self._beside[0] is not self.ledger:
             beside = beside_steps(self.ledger_message())
-            context_fields = {"beside_share": beside.share, "beside_text": beside.text} if beside else {"beside_share": None}
-            self._beside = self.ledger, context_fields
+            self._beside = self.ledger, beside.fields() if beside else {"beside_share": None}
         return self._beside[1]
 
     def of_other_traces(self, run_id: int, step: int | None, except_trace: int = 0) -> dict[str, Any]:

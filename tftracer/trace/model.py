@@ -341,10 +341,11 @@ class TraceContext:
     lock_holder: str = ""
     input_text: str = ""  # what limited the input pipeline just before the trace, in words; "": nothing, or not known
     input_advice: str = ""  # what to change in the input pipeline
-    #: Time of the largest activity outside the steps (such as checkpoints), as a share of the time since the first step. None:
-    #: too small to name, or not known.
+    #: Time of the largest part of the training outside usual steps (such as checkpoints), as a share of the time since the first
+    #: step. None: too small to name, or not known.
     beside_share: float | None = None
-    beside_text: str = ""  # the name of that activity
+    beside_text: str = ""  # what that part is; of slow steps, their largest known cause
+    beside_kind: str = ""  # the kind of that part (contract/ledger.py)
     slow_times: list[SlowTime] = field(default_factory=list)  # of this step, if it was slow
     feeds: int | None = None  # number of tensors that each step of the run is fed
     fed: list[FedValue] | None = None  # the values fed to this step, or a function's arguments that are no tensors; largest first

@@ -195,6 +195,9 @@ def test_a_metric_of_many_casts_is_named_by_its_scope() -> None:
     metric = [(f"auc/{kind}", kind, 1.0) for kind in ("Cast", "Tile", "Transpose", "Reshape", "Greater", "Sum")]
     found = sentences(in_a_row(*metric, ("dense/MatMul", "MatMul", 0.9)))["layout"]["text"]
     assert found.endswith("87% of the op time is in auc.")
+    parts = [(f"auc/{part}/{kind}", kind, 0.1) for part in ("broadcast_weights", "assert") for kind in ("Greater", "Sum")]
+    found = sentences(in_a_row(*metric, *parts, ("dense/MatMul", "MatMul", 0.9)))["layout"]["text"]
+    assert found.endswith("88% of the op time is in auc."), "its small parts do not make it a model"
 
 
 def test_scopes_that_differ_by_a_number_are_named_together() -> None:

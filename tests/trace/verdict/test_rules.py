@@ -319,7 +319,39 @@ def test_lines_of_hooks_are_told_where_most_of_a_session_s_step_passes_around_it
     (only,) = sentences(matmuls(0, MS), context)
     assert "hooks run, or the thread waits" in only["text"] and ": Json (a.py:5) 81%. From the first op" in only["text"]
     (only,) = sentences(matmuls(0, MS), replace(context, turn_lines="", lock_holder="thread monitor, in burn() (b.py:7)"))
-    assert "Python's lock was held by thread monitor, in burn() (b.py:7). From the first op" in only["text"]
+    assert "Python's lock was held by thread monitor, in burn() (b.py:7): this step may have waited for it, too." in only["text"]
+
+
+def test_time_after_the_last_op_of_a_slow_step_counts_where_another_traced_step_was_fast() -> None:
+    """A judge: of a step of 67.8 ms 58.8 ms passed after its last op, and the headline was about its ops of 8.6 ms."""
+    context = TraceContext(step_s=0.068, median_s=0.0033, fastest_traced_s=0.0028)
+    first = sentences(matmuls(0, 8 * MS), context)[0]
+    assert first["text"].startswith("Most of the step") and "is outside the recorded ops" in first["text"]
+    all_slow = replace(context, fastest_traced_s=0.066)
+    assert "outside the recorded ops" not in sentences(matmuls(0, 8 * MS), all_slow)[0]["text"]
+
+
+def test_where_another_thread_often_has_pythons_lock_the_longest_median_is_the_usual_time() -> None:
+    context = TraceContext(step_s=0.026, median_s=0.0037, run_median_s=0.021, fastest_traced_s=0.025)
+    text = sentences(matmuls(0, 2 * MS), replace(context, lock_holder="thread publisher"))[0]["text"]
+    assert text.startswith("Most of a usual step, 90% of 21 ms, is outside the recorded ops")
+    assert "is outside the recorded ops" not in sentences(matmuls(0, 3 * MS), context)[0]["text"]
+
+
+def test_a_step_far_shorter_than_usual_ones_says_so_first() -> None:
+    context = TraceContext(step_s=0.0034, median_s=0.003, run_median_s=0.0256, lock_holder="thread publisher")
+    first = sentences(matmuls(0, 2 * MS), context)[0]
+    assert first["code"] == "short_step"
+    assert (
+        first["text"].startswith("This step took 3.4 ms, a usual step of the run 25.6 ms") and "thread publisher" in first["text"]
+    )
+    assert codes(matmuls(0, 2 * MS), replace(context, run_median_s=0.0075))[0] != "short_step"
+
+
+def test_a_pause_that_starting_the_trace_may_have_caused_on_a_busy_machine_does_not_come_first() -> None:
+    pause = TraceContext(step_s=0.028, median_s=0.027, between_steps_s=0.0001, before_step_s=0.088)
+    assert codes(matmuls(0, 27 * MS), pause)[0] == "between_steps"
+    assert codes(matmuls(0, 27 * MS), replace(pause, lock_holder="thread publisher"))[0] == "balanced"
 
 
 def test_a_delay_before_a_step_comes_after_a_longer_one_of_an_op() -> None:

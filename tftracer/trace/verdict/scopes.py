@@ -18,7 +18,7 @@ from tftracer.trace.units import percent
 MIN_SHARE = 0.5  # minimal part of the ops' time, for a scope to be named
 CONCENTRATED = 1.5  # a scope is named if its share of these ops' time is this many times its share of all op time
 NEARLY = 0.75  # an inner scope is named instead of the largest one if it has at least this part of the largest one's time
-INNER = 2  # an outermost scope with at least this many inner scopes belongs to a model
+INNER = 2  # an outermost scope with at least this many inner scopes, which have most of its time, belongs to a model
 MAX_LISTED = 3  # scopes that are listed
 MAX_NAMES = 10_000  # only the names with the most time are read
 _NUMBERED = re.compile(r"_\d+$")
@@ -71,7 +71,8 @@ def _main_scope(by_name: Float64, scopes: Mapping[str, _Spent]) -> str:
     innermost = max((scope for scope in named if named[scope].ns >= NEARLY * largest_ns), key=_depth, default="")
     if innermost:
         inner = {scope.rpartition("/")[0] for scope in scopes if scope.startswith(f"{innermost}/")} - {innermost}
-        if not _depth(innermost) and len(inner) >= INNER:
+        inner_ns = sum(scopes[scope].ns for scope in inner if _depth(scope) == 1)
+        if not _depth(innermost) and len(inner) >= INNER and inner_ns >= MIN_SHARE * named[innermost].ns:
             return ""
         return f" {percent(named[innermost].ns / total)} of the op time is in {innermost}{named[innermost].and_gradients}."
     return _numbered_scopes_sentence(scopes, total)

@@ -30,7 +30,8 @@ def around(trace: Trace, context: TraceContext, calls: Sequence[FunctionCall]) -
     and the median untraced step are known. TensorFlow collects the trace after the last op: that time does not count.
     Where ops wait for input, untraced steps may wait longer, because the input pipeline works ahead while TensorFlow starts a
     trace: the time after the last op is unknown then, and the time before the first op is known only if something is fed.
-    In a slow step the measured time before the first op counts, except ``START_NS`` for tracing."""
+    In a slow step the measured time before the first op counts, except ``START_NS`` for tracing. If another traced step was fast,
+    collecting a trace takes little time, so the time after the last op counts in the same way."""
     duration_ns, origin_ns = trace.duration_ns, trace.origin_ns
     if calls:
         before, after = -min(0, *(call.start for call in calls)), max(duration_ns, *(call.end for call in calls)) - duration_ns
@@ -42,17 +43,29 @@ def around(trace: Trace, context: TraceContext, calls: Sequence[FunctionCall]) -
         return _with_unrecorded_time(_untraced(Around(before, after, python), trace, context, calls), duration_ns, context)
     if context.trace_level == "profile" or context.step_s is None:
         return Around(0, 0)
-    took = int(context.step_s * 1e9)
-    usual = took if context.median_s is None else min(took, int(context.median_s * 1e9))
+    took, median_s = int(context.step_s * 1e9), _usual_s(context)
+    usual = took if median_s is None else min(took, int(median_s * 1e9))
     outside = max(usual - duration_ns, 0)
     waits = bool((trace.kind == NodeKind.INPUT).any())
-    is_after_known = context.median_s is not None and not waits
+    is_after_known = median_s is not None and not waits
     is_before_known = context.began_at is not None and origin_ns > 0 and (not waits or bool(context.feeds))
     measured = max(origin_ns - int((context.began_at or 0.0) * 1e9), 0) if is_before_known else 0
     before = min(measured, outside)
-    if context.median_s is not None and context.step_s >= SLOW_FACTOR * max(context.median_s, _fastest_s(context)):
+    after = max(outside - before, 0) if is_after_known else 0
+    if median_s is not None and context.step_s >= SLOW_FACTOR * max(median_s, _fastest_s(context)):
         before = max(before, measured - START_NS)
-    return Around(before, max(outside - before, 0) if is_after_known else 0)
+        if context.fastest_traced_s is not None and not _fastest_s(context):  # another traced step was fast
+            after = max(after, took - duration_ns - measured - START_NS)
+    return Around(before, after)
+
+
+def _usual_s(context: TraceContext) -> float | None:
+    """Return the time of the median untraced step until this step; None if not known.
+
+    If another thread often had Python's lock, steps are of two kinds, so the median until an early step may be of the other kind:
+    then the longest known median counts.
+    """
+    return longest_median_s(context) or None if context.lock_holder else context.median_s
 
 
 def _with_unrecorded_time(known: Around, duration_ns: int, context: TraceContext) -> Around:

@@ -21,6 +21,7 @@ from tftracer.trace.analyses.physical_devices import Group
 from tftracer.trace.arrays.types import Bool
 from tftracer.trace.model import OPS_LEFT_OUT, UNKNOWN_TIME, DeviceKind, Trace, TraceContext
 from tftracer.trace.units import duration, percent
+from tftracer.trace.verdict.compared_with_other_steps import EXPLAINED_SHARE, other_steps, short_step
 from tftracer.trace.verdict.main_op_type import MainOpType, main_op_type
 from tftracer.trace.verdict.op_time import OpTime
 from tftracer.trace.verdict.rules import COMPUTING_CODES, RULES, UNEXPLAINED
@@ -28,7 +29,6 @@ from tftracer.trace.verdict.rules.cause_from_watch import MORE_NS, is_explained
 from tftracer.trace.verdict.rules.graph_loops import graph_loops
 from tftracer.trace.verdict.rules.input_pipeline import CHEAPER_ADVICE, may_wait_in_usual_steps, runs_beside
 from tftracer.trace.verdict.scopes import main_scope_sentence
-from tftracer.trace.verdict.slower_than_other_steps import EXPLAINED_SHARE, other_steps
 from tftracer.trace.verdict.step import HELD_UP_NS, ONLY_HERE, Step, sentence
 from tftracer.trace.verdict.time_around_ops import SLOW_FACTOR, longest_median_s, sampled_lines
 from tftracer.trace.verdict.undelayed_op_times import lacked_cpu_s
@@ -66,6 +66,8 @@ MIN_PART = 0.05  # smaller parts of the step are not listed
 MAIN_SHARE = 0.5  # a part or an op with this share takes most of the step
 #: The slow-step watch calls a step slow if it takes SLOW_TURN times the median untraced step, and SLOW_TURN_S longer than it.
 SLOW_TURN, SLOW_TURN_S = 3.0, 0.020
+#: Starting a trace may take SLOW_TURN_S; if its threads wait for a CPU or for Python's lock, START_IF_BUSY_S.
+START_IF_BUSY_S = 0.2
 #: A part other than compute stands out if it has at least this share of the step; an op type, if it has it of the op time.
 LARGE_PART = 1 / 3
 
@@ -87,7 +89,7 @@ def verdict(
     if not ranked or _comes_later(ranked[0]) == LAST_RANK:
         # No sentence says what bounds the step: name the graph's loops, or describe the step.
         ranked = [graph_loops(step) or describe_step(step), *ranked]
-    elif _is_start_of_trace(ranked[0]) or (
+    elif _is_start_of_trace(step, ranked) or (
         ranked[0]["share"] < LARGE_PART and (ONLY_HERE in ranked[0]["numbers"] or _is_unexplained_around(step, ranked))
     ):
         # The first sentence is about less than a third of the step. Either it says nothing about usual steps, or most of the
@@ -102,6 +104,7 @@ def verdict(
         if not held_up or step.describe(held_up[0]) not in described["text"]:
             ranked.insert(1 if _makes_slow(step, ranked[0]) else 0, described)
     short = may_wait_in_usual_steps(step) if ranked[0]["code"] in ABOUT_SHORT_STEPS else None
+    short = short or short_step(step)
     if short and not any(s["code"] == "input_bound" for s in ranked):
         ranked.insert(0, short)
     compared = None if is_explained(step) else other_steps(step, ranked)
@@ -154,11 +157,14 @@ def _comes_later(candidate: Sentence, longest_delay: float = 0.0) -> int:
     return 1 if HELD_UP_NS in numbers or ONLY_HERE in numbers or numbers.get(MORE_NS, longest_delay) < longest_delay else 0
 
 
-def _is_start_of_trace(first: Sentence) -> bool:
-    """Tell whether the sentence is about a pause before this step alone, so short that starting the trace may have caused it."""
+def _is_start_of_trace(step: Step, ranked: list[Sentence]) -> bool:
+    """Tell whether the first sentence is about a pause before this step alone, so short that starting the trace may have caused
+    it."""
+    first, is_busy = ranked[0], any(s["code"] == "busy_machine" for s in ranked) or bool(step.context.lock_holder)
     numbers = first["numbers"]
     before_s = (numbers.get("before_step_ns", 0.0) - numbers.get("between_steps_ns", 0.0)) / 1e9
-    return first["code"] == "between_steps" and ONLY_HERE in numbers and before_s < SLOW_TURN_S
+    limit_s = START_IF_BUSY_S if is_busy else SLOW_TURN_S
+    return first["code"] == "between_steps" and ONLY_HERE in numbers and before_s < limit_s
 
 
 def _is_unexplained_around(step: Step, ranked: list[Sentence]) -> bool:
@@ -270,9 +276,15 @@ def _not_shown(step: Step, part: str, beside: str) -> str:
     if part not in NOT_SHOWN:
         return ""
     more = "hooks run, " * step.is_session + "the step waits for its batch, " * _takes_its_batch(step)
-    lines, holder = sampled_lines(step.context), step.context.lock_holder
-    lines += f" In several slow steps of the run, Python's lock was held by {holder}." if holder else ""
-    return NOT_SHOWN[part].format(more) + lines + beside if part == AROUND else beside.lstrip() or NOT_SHOWN[part]
+    if part != AROUND:
+        return beside.lstrip() or NOT_SHOWN[part]
+    holder = step.context.lock_holder
+    lock = (
+        f"In several slow steps of the run, Python's lock was held by {holder}: this step may have waited for it, too. "
+        if holder
+        else ""
+    )
+    return lock + NOT_SHOWN[part].format(more) + sampled_lines(step.context) + beside
 
 
 def _more_than_usual(step: Step, part: str) -> str:

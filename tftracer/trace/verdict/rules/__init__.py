@@ -10,10 +10,10 @@ from collections.abc import Callable
 
 from tftracer.contract.trace import Sentence
 from tftracer.trace.verdict.rules import (
+    beside_steps,
     between_steps,
     busy_machine,
     cause_from_watch,
-    checkpoints_and_evaluations,
     communication,
     device_copies,
     eager,
@@ -42,7 +42,7 @@ Rule = Callable[[Step], "Sentence | None"]
 RULES: tuple[Rule, ...] = (
     cause_from_watch.slow_inside,
     cause_from_watch.slow_before,
-    checkpoints_and_evaluations.beside_steps,
+    beside_steps.beside_steps,
     between_steps.between_steps,
     feeds_and_fetches.around_ops,
     tracing_and_compiling.retraced,

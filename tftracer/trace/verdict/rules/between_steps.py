@@ -12,7 +12,6 @@ from tftracer.trace.verdict.step import ONLY_HERE, Step, sentence
 BETWEEN_SHARE = 0.20  # minimal part of the time from step to step that passes outside of steps
 BETWEEN_S = 0.001  # minimal time outside of steps: less is Python's own cost of a call
 LONGER = 3.0  # a time before the step that is this many times the usual one is a delay of this step alone
-EVALUATION = "Evaluation"  # first word of ``beside_text`` for an evaluation, whose time does not count as time between steps
 SAMPLED = "Sampled"  # first word of a text about sampled lines
 #: Minimal parts of the time between steps in which the loop waits for tf.data: for the wait to be named, to decide the advice,
 #: and to explain all of the time.
@@ -83,7 +82,7 @@ def _before_every_step(step: Step, numbers: dict[str, float]) -> str:
     share = usual_ns / (usual_ns + (step.whole_ns if median_s is None else median_s * 1e9))
     here = f"; before this step it was {duration(numbers['before_step_ns'])}" if "before_step_ns" in numbers else ""
     passed = f"Between two steps {duration(usual_ns)} (median) pass{_outside(step)}"
-    alone = " without the evaluation" if step.context.beside_text.startswith(EVALUATION) else ""
+    alone = " without the evaluation" if step.context.beside_kind == "evaluation" else ""
     return f"{passed}, {percent(share)} of the time from step to step{alone}{here}."
 
 

@@ -6,8 +6,7 @@ import pytest
 from traces import N, make_trace
 
 from tftracer.contract.ledger import LedgerKind
-from tftracer.ledger.parts_of_wall_time import NAMES
-from tftracer.trace.model import TraceContext
+from tftracer.trace.model import SlowTime, TraceContext
 from tftracer.trace.verdict.verdict import verdict
 
 MS = 1_000_000
@@ -22,6 +21,27 @@ def test_it_comes_by_its_time_beside_what_the_trace_shows(share: float, first: s
     assert found[0]["code"] == first and {"beside_steps", "one_op"} <= {each["code"] for each in found}
     (told,) = (each["text"] for each in found if each["code"] == "beside_steps")
     assert told.startswith(f"Checkpoints and summaries (save) took {share:.0%} of the time since the training's first step")
+
+
+def test_slow_steps_of_known_cause_are_told_with_a_trace_that_shows_none_of_them() -> None:
+    """A judge: 95% of the training's time was in steps that waited for Python's lock; a trace of a short step said nothing."""
+    nodes = [N("m", "MatMul", 0, 2 * MS)]
+    context = TraceContext(
+        step_s=0.002, median_s=0.002, beside_share=0.4, beside_kind="slow", beside_text="lock: thread publisher"
+    )
+    (told,) = (s["text"] for s in verdict(make_trace(nodes), context, [])["sentences"] if s["code"] == "beside_steps")
+    assert told.startswith("Slow steps of known cause, mostly lock: thread publisher, took 40% of the time")
+    slow: SlowTime = {
+        "inside": True,
+        "duration_s": 0.1,
+        "usual_s": 0.002,
+        "cause": "lock",
+        "without_cpu": "",
+        "text": "",
+        "lines": "",
+    }
+    context.slow_times.append(slow)
+    assert "beside_steps" not in {each["code"] for each in verdict(make_trace(nodes), context, [])["sentences"]}
 
 
 def test_without_it_nothing_is_told() -> None:
@@ -39,7 +59,7 @@ def test_the_trace_of_a_checkpoint_itself_is_not_said_to_lack_it() -> None:
 @pytest.mark.parametrize(("kind", "alone"), [("evaluation", " without the evaluation"), ("checkpoints", "")])
 def test_a_share_between_steps_says_that_it_leaves_out_an_evaluation(kind: LedgerKind, alone: str) -> None:
     """A judge read "31% of the time from step to step" where an evaluation took 74%."""
-    context = TraceContext(median_s=0.01, between_steps_s=0.01, beside_share=0.7, beside_text=f"{NAMES[kind]} (eval_step)")
+    context = TraceContext(median_s=0.01, between_steps_s=0.01, beside_share=0.7, beside_kind=kind)
     found = verdict(make_trace([N("m", "MatMul", 0, 10 * MS)]), context, [])["sentences"]
     (told,) = (each["text"] for each in found if each["code"] == "between_steps")
     assert told.startswith(

@@ -1,4 +1,4 @@
-"""Compare the traced step with the other steps of its run: was it slower than usual, and did tracing make it slower?
+"""Compare the traced step with the other steps of its run: was it slower or far shorter than usual? Did tracing make it slower?
 
 The step is compared with the median untraced step before it, and with the run's other traced steps. Tracing is named as the
 reason only if every traced step took longer than untraced ones; if only this one did, it was slow by itself.
@@ -12,8 +12,9 @@ from tftracer.contract.trace import Sentence
 from tftracer.trace.model import DeviceKind
 from tftracer.trace.units import counted, duration
 from tftracer.trace.verdict.step import Step, sentence
-from tftracer.trace.verdict.time_around_ops import HOST_OP_NS, SLOW_FACTOR, START_NS, longest_median_s
+from tftracer.trace.verdict.time_around_ops import HOST_OP_NS, SLOW_FACTOR, START_NS, longest_median_s, sampled_lines
 
+SHORT_FACTOR, SHORT_S = 3.0, 0.005  # a step is called short if usual ones take so many times as long, and so much longer
 EXPLAINED_SHARE = 0.5  # minimal part of the excess over the usual step, for a cause to explain it
 OP_NS = 20_000  # maximal cost of recording an op, in RunMetadata and on a GPU
 MANY_OPS = 10_000  # with this many ops, their number may vary by step: an input pipeline works ahead in some steps only
@@ -22,6 +23,24 @@ MANY_OPS = 10_000  # with this many ops, their number may vary by step: an input
 EXPLAINING = frozenset(("input_bound", "python_function", "one_op", "communication_bound", "copies", "memory"))
 
 COMPARE = "Compare it with another traced step of the run to see which ops took longer."
+
+
+def short_step(step: Step) -> Sentence | None:
+    """Tell that the step was far shorter than usual ones, so that the trace does not show what these spend their time in."""
+    took_s, usual_s = step.context.step_s, longest_median_s(step.context)
+    if not took_s or usual_s < SHORT_FACTOR * took_s or usual_s - took_s < SHORT_S:
+        return None
+    holder = step.context.lock_holder
+    lock = f" In several slow steps of the run, Python's lock was held by {holder}." if holder else ""
+    return sentence(
+        "short_step",
+        f"This step took {_seconds(took_s)}, a usual step of the run {_seconds(usual_s)}: most of what usual steps spend their "
+        f"time in is not in this trace.{lock}{sampled_lines(step.context)}",
+        "Trace another step, or several in a row.",
+        1 - took_s / usual_s,
+        {"traced_ns": took_s * 1e9, "usual_step_ns": usual_s * 1e9},
+        {"nodes": []},
+    )
 
 
 def other_steps(step: Step, sentences: Sequence[Sentence]) -> Sentence | None:
