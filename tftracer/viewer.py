@@ -29,17 +29,17 @@ def port(text: str) -> int:
     return number
 
 
-def add_page_options(syntax: Parser) -> None:
-    syntax.add_argument("--port", type=port, default=9999, help="port of the page, or the next free port (default: 9999)")
-    syntax.add_argument("--ip", default="127.0.0.1", help="address to listen on (default: 127.0.0.1, this machine alone)")
-    syntax.add_argument(
+def add_page_options(parser: Parser) -> None:
+    parser.add_argument("--port", type=port, default=9999, help="port of the page, or the next free port (default: 9999)")
+    parser.add_argument("--ip", default="127.0.0.1", help="address to listen on (default: 127.0.0.1, this machine alone)")
+    parser.add_argument(
         "--token", help="the secret that the page asks for (default: a new one); better set TFTRACER_TOKEN in the environment"
     )
-    syntax.add_argument("--no-browser", action="store_true", help="print the page's URL and open no browser")
+    parser.add_argument("--no-browser", action="store_true", help="print the page's URL and open no browser")
 
 
 def serve(source: SavedSession, path: str, options: argparse.Namespace) -> int:
-    """Serve the page until Ctrl-C, or until the page shuts it down. ``options``: see ``add_page_options``."""
+    """Serve the page until Ctrl-C, or until the page shuts down the server. ``options``: see ``add_page_options``."""
     from tftracer.job.membership import saved_job_pages
     from tftracer.web.app import Options, WebServer
 

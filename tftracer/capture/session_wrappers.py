@@ -22,8 +22,8 @@ from tftracer.capture.steps.run_identity import PARTIAL_RUN
 from tftracer.capture.tracebacks import hide_in_tracebacks, remove_our_frames
 from tftracer.session.recorded_steps import SessionFacts
 
-#: Attribute of sessions that the recorder knows. False: a cluster's session whose first call has not ended yet, so its devices
-#: are not listed yet; True: any other session.
+#: Attribute that marks the sessions that the recorder knows. False: a cluster's session whose first call has not ended yet, so
+#: its devices are not listed yet; True: any other session.
 _SEEN = "_tftracer_seen"
 #: Attributes that are set on a callable of ``_make_callable_from_options``: its (options, fetches, feeds, RunOptions); a second
 #: callable for traced steps.
@@ -110,8 +110,10 @@ class SessionCalls:
         self._recorder.session_opened(session, SessionFacts(None, True) if target else session_facts(session))
 
     def _fetches_of_caller(self, fetches: Any) -> Any:
-        """Return what the script fetches, without the fetches of MonitoredSession's hooks (monitored_session.py:
-        ``'caller'``)."""
+        """Return what the script fetches, without the fetches of MonitoredSession's hooks.
+
+        MonitoredSession passes a dict: the script's fetches have the key ``'caller'``, a hook's fetches have the hook as key.
+        """
         if fetches.__class__ is not dict or "caller" not in fetches:
             return fetches
         added = [key for key in fetches if key.__class__ is not str]
@@ -152,7 +154,7 @@ def install(recorder: HookMethods) -> Installed:
 
 
 def _method(owner: Any, name: str) -> Any:
-    """Return the method as the class or a base class (not ``object``) defines it; None if none does."""
+    """Return the method as the class or a base class (not ``object``) defines it; None if no class defines it."""
     classes = owner.__mro__[:-1] if owner is not None else ()
     return next((vars(each)[name] for each in classes if name in vars(each)), None)
 

@@ -78,7 +78,7 @@ class Verdict(TypedDict):
     sentences: list[Sentence]  # most important first; one "balanced" sentence if nothing stands out
     step_ns: float  # from the first op to the last op
     whole_ns: float  # the base of the shares: duration of the step's call without tracing
-    shares_of: str  # for lists of traces: a sentence with the time that the first sentence's shares refer to; "": not needed
+    shares_of: str  # for lists of traces: a sentence that says which time is 100% in the first sentence; "": not needed
     findings: list[Finding]
 
 
@@ -99,7 +99,7 @@ class OpRow(TypedDict):
 
 
 class ComputingOpRow(OpRow):
-    """An OpRow with FLOPs and bytes (docs/analyses.rst): sums over the executions for which they are known; None if none is."""
+    """An OpRow with FLOPs and bytes (docs/analyses.rst): sums over executions with known values; None if there are none."""
 
     flops: float | None  # nominal floating-point operations of matrix ops
     flops_unknown: int  # executions with unknown FLOPs
@@ -189,7 +189,7 @@ class Memory(TypedDict):
     curves: list[MemoryCurve]
     tensors: list[Tensor]  # the largest 5,000, by bytes
     tensors_total: int
-    temporary: list[OpRow]  # total_ns holds bytes: ops by temporary memory
+    temporary: list[OpRow]  # ops by temporary memory; here total_ns is a number of bytes
     persistent_bytes: float
     findings: list[Finding]
 

@@ -39,7 +39,7 @@ CALLS = "polymorphic_function.py"
 MAX_THINGS, MAX_OBJECTS, MAX_SAMPLES = 6, 400, 100_000
 MAX_SIZED = 5  # objects whose parts are measured
 #: Beginnings of module names. The types of these modules are left out: their objects are parts of objects that explain more.
-_INNER = (
+_LEFT_OUT_MODULES = (
     "tensorflow.",
     "builtins",
     "_",
@@ -53,12 +53,14 @@ _INNER = (
     "functools",
     "keras.",
 )
-#: Modules of Keras whose objects scripts make themselves.
+#: Modules of Keras whose classes are instantiated by scripts.
 _KERAS = ("callbacks", "models", "layers", "optimizers", "metrics", "losses")
 
 
 @dataclass(frozen=True)
 class Thing:
+    """Objects of one type, or compiled functions, whose number grows."""
+
     kind: str  # one of ORDER, or "objects"
     name: str  # name of the type, or of the functions
     grown: int | None  # number of additional objects
@@ -68,15 +70,19 @@ class Thing:
 
 
 def steady_rate(first: tuple[float, int], middle: tuple[float, int], last: tuple[float, int]) -> float | None:
-    """Return a count's growth per second; None unless it grew in both spans, at most four times as fast in one as in the other.
+    """Return a count's growth per second; None if it is not steady.
 
+    Steady: the count grew in both spans, by MIN_GROWN or more in all, and at most four times as fast in one as in the other.
     Arguments: (time in seconds, count).
     """
-    (begin, before), (between, then), (end, now) = first, middle, last
-    if min(then - before, now - then) < 1 or now - before < MIN_GROWN:
+    (begin, first_count), (middle_time, middle_count), (end, last_count) = first, middle, last
+    if min(middle_count - first_count, last_count - middle_count) < 1 or last_count - first_count < MIN_GROWN:
         return None
-    rates = (then - before) / max(between - begin, 1e-9), (now - then) / max(end - between, 1e-9)
-    return (now - before) / max(end - begin, 1e-9) if max(rates) <= 4 * min(rates) else None
+    rates = (
+        (middle_count - first_count) / max(middle_time - begin, 1e-9),
+        (last_count - middle_count) / max(end - middle_time, 1e-9),
+    )
+    return (last_count - first_count) / max(end - begin, 1e-9) if max(rates) <= 4 * min(rates) else None
 
 
 def growing(first: object_counts.Census, middle: object_counts.Census, last: object_counts.Census) -> dict[type, float]:
@@ -90,27 +96,27 @@ def growing(first: object_counts.Census, middle: object_counts.Census, last: obj
     return rates
 
 
-def kind_of(each: type) -> str:
+def kind_of(type_: type) -> str:
     """Return the kind of a type; "" for types of Python and internal ones of TensorFlow, which explain nothing."""
-    module = str(each.__module__)
+    module = str(type_.__module__)
     if module.startswith("tensorflow."):
-        return TENSORFLOW_KINDS.get(each.__name__, "")
+        return TENSORFLOW_KINDS.get(type_.__name__, "")
     if module.startswith("keras.") and any(part in _KERAS for part in module.split(".")):
         return "objects"
-    return "objects" if module == "__main__" or not module.startswith(_INNER) else ""
+    return "objects" if module == "__main__" or not module.startswith(_LEFT_OUT_MODULES) else ""
 
 
-def is_keras(each: type) -> bool:
-    """Return whether it is a Keras class or derived from one."""
-    return any(str(base.__module__).startswith(("keras.", "tf_keras.")) for base in each.__mro__)
+def is_keras(type_: type) -> bool:
+    """Return whether a type is a class of Keras or is derived from one."""
+    return any(str(base.__module__).startswith(("keras.", "tf_keras.")) for base in type_.__mro__)
 
 
-def growing_kinds(rates: Iterable[type]) -> dict[type, str]:
+def growing_kinds(types: Iterable[type]) -> dict[type, str]:
     """Return type -> kind, for the types that have one. Ops that belong to new graphs are left out."""
-    kinds = {each: kind for each in rates if (kind := kind_of(each))}
+    kinds = {each: kind for each in types if (kind := kind_of(each))}
     by_kind = Counter(kinds.values())
-    if by_kind["functions"] or (by_kind["sessions"] and any(each.__name__ == "Graph" for each in rates)):
-        kinds = {each: kind for each, kind in kinds.items() if kind != "ops"}  # the ops belong to the new graphs
+    if by_kind["functions"] or (by_kind["sessions"] and any(each.__name__ == "Graph" for each in types)):
+        kinds = {each: kind for each, kind in kinds.items() if kind != "ops"}
     return kinds
 
 
@@ -148,7 +154,7 @@ def _thing(
 
 
 def functions_thing(functions: Sequence[Any], grown: int, rate: float) -> Thing:
-    """Describe compiled functions without a count of all objects: ``grown`` more are alive, ``rate`` a second."""
+    """Describe compiled functions if not all objects were counted: ``grown`` more are alive, and ``rate`` more each second."""
     names = _names(_newest_graphs(functions, grown))
     return Thing("functions", names, grown, rate, None, place_of_calls(functions, grown))
 
@@ -159,7 +165,10 @@ def _names(graphs: Iterable[Any]) -> str:
 
 
 def typical_bytes(objects: Iterable[Any], bytes_of: Callable[[Any], float | None]) -> float | None:
-    """Return the median size; None if no size is known. A few large objects may belong to the current step, not to the growth."""
+    """Return the median size; None if no size is known.
+
+    The median ignores a few large objects, which may belong to the current step and not to the growth.
+    """
     sizes = [size for each in objects if (size := bytes_of(each)) is not None]
     return median(sizes) if sizes else None
 
@@ -174,7 +183,7 @@ def tensor_bytes(tensor: Any) -> float | None:
 def place_of_newest(ops: Sequence[Any], grown: int) -> str:
     """Return the line that made most of the newest ops, "train.py:12", from TensorFlow's record; "" if no line is the user's.
 
-    Old ops do not count: the model's ops were made before the growth. Only ops in the graph of the first of ``ops`` count.
+    Old ops do not count: the model's ops were made before the growth. Only ops in the same graph as ``ops[0]`` count.
     """
     graph = ops[0].graph if ops else None
     newest = heapq.nlargest(grown, (op for op in ops if op.graph is graph), key=lambda op: op._id)
@@ -185,7 +194,7 @@ def place_of_newest(ops: Sequence[Any], grown: int) -> str:
 def place_of_calls(functions: Sequence[Any], grown: int) -> str:
     """Return the line whose calls traced MIN_PLACE_SHARE or more of the newest functions; "" if no line did.
 
-    TensorFlow records the line with the ops for a function's arguments and captured values.
+    The line is in the traceback of the ops that TensorFlow makes for a function's arguments and captured values.
     """
     newest = _newest_graphs(functions, grown)
     places = Counter(_place_of_call(inputs[0].op) for graph in newest if (inputs := getattr(graph, "inputs", None)))

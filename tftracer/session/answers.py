@@ -164,13 +164,13 @@ class SessionSource(SessionAnswers):
 
     @abstractmethod
     def sample_gaps(self, run_id: int) -> None:
-        """Sample stacks between the run's steps for the next 20 s. Raises ``UnsupportedError`` if no training runs."""
+        """Sample stacks between the run's steps for the next 20 s. Raises ``UnsupportedError`` if no training is running."""
 
     @abstractmethod
     def request_traces(self, run_id: int | None, steps: int, with_graph: bool = False) -> None:
         """Trace the next ``steps`` steps of a run (None: of any run); 0 cancels the request.
 
-        ``with_graph``: the run's next step is not traced; it collects the optimized graph of the run's function.
+        ``with_graph``: the run's next step collects the optimized graph of the run's function, instead of a trace.
         Raises ``UnsupportedError`` for a reopened session, which has no training to trace, and if no graph can be collected.
         """
 
@@ -179,7 +179,7 @@ class SessionSource(SessionAnswers):
 
     @abstractmethod
     def save(self, path: str) -> None:
-        """Write everything that was recorded before the call to one .tftrace file, which replaces an older one atomically."""
+        """Write into one .tftrace file all that was recorded before this call. The file atomically replaces an older one."""
 
     @abstractmethod
     def saved_bytes(self) -> Iterator[bytes]:
@@ -187,7 +187,7 @@ class SessionSource(SessionAnswers):
 
     @abstractmethod
     def load(self, path: str, name: str = "") -> Loaded:
-        """Add a file's runs and traces, of any format that tftracer opens, under new numbers.
+        """Add the runs and traces of a file, under new numbers. The file may have any format that tftracer opens.
 
         ``name``: the file's name as users see it (default: its base name). It becomes the runs' ``origin``.
         """
@@ -207,10 +207,14 @@ def placed_marks(marks: Sequence[SlowMark], history: History) -> list[contract.M
     step, count, start, mean = rows.T[:4]
     at = np.array([mark.at for mark in marks])
     entry = np.searchsorted(start, at, side="right") - 1
-    inside = np.maximum(entry, 0)
+    entry_or_first = np.maximum(entry, 0)
     ends = np.append(start[1:], start[-1] + mean[-1] * count[-1])
-    passed = np.clip((at - start[inside]) / np.maximum(ends[inside] - start[inside], 1e-9), 0, 1)
-    number = step[inside] + np.where(count[inside] > 1, np.floor(passed * (count[inside] - 1)), at > start[inside] + mean[inside])
+    passed = np.clip((at - start[entry_or_first]) / np.maximum(ends[entry_or_first] - start[entry_or_first], 1e-9), 0, 1)
+    number = step[entry_or_first] + np.where(
+        count[entry_or_first] > 1,
+        np.floor(passed * (count[entry_or_first] - 1)),
+        at > start[entry_or_first] + mean[entry_or_first],
+    )
     last = step[-1] + count[-1] - 1
     return [
         {

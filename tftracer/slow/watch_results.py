@@ -42,8 +42,8 @@ class Frame(NamedTuple):
     file: str
     line: int
     function: str
-    #: For a line in a method of another SessionRunHook or of a Keras callback: the class that defines the method
-    #: ("CheckpointSaverHook"), which may be a base class of the object's; else "".
+    #: For a line in a method of a SessionRunHook or of a Keras callback: the class that defines the method
+    #: ("CheckpointSaverHook"), which may be a base class of the object's class; else "". Also "" for tftracer's own hooks.
     owner: str
     #: Whether the code is not the user's own: it belongs to Python, an installed package, or a module without a file.
     is_library: bool
@@ -53,7 +53,7 @@ class FoldedStack(NamedTuple):
     """Equal stacks of one thread, counted."""
 
     thread: str  # the thread's name, such as "MainThread"
-    frames: tuple[Frame, ...]  # the outermost first; at most 64, the outer ones are left out
+    frames: tuple[Frame, ...]  # the outermost first; only the innermost ones if there are too many
     samples: int
     seconds: float  # the time that the samples represent
 
@@ -92,7 +92,7 @@ class Cause(NamedTuple):
     gc              Python's garbage collections make up half of the excess (``gc.callbacks``)
     machine         its thread waited for a CPU for half of the excess, or other processes had the CPUs
     disk            the thread mostly waited for a disk, at ``frame``
-    hook            half of the samples are in a method of another hook; ``name`` is its class
+    hook            half of the samples are in a method of a hook (not of tftracer's); ``name`` is its class
     callback        the same for a Keras callback
     py_function     a Python function that TensorFlow calls, on any thread; ``frame`` is its line
     wait            the thread mostly waited, at ``frame``: for a sleep, a lock or the network
@@ -109,7 +109,7 @@ class Cause(NamedTuple):
     """
 
     kind: StallCause
-    name: str  # the class of a hook or a callback; ``EPOCH_TURN``; else ""
+    name: str  # see the table; for "tensorflow" also "computed" or "waited"; for "python" also ``EPOCH_TURN``; else ""
     frame: Frame | None  # the user's innermost line with the most samples; a library's if no line is the user's
     share: float | None  # the share of the excess (0 to 1) that the evidence explains; None: not known
 

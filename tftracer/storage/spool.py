@@ -30,10 +30,10 @@ except ImportError:  # no flock on this system: only the process id tells whethe
 
 #: Maximum size of a session that is kept in memory because no file can be written.
 MEMORY_LIMIT = 64 << 20
-#: The suffix of a spool while it is rewritten.
+#: The suffix of the file that will replace a spool, while it is being written.
 ASIDE = ".new"
 #: Bytes of a payload's first and last block together. A payload shares these blocks with other records, so they cannot be freed.
-BLOCKS = 2 << 12
+SHARED_BLOCKS_SIZE = 2 << 12
 #: Maximum number of small records that wait for space on a full disk.
 MAX_DEFERRED = 10_000
 
@@ -196,7 +196,7 @@ class Spool:
         return True
 
     def release(self, size: int, payload: StoredPayload | None = None, records: int = 1) -> None:
-        """Count records of ``size`` bytes as superfluous, and free a payload's space if the system can."""
+        """Count ``records`` records, ``size`` bytes in all, as superfluous. Free a payload's space if the system can."""
         with self.lock:
             self.superfluous_bytes += size
             self.superfluous_records += records
@@ -214,8 +214,8 @@ class Spool:
         with self.lock:
             if not instead or self._readers or not self.file.gives_back:
                 return False
-            freed = sum(max(0, payload.size - BLOCKS) for payload in instead if payload.source is self.file)
-            return self.file.free() + freed >= len(new.stored) + BLOCKS
+            freed = sum(max(0, payload.size - SHARED_BLOCKS_SIZE) for payload in instead if payload.source is self.file)
+            return self.file.free() + freed >= len(new.stored) + SHARED_BLOCKS_SIZE
 
     @contextlib.contextmanager
     def payloads_kept(self) -> Iterator[None]:
@@ -244,13 +244,13 @@ class Spool:
             self._append(self._deferred[0])
             self._deferred.popleft()
 
-    def rewrite(self, parts: Iterable[NewRecord]) -> list[Record]:
+    def rewrite(self, new_records: Iterable[NewRecord]) -> list[Record]:
         """Replace the file atomically by a new one that has only these records. Appends wait meanwhile."""
         with self.lock:
             fresh, end, records = self._create_replacement(), len(self._head), []
             try:
                 fresh.write_at(0, self._head)
-                for new in parts:
+                for new in new_records:
                     head = tftrace_format.record_head(new.type, new.meta, new.stored, new.raw_size)
                     fresh.write_at(end, head + new.stored)
                     records.append(_record(fresh, new, end, end + len(head)))
@@ -285,14 +285,14 @@ class Spool:
             self.path.with_suffix(ASIDE).unlink(missing_ok=True)
 
     def leave_to_parent(self) -> None:
-        """Close the file in a forked child. It belongs to the parent; the child would keep it locked after the parent's end.
+        """Close the parent's file in a forked child, which would otherwise keep it locked after the parent's end.
 
         Takes no lock, because another thread of the parent may have held it at the time of the fork.
         """
         self.file.close()
 
     def close(self, remove: bool = False) -> None:
-        """Close and unlock the file; the records' payloads can still be read."""
+        """Write the ``end`` record and unlock the file; payloads can still be read. ``remove``: delete the file instead."""
         with self.lock:
             if remove and self.path:
                 self.path.unlink(missing_ok=True)

@@ -11,7 +11,7 @@ from tftracer.trace.model import TraceContext
 
 
 class TraceKey(NamedTuple):
-    """Identifies a trace of a session; the key differs if a file loaded later has another trace with the same number."""
+    """Identifies a trace of a session. If a file loaded later has a trace with the same number, that trace has another key."""
 
     session: str
     id: int

@@ -57,9 +57,9 @@ from tftracer.trace.timeline_lanes import Layout
 from tftracer.trace.verdict import verdict
 from tftracer.trace.verdict.incomplete_trace import findings_of
 
-#: In traces of at most this many nodes, a node's slack is computed for its details. In larger traces the details have it only if
-#: another answer has computed it already.
-SLACK_AT_ONCE = 100_000
+#: Maximum number of nodes of a trace whose node details compute the slack and the critical path. In larger traces the details
+#: show them only if another answer has already computed them.
+MAX_NODES_FOR_SLACK = 100_000
 #: The static graph is cached up to this many edges, about 9 MB.
 KEPT_EDGES = 1 << 18
 #: RunMetadata of at least this size is released after decoding, because most answers need only the columns.
@@ -235,7 +235,7 @@ class Answers:
     def timeline(self) -> messages.Timeline:
         """Return what the page draws. ``critical`` is all 0 until another answer has computed the critical path.
 
-        The path needs the graph, and reading that would take most of the time until the page shows the timeline.
+        The path needs the graph. Reading the graph would take most of the time until the page shows the timeline.
         """
         with self._lock:
             marks = self.on_critical_path() if "critical" in self._computed else np.zeros(self.trace.n, bool)
@@ -255,9 +255,9 @@ class Answers:
                 return self._verdict(over_traces.of_messages([self.op_totals("name"), *other_traces]))
             return self._once("verdict", self._verdict)
 
-    def _verdict(self, times: over_traces.OpsOverTraces | None = None) -> messages.Verdict:
+    def _verdict(self, ops_over_traces: over_traces.OpsOverTraces | None = None) -> messages.Verdict:
         inputs = self.trace, self.context, self.findings(), self.activities, self.work
-        return verdict.verdict(*inputs, lambda: self.arithmetic, times)
+        return verdict.verdict(*inputs, lambda: self.arithmetic, ops_over_traces)
 
     def ops(self, by: By = "type", limit: int = MAX_OPS) -> messages.OpStatistics:
         ops.check_grouping(by)
@@ -324,7 +324,7 @@ class Answers:
         )
 
     def counters(self) -> messages.Counters:
-        """Return the counters. They are not cached, because they take 20 MB for 2^20 nodes, and their inputs are cached."""
+        """Return the counters. They are not cached: they take 20 MB for 2^20 nodes, and only their inputs are cached."""
         with self._lock:
             recorded = self.profile_allocations
             held = allocations.held_bytes(recorded) if recorded is not None else memory.held_bytes(self.trace, self.buffers)
@@ -362,7 +362,7 @@ class Answers:
         """Return the details of a node. Raises UnknownError if the trace has no such node."""
         with self._lock:
             self._check(index)
-            small = self.trace.n <= SLACK_AT_ONCE
+            small = self.trace.n <= MAX_NODES_FOR_SLACK
             critical = bool(self.on_critical_path()[index]) if small or "critical" in self._computed else False
             slack = float(self.slack[index]) if small or "slack" in self._computed else -1.0
             slack_ns = slack if slack >= 0 else None

@@ -108,7 +108,7 @@ class AccessCheck(web.RequestHandler):
             self.services.admission.mark_authenticated(stream)
 
     def check_cookie_write(self) -> None:
-        """Refuse a write with a cookie but without an Origin, which browsers always send: the page that sent it is not known."""
+        """Refuse a write that has a cookie but no Origin: it is not known which page sent it. Browsers always send an Origin."""
         if self.request.method in WRITES and "Origin" not in self.request.headers:
             raise Refusal(403, "no_origin", "A write with a cookie needs an Origin header; scripts send the token instead.")
 

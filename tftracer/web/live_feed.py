@@ -1,7 +1,7 @@
 """Sends the session's changes to all connected browsers: a snapshot first, then at most ten messages per second.
 
-A change may be published from any thread, which only puts it into the outbox. Everything else runs on the server's loop. Each
-message is serialized once for all browsers.
+A change may be published from any thread. Publishing only puts it into the outbox; everything else runs on the server's loop.
+Each message is serialized once for all browsers.
 """
 
 from __future__ import annotations

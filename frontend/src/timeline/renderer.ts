@@ -35,7 +35,7 @@ export interface Overlay {
   dependencies: readonly Dependency[];
   /** Whether idle times of lanes are marked. */
   idle: boolean;
-  /** The time at the cursor in the other of two compared timelines, ns; null: none. */
+  /** If two timelines are compared: the time in ns at the cursor in the other timeline; null: none. */
   cursor: number | null;
 }
 
@@ -293,7 +293,7 @@ export class Renderer {
     const band = layout.bands.find((b) => b.index === this.model.laneOfRow[this.model.rowOf(slice)]);
     const height = Math.max(4, band?.rowHeight ?? 20) - 1;
     const top = RULER_HEIGHT + middle - (height + 1) / 2;
-    // clipped to the view, so that the outline of a very wide slice has no corners far away
+    // clipped to the view: otherwise a very wide slice's outline would have its corners far outside it
     const x = Math.max(-4, left);
     const clipped = Math.min(left + width, viewport.width + 4) - x;
     context.lineWidth = 3;

@@ -10,7 +10,7 @@ import { HIGHLIGHTS, type Highlight } from "./shading";
 
 export type Range = readonly [startNs: number, endNs: number];
 
-/** A range in the URL: two numbers of ns, `1200-98000`. */
+/** Return how a range is spelled in the URL: its start and end in ns, such as `1200-98000`. */
 export function rangeSpelling(): Spelling<Range | null> {
   return {
     initial: null,
@@ -38,19 +38,19 @@ export interface TraceState {
   /** The selected node (an index in the trace), null: none. */
   readonly node: Ref<number | null>;
   readonly range: Ref<Range | null>;
-  /** The visible part, as in the URL. */
+  /** The visible range of time, as it is stored in the URL. */
   readonly view: Ref<Range | null>;
-  /** The first visible row if the lanes are scrolled, as in the URL. */
+  /** The first visible row if the lanes are scrolled, as it is stored in the URL. */
   readonly row: Ref<number | null>;
   readonly search: Ref<string>;
   readonly regex: Ref<boolean>;
   readonly highlight: Ref<Highlight>;
   readonly devices: Ref<readonly string[]>;
-  /** A pattern over the names of lanes. */
+  /** A pattern for the names of lanes. */
   readonly lanes: Ref<string>;
   readonly ops: Ref<readonly string[]>;
   readonly scope: Ref<string>;
-  /** Shorter slices are hidden, ns; null: none. */
+  /** Slices shorter than this many ns are hidden; null: no slices are hidden. */
   readonly least: Ref<number | null>;
   /** Ids of the lanes that the user folded or unfolded, pinned, and reordered (see `LaneChoices`). */
   readonly toggled: Ref<readonly string[]>;
@@ -65,7 +65,7 @@ export interface TraceState {
   /** The bookmarks in the link, and the bookmarks that are saved with the trace. */
   readonly bookmarks: ShallowRef<readonly Bookmark[]>;
   readonly searchResult: ShallowRef<SearchResult>;
-  /** How often the model's critical column was filled in. Watched, because the model is not reactive. */
+  /** Counts how often the model's critical column was filled in. Views watch this count: the model is not reactive. */
   readonly marks: Ref<number>;
   readonly target: ShallowRef<Target | null>;
   /** Select a node and bring it into view on the timeline. */

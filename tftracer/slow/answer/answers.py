@@ -15,7 +15,7 @@ NEVER_SAMPLED = "The time between the steps was not sampled, so that there are n
 
 
 def all_stalls(log: SlowLog, traces: Mapping[int, Traces], steps_of: Callable[[int], int]) -> contract.StallList:
-    """Return the slow steps of all runs. ``traces``: run -> its traces."""
+    """Return the slow steps of all runs. ``traces``: run -> its traces. ``steps_of``: returns the number of a run's steps."""
     stalls = [stall for run_id, run_traces in traces.items() for stall in stalls_of(log, run_id, run_traces)]
     return {
         "stalls": sorted(stalls, key=lambda stall: stall["started_at"]),
@@ -55,13 +55,15 @@ def stalls_of(log: SlowLog, run_id: int, traces: Traces) -> list[contract.Stall]
 
 
 def _current(stall: contract.Stall, periods: Sequence[contract.Period], traces: Traces) -> contract.Stall:
-    """Return a slow step with its current trace and period. If its line is unknown, or only takes an element, the text
-    names the place of the period."""
-    known = of_known_period(stall, periods)
-    period = next((period for period in periods if is_one_of(stall, period)), known)
+    """Return a slow step with its current trace and period.
+
+    If its line is unknown, or only takes the next element of a dataset, the text also names the place of its period.
+    """
+    known_period = of_known_period(stall, periods)
+    period = next((period for period in periods if is_one_of(stall, period)), known_period)
     addition = ""
-    if known and known["place"] and (not stall["place"] or stall["cause"] == "input"):
-        addition = f"; it came with every {ordinal(known['every'])} step: {known['place']}"
+    if known_period and known_period["place"] and (not stall["place"] or stall["cause"] == "input"):
+        addition = f"; it came with every {ordinal(known_period['every'])} step: {known_period['place']}"
     return {
         **stall,
         "text": stall["text"] + addition,

@@ -41,6 +41,10 @@ def _key(frame: Frame) -> tuple[str, str, int]:
 
 
 def _line(group: list[tuple[FoldedStack, int]], whole_s: float) -> CodeLine:
+    """Return the entry for a group of stacks, each with the position of its script's frame (``_script_position``).
+
+    ``whole_s``: the seconds of which the entry has a share.
+    """
     seconds, seconds_of_called, seconds_of_frame = 0.0, dict[str, float](), dict[Frame, float]()
     for stack, position in group:
         seconds += stack.seconds
@@ -76,6 +80,7 @@ def called_text(frame: Frame) -> str:
 
 
 def stack_tree(stacks: Sequence[FoldedStack]) -> StallStacks:
+    """Return the stacks as a tree of at most MAX_NODES nodes: a root for each thread, and below it the frames."""
     tree = _Tree()
     for stack in stacks:
         tree.add(stack)
@@ -85,8 +90,8 @@ def stack_tree(stacks: Sequence[FoldedStack]) -> StallStacks:
 class _Tree:
     def __init__(self) -> None:
         self.stacks: StallStacks = {"frames": [], "parent": [], "frame": [], "seconds": [], "samples": [], "samples_left_out": 0}
-        self._frames: dict[Frame | str, int] = {}
-        self._nodes: dict[tuple[int, int], int] = {}
+        self._frames: dict[Frame | str, int] = {}  # frame, or name of a thread -> its index in "frames"
+        self._nodes: dict[tuple[int, int], int] = {}  # (index of the parent node, index of the frame) -> index of the node
 
     def add(self, stack: FoldedStack) -> None:
         """Add a stack. If the tree has no room for it, its samples are counted as left out."""
@@ -100,6 +105,7 @@ class _Tree:
         self.stacks["samples"][node] += stack.samples
 
     def _node(self, parent: int, key: Frame | str, frame: StackFrame) -> int:
+        """Return the index of the node of a frame below a parent (-1: none). Add the node and the frame if they are new."""
         number = self._frames.setdefault(key, len(self.stacks["frames"]))
         if number == len(self.stacks["frames"]):
             self.stacks["frames"].append(frame)

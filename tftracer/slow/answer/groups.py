@@ -61,19 +61,19 @@ class _Group(NamedTuple):
     placed: int  # number of its slow steps with a known place
 
     def rank(self, all_lost_s: float) -> tuple[bool, bool, bool, bool, float]:
-        """Return the sort key. ``all_lost_s``: the time that all groups lost, without those of the machine."""
+        """Return the sort key. ``all_lost_s``: the seconds that all groups lost, except those of cause "machine"."""
         is_known, lost_s = bool(self.periods) or self.kind["cause"] != "unknown", self.kind["lost_s"]
         return self.kind["cause"] == "machine", not is_known, lost_s < TRIFLE * all_lost_s, self.ended, -lost_s
 
     @property
     def text(self) -> str:
         periods = [period for period in self.periods if period["next_step"] is not None] or self.periods
-        of_length: dict[int, list[Period]] = {}
+        by_length: dict[int, list[Period]] = {}
         for period in sorted(periods, key=lambda each: -each["times"]):
-            alike = of_length.setdefault(period["every"], [])
-            if not any(_are_at_same_steps(period, each) for each in alike):
-                alike.append(period)
-        rhythms = {length: texts.Rhythm(len(alike), max(map(_share, alike))) for length, alike in of_length.items()}
+            same_length = by_length.setdefault(period["every"], [])
+            if not any(_are_at_same_steps(period, each) for each in same_length):
+                same_length.append(period)
+        rhythms = {length: texts.Rhythm(len(each), max(map(_share, each))) for length, each in by_length.items()}
         return texts.group_text(self.causes, self._place, rhythms, self.kind["times"], self._regular, self.placed, self._has_all)
 
     @property
@@ -134,16 +134,20 @@ class _Group(NamedTuple):
         }
 
     def _last_text(self, period: Period) -> str:
-        """Return a period's last step in words; the group's last step if a later one of an ended period had another cause."""
+        """Return a period's last step in words.
+
+        If the group's only period has ended with a step of another cause, after the group's last step, return the group's last
+        step instead.
+        """
         kind = self.kind
         is_later = period["next_step"] is None and kind["last_step"] is not None and period["last_step"] > kind["last_step"]
         last = kind if is_later and len(self.periods) == 1 else period
         return self._step_text(last["last_step"], last["last_call"])
 
     def _step_text(self, step: int | None, call: int | None) -> str:
-        """Return a step in words. If its slow step is kept, that one's number counts: None for a call of another signature."""
-        of_call = next((stall for stall in self.stalls if call and stall["call"] == call), None)
-        step = of_call["step"] if of_call else step
+        """Return a step in words. If the slow step is kept, use its own number, which is None for a call of another signature."""
+        kept = next((stall for stall in self.stalls if call and stall["call"] == call), None)
+        step = kept["step"] if kept else step
         return texts.step_text(step, call) if step or call else ""
 
     @property
@@ -158,16 +162,16 @@ class _Group(NamedTuple):
 
 
 def groups(log: SlowLog, run_id: int, steps: int, traces: Traces = NO_TRACES) -> list[SlowGroup]:
-    """Return the groups of a run, the costliest first; groups that have ended, lost little, are of unknown cause or of the
-    machine come later, in this order.
+    """Return the groups of a run, the costliest first. Groups that have ended, lost little time, have an unknown cause, or have
+    the cause "machine" come later, in this order.
 
     ``steps``: the number of the run's steps.
     """
-    return [ranked.group(traces) for ranked in _sorted_groups(log, run_id, steps)[0]]
+    return [each.group(traces) for each in _sorted_groups(log, run_id, steps)[0]]
 
 
 def _sorted_groups(log: SlowLog, run_id: int, steps: int) -> tuple[list[_Group], float]:
-    """Return the groups of a run in their order, and the time that they lost together, without those of the machine."""
+    """Return the groups of a run in their order, and the seconds that all of them lost, except those of cause "machine"."""
     unsorted = list(_unsorted_groups(log, run_id, steps))
     lost_s = sum(each.kind["lost_s"] for each in unsorted if each.kind["cause"] != "machine")
     return sorted(unsorted, key=lambda each: each.rank(lost_s)), lost_s
@@ -185,7 +189,10 @@ def _by_group(log: SlowLog, run_id: int, periods: Sequence[Period], gc_function:
 
 
 def all_groups(log: SlowLog, traces: Mapping[int, Traces], steps_of: Callable[[int], int]) -> list[SlowGroup]:
-    """Return the groups of all runs, run by run, the run with the most lost time first. ``traces``: run -> its traces."""
+    """Return the groups of all runs, run by run, the run with the most lost time first.
+
+    ``traces``: run -> its traces. ``steps_of``: returns the number of a run's steps.
+    """
     groups_of_runs = [groups(log, run_id, steps_of(run_id), run_traces) for run_id, run_traces in traces.items()]
     return [group for run_groups in sorted(groups_of_runs, key=lambda each: -_lost(each)) for group in run_groups]
 
@@ -197,9 +204,11 @@ def _lost(run_groups: Sequence[SlowGroup]) -> float:
 def headline(log: SlowLog, run_id: int, steps: int, traces: Traces) -> tuple[str, int | None]:
     """Return the text of the first group that is no trifle, or "", and the newest trace that explains more, or None.
 
-    The text is shown after the time that all slow steps lost. If the group lost less than half of it, the text says how much.
+    The text is shown after the time that all slow steps lost. If the group lost less than half of that time, the text also gives
+    the group's time.
 
-    It is requested five times a second, so it is computed only if the slow steps, the traces or the number of steps changed.
+    This function is called five times a second, so it computes the text only if the slow steps or the traces have changed, or if
+    the number of steps has grown (STALE).
     """
     known = log.headlines.get(run_id)
     if known is not None and steps <= STALE * known.steps and traces == known.traces:
@@ -224,36 +233,37 @@ def trace_of(stall: Stall, traces: Traces) -> int | None:
 
 
 def _unsorted_groups(log: SlowLog, run_id: int, steps: int) -> Iterator[_Group]:
+    """Yield the groups of a run. In a group of unspecific cause, the slow steps of each active period become a separate group."""
     periods_by_key: dict[KindKey, list[Period]] = {}
-    of_run, all_periods = log.kinds_of(run_id), log.periods_of(run_id)
-    gc_function = of_run.garbage_collecting_function(run_id)
+    sums, all_periods = log.kinds_of(run_id), log.periods_of(run_id)
+    gc_function = sums.garbage_collecting_function(run_id)
     for period in all_periods:
         periods_by_key.setdefault(group_key(period, gc_function), []).append(period)
     kinds: dict[KindKey, list[SlowKind]] = {}
-    for kind in sorted(of_run.of_run(run_id), key=lambda each: -each["lost_s"]):
+    for kind in sorted(sums.of_run(run_id), key=lambda each: -each["lost_s"]):
         kinds.setdefault(group_key(kind, gc_function), []).append(kind)
     by_group = _by_group(log, run_id, all_periods, gc_function)
-    for key, alike in kinds.items():
-        periods, kind = periods_by_key.get(key, []), reduce(_together, alike)
-        placed = sum(each["times"] for each in alike if each["place"])
-        kind = {**kind, "place": _common_place(alike) if placed >= MIN_PLACED * kind["times"] else ""}
-        own = by_group.get(key, [])
-        has_all = len(own) == kind["times"]
-        causes = [kind["cause"], *(cause for cause in (*CODE_CAUSES, "gc") if cause != kind["cause"] and _costs(alike, cause))]
+    for key, members in kinds.items():
+        periods, kind = periods_by_key.get(key, []), reduce(_together, members)
+        placed = sum(each["times"] for each in members if each["place"])
+        kind = {**kind, "place": _common_place(members) if placed >= MIN_PLACED * kind["times"] else ""}
+        group_stalls = by_group.get(key, [])
+        has_all = len(group_stalls) == kind["times"]
+        causes = [kind["cause"], *(cause for cause in (*CODE_CAUSES, "gc") if cause != kind["cause"] and _costs(members, cause))]
         if kind["cause"] not in UNSPECIFIC_CAUSES:
-            yield _Group(kind, causes, periods, _is_over(kind, periods, steps), own, placed)
+            yield _Group(kind, causes, periods, _is_over(kind, periods, steps), group_stalls, placed)
             continue
         for period in periods:
             if period["next_step"] is None or any(_follows(period, each) for each in all_periods):
                 continue  # it has ended and may have been chance, or it is a consequence of a known cause
-            at_its_steps = [stall for stall in own if may_be_of(stall, period)]
+            at_its_steps = [stall for stall in group_stalls if may_be_of(stall, period)]
             listed = [stall for group in by_group.values() for stall in group if may_be_of(stall, period)]
             if listed and sum(stall["cause"] in UNSPECIFIC_CAUSES for stall in listed) < MIN_UNKNOWN_SHARE * len(listed):
                 continue  # most of its listed slow steps have a known cause
             part = _of_period(kind, period, len(at_its_steps) if has_all else period["times"])
             if not part["times"] or part["times"] < MIN_UNKNOWN_SHARE * period["times"]:
                 continue  # most of its slow steps belong to known kinds or to earlier periods
-            own = [stall for stall in own if stall not in at_its_steps]
+            group_stalls = [stall for stall in group_stalls if stall not in at_its_steps]
             kind = {
                 **kind,
                 "times": max(0, kind["times"] - part["times"]),
@@ -262,7 +272,7 @@ def _unsorted_groups(log: SlowLog, run_id: int, steps: int) -> Iterator[_Group]:
             }
             yield _Group(part, causes, [period], _is_over(part, [period], steps), at_its_steps, placed)
         if kind["times"]:
-            yield _Group(kind, causes, [], _is_over(kind, [], steps), own, placed)
+            yield _Group(kind, causes, [], _is_over(kind, [], steps), group_stalls, placed)
 
 
 def _are_at_same_steps(one: Period, other: Period) -> bool:
@@ -274,14 +284,14 @@ def _are_at_same_steps(one: Period, other: Period) -> bool:
 
 def _share(period: Period) -> float:
     """Return the share of a period's expected steps that were slow, from 0 to 1; 1 if not known."""
-    teeth = 1 + (period["last_step"] - period["first_step"]) // period["every"] if period["first_step"] else 1
-    return min(1.0, (period["times"] or teeth) / max(1, teeth))
+    expected = 1 + (period["last_step"] - period["first_step"]) // period["every"] if period["first_step"] else 1
+    return min(1.0, (period["times"] or expected) / max(1, expected))
 
 
-def _costs(alike: Sequence[SlowKind], cause: StallCause) -> bool:
-    """Return whether a cause has a large share of the cost of all these kinds."""
-    return sum(kind["lost_s"] for kind in alike if kind["cause"] == cause) >= max(
-        1e-9, MIN_COST_SHARE * sum(kind["lost_s"] for kind in alike)
+def _costs(kinds: Sequence[SlowKind], cause: StallCause) -> bool:
+    """Return whether a cause has a notable share (MIN_COST_SHARE) of the time that all these kinds lost."""
+    return sum(kind["lost_s"] for kind in kinds if kind["cause"] == cause) >= max(
+        1e-9, MIN_COST_SHARE * sum(kind["lost_s"] for kind in kinds)
     )
 
 
@@ -302,13 +312,13 @@ def _together(one: SlowKind, other: SlowKind) -> SlowKind:
     }
 
 
-def _common_place(alike: Sequence[SlowKind]) -> str:
-    """Return the common place with its lines, the costliest first; "" if there are too many places.
+def _common_place(kinds: Sequence[SlowKind]) -> str:
+    """Return the common place of some kinds with its lines, the costliest first; "" if there are too many places.
 
     A slow step without a known line may have been at one of these lines. For a lock, the place is the thread that held it.
     """
-    places = list(dict.fromkeys(kind["place"] for kind in alike if kind["place"]))
-    if len(places) > 1 and alike[0]["cause"] == "lock":
+    places = list(dict.fromkeys(kind["place"] for kind in kinds if kind["place"]))
+    if len(places) > 1 and kinds[0]["cause"] == "lock":
         threads, codes = map(set, zip(*map(thread_and_code, places)))
         thread = threads.pop() if len(threads) == 1 else "other threads"
         code = codes.pop() if len(codes) == 1 else without_line(codes.pop())  # one group has one function
@@ -317,7 +327,7 @@ def _common_place(alike: Sequence[SlowKind]) -> str:
         lines = [place.partition(":")[2].rstrip(")") for place in places]
         listed = ", ".join(filter(None, lines[:MAX_PLACES])) + " and others" * (len(lines) > MAX_PLACES)
         return f"{without_line(places[0])[:-1]}:{listed})" if len(lines) > 1 else places[0]
-    is_cause_there = alike[0]["cause"] != "gc"  # a collection may begin wherever objects are made
+    is_cause_there = kinds[0]["cause"] != "gc"  # a collection may begin wherever objects are made
     return " and ".join(places) if is_cause_there and len(places) <= MAX_PLACES else ""
 
 
@@ -348,6 +358,7 @@ def _follows(period: Period, known: Period) -> bool:
 
 
 def _is_over(kind: SlowKind, periods: Sequence[Period], steps: int) -> bool:
+    """Return whether the slow steps of a group have ended. ``steps``: the number of the run's steps."""
     if periods:
         return all(period["next_step"] is None for period in periods)
     first, last = kind["first_step"], kind["last_step"]

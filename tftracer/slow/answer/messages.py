@@ -46,7 +46,10 @@ def where(inside: bool) -> contract.Place:
 
 
 def stall_message(stall_id: int, stall: Stall, offset: float) -> contract.Stall:
-    """Return the page's message. Its trace and period are filled in when the page requests it."""
+    """Return the page's message about a slow step.
+
+    When the page requests it, answers.py fills in the trace, the period and the step's text.
+    """
     return {
         "id": stall_id,
         "run_id": stall.run.run_id,
@@ -103,7 +106,7 @@ def period_message(period: Period) -> contract.Period:
 def gap_message(profile: GapProfile, offset: float) -> contract.GapProfile:
     passed = profile.inside_s + profile.between_s
     lines = code_lines(profile.stacks)
-    python = [stack for stack in profile.stacks if not is_in_phase(stack)]
+    python_stacks = [stack for stack in profile.stacks if not is_in_phase(stack)]
     where = "from step to step" if profile.whole_turns else "between the steps"
     return {
         "run_id": profile.run.run_id,
@@ -116,7 +119,7 @@ def gap_message(profile: GapProfile, offset: float) -> contract.GapProfile:
         "share": profile.between_s / passed if passed > 0 else None,
         "gc_share": None if profile.gc_s is None or profile.between_s <= 0 else min(profile.gc_s / profile.between_s, 1.0),
         "lines": lines,
-        "python_lines": code_lines(python),
+        "python_lines": code_lines(python_stacks),
         "other_lines": [],
         "whole_turns": profile.whole_turns,
         "text": f"Of the usual time {where}: {texts.lines_text(lines)}." if lines else NO_LINES,

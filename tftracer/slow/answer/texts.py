@@ -24,7 +24,7 @@ MOST_OF_SECOND = 0.75
 HALF = 0.5
 #: Slow steps are called regular if at least this share of them is in periods.
 MOSTLY = 0.8
-#: What else the thread did in the code that is the cause is mentioned if it took at least this share of the slow step.
+#: Another activity of the thread in the code that is the cause is mentioned if it took at least this share of the slow step.
 NOTABLE = 0.2
 #: Causes that are code of the script, a hook or a callback: all time at this code counts, whether the thread ran or waited.
 CODE_OR_HOOK_CAUSES = (*CODE_CAUSES, *HOOK_CAUSES)
@@ -42,8 +42,8 @@ NOWHERE = ", at an unknown line"
 
 def ordinal(number: int) -> str:
     """Return "1st", "2nd", "3rd", "11th", "97th"."""
-    last = 0 if number % 100 in (11, 12, 13) else number % 10
-    return f"{number:,}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(last, 'th') }"
+    digit = 0 if number % 100 in (11, 12, 13) else number % 10
+    return f"{number:,}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(digit, 'th') }"
 
 
 def step_text(step: int | None, call: int | None) -> str:
@@ -173,14 +173,14 @@ def _cause(stall: Stall) -> str:
 
 def _hook_detail(stall: Stall) -> str:
     """Return what a hook or callback mostly did, if it waited, saved or ran another run's steps: ", which waited"; else ""."""
-    most = max(stall.parts, key=excess, default=None)
-    if most is None or excess(most) < HALF * stall.excess_s:
+    largest = max(stall.parts, key=excess, default=None)
+    if largest is None or excess(largest) < HALF * stall.excess_s:
         return ""
-    if most.kind == "other_run":
-        return f", in steps of another run: {most.what}"
-    if most.kind == "checkpoint" and most.what.partition(".")[0] != stall.cause.name:
-        return f", in {most.what}"
-    return f", which waited {most.what}" if most.kind == "wait" and most.what else ""
+    if largest.kind == "other_run":
+        return f", in steps of another run: {largest.what}"
+    if largest.kind == "checkpoint" and largest.what.partition(".")[0] != stall.cause.name:
+        return f", in {largest.what}"
+    return f", which waited {largest.what}" if largest.kind == "wait" and largest.what else ""
 
 
 def _without_cpu_at(stall: Stall) -> str:
@@ -342,8 +342,8 @@ def _included(stall: Stall) -> list[str]:
     """Return what else the thread did in the time of the code that is the cause: it computed, waited, or had no CPU."""
     kinds = {"python": "Python code", "wait": "waiting", "disk": "waiting for a disk"} if stall.cause.kind in CODE_CAUSES else {}
     kinds = {**kinds, "no_cpu": "without a CPU"} if stall.cause.kind in CODE_OR_HOOK_CAUSES else {}
-    told = {stall.cause.kind, *(other.cause.kind for other in stall.others)}
-    seconds = {kind: sum(excess(part) for part in stall.parts if part.kind == kind) for kind in kinds if kind not in told}
+    causes = {stall.cause.kind, *(other.cause.kind for other in stall.others)}
+    seconds = {kind: sum(excess(part) for part in stall.parts if part.kind == kind) for kind in kinds if kind not in causes}
     return [
         f"{duration(took * 1e9)} {'' if kind == 'no_cpu' else 'of '}{kinds[kind]}"
         for kind, took in seconds.items()

@@ -48,7 +48,7 @@ CONVERSIONS = (
 
 
 class Line(NamedTuple):
-    frame: Frame | None  # the innermost line of the user's code, else the innermost frame that most stacks share
+    frame: Frame | None  # the innermost line of the user's code, else the innermost frame that most stacks share; None: no frame
     share: float  # its share of the seconds
 
 
@@ -138,20 +138,20 @@ class Owner(NamedTuple):
 def owner_line(stacks: Iterable[FoldedStack], whole_s: float, min_share: float = HALF) -> Owner | None:
     """Return the hook or callback whose methods take at least ``min_share`` of ``whole_s`` seconds; None if there is none."""
     seconds: Counter[str] = Counter()
-    of_owner: dict[str, list[FoldedStack]] = {}
+    by_owner: dict[str, list[FoldedStack]] = {}
     for stack in stacks:
         owner = next((frame.owner for frame in stack.frames if frame.owner), "")
         if owner:
             seconds[owner] += stack.seconds  # type: ignore[assignment]
-            of_owner.setdefault(owner, []).append(stack)
+            by_owner.setdefault(owner, []).append(stack)
     if not seconds or whole_s <= 0:
         return None
     owner, length = seconds.most_common(1)[0]
     if length < min_share * whole_s:
         return None
-    cut = [stack._replace(frames=stack.frames[_first_owned(stack) :]) for stack in of_owner[owner]]
-    method = cut[0].frames[0]
-    line = shared_line(cut).frame
+    own_stacks = [stack._replace(frames=stack.frames[_first_owned(stack) :]) for stack in by_owner[owner]]
+    method = own_stacks[0].frames[0]
+    line = shared_line(own_stacks).frame
     frame = line if line and not line.is_library else method
     return Owner("callback" if is_callback(method) else "hook", owner, frame)
 
@@ -257,6 +257,7 @@ def _runs_loop(frame: Frame, methods: Container[str]) -> bool:
 
 
 def is_epoch_turn(stack: FoldedStack) -> bool:
+    """Return whether Keras's ``fit`` is between two epochs (EPOCH_TURNS)."""
     inner = itertools.dropwhile(lambda frame: frame.function != FIT or not _is_of_keras(frame), stack.frames)
     return any(frame.function in EPOCH_TURNS and _is_of_keras(frame) for frame in inner)
 
@@ -287,8 +288,8 @@ def without_steps(stacks: Iterable[FoldedStack]) -> tuple[FoldedStack, ...]:
 
 def without_measured(stacks: Iterable[FoldedStack], has_other_steps: bool) -> tuple[FoldedStack, ...]:
     """Return the stacks without those whose time a clock measures: of phases, and of steps of other runs if there are any."""
-    others = without_steps(stacks) if has_other_steps else stacks
-    return tuple(stack for stack in others if not is_in_phase(stack))
+    remaining = without_steps(stacks) if has_other_steps else stacks
+    return tuple(stack for stack in remaining if not is_in_phase(stack))
 
 
 def _is_in_op(stack: FoldedStack) -> bool:
@@ -335,7 +336,7 @@ def waits_for_input(stacks: Iterable[FoldedStack]) -> float:
 
 
 def own_python(stacks: Iterable[FoldedStack]) -> tuple[FoldedStack, ...]:
-    """Return the stacks in which the training thread ran Python code within a step. In all others, TensorFlow works.
+    """Return the stacks in which the training thread ran Python code within a step. In all other stacks, TensorFlow works.
 
     Such code is an eager loop, a hook that is called before or after ``session.run``, with all that it calls, or the conversion
     of the step's Python values.

@@ -24,13 +24,15 @@ from tftracer.slow.watch_results import UNKNOWN, Cause, Part
 HALF = 0.5
 #: Shares of the excess time: at most LITTLE is negligible, SOME is notable, NEARLY is almost all.
 LITTLE, SOME, NEARLY = 0.1, 0.25, 0.9
-#: If the excess is shorter, the counters of a busy machine may lack waits for a CPU: Linux counts a wait only when it ends.
+#: If the time to explain is shorter, the counters of a busy machine may lack waits for a CPU: Linux counts a wait only when it
+#: ends.
 SHORT_WAIT_S = 0.2
 #: Minimum CPU time of the process, in seconds, from which a conclusion is drawn.
 MIN_CPU_S = 0.02
 
 
 def has_enough_samples(span: Span, excess_s: float) -> bool:
+    """Return whether the samples of the thread represent half of the excess, or half of the span if the span is shorter."""
     return span.sampled_s >= HALF * min(span.length_s, excess_s)
 
 
@@ -48,9 +50,9 @@ def step_cause(parts: tuple[Part, ...], observed: Observed, excess_s: float) -> 
     if to_explain_s < HALF * excess_s:
         return UNKNOWN
     if held_s(span) >= HALF * to_explain_s:
-        held = shared_line(functions_holding_lock(span)).frame
-        if held:
-            return Cause("py_function", "", held, min(1.0, held_s(span) / excess_s))
+        holder_line = shared_line(functions_holding_lock(span)).frame
+        if holder_line:
+            return Cause("py_function", "", holder_line, min(1.0, held_s(span) / excess_s))
         if span.lock_wait_s is None:  # the thread may have returned from TensorFlow and waited for Python's lock
             return UNKNOWN
     python_s = max(functions_s, _held_by_others_s(observed))  # during this time the step may have waited for Python
@@ -117,11 +119,11 @@ def may_have_lacked_cpu(observed: Observed, to_explain_s: float) -> bool:
 class _Work(NamedTuple):
     """CPU time of all threads of the process during a step, and how much more than usual it is."""
 
-    computed_more: bool
+    computed_more: bool  # whether the process surely used far more CPU time than usual
     used_s: float  # CPU time
     more_s: float  # CPU time beyond the usual
     queued_s: float | None  # time for which threads were ready to run but had no CPU, beyond the usual; None: not known
-    with_usual_waits_s: float  # more_s, and the waits for a CPU that so much CPU time usually brings
+    with_usual_waits_s: float  # more_s plus the waits for a CPU that usually come with so much CPU time
 
 
 def _work(span: Span, observed: Observed, to_explain_s: float) -> _Work | None:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 #: Minimum length of a period, in steps. Slow steps at shorter distances only show that steps are uneven.
 SHORTEST = 4
 #: Possible tolerances of the distance between two teeth: 0, SLACK steps (each tooth may be a step off), or SLACK_SHARE of the
-#: length, for work that is done at certain times.
+#: length, for work that is done after a fixed time, not after a fixed number of steps.
 SLACK, SLACK_SHARE = 2, 0.02
 #: A period whose hits have no common kind ends if less than MIN_HIT_SHARE of its last RECENT_TEETH teeth were hits.
 RECENT_TEETH, MIN_HIT_SHARE = 12, 0.5
@@ -55,11 +55,13 @@ class Proven(NamedTuple):
 
 @dataclass(eq=False)
 class Comb:
-    length: int
+    """A period with its hits. Lengths, tolerances and positions are in steps."""
+
+    length: int  # the distance from one tooth to the next
     tolerance: int
-    first: int
-    last: int
-    hits: int
+    first: int  # the first hit
+    last: int  # the last hit
+    hits: int  # number of hits
     teeth: int  # number of teeth from the first to the last hit
     newest: deque[int]  # the newest hits
     seconds: deque[float]  # durations of the newest hits
@@ -69,8 +71,10 @@ class Comb:
     recent: deque[bool] = field(default_factory=lambda: deque(maxlen=RECENT_TEETH))  # whether each of the newest teeth was hit
 
     def lengths_to(self, step: int) -> int:
-        """Return the number of lengths from the last hit to the tooth at a step. 0: this is the last hit; -1: there is no
-        tooth."""
+        """Return the number of lengths from the last hit to the tooth at a step.
+
+        0: the step is at the last hit. -1: the step is before the last hit, or not at a tooth.
+        """
         lengths = round((step - self.last) / self.length)
         return lengths if lengths >= 0 and abs(step - self.last - lengths * self.length) <= self.tolerance else -1
 
@@ -109,6 +113,7 @@ class Comb:
         return max(2, math.ceil(math.log(SURPRISE) / math.log(miss)))
 
     def hit(self, step: int, lengths: int, seconds: float, kind: Hashable) -> None:
+        """Add a hit. ``lengths``: the number of lengths since the last hit. ``seconds``: the duration of the slow step."""
         self.last = step
         self.newest.append(step)
         self.hits += 1
@@ -133,6 +138,7 @@ class Comb:
             self.drop_newest()
 
     def count(self, seconds: float, kind: Hashable) -> None:
+        """Add the duration and the kind of a hit. If there are many kinds, drop the rarest."""
         self.seconds.append(seconds)
         self.kinds[kind] += 1
         if len(self.kinds) > 16:
@@ -171,7 +177,7 @@ def is_same(one: Comb, other: Comb) -> bool:
 def has_moved(earlier: Comb, comb: Comb) -> bool:
     """Return whether a comb continues an earlier one of the same kind and length at other steps.
 
-    That is so if at most half of the earlier one's teeth since then were hits: these may be chance.
+    That is so if at most half of the earlier comb's teeth since the first hit of ``comb`` were hits: these may be chance.
     """
     since = sum(step > comb.first for step in earlier.newest)
     is_alike = earlier.length == comb.length and comb.kind() is not None and earlier.kind() == comb.kind()

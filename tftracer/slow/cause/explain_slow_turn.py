@@ -43,7 +43,7 @@ def explain(turn: SlowTurn, observed: Observed) -> Explained:
     """Split a slow turn into parts and find its causes."""
     methods = _methods(turn)
     between, inside = (_below_loop(span, methods) for span in (observed.between, observed.inside))
-    if turn.run.title.partition(":")[0] in (FIT, *EVALUATIONS):  # Keras calls callbacks between steps only: not part of the step
+    if turn.run.title.partition(":")[0] in (FIT, *EVALUATIONS):  # Keras calls callbacks only between two steps
         inside = replace(inside, stacks=tuple(stack for stack in inside.stacks if not is_in_callback(stack)))
     if observed.is_busy:
         between, inside = _without_single_sample(between), _without_single_sample(inside)
@@ -60,12 +60,12 @@ def explain(turn: SlowTurn, observed: Observed) -> Explained:
         cause = cause._replace(frame=None)
     others = other_causes(cause, parts, observed, excess_s, turn.is_inside)
     if cause.kind == "unknown" and sum(other.seconds for other in others) >= HALF * excess_s:
-        cause, others = _largest_first(others)  # together they explain it, although none does alone
+        cause, others = _largest_first(others)  # together they explain the excess, although none does alone
     elif cause.kind == "unknown":  # parts that a clock measured, or that stacks show, are known nevertheless
         others = tuple(other for other in others if other.cause.kind in SURE_KINDS and other.seconds >= SOME * excess_s)
     elif others:
-        own = OtherCause(cause, excess_s - sum(other.seconds for other in others))
-        cause, others = _largest_first((own, *others) if is_notable(own, excess_s) else others)
+        main = OtherCause(cause, excess_s - sum(other.seconds for other in others))
+        cause, others = _largest_first((main, *others) if is_notable(main, excess_s) else others)
     if cause.kind in HOOK_CAUSES:
         cause = cause._replace(share=_share_with_clocked_parts(cause, parts, excess_s, others))
         if cause.share is not None and not others:
@@ -82,14 +82,14 @@ def _share_with_clocked_parts(
     If there are other causes, only parts whose text begins with its name are added, and the share leaves room for the others.
     """
     own = [part for part in clocked_parts(parts, excess_s) if not others or part.what.startswith(cause.name)]
-    left = 1 - sum(other.seconds for other in others) / excess_s
-    return cause.share if cause.share is None else min(left, cause.share + sum(map(excess, own)) / excess_s)
+    max_share = 1 - sum(other.seconds for other in others) / excess_s
+    return cause.share if cause.share is None else min(max_share, cause.share + sum(map(excess, own)) / excess_s)
 
 
 def _share_among_hooks(cause: Cause, span: Span) -> float:
     """Return the share of a hook or callback in the samples of all hooks and callbacks.
 
-    Another one may be in the samples but in too few of them to be a cause of its own.
+    Another hook may be in the samples, but in too few of them to be a cause of its own.
     """
     owned = [stack for stack in span.stacks if is_owned(stack)]
     own_s = sum(stack.seconds for stack in owned if any(frame.owner == cause.name for frame in stack.frames))
@@ -136,8 +136,8 @@ def _without_usual_sample(span: Span, usual_lines: frozenset[Frame], usual_s: fl
     if not usual or usual_s < HIT_BY_CHANCE * span.length_s or (samples > 1 and len(usual) == len(span.stacks)):
         return span
     first = usual[0]
-    left = first._replace(samples=first.samples - 1, seconds=first.seconds * (first.samples - 1) / first.samples)
-    stacks = (left if stack is first else stack for stack in span.stacks)
+    reduced = first._replace(samples=first.samples - 1, seconds=first.seconds * (first.samples - 1) / first.samples)
+    stacks = (reduced if stack is first else stack for stack in span.stacks)
     return replace(span, stacks=tuple(stack for stack in stacks if stack.samples))
 
 

@@ -73,8 +73,8 @@ MAX_PERIODS = 8
 
 class _Slow(NamedTuple):
     step: int
-    seconds: float
-    kind: Hashable
+    seconds: float  # the time that one of its causes took
+    kind: Hashable  # the kind of this cause; None: not known
 
 
 class _Trial(NamedTuple):
@@ -84,7 +84,7 @@ class _Trial(NamedTuple):
     steps: list[int]  # the hits, newest first
     teeth: int
     length: int
-    slack: int
+    slack: int  # the tolerance, in steps
 
 
 class Periods:
@@ -244,9 +244,9 @@ class Periods:
     def _unite(self, comb: Comb) -> None:
         """End or merge the combs of the same kind that are part of this comb, or that are part of a finer comb together with
         it."""
-        is_whole = comb.hits >= MIN_HITS * comb.teeth
+        has_enough_hits = comb.hits >= MIN_HITS * comb.teeth
         for other in [each for each in self._combs if each is not comb and each.kind() == comb.kind()]:
-            if is_whole and not other.is_active:
+            if has_enough_hits and not other.is_active:
                 continue
             if not is_within(other, comb):
                 if other.is_active and (length := common_length(comb, other)):
@@ -256,7 +256,7 @@ class Periods:
                     comb.newest.extend(sorted({*comb.newest, *other.newest}))
                     comb.last, comb.length = comb.newest[-1], length
                     comb.teeth = 1 + (comb.last - comb.first) // length
-            elif is_whole and comb.first - other.first >= TEETH_ALONE * other.length:
+            elif has_enough_hits and comb.first - other.first >= TEETH_ALONE * other.length:
                 other.is_active, other.last_hit_after_end = False, 0  # it has become the finer period
             else:
                 self._drop_merged(other)
@@ -275,11 +275,11 @@ class Periods:
 
     def _series(self, newest: _Slow) -> list[list[int]]:
         """Return the series of slow steps in which combs are tried: slow steps of the newest one's kind first."""
-        loose = self._without_period
-        same_kind = [slow.step for slow in loose if slow.kind == newest.kind] if newest.kind is not None else []
+        slow_steps = self._without_period
+        same_kind = [slow.step for slow in slow_steps if slow.kind == newest.kind] if newest.kind is not None else []
         low, high = newest.seconds / ALIKE, newest.seconds * ALIKE
-        alike = [slow.step for slow in loose if low <= slow.seconds <= high]
-        series = [same_kind, list(dict.fromkeys(slow.step for slow in loose)), list(dict.fromkeys(alike))]
+        alike = [slow.step for slow in slow_steps if low <= slow.seconds <= high]
+        series = [same_kind, list(dict.fromkeys(slow.step for slow in slow_steps)), list(dict.fromkeys(alike))]
         return [steps for steps in series if len(steps) >= FEWEST_HITS]
 
     def _finer(self, trial: _Trial, preferred_kind: Hashable) -> _Trial | None:
@@ -320,11 +320,11 @@ class Periods:
             tried = 10 * slack < lengths
             self._tests += int(tried.sum())
             # Two misses in a row end a comb. So most combs are excluded by a test for hits 2 or 3 lengths back.
-            further = tried & (
+            plausible = tried & (
                 _any_near(sorted_steps, newest - 2 * lengths, slack) | _any_near(sorted_steps, newest - 3 * lengths, slack)
             )
-            for length, off in zip(lengths[further].tolist(), slack[further].tolist()):
-                trial = _follow(steps, with_period, length, off)
+            for length, tolerance in zip(lengths[plausible].tolist(), slack[plausible].tolist()):
+                trial = _follow(steps, with_period, length, tolerance)
                 if trial and _may_have_one_cause([kinds[step] for step in trial.steps]):
                     yield trial
 
@@ -392,7 +392,7 @@ def _chance(hits: int, teeth: int, rate: float) -> float:
     """Return an upper bound of the chance of at least this many hits: the tail of the binomial distribution."""
     if hits <= teeth * rate or rate > MAX_RATE:
         return 1.0
-    ways = math.lgamma(teeth + 1) - math.lgamma(hits + 1) - math.lgamma(teeth - hits + 1)
-    log_first_term = ways + hits * math.log(rate) + (teeth - hits) * math.log1p(-rate)
+    log_ways = math.lgamma(teeth + 1) - math.lgamma(hits + 1) - math.lgamma(teeth - hits + 1)
+    log_first_term = log_ways + hits * math.log(rate) + (teeth - hits) * math.log1p(-rate)
     shrinks = (teeth - hits) * rate / ((hits + 1) * (1 - rate))  # ratio of consecutive terms of the tail
     return min(1.0, math.exp(log_first_term) / (1 - shrinks)) if shrinks < 1 else 1.0

@@ -32,6 +32,7 @@ FUNCTIONS = ("tensorflow.python.ops.script_ops", "_py_funcs", "_unique_id")
 CONTAINERS = frozenset(["CallbackList"])
 #: The tracer's wrappers of TensorFlow's methods have this file name in their code, in TensorFlow's folder. There is no such file.
 WRAPPERS = "tftracer-wrappers.py"
+#: tftracer's folder.
 OURS = str(Path(__file__).parents[2]) + os.sep
 #: Folders in the paths of installed packages.
 INSTALLED = ("/site-packages/", "/dist-packages/")

@@ -98,11 +98,11 @@ def cause_of(parts: tuple[Part, ...], observed: Observed, excess_s: float, is_in
     if not is_inside or cause.kind not in ("machine", "tensorflow", "unknown") or no_cpu_s >= HALF * excess_s:
         return cause
     code = own_python(observed.inside.stacks)
-    owned = owner_line(code, excess_s)
-    if owned is None:
+    owner = owner_line(code, excess_s)
+    if owner is None:
         return cause
-    owned_s = sum(stack.seconds for stack in code if any(frame.owner == owned.name for frame in stack.frames))
-    return Cause(owned.kind, owned.name, owned.frame, min(1.0, owned_s / excess_s))
+    owned_s = sum(stack.seconds for stack in code if any(frame.owner == owner.name for frame in stack.frames))
+    return Cause(owner.kind, owner.name, owner.frame, min(1.0, owned_s / excess_s))
 
 
 def _cause_of_largest_part(parts: tuple[Part, ...], observed: Observed, excess_s: float, is_inside: bool) -> Cause:
@@ -135,9 +135,9 @@ def _cause_of_largest_part(parts: tuple[Part, ...], observed: Observed, excess_s
     if top.kind == "other_run" and top.usual_s and had_no_cpu(observed, excess(top)):
         return Cause("machine", "", None, share)
     if top.kind in {*measured_kinds, "other_run"} and share >= HALF:
-        held = shared_line(functions_holding_lock(observed.between)).frame if top.kind == "lock" else None
-        if held and waits_for_input(observed.between.stacks) >= HALF * observed.between.sampled_s > 0:
-            return Cause("py_function", "", held, share)  # this function made the element that the loop waited for
+        holder_line = shared_line(functions_holding_lock(observed.between)).frame if top.kind == "lock" else None
+        if holder_line and waits_for_input(observed.between.stacks) >= HALF * observed.between.sampled_s > 0:
+            return Cause("py_function", "", holder_line, share)  # it made the element that the loop waited for
         called = functions_of_graphs(observed.between.all_stacks, excess_s) if top.kind == "other_run" else []
         if called and owner_line(observed.between.stacks, observed.between.sampled_s) is None:
             return Cause("py_function", "", shared_line(called).frame, share)
@@ -163,9 +163,9 @@ def _collecting_line(observed: Observed, parts: tuple[Part, ...], excess_s: floa
     if collector:
         return shared_line(stack for stack in observed.inside.other_stacks if stack.thread == collector).frame
     stacks = _span_of_code(observed, excess_s, parts).stacks
-    line, owned = shared_line(stacks).frame, owner_line(stacks, sum(stack.seconds for stack in stacks))
-    if owned is not None and not owned.frame.is_library:
-        return owned.frame._replace(owner=owned.name)
+    line, owner = shared_line(stacks).frame, owner_line(stacks, sum(stack.seconds for stack in stacks))
+    if owner is not None and not owner.frame.is_library:
+        return owner.frame._replace(owner=owner.name)
     return line or shared_line(functions_of_graphs(observed.inside.all_stacks, excess_s)).frame
 
 
@@ -204,11 +204,11 @@ def measured_cause(top: Part, span: Span, share: float) -> Cause:
         span = replace(span, stacks=tuple(stack for stack in span.stacks if stack not in unmeasured) or span.stacks)
     saver = top.what.partition(".")[0] if top.kind == "checkpoint" else ""
     if top.kind in ("other_run", "checkpoint"):
-        owned = owner_line(span.stacks, span.sampled_s, OWNS_RUN if top.kind == "other_run" else HALF)
-        if saver in SAVERS and (owned is None or owned.name != saver):
+        owner = owner_line(span.stacks, span.sampled_s, OWNS_RUN if top.kind == "other_run" else HALF)
+        if saver in SAVERS and (owner is None or owner.name != saver):
             return Cause(SAVERS[saver], saver, None, share)
-        if owned is not None:
-            return Cause(owned.kind, owned.name, owned.frame, share)
+        if owner is not None:
+            return Cause(owner.kind, owner.name, owner.frame, share)
     if top.kind == "checkpoint":
         return Cause("checkpoint", top.what, shared_line(_checkpoint_callers(span.stacks)).frame, share)
     line = None
@@ -267,8 +267,8 @@ def clocked_parts(parts: Sequence[Part], excess_s: float) -> list[Part]:
 
 def _line_cause(parts: list[Part], span: Span, excess_s: float) -> Cause:
     """Return the cause for Python code between steps: what it mostly did, and the line with half of the samples."""
-    sums = sum(map(excess, parts))
-    if not parts or sums < HALF * excess_s:
+    sum_s = sum(map(excess, parts))
+    if not parts or sum_s < HALF * excess_s:
         return UNKNOWN
     kind = max(("python", "wait", "disk", "unknown"), key=lambda each: _excess_of_kind(each, parts))
     if kind == "wait" and not _waited(parts, excess_s):
@@ -277,16 +277,16 @@ def _line_cause(parts: list[Part], span: Span, excess_s: float) -> Cause:
         kind = "python" if ran >= LITTLE * excess_s else "unknown"
     if kind == "wait" and may_have_waited_for_lock(span):
         kind = "unknown"
-    share = min(1.0, sums / excess_s)
-    owned = owner_line(span.stacks, span.sampled_s)
-    if owned is not None:
-        return Cause(owned.kind, owned.name, owned.frame, share)
+    share = min(1.0, sum_s / excess_s)
+    owner = owner_line(span.stacks, span.sampled_s)
+    if owner is not None:
+        return Cause(owner.kind, owner.name, owner.frame, share)
     if waits_for_input(span.stacks) >= HALF * span.sampled_s > 0:
         called = functions_called(span.all_stacks, excess_s)
         if sum(stack.seconds for stack in called) >= HALF * excess_s:
             return Cause("py_function", "", shared_line(called).frame, share)
-    frees = kind == "wait" and excess_s >= FREES_S and span.watch_delay_s < HALF * excess_s
-    turning = [stack for stack in span.stacks if is_epoch_turn(stack) or (frees and is_in_fit_itself(stack))]
+    may_free = kind == "wait" and excess_s >= FREES_S and span.watch_delay_s < HALF * excess_s
+    turning = [stack for stack in span.stacks if is_epoch_turn(stack) or (may_free and is_in_fit_itself(stack))]
     if sum(stack.seconds for stack in turning) >= HALF * span.sampled_s > 0:
         return Cause("python", EPOCH_TURN, None, share)
     line, kind = _line_and_kind(span.stacks, parts, kind)
@@ -310,9 +310,9 @@ def _line_and_kind(stacks: Sequence[FoldedStack], parts: list[Part], kind: str) 
     seconds: dict[str, float] = {part.kind: max(0.0, excess(part)) for part in parts if part.kind in ("python", "wait", "disk")}
     whole_s = max(sum(seconds.values()), 1e-9)
     share = seconds.get(kind, 0.0) / whole_s
-    least = max(HALF, min(SURE, 2 * (1 - share))) if kind in seconds else HALF
+    min_share = max(HALF, min(SURE, 2 * (1 - share))) if kind in seconds else HALF
     line = shared_line(stacks, allow_library=True)
-    if line.share < least and line.frame and not line.frame.is_library:
+    if line.share < min_share and line.frame and not line.frame.is_library:
         rest = stacks_outside(stacks, line.frame)
         other = shared_line(rest, min_share=SURE).frame
         difference, swapped = abs(line.share - share), abs(1 - line.share - share)
@@ -322,7 +322,7 @@ def _line_and_kind(stacks: Sequence[FoldedStack], parts: list[Part], kind: str) 
         other_kind = max((each for each in seconds if each != kind), key=lambda each: seconds[each], default="")
         if has_rest and abs(line.share - seconds.get(other_kind, 0.0) / whole_s) <= min(ALIKE, difference - ALIKE / 2):
             return line, other_kind
-    return (line if line.share >= least else shared_line(stacks, allow_library=True, min_share=least)), kind
+    return (line if line.share >= min_share else shared_line(stacks, allow_library=True, min_share=min_share)), kind
 
 
 def _waited(parts: list[Part], excess_s: float) -> bool:

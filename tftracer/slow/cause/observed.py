@@ -45,7 +45,7 @@ class Span:
     lock_readings: int | None = None  # number of readings of its state
     other_holder_share: float | None = None  # share of the readings of the lock in which another thread held it
     holders: tuple[LockHolder | None, ...] = ()  # one for each reading of the lock; None: no thread held it
-    clocked: Span | None = None  # sums over the times in it that a clock measures: length, counters; None: counters not known
+    clocked: Span | None = None  # length and counters, summed over the times in this span that a clock measures; None: not known
     gc_s: float = 0.0  # time of garbage collections
     others_gc_s: float = 0.0  # time of garbage collections on other threads that gc_s does not include
     collected_by: str = ""  # name of another thread that collected for most of gc_s; "": the training thread, or not known

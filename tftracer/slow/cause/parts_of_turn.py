@@ -21,7 +21,8 @@ from tftracer.trace.units import duration
 
 #: Minimum time in the kernel that is mentioned: Linux counts it in hundredths of a second.
 MIN_KERNEL_S = 0.05
-#: Assumed maximum seconds of a page fault, and the minimum share of the time in the kernel for which page faults are mentioned.
+#: Assumed seconds of a page fault. Page faults are mentioned if with these seconds each, they took at least the share LITTLE of
+#: the time in the kernel.
 FAULT_S, LITTLE = 5e-6, 0.1
 #: A text mentions the kernel, Python's lock, or the process's threads only if these have at least this share of the time.
 HALF = 0.5
@@ -29,7 +30,7 @@ HALF = 0.5
 OF_TRACER = "a thread of tftracer"
 #: What the thread waited for if it stood in TensorFlow's call of a session or of an op.
 FOR_TENSORFLOW = "for TensorFlow"
-#: The time without a CPU in a part is told if it has at least this share of the part.
+#: The time without a CPU in a part is mentioned if it has at least this share of the part.
 NOTABLE = 0.25
 #: What the thread waited for is named if the wait has at least this share of all its waiting time.
 MOST = 0.75
@@ -87,7 +88,8 @@ def _inside(turn: SlowTurn, observed: Observed, length: float) -> list[Part]:
     parts: list[Part] = []
     left = length
     own_code_s = sum(stack.seconds for stack in own_python(span.stacks))
-    functions_s = min(_in_python_functions(span), max(0.0, length - own_code_s))  # the step does not wait for them meanwhile
+    # While the thread runs its own code, the step does not wait for Python functions on other threads.
+    functions_s = min(_in_python_functions(span), max(0.0, length - own_code_s))
     for kind, seconds in (("stopped", span.stopped_s), ("gc", span.gc_s), ("py_function", functions_s)):
         seconds = min(seconds or 0.0, left)
         if seconds > 0:
@@ -107,24 +109,24 @@ def _inside(turn: SlowTurn, observed: Observed, length: float) -> list[Part]:
     if lock_wait:
         parts.append(Part("lock", lock_wait, usual_lock, holder_text(span)))
         left -= lock_wait
-    tracers = min(left, tracers_lock_s(span))
-    if tracers:
-        parts.append(Part("lock", tracers, 0.0, OF_TRACER))
-        left -= tracers
+    tracers_s = min(left, tracers_lock_s(span))
+    if tracers_s:
+        parts.append(Part("lock", tracers_s, 0.0, OF_TRACER))
+        left -= tracers_s
     free_lock = min(left, free_lock_s(span))
     if free_lock:
         parts.append(Part("unknown", free_lock, None, ""))
         left -= free_lock
     code = [stack for stack in own_python(span.stacks) if not (saves and is_in_phase(stack))]
-    own = min(left, max(0.0, sum(stack.seconds for stack in code) - lock_wait - tracers))
-    if own > 0:
-        ran = min(own, span.cpu_s or 0.0)
-        no_cpu = min(own - ran, (span.queue_s or 0.0) * own / left)  # as much as in the rest of the step
-        rest = own - ran - no_cpu
+    own_s = min(left, max(0.0, sum(stack.seconds for stack in code) - lock_wait - tracers_s))
+    if own_s > 0:
+        ran = min(own_s, span.cpu_s or 0.0)
+        no_cpu = min(own_s - ran, (span.queue_s or 0.0) * own_s / left)  # as much as in the rest of the step
+        rest = own_s - ran - no_cpu
         doubtful = rest if span.cpu_s is None else min(rest, span.uncertain_s or 0.0)
         parts += [Part("python", ran, None, kernel_text(span)), Part("no_cpu", no_cpu, 0.0, "")]
         parts += [Part("unknown", doubtful, None, ""), Part("wait", rest - doubtful, None, wait_text(span, rest - doubtful))]
-        left -= own
+        left -= own_s
     no_cpu = max(0.0, min(left, (span.queue_s or 0.0) - sum(part.seconds for part in parts if part.kind == "no_cpu")))
     if no_cpu:
         parts.append(Part("no_cpu", no_cpu, 0.0, ""))
@@ -147,9 +149,9 @@ def kernel_text(span: Span) -> str:
     if kernel_s < MIN_KERNEL_S or kernel_s < HALF * (span.cpu_s or 0.0):
         return ""
     faults = span.faults or 0.0
-    # Few faults may take long, too: with huge pages each clears 2 MB.
-    told = f" ({faults:,.0f} page faults)" if faults * FAULT_S >= LITTLE * kernel_s else ""
-    return f"mostly in the kernel: for reading, writing, other system calls or new memory{told}"
+    # Even few faults may take long, because with huge pages each clears 2 MB. So the text always mentions new memory.
+    faults_text = f" ({faults:,.0f} page faults)" if faults * FAULT_S >= LITTLE * kernel_s else ""
+    return f"mostly in the kernel: for reading, writing, other system calls or new memory{faults_text}"
 
 
 def wait_text(span: Span, seconds: float) -> str:

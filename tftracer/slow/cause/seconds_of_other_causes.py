@@ -105,11 +105,11 @@ def _code(
         owner is None and (frame is None or frame.is_library or frame in observed.usual_lines)
     ):
         return
-    of_kind: dict[str, Part] = {part.kind: part for part in parts if part.kind in CODE_CAUSES}
-    usual_s = sum(part.usual_s or 0.0 for part in of_kind.values())
-    other_kinds: list[StallCause] = [kind for kind in CODE_CAUSES if kind in of_kind and kind != cause.kind]
-    by_clock_s = sum(excess(of_kind[kind]) for kind in other_kinds)
-    kind = max(other_kinds, key=lambda each: excess(of_kind[each]), default=cause.kind)
+    part_of_kind: dict[str, Part] = {part.kind: part for part in parts if part.kind in CODE_CAUSES}
+    usual_s = sum(part.usual_s or 0.0 for part in part_of_kind.values())
+    other_kinds: list[StallCause] = [kind for kind in CODE_CAUSES if kind in part_of_kind and kind != cause.kind]
+    by_clock_s = sum(excess(part_of_kind[kind]) for kind in other_kinds)
+    kind = max(other_kinds, key=lambda each: excess(part_of_kind[each]), default=cause.kind)
     if cause.kind not in ("python", "lock"):  # code that runs also waits for a CPU, and so does a thread that waits for the lock
         by_clock_s += sum(excess(part) for part in parts if part.kind == "no_cpu")
     seconds = by_clock_s if by_clock_s <= ROUGH * (sampled_s - usual_s) else sampled_s - usual_s

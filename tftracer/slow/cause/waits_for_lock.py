@@ -17,7 +17,7 @@ ENOUGH_READINGS = 4
 def lock_s(span: Span) -> float:
     """Return the seconds in which the training thread waited while another thread, not of the tracer, held Python's lock.
 
-    ``held_s`` if they are not known.
+    If it is not known for how long the thread waited, return ``held_s``.
     """
     return held_s(span) if span.lock_wait_s is None else span.lock_wait_s - tracers_lock_s(span) - free_lock_s(span)
 
@@ -52,6 +52,7 @@ def holders_of(span: Span, whose: Literal["training", "tracer", "other"]) -> lis
 def functions_holding_lock(span: Span) -> list[FoldedStack]:
     """Return the stacks of Python functions called by TensorFlow that held the lock; [] if they did not in most of the
     readings."""
+    # Two samples each, because ``called_by_tensorflow`` leaves out generators in a single sample.
     held = [FoldedStack("", holder.stack, 2, 1.0) for holder in other_holders(span)]
     called = [cut for stack in held if (cut := called_by_tensorflow(stack)) is not None]
     return called if len(called) > HALF * len(span.holders) else []

@@ -71,15 +71,15 @@ class _Category:
         yield from self.newest
         yield from self.traced
         for heap in self.costliest.values():
-            yield from (number for _, number in heap)
+            yield from (stall_id for _, stall_id in heap)
 
     def drop_cheapest(self) -> int:
         """Drop the slow step that lost the least time, of the kind with the most of them, and return its id."""
         key = max(self.costliest, key=lambda each: (len(self.costliest[each]), -self.costliest[each][0][0]))
-        _, number = heapq.heappop(self.costliest[key])
+        _, stall_id = heapq.heappop(self.costliest[key])
         if not self.costliest[key]:
             del self.costliest[key]
-        return number
+        return stall_id
 
 
 @dataclass
@@ -137,9 +137,9 @@ class SlowLog:
 
     def of_run(self, run_id: int) -> list[StallState]:
         """Return the slow steps of a run, the oldest first."""
-        of_run = self._run_facts.get(run_id, _NO_FACTS)
-        ids = sorted(number for category in (of_run.no_cpu, of_run.with_cpu) for number in category.ids())
-        return [self.stalls[number] for number in ids if number in self.stalls]
+        facts = self._run_facts.get(run_id, _NO_FACTS)
+        ids = sorted(stall_id for category in (facts.no_cpu, facts.with_cpu) for stall_id in category.ids())
+        return [self.stalls[stall_id] for stall_id in ids if stall_id in self.stalls]
 
     def count(self, run_id: int) -> int:
         """Return the number of slow steps that the run had in total."""
@@ -163,20 +163,20 @@ class SlowLog:
     def add(self, state: StallState) -> list[StallState]:
         """Add a slow step, and return the slow steps that are dropped to make room for it."""
         message = state.message
-        of_run = self._run_facts.setdefault(message["run_id"], _RunFacts())
-        of_run.count = max(of_run.count + 1, state.number)
-        of_run.longest_s = max(of_run.longest_s, message["duration_s"])
-        of_run.last_id = message["id"]
+        facts = self._run_facts.setdefault(message["run_id"], _RunFacts())
+        facts.count = max(facts.count + 1, state.number)
+        facts.longest_s = max(facts.longest_s, message["duration_s"])
+        facts.last_id = message["id"]
         self._forget(message["run_id"])
         _count(self.kinds, message, self.periods_of(message["run_id"]))
-        category = of_run.no_cpu if message["cause"] == "machine" else of_run.with_cpu
+        category = facts.no_cpu if message["cause"] == "machine" else facts.with_cpu
         category.newest.append(message["id"])
         self.stalls[message["id"]] = state
         self._last_id = max(self._last_id, message["id"])
         states = self.of_run(message["run_id"])
         ids = [self._id_to_drop(category), next(iter(self.stalls)) if len(self.stalls) > MAX_STALLS else None]
-        dropped = [self.stalls.pop(number) for number in ids if number in self.stalls]
-        if dropped and len(states) == of_run.count:
+        dropped = [self.stalls.pop(stall_id) for stall_id in ids if stall_id in self.stalls]
+        if dropped and len(states) == facts.count:  # the first drop: compute the sums with the periods that are known now
             self.kinds.replace(message["run_id"], self._sums(message["run_id"], states).of_run(message["run_id"]))
         return dropped
 
@@ -216,17 +216,17 @@ class SlowLog:
         """Return the id of the older slow step to drop if too many are kept; else None."""
         if len(category.newest) <= MAX_NEWEST:
             return None
-        number = category.newest.popleft()
-        if number in self.stalls and self.stalls[number].is_traced:
-            category.traced.append(number)
+        stall_id = category.newest.popleft()
+        if stall_id in self.stalls and self.stalls[stall_id].is_traced:
+            category.traced.append(stall_id)
             if len(category.traced) <= MAX_TRACED:
                 return None
-            number = category.traced.popleft()
-        if number not in self.stalls:
+            stall_id = category.traced.popleft()
+        if stall_id not in self.stalls:
             return None
-        message = self.stalls[number].message
+        message = self.stalls[stall_id].message
         key = group_key(message), any(is_one_of(message, period) for period in self.periods_of(message["run_id"]))
-        heapq.heappush(category.costliest.setdefault(key, []), (lost_s(message), number))
+        heapq.heappush(category.costliest.setdefault(key, []), (lost_s(message), stall_id))
         return category.drop_cheapest() if sum(map(len, category.costliest.values())) > MAX_COSTLIEST else None
 
     def put_period(self, period: contract.Period) -> None:
@@ -246,7 +246,7 @@ class SlowLog:
         periods = self.periods_of(period["run_id"])
         other_periods = [other for other in periods if key_of(other) != key_of(period)]
         stalls = [stall for state in self.of_run(period["run_id"]) for stall in by_cause(state.message)]
-        # Without those that other periods explain: these are counted with the periods' kinds.
+        # Leave out slow steps that other periods explain: they are counted with the kinds of those periods.
         stalls = [stall for stall in stalls if of_known_period(stall, other_periods) is None]
         for stall in [stall for stall in stalls if of_known_period(stall, periods) is period]:
             stalls.remove(stall)

@@ -60,6 +60,7 @@ def _short_text(given: Any) -> str:
     return text(given, 1000)
 
 
+#: Maximum number of parts and of other causes of a slow step, and of sentences of evidence.
 MAX_PARTS, MAX_EVIDENCE = 20, 20
 #: Type in the contract -> function that reads such a value.
 _READERS: Fields = {

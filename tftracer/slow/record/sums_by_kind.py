@@ -28,7 +28,7 @@ PROCESS_CAUSES: tuple[StallCause, ...] = ("gc", "retrace", "checkpoint")
 UNSPECIFIC_CAUSES: tuple[StallCause, ...] = ("unknown", "machine")
 
 #: A slow step counts as one of a period if it takes at least SHORT times as long as the period's steps. If its time was seen in a
-#: function that the period's function seems to call, it must take at most LONG times as long: otherwise it does more than that.
+#: function that the period's function seems to call, it must take at most LONG times as long: otherwise it does other work, too.
 SHORT, LONG = 0.5, 2.0
 
 #: Maximum number of lines that the place of a hook or callback names.
@@ -70,7 +70,7 @@ def group_key(entry: SlowKind | Stall | Period, gc_function: str = "") -> KindKe
     if entry["cause"] in PROCESS_CAUSES and not (
         entry["cause"] == "gc" and gc_function and without_line(entry["place"]) == gc_function
     ):
-        return entry["run_id"], entry["cause"], ""  # with or without a known line
+        return entry["run_id"], entry["cause"], ""  # one group, with and without known lines
     if entry["cause"] in (*CODE_CAUSES, "gc") and entry["place"]:
         return entry["run_id"], CODE_CAUSES[0], without_line(entry["place"])
     if entry["cause"] == "py_function":
@@ -151,6 +151,7 @@ class Places:
     """The lines of one hook or callback in each file, with the seconds of its slow steps there."""
 
     def __init__(self, kind: SlowKind | None = None) -> None:
+        """Begin with the lines of a kind, or with none. The kind's seconds are divided equally among its files."""
         self._by_file: dict[str, tuple[str, float]] = {}  # file -> (place with the lines in this file, seconds)
         self._has_others = False  # whether there are files that are not in ``_by_file``
         if kind is not None:
@@ -185,14 +186,16 @@ def lost_s(stall: Stall) -> float:
 
 
 def by_cause(stall: Stall) -> list[Stall]:
-    """Return a slow step once for each of its causes, each with its own seconds. Together they have the slow step's length."""
-    of_others_s = sum(other["duration_s"] for other in stall["others"])
-    own: Stall = {**stall, "duration_s": max(0.0, stall["duration_s"] - of_others_s)}
+    """Return a slow step once for each of its causes, each with its own seconds. Together they have the slow step's duration."""
+    others_s = sum(other["duration_s"] for other in stall["others"])
+    own: Stall = {**stall, "duration_s": max(0.0, stall["duration_s"] - others_s)}
     others = [cast("Stall", {**stall, **other, "expected_s": 0.0}) for other in stall["others"]]
     return [own, *others]
 
 
 class SlowKinds:
+    """The sums over the slow steps of each kind."""
+
     def __init__(self) -> None:
         self._kinds: dict[KindKey, SlowKind] = {}
         self._places: dict[KindKey, Places] = {}
@@ -204,7 +207,7 @@ class SlowKinds:
         before = self._kinds.pop(key, None)
         places = self._places.get(key) or Places(before)
         places.add(explained["place"], stall["duration_s"])
-        known = [step for step in (before and before["first_step"], before and before["last_step"], stall["step"]) if step]
+        steps = [step for step in (before and before["first_step"], before and before["last_step"], stall["step"]) if step]
         self._places[key] = places
         self._put(
             key,
@@ -217,8 +220,8 @@ class SlowKinds:
                 "duration_s": (before["duration_s"] if before else 0.0) + stall["duration_s"],
                 "lost_s": (before["lost_s"] if before else 0.0) + lost_s(stall),
                 "longest_s": max(before["longest_s"] if before else 0.0, stall["duration_s"]),
-                "first_step": min(known, default=None),
-                "last_step": max(known, default=None),
+                "first_step": min(steps, default=None),
+                "last_step": max(steps, default=None),
                 "last_call": max((before and before["last_call"]) or 0, stall["call"]) or None,
                 "last_at": max(before["last_at"] if before else 0.0, stall["started_at"]),
             },

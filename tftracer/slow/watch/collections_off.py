@@ -17,6 +17,8 @@ NEVER = 2_000_000_011
 
 
 class _Thresholds:
+    """Counts the threads that keep collections off. When the last one releases them, the script's thresholds are set again."""
+
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._held = 0  # number of threads that keep collections off

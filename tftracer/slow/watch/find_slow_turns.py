@@ -109,6 +109,7 @@ class SlowTurnFinder:
         with self._lock:
             spans = loop.spans[:]
         limit_ns = loop.main.state.turns.lowest_limit_ns if loop.main else NEVER
+        # (end of a step, end or start of the next step); ``spans`` has start, end and run of each step.
         pairs = list(zip(spans[1::3], spans[4::3] if whole_turns else spans[3::3]))
         near_slow_turns = [(start - NEAR_NS, end + NEAR_NS) for start, end in pairs if end - start > limit_ns]
         usual = [
@@ -142,6 +143,7 @@ class SlowTurnFinder:
     def _count(
         self, loop: ThreadLoop, state: RunState, run: WatchedRun, thread: int, span: tuple[int, int], tracer: tuple[int, int]
     ) -> None:
+        """Add a step to the sums and to the recent spans of its thread. ``span``: start and end of the step."""
         start_ns, end_ns = span
         gap = start_ns - tracer[0] - loop.last_end_ns - loop.after_ns if loop.last_end_ns else 0
         loop.tracer_ns += tracer[0]
@@ -176,7 +178,7 @@ class SlowTurnFinder:
             return main
         silent = loop.silent
         if main is not None and silent is not None and stepped is silent[0] and _was_interrupted(stepped, main):
-            loop.other_runs, loop.tracer_ns = silent[1], loop.silent_tracer_ns  # its interrupted turn continues
+            loop.other_runs, loop.tracer_ns = silent[1], loop.silent_tracer_ns  # the interrupted turn continues
         elif (
             main is None
             or (main.steps < WARM_UP and stepped.steps > main.steps and not is_no_loop(stepped.run))
@@ -203,6 +205,7 @@ class SlowTurnFinder:
     def _end_turn(
         self, loop: ThreadLoop, main: LoopRun, run: WatchedRun, thread: int, span: tuple[int, int], asked_by: str | None
     ) -> None:
+        """End the main run's turn, and judge whether it was slow. ``span``: start and end of the step that ends it."""
         start_ns, end_ns = span
         state = self._state(main.run)
         other_runs, tracer_ns = tuple(loop.other_runs.values()), loop.tracer_ns
@@ -271,6 +274,7 @@ class SlowTurnFinder:
 
 
 def _add_other(other_runs: OtherRuns, loop_run: LoopRun, run: WatchedRun, start_ns: int, end_ns: int) -> None:
+    """Add a step to the other runs of a turn: to the retraced calls of its run, or to the run's other calls."""
     retraced = tracing_of(run, loop_run.tracings)
     key = run.title, bool(retraced)
     before = other_runs.get(key)
@@ -281,6 +285,7 @@ def _add_other(other_runs: OtherRuns, loop_run: LoopRun, run: WatchedRun, start_
 
 
 def _with_usual(other: OtherSteps, runs: Iterable[LoopRun], main: LoopRun) -> OtherSteps:
+    """Return the steps of another run with their usual time in a turn."""
     loop_run = None if other.retraced else next((each for each in runs if each.run.title == other.title), None)
     return other if loop_run is None else other._replace(usual_ns=min(other.ns, loop_run.usual_ns(other.steps, main)))
 
@@ -291,5 +296,6 @@ def _was_interrupted(previous: LoopRun, main: LoopRun) -> bool:
 
 
 def _silence_ns(main: LoopRun) -> int:
+    """Return how long the main run may have no step before it is replaced."""
     usual = min(main.state.turns.median_ns, SILENT_NS)
     return max(SILENT_NS, SILENT_TURNS * usual, SILENT_LONGEST * main.longest_ns)

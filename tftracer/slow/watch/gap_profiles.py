@@ -29,18 +29,20 @@ LENGTH_NS, FIRST_NS, SHORTEST_NS = 20_000_000_000, 10_000_000_000, 3_000_000_000
 #: Time until a run's second profile, and the factor by which the time until the next one grows. Later profiles show later
 #: changes.
 AGAIN_NS, LATER = 30_000_000_000, 2
-MAX_RUNS = 20
+MAX_RUNS = 20  # after this number of runs, no other run is profiled without a request
 #: Minimum share of the time between steps that a usual line has.
 USUAL = 0.1
 
 
 class Profiled(NamedTuple):
+    """A profile that is being taken."""
+
     run: WatchedRun
     thread: int
     start_ns: int
     length_ns: int
-    sums: Sums
-    gc_ns: int
+    sums: Sums  # the sums of its steps at the start
+    gc_ns: int  # the time of its thread's collections between steps at the start
     only: WatchedRun | None  # the run if it is not its thread's main run, so that only times between its steps count; or None
 
 
@@ -50,10 +52,10 @@ class GapProfiles:
     def __init__(self, queue: WatchedQueue, steps: SlowTurnFinder) -> None:
         self._queue = queue
         self._records = queue.slow
-        self._turns = steps
+        self._finder = steps
         self._current: Profiled | None = None  # the profile that is being taken
         self._without_stacks: dict[int, GapProfile] = {}  # number of the question for its stacks -> profile
-        self._number = 0
+        self._number = 0  # number of the last question; questions have the numbers -1, -2, ...
         self.usual_lines: dict[WatchedRun, frozenset[Frame]] = {}  # where the run usually is between its steps
         self._next: dict[WatchedRun, tuple[int, int]] = {}  # run -> (when its next profile is due, time until the one after that)
 
@@ -95,15 +97,15 @@ class GapProfiles:
     def _begin(self, now_ns: int, source: StackSource, under_way: Mapping[int, int], gc: GcPauses | None) -> None:
         is_requested = self._records.profile_requested.is_set()
         run = self._run_to_profile(is_requested, now_ns)
-        thread = self._turns.runs[run].thread if run else 0
+        thread = self._finder.runs[run].thread if run else 0
         if run is None or thread not in under_way:
             return
         self._queue.count_steps()
         length_ns = LENGTH_NS if run in self._next else FIRST_NS
         _, interval_ns = self._next.get(run, (0, AGAIN_NS))
         self._next[run] = now_ns + interval_ns, interval_ns * LATER
-        only = None if self._turns.is_main(thread, run) else run
-        self._current = Profiled(run, thread, now_ns, length_ns, self._turns.sums(thread, only), _gc_ns(gc, thread), only)
+        only = None if self._finder.is_main(thread, run) else run
+        self._current = Profiled(run, thread, now_ns, length_ns, self._finder.sums(thread, only), _gc_ns(gc, thread), only)
         self._records.run_profiled = run
         source.begin_profile(now_ns + length_ns)
         if is_requested:
@@ -114,7 +116,7 @@ class GapProfiles:
         assert profiled is not None
         self._queue.count_steps()
         native = threads.native_ids.get(profiled.thread)
-        sums, before = self._turns.sums(profiled.thread, profiled.only), profiled.sums
+        sums, before = self._finder.sums(profiled.thread, profiled.only), profiled.sums
         if sums.steps == before.steps:  # no step ended, for example because the training is over: keep the earlier profile
             self._records.run_profiled = None
             return
@@ -132,20 +134,20 @@ class GapProfiles:
         )
         whole = profile.inside_s + profile.between_s
         profile = profile._replace(whole_turns=self._runs_python(profiled.run) and profile.between_s < SHARE * whole)
-        self._number -= 1  # negative: slow turns have positive numbers
-        self._without_stacks = {self._number: profile}  # replaces an unanswered one
-        spans = self._turns.gaps(profiled.thread, profiled.start_ns, profiled.only, profile.whole_turns)
+        self._number -= 1  # the questions about slow turns have positive numbers
+        self._without_stacks = {self._number: profile}  # drops a profile whose question has no answer yet
+        spans = self._finder.gaps(profiled.thread, profiled.start_ns, profiled.only, profile.whole_turns)
         source.ask(self._number, Question(profiled.thread, native or 0, spans, profile=True))
 
     def _run_to_profile(self, is_requested: bool, now_ns: int) -> WatchedRun | None:
         """Return the run that the page requests, or the run with the most time between its steps; None if none is worth a
         profile."""
         requested = self._records.run_to_profile
-        if is_requested and requested in self._turns.runs:
+        if is_requested and requested in self._finder.runs:
             return requested
         runs = [
             (state.sums.between_ns, run)
-            for run, state in list(self._turns.runs.items())
+            for run, state in list(self._finder.runs.items())
             if is_requested or self._is_worth_it(run, state, now_ns)
         ]
         return max(runs, key=lambda candidate: candidate[0])[1] if runs else None
@@ -167,6 +169,7 @@ class GapProfiles:
 
 
 def _gc_ns(gc: GcPauses | None, thread: int) -> int:
+    """Return the time of a thread's garbage collections between its steps so far."""
     if gc is None:
         return 0
     gc.settle()

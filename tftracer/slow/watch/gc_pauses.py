@@ -40,7 +40,7 @@ class Pause(NamedTuple):
 
 
 class GcPauses:
-    """The collections up to the last ``settle``. Only one thread may read them. ``under_way``: that of the StepQueue."""
+    """The collections up to the last ``settle``. Only one thread may read them. ``under_way``: ``StepQueue.under_way``."""
 
     def __init__(self, under_way: Mapping[int, int]) -> None:
         self.between_ns: dict[int, int] = {}  # thread -> time of collections between its steps
@@ -49,9 +49,9 @@ class GcPauses:
         self._long_end_ns = 0  # when the last long collection ended
         self._start_ns = 0  # when the current collection began; Python makes one at a time
         self._start_cpu_ns = 0  # its thread's CPU clock then
-        self._start: Any = None  # the callback's information on the last start, and on the last end
-        self._stop: Any = None
-        phases: dict[str, Any] = {"start": None, "stop": None}  # phase -> the information on the last one
+        self._start: Any = None  # the information that Python passed to the callback at the last start that was read
+        self._stop: Any = None  # the same for the last end
+        phases: dict[str, Any] = {"start": None, "stop": None}  # phase -> the information at the last call in this phase
         self._noted: deque[tuple[int, int, int, int | None, tuple[Any, ...]]] = deque(maxlen=MAX_NOTES)
         notes = zip(
             iter(perf_counter_ns, None),

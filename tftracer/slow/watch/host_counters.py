@@ -151,6 +151,7 @@ class HostCounters:
         return HostChange((after.at_ns - before.at_ns) * 1e-9, cpus=self._cpus, **changes)
 
     def _take(self, values: dict[str, int], path: str, parse: Parse, *names: str) -> None:
+        """Read a file and set its counters in ``values``. Counters that cannot be read are left out."""
         text = self._files.read(path)
         with contextlib.suppress(ValueError, IndexError, KeyError):
             parsed = parse(text) if text else ()

@@ -23,12 +23,13 @@ from typing import Any, NamedTuple
 from tftracer.slow.watch.stack_samples import StackSample
 from tftracer.slow.watch.times_of_samples import PULSE_BYTES, write_beat
 
+#: Values of the environment variable TFTRACER_OUTSIDE that switch the process off.
 OFF = {"0", "off", "no"}
 PTRACE_SCOPE = Path("/proc/sys/kernel/yama/ptrace_scope")
 PR_SET_PTRACER = 0x59616D61
 READ_BYTES = 1 << 20
-MAX_ANSWER = 16 << 20
-END_S = 2.0
+MAX_ANSWER = 16 << 20  # maximum bytes of an answer
+END_S = 2.0  # maximum seconds to wait until the process has ended
 #: Environment variables that the process gets.
 PASSED_ON = ("PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "PYTHONHOME", "SYSTEMROOT")
 

@@ -97,17 +97,18 @@ class Outside:
         self._clock = SampleClock()
         self._windows = Windows(pid, py_spy, self._clock)
         self._pulse = Pulse(mmap.mmap(pulse_fd, PULSE_BYTES, access=mmap.ACCESS_READ), ThreadState(pid), self._clock)
-        self._waiting: list[dict[str, Any]] = []
+        self._waiting: list[dict[str, Any]] = []  # questions without an answer
         self._input = b""
         self._dumps: deque[Dump] = deque(maxlen=MAX_DUMPS)
         self._lock = LockReader(pid)
         self._dumping: threading.Thread | None = None
         self._dumps_while_late = 0  # number of dumps since the pulse became late
         self._has_reported_broken = False
-        self._credit = float(BURST)
+        self._credit = float(BURST)  # number of dumps that may be started now; it grows by one in APART_NS
         self._dumped_ns = self._credited_ns = time.perf_counter_ns()
 
     def run(self) -> None:
+        """Read counters and stacks, and answer questions, until the training ends."""
         os.set_blocking(0, False)
         poll = select.poll()
         poll.register(0, select.POLLIN | select.POLLHUP)
@@ -206,6 +207,7 @@ class Outside:
         samples = sorted([*outside, *without_biased(inside, outside, thread, late)], key=lambda sample: sample.at_ns)
         current = [sample._replace(stacks=stacks) for sample, stacks in zip(samples, current_stacks(samples))]
         waits = self._counters.wants_lock(native, start, end)
+        # When the thread waited for the lock: at readings of its state, or else while the pulse was late.
         waited = [(at, at) for at, wants_lock in waits or () if wants_lock] or [(since, until) for since, until, _ in late]
         # The thread held Python's lock during a delay of the pulse if all readings in it show the thread as the holder.
         held_by_thread = [(a, b) for a, b, _ in late if {holder for _, holder in self._lock.holders(a, b)} == {thread}]

@@ -14,7 +14,7 @@ from tftracer.slow.watch_results import EPOCH_TURN, MERGED, UNKNOWN, Cause, Peri
 
 #: All slow steps of a run with the same one of these causes are of one kind, even if their lines differ.
 OF_RUN = ("gc", "retrace", "tensorflow", "input", "checkpoint")
-MAX_KINDS = 100
+MAX_KINDS = 100  # maximum number of kinds whose newest causes are kept
 #: Maximum number of slow calls whose step number in the run is kept.
 MAX_STEPS = 1000
 
@@ -36,13 +36,13 @@ class RunPeriods:
         if kind == "gc" and place_of(stall.cause) in self._causes:
             kind = place_of(stall.cause)  # this code also causes other slow steps, so it makes the garbage
         others = [(kind_of(stall._replace(cause=other.cause)), other) for other in stall.others]
-        others = [(each, other) for each, other in others if each is not None]
-        for each, cause in ((kind, stall.cause), *((each, other.cause) for each, other in others)):
+        others = [(other_kind, other) for other_kind, other in others if other_kind is not None]
+        for each, cause in ((kind, stall.cause), *((other_kind, other.cause) for other_kind, other in others)):
             self._keep_cause(each, cause, stall.inside)
         self._other_calls = stall.call - stall.step
         self._calls[stall.call] = stall.step, stall.inside
         own_s = (stall.end_ns - stall.start_ns) * 1e-9 - sum(other.seconds for other in stall.others)
-        self._periods.add(stall.call, own_s, kind, [(other.seconds, each) for each, other in others])
+        self._periods.add(stall.call, own_s, kind, [(other.seconds, other_kind) for other_kind, other in others])
         self._report(records)
 
     def _keep_cause(self, kind: Hashable, cause: Cause, inside: bool) -> None:
@@ -76,6 +76,7 @@ class RunPeriods:
         return kind != "retrace" and self._causes.get(kind, (UNKNOWN, False))[1]
 
     def _report(self, records: SlowRecords) -> None:
+        """Record the periods that have changed since the last report, and those that became parts of other periods."""
         proven = {(period.first, period.length): period for period in self._periods.periods()}
         for key, period in proven.items():
             if self._reported.get(key, ())[:2] != (period.hits, period.is_active):

@@ -35,12 +35,12 @@ HURRY_APART_NS, HURRIES = 30_000_000_000, 20
 MAX_WINDOWS = 20
 #: After this number of failures in a row, py-spy is not started again.
 MAX_FAILURES = 3
-MAX_BYTES = 64 << 20
+MAX_BYTES = 64 << 20  # maximum size of a window's record
 #: The outermost functions of Python's own threads: of the main thread, and of those that ``threading`` has started.
 ROOTS = ("<module>", "_run_module_as_main", "_bootstrap")
 PR_SET_PDEATHSIG = 1
-DUMP_S = 5.0
-SAMPLING = b"Sampling process"
+DUMP_S = 5.0  # time limit for a dump
+SAMPLING = b"Sampling process"  # py-spy prints this when it begins to sample
 
 
 class Window:
@@ -307,9 +307,9 @@ def dump(pid: int, py_spy: str, clock: SampleClock) -> Dump | None:
     try:
         command = [py_spy, "dump", "--nonblocking", "--json", "--pid", str(pid)]
         start = time.perf_counter_ns()
-        done = subprocess.run(command, capture_output=True, timeout=DUMP_S, check=True, stdin=subprocess.DEVNULL)
+        completed = subprocess.run(command, capture_output=True, timeout=DUMP_S, check=True, stdin=subprocess.DEVNULL)
         end = time.perf_counter_ns()
-        threads = json.loads(done.stdout)
+        threads = json.loads(completed.stdout)
         stacks = {int(thread["thread_id"]): _stack_of(thread["frames"]) for thread in threads}
         stacks = {thread: stack for thread, stack in stacks.items() if is_whole(stack)}
         slots = [slot for stack in stacks.values() for *_, function in stack if (slot := slot_of(function)) is not None]

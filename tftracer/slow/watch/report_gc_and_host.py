@@ -19,6 +19,7 @@ MAX_READINGS = 120
 
 
 def report_collections(gc: GcPauses, records: SlowRecords) -> None:
+    """Record the longest collections since the last report, in order of time."""
     gc.settle()
     pauses = [gc.unreported.popleft() for _ in range(len(gc.unreported))]
     long = [pause for pause in pauses if pause.end_ns - pause.start_ns >= REPORTED_NS]
@@ -52,7 +53,7 @@ class HostReadings:
 class HostReports:
     def __init__(self, records: SlowRecords, steps: SlowTurnFinder, threads: WatchedThreads) -> None:
         self._records = records
-        self._steps = steps
+        self._finder = steps
         self._threads = threads
         self._before: HostReading | None = None
         self._native_id: int | None = None
@@ -60,9 +61,9 @@ class HostReports:
 
     def report(self, host: HostCounters, training: list[int]) -> None:
         """Report the last second, if steps ended in it. ``training``: threads that have run steps."""
-        thread = max(training, key=lambda thread: self._steps.sums(thread).steps, default=0)
-        native_id, counted = self._threads.native_ids.get(thread), self._steps.sums(thread).steps
+        thread = max(training, key=lambda thread: self._finder.sums(thread).steps, default=0)
+        native_id, steps_now = self._threads.native_ids.get(thread), self._finder.sums(thread).steps
         after = host.read(native_id)
-        if self._before is not None and native_id == self._native_id and counted > self._steps_before:
+        if self._before is not None and native_id == self._native_id and steps_now > self._steps_before:
             self._records.add(HostSample(after.at_ns, host.change(self._before, after)))
-        self._before, self._native_id, self._steps_before = after, native_id, counted
+        self._before, self._native_id, self._steps_before = after, native_id, steps_now

@@ -11,7 +11,7 @@ from tftracer.slow.watch_results import FIRST_CALL, Cause, WatchedRun
 
 #: Both sides of a turn are slow if each has at least this share of the turn's excess.
 BOTH = 0.25
-#: A smaller side is reported, too, if it makes a turn slow by itself and takes this much longer than usual.
+#: The smaller side is reported, too, if it alone makes the turn slow and takes at least this much longer than usual.
 MIN_ALONE_NS = 100_000_000
 #: Steps of other runs took a notable part of a turn if they have at least this share of it.
 NOTABLE = 0.1

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 #: (file, line, function) of each frame, the outermost frame first.
 Stack = tuple[tuple[str, int, str], ...]
 
+#: Maximum number of stacks in an answer, and of frames of a stack: the innermost frames.
 MAX_STACKS, MAX_FRAMES = 60, 160
 #: TensorFlow calls Python functions (py_function, numpy_function, generators of tf.data) from this file.
 PYTHON_FUNCTIONS = "tensorflow/python/ops/script_ops.py"

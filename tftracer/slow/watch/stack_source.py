@@ -128,6 +128,7 @@ class StackSource:
         self._outside = self._counters = None
 
     def _fall_back(self, why: str) -> None:
+        """Read stacks and counters inside this process from now on, and answer the open questions there."""
         outside, self._outside = self._outside, None
         self.problem = LESS.format(why)
         self._counters = Counters(os.getpid())

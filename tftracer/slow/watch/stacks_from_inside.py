@@ -31,7 +31,7 @@ class InsideStacks:
     def __init__(self) -> None:
         self.used_up = False  # whether sampling has used its share of a CPU
         self._samples: deque[StackSample] = deque(maxlen=MAX_SAMPLES)
-        self._credit_ns = BURST_NS
+        self._credit_ns = BURST_NS  # CPU time that sampling may use now
         self._credited_ns = perf_counter_ns()
         #: (thread, start of turn) -> (when to sample next, time until the sample after that).
         self._turns: dict[tuple[int, int], tuple[int, int]] = {}
@@ -58,6 +58,7 @@ class InsideStacks:
         return [sample for sample in self._samples if start_ns <= sample.at_ns <= end_ns]
 
     def profile(self, thread: int, spans: list[tuple[int, int]]) -> dict[str, Any]:
+        """Return the stacks of a thread within spans, with seconds and counts. Each sample counts as PROFILE_NS."""
         times: Counter[Stack] = Counter()
         for sample in self._samples:
             if thread in sample.stacks and is_within(sample.at_ns, spans):

@@ -7,6 +7,7 @@ import platform
 from collections import Counter
 from collections.abc import Iterable
 
+#: Type of the machine -> kind of system call -> the numbers of these calls.
 _NUMBERS = {
     "x86_64": {
         "futex": (202,),
@@ -46,6 +47,7 @@ WAITS = {
 }
 #: At least this share, and this number, of the readings of a waiting thread must agree.
 MIN_SHARE, MIN_READINGS = 0.75, 2
+#: Number of a system call on this machine -> its kind.
 _KIND = {number: kind for kind, numbers in _NUMBERS.get(platform.machine(), {}).items() for number in numbers}
 
 
@@ -62,8 +64,8 @@ def waits_for(call: list[bytes], pid: int) -> str:
     if kind == "descriptor":
         return _kind_of_descriptor(pid, first)
     if kind in ("poll", "select", "epoll"):
-        is_empty = (kind == "poll" and not second) or (kind == "select" and not first)
-        return "sleep" if is_empty else "input"
+        has_no_files = (kind == "poll" and not second) or (kind == "select" and not first)
+        return "sleep" if has_no_files else "input"
     return kind
 
 

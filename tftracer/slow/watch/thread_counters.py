@@ -122,14 +122,14 @@ class Queues:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.sum_ns = 0
+        self.sum_ns = 0  # waits of all threads so far
         self.ours: frozenset[str] = frozenset()
         self._folder = folder
         self._files: dict[str, int] = {}
-        self._last: dict[str, int] = {}
-        self._short: deque[tuple[int, int, int]] = deque(maxlen=MAX_WAITS)  # from, until, wait of all threads within
-        self._long: deque[Wait] = deque(maxlen=MAX_WAITS)  # longer than the time between two readings
-        self._doubtful: deque[Wait] = deque(maxlen=MAX_WAITS)  # the same, but they may be sleeps instead
+        self._last: dict[str, int] = {}  # native id -> total wait at the last reading, in nanoseconds
+        self._short: deque[tuple[int, int, int]] = deque(maxlen=MAX_WAITS)  # (from, until, waits of all threads, in nanoseconds)
+        self._long: deque[Wait] = deque(maxlen=MAX_WAITS)  # waits that are longer than the time between two readings
+        self._doubtful: deque[Wait] = deque(maxlen=MAX_WAITS)  # long waits that may be sleeps instead
         self._first_ns = self._read_ns = self._next_ns = self._next_list_ns = 0
 
     def read(self, now_ns: int, at_once: bool) -> None:
@@ -175,6 +175,7 @@ class Queues:
         return waited * NS, _sum(self._doubtful, start_ns, end_ns) * NS
 
     def _list(self) -> None:
+        """Open the files of new threads."""
         with contextlib.suppress(OSError):
             for folder in self._folder.iterdir():
                 if folder.name not in self._files and len(self._files) < MAX_LISTED:

@@ -87,12 +87,14 @@ class LoopRun:
         self.turns, self.last_turn, self.turn_steps, self.turn_ns = 0, -1, 0, 0
 
     def count(self, turn: int, ns: int) -> None:
+        """Count a step of the run. ``turn``: the number of the turn. ``ns``: the duration of the step."""
         self.turns += turn != self.last_turn
         self.last_turn = turn
         self.turn_steps += 1
         self.turn_ns += ns
 
     def replaces_main_run(self, main: LoopRun) -> bool:
+        """Return whether this run meets the conditions to replace the main run (EACH_TURN and below)."""
         is_in_each_turn = self.turns >= max(MIN_TURNS, EACH_TURN * main.turns) and self.turn_steps <= ABOUT_ONCE * self.turns
         return is_in_each_turn and self.turn_ns > LONGER * main.turn_ns and is_no_loop(self.run) <= is_no_loop(main.run)
 

@@ -76,7 +76,7 @@ class SampleClock:
         The moment lies between ``earliest_ns`` and ``latest_ns``. ``seen``: (time since that moment, slot) of samples.
         """
         beats = list(self._beats)
-        edges: list[tuple[int, int]] = []
+        edges: list[tuple[int, int]] = []  # where each sample's range of possible moments begins (1) and ends (-1)
         for since, slot in seen:
             for begun, ended in _times_of(slot, beats, earliest_ns + since, latest_ns + since):
                 start, end = max(earliest_ns, begun - since), min(latest_ns, ended - since)

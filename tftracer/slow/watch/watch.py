@@ -61,7 +61,7 @@ NO_ANSWER = "Its stacks were not read: the process that reads them did not answe
 
 class PendingTurn(NamedTuple):
     turn: SlowTurn  # a question about it is open
-    at_ns: int
+    at_ns: int  # when the question was asked
 
 
 class SlowWatch:
@@ -167,7 +167,7 @@ class SlowWatch:
             self._host.close()
         self._queue.thread_clocks.stop()
 
-    # ---------------------------------------------------------------------------------------------------- its thread
+    # ----------------------------------------------------------------------------------------- the watch's own thread
 
     def _run(self) -> None:
         try:
@@ -260,9 +260,9 @@ class SlowWatch:
         if self._host:
             self._try_part("host", self._host_reports.report, self._host, list(self._queue.under_way))
             self._read_host(now_ns)
-        for run, of_run in self._periods.items():
+        for run, periods in self._periods.items():
             waiting = [question.turn.step for question in self._questions.values() if question.turn.run is run]
-            of_run.passed_before([*waiting, *self._finder.undecided(run)], self._records)
+            periods.passed_before([*waiting, *self._finder.undecided(run)], self._records)
         if self._source:
             self._source.watch(self._natives(), self._threads.natives(self._threads.ours))
             self._try_part("stacks", self._gaps.each_second, now_ns, self._source, self._queue.under_way, self._threads, self._gc)
@@ -290,9 +290,9 @@ class SlowWatch:
 
     def _explain(self, number: int, raw: dict[str, Any] | None, doubt: str) -> None:
         try:
-            whole = self._questions[number].turn
-            observed = self._observed(whole, raw, doubt)
-            for turn in sides(whole):
+            slow_turn = self._questions[number].turn
+            observed = self._observed(slow_turn, raw, doubt)
+            for turn in sides(slow_turn):
                 self._report(turn, observed)
         finally:
             del self._questions[number]
@@ -343,8 +343,8 @@ class SlowWatch:
     def _waits_for_work(self, turn: SlowTurn, span: Span) -> bool:
         """Return whether a thread other than the main thread was idle, for example because the queue that it fills was full."""
         main = threading.main_thread().ident or 0
-        is_beside = turn.thread != main and self._finder.sums(main).steps > 0
-        return is_beside and not turn.is_inside and waits_for_thread(span.stacks) >= IDLE * span.sampled_s > 0
+        is_helper = turn.thread != main and self._finder.sums(main).steps > 0
+        return is_helper and not turn.is_inside and waits_for_thread(span.stacks) >= IDLE * span.sampled_s > 0
 
     def _observed(self, turn: SlowTurn, raw: dict[str, Any] | None, doubt: str) -> Observed:
         raw = raw or {"usual": {}, "spans": [{"stacks": [], "others": [], "late": [], "holders": []}] * 2}

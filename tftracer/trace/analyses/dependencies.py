@@ -2,9 +2,9 @@
 
 The static graph (static_graph.py) has edges between *entities*: ops on devices, and received tensors. A node of the trace is one
 execution of an entity. Each edge of the static graph becomes one edge per execution of its consumer. In a loop an op executes
-many times: the consumer reads the producer's latest execution that had ended when the consumer started (by op_end if known,
-because an op's end includes the time in which it passes its outputs on), or else the latest that had started. A Merge reads only
-the latest of its inputs. No edge leads back in time, so the graph has no cycle.
+many times: the consumer reads the producer's latest execution that had ended when the consumer started, or else the latest that
+had started. An execution counts as ended at its op_end if that is known, because its end includes the time in which the op passes
+its outputs on. A Merge reads only the latest of its inputs. No edge leads back in time, so the graph has no cycle.
 """
 
 from __future__ import annotations
@@ -216,7 +216,7 @@ def _backwards(trace: Trace, writer: Int64, reader: Int64) -> Bool:
 
 
 def _one_input_per_merge(trace: Trace, writer: Int64, reader: Int64, control: Bool) -> Any:
-    """Return which edges to keep: all, but only one data input of each Merge, the one that ended last."""
+    """Return which edges to keep: all, except that a Merge keeps only one data input, the one that ended last."""
     merges = np.flatnonzero(is_in(trace.op[reader], _codes(trace, "Merge", "RefMerge", "_XlaMerge")) & ~control)
     keep = np.ones(len(writer), np.bool_)
     order = merges[np.lexsort((trace.end[writer[merges]], reader[merges]))]

@@ -201,7 +201,8 @@ def _share_of_type(trace: Trace, index: int) -> float:
 def _inputs(trace: Trace, index: int, graph: Graph | None, label: str) -> tuple[list[NodeRef], list[NodeRef]]:
     """Return (data inputs, control inputs).
 
-    Without a graph, inputs come from the label and have node -1. So do data inputs if the graph has no edges to the node.
+    Without a graph, inputs come from the label and have node -1. If the graph has no edges to the node, this is also true for its
+    data inputs.
     """
     sources = [parse_input(text) for text in parse_label(label).inputs]
     if graph is None:
@@ -226,7 +227,8 @@ def _refs(trace: Trace, nodes: Any) -> list[NodeRef]:
 def neighbourhood(trace: Trace, graph: Graph, index: int, depth: int = 2, limit: int = 200) -> Neighbourhood:
     """Return the ``limit`` nearest nodes that are at most ``depth`` edges away, nearest first, and the edges among them.
 
-    ``left_out`` in the result: the number of nodes found that exceed ``limit``. Raises UnknownError for an invalid index.
+    ``left_out`` in the result: the number of nodes that were found but left out because of ``limit``.
+    Raises UnknownError for an invalid index.
     """
     check_index(trace, index)
     position = {index: 0}

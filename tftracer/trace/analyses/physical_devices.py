@@ -31,7 +31,8 @@ class Group:
 def physical_devices(trace: Trace) -> list[Group]:
     """Return one group per physical device, in the order of first appearance.
 
-    A stream's name has no job: it belongs to the only process with such a GPU, or is a group of its own if there are several.
+    A stream's name has no job. The stream belongs to the only process that has such a GPU; if several have one, it is a group of
+    its own.
     """
     processes_of: dict[str, list[tuple[str, int]]] = {}
     for device in trace.devices:
@@ -50,12 +51,12 @@ def _parent(device: Device) -> str:
 
 
 def _group(key: str, devices: list[Device], codes: list[int]) -> Group:
-    hosts = [d for d in devices if d.kind not in (*ON_DEVICE, DeviceKind.REPEAT, DeviceKind.SYNC)]
-    host = hosts[0] if hosts else None
-    title = host.title if host else key.rsplit("/device:", 1)[-1]
+    main_devices = [d for d in devices if d.kind not in (*ON_DEVICE, DeviceKind.REPEAT, DeviceKind.SYNC)]
+    main_device = main_devices[0] if main_devices else None
+    title = main_device.title if main_device else key.rsplit("/device:", 1)[-1]
     with_job = next((d for d in devices if d.job), devices[0])
     kind = DeviceKind.GPU if any(d.kind in (DeviceKind.GPU, *ON_DEVICE) for d in devices) else devices[0].kind
-    return Group(host.name if host else key, title, codes, with_job.job, with_job.task, kind)
+    return Group(main_device.name if main_device else key, title, codes, with_job.job, with_job.task, kind)
 
 
 def processes(trace: Trace) -> list[Group]:

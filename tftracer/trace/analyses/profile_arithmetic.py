@@ -37,13 +37,13 @@ def arithmetic_of_profile(trace: Trace, calls: Calls, graphs: Sequence[Any] = ()
     flops[is_matrix] = np.nan
     called = np.flatnonzero(is_matrix & ~physical_devices.on_stream(trace) & ((input_of >= 0) | _has_outputs(trace, calls)))
     flops[called] = _flops(trace, calls, input_of, tensors, called)
-    result = Arithmetic(flops, _traffic(trace, calls, input_of), is_matrix, _types(calls, input_of))
+    result = Arithmetic(flops, _traffic(trace, calls, input_of), is_matrix, _dtypes(calls, input_of))
     _add_hlo(calls, result)
     return on_kernels(trace, result, calls.hlo_of < 0)
 
 
 def _copied_to_launches(trace: Trace, input_of: Int64) -> Int64:
-    """Return [n] ``input_of``, with the inputs recorded for kernels copied to their launches."""
+    """Return [n] ``input_of``, in which launches without inputs of their own have those that were recorded for their kernels."""
     launch, result = launch_of(trace), input_of.copy()
     kernel = np.flatnonzero((launch >= 0) & (input_of >= 0))
     kernel = kernel[input_of[launch[kernel]] < 0]
@@ -113,7 +113,7 @@ def _sizes(tensors: list[Tensor]) -> Float64:
     return size
 
 
-def _types(calls: Calls, input_of: Int64) -> Int32:
+def _dtypes(calls: Calls, input_of: Int64) -> Int32:
     """Return [n] the dtype of the first output.
 
     If there is none, return the dtype of the first input that is no resource, because the two are usually equal.

@@ -58,25 +58,27 @@ def _size(shape: Any, depth: int = 0) -> float | None:
 
 
 def _elements(sizes: Iterable[int]) -> float:
-    """Return the product of the sizes, as a float because a file may contain any number."""
+    """Return the product of the sizes, as a float: the sizes come from a file, so their product may be huge."""
     return math.prod(map(float, sizes))
 
 
-def _flops(module: Module, instruction: Any, flops_by_number: dict[int, float | None]) -> float | None:
+def _flops(module: Module, instruction: Any, flops_of_computation: dict[int, float | None]) -> float | None:
     opcode = decoded(instruction.opcode)
-    if opcode in _UNKNOWN or len(flops_by_number) > _MAX_COMPUTATIONS:
+    if opcode in _UNKNOWN or len(flops_of_computation) > _MAX_COMPUTATIONS:
         return None
     if opcode in ("dot", "convolution"):
         return _product_flops(module, instruction, opcode)
     if opcode != "fusion":
         return 0.0
     for number in instruction.called:
-        if number not in flops_by_number:
-            flops_by_number[number] = None  # a computation that calls itself is unknown
+        if number not in flops_of_computation:
+            flops_of_computation[number] = None  # the FLOPs of a computation that calls itself are unknown
             computation = module.computations.get(number)
-            inner = [_flops(module, one, flops_by_number) for one in computation.instructions] if computation is not None else []
-            flops_by_number[number] = _sum(inner)
-    return _sum(flops_by_number[number] for number in instruction.called)
+            inner = (
+                [_flops(module, one, flops_of_computation) for one in computation.instructions] if computation is not None else []
+            )
+            flops_of_computation[number] = _sum(inner)
+    return _sum(flops_of_computation[number] for number in instruction.called)
 
 
 def _product_flops(module: Module, instruction: Any, opcode: str) -> float | None:
@@ -89,9 +91,9 @@ def _product_flops(module: Module, instruction: Any, opcode: str) -> float | Non
     if opcode == "dot":
         summed = [sizes[k] for k in instruction.dot.contracting if 0 <= k < len(sizes)]
         return 2 * outputs * _elements(summed)
-    feature = instruction.convolution.kernel_output
-    if not 0 <= feature < len(sizes) or not sizes[feature]:
+    output_dimension = instruction.convolution.kernel_output
+    if not 0 <= output_dimension < len(sizes) or not sizes[output_dimension]:
         return None
-    # XLA dilates the input of a transposed convolution: the zeros between its elements are no work.
+    # XLA puts zeros between the input elements of a transposed convolution; products with these zeros do not count.
     dilated = _elements(max(one.base_dilation, 1) for one in instruction.window.dimensions)
-    return 2 * outputs * _elements(sizes) / float(sizes[feature]) / dilated
+    return 2 * outputs * _elements(sizes) / float(sizes[output_dimension]) / dilated

@@ -21,7 +21,10 @@ MAX_MODULES = 32
 
 
 def add_host_xla(nodes: Nodes, plane: Plane, plane_index: int, owners: Owners, modules: Modules, launches: Int64) -> None:
-    """Add the nodes of these ops. ``launches``: the host's events that launch work on a device, also if the profile lacks it."""
+    """Add the nodes of the ops that XLA runs on the host.
+
+    ``launches``: the host's events that launch work on a device, even if the profile does not have that work.
+    """
     rows = having(plane, "hlo_op")[0]
     rows = rows[~is_in(rows, launches)]
     if not len(rows):
@@ -42,7 +45,7 @@ def add_host_xla(nodes: Nodes, plane: Plane, plane_index: int, owners: Owners, m
 
 
 def _devices(nodes: Nodes, modules: list[str]) -> Int64:
-    """Return [modules] codes of devices."""
+    """Return [modules] the code of each module's device."""
     own = list(dict.fromkeys(modules))[:MAX_MODULES]
     codes = {name: nodes.device(_device(name)) for name in own}
     return np.array([codes[name] if name in codes else nodes.device(_device("")) for name in modules], np.int64)

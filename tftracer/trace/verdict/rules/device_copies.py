@@ -12,7 +12,7 @@ from tftracer.trace.units import byte_size, duration, percent
 from tftracer.trace.verdict.step import Step, evidence_of, sentence
 
 COPIES_SHARE = 0.15  # minimal part of the step in which copies run and nothing else does
-DIRECTION_SHARE = 0.80  # minimal part of the copies' time in one direction, for it to be named
+DIRECTION_SHARE = 0.80  # a direction is named if at least this part of the copies' time is in it
 
 DIRECTIONS = {
     "to the device": re.compile(r"H(ost)?(2|to)D", re.IGNORECASE),
@@ -39,7 +39,7 @@ def copies(step: Step) -> Sentence | None:
     moved = float(step.trace.bytes_moved[selected].sum(dtype=np.float64))  # 0: the source has no sizes
     size = f", {byte_size(moved)}" if moved else ""
     hidden = (step.activity.copies & step.activity.compute & step.judged_time).length
-    beside = f" Another {duration(hidden)} of copies run at the same time as kernels." if hidden else ""
+    hidden_text = f" Another {duration(hidden)} of copies run at the same time as kernels." if hidden else ""
     lengths = {
         direction: step.cover(selected & step.trace.op_types_where(pattern.search)[step.trace.op]).length
         for direction, pattern in DIRECTIONS.items()
@@ -49,7 +49,7 @@ def copies(step: Step) -> Sentence | None:
     return sentence(
         "copies",
         f"Copies between host and device take {duration(exposed.length)} ({percent(share)}) in which nothing computes "
-        f"({count:,} {'copies' if count > 1 else 'copy'}{size}{where}); the longest is {step.describe(nodes[0])}.{beside}",
+        f"({count:,} {'copies' if count > 1 else 'copy'}{size}{where}); the longest is {step.describe(nodes[0])}.{hidden_text}",
         ADVICE_TO_HOST if where and direction == "to the host" else KEEP_ON_DEVICE,
         share,
         {"exposed_ns": float(exposed.length), "copies": float(count), **({"bytes": moved} if moved else {})},
