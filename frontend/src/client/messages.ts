@@ -684,7 +684,7 @@ export interface OpRow {
   node: number;
 }
 
-/** An OpRow with FLOPs and bytes (docs/analyses.rst): sums over the executions for which they are known; None if none is. */
+/** An OpRow with FLOPs and bytes (docs/analyses.rst): sums over executions with known values; None if there are none. */
 export interface ComputingOpRow {
   key: string;
   op: string;
