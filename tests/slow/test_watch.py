@@ -30,7 +30,8 @@ from tftracer.slow.watch.gap_profiles import FIRST_NS, SHORTEST_NS
 from tftracer.slow.watch.host_counters import HostCounters
 from tftracer.slow.watch.periods_of_run import RunPeriods
 from tftracer.slow.watch.py_spy_windows import FIRST_RATE
-from tftracer.slow.watch.watch import SlowWatch
+from tftracer.slow.watch.stack_source import StackSource
+from tftracer.slow.watch.watch import NO_ANSWER, SlowWatch
 from tftracer.slow.watch_results import GapProfile, GcPause, HostSample, Period, SlowRecord, SlowRecords, Stall
 
 WARM_UP = 25
@@ -248,6 +249,18 @@ def test_what_was_slow_is_reported_with_its_stacks_before_a_session_is_saved(loo
     loop.watch.report_pending(timeout_s=60)
     (stall,) = [record for record in loop.queue.slow.take() if isinstance(record, Stall) and record.step == step]
     assert "did not answer" not in stall.doubt
+
+
+def test_what_was_slow_is_reported_without_its_stacks_where_these_are_not_read_in_time(
+    loop: Loop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A judge missed three slow steps of the last seconds in a saved session."""
+    loop.warm_up()
+    monkeypatch.setattr(StackSource, "answers", lambda source: [])
+    step = loop.step(sleeps)
+    assert loop.watch.report_pending(timeout_s=0.2)
+    (stall,) = [record for record in loop.queue.slow.take() if isinstance(record, Stall) and record.step == step]
+    assert stall.doubt == NO_ANSWER
 
 
 def test_the_time_between_steps_is_profiled_when_asked(loop: Loop) -> None:

@@ -46,8 +46,8 @@ from tftracer.slow.watch.watched_threads import WatchedThreads
 from tftracer.slow.watch_results import HostChange, Stall, WatchedRun
 
 TICK_S, SECOND_NS = 0.05, 1_000_000_000
-#: Time limits at the end, in seconds: for the thread to end, and for answers.
-JOIN_S, FINISH_S = 8.0, 3.0
+#: Time limits at the end, in seconds: for the thread to end, for answers, and to report slow turns without answers.
+JOIN_S, FINISH_S, WITHOUT_STACKS_S = 8.0, 3.0, 1.0
 #: Maximum number of slow turns with an unanswered question; then the oldest is explained without stacks.
 MAX_QUESTIONS = 200
 PATIENCE_NS = 60 * SECOND_NS  # time limit for an answer
@@ -83,6 +83,7 @@ class SlowWatch:
         self._gaps = GapProfiles(queue, self._finder)
         self._questions: dict[int, PendingTurn] = {}
         self._last_question = 0
+        self._patience_ns = PATIENCE_NS  # time for an answer, before a turn is explained without it
         self._periods: dict[WatchedRun, RunPeriods] = {}
         self._next_second_ns = 0
         self._threads_known = 0
@@ -135,12 +136,13 @@ class SlowWatch:
         return len(self._finder.slow_turns) + len(self._questions) + is_reading_profile + self._report_requested.is_set()
 
     def report_pending(self, timeout_s: float = FINISH_S) -> bool:
-        """Wait until the slow turns so far are reported, and return whether they are."""
+        """Wait until the slow turns so far are reported, after ``timeout_s`` without stacks. Return whether they are."""
         self._queue.count_steps()
         self._report_requested.set()
-        until = time.monotonic() + timeout_s
-        while self.pending and self._thread and self._thread.is_alive() and time.monotonic() < until:
-            time.sleep(TICK_S / 2)
+        for self._patience_ns, wait_s in ((PATIENCE_NS, timeout_s), (0, WITHOUT_STACKS_S), (PATIENCE_NS, 0.0)):
+            until = time.monotonic() + wait_s
+            while self.pending and self._thread and self._thread.is_alive() and time.monotonic() < until:
+                time.sleep(TICK_S / 2)
         return not self._questions and not self._finder.slow_turns
 
     def _finish(self) -> None:
@@ -249,7 +251,7 @@ class SlowWatch:
             else:
                 self._gaps.take(answer, self._names)
         for number, question in list(self._questions.items()):
-            if now_ns - question.at_ns > PATIENCE_NS or self._source is None:
+            if now_ns - question.at_ns > self._patience_ns or self._source is None:
                 self._explain(number, None, NO_ANSWER)
 
     def _each_second(self, now_ns: int) -> None:
