@@ -151,6 +151,14 @@ def test_a_period_that_goes_on_a_step_earlier_is_one_period() -> None:
     assert len(twice) == 2 and all(each.is_active for each in twice)
 
 
+def test_a_slow_step_of_another_cause_beside_a_tooth_is_not_its_hit() -> None:
+    """A judge read "the last at step 73,216" of work that came at step 73,217: the step before had another cause."""
+    off_by_one = [(step + step % 2, 0.2, LOAD) for step in range(347, 3470, 347)]  # each may be a step off
+    last = off_by_one[-1][0]
+    period = only(fed([*off_by_one, (last + 346, 0.3, SAVE), (last + 347, 0.2, LOAD)]))
+    assert period.last == last + 347
+
+
 def test_one_slow_step_at_another_distance_changes_nothing() -> None:
     before = [(step, 0.4, SAVE) for step in range(50, 251, 50)]
     periods = fed([*before, (252, 3.0, SAVE), (263, 0.9, LOAD)])

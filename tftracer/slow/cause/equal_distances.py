@@ -67,6 +67,7 @@ class Comb:
     seconds: deque[float]  # durations of the newest hits
     kinds: Counter[Hashable] = field(default_factory=Counter)
     is_active: bool = True
+    last_kind: Hashable = None  # kind of the last hit
     last_hit_after_end: int = 0  # for an ended period: the last step at which a tooth was hit again; 0: none
     recent: deque[bool] = field(default_factory=lambda: deque(maxlen=RECENT_TEETH))  # whether each of the newest teeth was hit
 
@@ -113,8 +114,16 @@ class Comb:
         return max(2, math.ceil(math.log(SURPRISE) / math.log(miss)))
 
     def hit(self, step: int, lengths: int, seconds: float, kind: Hashable) -> None:
-        """Add a hit. ``lengths``: the number of lengths since the last hit. ``seconds``: the duration of the slow step."""
-        self.last = step
+        """Add a hit. ``lengths``: the number of lengths since the last hit. ``seconds``: the duration of the slow step.
+
+        If it is at the tooth of the last hit (``lengths``: 0), it only replaces a hit of another kind.
+        """
+        if not lengths:
+            if kind is not None and kind == self.kind() != self.last_kind:
+                self.last = self.newest[-1] = step
+                self.last_kind = kind
+            return
+        self.last, self.last_kind = step, kind
         self.newest.append(step)
         self.hits += 1
         self.teeth += lengths

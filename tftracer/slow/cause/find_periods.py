@@ -190,9 +190,7 @@ class Periods:
             cause = next((each for each in causes if kind is not None and each.kind == kind), main)
             if comb.is_active and comb.lengths_to(step) >= 0 and comb.may_be_hit(cause.seconds, cause.kind):
                 hits.append(cause)
-                lengths = comb.lengths_to(step)
-                if lengths:
-                    comb.hit(step, lengths, cause.seconds, cause.kind)
+                comb.hit(step, comb.lengths_to(step), cause.seconds, cause.kind)
         if hits:
             return hits
         for comb in self._combs:
