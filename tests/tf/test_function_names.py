@@ -105,3 +105,25 @@ assert steps == [2, 4], steps
 """,
         tmp_path,
     )
+
+
+def test_a_function_that_was_traced_before_the_server_says_what_changed(tmp_path: Path) -> None:
+    """A judge read "it was called for the first time" of a function that the script had called before it made the server."""
+    run_eager_script(
+        """
+from tftracer.capture.functions.retracing import Retracing
+state = []
+@tf.function
+def scaled(x, level):
+    if not state:
+        state.append(tf.Variable(1.0))  # TensorFlow traces a function that makes variables twice
+    return x * level * state[0]
+x = tf.zeros((2, 3))
+scaled(x, 1)
+assert Retracing().add("scaled", scaled.get_concrete_function(x, 1), scaled) == ""
+scaled(x, 2)
+changed = Retracing().add("scaled", scaled.get_concrete_function(x, 2), scaled)
+assert changed == "argument level is 2, and was traced before for 1", changed
+""",
+        tmp_path,
+    )

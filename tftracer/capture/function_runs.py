@@ -160,7 +160,7 @@ class FunctionRuns:
         identity = identify(function, key)
         name = identity.title.partition(" (")[0]
         label = f"{name} at {identity.definition}" if identity.definition else name
-        changed = "" if is_known else self._difference(label, key)
+        changed = "" if is_known else self._difference(label, key, function)
         return self._family_of_deleted(key, identity) or self._add_family(key, identity, label, changed)
 
     def _family_of_deleted(self, key: Any, identity: FunctionIdentity) -> RunFamily | None:
@@ -181,9 +181,9 @@ class FunctionRuns:
             self._families_of_identity.setdefault(identity, []).append((weakref.ref(key), family))
         return family
 
-    def _difference(self, label: str, key: Any) -> str:
+    def _difference(self, label: str, key: Any, function: Any) -> str:
         """Return how a function's new signature differs from its earlier ones, and report a function that is traced too often."""
-        changed = self._retracing.add(label, key)
+        changed = self._retracing.add(label, key, function)
         problem = self._retracing.problem(label, self._counts[label], changed)
         if problem:
             self._queue.other_problems[f"retracing:{label}"] = problem

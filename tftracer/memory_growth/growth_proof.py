@@ -24,7 +24,7 @@ MIN_BYTES = 16 << 20
 STILL, SLOWER = 0.75, 1.5
 #: The share of the growth that has to lie above all earlier values.
 NEW = 0.25
-#: The end of a growth that has stopped is the first reading at which at most this share of the growth was still missing. If the
+#: The end of a growth that has stopped is the first reading from which on at most this share of the growth was missing. If the
 #: memory later falls by more than this share of the growth, the recorded growth does not change.
 NEAR = 0.05
 #: Growth is searched for in the whole time, and in the latest spans that last this many times the shortest proof (60 s).
@@ -116,12 +116,15 @@ def growth(at: Float64, low: Float64, shortest: float, since: float = 0.0) -> Sl
 
 
 def until_it_stopped(at: Float64, low: Float64, since: float) -> Slope | None:
-    """Return the slope from ``since`` until the memory first came near its last value; None if the slope is not known."""
+    """Return the slope from ``since`` until the memory came near its last value and stayed there; None if it is not known.
+
+    A step may take more memory before that, and free it again.
+    """
     slope = slope_of(at, low, since, float(at[-1]))
     if slope is None:
         return None
-    reached = at[(at > since) & (low >= slope.end_bytes - NEAR * slope.grown)]
-    until = float(reached[0]) if len(reached) else slope.until
+    missing = np.flatnonzero((at > since) & (low < slope.end_bytes - NEAR * slope.grown))
+    until = float(at[min(missing[-1] + 1, len(at) - 1)]) if len(missing) else slope.until
     return slope._replace(until=until, rate=slope.grown / max(until - since, 1.0))
 
 

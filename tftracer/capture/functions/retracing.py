@@ -41,10 +41,13 @@ class Retracing:
         """Return the number of a function's signatures."""
         return self._signatures[label][0] if label in self._signatures else 0
 
-    def add(self, label: str, concrete: Any) -> str:
-        """Add a function's new signature. Return how it differs from the function's earlier ones; "" for the first signature."""
-        count, known = self._signatures.get(label, (0, []))
+    def add(self, label: str, concrete: Any, function: Any = None) -> str:
+        """Add a function's new signature. Return how it differs from the function's earlier ones; "" for the first signature.
+
+        ``function``: the tf.function. If it was traced before its first counted call, these signatures are earlier ones, too.
+        """
         signature = signature_of(concrete)
+        count, known = self._signatures.get(label) or (0, _earlier_signatures(function, signature))
         self._signatures[label] = (count + 1, signatures_to_keep(known, signature))
         return difference(known, signature)
 
@@ -93,6 +96,14 @@ def signature_of(concrete: Any) -> Signature:
                 if type(kind).__name__ == "Weakref":
                     signature[path] = _ObjectText.from_reference(kind)
     return signature
+
+
+def _earlier_signatures(function: Any, new: Signature) -> list[Signature]:
+    """Return signatures, other than ``new``, for which TensorFlow traced a tf.function; at most MAX_SIGNATURES."""
+    with contextlib.suppress(Exception):
+        newest = list(function._function_cache.values())[-MAX_SIGNATURES:]
+        return [signature for concrete in newest if (signature := signature_of(concrete)) != new]
+    return []
 
 
 def _unpack(kind: Any) -> Any:
