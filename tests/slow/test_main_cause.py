@@ -447,6 +447,13 @@ def test_the_hook_whose_objects_were_collected_is_named() -> None:
     assert found.cause.kind == "gc" and found.cause.frame == LOAD._replace(owner="RollbackHook")
 
 
+def test_steps_of_an_evaluation_are_all_counted_also_the_one_that_was_traced() -> None:
+    traced = OtherSteps("evaluate: net", 1, 60 * MS, "it was called for the first time", 1_000 * MS, 1_060 * MS)
+    usual = OtherSteps("evaluate: net", 39, 677 * MS, "", 1_060 * MS, 1_740 * MS)
+    found = explained(0.75, between=span(0.75, stack(MAIN, RUN, seconds=0.7), cpu=0.5), other_runs=(traced, usual))
+    assert "evaluate: net: 40 steps, 737 ms" in [part.what for part in found.parts]
+
+
 def test_time_without_a_cpu_in_collections_and_in_another_run_is_told() -> None:
     collected = span(0.85, stack(MAIN, LOAD, seconds=0.85), cpu=0.17, queue=0.68, gc_s=0.83)
     found = explained(0.85, between=collected).parts[0]
@@ -1133,7 +1140,11 @@ def test_an_evaluation_beside_a_callback_that_saves_is_not_the_callback_s() -> N
 def test_a_callback_beside_another_one_in_few_samples_explains_its_part_alone() -> None:
     """ "This callback explains 100%", of 484 ms in which another one took 224."""
     other = Frame("helpers.py", 17, "on_train_batch_end", "PairJournal", False)
-    seen = span(0.484, stack(MAIN, EPOCH, seconds=0.3), stack(MAIN, other, seconds=0.18)._replace(samples=2), cpu=0.05)
+    twice = stack(MAIN, other, seconds=0.18)._replace(samples=2)
+    both = explained(0.484, between=span(0.484, stack(MAIN, EPOCH, seconds=0.3), twice, cpu=0.05), others_share=0.9)
+    assert [(each.cause.name, round(each.seconds, 2)) for each in both.others] == [("PairJournal", 0.17)]
+    assert both.cause.share is not None and both.cause.share < 0.7
+    seen = span(0.484, stack(MAIN, EPOCH, seconds=0.3), twice._replace(samples=1), cpu=0.05)
     found = explained(0.484, between=seen, others_share=0.9)
     assert (found.cause.kind, found.cause.name, found.others) == ("callback", "MyLogger", ())
     assert found.cause.share == pytest.approx(0.3 / 0.48, abs=0.01)

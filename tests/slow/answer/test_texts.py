@@ -10,6 +10,7 @@ from made_stalls import BUSY, LOAD, LOADING, SAVER, UNKNOWN, a_period, a_stall
 from tftracer.contract.stalls import PartKind
 from tftracer.session.recorded_steps import RunHandle
 from tftracer.slow.answer import texts
+from tftracer.slow.answer.evidence import evidence
 from tftracer.slow.answer.messages import checkpoint_mark, host_trouble, stall_message
 from tftracer.slow.watch_results import Cause, FoldedStack, Frame, OtherCause, Part, Stall
 
@@ -72,12 +73,12 @@ def test_the_line_that_calls_fit_is_not_named_beside_a_callbacks() -> None:
 
 
 def test_evidence_says_what_was_measured_and_nothing_of_what_was_not() -> None:
-    said = texts.evidence(a_stall(RUN, 5))
+    said = evidence(a_stall(RUN, 5))
     assert said[0] == "The Python code of its thread explains 83% of the time beyond the usual."
     assert "Garbage collections on its thread took 4 ms." in said
     assert "It could have run and had no CPU for 88% of it." in said
     assert "Other processes used 1.8 of the machine's 2 CPUs." in said
-    assert texts.evidence(a_stall(RUN, 5, host=UNKNOWN, gc_s=0.0, cause=Cause("unknown", "", None, None))) == []
+    assert evidence(a_stall(RUN, 5, host=UNKNOWN, gc_s=0.0, cause=Cause("unknown", "", None, None))) == []
 
 
 def test_a_step_without_a_cpu_says_where_its_thread_was() -> None:
@@ -89,8 +90,16 @@ def test_a_step_without_a_cpu_says_where_its_thread_was() -> None:
 def test_evidence_of_code_says_how_long_it_had_no_cpu() -> None:
     cause = Cause("python", "", LOAD, 0.83)
     parts = (Part("no_cpu", 0.25, 0.0, ""), Part("python", 0.04, 0.0, ""))
-    first, *_ = texts.evidence(a_stall(RUN, 5, cause=cause, parts=parts))
+    first, *_ = evidence(a_stall(RUN, 5, cause=cause, parts=parts))
     assert ", including 250 ms without a CPU, explains 97% of the time beyond the usual." in first  # 290 of 298 ms
+
+
+def test_a_callback_beside_another_cause_does_not_explain_its_time_nor_all_that_had_no_cpu() -> None:
+    """A judge read "This callback, including 139 ms without a CPU, explains 100%" of a step with two callbacks."""
+    parts = (Part("wait", 0.15, 0.0, ""), Part("no_cpu", 0.13, 0.0, ""))
+    others = (OtherCause(Cause("callback", "Bookkeeper", LOAD, 0.5), 0.149),)
+    first, *_ = evidence(a_stall(RUN, 5, cause=Cause("callback", "Uplink", LOAD, 0.9), parts=parts, others=others))
+    assert first == "This callback explains 50% of the time beyond the usual."
 
 
 def test_a_checkpoint_of_a_hook_is_marked_where_the_script_s_own_line_ran_in_it() -> None:
@@ -169,13 +178,13 @@ def test_whose_threads_had_no_cpu(stall: Stall, whose: str, words: str) -> None:
 
 def test_bytes_that_were_counted_over_a_longer_time_are_not_the_slow_step_s() -> None:
     host = UNKNOWN._replace(seconds=1.8, read_bytes=254_000_000)
-    assert not [text for text in texts.evidence(a_stall(RUN, 50, host=host)) if "254 MB" in text]
+    assert not [text for text in evidence(a_stall(RUN, 50, host=host)) if "254 MB" in text]
     host = host._replace(seconds=0.35)
-    assert "This process read 254 MB from disks." in texts.evidence(a_stall(RUN, 50, host=host))
+    assert "This process read 254 MB from disks." in evidence(a_stall(RUN, 50, host=host))
 
 
 def test_with_parts_no_evidence_repeats_what_they_say() -> None:
-    said = texts.evidence(with_part(Cause("machine", "", None, 0.9), "no_cpu"))
+    said = evidence(with_part(Cause("machine", "", None, 0.9), "no_cpu"))
     assert not any("Its thread ran" in each or "could have run" in each or "Garbage" in each for each in said)
 
 

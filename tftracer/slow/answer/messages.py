@@ -7,6 +7,7 @@ from typing import NamedTuple
 from tftracer.contract import stalls as contract
 from tftracer.slow.answer import texts
 from tftracer.slow.answer.code_lines import code_lines, stack_tree
+from tftracer.slow.answer.evidence import evidence
 from tftracer.slow.cause.blamed_code import is_in_phase
 from tftracer.slow.watch_results import GapProfile, GcPause, HostChange, HostSample, Period, Stall
 from tftracer.trace.units import duration, percent
@@ -64,7 +65,7 @@ def stall_message(stall_id: int, stall: Stall, offset: float) -> contract.Stall:
         "without_cpu": texts.without_cpu(stall),
         "place": texts.place_of(stall.cause),
         "text": texts.cause_text(stall),
-        "evidence": texts.evidence(stall),
+        "evidence": evidence(stall),
         "uncertainty": stall.doubt,
         "lines": code_lines(stall.stacks),
         "other_lines": code_lines(stall.other_stacks),

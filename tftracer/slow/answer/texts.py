@@ -2,41 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from tftracer.contract import stalls as contract
 from tftracer.contract.stalls import CodeLine, StallCause, WithoutCpu
 from tftracer.slow.answer.code_lines import code_lines
-from tftracer.slow.cause.main_cause import KINDS_WITH_LINE
 from tftracer.slow.cause.parts_of_turn import excess
-from tftracer.slow.record.sums_by_kind import CODE_CAUSES, HOOK_CAUSES
-from tftracer.slow.watch_results import EPOCH_TURN, FIRST_CALL, Cause, HostChange, OtherCause, Period, Stall
-from tftracer.trace.units import about_duration, byte_size, duration, percent
+from tftracer.slow.record.sums_by_kind import HOOK_CAUSES
+from tftracer.slow.watch_results import EPOCH_TURN, FIRST_CALL, Cause, OtherCause, Period, Stall
+from tftracer.trace.units import about_duration, duration, percent
 
-#: Evidence is mentioned if it makes up at least this share of the measured time, or this number of bytes.
-MIN_SHARE = 0.05
-MIN_BYTES = 1 << 20
-#: Bytes are counted once a second. They count as the slow step's if it took at least this share of that second.
-MOST_OF_SECOND = 0.75
 #: The length of a part is given if it is at least this share of the excess.
 HALF = 0.5
 #: Slow steps are called regular if at least this share of them is in periods.
 MOSTLY = 0.8
-#: Another activity of the thread in the code that is the cause is mentioned if it took at least this share of the slow step.
-NOTABLE = 0.2
-#: Causes that are code of the script, a hook or a callback: all time at this code counts, whether the thread ran or waited.
-CODE_OR_HOOK_CAUSES = (*CODE_CAUSES, *HOOK_CAUSES)
-#: Kind of a cause -> how the sentence about its share begins.
-EXPLAINS: dict[StallCause, str] = {
-    "python": "The Python code of its thread",
-    "wait": "This wait",
-    "disk": "This wait",
-    "hook": "This hook",
-    "callback": "This callback",
-    "retrace": "The call in which it was traced (the tracing and the first execution)",
-}
 NOWHERE = ", at an unknown line"
 
 
@@ -233,7 +214,7 @@ def _tensorflow(stall: Stall) -> str:
     words = {"computed": f"{who} computed longer{at}", "waited": f"TensorFlow waited inside the step{at}"}
     what = _what(stall, "tensorflow")
     traced = "; it was traced, which takes a part of this time" if stall.is_traced else ""
-    return words.get(stall.cause.name, f"TensorFlow took longer inside the step{at}") + (f": {what}" if what else "") + traced
+    return words.get(stall.cause.name, f"{who} took longer inside the step{at}") + (f": {what}" if what else "") + traced
 
 
 def _line_of(cause: Cause) -> str:
@@ -294,7 +275,7 @@ def group_text(
         "other_run": f"steps of another run{': ' if place else ''}{place}",
         "input": f"waiting for the next element of a dataset{at}",
         "checkpoint": f"a checkpoint{at}",
-        "tensorflow": f"TensorFlow took longer inside the step{at}",
+        "tensorflow": f"TensorFlow{'' if at else ' or its input pipeline'} took longer inside the step{at}",
         "stopped": "the process was stopped",
         "unknown": "the cause is not known",
     }
@@ -316,78 +297,6 @@ def group_text(
         return f"{text[0].upper()}{text[1:]}, {about}{regular:,} of {times:,} times {periods}"
     part = f" ({about}{regular:,} of {times:,} times)" if regular is not None and regular < times else ""
     return f"{periods[0].upper()}{periods[1:]}: {text}{part}"
-
-
-def evidence(stall: Stall) -> list[str]:
-    """Return sentences about the measurements, except those that the parts of the step's time already show."""
-    sentences = list(_host_evidence(stall.host, bool(stall.parts))) if stall.host else []
-    if stall.host and _counts_belong_to(stall, stall.host):
-        sentences += _disk_evidence(stall.host)
-    if stall.gc_s >= 0.001 and not stall.parts:
-        sentences.insert(0, f"Garbage collections on its thread took {duration(stall.gc_s * 1e9)}.")
-    if stall.cause.kind == "lock" and stall.others_gc_s >= MIN_SHARE * stall.length_s:
-        collected = duration(stall.others_gc_s * 1e9)
-        sentences.insert(0, f"Other threads collected garbage for {collected} of this time, and held the lock meanwhile.")
-    if stall.cause.share is not None and stall.cause.kind != "unknown":
-        who, share = EXPLAINS.get(stall.cause.kind, "The cause"), stall.cause.share
-        included = _included(stall)
-        if included:
-            who += f", including {' and '.join(included)},"
-            share = max(share, _share_of_code(stall))
-        sentences.insert(0, f"{who} explains {percent(share)} of the time beyond the usual.")
-    return sentences
-
-
-def _included(stall: Stall) -> list[str]:
-    """Return what else the thread did in the time of the code that is the cause: it computed, waited, or had no CPU."""
-    kinds = {"python": "Python code", "wait": "waiting", "disk": "waiting for a disk"} if stall.cause.kind in CODE_CAUSES else {}
-    kinds = {**kinds, "no_cpu": "without a CPU"} if stall.cause.kind in CODE_OR_HOOK_CAUSES else {}
-    causes = {stall.cause.kind, *(other.cause.kind for other in stall.others)}
-    seconds = {kind: sum(excess(part) for part in stall.parts if part.kind == kind) for kind in kinds if kind not in causes}
-    return [
-        f"{duration(took * 1e9)} {'' if kind == 'no_cpu' else 'of '}{kinds[kind]}"
-        for kind, took in seconds.items()
-        if took >= (MIN_SHARE if kind == "no_cpu" else NOTABLE) * stall.length_s
-    ]
-
-
-def _share_of_code(stall: Stall) -> float:
-    """Return the share of the excess that parts of code have, with their time without a CPU."""
-    code_s = sum(excess(part) for part in stall.parts if part.kind in {*KINDS_WITH_LINE, "no_cpu"})
-    return min(1.0, code_s / max(stall.excess_s, 1e-9))
-
-
-def _host_evidence(host: HostChange, has_parts: bool) -> Iterator[str]:
-    """Yield sentences about the host. ``has_parts``: whether the parts of the step's time show what the thread did."""
-    whole = max(host.seconds, 1e-9)
-    if host.on_cpu_s is not None and not has_parts:
-        yield f"Its thread ran for {percent(min(host.on_cpu_s / whole, 1.0))} of the time that was measured."
-    for seconds, words in (
-        (None if has_parts else host.run_queue_s, "It could have run and had no CPU for"),
-        (host.cpu_pressure_s, "Some process on the machine waited for a CPU for"),
-        (host.io_pressure_s, "Some process on the machine waited for a disk for"),
-        (host.memory_pressure_s, "Some process on the machine waited for memory to be freed for"),
-    ):
-        if seconds is not None and seconds >= MIN_SHARE * whole:
-            yield f"{words} {percent(min(seconds / whole, 1.0))} of it."
-    others_share = host.others_share or 0.0
-    if host.cpus and others_share >= MIN_SHARE:
-        yield f"Other processes used {others_share * host.cpus:.1f} of the machine's {host.cpus} CPUs."
-    if host.steal_s is not None and host.cpus and host.steal_s >= MIN_SHARE * whole * host.cpus:
-        yield f"The hypervisor took {percent(host.steal_s / whole / host.cpus)} of the CPUs' time."
-    if host.major_faults:
-        yield f"{host.major_faults:,} of its memory pages had to come from a disk."
-
-
-def _counts_belong_to(stall: Stall, host: HostChange) -> bool:
-    """Return whether the counts of one second belong to the slow step, not to the time before or after it."""
-    return stall.length_s >= MOST_OF_SECOND * host.seconds
-
-
-def _disk_evidence(host: HostChange) -> Iterator[str]:
-    for size, words in ((host.read_bytes, "read {} from disks"), (host.written_bytes, "wrote {} to disks")):
-        if size is not None and size >= MIN_BYTES:
-            yield f"This process {words.format(byte_size(size))}."
 
 
 def period_text(period: Period) -> str:

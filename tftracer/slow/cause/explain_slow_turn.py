@@ -17,7 +17,14 @@ from tftracer.slow.cause.blamed_code import (
     shared_line,
 )
 from tftracer.slow.cause.cause_inside_step import HALF, SOME
-from tftracer.slow.cause.main_cause import CLOCKED_KINDS, cause_of, clocked_parts, why_unknown, without_few_samples
+from tftracer.slow.cause.main_cause import (
+    CLOCKED_KINDS,
+    KINDS_WITH_LINE,
+    cause_of,
+    clocked_parts,
+    why_unknown,
+    without_few_samples,
+)
 from tftracer.slow.cause.observed import Observed, Span
 from tftracer.slow.cause.parts_of_turn import excess, parts_of
 from tftracer.slow.cause.seconds_of_other_causes import MOST, is_notable, other_causes
@@ -68,8 +75,10 @@ def explain(turn: SlowTurn, observed: Observed) -> Explained:
         cause, others = _largest_first((main, *others) if is_notable(main, excess_s) else others)
     if cause.kind in HOOK_CAUSES:
         cause = cause._replace(share=_share_with_clocked_parts(cause, parts, excess_s, others))
-        if cause.share is not None and not others:
-            cause = cause._replace(share=cause.share * _share_among_hooks(cause, span))
+        among_hooks = _share_among_hooks(cause, span)
+        if cause.share is not None and not others and among_hooks < 1:
+            code_s = sum(excess(part) for part in parts if part.kind in {*KINDS_WITH_LINE, "no_cpu"})
+            cause = cause._replace(share=min(1.0, code_s / excess_s) * among_hooks)
     place = _place_without_cpu(observed) if cause.kind == "machine" and not turn.is_inside else None
     return Explained(parts, cause, others, why_unknown(cause, parts, observed, turn), place)
 

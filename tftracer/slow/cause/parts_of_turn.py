@@ -6,6 +6,7 @@ Linux's counters show how the training thread spent it. Pure functions.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +18,7 @@ from tftracer.slow.watch.slow_turn import OtherSteps, Save, SlowTurn, is_no_loop
 from tftracer.slow.watch.system_calls import WAITS
 from tftracer.slow.watch.thread_times_in_span import SUMMABLE_VALUES
 from tftracer.slow.watch_results import Part
-from tftracer.trace.units import duration
+from tftracer.trace.units import counted, duration
 
 #: Minimum time in the kernel that is mentioned: Linux counts it in hundredths of a second.
 MIN_KERNEL_S = 0.05
@@ -44,9 +45,8 @@ def parts_of(turn: SlowTurn, observed: Observed) -> tuple[Part, ...]:
     inside = min(inside, length)
     parts = _inside(turn, observed, inside)
     saves = [_checkpoint_part(save) for save in turn.saves if save.start_ns < turn.step_ns]
-    clocked_parts = saves + [
-        _other_run_part(other, length) for other in turn.other_runs if not any(_is_within(other, save) for save in turn.saves)
-    ]
+    outside_saves = [other for other in turn.other_runs if not any(_is_within(other, save) for save in turn.saves)]
+    clocked_parts = saves + [_other_run_part(other, turn.other_runs, length) for other in outside_saves]
     queue_s = observed.between.clocked.queue_s if observed.between.clocked is not None else None
     if len(clocked_parts) == 1 and clocked_parts[0].kind == "other_run":
         part = clocked_parts[0]
@@ -140,7 +140,7 @@ def cpus_text(span: Span) -> str:
     used = f"the process used {span.process_s / span.length_s:.1f} CPUs"
     if span.process_queue_s is None or span.process_queue_s < HALF * span.length_s:
         return used
-    return f"{used}, and its threads could have used {(span.process_s + span.process_queue_s) / span.length_s:.1f}"
+    return f"{used}; its threads had work for {(span.process_s + span.process_queue_s) / span.length_s:.1f}"
 
 
 def kernel_text(span: Span) -> str:
@@ -190,14 +190,16 @@ def _is_within(other: OtherSteps, save: Save) -> bool:
     return save.start_ns <= other.start_ns and other.end_ns <= save.end_ns
 
 
-def _other_run_part(other: OtherSteps, length: float) -> Part:
+def _other_run_part(other: OtherSteps, other_runs: Sequence[OtherSteps], length: float) -> Part:
+    """Return the part of another run's steps. Its text counts those of its steps that were retraced, too."""
     # The time between the steps of a Keras evaluation belongs to the evaluation, too.
     whole_ns = other.end_ns - other.start_ns if is_no_loop(other) else other.ns
     seconds = min(max(whole_ns, other.ns) * 1e-9, length)
     if other.retraced:
         return Part("retrace", seconds, None, f"{other.title}: {other.retraced}")
-    steps = f"{other.steps:,} step{'s' * (other.steps != 1)}"
-    return Part("other_run", seconds, other.usual_ns * 1e-9 or None, f"{other.title}: {steps}, {duration(other.ns)}")
+    alike = [each for each in other_runs if each.title == other.title]
+    took, steps = duration(sum(each.ns for each in alike)), counted(sum(each.steps for each in alike), "step")
+    return Part("other_run", seconds, other.usual_ns * 1e-9 or None, f"{other.title}: {steps}, {took}")
 
 
 def _without_clocked(span: Span, saves_s: float) -> Span:

@@ -25,7 +25,7 @@ from tftracer.slow.watch_results import Cause, FoldedStack, OtherCause, Part
 #: Minimum seconds of another cause, and its minimum share of the excess.
 MIN_S, MIN_SHARE = 0.03, 0.1
 #: No clock tells two causes apart if both ran or both waited. Then the other cause needs at least this many samples, and they
-#: must have at least this share of the excess. On a busy machine it always needs more samples.
+#: must have at least this share of the excess. On a busy machine it always needs more samples, unless it is a hook or callback.
 MIN_SAMPLES, MIN_SAMPLED_SHARE, MIN_SAMPLES_IF_BUSY = 2, 0.2, 3
 #: The seconds that stacks show may be wrong by up to this factor. So a clock's seconds are used unless they are more than this
 #: many times the seconds of the stacks.
@@ -101,7 +101,8 @@ def _code(
     sampled_s = sum(stack.seconds for stack in rest)
     owner, frame = owner_line(rest, sampled_s, MOST), shared_line(rest, min_share=MOST).frame
     samples = sum(stack.samples for stack in rest)
-    if (observed.is_busy and samples < MIN_SAMPLES_IF_BUSY) or (
+    needed = MIN_SAMPLES if owner is not None else MIN_SAMPLES_IF_BUSY  # a hook is not in a sample by chance
+    if (observed.is_busy and samples < needed) or (
         owner is None and (frame is None or frame.is_library or frame in observed.usual_lines)
     ):
         return
