@@ -102,8 +102,6 @@ class SketchedSteps:
 
     MAX_SKETCHES = 16
     SHORTEST = 512  # steps
-    #: A sketch counts as within a range if at least this share of its steps is: the rest hardly changes a median.
-    WITHIN = 0.8
 
     def __init__(self, first_step: int = 1, length: int = SHORTEST, sketches: Iterable[Sketch] = ()) -> None:
         self.first_step = first_step
@@ -134,13 +132,13 @@ class SketchedSteps:
         starts = [self.first_step + number * self.length for number in range(len(self.sketches))]
         return Sketch.merged(sketch for start, sketch in zip(starts, self.sketches) if start > step)
 
-    def within(self, first: float, end: float) -> Sketch:
-        """Merge the sketches that have most of their steps from ``first`` on and before ``end``."""
+    def within(self, first: float, end: float, min_share: float = 1.0) -> Sketch:
+        """Merge the sketches that have at least ``min_share`` of their steps from ``first`` on and before ``end``."""
         starts = [self.first_step + number * self.length for number in range(len(self.sketches))]
         return Sketch.merged(
             sketch
             for start, sketch in zip(starts, self.sketches)
-            if min(start + self.length, end) - max(start, first) >= self.WITHIN * self.length
+            if min(start + self.length, end) - max(start, first) >= min_share * self.length
         )
 
     def copy(self) -> SketchedSteps:

@@ -27,6 +27,8 @@ BEYOND_CHANCE = 5.0
 #: Minimum size of a change or a drift, as a share of the time before it.
 MIN_CHANGE = 0.05
 MAX_CHANGES = 8
+#: A sketch of step times counts for a range if at least this share of its steps is in it: the rest hardly changes a median.
+MIN_WITHIN = 0.8
 
 
 def step_changes(history: History) -> tuple[list[StepChange], Drift | None]:
@@ -67,7 +69,7 @@ def _usual(history: History, rows: Doubles, first: float, end: float) -> float |
     ``rows``: untraced entries.
     """
     _, count, _, mean = rows[(rows[:, 0] >= first) & (rows[:, 0] < end)].T[:4]
-    return float(np.median(mean)) if (count == 1).all() else history.sketched.within(first, end).percentile(0.5)
+    return float(np.median(mean)) if (count == 1).all() else history.sketched.within(first, end, MIN_WITHIN).percentile(0.5)
 
 
 def _change(step: float, before_s: float, after_s: float) -> StepChange:
