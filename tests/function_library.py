@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tftracer.trace.decode.descriptors import message_class
-from tftracer.trace.decode.expansion_limit import Expansion
+from tftracer.trace.decode.executed_graph import Expansion
 from tftracer.trace.decode.function_graph import inlined, without_numbers
 
 

@@ -90,7 +90,7 @@ def test_a_comparison_has_one_scale_lane_names_and_a_legend(traced: TracePage) -
     for side, step in zip("AB", (HOROVOD, PS)):
         names = page.get_by_role("list", name=f"Lanes of {side}")
         for lane in engine(step).layout.lanes:
-            expect(names).to_contain_text(lane.title)
+            expect(names).to_contain_text(lane["title"])
     legend = page.get_by_role("list", name="Op types by time")
     for op in ("HorovodAllreduce", "RecvTensor", "MatMul"):
         expect(legend).to_contain_text(op)

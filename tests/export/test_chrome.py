@@ -179,7 +179,7 @@ def test_names_that_need_escapes() -> None:
 
 def one_by_one(answers: Answers) -> list[dict[str, Any]]:
     """The slices and arrows in their order, an event at a time."""
-    trace, tracks = answers.trace, tracks_of(answers.trace, answers.layout)
+    trace, tracks = answers.trace, tracks_of(answers.layout)
     place = {int(node): tracks.rows[row] for node, row in zip(tracks.node, tracks.row)}
     pids = {name: pid for pid, name in devices(written(answers)).items()}
     events = [slice_of(trace, int(node), place[int(node)], pids) for node in tracks.node]

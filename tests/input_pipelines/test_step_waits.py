@@ -8,7 +8,7 @@ import pytest
 
 from tftracer.input_pipelines.model_proto import Model, Node
 from tftracer.input_pipelines.saved_pipelines import Reading
-from tftracer.input_pipelines.step_waits import StepWaits
+from tftracer.input_pipelines.waits import StepWaits
 
 
 @dataclass

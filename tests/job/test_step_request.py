@@ -74,7 +74,7 @@ def traced_by(*late: int) -> tuple[JobTrace, list[int]]:
             assert member is not None
             process.member = member
         number = requests.start(None, "")["id"]
-        await requests.finished()
+        await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()})
         await asyncio.sleep(0)
         traced = hub.trace(number)
         return traced.message, [record["step"] for record in traced.records.values()]
@@ -116,7 +116,6 @@ def test_an_old_connection_that_closes_late_does_not_affect_the_new_one() -> Non
         requests.reconnected(old)
         after = hub.trace(requests.start(None, "")["id"])
         requests.gone(old)
-        requests.close()
         return [before.message["missing"], after.message["missing"]]
 
     assert asyncio.run(play()) == [{"p0": "Its connection broke before it had traced the step."}, {}]

@@ -466,7 +466,7 @@ def test_memory_stays_flat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
                 step(recorder, part * 500 + number)
             assert recorder.flush()
         (run,) = recorder.store.live_runs.values()
-        assert len(run.statistics.history) < 10_000 and not len(run.unwritten) and not recorder.queue.counted
+        assert len(run.statistics.history.entries()) < 10_000 and not run.unwritten.changed and not recorder.queue.counted
         assert recorder.store.spool.superfluous_records > 10  # steps one by one, made superfluous by whole histories
         shown, path = comparable(recorder), recorder.session()["file"]
     assert comparable(open_session(path)) == shown

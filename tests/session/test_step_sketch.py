@@ -131,4 +131,4 @@ def test_a_file_keeps_it_when_it_is_reopened_saved_again_and_loaded(tmp_path: Pa
 def test_a_history_of_an_older_version_has_no_sketch_of_its_steps() -> None:
     path = next((Path(__file__).parents[1] / "data/versions").glob("2-saved.tftrace"))
     history = open_session(path).history(1)
-    assert len(history) > 0 and history.sketched.after(0).count == 0
+    assert len(history.entries()) and history.sketched.after(0).count == 0

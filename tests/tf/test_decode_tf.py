@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 from tensorflow.python.client import timeline
+from tf.extract_descriptors import extract
 
 from tftracer.trace.analyses.dependencies import dependencies
-from tftracer.trace.decode.descriptors import extract, file_descriptor_set, message_class
+from tftracer.trace.decode.descriptors import file_descriptor_set, message_class
 from tftracer.trace.decode.outputs_and_memory import decode_resources
 from tftracer.trace.decode.run_metadata import decode_run_metadata
 from tftracer.trace.model import Trace

@@ -15,7 +15,6 @@ from typing import Any
 from tftracer.capture.functions.function_calls import FunctionCalls
 from tftracer.capture.functions.function_definitions import concrete_function_module, function_library, is_concrete, name_of
 from tftracer.capture.functions.function_titles import FunctionIdentity, StepName, identify
-from tftracer.capture.functions.partition_graphs import PartitionGraphs
 from tftracer.capture.functions.profiled_calls import FunctionTraces
 from tftracer.capture.functions.retracing import Retracing
 from tftracer.capture.loops.checkpoints_and_evaluations import Phases
@@ -28,24 +27,6 @@ from tftracer.capture.traces import shared_profiles
 from tftracer.errors import UnsupportedError
 from tftracer.session.recorded_steps import RunHandle
 from tftracer.trace.decode.xplane_reader import DEFINITIONS_PLANE, PARTITIONS_PLANE, with_plane
-
-
-def graph_adder(concrete: Any, graphs: PartitionGraphs) -> Callable[[bytes], bytes]:
-    """Return a function that adds the graphs that a step executed to the bytes of the step's profile.
-
-    It adds the partition graphs if they were collected, else the definitions of the step's functions.
-    """
-
-    def add_graphs(raw: bytes) -> bytes:
-        with contextlib.suppress(Exception):  # without the graph, the profile is still a useful trace
-            partitions = graphs.of(concrete)
-            if partitions:
-                raw = with_plane(raw, PARTITIONS_PLANE, name_of(concrete), partitions)
-            else:
-                raw = with_plane(raw, DEFINITIONS_PLANE, name_of(concrete), function_library(concrete).SerializeToString())
-        return raw
-
-    return add_graphs
 
 
 class FunctionRuns:
@@ -73,14 +54,12 @@ class FunctionRuns:
         Raises AttributeError or ImportError if this TensorFlow lacks a method that must be wrapped.
         """
         self.calls.watch()
-        keras = KerasSteps(self.calls)
-        keras.watch()
+        KerasSteps(self.calls).watch()
         eager = EagerSteps(self.calls)
         eager.watch()
-        stop_input_waits = InputWaits(self.calls, self._queue).watch()
-        stop_phases = Phases(self.calls, self._queue).watch()
-        stop_profiler = shared_profiles.install(self.traces.profiler)
-        self._undo = [stop_profiler, stop_input_waits, stop_phases, eager.stop, keras.stop, self.calls.stop]
+        InputWaits(self.calls, self._queue).watch()
+        Phases(self.calls, self._queue).watch()
+        self._undo = [shared_profiles.install(self.traces.profiler), eager.stop, self.calls.stop]
 
     def stop(self) -> None:
         for undo in self._undo:
@@ -129,7 +108,22 @@ class FunctionRuns:
         return self._families.get(run_key, {}).get(keras_step_title(function))
 
     def _graph_adder(self, concrete: Any) -> Callable[[bytes], bytes]:
-        return graph_adder(concrete, self.calls.graphs)
+        """Return a function that adds the graphs that a step executed to the bytes of the step's profile.
+
+        It adds the partition graphs if they were collected, else the definitions of the step's functions.
+        """
+        graphs = self.calls.graphs
+
+        def add_graphs(raw: bytes) -> bytes:
+            with contextlib.suppress(Exception):  # without the graph, the profile is still a useful trace
+                partitions = graphs.of(concrete)
+                if partitions:
+                    raw = with_plane(raw, PARTITIONS_PLANE, name_of(concrete), partitions)
+                else:
+                    raw = with_plane(raw, DEFINITIONS_PLANE, name_of(concrete), function_library(concrete).SerializeToString())
+            return raw
+
+        return add_graphs
 
     # ------------------------------------------------------------------------ on the thread that counts the steps
 

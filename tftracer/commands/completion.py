@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import importlib
-import pkgutil
 from collections.abc import Callable, Sequence
 
-from tftracer import commands
+from tftracer.cli import COMMANDS
 from tftracer.subcommand_parser import Parser
 
 SUMMARY = "completes commands and options in bash, zsh or fish"
@@ -58,5 +57,4 @@ def main(arguments: Sequence[str], say: Callable[[str], None]) -> int:
 
 def options_of_commands() -> dict[str, list[str]]:
     """Return command -> its options."""
-    names = sorted(module.name for module in pkgutil.iter_modules(commands.__path__))
-    return {name: importlib.import_module(f"tftracer.commands.{name}").parser().options for name in names}
+    return {name: importlib.import_module(f"tftracer.commands.{name}").parser().options for name in COMMANDS}

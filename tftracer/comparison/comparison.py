@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from tftracer.comparison.odd_ops import FLOOR_NS, FLOOR_SHARE
 from tftracer.comparison.recorded_in_turns import MAX_MEAN_IN_A_ROW, in_a_row
 from tftracer.comparison.session_ops import MIN_SESSIONS, OpChange, OpChanges, op_changes
 from tftracer.comparison.shift import Shift, shift_of
 from tftracer.comparison.values_of_session import Measured
 from tftracer.comparison.wording import NOT_IN_TURNS, ONE_SESSION, interval, outcome, title, value
 from tftracer.display import markup
-from tftracer.trace.analyses.compare_ops import FLOOR_NS, FLOOR_SHARE
 from tftracer.trace.units import counted, duration
 
 #: The compared values, in display order.

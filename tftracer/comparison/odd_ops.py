@@ -30,9 +30,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tftracer.trace.analyses.compare_ops import FLOOR_NS, FLOOR_SHARE
+from tftracer.trace.analyses.over_traces import row_medians
 from tftracer.trace.arrays.types import Bool, Float64
 
+#: A difference of two times matters if it exceeds both of these: FLOOR_SHARE is of the larger time.
+FLOOR_NS, FLOOR_SHARE = 20_000.0, 0.05
 #: Maximum probability that one of two traces that do not differ is called odd.
 FALSE_CLAIMS = 0.05
 #: With at least this many other traces, the probability is at most FALSE_CLAIMS.
@@ -51,13 +53,18 @@ LONG_NS, MIN_LONG = 50_000, 5
 _MAD = 1.4826
 
 
+def matters(before_ns: float, after_ns: float) -> bool:
+    """Return whether two times differ by more than the floors."""
+    return abs(after_ns - before_ns) > max(FLOOR_NS, FLOOR_SHARE * max(before_ns, after_ns))
+
+
 def odd(times: Float64) -> Bool:
     """Return [rows, 2] whether each of the first two traces is odd. ``times``: [rows, traces] ns, NaN: not known."""
     if times.shape[1] < 2 + MIN_OTHERS:
         return np.zeros((len(times), 2), bool)
-    medians = _nanmedian(times)[:, None]
+    medians = row_medians(times)[:, None]
     deviations = np.abs(times - medians)
-    in_units = np.nan_to_num(deviations / np.maximum(_floor(medians), _MAD * _nanmedian(deviations)[:, None]))
+    in_units = np.nan_to_num(deviations / np.maximum(_floor(medians), _MAD * row_medians(deviations)[:, None]))
     result: Bool = in_units[:, :2] > in_units[:, 2:].max(initial=0.0)
     return result
 
@@ -142,11 +149,3 @@ def _difference_of_means(rows: Float64, divisions: Bool) -> Float64:
 def _floor(usual: Float64) -> Float64:
     """Return the floor for each usual time, in ns: a smaller difference does not matter."""
     return np.maximum(FLOOR_NS, FLOOR_SHARE * usual)
-
-
-def _nanmedian(rows: Float64) -> Float64:
-    """Return [rows] medians of the known values; NaN if there are none."""
-    result = np.full(len(rows), np.nan)
-    known = ~np.isnan(rows).all(axis=1)
-    result[known] = np.nanmedian(rows[known], axis=1)
-    return result

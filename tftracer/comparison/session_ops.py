@@ -6,7 +6,7 @@ that scatters less between the sessions of a side is used and shown; the shortes
 
 An op is *separated* if its means in the two groups differ by more than those of any op in 97% of the other ways to divide the
 sessions into two groups (odd_ops.py; one test covers medians and shortest times), and if their medians differ, in the same
-direction, by more than the floors of trace/analyses/compare_ops.py. If the sides differ by chance only, one comparison in twenty
+direction, by more than the floors of odd_ops.py. If the sides differ by chance only, one comparison in twenty
 still separates an op. Sessions of one side that were recorded one after the other count once, as their mean.
 """
 
@@ -19,8 +19,8 @@ from statistics import median
 import numpy as np
 
 from tftracer.comparison import odd_ops
+from tftracer.comparison.odd_ops import matters
 from tftracer.comparison.recorded_in_turns import mean_of_each_turn
-from tftracer.trace.analyses.compare_ops import matters
 from tftracer.trace.arrays.types import Bool, Float64, Int64
 from tftracer.trace.units import percent
 

@@ -1,7 +1,7 @@
 """Compares two traces with the help of the other traces of their runs, for the page.
 
 Two steps of the same code differ, too. So an op counts as changed only if the difference is larger than FLOOR_NS and FLOOR_SHARE
-(compare_ops.py), and the other traces of the runs show that it is not chance. One test covers all ops and the step (odd_ops.py).
+(odd_ops.py), and the other traces of the runs show that it is not chance. One test covers all ops and the step (odd_ops.py).
 Traces of one run with no trace of the other run recorded between them count once, as their mean, because the machine's state
 affects all of them. With too few other traces, no change is claimed: two traces alone only show by how much these two steps
 differ. An op that is missing in a trace took no time in it; but if the trace's table was cut, the op's time is unknown.
@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tftracer.comparison import odd_ops
+from tftracer.comparison.odd_ops import matters
 from tftracer.comparison.recorded_in_turns import mean_of_each_turn
 from tftracer.comparison.session_ops import MIN_SESSIONS
 from tftracer.comparison.wording import left_out
 from tftracer.contract.encoding import unpacked
-from tftracer.trace.analyses.compare_ops import compared_ops, matters
 from tftracer.trace.analyses.over_traces import OpTotals
 from tftracer.trace.units import counted, duration, percent
 
 if TYPE_CHECKING:
-    from tftracer.contract.trace import ComparedOp, Comparison
+    from tftracer.contract.trace import ComparedOp, Comparison, OpRow, OpStatistics, OpStatus
     from tftracer.trace.analyses.ops import By
     from tftracer.trace.answers import Answers
     from tftracer.trace.arrays.types import Float64
@@ -93,6 +93,44 @@ def compare(a: Answers, b: Answers, others: OtherTotals, by: By = "type") -> Com
         "traces": used_traces(len(others.a), len(others.b), others.same_run, others.older, others.unreadable),
         "step_times": others.step_times,
     }
+
+
+def compared_ops(a: OpStatistics, b: OpStatistics) -> list[ComparedOp]:
+    """Return every op of either trace, in no particular order; times in ns.
+
+    A difference that matters has the status ``unknown``, because it may be chance.
+    """
+    before = {row["key"]: row for row in a["rows"]}
+    after = {row["key"]: row for row in b["rows"]}
+    return [compared(key, before.get(key), after.get(key)) for key in {**before, **after}]
+
+
+def compared(key: str, a: OpRow | None, b: OpRow | None) -> ComparedOp:
+    total_a, total_b = (a["total_ns"] if a else 0.0), (b["total_ns"] if b else 0.0)
+    either = a or b
+    return {
+        "key": key,
+        "op": either["op"] if either else "",
+        "status": status(a is not None, b is not None, total_a, total_b),
+        "statistic": "",
+        "count_a": a["count"] if a else 0,
+        "count_b": b["count"] if b else 0,
+        "total_a_ns": total_a,
+        "total_b_ns": total_b,
+        "delta_ns": total_b - total_a,
+        "share_a": a["share"] if a else 0.0,
+        "share_b": b["share"] if b else 0.0,
+        "node_a": a["node"] if a else -1,
+        "node_b": b["node"] if b else -1,
+    }
+
+
+def status(in_a: bool, in_b: bool, total_a: float, total_b: float) -> OpStatus:
+    if not in_a:
+        return "appeared"
+    if not in_b:
+        return "vanished"
+    return "unknown" if matters(total_a, total_b) else "same"
 
 
 def _compare_totals(a: Answers, b: Answers, others: OtherTotals, by: By, keys: list[str]) -> Results:

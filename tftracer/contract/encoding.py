@@ -62,11 +62,8 @@ def is_column(value: Any) -> bool:
     return isinstance(value, Mapping) and isinstance(value.get("data"), (bytes, memoryview))
 
 
-def json_pieces(message: Any) -> Iterator[bytes]:
+def json_pieces(message: Mapping[str, Any]) -> Iterator[bytes]:
     """Yield JSON. Columns are null, because only msgpack can carry them."""
-    if not isinstance(message, Mapping):
-        yield dumps(message).encode()
-        return
     yield b"{"
     for position, (key, value) in enumerate(message.items()):
         yield ("," if position else "").encode() + dumps(key).encode() + b":"
@@ -84,11 +81,8 @@ def _json_rows(rows: list[Any]) -> Iterator[bytes]:
     yield b"]"
 
 
-def msgpack_pieces(message: Any) -> Iterator[bytes]:
+def msgpack_pieces(message: Mapping[str, Any]) -> Iterator[bytes]:
     packer = msgpack.Packer(use_bin_type=True)
-    if not isinstance(message, Mapping):
-        yield packer.pack(message)
-        return
     yield packer.pack_map_header(len(message))
     for key, value in message.items():
         yield packer.pack(key)
@@ -143,7 +137,7 @@ def compressed(chunks: Iterable[bytes], encoding: str) -> Iterator[bytes]:
     yield compressor.flush()
 
 
-def encode(message: Any, packed: bool, encoding: str) -> Body:
+def encode(message: Mapping[str, Any], packed: bool, encoding: str) -> Body:
     """Encode a message.
 
     ``packed``: as msgpack, else JSON. ``encoding``: one that the client accepts; used if the body is large enough.

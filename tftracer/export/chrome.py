@@ -24,7 +24,7 @@ import numpy as np
 from tftracer.contract.trace import LaneKind
 from tftracer.trace.answers import Answers
 from tftracer.trace.arrays.intervals import batches, distinct
-from tftracer.trace.arrays.lookup import codes_in
+from tftracer.trace.arrays.strings import codes_in
 from tftracer.trace.arrays.types import Int64
 from tftracer.trace.decode.labels import kernel_name, label_inputs
 from tftracer.trace.model import DeviceKind, Trace
@@ -48,7 +48,6 @@ class Row:
     device: str  # as in the trace
     title: str
     tid: int  # from 1; depends only on the lane's kind and the row's position in the lane
-    lane: int
 
 
 @dataclass(frozen=True)
@@ -61,35 +60,27 @@ class Tracks:
     row: Int64  # [slices] indices into rows
 
 
-def tracks_of(trace: Trace, layout: Layout) -> Tracks:
+def tracks_of(layout: Layout) -> Tracks:
     """Return the layout's rows with names and numbers."""
     rows = [
         Row(
-            trace.devices[lane.device].name,
-            lane.title if not i else f"{lane.title} ({i + 1})",
-            _KINDS.index(lane.kind) * _ROWS_OF_A_KIND + i + 1,
-            lane.id,
+            lane["device"],
+            lane["title"] if not i else f"{lane['title']} ({i + 1})",
+            _KINDS.index(lane["kind"]) * _ROWS_OF_A_KIND + i + 1,
         )
         for lane in layout.lanes
-        for i in range(lane.rows)
+        for i in range(lane["rows"])
     ]
     offsets = layout.row_offsets.astype(np.int64)
     counts: Int64 = offsets[1:] - offsets[:-1]
     return Tracks(list(dict.fromkeys(row.device for row in rows)), rows, layout.order, np.repeat(np.arange(len(rows)), counts))
 
 
-@dataclass(frozen=True)
-class _File:
-    """The common values of all traces of one file."""
-
-    origin_ns: int  # epoch nanoseconds of time 0
-    identity: str  # a hash that differs between sets of traces
-
-    @classmethod
-    def of(cls, traces: list[Trace]) -> _File:
-        origin = min((trace.origin_ns + int(trace.start[trace.drawn].min(initial=0)) for trace in traces if trace.n), default=0)
-        facts = " ".join(f"{trace.origin_ns} {trace.n} {trace.duration_ns}" for trace in traces)
-        return cls(origin, blake2s(facts.encode(), digest_size=6).hexdigest())
+def _origin_and_identity(traces: list[Trace]) -> tuple[int, str]:
+    """Return (epoch nanoseconds of the file's time 0, a hash that differs between sets of traces)."""
+    origin = min((trace.origin_ns + int(trace.start[trace.drawn].min(initial=0)) for trace in traces if trace.n), default=0)
+    facts = " ".join(f"{trace.origin_ns} {trace.n} {trace.duration_ns}" for trace in traces)
+    return origin, blake2s(facts.encode(), digest_size=6).hexdigest()
 
 
 def process_id(device: str, identity: str) -> int:
@@ -111,13 +102,17 @@ def write_chrome_traces(
 
 def chrome_traces(traces: list[tuple[str, Answers]], *, show_dataflow: bool = True, show_memory: bool = False) -> Iterator[str]:
     """Yield the output of ``write_chrome_traces`` in parts."""
-    common = _File.of([answers.trace for _, answers in traces])
+    origin_ns, identity = _origin_and_identity([answers.trace for _, answers in traces])
     findings = [finding for _, answers in traces for finding in answers.findings()]
-    about = json.dumps({"tftracer": __version__, "origin_ns": str(common.origin_ns), "findings": findings})
+    about = json.dumps({"tftracer": __version__, "origin_ns": str(origin_ns), "findings": findings})
     opening = f'{{"displayTimeUnit":"ns","otherData":{about},"traceEvents":['
-    flows = process_id("flows", common.identity) << 21  # below 2^52, so that a double can hold it exactly
+    flows = process_id("flows", identity) << 21  # below 2^52, so that a double can hold it exactly
     for title, answers in traces:
-        writer = _Trace(answers, common, title or _rank(answers), flows)
+        rank = answers.context.rank
+        title = title or ("" if rank is None else f"rank {rank}")
+        writer = _Trace(
+            answers, answers.trace.origin_ns - origin_ns if answers.trace.n else 0, f"{identity} {title}", title, flows
+        )
         for part in writer.events(show_dataflow, show_memory):
             if part:
                 yield opening + part.removeprefix("," if opening else "")
@@ -126,24 +121,18 @@ def chrome_traces(traces: list[tuple[str, Answers]], *, show_dataflow: bool = Tr
     yield f"{opening}\n]}}\n"
 
 
-def _rank(answers: Answers) -> str:
-    rank = answers.context.rank
-    return "" if rank is None else f"rank {rank}"
-
-
 def _meta(name: str, pid: int, tid: int, args: dict[str, object]) -> str:
     return json.dumps({"ph": "M", "name": name, "pid": pid, "tid": tid, "args": args}, separators=(",", ":"), ensure_ascii=False)
 
 
 class _Trace:
-    """Writes one trace of the file. ``flows``: the number of the next flow; Perfetto accepts only numbers."""
+    """Writes one trace of the file. ``shift``: from its time 0 to the file's. ``flows``: the number of the next flow; Perfetto
+    accepts only numbers."""
 
-    def __init__(self, answers: Answers, common: _File, title: str, flows: int) -> None:
+    def __init__(self, answers: Answers, shift: int, identity: str, title: str, flows: int) -> None:
         self._answers = answers
-        self._tracks = tracks_of(answers.trace, answers.layout)
-        self._title, self.flows = title, flows
-        self._identity = f"{common.identity} {title}"
-        self._shift = answers.trace.origin_ns - common.origin_ns if answers.trace.n else 0
+        self._tracks = tracks_of(answers.layout)
+        self._shift, self._identity, self._title, self.flows = shift, identity, title, flows
 
     def events(self, show_dataflow: bool, show_memory: bool) -> Iterator[str]:
         """Yield the events in parts. A comma and a line feed precede each event."""

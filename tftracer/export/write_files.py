@@ -6,53 +6,22 @@ import contextlib
 import secrets
 import tempfile
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Union
 
 from tftracer.errors import StorageError, UnsupportedError
 from tftracer.storage.plain_files import read_plain
 from tftracer.storage.whole_file import take_place, temporary_name
 
 
-class Folder(Protocol):
-    """A folder. Paths are relative, with slashes. Methods raise ``StorageError`` if the storage fails."""
-
-    def temporary_path(self, path: str) -> Path:
-        """Return the path of a temporary local file, which ``publish`` turns into the file at ``path``."""
-
-    def publish(self, temporary: Path, path: str) -> None:
-        """Move a temporary file to ``path``, where the whole file appears at once."""
-
-    def read(self, path: str) -> bytes | None:
-        """Return a file's content; None if it does not exist."""
-
-    def remove(self, path: str) -> None: ...
-
-    def close(self) -> None:
-        """Remove temporary files that were not published."""
-
-
-def folder(place: str) -> Folder:
-    """Open a folder. ``place``: a path, or a URL such as ``s3://bucket/folder``."""
-    if "://" not in place:
-        return LocalFolder(Path(place))
-    try:
-        import fsspec
-    except ImportError:
-        scheme = place.partition("://")[0]
-        raise UnsupportedError(f"Writing to {scheme}:// needs fsspec, which is not installed here: pip install fsspec") from None
-    try:
-        system, path = fsspec.core.url_to_fs(place)
-    except (ValueError, ImportError) as error:
-        raise UnsupportedError(f"{place}: {error}") from error
-    return RemoteFolder(system, path.rstrip("/"))
-
-
 class LocalFolder:
+    """A folder of this machine. Paths are relative, with slashes. Methods raise ``StorageError`` if the storage fails."""
+
     def __init__(self, root: Path) -> None:
         self.root = root
         self._temporary_paths: set[Path] = set()
 
     def temporary_path(self, path: str) -> Path:
+        """Return the path of a temporary local file, which ``publish`` turns into the file at ``path``."""
         target = self.root / path
         with _storage_errors(target):
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -66,6 +35,7 @@ class LocalFolder:
         self._temporary_paths.discard(temporary)
 
     def read(self, path: str) -> bytes | None:
+        """Return a file's content; None if it does not exist."""
         with _storage_errors(self.root / path):
             try:
                 return read_plain(self.root / path)
@@ -77,6 +47,7 @@ class LocalFolder:
             (self.root / path).unlink(missing_ok=True)
 
     def close(self) -> None:
+        """Remove temporary files that were not published."""
         for path in self._temporary_paths:
             with contextlib.suppress(OSError):
                 path.unlink(missing_ok=True)
@@ -116,6 +87,25 @@ class RemoteFolder:
 
     def close(self) -> None:
         self._local.cleanup()
+
+
+Folder = Union[LocalFolder, RemoteFolder]
+
+
+def folder(place: str) -> Folder:
+    """Open a folder. ``place``: a path, or a URL such as ``s3://bucket/folder``."""
+    if "://" not in place:
+        return LocalFolder(Path(place))
+    try:
+        import fsspec
+    except ImportError:
+        scheme = place.partition("://")[0]
+        raise UnsupportedError(f"Writing to {scheme}:// needs fsspec, which is not installed here: pip install fsspec") from None
+    try:
+        system, path = fsspec.core.url_to_fs(place)
+    except (ValueError, ImportError) as error:
+        raise UnsupportedError(f"{place}: {error}") from error
+    return RemoteFolder(system, path.rstrip("/"))
 
 
 @contextlib.contextmanager

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from tftracer.comparison.odd_ops import FLOOR_NS
 from tftracer.errors import StorageError, TracerError, UnsupportedError
 from tftracer.export import parquet
 from tftracer.fleet.partial import GROWTH, Partial, Partials, partials_of
 from tftracer.scripting.find_partitions import Partition, chunks, partitions
-from tftracer.trace.analyses.compare_ops import FLOOR_NS
 
 #: Number of rows that are read at a time; they take about 100 MB.
 CHUNK_ROWS = 400_000

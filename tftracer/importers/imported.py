@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 
 from tftracer.contract.basics import Finding
 
+#: Maximum number of traces in a file.
+MAX_TRACES = 100_000
+
 
 @dataclass
 class ImportedTrace:
@@ -47,3 +50,8 @@ class Imported:
     runs: list[ImportedRun] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)  # findings about the file as a whole
     cut: str = ""  # what is missing because the file ends early or is damaged, in sentences; "" if it is complete
+
+
+def imported_traces(kind: str, traces: list[bytes]) -> Imported:
+    """Return one run with these serialized RunMetadata."""
+    return Imported(kind, [ImportedRun("Run metadata", traces=[ImportedTrace(raw) for raw in traces])])

@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from tftracer.errors import FormatError
-from tftracer.importers.imported import Imported, ImportedRun, ImportedTrace
+from tftracer.importers.imported import MAX_TRACES, Imported, ImportedRun, ImportedTrace, imported_traces
 from tftracer.importers.safe_pickle import DATETIME, MAX_KEY, ORDERED_DICT, RUN_METADATA, SOURCE, TIMEDELTA, PickleReader, Stub
 
-_MAX_TRACES = 100_000
 _MAX_NAMES = 1000
 
 
@@ -29,8 +28,7 @@ def read(data: bytes) -> Imported:
     """
     value = PickleReader(data).load()
     if isinstance(value, Stub) and value.path == RUN_METADATA:
-        raw = _serialized(value)
-        return Imported("RunMetadata pickle", [ImportedRun("Run metadata", traces=[ImportedTrace(raw)])])
+        return _from_list([value])
     if isinstance(value, (list, tuple)) and value and all(isinstance(entry, Stub) for entry in value):
         return _from_list(value)
     if isinstance(value, Stub) and value.path == SOURCE and isinstance(value.state, dict):
@@ -40,11 +38,10 @@ def read(data: bytes) -> Imported:
 
 def _from_list(values: Sequence[Any]) -> Imported:
     """Read RunMetadata that a script collected, one per step. Several references to the same RunMetadata count once."""
-    if len(values) > _MAX_TRACES:
-        raise FormatError(f"the pickle holds more than {_MAX_TRACES} traces")
+    if len(values) > MAX_TRACES:
+        raise FormatError(f"the pickle holds more than {MAX_TRACES} traces")
     distinct = {id(value): value for value in values}
-    traces = [ImportedTrace(_serialized(value)) for value in distinct.values()]
-    return Imported("RunMetadata pickle", [ImportedRun("Run metadata", traces=traces)])
+    return imported_traces("RunMetadata pickle", [_serialized(value) for value in distinct.values()])
 
 
 def pickled(raw: bytes) -> bytes:
@@ -119,8 +116,8 @@ class _Session:
     def _traces(self, records: list[Any], metadata: list[Any]) -> list[ImportedTrace]:
         """Return the traces. (tensorflow-tracer replaced dropped traces by None.)"""
         self._traces_seen += len(metadata)
-        if self._traces_seen > _MAX_TRACES:
-            raise FormatError(f"the session claims more than {_MAX_TRACES} traces")
+        if self._traces_seen > MAX_TRACES:
+            raise FormatError(f"the session claims more than {MAX_TRACES} traces")
         dates = [epoch_seconds(_dict(record).get("date")) for record in records[: len(metadata)]]
         dates += [None] * (len(metadata) - len(dates))
         kept = [(date, entry) for date, entry in zip(dates, metadata) if entry is not None]

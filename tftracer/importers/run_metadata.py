@@ -10,13 +10,12 @@ from typing import Any
 
 from tftracer.errors import FormatError, TruncatedError
 from tftracer.importers.cut_imports import check_end, cut_short, is_cut_json, is_cut_text
-from tftracer.importers.imported import Imported, ImportedRun, ImportedTrace
+from tftracer.importers.imported import MAX_TRACES, Imported, imported_traces
 from tftracer.trace.decode import protobuf_kinds, wire
 from tftracer.trace.decode.descriptors import message_class
 
 _HEAD = 4096  # number of characters that are read to recognize the kind
 MAX_FIELDS = 100_000
-_MAX_TRACES = 100_000
 _FIELDS = frozenset({1, 2, 3, 4, 5})  # step_stats, cost_graph, partition_graphs, function_graphs, session_metadata
 _NAMES = "step_stats|cost_graph|partition_graphs|function_graphs|session_metadata"
 _JSON_NAMES = "stepStats|costGraph|partitionGraphs|functionGraphs|sessionMetadata"
@@ -32,11 +31,6 @@ def looks_like_json(head: bytes) -> bool:
     return _JSON.match(head) is not None
 
 
-def of(kind: str, traces: list[bytes]) -> Imported:
-    """Return one run with these serialized RunMetadata."""
-    return Imported(kind, [ImportedRun("Run metadata", traces=[ImportedTrace(raw) for raw in traces])])
-
-
 def from_binary(data: bytes) -> Imported | None:
     """Read serialized bytes; None if they are neither a RunMetadata nor a StepStats.
 
@@ -45,7 +39,7 @@ def from_binary(data: bytes) -> Imported | None:
     kind = protobuf_kinds.kind_of(data)
     if kind == protobuf_kinds.STEP_STATS:
         check_end(data, kind)
-        return of("StepStats", [wrapped(data)])
+        return imported_traces("StepStats", [wrapped(data)])
     if kind != protobuf_kinds.RUN_METADATA:
         return None
     count = 0
@@ -58,7 +52,7 @@ def from_binary(data: bytes) -> Imported | None:
         raise cut_short(kind) from error
     except FormatError as error:
         raise FormatError(f"this is a RunMetadata that is broken: {error}") from error
-    return of("RunMetadata", [data])
+    return imported_traces("RunMetadata", [data])
 
 
 def wrapped(step_stats: bytes) -> bytes:
@@ -81,7 +75,7 @@ def from_text(text: str) -> Imported:
         raise FormatError(f"this is no {kind} in protobuf's text format: {str(error)[:200]}") from error
     except (UnicodeError, ValueError, RecursionError, OverflowError) as error:
         raise FormatError(f"this is no {kind} in protobuf's text format: {str(error)[:200]}") from error
-    return of(f"{kind} text", [_serialized(message, kind)])
+    return imported_traces(f"{kind} text", [_serialized(message, kind)])
 
 
 def from_json(text: str) -> Imported:
@@ -93,9 +87,9 @@ def from_json(text: str) -> Imported:
             raise cut_short("a RunMetadata as JSON") from error
         raise FormatError(f"this is no RunMetadata as JSON: {str(error)[:200]}") from error
     entries = [entry for value in values for entry in (value if isinstance(value, list) else [value])]
-    if len(entries) > _MAX_TRACES:
-        raise FormatError(f"the JSON holds more than {_MAX_TRACES} traces")
-    return of("RunMetadata JSON", [_from_object(entry) for entry in entries])
+    if len(entries) > MAX_TRACES:
+        raise FormatError(f"the JSON holds more than {MAX_TRACES} traces")
+    return imported_traces("RunMetadata JSON", [_from_object(entry) for entry in entries])
 
 
 def _documents(text: str) -> Iterator[Any]:

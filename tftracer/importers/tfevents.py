@@ -14,11 +14,10 @@ import numpy.typing as npt
 
 from tftracer.contract.basics import Finding
 from tftracer.errors import FormatError, TruncatedError
-from tftracer.importers.imported import Imported, ImportedRun, ImportedTrace
+from tftracer.importers.imported import MAX_TRACES, Imported, ImportedRun, ImportedTrace
 from tftracer.trace.decode.wire import FIXED64, LEN, VARINT, Field, fields
 
 _HEADER, _FOOTER = 12, 4
-_MAX_TRACES = 100_000
 _WALL_TIME, _STEP, _TAGGED_RUN_METADATA = 1, 2, 8
 _TAG, _RUN_METADATA = 1, 2
 
@@ -51,8 +50,8 @@ def read(data: bytes) -> Imported:
             continue
         traces += 1
         tag, trace = event
-        if traces > _MAX_TRACES:
-            raise FormatError(f"more than {_MAX_TRACES} traces in one event file")
+        if traces > MAX_TRACES:
+            raise FormatError(f"more than {MAX_TRACES} traces in one event file")
         runs.setdefault(_run_of_tag(tag), ImportedRun(_run_of_tag(tag))).traces.append(trace)
     if not runs and findings:
         raise TruncatedError(f"the event file is cut short, after {records} records without a RunMetadata: copy it again")

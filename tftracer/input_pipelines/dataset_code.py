@@ -44,10 +44,7 @@ class Step:
 
 def kind_of(name: str) -> str:
     """Return the kind of a stage; "" if it has none."""
-    for start in ("MapAndBatch", "ParallelMap", "ParallelInterleave", "ParallelFilter", "FlatMap", "Interleave", "Filter", "Map"):
-        if name.startswith(start):
-            return KINDS.get(start, "map")
-    return "shuffle" if name.startswith("Shuffle") else ""
+    return next((kind for start, kind in KINDS.items() if name.startswith(start)), "")
 
 
 def steps_of(dataset: Any) -> list[Step]:

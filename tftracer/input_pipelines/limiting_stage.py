@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 from statistics import median
-from typing import Literal, NamedTuple, Optional
+from typing import Literal, Optional
 
 from tftracer.input_pipelines.dataset_code import gives_batches, is_distributed, kind_of
 from tftracer.input_pipelines.model_proto import Model, Node
@@ -100,11 +100,7 @@ class Stage:
         return kind not in ("", "shuffle") and not (kind == "flat_map" and reads)
 
 
-class StageInLook(NamedTuple):
-    """A stage in one look."""
-
-    model: Model
-    node: Node
+InLook = tuple[Model, Node]  # a stage in one look
 
 
 @dataclass
@@ -215,10 +211,10 @@ def _tree(looks: Sequence[Reading]) -> Stage:
     seconds = last.at - first.at
     seen: set[int] = set()
 
-    def by_number(number: int) -> list[StageInLook]:
-        return [StageInLook(each.model, each.model.nodes[number]) for each in looks if number in each.model.nodes]
+    def by_number(number: int) -> list[InLook]:
+        return [(each.model, each.model.nodes[number]) for each in looks if number in each.model.nodes]
 
-    def stage(number: int, depth: int, inner: bool, parent: Stage | None, in_looks: Sequence[StageInLook]) -> Stage | None:
+    def stage(number: int, depth: int, inner: bool, parent: Stage | None, in_looks: Sequence[InLook]) -> Stage | None:
         """Make a stage and those below it. ``in_looks``: this stage in each look, or another epoch's stage at its position."""
         node = last.model.nodes.get(number)
         if node is None or number in seen or depth > MAX_DEPTH:
@@ -231,13 +227,13 @@ def _tree(looks: Sequence[Reading]) -> Stage:
             result.rate = max(0, elements) / seconds
             result.busy = max(0, spent) * 1e-9 / seconds
         if first_node is None or not elements:
-            longest_used = max((each.node for each in in_looks), key=lambda each: each.elements)
+            longest_used = max((node for _, node in in_looks), key=lambda node: node.elements)
             elements, spent = longest_used.elements, longest_used.processing_ns
         result.element_s = spent * 1e-9 / elements if elements > 0 else None
         if first_node is None and parent is not None and parent.rate is not None and parent.node.ratio:
             result.rate = parent.rate * parent.node.ratio  # a new stage: each epoch may create it again
             result.busy = None if result.element_s is None else result.element_s * result.rate
-        result.buffered = sum(each.node.buffered for each in in_looks) / len(in_looks)
+        result.buffered = sum(node.buffered for _, node in in_looks) / len(in_looks)
         has_changing_inputs = node.node_class in MANY
         for position, child in enumerate(node.inputs):
             comes_and_goes = has_changing_inputs and position > 0
@@ -254,11 +250,11 @@ def _tree(looks: Sequence[Reading]) -> Stage:
     return root
 
 
-def _below(above: Sequence[StageInLook], position: int) -> list[StageInLook]:
+def _below(above: Sequence[InLook], position: int) -> list[InLook]:
     """Return a stage's input at this position in each look, if it has the same name as in the newest look."""
     nodes = [(model, model.nodes.get(node.inputs[position])) for model, node in above if position < len(node.inputs)]
     last = nodes[-1][1] if nodes else None
-    return [StageInLook(model, node) for model, node in nodes if node is not None and last and node.name == last.name]
+    return [(model, node) for model, node in nodes if node is not None and last and node.name == last.name]
 
 
 def _estimate_inner(stage: Stage, first: Reading) -> None:

@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Iterator, Mapping
+import functools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from google.protobuf.message import DecodeError
+
 from tftracer.errors import FormatError
+from tftracer.trace.decode.private_messages import BYTES, INT, REAL, UINT, Schema, message_classes
 
 #: Node classes whose elements come from separate threads.
 ASYNC = frozenset((2, 4, 6))
@@ -56,102 +59,71 @@ class Model:
         return tuple(number for node in self.nodes.values() for number in (node.elements, node.buffered))
 
 
+#: Parts of model.proto.
+_SCHEMA: Schema = {
+    "Model": [
+        ("nodes", 1, "Entry", True),
+        ("output", 2, INT, False),
+        ("optimization", 5, "Optimization", False),
+        ("gap_times", 6, UINT, True),
+    ],
+    "Entry": [("node", 2, "Node", False)],
+    "Optimization": [("cpu_budget", 2, INT, False)],
+    "Node": [
+        ("id", 1, INT, False),
+        ("name", 2, BYTES, False),
+        ("buffered", 5, INT, False),
+        ("elements", 8, INT, False),
+        ("processing_ns", 9, INT, False),
+        ("parameters", 11, "Parameter", True),
+        ("inputs", 14, INT, True),
+        ("node_class", 15, INT, False),
+        ("ratio", 16, REAL, False),
+    ],
+    "Parameter": [
+        ("name", 1, BYTES, False),
+        ("value", 2, REAL, False),
+        ("state_value", 3, REAL, False),
+        ("max", 5, REAL, False),
+        ("tunable", 6, INT, False),
+    ],
+}
+
+
+@functools.lru_cache(maxsize=1)
+def _message() -> Any:
+    return message_classes("tftracer.tf_data", _SCHEMA)["Model"]
+
+
 def read(data: bytes) -> Model:
     """Read a model. Raises FormatError if the bytes are no model."""
     try:
-        return _model(data)
-    except (IndexError, struct.error, TypeError, ValueError, AttributeError) as error:
+        model = _message().FromString(data)
+    except DecodeError as error:
         raise FormatError("This is not a model of a tf.data pipeline, or it is cut.") from error
-
-
-def _model(data: bytes) -> Model:
-    nodes: dict[int, Node] = {}
-    root = cores = 0
-    gaps: list[int] = []
-    for number, value in _fields(data):
-        if number == 1 and len(nodes) < MAX_NODES:
-            node = _node(dict(_fields(value))[2])
-            nodes[node.id] = node
-        elif number == 2:
-            root = value
-        elif number == 5:
-            cores = dict(_fields(value)).get(2, 0)
-        elif number == 6:
-            gaps += _numbers(value)
-    if root not in nodes:
+    nodes = {entry.node.id: _node(entry.node) for entry in model.nodes[:MAX_NODES]}
+    if model.output not in nodes:
         raise FormatError("This model of a tf.data pipeline has no root.")
-    return Model(nodes, root, cores, tuple(gap * 1e-6 for gap in gaps))
+    return Model(nodes, model.output, model.optimization.cpu_budget, tuple(gap * 1e-6 for gap in model.gap_times))
 
 
-def _node(data: bytes) -> Node:
-    single_fields: dict[int, Any] = {}
-    inputs: list[int] = []
-    parameters: dict[str, Parameter] = {}
-    for number, value in _fields(data):
-        if number == 14:
-            inputs += _numbers(value)
-        elif number == 11:
-            fields = dict(_fields(value))
-            used = _double(fields.get(3)) or _double(fields.get(2))
-            parameters[fields.get(1, b"").decode()] = Parameter(used, _double(fields.get(5)), bool(fields.get(6, 0)))
-        else:
-            single_fields[number] = value
-    counts = (single_fields.get(number, 0) for number in (8, 9, 5, 15))
-    elements, processing_ns, buffered, node_class = (_count(value) for value in counts)
-    ratio = max(0.0, _double(single_fields.get(16)))
-    name = single_fields.get(2, b"").decode()[:200]
-    return Node(single_fields.get(1, 0), name, elements, processing_ns, buffered, node_class, ratio, tuple(inputs), parameters)
+def _node(node: Any) -> Node:
+    # Race conditions in TensorFlow may make a count negative.
+    counts = (max(count, 0) for count in (node.elements, node.processing_ns, node.buffered, node.node_class))
+    elements, processing_ns, buffered, node_class = counts
+    parameters = {_text(parameter.name): _parameter(parameter) for parameter in node.parameters}
+    ratio = max(0.0, _usual(node.ratio))
+    return Node(node.id, _text(node.name), elements, processing_ns, buffered, node_class, ratio, tuple(node.inputs), parameters)
 
 
-def _count(value: int) -> int:
-    """Return the count; 0 if it is negative, which race conditions in TensorFlow may cause."""
-    return 0 if value >> 63 else value
+def _text(name: bytes) -> str:
+    return name.decode("utf-8", "replace")[:200]
 
 
-def _double(value: Any) -> float:
-    number = float(struct.unpack("<d", value)[0]) if value is not None else 0.0
+def _parameter(parameter: Any) -> Parameter:
+    used = _usual(parameter.state_value) or _usual(parameter.value)
+    return Parameter(used, _usual(parameter.max), bool(parameter.tunable))
+
+
+def _usual(number: float) -> float:
     return number if abs(number) < 1e300 else 0.0
-
-
-def _numbers(value: Any) -> list[int]:
-    """Return the numbers of a repeated field, packed or not."""
-    if isinstance(value, int):
-        return [value]
-    numbers, at = [], 0
-    while at < len(value):
-        number, at = _varint(value, at)
-        numbers.append(number)
-    return numbers
-
-
-def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
-    """Yield (number, value) of each field: an int, or the bytes of any other type."""
-    at, end = 0, len(data)
-    while at < end:
-        tag, at = _varint(data, at)
-        kind = tag & 7
-        if kind == 0:
-            value, at = _varint(data, at)
-            yield tag >> 3, value
-            continue
-        if kind == 2:
-            size, at = _varint(data, at)
-        else:
-            size = {1: 8, 5: 4}.get(kind, end + 1)
-        if at + size > end:
-            raise FormatError("This model of a tf.data pipeline is cut.")
-        yield tag >> 3, data[at : at + size]
-        at += size
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-        shift += 7
-        if shift > 63:
-            raise FormatError("This model of a tf.data pipeline holds a number that is too large.")

@@ -1,8 +1,9 @@
-"""Measures from looks at an iterator how long the training waits in ``next`` for its elements. No side effects."""
+"""Measures from looks at an iterator how long the training waits in ``next`` for its elements, between steps and in steps."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from tftracer.input_pipelines.dataset_code import kind_of
 from tftracer.input_pipelines.saved_pipelines import Reading
@@ -51,3 +52,46 @@ def _is_all_timed(look: Reading) -> bool:
 
 def _worked_ns(look: Reading) -> int:
     return sum(node.processing_ns for node in look.model.nodes.values())
+
+
+class Ledger(Protocol):
+    """Knows the waits for elements between steps, and receives those within steps."""
+
+    def input_waits(self) -> tuple[float, int]:
+        """Return the seconds and the number of the waits that have ended."""
+
+    def evaluates(self) -> bool: ...
+
+    def add_step_wait(self, title: str, seconds: float) -> None:
+        """Add a wait within a step. ``title``: the dataset's title."""
+
+
+class StepWaits:
+    """The waits within steps, as in Keras's ``fit``, for one iterator.
+
+    A wait is counted one look later, unless a wait between steps has ended meanwhile.
+    """
+
+    def __init__(self, title: str, ledger: Ledger) -> None:
+        self._title = title
+        self._ledger = ledger
+        self._since: Reading | None = None  # the newest look that found more elements than the look before
+        self._pending = 0.0  # seconds in ``next`` before that look
+        self._waits = 0  # number of waits between steps that had ended when these seconds began
+
+    def look(self, seen: Reading) -> None:
+        self._count(seen.waits)
+        since = self._since
+        if since is not None and seen.model.elements == since.model.elements:
+            return
+        if since is not None and not self._ledger.evaluates():  # an evaluation counts its waits itself
+            self._pending, self._waits = waited_s(since, seen) or 0.0, since.waits
+        self._since = seen
+
+    def end(self) -> None:
+        self._count(self._ledger.input_waits()[1])
+
+    def _count(self, waits: int) -> None:
+        if waits == self._waits:
+            self._ledger.add_step_wait(self._title, self._pending)
+        self._pending = 0.0

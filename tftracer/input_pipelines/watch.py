@@ -32,7 +32,7 @@ from tftracer.input_pipelines.saved_pipelines import (
     PipelineFacts,
     Reading,
 )
-from tftracer.input_pipelines.step_waits import Ledger, StepWaits
+from tftracer.input_pipelines.waits import Ledger, StepWaits
 
 LOOK_S = 1.0
 HISTORY_S = 10.0
@@ -115,7 +115,8 @@ class Pipelines:
         pause, start = LOOK_S / 4, time.monotonic()
         while not self._stopping.wait(pause):
             try:
-                self._take_new()
+                for reference in [self._new.popleft() for _ in range(len(self._new))][-MAX_NEW:]:
+                    self._take(reference)
                 began = time.thread_time()
                 open_ones = self._round()
             except Exception as error:  # an unknown TensorFlow
@@ -131,11 +132,6 @@ class Pipelines:
             if not open_ones:
                 self._arrived.wait()
             self._arrived.clear()
-
-    def _take_new(self) -> None:
-        """Take new iterators; only the newest ones, since there may be hundreds."""
-        for reference in [self._new.popleft() for _ in range(len(self._new))][-MAX_NEW:]:
-            self._take(reference)
 
     def _round(self) -> list[Watched]:
         """Look into the iterators that still exist, except those that cannot be looked into; return them."""

@@ -39,12 +39,10 @@ class MemoryWatch:
     """Watches the memory of this process. ``steps``: the number of steps that have ended. ``functions``: the ConcreteFunctions
     that are alive. ``facts`` may be called from any thread."""
 
-    def __init__(
-        self, steps: Callable[[], int], proof_s: float | None = None, functions: Callable[[], Sequence[Any]] = list
-    ) -> None:
+    def __init__(self, steps: Callable[[], int], functions: Callable[[], Sequence[Any]]) -> None:
         self._steps = steps
         self._functions = functions
-        self._proof_s = _proof_seconds() if proof_s is None else proof_s
+        self._proof_s = _proof_seconds()
         self._period = self._proof_s / READINGS
         self._curve = Curve(self._period)
         self._growths: list[Growth] = []

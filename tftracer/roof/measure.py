@@ -58,10 +58,7 @@ def _processor(seconds: float, say: Callable[[str], None]) -> MeasuredDevice:
 
 def _best(rates: list[MeasuredRate]) -> list[MeasuredRate]:
     """Return the fastest rate of each type of number."""
-    best: dict[str, MeasuredRate] = {}
-    for rate in rates:
-        if rate["dtype"] not in best or rate["flops_per_s"] > best[rate["dtype"]]["flops_per_s"]:
-            best[rate["dtype"]] = rate
+    best = {rate["dtype"]: rate for rate in sorted(rates, key=lambda rate: rate["flops_per_s"])}  # the last one stays
     return sorted(best.values(), key=lambda rate: rate["dtype"])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import Protocol, get_args
@@ -140,10 +140,10 @@ def measure(session: Session, run: str, by: By = "name") -> Measured:
         values={**step_values(counted), **sketched, **_trace_values(traces)},
         relative_error=dict.fromkeys(sketched, ERROR),
         blocks=block_values(counted),
-        ops=_medians([trace.ops for trace in traces]),
-        shortest_ops=_shortest([trace.ops for trace in traces]),
-        op_types=_medians([trace.op_types for trace in traces]),
-        shortest_op_types=_shortest([trace.op_types for trace in traces]),
+        ops=_over_traces(median, [trace.ops for trace in traces]),
+        shortest_ops=_over_traces(min, [trace.ops for trace in traces]),
+        op_types=_over_traces(median, [trace.op_types for trace in traces]),
+        shortest_op_types=_over_traces(min, [trace.op_types for trace in traces]),
         findings=frozenset().union(*(trace.findings for trace in traces)),
         traces=len(traces),
         started_at=facts["started_at"] or None,
@@ -218,14 +218,9 @@ def _trace_values(traces: Sequence[_Trace]) -> dict[str, float]:
     return {**values, "memory": float(median(peaks))} if peaks else values
 
 
-def _medians(traces: Sequence[dict[str, int]]) -> dict[str, float]:
-    """Return each op's median over the traces; a missing op took no time."""
-    return {key: float(median(trace.get(key, 0) for trace in traces)) for key in set().union(*traces)}
-
-
-def _shortest(traces: Sequence[dict[str, int]]) -> dict[str, float]:
-    """Return each op's shortest time over the traces; a missing op took no time."""
-    return {key: float(min(trace.get(key, 0) for trace in traces)) for key in set().union(*traces)}
+def _over_traces(combine: Callable[[Iterable[int]], float], traces: Sequence[dict[str, int]]) -> dict[str, float]:
+    """Return each op's median or shortest time over the traces; a missing op took no time."""
+    return {key: float(combine(trace.get(key, 0) for trace in traces)) for key in set().union(*traces)}
 
 
 def _text(value: int | None) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -61,34 +62,26 @@ def job_clocks(steps: Iterable[Sequence[ProcessTrace]], shared: Mapping[str, str
     return JobClocks(dict(zip(titles, clocks)))
 
 
+@dataclass(eq=False)
 class Job:
     """A job. ``steps``: the traces of each step that several processes traced, as (position of the process, id of the trace)."""
 
-    def __init__(self, processes: Sequence[SavedProcess], steps: Sequence[Sequence[tuple[int, int]]]) -> None:
-        self.processes = list(processes)
-        self._steps = steps
-        self._lock = threading.Lock()
-        self._clocks: JobClocks | None = None
+    processes: Sequence[SavedProcess]
+    steps: Sequence[Sequence[tuple[int, int]]]
 
+    @cached_property
     def clocks(self) -> JobClocks:
-        """Return the clocks. The first call decodes every trace of every step that several processes traced."""
-        with self._lock:
-            if self._clocks is None:
-                shared = {process.title: process.clock for process in self.processes}
-                self._clocks = job_clocks(map(self._sources, self._steps), shared)
-            return self._clocks
+        """The clocks. The first use decodes every trace of every step that several processes traced."""
+        return job_clocks(map(self._sources, self.steps), {process.title: process.clock for process in self.processes})
 
     def _sources(self, step: Sequence[tuple[int, int]]) -> list[ProcessTrace]:
-        return list(self._readable(step))
-
-    def _readable(self, step: Sequence[tuple[int, int]]) -> Iterator[ProcessTrace]:
+        sources = []
         for position, trace_id in step:
             process = self.processes[position]
-            try:
+            with contextlib.suppress(TracerError):  # the trace is damaged; its record says so
                 raw, context = process.session.trace_bytes(trace_id), process.session.trace_context(trace_id)
-                yield ProcessTrace(str(position), process.title, formats.decode(raw, context.communication_ops))
-            except TracerError:  # the trace is damaged; its record says so
-                continue
+                sources.append(ProcessTrace(str(position), process.title, formats.decode(raw, context.communication_ops)))
+        return sources
 
 
 @dataclass(frozen=True)

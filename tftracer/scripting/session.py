@@ -304,7 +304,7 @@ class Session:
 
     def _session_part(self) -> Part:
         self._records()  # finds damage, which the row includes
-        clock = self.place.job.clocks().of(self.place.title) if self.place else None
+        clock = self.place.job.clocks.of(self.place.title) if self.place else None
         offset, error = (round(clock.offset_ns), round(2 * clock.sigma_ns)) if clock else (None, None)
         return of_session.session_part(self.facts, self.title, offset, error)
 
@@ -323,7 +323,7 @@ class Session:
 
     def _part_of(self, record: TraceRecord) -> TracePart | None:
         """Return a trace's tables; None if it cannot be read: then its record is marked, with the reason in its findings."""
-        align = self.place.job.clocks().aligner(self.place.title) if self.place else None
+        align = self.place.job.clocks.aligner(self.place.title) if self.place else None
         try:
             return TracePart(record, self._answers(record["id"]), align, partial(self._other_traces.of, record["id"]))
         except TracerError as error:

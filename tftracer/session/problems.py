@@ -54,7 +54,11 @@ class Problems:
         with self._lock:
             if code in self._problems or len(self._problems) >= MAX_PROBLEMS:
                 return
-            self._put(code, message)
+            self._problems[code] = {"code": code, "message": message, "at": time.time()}
+            if code not in self._logged:  # a problem that comes and goes, like a full disk, would fill the log
+                self._logged.add(code)
+                log.warning("%s", message)
+            self._changed(list(self._problems.values()))
 
     def replace(self, code: str, message: str) -> None:
         """Add a problem in the place of an older one with the same code. The log gets only the first message."""
@@ -77,10 +81,3 @@ class Problems:
         with self._lock:
             if self._problems.pop(code, None):
                 self._changed(list(self._problems.values()))
-
-    def _put(self, code: str, message: str) -> None:
-        self._problems[code] = {"code": code, "message": message, "at": time.time()}
-        if code not in self._logged:  # a problem that comes and goes, like a full disk, would fill the log
-            self._logged.add(code)
-            log.warning("%s", message)
-        self._changed(list(self._problems.values()))

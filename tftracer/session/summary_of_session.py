@@ -19,7 +19,7 @@ from tftracer.memory_growth import summary as memory_summary
 from tftracer.session.answers import SessionSource
 from tftracer.session.steps.percentile_sketch import ERROR
 from tftracer.session.steps.statistics import total_s
-from tftracer.session.traces.other_traces import MAX_BYTES_AT_ONCE, OtherTraces, newest_readable, newest_that_fit
+from tftracer.session.traces.other_traces import MAX_BYTES_AT_ONCE, OtherTraces, newest_that_fit, readable
 from tftracer.slow.answer import summary as slow_summary
 from tftracer.trace import summary as trace_summary
 from tftracer.trace.answers import Answers
@@ -106,7 +106,7 @@ def _recomputed(runs: list[Run], answers: Callable[[int], Answers], other_traces
     """
     result = {}
     for run in runs:
-        _, newest = newest_readable([trace for trace in run["traces"] if trace["headline"]], MAX_RECOMPUTED)
+        newest = readable(trace for trace in run["traces"] if trace["headline"])[-MAX_RECOMPUTED:]
         for trace in newest_that_fit(newest, MAX_BYTES_AT_ONCE):
             with contextlib.suppress(TracerError):
                 result[trace["id"]] = headline(answers(trace["id"]).verdict(other_traces=other_traces.of(trace["id"], "verdict")))

@@ -41,22 +41,19 @@ class FileBytes:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.name = str(path)
         try:
-            self._handle = Handle(open_plain(path))
+            self.handle = Handle(open_plain(path))
         except OSError as error:
             raise StorageError(f"{self.name}: cannot be opened ({error.strerror or error})") from error
 
     def read_at(self, offset: int, size: int) -> bytes:
-        return read_fully(self._handle.fd, offset, size, self.name)
+        return read_fully(self.handle.fd, offset, size, self.name)
 
     def length(self) -> int:
-        return os.fstat(self._handle.fd).st_size
+        return os.fstat(self.handle.fd).st_size
 
     def changed_ns(self) -> int:
         """Return the time of the content's last change, in ns since the epoch."""
-        return os.fstat(self._handle.fd).st_mtime_ns
-
-    def close(self) -> None:
-        self._handle.close()
+        return os.fstat(self.handle.fd).st_mtime_ns
 
 
 def read_fully(fd: int, offset: int, size: int, name: str) -> bytes:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from tftracer.errors import StorageError
 from tftracer.storage import tftrace_format as tftrace_format
-from tftracer.storage.file_bytes import Handle, read_fully
+from tftracer.storage.file_bytes import FileBytes, Handle
 from tftracer.storage.tftrace_format import Record, StoredPayload
 from tftracer.storage.whole_file import take_place
 
@@ -47,7 +47,7 @@ class NewRecord(NamedTuple):
     raw_size: int = 0
 
 
-class Disk:
+class Disk(FileBytes):
     """A file that is written at its end and read anywhere. It is closed when nothing refers to it any more."""
 
     def __init__(self, path: Path) -> None:
@@ -56,12 +56,6 @@ class Disk:
         self.handle = Handle(os.open(path, flags, 0o600))
         self.locked = lock(self.handle.fd)
         self.gives_back = punch_hole(self.handle.fd, 1 << 30, 1 << 12)  # whether the system can free parts of a file
-
-    def read_at(self, offset: int, size: int) -> bytes:
-        return read_fully(self.handle.fd, offset, size, self.name)
-
-    def length(self) -> int:
-        return os.fstat(self.handle.fd).st_size
 
     def write_at(self, offset: int, data: bytes) -> None:
         view = memoryview(data)
@@ -131,7 +125,7 @@ class Spool:
         self.lock = threading.RLock()
         self._head = tftrace_format.header(spool=True)
         self.file = self._create(path, memory)
-        self._end = len(self._head)
+        self.size = len(self._head)
         self._counts = Counter[str]()  # number of records of each type, for the ``end`` record
         self.superfluous_bytes = 0  # bytes of records that later records have made superfluous
         self.superfluous_records = 0
@@ -150,10 +144,6 @@ class Spool:
                 path.unlink(missing_ok=True)
             raise StorageError(f"{path}: cannot be written ({error.strerror or error}).") from error
         return store
-
-    @property
-    def size(self) -> int:
-        return self._end
 
     def append(self, new: NewRecord) -> Record:
         """Write one record. Raises ``StorageError`` if it could not be written completely; then the file is unchanged."""
@@ -174,7 +164,7 @@ class Spool:
 
     def _append(self, new: NewRecord) -> Record:
         head = tftrace_format.record_head(new.type, new.meta, new.stored, new.raw_size)
-        start, size = self._end, len(head) + len(new.stored)
+        start, size = self.size, len(head) + len(new.stored)
         try:
             self.file.write_at(start, head + new.stored)
         except OSError as error:
@@ -184,7 +174,7 @@ class Spool:
             raise StorageError(f"{self.file.name}: cannot be written ({error.strerror or error}).") from error
         if size >= self._too_large:
             self._too_large = 0
-        self._end = start + size
+        self.size = start + size
         self._counts[new.type] += 1
         return _record(self.file, new, start, start + len(head))
 
@@ -264,7 +254,7 @@ class Spool:
             except BaseException:
                 self._discard(fresh)
                 raise
-            self.file, self._end, self.superfluous_bytes, self.superfluous_records = fresh, end, 0, 0
+            self.file, self.size, self.superfluous_bytes, self.superfluous_records = fresh, end, 0, 0
             self._counts = Counter(record.type for record in records)
             self._deferred.clear()  # ``parts`` includes the deferred records
             return records

@@ -158,12 +158,12 @@ class Reader:
             raise FormatError("A record does not begin where it should; the file is damaged.")
         kind, at = _text(window, at + 1)
         crc, at = _uint(window, at)
-        size, at = _bin(window, at)
+        size, at = _number(window, at, _BINS)
         if size > tftrace_format.MAX_META:
             raise FormatError("A record is larger than any that tftracer writes; the file is damaged.")
         packed = _take(window, at, size)
         self._tried += size
-        payload_size, offset = _bin(window, at + size)
+        payload_size, offset = _number(window, at + size, _BINS)
         if crc != record_crc(kind, packed, payload_size):
             raise FormatError("A record's checksum is wrong; the file is damaged.")
         meta = unpack_map(packed)
@@ -251,8 +251,3 @@ def _number(window: bytes, at: int, formats: dict[int, str]) -> tuple[int, int]:
 def _uint(window: bytes, at: int) -> tuple[int, int]:
     first = _take(window, at, 1)[0]
     return (first, at + 1) if first < 0x80 else _number(window, at, _UINTS)
-
-
-def _bin(window: bytes, at: int) -> tuple[int, int]:
-    """Return (the size of the msgpack bin at ``at``, the position of its first byte)."""
-    return _number(window, at, _BINS)

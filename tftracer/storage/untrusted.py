@@ -50,9 +50,8 @@ def number(value: Any) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def seconds(value: Any, default: float = 0.0) -> float:
-    given = number(value)
-    return default if given is None else given
+def seconds(value: Any) -> float:
+    return number(value) or 0.0
 
 
 def duration(value: Any) -> float:

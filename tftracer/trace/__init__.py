@@ -1,5 +1,5 @@
 """Decodes a trace (RunMetadata or a profile, XSpace) into columns, and computes answers from them.
 
-Imports no Tornado, and TensorFlow only in ``decode.descriptors.extract``. The only file it reads is
-``decode/run_metadata.binpb``, the descriptors of TensorFlow's messages.
+Imports neither Tornado nor TensorFlow. The only file it reads is ``decode/run_metadata.binpb``, the descriptors of TensorFlow's
+messages.
 """

@@ -19,7 +19,7 @@ from tftracer.contract.basics import Finding
 from tftracer.contract.layers import Layers
 from tftracer.contract.roofline import Roof, Roofline
 from tftracer.errors import UnknownError
-from tftracer.trace import timeline_lanes, timeline_message
+from tftracer.trace import timeline_lanes
 from tftracer.trace.analyses import (
     allocations,
     arithmetic,
@@ -239,7 +239,7 @@ class Answers:
         """
         with self._lock:
             marks = self.on_critical_path() if "critical" in self._computed else np.zeros(self.trace.n, bool)
-            return timeline_message.timeline(self.trace, self.layout, marks, self.context, self.findings(), self.trace_id)
+            return timeline_lanes.timeline(self.trace, self.layout, marks, self.context, self.findings(), self.trace_id)
 
     def verdict(self, watched: Watched | None = None, other_traces: Sequence[Mapping[str, Any]] = ()) -> messages.Verdict:
         """Return the verdict.

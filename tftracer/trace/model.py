@@ -242,6 +242,10 @@ class Trace:
         """Return [op types] whether ``accepts`` returns a true value for each; one False for a trace without op types."""
         return np.array([bool(accepts(op)) for op in self.ops] or [False])
 
+    def on_devices_where(self, accepts: Callable[[Device], object]) -> Bool:
+        """Return [n] whether ``accepts`` returns a true value for the device of each node."""
+        return np.array([bool(accepts(device)) for device in self.devices] or [False])[self.device]
+
     def node_columns(self, node: Int64) -> dict[str, list[Any]]:
         """Return the first columns of a table of nodes, with one row for each of the given nodes."""
         return {

@@ -1,27 +1,27 @@
-"""Lanes and rows: where each slice of a timeline is drawn, so that no two slices overlap on a row.
+"""Lanes and rows: where each slice of a timeline is drawn, so that no two slices overlap on a row; and the page's message.
 
 A lane is one device's compute, its communication, its work outside the step, the launches of a GPU, or one stream. It has as many
 rows as the largest number of slices at the same time. A slice takes the row that was freed last, or the first row if all are
-free. No Python loop over the slices (arrays/places_of_intervals.py). A slice of zero length takes one nanosecond, so that no
+free. No Python loop over the slices (arrays/intervals.py). A slice of zero length takes one nanosecond, so that no
 other slice covers it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
-from tftracer.contract import trace as messages
-from tftracer.contract.trace import LaneKind
+from tftracer.contract.basics import Finding
+from tftracer.contract.trace import Lane, LaneKind, Timeline
+from tftracer.trace.arrays.columns import column, narrow, strings
+from tftracer.trace.arrays.intervals import running_and_predecessors
 from tftracer.trace.arrays.linear_regex import Pattern
-from tftracer.trace.arrays.places_of_intervals import narrow, running_and_predecessors
 from tftracer.trace.arrays.strings import StringTable
 from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.decode.device_names import sort_key
-from tftracer.trace.model import Device, DeviceKind, NodeKind, Trace
+from tftracer.trace.model import UNKNOWN_TIME, Device, DeviceKind, NodeKind, Trace, TraceContext
 
 _KINDS: dict[DeviceKind, LaneKind] = {
     DeviceKind.CPU: "compute",
@@ -36,22 +36,6 @@ _KINDS: dict[DeviceKind, LaneKind] = {
 
 
 @dataclass
-class Lane:
-    """A horizontal band: rows first_row : first_row + rows of the layout."""
-
-    id: int
-    device: int  # index into trace.devices
-    title: str
-    kind: LaneKind
-    group: str
-    first_row: int
-    rows: int
-    slices: int
-    busy_ns: int  # length of the union of its slices
-    collapsed: bool  # whether the page shows it collapsed at first
-
-
-@dataclass
 class Layout:
     """The nodes of each row: row r has order[row_offsets[r] : row_offsets[r + 1]], sorted by start."""
 
@@ -59,14 +43,41 @@ class Layout:
     order: Int64 = field(default_factory=lambda: np.zeros(0, np.int64))  # [slices] node indices by (row, start)
     row_offsets: npt.NDArray[np.uint32] = field(default_factory=lambda: np.zeros(1, np.uint32))  # [rows + 1]
 
-    @property
-    def rows(self) -> int:
-        return len(self.row_offsets) - 1
 
+def timeline(
+    trace: Trace, laid_out: Layout, critical: Bool, context: TraceContext, findings: list[Finding], trace_id: int
+) -> Timeline:
+    """Build the message from which the page draws a trace: its slices as columns, in the order of the layout's rows.
 
-def lane_messages(trace: Trace, layout: Layout) -> list[messages.Lane]:
-    lanes = [{**vars(lane), "device": trace.devices[lane.device].name, "busy_ns": float(lane.busy_ns)} for lane in layout.lanes]
-    return cast("list[messages.Lane]", lanes)
+    ``critical``: [n] whether each node is on the critical path.
+    """
+    order = laid_out.order
+    start = trace.start[order]
+    duration = trace.end[order] - start
+    is_scheduled = trace.scheduled[order] != UNKNOWN_TIME
+    delay = np.where(is_scheduled, start - trace.scheduled[order], -1)
+    wide = duration.max(initial=0) >= 1 << 32
+    return {
+        "trace_id": trace_id,
+        "title": context.title,
+        "nodes": trace.n,
+        "origin_ns": str(trace.origin_ns),
+        "duration_ns": float(trace.duration_ns),
+        "lanes": laid_out.lanes,
+        "row_offsets": column(laid_out.row_offsets.astype(np.uint32)),
+        "start": column(start.astype(np.float64)),
+        "duration": column(duration.astype(np.float64 if wide else np.uint32)),
+        "delay": column(delay.astype(np.float32)),
+        "node": column(order.astype(np.uint32)),
+        "name": column(trace.name[order].astype(np.uint32)),
+        "op": column(narrow(trace.op[order], len(trace.ops))),
+        "kind": column(trace.kind[order].astype(np.uint8)),
+        "critical": column(critical[order]),
+        "names": strings(trace.names),
+        "ops": strings(trace.ops),
+        "has_cost_graph": trace.cost_graph is not None,
+        "findings": findings,
+    }
 
 
 def lay_out(trace: Trace, device_pattern: str = "") -> Layout:
@@ -78,21 +89,22 @@ def lay_out(trace: Trace, device_pattern: str = "") -> Layout:
     orders: list[Int64] = []
     counts: list[Int64] = []
     first_row = 0
-    for device, kind, nodes in _bands(trace, _selected(trace.devices, device_pattern)):
+    for code, kind, nodes in _bands(trace, _selected(trace.devices, device_pattern)):
         order, per_row, busy = _pack(nodes, trace.start[nodes], trace.end[nodes])
+        device = trace.devices[code]
         lanes.append(
-            Lane(
-                id=len(lanes),
-                device=device,
-                title=_title(trace.devices[device], kind),
-                kind=kind,
-                group="",
-                first_row=first_row,
-                rows=len(per_row),
-                slices=len(nodes),
-                busy_ns=busy,
-                collapsed=trace.devices[device].repeats or kind == "outside",
-            )
+            {
+                "id": len(lanes),
+                "device": device.name,
+                "title": _title(device, kind),
+                "kind": kind,
+                "group": "",
+                "first_row": first_row,
+                "rows": len(per_row),
+                "slices": len(nodes),
+                "busy_ns": float(busy),
+                "collapsed": device.repeats or kind == "outside",
+            }
         )
         orders.append(order)
         counts.append(per_row)
@@ -142,7 +154,7 @@ def _pack(nodes: Int64, start: Int64, end: Int64) -> tuple[Int64, Int64, int]:
     end = np.maximum(end[by_start], start + 1)
     row, busy = _rows(start, end)
     per_row = np.bincount(row)
-    order = np.argsort(narrow(row, len(per_row)), kind="stable")
+    order = np.argsort(row.astype(np.min_scalar_type(len(per_row))), kind="stable")  # small integers sort fast
     return nodes[by_start[order]], per_row, busy
 
 

@@ -5,7 +5,7 @@ Runs on the server's loop. If the caller is cancelled, no further trace is read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from tftracer.contract.analyses import MIN_TRACES, OTHER_TRACES_NEEDED
@@ -13,15 +13,14 @@ from tftracer.contract.session import TraceRecord
 from tftracer.engine.decoded_traces import AnswerFormat, EncodedOtherAnswers, Question
 from tftracer.errors import TracerError
 from tftracer.session.answers import SessionSource
-from tftracer.session.traces.other_traces import newest_readable, newest_that_fit, other_traces_of_run
+from tftracer.session.traces.other_traces import newest_that_fit, other_traces_of_run, readable
 from tftracer.storage.trace_payload import TraceKey
 from tftracer.web.answer_cache import AnswerCache
 
 #: The names in the totals of 10,000 ops take a megabyte and compress well.
 COMPRESSED = AnswerFormat(True, "zstd")
 
-#: Limits of the traces of a run that are read: their number, and their bytes in total (about 4 million nodes). ``MIN_TRACES``
-#: are read whatever their size.
+#: Limits of the traces of a run that are read: their number, and their bytes in total (about 4 million nodes).
 MAX_TRACES = 32
 MAX_BYTES = 1 << 30
 
@@ -29,7 +28,7 @@ MAX_BYTES = 1 << 30
 OtherTraceKeys = dict[str, list[TraceKey]]
 
 
-async def ask_each(traces: Sequence[TraceKey], question: Question, answers: AnswerCache) -> list[tuple[TraceKey, bytes]]:
+async def ask_each(traces: Iterable[TraceKey], question: Question, answers: AnswerCache) -> list[tuple[TraceKey, bytes]]:
     """Return (trace, encoded answer) of each trace. Traces that cannot be read, or were removed meanwhile, are left out."""
     replies = []
     for trace in traces:
@@ -73,10 +72,13 @@ class RunTraceKeys:
         return f"{' '.join(trace.tag for trace in self.traces)} {self.older} {self.broken}"
 
 
-def traces_to_read(records: Sequence[TraceRecord], key_of: Callable[[TraceRecord], TraceKey]) -> RunTraceKeys:
-    """Select the newest readable traces, for a table of ops over the traces of a run."""
-    readable, newest = newest_readable(records, MAX_TRACES)
-    read = newest_that_fit(newest, MAX_BYTES, MIN_TRACES)
-    return RunTraceKeys(
-        {key_of(record): record["step"] for record in read}, len(readable) - len(read), len(records) - len(readable)
-    )
+def traces_to_read(
+    records: Sequence[TraceRecord],
+    key_of: Callable[[TraceRecord], TraceKey],
+    max_traces: int = MAX_TRACES,
+    min_traces: int = MIN_TRACES,
+) -> RunTraceKeys:
+    """Select the newest readable traces of a run: at most ``max_traces``, and ``min_traces`` whatever their size."""
+    known = readable(records)
+    read = newest_that_fit(known[-max_traces:], MAX_BYTES, min_traces)
+    return RunTraceKeys({key_of(record): record["step"] for record in read}, len(known) - len(read), len(records) - len(known))

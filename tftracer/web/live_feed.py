@@ -103,9 +103,6 @@ class Outbox:
                 messages.clear()
             self._needs_snapshot = False
 
-    def __len__(self) -> int:
-        return sum(map(len, self._messages.values()))
-
 
 class MessageRate:
     """Limits the rate of messages: at most ten per second, progress at even intervals."""

@@ -15,13 +15,11 @@ from tftracer.contract.encoding import Body
 from tftracer.contract.session import TraceRecord
 from tftracer.engine.decoded_traces import AnswerFormat, Question
 from tftracer.session.answers import SessionSource
-from tftracer.session.traces.other_traces import newest_readable, newest_that_fit
 from tftracer.session.traces.traces_of_usual_steps import measures_tracing
 from tftracer.storage.trace_payload import TraceKey
 from tftracer.version import __version__
 from tftracer.web.answer_cache import AnswerCache
 from tftracer.web.ask_several_traces import (
-    MAX_BYTES,
     OtherTraceKeys,
     RunTraceKeys,
     ask_each,
@@ -190,7 +188,7 @@ class RunOpsHandler(AnswerHandler):
         """Compute the table. It leaves out traces that cannot be read or were removed meanwhile, and says how many these are."""
         answers = self.services.answers
         question = Question("op_totals", {"by": by, "with_flops": True})
-        bodies = await ask_each(list(traces.traces), question, answers)
+        bodies = await ask_each(traces.traces, question, answers)
         totals = [(key.id, traces.traces[key], body) for key, body in bodies]
         unreadable = traces.broken + len(traces.traces) - len(totals)
         return await answers.run_ops(RunTraces(totals, traces.older, unreadable), by, self.answer_format())
@@ -200,18 +198,15 @@ class RunOpsHandler(AnswerHandler):
 class OtherRunTraces:
     """The newest other traces of the runs of ``a`` and ``b``; if both are of one run, all are in ``a``."""
 
-    a: list[TraceKey]
-    b: list[TraceKey]
+    a: RunTraceKeys
+    b: RunTraceKeys
     same_run: bool
-    older: int  # number of readable traces that are left out, because there are many newer ones
-    broken: int  # number of traces that cannot be read
     step_times_text: str  # sentences about the runs' step times; "" for one run
 
     @property
     def tag(self) -> str:
         """Return a text that changes whenever the comparison may change."""
-        tags = " ".join(trace.tag for trace in (*self.a, *self.b))
-        return f"{tags} {self.same_run} {self.older} {self.broken} {self.step_times_text}"
+        return f"{self.a.tag} {self.b.tag} {self.same_run} {self.step_times_text}"
 
 
 def other_run_traces(source: SessionSource, key_of: Callable[[TraceRecord], TraceKey], first: int, second: int) -> OtherRunTraces:
@@ -225,19 +220,11 @@ def other_run_traces(source: SessionSource, key_of: Callable[[TraceRecord], Trac
         [record for record in run["traces"] if record["id"] not in (first, second) and measures_tracing(record["asked_by"])]
         for run in runs
     )
-    if same_run:
-        b = []
-    usable, newest = zip(*(newest_readable(side, MAX_OF_ONE_RUN if same_run else MAX_TRACES) for side in (a, b)))
-    read = [newest_that_fit(side, MAX_BYTES, MAX_TRACES) for side in newest]
+    sides = (a, []) if same_run else (a, b)
+    limit = MAX_OF_ONE_RUN if same_run else MAX_TRACES
+    read_a, read_b = (traces_to_read(side, key_of, limit, min_traces=MAX_TRACES) for side in sides)
     times = "" if same_run else step_times_in_words(*(source.step_times(run["id"]) for run in runs))
-    return OtherRunTraces(
-        [key_of(record) for record in read[0]],
-        [key_of(record) for record in read[1]],
-        same_run,
-        sum(map(len, usable)) - sum(map(len, read)),
-        len(a) + len(b) - sum(map(len, usable)),
-        times,
-    )
+    return OtherRunTraces(read_a, read_b, same_run, times)
 
 
 async def other_totals(runs: OtherRunTraces, compared: tuple[TraceKey, TraceKey], by: str, answers: AnswerCache) -> OtherTotals:
@@ -246,8 +233,9 @@ async def other_totals(runs: OtherRunTraces, compared: tuple[TraceKey, TraceKey]
     Traces that cannot be read or were removed meanwhile are left out; ``unreadable`` is their number.
     """
     question = Question("op_totals", {"by": by})
-    a, b = [await ask_each(traces, question, answers) for traces in (runs.a, runs.b)]
-    unreadable = runs.broken + len(runs.a) + len(runs.b) - len(a) - len(b)
+    a, b = [await ask_each(side.traces, question, answers) for side in (runs.a, runs.b)]
+    unreadable = sum(side.broken + len(side.traces) for side in (runs.a, runs.b)) - len(a) - len(b)
     totals_a, totals_b = ([body for _, body in side] for side in (a, b))
     started = [[own.started_at, *(trace.started_at for trace, _ in side)] for own, side in zip(compared, (a, b))]
-    return OtherTotals(totals_a, totals_b, runs.same_run, runs.older, unreadable, runs.step_times_text, *started)
+    older = runs.a.older + runs.b.older
+    return OtherTotals(totals_a, totals_b, runs.same_run, older, unreadable, runs.step_times_text, *started)

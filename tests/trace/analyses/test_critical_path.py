@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from traces import CPU, GPU, PS, STREAM, STREAM_ALL, N, make_graph, make_trace
 
 from tftracer.contract.trace import CriticalPath
-from tftracer.trace.analyses.critical_path import critical_path, edges_of, path_nodes, slack_of
+from tftracer.trace.analyses.critical_path import critical_path, edges_of, path_of, slack_of
 from tftracer.trace.analyses.waits_for_threads import NEXT_OP_NS, waits_for_threads
 from tftracer.trace.answers import Answers
 from tftracer.trace.model import UNKNOWN_TIME, NodeKind, Trace, TraceContext
@@ -81,7 +81,7 @@ def test_equal_to_the_recursive_definition(case: tuple[list[N], list[tuple[int, 
     trace = make_trace(nodes)
     edges = edges_of(trace, make_graph(pairs))  # type: ignore[arg-type]
     pairs = pairs + thread_edges(nodes)
-    assert path_nodes(trace, edges)[0].tolist() == naive_path(nodes, pairs)
+    assert path_of(trace, edges).node.tolist() == naive_path(nodes, pairs)
     assert slack_of(trace, edges).tolist() == naive_slack(nodes, pairs)
 
 
@@ -216,5 +216,5 @@ def test_repeats_have_no_slack_and_are_on_no_path() -> None:
     trace = make_trace([N("a", "A", 0, 5), N("a", "A", 0, 9, STREAM_ALL, NodeKind.REPEAT)])
     edges = edges_of(trace, make_graph([(0, 1)]))  # type: ignore[arg-type]
     assert slack_of(trace, edges).tolist() == [4, -1]
-    assert path_nodes(trace, edges)[0].tolist() == [0]
+    assert path_of(trace, edges).node.tolist() == [0]
     assert np.all(edges.producer >= 0)

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tftracer.trace.arrays.places_of_intervals import running_and_predecessors
+from tftracer.trace.arrays.intervals import running_and_predecessors
 
 
 def naive(intervals: list[tuple[int, int]]) -> tuple[list[int], list[int]]:

@@ -7,8 +7,7 @@ from typing import Any
 import plain_protobuf
 
 from tftracer.trace.decode.descriptors import message_class
-from tftracer.trace.decode.executed_graph import MAX_SKIPPED, merged_partitions, ran_and_left_out
-from tftracer.trace.decode.expansion_limit import Expansion
+from tftracer.trace.decode.executed_graph import MAX_SKIPPED, Expansion, merged_partitions, ran_and_left_out
 from tftracer.trace.decode.formats import decode
 from tftracer.trace.decode.static_graph import static_graph
 from tftracer.trace.decode.xplane_reader import HOST, PARTITIONS_PLANE, with_plane

@@ -15,7 +15,7 @@ import pytest
 from function_library import library
 
 from tftracer.trace.decode.descriptors import message_class
-from tftracer.trace.decode.expansion_limit import Expansion
+from tftracer.trace.decode.executed_graph import Expansion
 from tftracer.trace.decode.function_graph import inlined, without_numbers
 
 #: Each of the graphs took more before it was bounded.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from function_library import edges, library
 
-from tftracer.trace.decode.expansion_limit import Expansion
+from tftracer.trace.decode.executed_graph import Expansion
 from tftracer.trace.decode.function_graph import inlined
 
 

@@ -16,6 +16,7 @@ from time import perf_counter_ns
 from types import TracebackType
 from typing import Any
 
+from tftracer.capture.after_import import after_import
 from tftracer.capture.functions.function_definitions import concrete_function_module, function_module
 from tftracer.capture.functions.function_titles import StepName
 from tftracer.capture.functions.partition_graphs import PartitionGraphs
@@ -66,6 +67,10 @@ class FunctionCalls:
                 setattr(owner, name, original)
 
         self._undo.append(undo)
+
+    def when_imported(self, module: str, wrap: Callable[..., None], *arguments: Any) -> None:
+        """Call ``wrap`` once the module is imported, or now if it was imported before; no more after ``stop``."""
+        self._undo.append(after_import(module, functools.partial(self.run_safely, wrap, *arguments)))
 
     def stop(self) -> None:
         """Restore the methods. A wrapper that other code has wrapped again stays; it passes every call on."""

@@ -10,12 +10,10 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Iterator
-from functools import partial
 from threading import get_ident
 from time import perf_counter_ns
 from typing import Any, NamedTuple
 
-from tftracer.capture.after_import import after_import
 from tftracer.capture.functions.function_calls import FunctionCalls
 from tftracer.capture.steps.queue import PHASE, StepQueue
 from tftracer.capture.tracebacks import hide_in_tracebacks, remove_our_frames
@@ -80,18 +78,10 @@ class Phases:
         self._queue = queue
         self._wrappers: set[Any] = set()  # several modules may have the same class, which is wrapped once
 
-    def watch(self) -> Callable[[], None]:
-        """Wrap the methods of each module as soon as it is imported. Return a function that stops waiting for imports.
-
-        Wrapped methods stay wrapped until ``FunctionCalls.stop``. Missing methods are skipped.
-        """
-        cancel_functions = [after_import(entry[0], partial(self._calls.run_safely, self._wrap, *entry)) for entry in _WRAPPED]
-
-        def stop() -> None:
-            for cancel in cancel_functions:
-                cancel()
-
-        return stop
+    def watch(self) -> None:
+        """Wrap the methods of each module as soon as it is imported, until ``FunctionCalls.stop``. Skip missing methods."""
+        for entry in _WRAPPED:
+            self._calls.when_imported(entry[0], self._wrap, *entry)
 
     def _wrap(self, module: str, name: str, methods: tuple[str, ...], kind: int) -> None:
         owner: Any = sys.modules.get(module)

@@ -11,13 +11,12 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from time import perf_counter_ns
-from types import CodeType, FrameType
+from types import FrameType
 from typing import Any, NamedTuple
 
-from tftracer.capture.after_import import after_import
 from tftracer.capture.background import BackgroundThread
 from tftracer.capture.functions.function_calls import FunctionCalls
 from tftracer.capture.functions.function_titles import StepName
@@ -35,7 +34,7 @@ _APPLY_METHODS = [
     ("tensorflow.python.training.optimizer", "Optimizer", "apply_gradients"),
 ]
 _MAX_FRAMES = 12  # maximum number of frames between an optimizer and the script's code
-MAX_LOOPS, MAX_CODES = 1000, 4096  # maximum sizes of the tables of loops and of code objects; a full table is emptied
+MAX_LOOPS = 1000  # maximum size of the tables of loops; a full table is emptied
 #: A trace is given up if its step takes longer than LIMIT_S seconds and longer than LIMIT_TIMES times the previous step: then the
 #: loop has probably ended.
 LIMIT_S, LIMIT_TIMES = 10.0, 10
@@ -89,21 +88,15 @@ class EagerSteps:
         self._local = threading.local()
         self._loops: dict[tuple[Place, ...], EagerLoop] = {}
         self._loop_of_turn: dict[Turn, EagerLoop] = {}  # loops that have completed a turn
-        self._library_codes: dict[CodeType, bool] = {}
         self._being_traced: set[_LoopState] = set()  # threads whose current step is being traced
         self._lock = threading.Lock()
         self._background = BackgroundThread("tftracer-eager")
-        self._cancel_functions: list[Callable[[], None]] = []  # each cancels an action that waits for an import
 
     def watch(self) -> None:
-        self._cancel_functions = [
-            after_import(module, partial(self._calls.run_safely, self._wrap, module, owner, method))
-            for module, owner, method in _APPLY_METHODS
-        ]
+        for method in _APPLY_METHODS:
+            self._calls.when_imported(method[0], self._wrap, *method)
 
     def stop(self) -> None:
-        for cancel in self._cancel_functions:
-            cancel()
         for state in list(self._being_traced):
             state.trace_ended.set()
             if state.tracing is not None:
@@ -148,7 +141,7 @@ class EagerSteps:
 
     def _record_apply(self, state: _LoopState, optimizer: Any, end_ns: int, frame: FrameType) -> None:
         self._calls.thread_clocks.read_if_due(threading.get_ident(), end_ns)
-        call = self._place(frame, optimizer), id(optimizer)
+        call = place_of(frame, optimizer), id(optimizer)
         if call in state.turn:  # the turn ended with the previous call
             self._end_step(state, self._new_loop(state.turn), state.ended_ns)
         state.turn += (call,)
@@ -220,23 +213,19 @@ class EagerSteps:
             self._being_traced.discard(state)
         self._calls.end_step(begun, None, False, perf_counter_ns())
 
-    def _place(self, frame: FrameType, optimizer: Any) -> Place:
-        """Return the line of the script that applies gradients; the line that calls the optimizer if no frame of the script is
-        found."""
-        caller, above = frame, frame
-        for _ in range(_MAX_FRAMES):
-            if not self._is_library_code(above.f_code):
-                caller = above
-                break
-            if above.f_back is None:
-                break
-            above = above.f_back
-        return Place(caller.f_code.co_filename, caller.f_lineno, type(optimizer).__name__)
 
-    def _is_library_code(self, code: CodeType) -> bool:
-        known = self._library_codes.get(code)
-        if known is None:
-            if len(self._library_codes) >= MAX_CODES:
-                self._library_codes.clear()
-            known = self._library_codes[code] = is_library(code.co_filename)
-        return known
+_is_library_file = lru_cache(4096)(is_library)  # called for each frame between an optimizer and the script's code
+
+
+def place_of(frame: FrameType, optimizer: Any) -> Place:
+    """Return the line of the script that applies gradients; the line that calls the optimizer if no frame of the script is
+    found."""
+    caller, above = frame, frame
+    for _ in range(_MAX_FRAMES):
+        if not _is_library_file(above.f_code.co_filename):
+            caller = above
+            break
+        if above.f_back is None:
+            break
+        above = above.f_back
+    return Place(caller.f_code.co_filename, caller.f_lineno, type(optimizer).__name__)

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from time import perf_counter_ns
 from typing import Any
 
-from tftracer.capture.after_import import after_import
 from tftracer.capture.functions.function_calls import FunctionCalls
 from tftracer.capture.steps.queue import INPUT_WAIT, MAX_EVENTS, StepQueue
 from tftracer.capture.tracebacks import hide_in_tracebacks, remove_our_frames
@@ -33,12 +32,9 @@ class InputWaits:
         self._calls = calls
         self._queue = queue
 
-    def watch(self) -> Callable[[], None]:
-        """Wrap the methods as soon as TensorFlow is imported; return a function that cancels this.
-
-        Missing methods are skipped.
-        """
-        return after_import(_MODULE, lambda: self._calls.run_safely(self._wrap))
+    def watch(self) -> None:
+        """Wrap the methods as soon as TensorFlow is imported. Missing methods are skipped."""
+        self._calls.when_imported(_MODULE, self._wrap)
 
     def _wrap(self) -> None:
         owner = getattr(sys.modules[_MODULE], _CLASS, None)

@@ -18,10 +18,8 @@ import importlib
 import sys
 import weakref
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
-from tftracer.capture.after_import import after_import
 from tftracer.capture.functions.function_calls import FunctionCalls
 from tftracer.capture.functions.function_titles import StepName, keras_loop_and_model, keras_title
 from tftracer.capture.hook import tensorflow
@@ -84,21 +82,14 @@ class KerasSteps:
         self._steps: weakref.WeakKeyDictionary[Any, dict[tuple[type[Any], str], Any]] = weakref.WeakKeyDictionary()
         #: Function that was called within one of ``_METHODS`` -> (loop, weak reference to the model).
         self._functions: weakref.WeakKeyDictionary[Any, tuple[str, Callable[[], Any]]] = weakref.WeakKeyDictionary()
-        #: Each cancels the wrapping of a Keras that is not imported yet.
-        self._cancel_functions: list[Callable[[], None]] = []
 
     def watch(self) -> None:
         """Wrap the methods. Raises AttributeError or ImportError if this TensorFlow lacks ``Strategy.run``."""
         strategy = importlib.import_module("tensorflow.python.distribute.distribute_lib").StrategyBase
         self._calls.wrap(strategy, "run", self._wrap_run(strategy.run))
         self._calls.step_of_method = self._step_of_method
-        self._cancel_functions = [
-            after_import(module, partial(self._calls.run_safely, self._wrap_methods, module)) for module in _OWNERS
-        ]
-
-    def stop(self) -> None:
-        for cancel in self._cancel_functions:
-            cancel()
+        for module in _OWNERS:
+            self._calls.when_imported(module, self._wrap_methods, module)
 
     def _wrap_run(self, original: Callable[..., Any]) -> Callable[..., Any]:
         calls = self._calls

@@ -6,6 +6,7 @@ while traces are requested.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import weakref
 from collections import Counter
@@ -41,8 +42,8 @@ class RunFamily:
 class RunRegistry:
     def __init__(self) -> None:
         self._object_key = run_identity.ObjectKeys()
-        self._cache: dict[Hashable, RunFamily] = {}  # by the ids of what is fetched and fed, until one of these is deleted
-        self._cached_objects: dict[Hashable, list[weakref.ref[Any]]] = {}  # key in _cache -> the objects whose ids are in the key
+        #: By the ids of what is fetched and fed, until one of these is deleted: the family, the references that tell of that.
+        self._cache: dict[Hashable, tuple[RunFamily, list[weakref.ref[Any]]]] = {}
         self._families: dict[Hashable, RunFamily] = {}  # by RunIdentity.key; functions by number; the overflow family by "rest"
         self._run_count = 0
         self._titles: Counter[str] = Counter()
@@ -50,8 +51,8 @@ class RunRegistry:
 
     def family(self, fetches: Any, feeds: Any) -> RunFamily:
         key = self._object_key(fetches, feeds)
-        family = self._cache.get(key)
-        return self._find_or_add(key, fetches, feeds) if family is None else family
+        cached = self._cache.get(key)
+        return self._find_or_add(key, fetches, feeds) if cached is None else cached[0]
 
     def families(self) -> list[RunFamily]:
         with self._lock:
@@ -137,14 +138,9 @@ class RunRegistry:
     def _remember(self, key: Hashable, family: RunFamily, objects: list[Any]) -> None:
         if len(self._cache) >= MAX_CACHED:
             self._cache.clear()
-            self._cached_objects.clear()
 
         def drop(_: Any) -> None:  # called when an object is deleted, because a new object may get its id
             self._cache.pop(key, None)
-            self._cached_objects.pop(key, None)
 
-        try:
-            self._cached_objects[key] = [weakref.ref(leaf, drop) for leaf in objects]
-        except TypeError:
-            return  # one object cannot have weak references: the run is looked up by name at each step
-        self._cache[key] = family
+        with contextlib.suppress(TypeError):  # one object cannot have weak references: the run is looked up by name at each step
+            self._cache[key] = family, [weakref.ref(leaf, drop) for leaf in objects]

@@ -26,21 +26,6 @@ class ThreadTime:
     outside_ns: int = 0  # time in neither a step nor the tracer, since the thread's first step
     input_ns: int = 0  # the part of outside_ns in which the thread waited for the next element of a dataset
 
-    def count_step(self, run: RunHandle, thread: int, start_ns: int, end_ns: int, trace: Traced) -> TimeBetweenSteps:
-        """Count a step of this thread, and return the time since the run's previous step."""
-        before, after = tracer_ns(trace)
-        self.outside_ns += max(0, start_ns - before - self.last_end_ns)
-        self.last_end_ns = end_ns + after
-        is_same_thread = run.last_thread == thread
-        outside_ns, input_ns = self.outside_ns - run.outside_ns, self.input_ns - run.input_ns
-        run.last_thread, run.outside_ns, run.input_ns = thread, self.outside_ns, self.input_ns
-        return TimeBetweenSteps(outside_ns, min(input_ns, outside_ns)) if is_same_thread else TimeBetweenSteps(None, None)
-
-    def add_input_wait(self, start_ns: int, end_ns: int) -> None:
-        """Count a wait for input, unless it began before the last step ended: eager loops wait within their steps."""
-        if start_ns >= self.last_end_ns:
-            self.input_ns += end_ns - start_ns
-
 
 class ThreadTimes:
     """The times of all training threads. Only one thread at a time may call its methods."""
@@ -49,14 +34,25 @@ class ThreadTimes:
         self._times: dict[int, ThreadTime] = {}
 
     def count_step(self, run: RunHandle, thread: int, start_ns: int, end_ns: int, trace: Traced) -> TimeBetweenSteps:
-        """See ``ThreadTime.count_step``."""
+        """Count a step of a thread, and return the time since the run's previous step."""
         if thread not in self._times:
             if len(self._times) >= MAX_THREADS:
                 self._times.clear()
             self._times[thread] = ThreadTime(start_ns)
-        return self._times[thread].count_step(run, thread, start_ns, end_ns, trace)
+        time = self._times[thread]
+        before, after = tracer_ns(trace)
+        time.outside_ns += max(0, start_ns - before - time.last_end_ns)
+        time.last_end_ns = end_ns + after
+        is_same_thread = run.last_thread == thread
+        outside_ns, input_ns = time.outside_ns - run.outside_ns, time.input_ns - run.input_ns
+        run.last_thread, run.outside_ns, run.input_ns = thread, time.outside_ns, time.input_ns
+        return TimeBetweenSteps(outside_ns, min(input_ns, outside_ns)) if is_same_thread else TimeBetweenSteps(None, None)
 
     def add_input_wait(self, thread: int, start_ns: int, end_ns: int) -> None:
-        """See ``ThreadTime.add_input_wait``. A wait before the thread's first step is ignored."""
-        if thread in self._times:
-            self._times[thread].add_input_wait(start_ns, end_ns)
+        """Count a wait for input, unless it began before the last step ended: eager loops wait within their steps.
+
+        A wait before the thread's first step is ignored.
+        """
+        time = self._times.get(thread)
+        if time is not None and start_ns >= time.last_end_ns:
+            time.input_ns += end_ns - start_ns

@@ -46,11 +46,11 @@ class TraceBacklog:
     def wait_for_room(self) -> bool:
         """Return whether there is room for another trace; wait at most ``wait_s`` for room. Called on the training threads."""
         with self._room:
-            if not self._is_full():
+            if not self.is_full():
                 return True
             if self._timed_out:
                 return False
-            self._timed_out = not self._room.wait_for(lambda: not self._is_full(), self.wait_s)
+            self._timed_out = not self._room.wait_for(lambda: not self.is_full(), self.wait_s)
             return not self._timed_out
 
     @property
@@ -59,9 +59,7 @@ class TraceBacklog:
 
     def is_full(self) -> bool:
         with self._room:
-            return self._is_full()
-
-    def _is_full(self) -> bool:
-        if len(self._traces) < FEW_TRACES:
-            return sum(capture.size for capture in self._traces) >= MAX_BYTES_OF_FEW
-        return sum(capture.size for capture in self._traces) >= MAX_BYTES_OF_MANY or len(self._traces) >= MAX_WAITING
+            waiting = sum(capture.size for capture in self._traces)
+            if len(self._traces) < FEW_TRACES:
+                return waiting >= MAX_BYTES_OF_FEW
+            return waiting >= MAX_BYTES_OF_MANY or len(self._traces) >= MAX_WAITING

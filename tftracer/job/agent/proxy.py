@@ -113,8 +113,7 @@ class Proxy:
         answer = await self._work(lambda: _ask(page, method, path, headers, body))
         try:
             await self._send("head", request=request, status=answer.status, headers=dict(answer.getheaders()))
-            parts = _parts(answer)
-            while (part := await self._work(lambda: next(parts, b""))) != b"":
+            while part := await self._work(lambda: answer.read(PART_BYTES)):
                 await self._send_part(request, part)
             await self._send("part", request=request, data=b"", last=True)
         finally:
@@ -195,11 +194,6 @@ def _ask(page: OwnPage, method: str, path: str, headers: dict[str, str], body: B
     except BaseException:
         connection.close()
         raise
-
-
-def _parts(answer: http.client.HTTPResponse) -> Iterator[bytes]:
-    while part := answer.read(PART_BYTES):
-        yield part
 
 
 def _strings(headers: Any) -> dict[str, str]:

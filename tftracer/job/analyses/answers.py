@@ -6,8 +6,8 @@ collectives and the stragglers, and takes a node's details from the process that
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -65,10 +65,9 @@ class JobAnswers:
         self.ranks: list[Rank] = [rank_of(each, i, self._is_known(i)) for i, each in enumerate(aligned)]
         self.waits = Waits.of(self._arrivals(), self.ranks)
         self.answers = _MergedAnswers(self, TraceContext(title=title), trace_id)
-        self._answers_of: dict[int, Answers] = {}
-        self._link_cache: tuple[list[Link], list[JobTensor]] | None = None
-        self._size_cache: list[float | None] | None = None
-        self._lock = threading.RLock()
+        self._source_answers = [
+            Answers(each.trace.raw, TraceContext(title=each.title), trace=each.trace) for each in self.sources
+        ]
 
     def observations_for(self, owners: Owners) -> list[Observation]:
         """Return this step's observations of the clocks, renumbered for another step's ``owners``.
@@ -124,10 +123,10 @@ class JobAnswers:
         """
         stragglers = self.stragglers()
         titles = dict(zip(self._ids, (source.title for source in self.sources)))
-        links, tensors = self._links()
+        links, tensors = self._links
         return {
             "clocks": self._clock_table(),
-            "collectives": straggler.collective_rows(self.collectives, self.waits, self._ids, self._sizes()),
+            "collectives": straggler.collective_rows(self.collectives, self.waits, self._ids, self._sizes),
             "stragglers": stragglers,
             "usual_suspects": straggler.usual_suspects(list(steps) or [stragglers], titles),
             "links": links,
@@ -137,7 +136,7 @@ class JobAnswers:
         }
 
     def verdict(self) -> Verdict:
-        sentences = self._sentences(self.stragglers(), self._links()[0]) or self.answers.verdict()["sentences"]
+        sentences = self._sentences(self.stragglers(), self._links[0]) or self.answers.verdict()["sentences"]
         length = float(self.merged.trace.duration_ns)
         return {"sentences": sentences, "step_ns": length, "whole_ns": length, "shares_of": "", "findings": self.findings()}
 
@@ -147,7 +146,7 @@ class JobAnswers:
             source, source_node = self.merged.locate(index)
         except IndexError:
             raise UnknownError(f"The job's trace has no node {index}.") from None
-        detail = self._source_answers(source).node(source_node)
+        detail = self._source_answers[source].node(source_node)
         first = self.merged.first_node[source]
         shift = float(self.merged.trace.start[index]) - detail["start_ns"]
         moved: dict[str, Any] = dict(detail)
@@ -157,13 +156,6 @@ class JobAnswers:
             moved[key] = [_renumbered(ref, first) for ref in moved[key]]
         moved["node"], moved["device_title"] = index, f"{self.sources[source].title} {detail['device_title']}"
         return moved  # type: ignore[return-value]
-
-    def _source_answers(self, number: int) -> Answers:
-        with self._lock:
-            if number not in self._answers_of:
-                source = self.sources[number]
-                self._answers_of[number] = Answers(source.trace.raw, TraceContext(title=source.title), trace=source.trace)
-            return self._answers_of[number]
 
     def _clock_table(self) -> list[ClockOffset]:
         names = [*self._ids, *self.owners.titles[len(self.sources) :]]
@@ -178,19 +170,15 @@ class JobAnswers:
             for i, clock in enumerate(self.clocks)
         ]
 
+    @cached_property
     def _links(self) -> tuple[list[Link], list[JobTensor]]:
-        """Return bytes and waiting time of each link and each tensor."""
-        with self._lock:
-            if self._link_cache is None:
-                self._link_cache = links_and_tensors(self.sources, self._source_answers, self.merged)
-            return self._link_cache
+        """Bytes and waiting time of each link and each tensor."""
+        return links_and_tensors(self.sources, self._source_answers, self.merged)
 
+    @cached_property
     def _sizes(self) -> list[float | None]:
-        """Return the bytes of each collective's result, of the first MAX_COLLECTIVES; None: not known."""
-        with self._lock:
-            if self._size_cache is None:
-                self._size_cache = result_bytes(self.sources, self.collectives, MAX_COLLECTIVES)
-            return self._size_cache
+        """The bytes of each collective's result, of the first MAX_COLLECTIVES; None: not known."""
+        return result_bytes(self.sources, self.collectives, MAX_COLLECTIVES)
 
     def _sentences(self, stragglers: Sequence[Straggler], links: Sequence[Link]) -> list[Sentence]:
         step = max(float(self.merged.trace.duration_ns), 1.0)

@@ -6,7 +6,7 @@ messages, bytes and times are added up. Waiting time is the part of a transfer i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import cast
 
 import numpy as np
@@ -25,7 +25,7 @@ MAX_TENSORS = 5000
 
 
 def links_and_tensors(
-    sources: Sequence[ProcessTrace], answers: Callable[[int], Answers], merged: Merged
+    sources: Sequence[ProcessTrace], answers: Sequence[Answers], merged: Merged
 ) -> tuple[list[Link], list[JobTensor]]:
     """Return the links, sorted by waiting time, and the longest transfers. Nodes and times are those of the merged trace."""
     links: dict[tuple[str, str], Link] = {}
@@ -33,12 +33,12 @@ def links_and_tensors(
     for i, source in enumerate(sources):
         if not (source.trace.bytes_moved > 0).any():
             continue
-        answer, first = answers(i).communication(), merged.first_node[i]
+        answer, first = answers[i].communication(), merged.first_node[i]
         for link in answer["links"]:
             key = (link["source"], link["destination"])
             longest = link["longest"] + first
             links[key] = _sum(links[key], link) if key in links else {**link, "longest": longest}
-        waited = _waited(answers(i), answer["transfers"])
+        waited = _waited(answers[i], answer["transfers"])
         tensors += [_job_tensor(t, w, first, merged.trace.start) for t, w in zip(answer["transfers"], waited.tolist())]
     longest_first = sorted(tensors, key=lambda t: t["start_ns"] - t["end_ns"])
     return sorted(links.values(), key=lambda link: -link["waited_ns"]), longest_first[:MAX_TENSORS]

@@ -77,14 +77,6 @@ class StepRequests:
         task.add_done_callback(self._tasks.discard)
         return traced.message
 
-    async def finished(self) -> None:
-        """Wait until all requests have finished."""
-        await asyncio.gather(*self._tasks)
-
-    def close(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-
     def _training(self) -> list[str]:
         """Return all connected processes except parameter servers without steps, whose work is in the workers' traces.
 

@@ -129,8 +129,7 @@ class SketchedSteps:
 
     def after(self, step: float) -> Sketch:
         """Merge the sketches that begin after ``step``. Later steps that are in the same sketch as ``step`` are left out."""
-        starts = [self.first_step + number * self.length for number in range(len(self.sketches))]
-        return Sketch.merged(sketch for start, sketch in zip(starts, self.sketches) if start > step)
+        return self.within(math.floor(step) + 1, math.inf)
 
     def within(self, first: float, end: float, min_share: float = 1.0) -> Sketch:
         """Merge the sketches that have at least ``min_share`` of their steps from ``first`` on and before ``end``."""

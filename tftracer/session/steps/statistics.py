@@ -47,9 +47,6 @@ class UnwrittenSteps:
         self._count = 0
         self._since_history = 0  # steps written one by one since the last whole history
 
-    def __len__(self) -> int:
-        return self._count
-
     def add(self, starts: Doubles, durations: Doubles, traced: list[int]) -> None:
         self.changed = True
         if self.needs_history:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from typing import Any
 
 from tftracer.contract.analyses import OTHER_TRACES_NEEDED, OtherAnswers, OtherTracesNeeded
@@ -19,10 +20,9 @@ MAX_BYTES_AT_ONCE = 16 << 20
 _KEPT = 32
 
 
-def newest_readable(records: Sequence[TraceRecord], limit: int) -> tuple[list[TraceRecord], list[TraceRecord]]:
-    """Return (all records that are not known to be broken, the newest ``limit`` of them), both oldest first."""
-    readable = sorted((record for record in records if record["state"] != "broken"), key=lambda record: record["started_at"])
-    return readable, readable[-limit:]
+def readable(records: Iterable[TraceRecord]) -> list[TraceRecord]:
+    """Return the records that are not known to be broken, oldest first."""
+    return sorted((record for record in records if record["state"] != "broken"), key=lambda record: record["started_at"])
 
 
 def newest_that_fit(records: Sequence[TraceRecord], max_bytes: int, min_traces: int = 0) -> list[TraceRecord]:
@@ -42,7 +42,7 @@ def other_traces_of_run(source: SessionSource, trace_id: int, needed: OtherTrace
     Any thread may call; takes the session's lock. Raises ``UnknownError`` if the trace was removed.
     """
     run = source.run(source.trace_record(trace_id)["run_id"])
-    _, newest = newest_readable(usual(run["traces"], trace_id), needed.max_traces)
+    newest = readable(usual(run["traces"], trace_id))[-needed.max_traces :]
     fitting = newest_that_fit(newest, MAX_BYTES_AT_ONCE)
     return fitting if len(fitting) >= needed.min_traces else []
 
@@ -56,32 +56,21 @@ class OtherTraces:
     def __init__(self, source: SessionSource, answers: Callable[[int], Answers]) -> None:
         self._source = source
         self._answers = answers
-        self._kept: dict[tuple[int, str], Any] = {}
-        self._lock = threading.Lock()
+        self._reply = lru_cache(_KEPT)(self._ask)
 
     def of(self, trace_id: int, analysis: str) -> list[Any]:
         """Return the answers that one analysis needs. Traces that cannot be read are left out."""
-        needed = OTHER_TRACES_NEEDED[analysis]
-        replies = [self._reply(record["id"], analysis) for record in other_traces_of_run(self._source, trace_id, needed)]
-        return [reply for reply in replies if reply is not None]
+        replies = []
+        for record in other_traces_of_run(self._source, trace_id, OTHER_TRACES_NEEDED[analysis]):
+            with contextlib.suppress(TracerError):
+                replies.append(self._reply(record["id"], analysis))
+        return replies
 
     def of_all(self, trace_id: int) -> OtherAnswers:
         """Return the answers for every analysis that needs other traces."""
         return {analysis: self.of(trace_id, analysis) for analysis in OTHER_TRACES_NEEDED}
 
-    def _reply(self, trace_id: int, analysis: str) -> Any | None:
-        """Return one trace's answer; None if the trace cannot be read."""
-        key = (trace_id, analysis)
-        with self._lock:
-            if key in self._kept:
-                return self._kept[key]
+    def _ask(self, trace_id: int, analysis: str) -> Any:
+        """Return one trace's answer. Raises TracerError if the trace cannot be read."""
         needed = OTHER_TRACES_NEEDED[analysis]
-        try:
-            reply = getattr(self._answers(trace_id), needed.method)(**needed.arguments)
-        except TracerError:
-            return None
-        with self._lock:
-            self._kept[key] = reply
-            if len(self._kept) > _KEPT:
-                del self._kept[next(iter(self._kept))]
-        return reply
+        return getattr(self._answers(trace_id), needed.method)(**needed.arguments)

@@ -62,13 +62,9 @@ class TraceWriter:
         self._gpu_devices: list[GpuDevice] | None = None  # None: not known yet
         self.thread = threading.Thread(target=self._guard.run_thread, args=[self._run], name="tftracer-traces", daemon=True)
 
-    def put(self, job: CountedTrace | Job) -> None:
-        """Store a trace, or run a job, after everything that was put before."""
+    def put(self, job: CountedTrace | Job | None) -> None:
+        """Store a trace, or run a job, after everything that was put before. None ends the thread."""
         self._jobs.put(job)
-
-    def end(self) -> None:
-        """End the thread when everything that was put is done."""
-        self._jobs.put(None)
 
     # ---------------------------------------------------------------------------------------------------- the thread
 

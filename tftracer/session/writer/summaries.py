@@ -66,26 +66,19 @@ class TraceSummaries:
 
     def announce(self, trace: TraceKey, after_s: float = 0.0) -> None:
         """Analyze a trace that was stored, after ``after_s``."""
-        self._put(Announced(trace, time.monotonic() + after_s))
+        self.put(Announced(trace, time.monotonic() + after_s))
 
-    def put(self, job: Job) -> None:
-        """Run ``job`` after the traces announced so far are analyzed."""
-        self._put(job)
-
-    def end(self) -> None:
-        """End the thread when everything queued so far is done."""
-        self._put(None)
+    def put(self, work: Announced | Job | None) -> None:
+        """Run a job after the traces announced so far are analyzed. None ends the thread."""
+        with self._changed:
+            self._work.append(work)
+            self._jobs += not isinstance(work, Announced)
+            self._changed.notify()
 
     def give_up(self) -> None:
         """Analyze no more traces, and interrupt the analysis under way: whoever opens the file analyzes the rest."""
         self._given_up = True
         self._analyzer.interrupt()
-
-    def _put(self, work: Announced | Job | None) -> None:
-        with self._changed:
-            self._work.append(work)
-            self._jobs += not isinstance(work, Announced)
-            self._changed.notify()
 
     # ---------------------------------------------------------------------------------------------------- the thread
 

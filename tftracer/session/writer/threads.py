@@ -67,7 +67,7 @@ class Writer:
         """Write everything and end the threads. Whoever opens the file analyzes the traces that take too long to analyze here."""
         self._steps.stop()
         _join(self._threads, CLOSE_S)
-        self._summaries.end()
+        self._summaries.put(None)
         if not _join([self._summaries.thread], HELPER_S):
             self._summaries.give_up()
             _join([self._summaries.thread], CLOSE_S)

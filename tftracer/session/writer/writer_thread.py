@@ -90,7 +90,7 @@ class StepWriter:
             self._steps.arrived.clear()
             self._guard.run(self._round)
         self._guard.run(self._last_round)
-        self._traces.end()
+        self._traces.put(None)
 
     def _round(self) -> None:
         flushes = _take_all(self._flushes)

@@ -19,7 +19,7 @@ from tftracer.trace.analyses.flop_formulas import Call, flops_of
 from tftracer.trace.analyses.launch_of_kernel import launch_of
 from tftracer.trace.analyses.memory_traffic import Rules
 from tftracer.trace.analyses.op_kinds import canonical, is_matrix_op
-from tftracer.trace.arrays.intervals import batches, is_in
+from tftracer.trace.arrays.intervals import is_in, paced
 from tftracer.trace.arrays.strings import Hasher, numbered
 from tftracer.trace.arrays.types import Bool, Float64, Int32, Int64
 from tftracer.trace.arrays.window import Window
@@ -72,9 +72,6 @@ class _Tensors:
     """The outputs of all nodes by node and slot. For a RecvTensor, ``find`` returns the output that was sent."""
 
     bytes: Float64  # [outputs] NaN if not known
-    first: Int64  # [n] the index of each node's first output, -1 for none
-    past: Int64  # [n] the index after each node's last output
-    regular: bool  # whether output k of each node is at first + k
     dtype: Int32  # [n] of output 0
     received: Int64  # [n] for a RecvTensor, whose own output has no shape, the output that was sent; else -1
 
@@ -84,12 +81,7 @@ class _Tensors:
         size = elements[outputs.shape] * element_bytes(outputs.dtype)
         size[is_in(outputs.dtype, _HOLDS_NO_DATA)] = 0.0
         node, slot = outputs.node, outputs.slot
-        first = np.full(trace.n + 1, -1, np.int64)
-        first[node[::-1]] = np.arange(len(node))[::-1]
-        first = first[:-1]
-        past = first + np.bincount(node, minlength=trace.n)
-        regular = bool((np.arange(len(node)) - first[node] == slot).all())
-        tensors = cls(size, first, past, regular, np.zeros(trace.n, np.int32), np.full(trace.n, -1, np.int64))
+        tensors = cls(size, np.zeros(trace.n, np.int32), np.full(trace.n, -1, np.int64))
         if "RecvTensor" in trace.ops:
             sent = np.flatnonzero(~graph.control & (trace.op[graph.consumer] == list(trace.ops).index("RecvTensor")))
             tensors.received[graph.consumer[sent]] = tensors.find(outputs, graph.producer[sent], graph.slot[sent])
@@ -103,29 +95,14 @@ class _Tensors:
         """Return the index of the output with each node and slot, -1 for none."""
         if not len(outputs.node):
             return np.full(len(node), -1, np.int64)
-        at = self.first[node]
-        missing = at < 0
-        at += slot
-        missing |= at >= self.past[node]
-        at[missing] = -1
-        if not self.regular:
-            missing |= outputs.slot[at] != slot
-            rest = np.flatnonzero(missing)
-            at[rest] = _searched(outputs, node[rest], slot[rest])
-        if (self.received >= 0).any():
-            received = self.received[node]
-            return np.where((received >= 0) & (slot == 0), received, at)
-        return at
-
-
-def _searched(outputs: Outputs, node: Int64 | Int32, slot: Int64 | Int32) -> Int64:
-    """Do the same as ``find``, for nodes that have only some of their outputs, such as a Switch."""
-    stride = int(outputs.slot.max(initial=0)) + 1
-    key = outputs.node * stride + outputs.slot
-    order = np.argsort(key, kind="stable")
-    wanted = np.where(slot < stride, node.astype(np.int64) * stride + slot, -1)
-    position = np.minimum(np.searchsorted(key[order], wanted), len(order) - 1)
-    return np.where(key[order[position]] == wanted, order[position], -1)
+        stride = int(outputs.slot.max(initial=0)) + 1
+        key = outputs.node * stride + outputs.slot
+        order = np.argsort(key, kind="stable")
+        wanted = np.where(slot < stride, node.astype(np.int64) * stride + slot, -1)
+        position = np.minimum(np.searchsorted(key[order], wanted), len(order) - 1)
+        at = np.where(key[order[position]] == wanted, order[position], -1)
+        received = self.received[node]
+        return np.where((received >= 0) & (slot == 0), received, at)
 
 
 def _flops(trace: Trace, outputs: Outputs, graph: Graph, tensors: _Tensors, rows: Int64) -> Float64:
@@ -147,12 +124,11 @@ def _flops(trace: Trace, outputs: Outputs, graph: Graph, tensors: _Tensors, rows
     call_of_row, first = _distinct_rows(key)
     dims, kinds = outputs.shapes.dims, [canonical(op) for op in trace.ops]
     values = []
-    for batch in batches(len(first)):
-        for row in first[batch.start : batch.stop].tolist():
-            *inputs, equation, output, op = key[row].tolist()
-            shapes = [dims[code] if code >= 0 else None for code in inputs]
-            call = Call(shapes, dims[output] if output >= 0 else None, equations[equation] if equation >= 0 else None)
-            values.append(flops_of(kinds[op], call))
+    for row in paced(first.tolist()):
+        *inputs, equation, output, op = key[row].tolist()
+        shapes = [dims[code] if code >= 0 else None for code in inputs]
+        call = Call(shapes, dims[output] if output >= 0 else None, equations[equation] if equation >= 0 else None)
+        values.append(flops_of(kinds[op], call))
     return np.array([np.nan if value is None else value for value in values])[call_of_row]
 
 
@@ -194,7 +170,7 @@ def _traffic(trace: Trace, outputs: Outputs, graph: Graph, tensors: _Tensors) ->
     else:
         inputs[:] = np.nan
     written = np.bincount(outputs.node, tensors.bytes, n).astype(np.float64)
-    written[tensors.first < 0] = np.nan
+    written[np.bincount(outputs.node, minlength=n) == 0] = np.nan
     received = np.flatnonzero(tensors.received >= 0)
     written[received] = tensors.bytes[tensors.received[received]]
     return rules.traffic(trace.op, inputs, written, largest)

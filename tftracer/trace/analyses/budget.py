@@ -71,11 +71,6 @@ class Activity:
     def busy(self) -> Cover:
         return self.compute | self.communication | self.copies | self.input
 
-    @cached_property
-    def parts_by_step(self) -> dict[int, dict[str, float]]:
-        """Cache of ``parts_of``, by the step's length: the verdict needs the budget's parts again."""
-        return {}
-
 
 def activity(trace: Trace, group: Group) -> Activity:
     """Return the activity of one physical device."""
@@ -138,12 +133,6 @@ def parts_of(activity: Activity, step_ns: int) -> dict[str, float]:
 
     Without scheduling times ``scheduling`` is 0.
     """
-    if step_ns not in activity.parts_by_step:
-        activity.parts_by_step[step_ns] = _parts(activity, step_ns)
-    return dict(activity.parts_by_step[step_ns])
-
-
-def _parts(activity: Activity, step_ns: int) -> dict[str, float]:
     cover_of_part = {
         "compute": activity.compute,
         "python": activity.python,

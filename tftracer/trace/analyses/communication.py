@@ -21,7 +21,7 @@ from tftracer.contract.trace import Communication, Link, OpRow, Transfer
 from tftracer.trace.analyses import budget, ops, physical_devices
 from tftracer.trace.analyses.budget import Activities
 from tftracer.trace.arrays.groups import largest_first
-from tftracer.trace.arrays.intervals import Cover, batches
+from tftracer.trace.arrays.intervals import Cover, paced
 from tftracer.trace.arrays.types import Int64
 from tftracer.trace.decode import static_graph
 from tftracer.trace.decode.device_names import process_of
@@ -50,12 +50,11 @@ def transfers(trace: Trace) -> Transfers:
     links: dict[tuple[str, str], int] = {}
     tensors: dict[int, Received] = {}
     link = np.full(len(labels), -1, np.int64)
-    for batch in batches(len(labels)):
-        for i in batch:
-            received = parse_received(trace.labels[labels[i]])
-            if received:
-                tensors[int(labels[i])] = received
-                link[i] = links.setdefault((received.source, received.destination), len(links))
+    for i, label in enumerate(paced(labels.tolist())):
+        received = parse_received(trace.labels[label])
+        if received:
+            tensors[label] = received
+            link[i] = links.setdefault((received.source, received.destination), len(links))
     node_link = link[inverse] if len(nodes) else link
     return Transfers(nodes[node_link >= 0], node_link[node_link >= 0], tensors, list(links), nodes[node_link < 0])
 
@@ -69,13 +68,11 @@ def unrecorded(trace: Trace) -> dict[str, tuple[int, int]]:
         return {}
     arrived = {(process_of(received.destination), received.tensor) for received in transfers(trace).tensors.values()}
     total, lost = Counter[str](), Counter[str]()
-    received = list(static_graph.receives(trace))
-    for batch in batches(len(received)):
-        for tensor, source, destination in received[batch.start : batch.stop]:
-            process = process_of(destination)
-            if process_of(source) != process:
-                total[process] += 1
-                lost[process] += (process, tensor) not in arrived
+    for tensor, source, destination in paced(static_graph.receives(trace)):
+        process = process_of(destination)
+        if process_of(source) != process:
+            total[process] += 1
+            lost[process] += (process, tensor) not in arrived
     return {process: (lost[process], total[process]) for process in sorted(total) if lost[process]}
 
 
@@ -88,12 +85,9 @@ def communication(
     whole = activities.whole
     duration = trace.end[all_transfers.node] - trace.start[all_transfers.node]
     longest = largest_first(duration, MAX_TRANSFERS)
-    shown: list[Transfer] = []
-    for batch in batches(len(longest), 500):
-        shown.extend(_transfer(trace, all_transfers, int(longest[i])) for i in batch)
     return {
         "links": link_table(trace, all_transfers, activities),
-        "transfers": shown,
+        "transfers": [_transfer(trace, all_transfers, at) for at in paced(longest.tolist(), 500)],
         "transfers_total": len(all_transfers.node),
         "collectives": _collectives(trace, all_transfers, work),
         "total_ns": float(whole.communication.length),

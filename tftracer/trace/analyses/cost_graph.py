@@ -14,7 +14,7 @@ from google.protobuf.message import DecodeError
 from tftracer.contract.basics import Finding
 from tftracer.contract.trace import CostGraph, CostRow
 from tftracer.errors import FormatError
-from tftracer.trace.arrays.intervals import batches
+from tftracer.trace.arrays.intervals import paced
 from tftracer.trace.arrays.types import Int64
 from tftracer.trace.decode.descriptors import message_class
 from tftracer.trace.model import Trace
@@ -39,11 +39,10 @@ def cost_graph(trace: Trace, findings: list[Finding]) -> CostGraph:
     first = _first_executions(trace)
     codes = {name: code for code, name in enumerate(trace.names)}
     rows: list[CostRow] = []
-    for batch in batches(len(nodes)):
-        for i in batch:
-            code = codes.get(nodes[i].name, -1)
-            executed = code >= 0 and count[code] > 0
-            rows.append(_row(trace, nodes[i], int(first[code]) if executed else -1, spent[code] if executed else 0.0))
+    for node in paced(nodes):
+        code = codes.get(node.name, -1)
+        executed = code >= 0 and count[code] > 0
+        rows.append(_row(trace, node, int(first[code]) if executed else -1, spent[code] if executed else 0.0))
     rows.sort(key=lambda row: (-row["estimated_ns"], -row["measured_ns"], row["name"]))
     return {"rows": rows[:MAX_ROWS], "findings": findings}
 

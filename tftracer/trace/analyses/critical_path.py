@@ -24,7 +24,6 @@ The path needs a Python iteration for each of its nodes, slack one for each edge
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, cast
 
@@ -34,7 +33,8 @@ from tftracer.contract.basics import Finding
 from tftracer.contract.trace import CriticalPath, OpRow, PathStep
 from tftracer.trace.analyses import ops, physical_devices, waits_for_threads
 from tftracer.trace.analyses.launch_of_kernel import launch_of
-from tftracer.trace.arrays.intervals import batches
+from tftracer.trace.arrays.columns import Coded, Values, rows_of
+from tftracer.trace.arrays.intervals import batches, paced
 from tftracer.trace.arrays.types import Bool, Float64, Int8, Int32, Int64
 from tftracer.trace.model import Trace
 
@@ -136,24 +136,6 @@ def _last_ended(trace: Trace, rank: Int64, counted: Int64, group: Int64, nodes: 
     return np.where((at >= 0) & (group[candidate] == group[nodes]) & (rank[candidate] < rank[nodes]), candidate, -1)
 
 
-def path_nodes(trace: Trace, edges: Edges) -> tuple[Int64, Int8]:
-    """Return the nodes of the path in time order, and the kind of edge that leads to each."""
-    counted = np.flatnonzero(trace.counted)
-    if not len(counted):
-        return np.zeros(0, np.int64), np.zeros(0, np.int8)
-    predecessor, why = last_predecessor(trace, edges)
-    predecessor_of = predecessor.tolist()
-    node, path = int(counted[np.argmax(edges.rank[counted])]), []
-    for batch in batches(trace.n, 20_000):
-        for _ in batch:
-            path.append(node)
-            node = predecessor_of[node]
-            if node < 0:
-                nodes = np.array(path[::-1], np.int64)
-                return nodes, why[nodes]
-    raise AssertionError("the critical path has a cycle")  # no edge leads to a lower rank
-
-
 def slack_of(trace: Trace, edges: Edges) -> Float64:
     """Return for each node the ns by which it could have ended later; -1 for nodes that are not counted."""
     latest, duration = [trace.duration_ns] * trace.n, (trace.end - trace.start).tolist()
@@ -182,8 +164,15 @@ class Path:
 
 
 def path_of(trace: Trace, edges: Edges) -> Path:
-    nodes, why = path_nodes(trace, edges)
-    return Path(nodes, why, np.concatenate([np.zeros(min(1, len(nodes)), np.int64), trace.end[nodes][:-1]]))
+    counted = np.flatnonzero(trace.counted)
+    best, why = last_predecessor(trace, edges)
+    before, path = best.tolist(), [int(counted[np.argmax(edges.rank[counted])])] if len(counted) else []
+    for _ in paced(range(trace.n), 20_000):  # no edge leads to a lower rank, so there is no cycle
+        if not path or before[path[-1]] < 0:
+            break
+        path.append(before[path[-1]])
+    nodes = np.array(path[::-1], np.int64)
+    return Path(nodes, why[nodes], np.append(0, trace.end[nodes])[: len(nodes)])
 
 
 def critical_path(
@@ -195,47 +184,35 @@ def critical_path(
     """
     path = computed or path_of(trace, edges_of(trace, graph))
     start, end = trace.start[path.node], trace.end[path.node]
+    own = end - np.maximum(
+        start, np.minimum(path.reached, end)
+    )  # where two neighbours overlap, the time counts for the earlier one
     left_out = max(len(path.node) - limit, 0)
     return {
         "steps": _steps(trace, path, slice(left_out, None)),
         "left_out": left_out,
         "length_ns": float(end[-1]) if len(end) else 0.0,
-        "busy_ns": float((end - np.maximum(start, np.minimum(path.reached, end))).sum()),
-        "by_op": _by_op(trace, path.node, path.reached),
+        "busy_ns": float(own.sum()),
+        "by_op": _by_op(trace, path.node, own),
         "edges": graph.source,
         "slack_ns": None,
         "findings": findings,
     }
 
 
-def waits(trace: Trace, path: Path) -> Int64:
-    """Return for each node of the path the ns from the end of the previous node to its start."""
-    result: Int64 = np.maximum(trace.start[path.node] - path.reached, 0)
-    return result
-
-
 def _steps(trace: Trace, path: Path, shown: slice) -> list[PathStep]:
-    node, wait, why = path.node[shown], waits(trace, path)[shown], path.reason[shown]
-    steps: list[PathStep] = []
-    for batch in batches(len(node)):
-        part = slice(batch.start, batch.stop)
-        steps.extend(_steps_of_batch(trace, node[part], wait[part], why[part]))
-    return steps
-
-
-def _steps_of_batch(trace: Trace, node: Int64, wait: Int64, why: Int8) -> Iterator[PathStep]:
-    columns = {
+    node = path.node[shown]
+    columns: dict[str, Values] = {
         **trace.node_columns(node),
-        "end_ns": trace.end[node].astype(np.float64).tolist(),
-        "wait_ns": wait.astype(np.float64).tolist(),
-        "reason": [REASONS[code] for code in why.tolist()],
+        "end_ns": trace.end[node].astype(np.float64),
+        "wait_ns": np.maximum(trace.start[node] - path.reached[shown], 0).astype(np.float64),
+        "reason": Coded(path.reason[shown], REASONS),
     }
-    return (cast(PathStep, dict(zip(columns, row))) for row in zip(*columns.values()))
+    return cast("list[PathStep]", rows_of(columns))
 
 
-def _by_op(trace: Trace, nodes: Int64, reached: Int64) -> list[OpRow]:
-    """Sum up the path's time by op type. Where two neighbours overlap, the time counts for the earlier one."""
-    own = trace.end[nodes] - np.maximum(trace.start[nodes], np.minimum(reached, trace.end[nodes]))
+def _by_op(trace: Trace, nodes: Int64, own: Int64) -> list[OpRow]:
+    """Sum up the path's time by op type. ``own``: [nodes] the time that each adds to the path."""
     rows = ops.rows_by_type(trace, nodes, trace.end[nodes] - trace.start[nodes], own)
     for row in rows:
         row["share"] = row["self_ns"] / trace.duration_ns if trace.duration_ns else 0.0

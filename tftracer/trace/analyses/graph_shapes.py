@@ -14,7 +14,7 @@ import numpy as np
 from tftracer.trace.analyses.op_kinds import canonical
 from tftracer.trace.analyses.shape_rules import NodeInputs, Values, masks_of, possible, rule_of, shapes_in
 from tftracer.trace.analyses.strided_slice import sliced_values
-from tftracer.trace.arrays.intervals import batches
+from tftracer.trace.arrays.intervals import paced
 from tftracer.trace.decode.executed_graph import RECEIVES, SENDS, channel
 from tftracer.trace.decode.labels import parse_input
 from tftracer.trace.decode.tensor_shapes import Shape
@@ -60,9 +60,8 @@ def inferred(graphs: list[Any]) -> dict[str, Inferred]:
     nodes = {node.name: _Node(node, canonical(node.op), _inputs(node, send_input)) for node in definitions}
     known_before, order = -1, _inputs_first(nodes)
     for _ in range(PASSES):
-        for batch in batches(len(order), 200):
-            for name in order[batch.start : batch.stop]:
-                _infer(nodes, nodes[name])
+        for name in paced(order, 200):
+            _infer(nodes, nodes[name])
         known = sum(shape is not None for node in nodes.values() for shape in node.shapes)
         if known == known_before:
             break

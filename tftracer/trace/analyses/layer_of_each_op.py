@@ -27,9 +27,8 @@ from tftracer.trace.analyses.op_name_to_layer import (
 )
 from tftracer.trace.analyses.ops import Work
 from tftracer.trace.arrays.groups import largest_first
-from tftracer.trace.arrays.intervals import Numbering, batches, is_in
-from tftracer.trace.arrays.lookup import codes_in
-from tftracer.trace.arrays.strings import StringTable
+from tftracer.trace.arrays.intervals import Numbering, is_in, paced
+from tftracer.trace.arrays.strings import StringTable, codes_in
 from tftracer.trace.arrays.types import Bool, Int8, Int32, Int64
 from tftracer.trace.decode.labels import parse_received
 from tftracer.trace.model import NodeKind, Trace
@@ -150,14 +149,13 @@ def _layers(tree: LayerTree, groups: _Groups, places: list[Place]) -> list[int]:
     layer_of_group, ranks = [0] * len(places), list(map(_rank, groups.reading, places))
     order = sorted(range(len(places)), key=ranks.__getitem__)
     reduced = _ReducedGradients(tree)
-    for batch in batches(len(order), 500):
-        for at in order[batch.start : batch.stop]:
-            if ranks[at] == _CREATES_LAYER:
-                layer_of_group[at] = tree.add(places[at].path)
-            elif groups.reading[at] == _TRANSFER and (gradient := reduced_gradient(groups.texts[at])):
-                layer_of_group[at] = reduced.layer(gradient)
-            else:
-                layer_of_group[at] = tree.find(places[at].path) or tree.add(_new_layer(ranks[at], places[at].path))
+    for at in paced(order, 500):
+        if ranks[at] == _CREATES_LAYER:
+            layer_of_group[at] = tree.add(places[at].path)
+        elif groups.reading[at] == _TRANSFER and (gradient := reduced_gradient(groups.texts[at])):
+            layer_of_group[at] = reduced.layer(gradient)
+        else:
+            layer_of_group[at] = tree.find(places[at].path) or tree.add(_new_layer(ranks[at], places[at].path))
     return layer_of_group
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from tftracer.trace.analyses.layer_of_each_op import PHASES, VARIABLES, PlacedOps
 from tftracer.trace.analyses.ops import Work
-from tftracer.trace.arrays.intervals import batches, is_in
+from tftracer.trace.arrays.intervals import is_in, paced
 from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.decode.static_graph import StaticGraph
 from tftracer.trace.model import Trace
@@ -80,10 +80,9 @@ def _spread_layers(layer: Int64, source: Int64, target: Int64, rank: Int64) -> N
         return
     order = np.lexsort((target, rank[target]))
     layers, sources, targets = layer.tolist(), source[order].tolist(), target[order].tolist()
-    for batch in batches(len(order)):
-        for at, to in zip(sources[batch.start : batch.stop], targets[batch.start : batch.stop]):
-            if layers[at]:
-                layers[to] = layers[at] if layers[to] in (0, layers[at]) else _SEVERAL
+    for at, to in paced(zip(sources, targets)):
+        if layers[at]:
+            layers[to] = layers[at] if layers[to] in (0, layers[at]) else _SEVERAL
     layer[:] = layers
 
 

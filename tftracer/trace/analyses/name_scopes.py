@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tftracer.trace.arrays.lookup import codes_in
-from tftracer.trace.arrays.strings import Hasher, StringTable, numbered, table
+from tftracer.trace.arrays.strings import Hasher, StringTable, codes_in, numbered, table
 from tftracer.trace.arrays.types import Float64, Int32, Int64
 from tftracer.trace.arrays.window import Window
 

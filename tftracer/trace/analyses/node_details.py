@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from tftracer.contract.trace import Neighbourhood, NodeDetail, NodeRef, Output
-from tftracer.errors import UnknownError
 from tftracer.trace.analyses.arithmetic import Arithmetic
 from tftracer.trace.analyses.dependencies import Graph
 from tftracer.trace.analyses.launch_of_kernel import launch_of
@@ -24,7 +23,7 @@ from tftracer.trace.model import DeviceKind, NodeKind, Trace
 MAX_LINKS = 200
 
 
-def related_nodes(trace: Trace, graph: Graph | None, nodes: Int64) -> tuple[Int64, Int64]:
+def related_nodes(trace: Trace, graph: Graph, nodes: Int64) -> tuple[Int64, Int64]:
     """Return pairs (one of ``nodes``, related node) as two arrays, sorted by the first.
 
     The related nodes of one node: first its launch or its kernels, in time order, then the other ends of its transfers.
@@ -32,10 +31,9 @@ def related_nodes(trace: Trace, graph: Graph | None, nodes: Int64) -> tuple[Int6
     wanted = np.zeros(trace.n, np.bool_)
     wanted[nodes] = True
     pairs = _recorded_launches(trace, wanted) if trace.launch is not None else _launches_by_name(trace, wanted)
-    if graph is not None:
-        producer, consumer = graph.producer[graph.transfer].astype(np.int64), graph.consumer[graph.transfer].astype(np.int64)
-        ends = wanted & (trace.kind == NodeKind.COMMUNICATION)
-        pairs += [(consumer[ends[consumer]], producer[ends[consumer]]), (producer[ends[producer]], consumer[ends[producer]])]
+    producer, consumer = graph.producer[graph.transfer].astype(np.int64), graph.consumer[graph.transfer].astype(np.int64)
+    ends = wanted & (trace.kind == NodeKind.COMMUNICATION)
+    pairs += [(consumer[ends[consumer]], producer[ends[consumer]]), (producer[ends[producer]], consumer[ends[producer]])]
     node = np.concatenate([pair[0] for pair in pairs])
     related = np.concatenate([pair[1] for pair in pairs])
     order = np.argsort(node, kind="stable")
@@ -90,19 +88,9 @@ def node_ref(trace: Trace, index: int) -> NodeRef:
 
 
 def node_detail(
-    trace: Trace,
-    index: int,
-    graph: Graph | None = None,
-    *,
-    critical: bool = False,
-    slack_ns: float | None = None,
-    arithmetic: Arithmetic | None = None,
+    trace: Trace, index: int, graph: Graph, *, critical: bool, slack_ns: float | None, arithmetic: Arithmetic
 ) -> NodeDetail:
-    """Return a node's details. Without a graph, inputs come from the label; without ``arithmetic``, FLOPs are not known.
-
-    ``critical``, ``slack_ns``: from the critical path. Raises UnknownError for an invalid index.
-    """
-    check_index(trace, index)
+    """Return a node's details. ``critical``, ``slack_ns``: from the critical path."""
     device, name, label = trace.devices[trace.device[index]], trace.names[trace.name[index]], trace.labels[trace.label[index]]
     start, end = int(trace.start[index]), int(trace.end[index])
     scheduled = _time(trace.scheduled, index)
@@ -131,14 +119,14 @@ def node_detail(
         "critical": critical,
         "slack_ns": slack_ns,
         "inputs": inputs,
-        "consumers": _refs(trace, graph.consumers_of(index)) if graph is not None else [],
+        "consumers": _refs(trace, graph.consumers_of(index)),
         "control_inputs": control_inputs,
         "outputs": outputs(stats),
         "temporary_bytes": float(stats.memory_stats.temp_memory_size),
         "persistent_bytes": float(stats.memory_stats.persistent_memory_size),
         "bytes_moved": float(trace.bytes_moved[index]),
-        "flops": _known(arithmetic.flops, index) if arithmetic else None,
-        "traffic_bytes": _known(arithmetic.bytes, index) if arithmetic else None,
+        "flops": _known(arithmetic.flops, index),
+        "traffic_bytes": _known(arithmetic.bytes, index),
         "source": received.source if received else "",
         "destination": received.destination if received else "",
         "related": _refs(trace, related_nodes(trace, graph, np.array([index]))[1]),
@@ -146,11 +134,6 @@ def node_detail(
         "facts": [{"name": name, "value": value} for name, value in trace.details.facts(index)] if trace.details else [],
         "hlo": trace.details.hlo(index) if trace.details else "",
     }
-
-
-def check_index(trace: Trace, index: int) -> None:
-    if not 0 <= index < trace.n:
-        raise UnknownError(f"No node {index} in this trace; it has {trace.n}, numbered from 0.")
 
 
 def exec_stats(trace: Trace, index: int) -> Any:
@@ -198,39 +181,27 @@ def _share_of_type(trace: Trace, index: int) -> float:
     return float(trace.end[index] - trace.start[index]) / total if total else 0.0
 
 
-def _inputs(trace: Trace, index: int, graph: Graph | None, label: str) -> tuple[list[NodeRef], list[NodeRef]]:
-    """Return (data inputs, control inputs).
-
-    Without a graph, inputs come from the label and have node -1. If the graph has no edges to the node, this is also true for its
-    data inputs.
-    """
-    sources = [parse_input(text) for text in parse_label(label).inputs]
-    if graph is None:
-        data = [_ref_by_name(source.name) for source in sources if not source.control]
-        return data[:MAX_LINKS], [_ref_by_name(source.name) for source in sources if source.control][:MAX_LINKS]
+def _inputs(trace: Trace, index: int, graph: Graph, label: str) -> tuple[list[NodeRef], list[NodeRef]]:
+    """Return (data inputs, control inputs). If the graph has no edges to the node, data inputs come from the label: node -1."""
     edges = graph.in_edges(index)
     data = _refs(trace, graph.producer[edges[~graph.control[edges]]])
     control = _refs(trace, graph.producer[edges[graph.control[edges]]])
     if not len(edges):
-        data += [_ref_by_name(source.name) for source in sources if not source.control][:MAX_LINKS]
+        sources = [parse_input(text) for text in parse_label(label).inputs]
+        names = [source.name for source in sources if not source.control][:MAX_LINKS]
+        data += [{"node": -1, "name": name, "op": "", "device": ""} for name in names]
     return data, control
-
-
-def _ref_by_name(name: str) -> NodeRef:
-    return {"node": -1, "name": name, "op": "", "device": ""}
 
 
 def _refs(trace: Trace, nodes: Any) -> list[NodeRef]:
     return [node_ref(trace, i) for i in list(dict.fromkeys(nodes[: 2 * MAX_LINKS].tolist()))[:MAX_LINKS]]
 
 
-def neighbourhood(trace: Trace, graph: Graph, index: int, depth: int = 2, limit: int = 200) -> Neighbourhood:
+def neighbourhood(trace: Trace, graph: Graph, index: int, depth: int, limit: int) -> Neighbourhood:
     """Return the ``limit`` nearest nodes that are at most ``depth`` edges away, nearest first, and the edges among them.
 
     ``left_out`` in the result: the number of nodes that were found but left out because of ``limit``.
-    Raises UnknownError for an invalid index.
     """
-    check_index(trace, index)
     position = {index: 0}
     queue = deque([(index, 0)])
     left_out: set[int] = set()

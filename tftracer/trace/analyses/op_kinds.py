@@ -5,16 +5,11 @@ from __future__ import annotations
 
 import re
 
+from tftracer.trace.analyses.flop_formulas import FORMULAS
+
 _PREFIXES = re.compile(r"_?(?:ITEX|Mkl|Native|OneDnn|Fused|Quantized|PadWith|Eager)+(?=[A-Z])")
 _BATCH_NORM = re.compile(r"_?(?:Mkl|Native)*_?FusedBatchNorm")
 
-#: Names of matrix ops, without the suffixes for versions and for fused ops (`WithBias`).
-_MATRIX_OPS = [
-    "MatMul", "BatchMatMul", "Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter", "Conv3D", "Conv3DBackpropInput",
-    "Conv3DBackpropFilter", "DepthwiseConv2dNative", "DepthwiseConv2dNativeBackpropInput", "DepthwiseConv2dNativeBackpropFilter",
-    "Einsum", "XlaEinsum", "SparseMatMul", "SparseTensorDenseMatMul", "LSTMBlockCell", "BlockLSTM", "BlockLSTMGrad",
-    "GRUBlockCell", "GRUBlockCellGrad",
-]  # fmt: skip
 _SUFFIX = re.compile(r"(?:V\d+|With\w+|And\w+|BiasActivation)?")
 _OTHER_NAMES = {
     "MatMulGrad": "MatMul",
@@ -22,6 +17,8 @@ _OTHER_NAMES = {
     "DepthwiseConv2D": "DepthwiseConv2dNative",
     "DepthwiseConv2d": "DepthwiseConv2dNative",
 }
+#: Names of matrix ops, without the suffixes for versions and for fused ops (`WithBias`).
+_LONGEST_FIRST = sorted((*FORMULAS, *_OTHER_NAMES), key=len, reverse=True)
 
 #: Matrix ops without a FLOP formula: their FLOPs are unknown, never 0.
 UNCOUNTED = frozenset(
@@ -32,8 +29,6 @@ UNCOUNTED = frozenset(
         *("Cholesky", "MatrixInverse", "MatrixSolve", "MatrixTriangularSolve", "Qr", "Svd", "SelfAdjointEigV2", "Lu"),
     ]
 )
-#: Kinds of matrix ops with a FLOP formula.
-COUNTED = frozenset(_MATRIX_OPS) - {"XlaEinsum"}
 
 #: Op types that call a Python function.
 PYTHON_OPS = frozenset(("PyFunc", "PyFuncStateless", "EagerPyFunc"))
@@ -60,7 +55,7 @@ def canonical(op: str) -> str:
     if norm:
         return "FusedBatchNorm" + op[norm.end() :].removesuffix("Ex")
     plain = _PREFIXES.sub("", op, count=1) if _PREFIXES.match(op) else op
-    for kind in sorted((*_MATRIX_OPS, *_OTHER_NAMES), key=len, reverse=True):
+    for kind in _LONGEST_FIRST:
         if plain.startswith(kind) and _SUFFIX.fullmatch(plain[len(kind) :]):
             return _OTHER_NAMES.get(kind, kind)
     return plain if plain != op and op.startswith("_") else op
@@ -73,14 +68,14 @@ def is_named(op: str, name: str) -> bool:
 
 def is_matrix_op(op: str) -> bool:
     kind = canonical(op)
-    return kind in COUNTED or kind in UNCOUNTED
+    return kind in FORMULAS or kind in UNCOUNTED
 
 
 def family(op: str) -> str:
     """Return the group of similar matrix ops that an op belongs to: "convolutions" or "products"; "" for other ops."""
     kind = canonical(op)
     if "Conv" in kind:
-        return "convolutions" if kind in COUNTED else ""
+        return "convolutions" if kind in FORMULAS else ""
     return "products" if kind in ("MatMul", "BatchMatMul", "Einsum") else ""
 
 

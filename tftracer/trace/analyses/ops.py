@@ -32,7 +32,7 @@ from tftracer.trace.analyses.launch_of_kernel import launch_of
 from tftracer.trace.analyses.name_scopes import Scopes, scopes_of
 from tftracer.trace.arrays.columns import Coded, Values, rows_of
 from tftracer.trace.arrays.groups import largest_first, largest_in_groups
-from tftracer.trace.arrays.intervals import fair_shares, is_in
+from tftracer.trace.arrays.intervals import fair_shares
 from tftracer.trace.arrays.strings import StringTable
 from tftracer.trace.arrays.types import Bool, Float64, Int32, Int64
 from tftracer.trace.decode.profile_host import TF_DATA
@@ -99,11 +99,10 @@ def work_of(trace: Trace) -> Work:
 def _without_inner_stages(trace: Trace) -> Int64:
     """Return [n] the duration of each node in ns; for a stage of tf.data, without the time of the stages that it called."""
     duration: Int64 = trace.end - trace.start
-    stages = [code for code, device in enumerate(trace.devices) if device.name == TF_DATA]
-    if not stages or not trace.known_edges:
+    if not trace.known_edges:
         return duration
-    called, caller = trace.known_edges
-    inner = is_in(trace.device[called], stages) & is_in(trace.device[caller], stages)
+    (called, caller), is_stage = trace.known_edges, trace.on_devices_where(lambda device: device.name == TF_DATA)
+    inner = is_stage[called] & is_stage[caller]
     inner &= (trace.thread[called] == trace.thread[caller]) & trace.counted[called]
     within = duration[called[inner]]
     result = duration.copy()

@@ -89,7 +89,7 @@ def members(trace: Trace, group: Group) -> Bool:
 
 def runs_on(trace: Trace, *kinds: DeviceKind) -> Bool:
     """Return [n] whether a node is on a device of these kinds, counted or not."""
-    return _of_kinds(trace, kinds)[trace.device]
+    return trace.on_devices_where(lambda device: device.kind in kinds)
 
 
 def on_stream(trace: Trace) -> Bool:
@@ -101,8 +101,3 @@ def kernels(trace: Trace) -> Bool:
     """Return [n] whether a node is a kernel: no copy and no launch."""
     result: Bool = on_stream(trace) & (trace.kind == NodeKind.COMPUTE)
     return result
-
-
-def _of_kinds(trace: Trace, kinds: tuple[DeviceKind, ...]) -> Bool:
-    """Return [devices] whether a device is of these kinds."""
-    return np.array([device.kind in kinds for device in trace.devices] or [False])

@@ -19,7 +19,7 @@ from tftracer.trace.analyses.graph_shapes import Inferred, inferred
 from tftracer.trace.analyses.launch_of_kernel import launch_of
 from tftracer.trace.analyses.memory_traffic import Rules
 from tftracer.trace.analyses.op_kinds import canonical, is_matrix_op
-from tftracer.trace.arrays.intervals import batches
+from tftracer.trace.arrays.intervals import paced
 from tftracer.trace.arrays.types import Float64, Int32, Int64
 from tftracer.trace.decode.tensor_shapes import element_bytes, elements_of
 from tftracer.trace.model import Calls, NodeKind, Tensor, Trace
@@ -78,18 +78,16 @@ def _flops(trace: Trace, calls: Calls, input_of: Int64, tensors: dict[str, Infer
     """Return [rows] the FLOPs; each distinct call is computed once."""
     kinds, known = [canonical(op) for op in trace.ops], {}
     values = np.full(len(rows), np.nan)
-    for batch in batches(len(rows)):
-        for position in batch:
-            node = int(rows[position])
-            outputs = calls.outputs.get(node, [])
-            from_graph = tensors.get(trace.names[trace.name[node]]) if tensors else None
-            equation = from_graph.equation if from_graph is not None else None
-            key = (int(trace.op[node]), int(input_of[node]), outputs[0].shape if outputs else None, equation)
-            if key not in known:
-                inputs = calls.inputs[key[1]] if key[1] >= 0 else []
-                flops = flops_of(kinds[key[0]], Call([tensor.shape for tensor in inputs], key[2], equation))
-                known[key] = np.nan if flops is None else flops
-            values[position] = known[key]
+    for position, node in enumerate(paced(rows.tolist())):
+        outputs = calls.outputs.get(node, [])
+        from_graph = tensors.get(trace.names[trace.name[node]]) if tensors else None
+        equation = from_graph.equation if from_graph is not None else None
+        key = (int(trace.op[node]), int(input_of[node]), outputs[0].shape if outputs else None, equation)
+        if key not in known:
+            inputs = calls.inputs[key[1]] if key[1] >= 0 else []
+            flops = flops_of(kinds[key[0]], Call([tensor.shape for tensor in inputs], key[2], equation))
+            known[key] = np.nan if flops is None else flops
+        values[position] = known[key]
     return values
 
 

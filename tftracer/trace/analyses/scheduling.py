@@ -11,6 +11,7 @@ import numpy as np
 
 from tftracer.contract.basics import Finding
 from tftracer.contract.trace import DelayRow, Scheduling
+from tftracer.trace.arrays.columns import Values, rows_of
 from tftracer.trace.arrays.groups import largest_first
 from tftracer.trace.arrays.types import Int64
 from tftracer.trace.model import UNKNOWN_TIME, Trace
@@ -48,9 +49,9 @@ def scheduling(trace: Trace, findings: list[Finding]) -> Scheduling:
 
 
 def _rows(trace: Trace, node: Int64, delay: Int64) -> list[DelayRow]:
-    columns = {
+    columns: dict[str, Values] = {
         **trace.node_columns(node),
-        "delay_ns": delay.astype(np.float64).tolist(),
-        "duration_ns": (trace.end[node] - trace.start[node]).astype(np.float64).tolist(),
+        "delay_ns": delay.astype(np.float64),
+        "duration_ns": (trace.end[node] - trace.start[node]).astype(np.float64),
     }
-    return [cast(DelayRow, dict(zip(columns, row))) for row in zip(*columns.values())]
+    return cast("list[DelayRow]", rows_of(columns))

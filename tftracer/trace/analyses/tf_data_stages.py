@@ -16,7 +16,7 @@ import numpy as np
 from tftracer.trace.arrays.intervals import Cover, concatenated, distinct, is_in
 from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.decode.profile_host import TF_DATA
-from tftracer.trace.decode.profiler_names import STAGE
+from tftracer.trace.decode.xplane_reader import STAGE
 from tftracer.trace.model import Trace
 
 Path = tuple[str, ...]
@@ -59,7 +59,7 @@ class Stages:
 
     @classmethod
     def of(cls, trace: Trace) -> Stages:
-        members = _on_tf_data(trace)
+        members = trace.on_devices_where(lambda device: device.name == TF_DATA)
         rows = np.flatnonzero(members)
         paths = {code: path_of(trace.names[code]) for code in distinct(trace.name[rows]).tolist()}
         rows_of: dict[Path, list[Int64]] = {}
@@ -160,13 +160,6 @@ class Stages:
         if len(rows):
             return int((self.trace.end[rows] - self.trace.start[rows]).max())
         return self._longest_input(path) if FORWARDING.match(path[-1]) else None
-
-
-def _on_tf_data(trace: Trace) -> Bool:
-    codes = [code for code, device in enumerate(trace.devices) if device.name == TF_DATA]
-    if not codes:
-        return np.zeros(trace.n, bool)
-    return is_in(trace.device, codes)
 
 
 def path_of(name: str) -> Path:

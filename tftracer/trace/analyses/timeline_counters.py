@@ -79,7 +79,8 @@ def _on_threads(trace: Trace) -> Bool:
 
 def _in_flight(trace: Trace, outputs: Outputs) -> CounterOrMissing:
     moved = transfers(trace)
-    collective = moved.without_link[_collective(trace, moved.without_link)]
+    others = moved.without_link
+    collective = others[~trace.op_types_where(NO_COLLECTIVE.fullmatch)[trace.op[others]]]
     node = np.concatenate([moved.node, collective])
     size = np.concatenate([trace.bytes_moved[moved.node], _result_bytes(outputs, collective)])
     counted = trace.counted[node]
@@ -93,11 +94,6 @@ def _in_flight(trace: Trace, outputs: Outputs) -> CounterOrMissing:
         f"Without {unknown:,} of {len(node):,} transfers and collectives: the trace does not tell their sizes." if unknown else ""
     )
     return _counter("in-flight", IN_FLIGHT, "bytes", curve(trace.start[node], trace.end[node], np.maximum(size, 0)), note)
-
-
-def _collective(trace: Trace, node: Int64) -> Bool:
-    """Return for each communicating node whether it is a collective."""
-    return ~trace.op_types_where(NO_COLLECTIVE.fullmatch)[trace.op[node]]
 
 
 def _result_bytes(outputs: Outputs, node: Int64) -> Int64:
@@ -153,7 +149,4 @@ def _counter(key: str, title: str, unit: CounterUnit, points: tuple[Int64, Int64
 def _narrow(value: Int64) -> npt.NDArray[np.generic]:
     """Convert to the smallest unsigned type that fits; values that fit none stay int64."""
     low, high = int(value.min(initial=0)), int(value.max(initial=0))
-    for narrow in (np.uint8, np.uint16, np.uint32):
-        if low >= 0 and high <= np.iinfo(narrow).max:
-            return value.astype(narrow)
-    return value
+    return value.astype(np.min_scalar_type(high)) if low >= 0 and high < 1 << 32 else value

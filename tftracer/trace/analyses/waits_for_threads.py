@@ -1,7 +1,7 @@
 """Finds ops that waited for a thread, and the op whose end they waited for. Pure NumPy, O(n log n).
 
 RunMetadata has scheduling times but no threads (``thread_id`` is 0, or a row number that TensorFlow's timeline.py wrote), so
-threads are inferred: an op starts on the thread of its process that became free last (arrays/places_of_intervals.py). It waited
+threads are inferred: an op starts on the thread of its process that became free last (arrays/intervals.py). It waited
 for that thread if it was scheduled before the thread became free. An op that started late while threads were free did not wait
 for a thread.
 
@@ -19,9 +19,9 @@ import re
 import numpy as np
 
 from tftracer.trace.analyses import physical_devices
-from tftracer.trace.arrays.places_of_intervals import running_and_predecessors
+from tftracer.trace.arrays.intervals import running_and_predecessors
 from tftracer.trace.arrays.types import Bool, Int64
-from tftracer.trace.model import DeviceKind, NodeKind, Trace
+from tftracer.trace.model import Device, DeviceKind, NodeKind, Trace
 
 ASYNCHRONOUS = re.compile(
     r"(OneShot|MultiDevice)?Iterator\w*|((?!Queue(De|En)queue|Barrier)\w)*(Queue(De|En)queue|Barrier)\w*|(Stage|Unstage)\w*"
@@ -56,8 +56,8 @@ def waits_for_threads(trace: Trace) -> tuple[Int64, Int64]:
 
 def _right_after(trace: Trace) -> tuple[Int64, Int64]:
     """Do the same for known threads. A node waited if it started within NEXT_OP_NS of the previous node's end on its thread."""
-    hosts = np.array([device.kind in _HOSTS and not device.repeats for device in trace.devices] or [False])
-    nodes = np.flatnonzero(trace.counted & hosts[trace.device] & ~_asynchronous(trace) & (trace.kind != NodeKind.INPUT))
+    on_host = trace.on_devices_where(_is_host)
+    nodes = np.flatnonzero(trace.counted & on_host & ~_asynchronous(trace) & (trace.kind != NodeKind.INPUT))
     thread = np.unique(trace.thread[nodes], return_inverse=True)[1].reshape(-1).astype(np.int64)
     order = np.lexsort((trace.start[nodes], trace.end[nodes], thread))
     stride = trace.duration_ns + 1
@@ -78,13 +78,16 @@ def _ended_last(trace: Trace, among: Int64, nodes: Int64) -> tuple[Int64, Bool]:
 
 def _processes(trace: Trace) -> list[Bool]:
     """Return for each process an array [devices]: whether a device's ops run on the threads of the process."""
-    hosts = {code for code, device in enumerate(trace.devices) if device.kind in _HOSTS and not device.repeats}
     members = []
     for process in physical_devices.processes(trace):
         member = np.zeros(len(trace.devices), bool)
-        member[[code for code in process.codes if code in hosts]] = True
+        member[[code for code in process.codes if _is_host(trace.devices[code])]] = True
         members.append(member)
     return members
+
+
+def _is_host(device: Device) -> bool:
+    return device.kind in _HOSTS and not device.repeats
 
 
 def _previous(trace: Trace, of_process: Bool) -> tuple[Int64, Int64]:

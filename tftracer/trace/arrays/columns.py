@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Union
+from typing import Any, Literal, Union, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -59,12 +59,9 @@ def column(array: npt.NDArray[Any]) -> Column:
 
 
 def _code(dtype: np.dtype[Any]) -> DType:
-    if dtype.kind == "b":
-        return "u1"
-    if dtype.kind in "ui" and dtype.itemsize == 8:
-        return "f8"
     code = f"{dtype.kind}{dtype.itemsize}"
-    if code not in ("u1", "u2", "u4", "i1", "i2", "i4", "f4", "f8"):
+    code = {"b1": "u1", "u8": "f8", "i8": "f8"}.get(code, code)
+    if code not in get_args(DType):
         raise TypeError(f"the wire format has no {dtype}")
     return code  # type: ignore[return-value]
 

@@ -6,7 +6,7 @@ Pure NumPy on int64 without shared state: any thread may use it. Intervals are h
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -16,6 +16,7 @@ import numpy.typing as npt
 from tftracer.trace.arrays.types import Bool, Float64, Int32, Int64
 
 Sorted = TypeVar("Sorted", Int32, Int64)
+Item = TypeVar("Item")
 
 #: Later than every time of a trace; the difference of -FAR and FAR still fits into int64.
 FAR = 1 << 61
@@ -95,17 +96,9 @@ class Cover:
     def __and__(self, other: Cover) -> Cover:
         if not len(self) or not len(other):
             return Cover.empty()
-        if len(self) == 1 or len(other) == 1:
-            many, one = (self, other) if len(other) == 1 else (other, self)
-            return many._clipped(int(one.start[0]), int(one.end[0]))
         starts = np.concatenate([self.start[other.contains(self.start)], other.start[self.contains(other.start)]])
         ends = np.concatenate([self.end[other.contains_before(self.end)], other.end[self.contains_before(other.end)]])
-        return Cover(merged(starts), merged(ends))  # a boundary that both share counts once
-
-    def _clipped(self, low: int, high: int) -> Cover:
-        start, end = np.maximum(self.start, low), np.minimum(self.end, high)
-        is_inside = start < end
-        return Cover(start[is_inside], end[is_inside])
+        return Cover(distinct(starts), distinct(ends))  # a boundary that both share counts once
 
     def __sub__(self, other: Cover) -> Cover:
         return self & other.complement() if len(other) else self
@@ -126,7 +119,10 @@ def distinct(values: Sorted) -> Sorted:
     ``np.unique`` hashes since NumPy 2.3. It takes 2 s instead of 20 ms and holds the GIL; and a process that exits while one of
     its daemon threads hashes is aborted ("terminate called without an active exception").
     """
-    return _without_repeats(np.sort(values))
+    values = np.sort(values)
+    new = np.ones(len(values), bool)
+    np.not_equal(values[1:], values[:-1], out=new[1:])
+    return values[new]
 
 
 def is_in(values: npt.NDArray[Any], wanted: npt.ArrayLike) -> Bool:
@@ -140,17 +136,6 @@ def is_in(values: npt.NDArray[Any], wanted: npt.ArrayLike) -> Bool:
     among = distinct(among)
     is_wanted = among[np.minimum(np.searchsorted(among, values), len(among) - 1)] == values
     return np.asarray(is_wanted, np.bool_)
-
-
-def merged(values: Sorted) -> Sorted:
-    """Return the distinct values of a few concatenated sorted columns: a stable sort finds the sorted parts and merges them."""
-    return _without_repeats(np.sort(values, kind="stable"))
-
-
-def _without_repeats(values: Sorted) -> Sorted:
-    new = np.ones(len(values), bool)
-    np.not_equal(values[1:], values[:-1], out=new[1:])
-    return values[new]
 
 
 class Numbering:
@@ -227,6 +212,37 @@ def _split(gap: Int64, active: npt.NDArray[np.int32], order: Int64, n: int) -> F
     return np.maximum(portion[n:] - portion[:n], 0.0)
 
 
+def running_and_predecessors(start: Int64, end: Int64) -> tuple[Int64, Int64]:
+    """Assign intervals to places (such as threads): an interval takes the place that became free last.
+
+    Return ``(running, before)`` of intervals that are sorted by start and not empty.
+
+    ``running``: [n] the number of earlier intervals that contain each start. ``before``: [n] the interval whose place each one
+    takes, -1 if it opens a new place. An interval can take the place of one that ends at the moment at which it starts.
+
+    At each number of running intervals (level), starts and ends alternate, so the j-th start at a level takes the place of the
+    (j-1)-th end at that level. A column of 2^20 intervals takes 8 MB, so each is freed as early as possible.
+    """
+    n = len(start)
+    by_end = np.argsort(end, kind="stable")
+    ends = end[by_end]
+    running = np.searchsorted(ends, start, "right")
+    np.subtract(np.arange(n), running, out=running)
+    still_running = np.searchsorted(start, ends, "left")  # the number running after each end, by end
+    del ends
+    still_running -= np.arange(1, n + 1)
+    smallest = np.min_scalar_type(int(running.max(initial=0)))  # NumPy sorts small integers in linear time
+    ends_by_level = by_end[np.argsort(still_running.astype(smallest), kind="stable")]
+    del by_end, still_running
+    level = running.astype(smallest)
+    starts_by_level = np.argsort(level, kind="stable")
+    before = np.full(n, -1, np.int64)
+    before[starts_by_level[1:]] = ends_by_level[:-1]
+    level = level[starts_by_level]
+    before[starts_by_level[1:][level[1:] != level[:-1]]] = -1
+    return running, before
+
+
 def batches(n: int, size: int = 2000) -> Iterator[range]:
     """Yield 0..n in short ranges, for Python loops: the training threads get the GIL between two ranges.
 
@@ -237,3 +253,11 @@ def batches(n: int, size: int = 2000) -> Iterator[range]:
         if first:
             time.sleep(2e-5)
         yield range(first, min(first + size, n))
+
+
+def paced(items: Iterable[Item], size: int = 2000) -> Iterator[Item]:
+    """Yield the items, with the pauses of ``batches``."""
+    for number, item in enumerate(items):
+        if number and not number % size:
+            time.sleep(2e-5)
+        yield item

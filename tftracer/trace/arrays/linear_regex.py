@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tftracer.errors import PatternError
-from tftracer.trace.arrays.intervals import batches
+from tftracer.trace.arrays.intervals import paced
 from tftracer.trace.arrays.linear_regex_syntax import WORD, Assertion, CharSet, Choice, Node, Repeat, parsed
 
 Mask = npt.NDArray[np.bool_]
@@ -66,9 +66,8 @@ class Pattern:
 
         Raises PatternError if the search would take too long.
         """
-        search, texts = _Search(self), iter(strings)
-        matching = [search.matches(next(texts)) for batch in batches(len(strings), 500) for _ in batch]
-        return np.array(matching, np.bool_)
+        search = _Search(self)
+        return np.array([search.matches(text) for text in paced(strings, 500)], np.bool_)
 
     def _add(self, position: _Position) -> int:
         if len(self.positions) >= MAX_POSITIONS:

@@ -1,4 +1,5 @@
-"""Dictionary coding of strings in raw bytes, by 64-bit hashes, without a Python object per string (except for rare long ones).
+"""Dictionary coding and look-up of strings in raw bytes, by 64-bit hashes, without a Python object per string (except for rare
+long ones).
 
 The hash has a random seed for each decode, so that nobody can craft a trace whose strings collide. The chance that any two of
 2^20 different strings collide is 1 in 30 million.
@@ -20,7 +21,6 @@ from tftracer.trace.arrays.window import Window
 #: Longer strings are hashed by Python, one by one: op names are shorter.
 LONG = 1024
 
-_SHORT = 256  # bytes; ``_all_equal`` compares only shorter strings: device names are shorter
 _ROUND = 32  # bytes that are hashed together
 _CHUNK = 64  # bytes that are copied together, because that takes hardly longer than copying one
 _ROWS = 1 << 14  # strings that are hashed or copied together
@@ -86,8 +86,6 @@ class Hasher:
     def spans(self, window: Window, offset: Int64, size: Int64) -> UInt64:
         """Return [n] hashes of the strings at offset[i] : offset[i] + size[i] of the window. Equal strings have equal hashes."""
         if len(offset) <= _ROWS:
-            if _all_equal(window, offset, size):
-                return np.repeat(self._hash(window, offset[:1], size[:1]), len(offset))
             return self._hash(window, offset, size)
         parts = [slice(first, first + _ROWS) for first in range(0, len(offset), _ROWS)]
         return np.concatenate([self._hash(window, offset[part], size[part]) for part in parts])
@@ -120,18 +118,6 @@ class Hasher:
 def _words(chunks: npt.NDArray[Any]) -> UInt64:
     """View n chunks as [n, 4] words."""
     return chunks.view("<u8").reshape(len(chunks), _ROUND // 8)
-
-
-def _all_equal(window: Window, offset: Int64, size: Int64) -> bool:
-    """Return whether all strings are equal, as names of allocators and devices often are. False if longer than _SHORT."""
-    length = int(size[0]) if len(size) > 1 else 0
-    if not 0 < length <= _SHORT or (size != length).any():
-        return False
-    ends = _chunks(window.bytes, length)[offset[[0, -1]]]
-    if ends[0].tobytes() != ends[1].tobytes():
-        return False
-    text = _chunks(window.bytes, length)[offset].view(np.uint8)
-    return bool((text[length:] == text[:-length]).all())  # each string equals the one before it
 
 
 class Hashed(NamedTuple):
@@ -289,3 +275,44 @@ def equal_to(wanted: bytes, text: npt.NDArray[np.uint8], offset: Int64, size: In
     for i, byte in enumerate(wanted):
         equal = equal[text[offset[equal] + i] == byte]
     return equal
+
+
+def codes_in(table: StringTable, text: bytes, offset: Int64, size: Int64) -> Int64:
+    """Return [n] the code in ``table`` of each string text[offset[i] : offset[i] + size[i]], -1 for unknown strings."""
+    hasher, hashes = hashed(table)
+    return Lookup.of(hashes)(hasher.spans(Window(text, 0, len(text)), offset, size))
+
+
+@dataclass
+class Lookup:
+    """A hash table from hashes of strings to their codes. A hash whose slot belongs to another hash is found by binary search."""
+
+    hashes: UInt64  # by code
+    slots: Int32  # by the upper bits of a hash: the code of a string with these bits; any code if there is none
+    colliding_hashes: UInt64  # the hashes without a slot, sorted
+    colliding_codes: Int64
+
+    @classmethod
+    def of(cls, hashes: UInt64) -> Lookup:
+        bits = min(max((8 * len(hashes)).bit_length(), 8), _MAX_SLOT_BITS)
+        slots = np.zeros(1 << bits, np.int32)
+        slot = (hashes >> np.uint64(64 - bits)).view(np.int64)
+        slots[slot] = np.arange(len(hashes), dtype=np.int32)
+        codes = np.flatnonzero(slots[slot] != np.arange(len(hashes)))
+        codes = codes[np.argsort(hashes[codes])]
+        return cls(hashes, slots, hashes[codes], codes)
+
+    def __call__(self, hashes: UInt64) -> Int64:
+        """Return [n] the code of each hash, -1 for unknown hashes."""
+        if not len(self.hashes):
+            return np.full(len(hashes), -1, np.int64)
+        bits = len(self.slots).bit_length() - 1
+        code = self.slots[(hashes >> np.uint64(64 - bits)).view(np.int64)].astype(np.int64)
+        rest = np.flatnonzero(self.hashes[code] != hashes)
+        colliding = self.colliding_hashes
+        if len(colliding) and len(rest):
+            place = np.minimum(np.searchsorted(colliding, hashes[rest]), len(colliding) - 1)
+            code[rest] = np.where(colliding[place] == hashes[rest], self.colliding_codes[place], -1)
+        else:
+            code[rest] = -1
+        return code

@@ -24,16 +24,7 @@ _UNIT = re.compile(r"/(?:device:)?([A-Za-z_][A-Za-z_]*):([0-9]{1,9})(?=/|$)")
 _STREAM = re.compile(r"/stream:([^/<]+)(?:<([^<>]*)>)?$")
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _NOT_UNITS = {"job", "replica", "task", "stream"}
-_KIND_ORDER = (
-    DeviceKind.CPU,
-    DeviceKind.GPU,
-    DeviceKind.STREAM,
-    DeviceKind.MEMCPY,
-    DeviceKind.SYNC,
-    DeviceKind.TPU,
-    DeviceKind.UNKNOWN,
-    DeviceKind.REPEAT,
-)
+_KIND_ORDER = tuple(DeviceKind)
 
 
 @functools.lru_cache(maxsize=4096)

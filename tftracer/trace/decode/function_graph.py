@@ -15,8 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from tftracer.trace.decode.descriptors import message_class
-from tftracer.trace.decode.executed_graph import executed_inputs
-from tftracer.trace.decode.expansion_limit import Expansion
+from tftracer.trace.decode.executed_graph import Expansion, executed_inputs
 from tftracer.trace.decode.lowered_control_flow import lowered
 
 #: No model nests its functions deeper than this; recursion in a library ends here, too.
@@ -41,7 +40,7 @@ _COMPOSED = "/unary_ops_composition"
 
 
 class _Function:
-    """A function's definition, and the size of one inlined call (expansion_limit.py)."""
+    """A function's definition, and the size of one inlined call (executed_graph.Expansion)."""
 
     def __init__(self, definition: Any) -> None:
         self.definition = definition  # FunctionDef

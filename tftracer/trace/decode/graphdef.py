@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from tftracer.trace.arrays.intervals import concatenated
 from tftracer.trace.arrays.strings import Hasher, StringTable, equal_to, numbered, table
@@ -93,8 +92,8 @@ def leading_fields(window: Window, start: Int64, end: Int64, last: int) -> Itera
         tag = window.bytes[at]
         wanted = (tag < (last + 1) << 3) | (tag >= 0x80)
         if not wanted.all():
-            row, at, stop, tag = row[wanted], at[wanted], stop[wanted], tag[wanted]
-        fields, at = _short_texts(window, row, at, stop, tag) or next_fields(window, row, at, stop)
+            row, at, stop = row[wanted], at[wanted], stop[wanted]
+        fields, at = next_fields(window, row, at, stop)
         wanted = fields.number <= last
         yield fields if wanted.all() else Fields(*(column[wanted] for column in fields))
         more = wanted & (at < stop)
@@ -104,22 +103,6 @@ def leading_fields(window: Window, start: Int64, end: Int64, last: int) -> Itera
         yield from _fields_of_one(window, *one, last)
 
 
-def _short_texts(window: Window, row: Int64, at: Int64, stop: Int64, tag: npt.NDArray[np.uint8]) -> tuple[Fields, Int64] | None:
-    """Read one field of each row if all are length-delimited and shorter than 128 bytes, as names are; else return None."""
-    length = window.bytes[at + 1]
-    if (length >= 0x80).any() or ((tag & 0x87) != LEN).any() or (tag < 8).any():
-        return None
-    fields = _texts(row, at, tag, length)
-    following = fields.offset + fields.size
-    return None if (following > stop).any() else (fields, following)
-
-
-def _texts(row: Int64, at: Int64, tag: npt.NDArray[np.uint8], length: npt.NDArray[np.uint8]) -> Fields:
-    """Return the short texts whose tags are at ``at``."""
-    size = length.astype(np.int64)
-    return Fields(row, (tag >> 3).astype(np.int64), np.full(len(at), LEN), size, at + 2, size)
-
-
 def _fields_of_one(window: Window, row: int, at: int, stop: int, last: int) -> Iterator[Fields]:
     """Yield the fields of one message up to number ``last``."""
     data = window.bytes[at : stop + 1].tobytes()  # indexing bytes takes half as long as indexing an array
@@ -127,8 +110,9 @@ def _fields_of_one(window: Window, row: int, at: int, stop: int, last: int) -> I
     while at < end:
         texts, at = _consecutive_texts(data, at, end) if data[at] < (last + 1) << 3 else ([], at)
         if texts:
-            position = np.array(texts) + base
-            yield _texts(np.full(len(texts), row), position, window.bytes[position], window.bytes[position + 1])
+            position, same = np.array(texts) + base, np.ones(len(texts), np.int64)
+            size = window.bytes[position + 1].astype(np.int64)
+            yield Fields(row * same, (data[texts[0]] >> 3) * same, LEN * same, size, position + 2, size)
             continue
         field, at = next_field(data, at, end, window.low + base)
         if field.number > last:

@@ -150,9 +150,6 @@ def _op_bounds(labels: StringTable) -> tuple[Int64, Int64]:
     label_start, label_end = labels.offsets[:-1], labels.offsets[1:]
     text = np.frombuffer(labels.data, np.uint8)
     after_equals, parentheses = _between_spaces(text, 0x3D) + 2, _positions(text, 0x28)
-    one_each = len(after_equals) == len(parentheses) == len(labels)
-    if one_each and ((label_start + 3 <= after_equals) & (after_equals <= parentheses) & (parentheses < label_end)).all():
-        return after_equals, parentheses  # the fast path for most steps
     after_equals, parentheses = np.append(after_equals, -1), np.append(parentheses, len(text))
     begin = after_equals[np.searchsorted(after_equals[:-1], label_end, "right") - 1]
     complete = begin >= label_start + 3
@@ -164,7 +161,6 @@ def _op_bounds(labels: StringTable) -> tuple[Int64, Int64]:
 class Parentheses(NamedTuple):
     """The texts in parentheses of many labels, split at `, `, as spans of ``labels.data``."""
 
-    has_parentheses: npt.NDArray[np.bool_]  # [labels]
     has_op: npt.NDArray[np.bool_]  # [labels] whether an op type stands before the parentheses
     label: Int64  # [inputs] code of the label
     first: Int64
@@ -179,11 +175,9 @@ def split_parentheses(labels: StringTable) -> Parentheses:
     begin, end = opened[label] + 1, labels.offsets[1:][label] - 1
     if not (text[end] == 0x29).all():
         end = _last(text, 0x29, end + 1)
-    has_parentheses = np.zeros(len(labels), np.bool_)
-    has_parentheses[label] = end >= begin
     not_empty = end > begin
     owner, first, ends = _split(text, begin[not_empty], end[not_empty])
-    return Parentheses(has_parentheses, opened > operation, label[not_empty][owner], first, ends)
+    return Parentheses(opened > operation, label[not_empty][owner], first, ends)
 
 
 class Inputs(NamedTuple):

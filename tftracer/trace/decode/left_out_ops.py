@@ -5,15 +5,14 @@ The profiler records all ops at level 3. At level 2 it leaves out ops that usual
 
 from __future__ import annotations
 
-from tftracer.trace.arrays.intervals import Cover, distinct, is_in
+from tftracer.trace.arrays.intervals import Cover, distinct
 from tftracer.trace.decode.executed_graph import ran_and_left_out
 from tftracer.trace.decode.profile_graph import partition_graphs
 from tftracer.trace.decode.profile_host import TF_DATA
 from tftracer.trace.decode.profile_nodes import of_kinds
 from tftracer.trace.decode.profile_steps import Step
 from tftracer.trace.decode.profile_threads import Owner, Owners
-from tftracer.trace.decode.profiler_names import TURN
-from tftracer.trace.decode.xplane_reader import HOST, PARTITIONS_PLANE, Plane, Space
+from tftracer.trace.decode.xplane_reader import HOST, PARTITIONS_PLANE, TURN, Plane, Space
 from tftracer.trace.model import Trace
 from tftracer.trace.units import percent
 
@@ -58,7 +57,6 @@ def _time(trace: Trace, space: Space, step: Step | None, origin: int) -> str:
     owners = Owners(host, executor_events[:0], step)
     executor_events = executor_events[owners.of(executor_events) == Owner.STEP]
     running = Cover.of(host.events.start[executor_events] - origin, host.events.end[executor_events] - origin)
-    stages = [code for code, device in enumerate(trace.devices) if device.name == TF_DATA]
-    ops = trace.counted & ~is_in(trace.device, stages)
+    ops = trace.counted & ~trace.on_devices_where(lambda device: device.name == TF_DATA)
     covered = (Cover.of(trace.start[ops], trace.end[ops]) & running).length
     return f"{percent(covered / running.length)} of the executor's time" if running.length else ""

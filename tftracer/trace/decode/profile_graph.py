@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from google.protobuf.message import DecodeError
 
-from tftracer.trace.arrays.intervals import distinct, is_in
+from tftracer.trace.arrays.intervals import distinct
 from tftracer.trace.decode.descriptors import message_class
-from tftracer.trace.decode.executed_graph import merged_partitions
-from tftracer.trace.decode.expansion_limit import Expansion
+from tftracer.trace.decode.executed_graph import Expansion, merged_partitions
 from tftracer.trace.decode.function_graph import inlined, without_numbers
 from tftracer.trace.decode.profile_host import TF_DATA
 from tftracer.trace.decode.xplane_reader import Plane, decoded
@@ -54,8 +53,8 @@ def partition_graphs(plane: Plane) -> list[Any]:
 def executed_ops(trace: Trace, key_of: Callable[[str], str]) -> dict[str, tuple[str, str]]:
     """Return ``key_of(name)`` -> (name, device) of the host's ops and launches."""
     kinds = (DeviceKind.CPU, DeviceKind.GPU)
-    hosts = [code for code, device in enumerate(trace.devices) if device.kind in kinds and device.name != TF_DATA]
-    rows = np.flatnonzero(is_in(trace.device, hosts) & trace.counted)
+    on_host = trace.on_devices_where(lambda device: device.kind in kinds and device.name != TF_DATA)
+    rows = np.flatnonzero(on_host & trace.counted)
     pairs = distinct(trace.device[rows].astype(np.int64) << 32 | trace.name[rows])
     op_by_key: dict[str, tuple[str, str]] = {}
     for pair in pairs.tolist():

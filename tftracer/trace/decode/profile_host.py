@@ -1,4 +1,5 @@
-"""Reads a profile's host: the ops of its threads, including eager and asynchronous ones, and the stages of tf.data."""
+"""Reads a profile's host: the ops of its threads, including eager and asynchronous ones, the stages of tf.data, and the ops that
+XLA runs on the CPU."""
 
 from __future__ import annotations
 
@@ -7,19 +8,20 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tftracer.trace.arrays.intervals import distinct, is_in
+from tftracer.trace.arrays.strings import Hasher
 from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.decode.device_names import parse_device
-from tftracer.trace.decode.hlo import Modules
+from tftracer.trace.decode.hlo import Modules, hlo_kind
 from tftracer.trace.decode.profile_nodes import Codes, Kinds, Nodes, innermost, of_kinds, outermost
 from tftracer.trace.decode.profile_steps import Step
 from tftracer.trace.decode.profile_threads import Owner, Owners
-from tftracer.trace.decode.profile_xla import add_host_xla
-from tftracer.trace.decode.profiler_names import EAGER, STAGE
-from tftracer.trace.decode.xplane_reader import HOST, Plane
-from tftracer.trace.decode.xplane_stats import Stat, having, stats_of, texts
+from tftracer.trace.decode.xplane_reader import EAGER, HOST, STAGE, Plane
+from tftracer.trace.decode.xplane_stats import Stat, alike, having, stats_of, texts
 from tftracer.trace.model import Device, DeviceKind
 
-TF_DATA = "/host:CPU/tf.data"
+TF_DATA, XLA_HOST = "/host:CPU/tf.data", "/host:CPU/XLA"
+#: At most this many of XLA's modules have a device of their own; the others share one (the process compiles again and again).
+MAX_MODULES = 32
 CPU = Device(HOST, "CPU", DeviceKind.CPU, parent=HOST)
 INPUT = Device(TF_DATA, "tf.data", DeviceKind.CPU, parent=HOST)
 _FUNCTION = ("__inference_", "__forward_", "__backward_")  # calls of functions: left out, because their ops are nodes
@@ -85,7 +87,7 @@ def add_host(
         stage_nodes = nodes.add(plane, plane_index, staged, device=nodes.device(INPUT), name=path, op=stage, outside=apart)
         host_nodes.waits += _stage_waits(plane, staged, stage_nodes)
         host_nodes.waits += _op_waits(plane, staged, stage_nodes, host_nodes, started)
-    add_host_xla(nodes, plane, plane_index, owners, modules, having(plane, "correlation_id")[0])
+    _add_xla(nodes, plane, plane_index, owners, modules, having(plane, "correlation_id")[0])
     return host_nodes
 
 
@@ -248,3 +250,40 @@ def _op_waits(plane: Plane, rows: Int64, nodes: Int64, ops: HostNodes, started: 
         if fits.any():
             pairs.append((int(nodes[top[position]]), int(started.nodes[int(np.flatnonzero(fits)[0])])))
     return [*waits, (np.array([a for a, _ in pairs], np.int64), np.array([b for _, b in pairs], np.int64))]
+
+
+def _add_xla(nodes: Nodes, plane: Plane, plane_index: int, owners: Owners, modules: Modules, launches: Int64) -> None:
+    """Add the ops that XLA runs on the host: events that have an HLO op and launch nothing. Each HLO module has a device (a lane)
+    of its own.
+
+    ``launches``: the host's events that launch work on a device, even if the profile lacks that work.
+    """
+    rows = having(plane, "hlo_op")[0]
+    rows = rows[~is_in(rows, launches)]
+    if not len(rows):
+        return
+    stats, hasher = stats_of(plane, rows, ["hlo_op", "hlo_module", "program_id"]), Hasher.random()
+    hlo_op, module, program = (stats[name] for name in ("hlo_op", "hlo_module", "program_id"))
+    group, first = alike(hlo_op.keys(hasher), module.keys(hasher), program.number.view(np.uint64))
+    ops = [(hlo_op.text(row), module.text(row), int(program.number[row])) for row in first.tolist()]
+    nodes.add(
+        plane,
+        plane_index,
+        rows,
+        device=_devices(nodes, [name for _, name, _ in ops])[group],
+        name=nodes.names.each([modules.name_of(number, name, op) for op, name, number in ops])[group],
+        op=nodes.ops.each([hlo_kind(op) for op, _, _ in ops])[group],
+        outside=owners.apart(rows),
+    )
+
+
+def _devices(nodes: Nodes, modules: list[str]) -> Int64:
+    """Return [modules] codes of devices."""
+    own = list(dict.fromkeys(modules))[:MAX_MODULES]
+    codes = {name: nodes.device(_device(name)) for name in own}
+    return np.array([codes[name] if name in codes else nodes.device(_device("")) for name in modules], np.int64)
+
+
+def _device(module: str) -> Device:
+    name = f"{XLA_HOST}/{module}" if module else XLA_HOST
+    return Device(name, f"CPU XLA {module}".strip(), DeviceKind.CPU, parent=HOST)

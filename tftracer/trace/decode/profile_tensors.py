@@ -10,7 +10,7 @@ import re
 
 import numpy as np
 
-from tftracer.trace.arrays.intervals import batches
+from tftracer.trace.arrays.intervals import paced
 from tftracer.trace.arrays.strings import Hasher
 from tftracer.trace.arrays.types import Int32, Int64
 from tftracer.trace.decode.hlo import Modules
@@ -61,15 +61,14 @@ def _add_hlo(calls: Calls, modules: Modules, nodes: Int64, stats: dict[str, Stat
     numbers = columns[2].number.view(np.uint64)
     group, first = alike(columns[0].keys(hasher), columns[1].keys(hasher), numbers)
     calls.hlo_of[nodes[with_hlo]] = group + len(calls.hlo)
-    for batch in batches(len(first), 200):
-        for at in first[batch.start : batch.stop].tolist():
-            name, hlo_module = columns[0].text(at), modules.module(int(columns[2].number[at]), columns[1].text(at))
-            work = (
-                (hlo_flops(hlo_module, name), hlo_bytes(hlo_module, name), hlo_dtype(hlo_module, name))
-                if hlo_module
-                else (None, None, 0)
-            )
-            calls.hlo.append(Computed(*work))
+    for at in paced(first.tolist(), 200):
+        name, hlo_module = columns[0].text(at), modules.module(int(columns[2].number[at]), columns[1].text(at))
+        work = (
+            (hlo_flops(hlo_module, name), hlo_bytes(hlo_module, name), hlo_dtype(hlo_module, name))
+            if hlo_module
+            else (None, None, 0)
+        )
+        calls.hlo.append(Computed(*work))
 
 
 def _add_outputs(calls: Calls, host: Plane, nodes: Int64, rows: Int64) -> None:

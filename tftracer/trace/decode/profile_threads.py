@@ -17,8 +17,7 @@ from tftracer.trace.arrays.intervals import distinct, is_in
 from tftracer.trace.arrays.types import Bool, Int8, Int64
 from tftracer.trace.decode.profile_nodes import of_kinds, outermost
 from tftracer.trace.decode.profile_steps import Step
-from tftracer.trace.decode.profiler_names import EAGER, TURN
-from tftracer.trace.decode.xplane_reader import Plane
+from tftracer.trace.decode.xplane_reader import EAGER, TURN, Plane
 from tftracer.trace.decode.xplane_stats import Stat, stats_of
 
 _REMOTE = "RemoteCallOp"

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tftracer.errors import FormatError, PatternError
-from tftracer.trace.arrays.intervals import concatenated, distinct
+from tftracer.trace.arrays.intervals import concatenated, is_in
 from tftracer.trace.arrays.strings import Hashed, Hasher, StringTable, find, numbered, spans_in, table
 from tftracer.trace.arrays.types import Bool, Int32, Int64, UInt64
 from tftracer.trace.arrays.window import Window
@@ -111,7 +111,8 @@ def decode_run_metadata(raw: bytes, communication_ops: str = "") -> Trace:
     end. Raises FormatError for invalid bytes, TruncatedError if the end is missing; both give the position of the byte.
     """
     contents = outline(raw)
-    device = _device_codes(contents)
+    codes = np.array([code for code, _ in contents.device], np.int32)
+    device = np.repeat(codes, [spans.nodes for _, spans in contents.device])
     offset = concatenated([part for _, spans in contents.device for part in spans.starts])
     end_byte = concatenated([part for _, spans in contents.device for part in spans.ends])
     contents.device.clear()
@@ -164,11 +165,6 @@ def _set_kinds(trace: Trace, communication_ops: str) -> None:
     except PatternError as error:
         trace.kind = node_kinds(*strings)
         trace.notes.append(f"communication_ops_unused: {error}")
-
-
-def _device_codes(contents: Outline) -> Int32:
-    counts = [spans.nodes for _, spans in contents.device]
-    return np.repeat(np.array([code for code, _ in contents.device], np.int32), counts)
 
 
 # ------------------------------------------------------------------------------------------------------------ the blocks
@@ -317,8 +313,7 @@ def _label_hashes(raw: bytes, columns: _Columns) -> UInt64:
 def _name_transfers_and_kernels(trace: Trace) -> None:
     """Name nodes whose label is not `name = Op(...)`: RecvTensor, and kernels, whose node name is `name:Op`."""
     received = np.flatnonzero(trace.name == find(trace.names, b"RecvTensor"))
-    recorded_by_cupti = np.array([is_gpu_trace(device) for device in trace.devices], np.bool_)
-    kernels = np.flatnonzero(recorded_by_cupti[trace.device]) if recorded_by_cupti.any() else received[:0]
+    kernels = np.flatnonzero(trace.on_devices_where(is_gpu_trace))
     if len(received):
         ops = _GrowingTable(trace.ops)
         trace.op[received] = ops.code("RecvTensor")
@@ -362,8 +357,7 @@ class _GrowingTable:
 
 def _set_bytes_moved(trace: Trace) -> None:
     """Set the bytes from the labels of transfers and copies; each distinct label is parsed once."""
-    rows = np.flatnonzero((trace.kind == NodeKind.COMMUNICATION) | (trace.kind == NodeKind.COPY))
-    rows = distinct(np.concatenate([rows, np.flatnonzero(trace.kind == NodeKind.REPEAT)]))
+    rows = np.flatnonzero(is_in(trace.kind, (NodeKind.COMMUNICATION, NodeKind.COPY, NodeKind.REPEAT)))
     codes, inverse = np.unique(trace.label[rows], return_inverse=True)
     moved = np.array([_bytes_in_label(trace.labels[code]) for code in codes.tolist()], np.int64)
     if len(rows):

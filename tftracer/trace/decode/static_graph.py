@@ -16,9 +16,8 @@ from typing import Any, Literal
 import numpy as np
 
 from tftracer.errors import FormatError, TruncatedError
-from tftracer.trace.arrays.intervals import Numbering, batches, distinct
-from tftracer.trace.arrays.lookup import Lookup, codes_in
-from tftracer.trace.arrays.strings import Hasher, hashed
+from tftracer.trace.arrays.intervals import Numbering, distinct, paced
+from tftracer.trace.arrays.strings import Hasher, Lookup, codes_in, hashed
 from tftracer.trace.arrays.types import Bool, Int64
 from tftracer.trace.decode.executed_graph import RECEIVES, SENDS, channel
 from tftracer.trace.decode.graphdef import GraphNodes, read_graph
@@ -329,20 +328,16 @@ def receives(trace: Trace) -> set[tuple[str, str, str]]:
     hasher, _ = hashed(trace.names)
     nodes = [node for graph in _graphs(trace, hasher) for node in _nodes(graph, RECEIVES).values()]
     tensors: set[tuple[str, str, str]] = set()
-    for batch in batches(len(nodes), 500):
-        for node in nodes[batch.start : batch.stop]:
-            tensor, sender, receiver = (text.decode("utf-8", "replace") for text in channel(node))
-            tensors.add((tensor, sender, receiver))
+    for node in paced(nodes, 500):
+        tensor, sender, receiver = (text.decode("utf-8", "replace") for text in channel(node))
+        tensors.add((tensor, sender, receiver))
     return tensors
 
 
 def _nodes(graph: GraphNodes, ops: tuple[bytes, ...]) -> dict[int, Any]:
     """Return the NodeDefs of some op types, by their numbers in the graph."""
     selected = np.sort(np.concatenate([graph.of_op(op) for op in ops])).tolist()
-    nodes: dict[int, Any] = {}
-    for batch in batches(len(selected), 500):
-        nodes.update((i, message("NodeDef", graph.span(i))) for i in selected[batch.start : batch.stop])
-    return nodes
+    return {i: message("NodeDef", graph.span(i)) for i in paced(selected, 500)}
 
 
 # ------------------------------------------------------------------------------------------------------------- labels

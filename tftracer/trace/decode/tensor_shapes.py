@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Optional, TypeVar
 
 import numpy as np
 
-from tftracer.trace.arrays.intervals import batches
+from tftracer.trace.arrays.intervals import paced
 from tftracer.trace.arrays.types import Float64, Int32, Int64
 from tftracer.trace.decode.descriptors import message_class
 
@@ -57,12 +58,8 @@ class Shapes:
 
     @cached_property
     def dims(self) -> list[Shape]:
-        parsed: list[Shape] = []
-        for batch in batches(len(self)):
-            part = slice(batch.start, batch.stop)
-            for offset, size in zip(self._offset[part].tolist(), self._size[part].tolist()):
-                parsed.append(None if size < 0 else _dims(self._raw[offset : offset + size]))
-        return parsed
+        spans = zip(self._offset.tolist(), self._size.tolist())
+        return [None if size < 0 else _dims(self._raw[offset : offset + size]) for offset, size in paced(spans)]
 
     @cached_property
     def texts(self) -> list[str]:
@@ -87,10 +84,7 @@ def elements_of(dims: Sequence[Shape]) -> Float64:
 def _elements(shape: Shape) -> float:
     if shape is None or min(shape, default=0) < 0:
         return float("nan")
-    product = 1.0
-    for size in shape:
-        product *= size
-    return product
+    return math.prod(map(float, shape), start=1.0)
 
 
 def _dims(raw: bytes) -> Shape:

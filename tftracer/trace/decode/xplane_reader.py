@@ -31,6 +31,12 @@ _MAX_PARTS = 1 << 16  # planes in a file, lines in a plane
 
 #: The plane of the host's threads.
 HOST = "/host:CPU"
+#: Prefix of an eager op; its type follows.
+EAGER = "EagerLocalExecute: "
+#: Prefix of a stage of tf.data; its path follows.
+STAGE = "Iterator::"
+#: A turn of TensorFlow's executor on a thread; one execution of a function takes several turns.
+TURN = "ExecutorState::Process"
 #: The event around the traced step in our own profiles.
 STEP_MARKER = "tftracer_step"
 #: Planes that tftracer adds, for the step's edges: the partition graphs that ran (a RunMetadata), or else the definitions of the
@@ -178,7 +184,7 @@ def read_space(raw: bytes) -> Space:
     """Read a serialized XSpace. Raises FormatError for invalid or truncated bytes."""
     planes, rest = _separated(raw, 0, len(raw), _PLANES)
     message = _parsed("Space", rest)
-    texts = map(_texts, (message.hostnames, message.errors, message.warnings))
+    texts = ([decoded(value) for value in values] for values in (message.hostnames, message.errors, message.warnings))
     return Space([_plane(raw, plane) for plane in planes], *texts)
 
 
@@ -220,10 +226,6 @@ def with_plane(raw: bytes, plane_name: str, root: str, content: bytes) -> bytes:
 
 def decoded(data: bytes) -> str:
     return data.decode("utf-8", "replace")
-
-
-def _texts(values: Sequence[bytes]) -> list[str]:
-    return [decoded(value) for value in values]
 
 
 def value_of(stat: Any, names: dict[int, str]) -> int | float | str:

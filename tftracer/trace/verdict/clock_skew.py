@@ -11,9 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from tftracer.trace.analyses.communication import transfers
-from tftracer.trace.arrays.intervals import batches, distinct
-from tftracer.trace.arrays.lookup import codes_in
-from tftracer.trace.arrays.strings import StringTable
+from tftracer.trace.arrays.intervals import distinct, paced
+from tftracer.trace.arrays.strings import StringTable, codes_in
 from tftracer.trace.arrays.types import Int64
 from tftracer.trace.decode.device_names import process_of
 from tftracer.trace.decode.labels import Received
@@ -26,7 +25,8 @@ MIN_NS = 100_000
 def clocks_apart(trace: Trace) -> dict[tuple[str, str], int]:
     """Return (process whose clock is ahead, process behind) -> minimal difference in ns, largest first; processes as ``ps/0``."""
     all_transfers = transfers(trace)
-    sent = _between_processes(all_transfers.tensors)
+    tensors = paced(all_transfers.tensors.items())  # by the codes of their labels
+    sent = [(label, r) for label, r in tensors if process_of(r.source) != process_of(r.destination)]
     if not sent:
         return {}
     devices = {device.name: code for code, device in enumerate(trace.devices)}
@@ -34,23 +34,11 @@ def clocks_apart(trace: Trace) -> dict[tuple[str, str], int]:
     computed = _computed(trace, np.stack([source, _producers(trace, sent)], 1))
     arrived = _arrived(trace, all_transfers.node, np.array([label for label, _ in sent], np.int64))
     early = computed - arrived
-    too_early = np.flatnonzero(early > MIN_NS).tolist()
     differences: dict[tuple[str, str], int] = {}
-    for batch in batches(len(too_early)):
-        for i in too_early[batch.start : batch.stop]:
-            pair = process_of(sent[i][1].source), process_of(sent[i][1].destination)
-            differences[pair] = max(differences.get(pair, 0), int(early[i]))
+    for i in paced(np.flatnonzero(early > MIN_NS).tolist()):
+        pair = process_of(sent[i][1].source), process_of(sent[i][1].destination)
+        differences[pair] = max(differences.get(pair, 0), int(early[i]))
     return dict(sorted(differences.items(), key=lambda item: -item[1]))
-
-
-def _between_processes(tensors: dict[int, Received]) -> list[tuple[int, Received]]:
-    """Return the tensors sent between processes, with the codes of their labels."""
-    items, sent = list(tensors.items()), []
-    for batch in batches(len(items)):
-        for label, received in items[batch.start : batch.stop]:
-            if process_of(received.source) != process_of(received.destination):
-                sent.append((label, received))
-    return sent
 
 
 def _producers(trace: Trace, sent: list[tuple[int, Received]]) -> Int64:

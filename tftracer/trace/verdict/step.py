@@ -25,7 +25,7 @@ from tftracer.trace.arrays.intervals import Cover
 from tftracer.trace.arrays.types import Bool, Float64, Int64
 from tftracer.trace.decode.labels import parse_received
 from tftracer.trace.decode.profile_function_calls import FunctionCall, HostEvents
-from tftracer.trace.decode.profile_xla import XLA_HOST
+from tftracer.trace.decode.profile_host import XLA_HOST
 from tftracer.trace.model import DeviceKind, NodeKind, Trace, TraceContext
 from tftracer.trace.units import duration
 from tftracer.trace.verdict.gpu_gaps import Gaps, gaps_of

@@ -28,9 +28,10 @@ def busy_machine(step: Step) -> Sentence | None:
     wall, cpu, queued, cpus, job = (use[key] for key in ("wall_s", "cpu_s", "run_queue_s", "cpus", "job_cpu_s"))
     runs = step.activity.compute | step.cover(step.python_functions)  # a free CPU shortens only the time in which these run
     share = lacked / (lacked + cpu) * (runs.length + step.around.before_ns + step.around.after_ns) / step.whole_ns
+    part = "most" if lacked >= cpu else "a part"
     return sentence(
         "busy_machine",
-        f"The machine was busy: your threads waited for a CPU {_how_long(lacked / (lacked + cpu))} of the time in which they had "
+        f"The machine was busy: your threads waited for a CPU for {part} of the time in which they had "
         f"work: {duration(queued * 1e9)}, summed over all threads, in the {duration(wall * 1e9)} around the step, in which "
         f"TensorFlow also collects the trace. The process and those that it started used {job / wall:.2g} of the "
         f"{_count(cpus)} that they may use: other programs had the rest.",
@@ -40,10 +41,6 @@ def busy_machine(step: Step) -> Sentence | None:
         {"run_queue_ns": queued * 1e9, "cpu_ns": job * 1e9, "wall_ns": wall * 1e9, "cpus": cpus},
         {"nodes": []},
     )
-
-
-def _how_long(share: float) -> str:
-    return "for most" if share >= 0.5 else "for a part"
 
 
 def one_core(step: Step) -> Sentence | None:

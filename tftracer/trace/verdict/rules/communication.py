@@ -9,7 +9,6 @@ import numpy as np
 from tftracer.contract.trace import Link, Sentence
 from tftracer.trace.analyses import physical_devices
 from tftracer.trace.arrays.groups import largest_first
-from tftracer.trace.arrays.intervals import is_in
 from tftracer.trace.model import UNKNOWN_TIME, NodeKind
 from tftracer.trace.units import byte_size, duration, percent
 from tftracer.trace.verdict.step import MAX_EVIDENCE, Step, evidence_of, mask, sentence
@@ -56,8 +55,8 @@ def _link(step: Step, link: Link, share: float, numbers: dict[str, float]) -> Se
     number = transfers.links.index((link["source"], link["destination"]))
     selected = mask(trace, transfers.node[transfers.link == number])
     waited = step.cover(selected) - step.activity.compute
-    source = [code for code, d in enumerate(trace.devices) if d.name == link["source"]]
-    sender_ops = is_in(trace.device, source) & trace.counted & (trace.kind != NodeKind.COMMUNICATION)
+    by_sender = trace.on_devices_where(lambda device: device.name == link["source"])
+    sender_ops = by_sender & trace.counted & (trace.kind != NodeKind.COMMUNICATION)
     computing = (waited & step.cover(sender_ops)).length
     sent = {k: float(link[k]) for k in ("bytes", "mean_bandwidth") if link["bytes"]}  # 0: the source has no sizes
     numbers |= {"waited_ns": float(link["waited_ns"]), "messages": float(link["messages"]), **sent}

@@ -83,8 +83,7 @@ def converts_arguments(step: Step) -> Bool:
     """Return [n] whether an op converts an argument of a function to a tensor. TensorFlow 2.21 runs these before the function."""
     if step.is_session or not step.context.fed:
         return np.zeros(step.trace.n, np.bool_)
-    selected: Bool = step.process_nodes & step.trace.op_types_where("_EagerConst".__eq__)[step.trace.op]
-    return selected
+    return step.process_nodes & step.trace.op_types_where("_EagerConst".__eq__)[step.trace.op]
 
 
 def _converting_before_ns(step: Step) -> int:

@@ -7,7 +7,7 @@ import re
 from tftracer.contract.trace import Sentence
 from tftracer.trace.analyses.tf_data_stages import FORWARDING, AwaitedStage, Path, path_of
 from tftracer.trace.arrays.intervals import Cover
-from tftracer.trace.decode.profiler_names import STAGE
+from tftracer.trace.decode.xplane_reader import STAGE
 from tftracer.trace.model import TraceContext
 from tftracer.trace.units import counted, duration, percent
 from tftracer.trace.verdict.rules.feeds_and_fetches import FEED_BYTES, PYTHON_DTYPES

@@ -13,9 +13,7 @@ from tftracer.trace.units import duration, percent
 from tftracer.trace.verdict.op_time import OpTime
 from tftracer.trace.verdict.rules.feeds_and_fetches import around_ops, converts_arguments
 from tftracer.trace.verdict.rules.number_types import TRY_FLOAT32, is_in_float64
-from tftracer.trace.verdict.rules.printing import FORMAT, PRINTS, printing
-from tftracer.trace.verdict.rules.string_ops import ADVICE as ON_NUMBERS
-from tftracer.trace.verdict.rules.string_ops import STRING_OPS
+from tftracer.trace.verdict.rules.strings_and_prints import FORMAT, ON_NUMBERS, PRINTS, STRING_OPS, printing
 from tftracer.trace.verdict.step import HELD_UP_NS, Step, evidence_of, mask, sentence, spoken
 from tftracer.trace.verdict.time_around_ops import HOST_OP_NS, SLOW_FACTOR, longest_median_s
 from tftracer.trace.verdict.undelayed_op_times import HELD_UP

@@ -11,7 +11,7 @@ from tftracer.trace.analyses import physical_devices
 from tftracer.trace.analyses.op_kinds import ELEMENTWISE
 from tftracer.trace.arrays.intervals import Cover
 from tftracer.trace.arrays.types import Bool, Int64
-from tftracer.trace.decode.profiler_names import TURN
+from tftracer.trace.decode.xplane_reader import TURN
 from tftracer.trace.model import NodeKind, Trace
 from tftracer.trace.units import counted, duration, percent
 from tftracer.trace.verdict.scopes import scope_sentence

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from traces import N, make_trace
 
+from tftracer.comparison.odd_ops import matters
+from tftracer.comparison.two_traces import compared_ops
 from tftracer.contract.trace import ComparedOp
-from tftracer.trace.analyses.compare_ops import compared_ops, matters
 from tftracer.trace.answers import Answers
 from tftracer.trace.model import TraceContext
 
