@@ -416,6 +416,26 @@ def test_a_hook_that_waited_for_most_of_a_step_is_the_cause_though_threads_of_te
     assert explained(0.005, 0.23, within=dataclasses.replace(within, queue_s=0.18)).cause.kind == "machine"
 
 
+def test_a_hook_and_a_python_function_are_named_beside_threads_that_had_no_cpu() -> None:
+    """A judge read "Threads of the process had no CPU", "explains 37%": a hook had run for 240 of 604 ms."""
+    runs = Frame("jobtools.py", 314, "after_run", "AuditHook", False)
+    within = span(0.6, stack(MAIN, runs, seconds=0.24), cpu=0.01, queue=0.0, process=0.01, process_queue_s=0.25)
+    found = explained(0.005, 0.6, within=dataclasses.replace(within, process_min_s=0.0))
+    assert "AuditHook" in [found.cause.name, *(other.cause.name for other in found.others)]
+    decode = (stack(SCRIPT_OPS, LOAD, seconds=0.234, thread="Dummy-1"),)
+    slept = span(0.483, other_stacks=decode, queue=0.196, process=0.005, process_queue_s=0.5, longest_unseen_s=0.1)
+    function = explained(0.0, 0.483, within=slept)
+    assert function.cause[:3] == ("py_function", "", LOAD)
+
+
+def test_what_samples_missed_of_a_python_function_is_not_tensorflows_work() -> None:
+    """A judge read 226 ms of TensorFlow beside 293 ms of a Python function that ran for 509 of 529 ms."""
+    reads = (stack(SCRIPT_OPS, LOAD, seconds=0.293, thread="Dummy-1"),)
+    found = explained(0.005, 0.529, within=span(0.529, stack(MAIN, RUN, seconds=0.5), other_stacks=reads, process=0.2))
+    assert found.cause.kind == "py_function"
+    assert max((part.seconds for part in found.parts if part.kind == "tensorflow"), default=0.0) < 0.01
+
+
 def test_tensorflow_did_not_compute_for_the_time_of_a_python_function_that_it_called() -> None:
     """A judge read "TensorFlow or its input pipeline computed longer; besides, 96 ms in decode()": all was decode()."""
     decode = (stack(SCRIPT_OPS, LOAD, seconds=0.096, thread="Dummy-1"),)

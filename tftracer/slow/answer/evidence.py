@@ -27,6 +27,7 @@ EXPLAINS: dict[StallCause, str] = {
     "disk": "This wait",
     "hook": "This hook",
     "callback": "This callback",
+    "py_function": "This function",
     "retrace": "The call in which it was traced (the tracing and the first execution)",
 }
 
@@ -48,7 +49,8 @@ def evidence(stall: Stall) -> list[str]:
             who += f", including {' and '.join(included)},"
             share = max(share, _share_of_code(stall))
         share = min(share, 1 - sum(other.seconds for other in stall.others) / max(stall.excess_s, 1e-9))
-        sentences.insert(0, f"{who} explains {percent(share)} of the time beyond the usual.")
+        at_least = "at least " * (stall.cause.kind == "py_function" and stall.inside)  # samples may have missed it
+        sentences.insert(0, f"{who} explains {at_least}{percent(share)} of the time beyond the usual.")
     return sentences
 
 

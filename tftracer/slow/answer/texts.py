@@ -108,6 +108,9 @@ def _other(other: OtherCause) -> str:
         "input": f"{took} of waiting for the next element of a dataset{at}",
         "hook": f"{about} in the hook {place}",
         "callback": f"{about} in the Keras callback {place}",
+        "tensorflow": f"{about} of work of TensorFlow or its input pipeline",
+        "machine": f"{about} in which threads had no CPU",
+        "gc": f"{about} of Python's garbage collection{at}",
         "py_function": f"{about} in a Python function that TensorFlow calls{': ' if place else ''}{place}",
     }
     return words.get(kind, f"{about}{at or NOWHERE}")

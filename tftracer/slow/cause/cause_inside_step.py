@@ -41,12 +41,12 @@ def step_cause(parts: tuple[Part, ...], observed: Observed, excess_s: float) -> 
     span = observed.inside
     called = functions_called(span.all_stacks, excess_s)
     functions_s = sum(part.seconds for part in parts if part.kind == "py_function")
-    if functions_s >= HALF * excess_s:
+    cpu_wait_s = sum(part.seconds for part in parts if part.kind == "no_cpu")
+    to_explain_s = cpu_wait_s + sum(excess(part) for part in parts if part.kind == "tensorflow")
+    if functions_s >= HALF * excess_s or functions_s >= max(SOME * excess_s, NEARLY * to_explain_s):
         if held_s(span) >= HALF * excess_s and other_holders(span) and not functions_holding_lock(span):
             return Cause("lock", holder_text(span), None, min(1.0, held_s(span) / excess_s))  # the function waited for the lock
         return Cause("py_function", "", shared_line(called).frame, min(1.0, functions_s / excess_s))
-    cpu_wait_s = sum(part.seconds for part in parts if part.kind == "no_cpu")
-    to_explain_s = cpu_wait_s + sum(excess(part) for part in parts if part.kind == "tensorflow")
     if to_explain_s < HALF * excess_s:
         return UNKNOWN
     if held_s(span) >= HALF * to_explain_s:

@@ -33,7 +33,7 @@ from tftracer.slow.watch.slow_turn import SlowTurn, is_no_loop
 from tftracer.slow.watch_results import Cause, Frame, OtherCause, Part
 
 #: Causes that are reported even if most of the excess is not explained: their time is measured, or stacks show it.
-SURE_KINDS = (*CLOCKED_KINDS, "lock", "input", "py_function")
+SURE_KINDS = (*CLOCKED_KINDS, *HOOK_CAUSES, "lock", "input", "py_function")
 #: A single sample may show the usual time if that is at least this share of the span.
 HIT_BY_CHANCE = 0.05
 

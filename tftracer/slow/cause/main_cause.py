@@ -91,17 +91,20 @@ def cause_of(parts: tuple[Part, ...], observed: Observed, excess_s: float, is_in
     """Return the cause of a turn. ``parts``: its parts, the one with the largest excess first.
 
     A hook in which stacks show half of the excess is the cause of a slow step if no single part is: its time may be spread over
-    parts of several kinds.
+    parts of several kinds. It is also the cause if it explains more than a lack of CPUs does.
     """
     cause = _cause_of_largest_part(parts, observed, excess_s, is_inside)
     no_cpu_s = sum(part.seconds for part in parts if part.kind == "no_cpu")
     if not is_inside or cause.kind not in ("machine", "tensorflow", "unknown") or no_cpu_s >= HALF * excess_s:
         return cause
     code = own_python(observed.inside.stacks)
-    owner = owner_line(code, excess_s)
+    owner = owner_line(code, excess_s, SOME)
     if owner is None:
         return cause
     owned_s = sum(stack.seconds for stack in code if any(frame.owner == owner.name for frame in stack.frames))
+    least_s = min(HALF, cause.share or 0.0) * excess_s if cause.kind == "machine" else HALF * excess_s
+    if owned_s < least_s:
+        return cause
     return Cause(owner.kind, owner.name, owner.frame, min(1.0, owned_s / excess_s))
 
 

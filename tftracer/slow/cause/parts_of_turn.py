@@ -131,6 +131,10 @@ def _inside(turn: SlowTurn, observed: Observed, length: float) -> list[Part]:
     if no_cpu:
         parts.append(Part("no_cpu", no_cpu, 0.0, ""))
         left -= no_cpu
+    beyond_s = max(0.0, left - usual)
+    if functions_s >= max(HALF * (length - usual), beyond_s) and beyond_s > 0:
+        parts.append(Part("unknown", beyond_s, None, ""))  # samples may have missed the Python function in this time
+        left -= beyond_s
     return [Part("tensorflow", left, usual - usual_lock, cpus_text(span)), *parts]
 
 

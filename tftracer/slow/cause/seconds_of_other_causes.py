@@ -15,11 +15,11 @@ from tftracer.slow.cause.blamed_code import (
     waits_for_input,
     without_measured,
 )
-from tftracer.slow.cause.cause_inside_step import LITTLE
+from tftracer.slow.cause.cause_inside_step import HALF, LITTLE
 from tftracer.slow.cause.main_cause import CLOCKED_KINDS, input_cause, measured_cause
 from tftracer.slow.cause.observed import Observed, Span
 from tftracer.slow.cause.parts_of_turn import excess
-from tftracer.slow.record.sums_by_kind import CODE_CAUSES
+from tftracer.slow.record.sums_by_kind import CODE_CAUSES, HOOK_CAUSES
 from tftracer.slow.watch_results import Cause, FoldedStack, OtherCause, Part
 
 #: Minimum seconds of another cause, and its minimum share of the excess.
@@ -38,12 +38,17 @@ def other_causes(
     cause: Cause, parts: tuple[Part, ...], observed: Observed, excess_s: float, is_inside: bool
 ) -> tuple[OtherCause, ...]:
     """Return the other causes of a turn, each with its seconds beyond the usual, which together are less than the excess."""
-    if cause.kind in ("machine", "stopped") or (cause.kind == "unknown" and cause.frame):
+    own_no_cpu_s = sum(part.seconds for part in parts if part.kind == "no_cpu")
+    is_own = cause.kind == "machine" and (not is_inside or own_no_cpu_s >= HALF * excess_s)  # the training thread had no CPU
+    if is_own or cause.kind == "stopped" or (cause.kind == "unknown" and cause.frame):
         return ()
     span = observed.side(is_inside)
     others, left = [], excess_s
     code = _code(cause, parts, span, excess_s, is_inside, observed)
-    for other in (*_measured(cause, parts, observed, excess_s, is_inside), *code):
+    measured = () if cause.kind == "machine" else _measured(cause, parts, observed, excess_s, is_inside)
+    for other in (*measured, *code):
+        if cause.kind == "machine" and other.cause.kind not in HOOK_CAUSES:
+            continue  # TensorFlow's threads had no CPU, so its work waited
         if is_notable(other, excess_s) and other.seconds < left:
             others.append(other)
             left -= other.seconds
