@@ -92,7 +92,7 @@ class SessionModel:
         self.input_pipelines: pipeline_facts.PipelineFacts | None = None
         self.memory: memory_facts.MemoryFacts | None = None
         self._last_run_id = 0
-        self._beside: tuple[LedgerFacts, dict[str, Any]] | None = None  # a ledger, and what ``_beside_steps`` returns for it
+        self._known_ledger: tuple[LedgerFacts, Ledger] | None = None  # a ledger, and its message
         self._last_trace_id = 0  # the highest id so far, also of a removed trace: ids are never used again
 
     # ------------------------------------------------------------------------------------------------------- reading
@@ -155,17 +155,18 @@ class SessionModel:
             **self.of_other_traces(run.id, record["step"], record["id"]),
             measured_roof=trace.context.measured_roof or (None if run.origin else self.facts["measured_roof"]),
             title=run.title,
-            **({} if self.facts["live"] or run.origin else self._beside_steps()),
+            **({} if self.facts["live"] or run.origin else self._beside_steps(run.title)),
         )
 
-    def _beside_steps(self) -> dict[str, Any]:
-        """Return what the training did outside its steps, according to the whole ledger, as fields of a trace's context."""
+    def _beside_steps(self, title: str) -> dict[str, Any]:
+        """Return what the training did outside the run's usual steps, according to the whole ledger, as fields of a trace's
+        context."""
         if self.ledger is None:
             return {}
-        if self._beside is None or self._beside[0] is not self.ledger:
-            beside = beside_steps(self.ledger_message())
-            self._beside = self.ledger, beside.fields() if beside else {"beside_share": None}
-        return self._beside[1]
+        if self._known_ledger is None or self._known_ledger[0] is not self.ledger:
+            self._known_ledger = self.ledger, self.ledger_message()
+        beside = beside_steps(self._known_ledger[1], title)
+        return beside.fields() if beside else {"beside_share": None}
 
     def of_other_traces(self, run_id: int, step: int | None, except_trace: int = 0) -> dict[str, Any]:
         """Return the fields of a trace's context about the other traces of its run."""

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
+from tftracer.contract.ledger import Ledger
 from tftracer.contract.machine import GpuDevice
 from tftracer.contract.session import TraceRecord
 from tftracer.input_pipelines.answer import what_limits
@@ -42,7 +43,7 @@ class CountedTrace(NamedTuple):
 
 Job = Callable[[], object]
 #: The time outside the steps is computed again only after this many seconds, because a session may have a thousand runs.
-BESIDE_S = 2.0
+LEDGER_S = 2.0
 
 
 class TraceWriter:
@@ -57,8 +58,8 @@ class TraceWriter:
         self._communication_ops = communication_ops
         self._jobs: queue.SimpleQueue[CountedTrace | Job | None] = queue.SimpleQueue()
         self._gpu: dict[str, GpuFacts] = {}  # by trace level
-        self._beside: BesideSteps | None = None
-        self._beside_at = -BESIDE_S  # time.monotonic
+        self._ledger: Ledger | None = None  # its message
+        self._ledger_at = -LEDGER_S  # time.monotonic
         self._gpu_devices: list[GpuDevice] | None = None  # None: not known yet
         self.thread = threading.Thread(target=self._guard.run_thread, args=[self._run], name="tftracer-traces", daemon=True)
 
@@ -116,7 +117,7 @@ class TraceWriter:
         with self._store.lock:
             other_traces = self._store.model.of_other_traces(handle.run_id, trace.step)
             input_text, input_advice = what_limits(self._store.model.input_pipelines, time.time())
-            beside = self._beside_steps()
+            beside = self._beside_steps(handle.title)
         return TraceContext(
             step=trace.step,
             step_s=trace.duration_s,
@@ -146,14 +147,19 @@ class TraceWriter:
             title=handle.title,
         )
 
-    def _beside_steps(self) -> BesideSteps | None:
-        """Return what the training did outside its steps so far; None if nothing is known. Computed again after BESIDE_S."""
+    def _beside_steps(self, title: str) -> BesideSteps | None:
+        """Return what the training did outside the run's usual steps so far; None if nothing is known.
+
+        The ledger is computed again after LEDGER_S.
+        """
         now = time.monotonic()
-        if now - self._beside_at >= BESIDE_S:
-            self._beside, self._beside_at = None, now
+        if now - self._ledger_at >= LEDGER_S:
+            self._ledger, self._ledger_at = None, now
             with contextlib.suppress(Exception):
-                self._beside = beside_steps(self._store.model.ledger_message())
-        return self._beside
+                self._ledger = self._store.model.ledger_message()
+        with contextlib.suppress(Exception):
+            return beside_steps(self._ledger, title) if self._ledger else None
+        return None
 
     def _gpu_facts(self, trace_level: str) -> GpuFacts:
         """Return the GPU facts, read after the first trace of the level: the first FULL_TRACE loads the profiling library."""

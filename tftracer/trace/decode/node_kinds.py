@@ -12,7 +12,7 @@ import numpy as np
 
 from tftracer.trace.arrays.linear_regex import Pattern
 from tftracer.trace.arrays.strings import StringTable
-from tftracer.trace.arrays.types import Int8, Int32
+from tftracer.trace.arrays.types import Int8, Int32, Int64
 from tftracer.trace.model import Device, DeviceKind, NodeKind
 
 COMMUNICATION = re.compile(
@@ -38,6 +38,8 @@ INPUT = re.compile(
     r"|ReadFile|Reader\w*|Unstage|Parse(Single)?(Sequence)?Example\w*|Decode(Jpeg|Png|Image|Bmp|Gif|Raw|CSV)\w*"
     r"|DecodeAndCropJpeg|Infeed\w*"
 )
+#: The queue through which ``SyncReplicasOptimizer`` lets the workers go on has this in its name.
+SYNC_TOKENS = "sync_token_q"
 #: Ops that call functions and wait for them: a function may be a whole training loop.
 WAITS = re.compile(r"ReduceDataset")
 COPY = re.compile(r"(MEMCPY|MEMSET)\w*|__amd_rocclr_(copy|fill)\w*(\.kd)?", re.IGNORECASE)
@@ -58,11 +60,20 @@ def node_kinds(
     """
     by_op = np.array([_kind_of_op(text) for text in ops], np.int8)
     kind = by_op[op] if len(by_op) else np.zeros(len(op), np.int8)
+    kind[_waits_for_workers(names, name, ops, op)] = NodeKind.COMMUNICATION
     if communication_ops:
         pattern = Pattern(communication_ops)
         communicates = pattern.search_all(ops)[op] | pattern.search_all(names)[name]
         kind[communicates] = NodeKind.COMMUNICATION
     return _adjusted_by_device(kind, devices, device)
+
+
+def _waits_for_workers(names: StringTable, name: Int32, ops: StringTable, op: Int32) -> Int64:
+    """Return the nodes that wait for a token of ``SyncReplicasOptimizer``: for other workers' gradients, not for input."""
+    is_queue = np.array(["Queue" in text for text in ops] or [False])
+    nodes = np.flatnonzero(is_queue[op]) if len(op) else np.zeros(0, np.int64)
+    is_token = [SYNC_TOKENS in text for text in names.texts(name[nodes])]
+    return nodes[np.array(is_token, np.bool_)]
 
 
 def _kind_of_op(op: str) -> NodeKind:

@@ -57,6 +57,9 @@ class Owners:
         staged = (outermost(self._host, self._stages, rows) >= 0) | self._named(_INPUT_FUNCTIONS)[self._host.events.line[rows]]
         owner[is_in(ran_for, of_input) | (staged & ~is_in(ran_for, own))] = Owner.INPUT
         if self._step is not None and len(own):
+            without_turn = (ran_for == 0) & (owner == Owner.STEP) & (self._host.events.line[rows] != self._step.line)
+            without_turn &= ~self._is_eager(rows)
+            owner[without_turn & self._is_in_unrecorded_turn(rows)] = Owner.OTHER
             of_unknown_calls = (ran_for != 0) & ~is_in(ran_for, own) & (owner == Owner.STEP)
             owner[of_unknown_calls] = self._owner_of_unknown_calls
             eager = (ran_for == 0) & (self._host.events.line[rows] != self._step.line) & self._is_eager(rows)
@@ -83,6 +86,20 @@ class Owners:
         """Return [rows] the step id of the turn around each event, 0 for none."""
         turn = outermost(self._host, self._turns, rows)
         return np.append(self._turn_ids, 0)[turn]
+
+    def _is_in_unrecorded_turn(self, rows: Int64) -> Bool:
+        """Return [rows] whether each op, which is in no turn, is before the first turn of its thread or after the last.
+
+        A profile has no turn that began before it, or that had not ended when it was stopped. The step's turns begin and end
+        in it.
+        """
+        events, turns = self._host.events, self._turns
+        first, last = (np.full(len(self._host.lines), value, np.int64) for value in (np.iinfo(np.int64).max, -1))
+        np.minimum.at(first, events.line[turns], events.start[turns])
+        np.maximum.at(last, events.line[turns], events.end[turns])
+        line = events.line[rows]
+        result: Bool = (events.end[rows] <= first[line]) | (events.start[rows] >= last[line])
+        return result
 
     @cached_property
     def _owner_of_unknown_calls(self) -> Owner:

@@ -337,4 +337,5 @@ def _describe_longest_op(time: OpTime, longest_op: Bool, op_type: MainOpType | N
     if text.startswith(op_type.text):
         return longest
     self_ns = time.ns_without_outliers if is_delayed else time.work.self_ns.astype(np.float64)
-    return f"{longest} {op_type.text}{main_scope_sentence(time.work, step.trace, self_ns)}"
+    scope = main_scope_sentence(time.work, step.trace, self_ns)
+    return f"{longest} {op_type.text}{'' if scope in op_type.text else scope}"
