@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from made_stalls import a_stall, put, record_slow_steps, run_of
+from made_stalls import a_period, a_save, a_stall, put, record_slow_steps, run_of
 from recording import RAW, recording, step
 
 from tftracer.session.files.saved import open_session
@@ -47,6 +47,16 @@ def test_the_summary_lists_slow_steps_periods_and_lines(tmp_path: Path) -> None:
     slow = json.loads(json.dumps(summary))["runs"][0]["slow_steps"]
     assert slow["count"] == 4 == len(slow["longest"]) and slow["periods"][0]["every"] == 97
     assert slow["between_steps"]["lines"][0]["function"] == "load_batch"
+
+
+def test_an_ended_period_ends_at_its_own_last_step(tmp_path: Path) -> None:
+    """A judge read "last at step 74,386. It has ended" of a period that had ended after step 62,034."""
+    with recording(tmp_path) as recorder:
+        run = run_of(recorder)
+        put(recorder, *(a_save(run, step) for step in (97, 194, 291, 700)), a_period(run, first_step=97))
+        put(recorder, a_period(run, first_step=97, occurrences=0))
+        said = " ".join(render(summarize(recorder)).split())
+    assert "last at step 700. The period ended after step 291." in said
 
 
 def test_what_the_machine_did_comes_last(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def test_evidence_says_what_was_measured_and_nothing_of_what_was_not() -> None:
 
 def test_a_step_without_a_cpu_says_where_its_thread_was() -> None:
     stall = a_stall(RUN, 5, cause=Cause("machine", "", None, 0.9), stacks=(), parts=(Part("no_cpu", 0.29, 0.0, ""),), place=LOAD)
-    assert texts.cause_text(stall) == f"Its thread had no CPU for 290 ms at {LOADED}: other processes or threads had them"
+    assert texts.cause_text(stall) == f"Its thread had no CPU for about 290 ms at {LOADED}: other processes or threads had them"
     assert stall_message(1, stall, 0.0)["place"] == ""  # it is no cause
 
 
@@ -150,7 +150,7 @@ def with_part(cause: Cause, kind: PartKind, what: str = "", **changes: Any) -> S
         (with_part(Cause("stopped", "", None, 0.9), "stopped"), "The process was stopped for at least 250 ms"),
         (
             with_part(Cause("machine", "", None, 0.9), "no_cpu"),
-            "Its thread had no CPU for 250 ms: other processes or threads had them",
+            "Its thread had no CPU for about 250 ms: other processes or threads had them",
         ),
         (a_stall(RUN, 5), f"Python code at {LOADED}, in sort (numpy/_core/fromnumeric.py)"),
     ],

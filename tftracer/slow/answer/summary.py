@@ -99,7 +99,10 @@ def _group(group: SlowGroup) -> str:
     until = "".join(f" Every {ordinal(every)} step until {text}." for every, text in last_of.items())
     ended = ""
     if group["ended"] and group["times"] > 1:
-        ended = " It has ended." if group["periods"] else " None was found in this run since."
+        ended = " None was found in this run since."
+    if ended and group["periods"]:
+        last_period = max(group["periods"], key=lambda period: period["last_step"])["last_text"]
+        ended = " It has ended." if last_period == group["last_text"] else f" The period ended after {last_period}."
     at_steps = sum(period["times"] for period in active)
     others = f" With those of other causes, {at_steps:,} came at these steps." if at_steps > group["times"] else ""
     return f"{group['text']}. {times}, {lost}{last}.{others}{ended}{until}"

@@ -142,7 +142,7 @@ def _cause(stall: Stall) -> str:
     if without_cpu(stall) == "any":
         return _no_cpu_for_tensorflow(stall)
     seconds = _seconds(stall)
-    took, collected = f" for {duration(seconds * 1e9)}" if seconds else "", duration((seconds or stall.gc_s) * 1e9)
+    took, collected = f" for {about_duration(seconds)}" if seconds else "", duration((seconds or stall.gc_s) * 1e9)
     return {
         "gc": ", ".join(filter(None, (f"Python's garbage collection, {collected}", _what(stall, "gc"), at.strip()))),
         "machine": f"Its thread had no CPU{took}{_without_cpu_at(stall)}: other processes or threads had them",
