@@ -27,7 +27,9 @@ MS = 1_000_000
 
 def sentences(nodes: list[N], context: TraceContext | None = None) -> list[Any]:
     answer = verdict(make_trace(nodes), context or TraceContext(), [])
-    shares = [s["share"] for s in answer["sentences"] if s["code"] not in ("tracing_cost", "slow_step", "between_steps")]
+    shares = [
+        s["share"] for s in answer["sentences"] if s["code"] not in ("tracing_cost", "slow_step", "between_steps", "short_step")
+    ]
     assert shares == sorted(shares, reverse=True) and all(0 <= s <= 1 for s in shares)
     for sentence in answer["sentences"]:
         assert sentence["text"] and sentence["advice"] and len(sentence["evidence"]["nodes"]) <= 50
@@ -345,7 +347,8 @@ def test_a_step_far_shorter_than_usual_ones_says_so_first() -> None:
     assert (
         first["text"].startswith("This step took 3.4 ms, a usual step of the run 25.6 ms") and "thread publisher" in first["text"]
     )
-    assert codes(matmuls(0, 2 * MS), replace(context, run_median_s=0.0075))[0] != "short_step"
+    assert codes(matmuls(0, 2 * MS), replace(context, lock_holder=""))[-1] == "short_step"  # a busy machine may be the reason
+    assert "short_step" not in codes(matmuls(0, 2 * MS), replace(context, run_median_s=0.0075))
 
 
 def test_a_pause_that_starting_the_trace_may_have_caused_on_a_busy_machine_does_not_come_first() -> None:

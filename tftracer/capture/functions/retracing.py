@@ -47,7 +47,7 @@ class Retracing:
         ``function``: the tf.function. If it was traced before its first counted call, these signatures are earlier ones, too.
         """
         signature = signature_of(concrete)
-        count, known = self._signatures.get(label) or (0, _earlier_signatures(function, signature))
+        count, known = self._signatures.get(label) or (0, _earlier_signatures(function, concrete, signature))
         self._signatures[label] = (count + 1, signatures_to_keep(known, signature))
         return difference(known, signature)
 
@@ -98,11 +98,13 @@ def signature_of(concrete: Any) -> Signature:
     return signature
 
 
-def _earlier_signatures(function: Any, new: Signature) -> list[Signature]:
-    """Return signatures, other than ``new``, for which TensorFlow traced a tf.function; at most MAX_SIGNATURES."""
+def _earlier_signatures(function: Any, concrete: Any, new: Signature) -> list[Signature]:
+    """Return the signatures, other than ``new``, for which TensorFlow traced a tf.function before ``concrete``; at most
+    MAX_SIGNATURES."""
     with contextlib.suppress(Exception):
-        newest = list(function._function_cache.values())[-MAX_SIGNATURES:]
-        return [signature for concrete in newest if (signature := signature_of(concrete)) != new]
+        traced = list(function._function_cache.values())  # in order; calls are counted later, so newer ones may follow
+        earlier = traced[: [id(each) for each in traced].index(id(concrete))]
+        return [signature for each in earlier[-MAX_SIGNATURES:] if (signature := signature_of(each)) != new]
     return []
 
 

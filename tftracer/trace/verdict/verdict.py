@@ -104,10 +104,13 @@ def verdict(
         if not held_up or step.describe(held_up[0]) not in described["text"]:
             ranked.insert(1 if _makes_slow(step, ranked[0]) else 0, described)
     short = may_wait_in_usual_steps(step) if ranked[0]["code"] in ABOUT_SHORT_STEPS else None
-    short = short or short_step(step)
-    if short and not any(s["code"] == "input_bound" for s in ranked):
+    waits_for_input = any(s["code"] == "input_bound" for s in ranked)
+    shorter = None if short or waits_for_input else short_step(step)
+    if short and not waits_for_input:
         ranked.insert(0, short)
-    compared = None if is_explained(step) else other_steps(step, ranked)
+    elif shorter and step.context.lock_holder:  # steps that wait for Python's lock are of another kind than this one
+        ranked.insert(0, shorter)
+    compared = None if is_explained(step) else other_steps(step, ranked) or (None if shorter in ranked else shorter)
     shown = [*ranked, compared] if compared else ranked
     return {
         "sentences": shown,
