@@ -210,6 +210,16 @@ def test_what_comes_twice_in_an_epoch_has_the_epochs_length() -> None:
     assert {period.length for period in periods_of(slow, kind=SAVE).periods() if period.is_active} == {100}
 
 
+def test_a_slow_step_at_half_of_a_periods_length_makes_it_finer() -> None:
+    """A judge read "Every 10,000th step" of saves each 5,000th step, of which half were not slow enough."""
+    saves = [(step, 0.08, SAVE) for step in (35_001, 45_001, 55_001, 65_001, 75_001)]
+    assert only(fed(saves)).length == 10_000
+    period = only(fed([*saves, (80_001, 0.075, SAVE)]))
+    assert (period.length, period.last, period.hits) == (5_000, 80_001, 6)
+    other = fed([*saves, (80_001, 0.075, LOAD)])
+    assert only(other).length == 10_000
+
+
 def test_slow_steps_at_random_prove_nothing() -> None:
     """False alarms of 10,000 histories: benchmarks/bench_periods.py."""
     for seed in range(20):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import NamedTuple
@@ -19,6 +19,10 @@ SLACK, SLACK_SHARE = 2, 0.02
 RECENT_TEETH, MIN_HIT_SHARE = 12, 0.5
 #: A period has a kind if more than half of its hits of known kind, and more than this share of all its hits, have that kind.
 OF_A_KIND = 1 / 3
+#: No comb is proven if random slow steps would make more than this share of its teeth slow: slow steps may come in bursts.
+MAX_RATE = 0.25
+#: A slow step between two teeth makes a period finer only if it had at most this many teeth.
+FEW_TEETH = 8
 #: The length of a comb is divided by whole numbers up to this, to find a shorter period.
 FINEST = 8
 #: A finer comb has several teeth within the original length. At least this share of these positions must have been hit: slow
@@ -34,6 +38,16 @@ def is_tooth(distance: int, length: int, tolerance: int) -> bool:
     """Return whether a step at this distance from a tooth is also at a tooth."""
     off = distance % length
     return min(off, length - off) <= tolerance
+
+
+def chance_of_hits(hits: int, teeth: int, rate: float) -> float:
+    """Return an upper bound of the chance of at least this many hits: the tail of the binomial distribution."""
+    if hits <= teeth * rate or rate > MAX_RATE:
+        return 1.0
+    log_ways = math.lgamma(teeth + 1) - math.lgamma(hits + 1) - math.lgamma(teeth - hits + 1)
+    log_first_term = log_ways + hits * math.log(rate) + (teeth - hits) * math.log1p(-rate)
+    shrinks = (teeth - hits) * rate / ((hits + 1) * (1 - rate))  # ratio of consecutive terms of the tail
+    return min(1.0, math.exp(log_first_term) / (1 - shrinks)) if shrinks < 1 else 1.0
 
 
 class Proven(NamedTuple):
@@ -130,6 +144,31 @@ class Comb:
         self.recent.extend([False] * min(lengths - 1, RECENT_TEETH))
         self.recent.append(True)
         self.count(seconds, kind)
+
+    def becomes_finer(self, step: int, alike: Sequence[int], max_chance: float) -> bool:
+        """Divide the length by a whole number if a slow step between two teeth shows that the period is finer; return whether it
+        did.
+
+        That is so if random slow steps would be at such fractions of the length with less than ``max_chance``. ``alike``: the
+        other slow steps of the comb's kind, without its hits. A period that had many steps alone was not a finer one.
+        """
+        if self.teeth > FEW_TEETH:
+            return False
+        for parts in range(2, FINEST + 1):
+            length = self.length // parts
+            if self.tolerance or self.length % parts or length < SHORTEST or (step - self.last) % length:
+                continue
+            hits = [each for each in (*alike, step) if not (each - self.last) % length]
+            teeth, own_teeth = ((step - self.first) // each + 1 for each in (length, self.length))
+            rate = min(1.0, (len(alike) + 2 - len(hits)) / max(1, step - self.first))
+            positions_hit = {(each - self.last) // length % parts for each in (*hits, self.last)}
+            if len(positions_hit) >= NEARLY_ALL * parts and chance_of_hits(len(hits), teeth - own_teeth, rate) < max_chance:
+                self.length, self.last, self.last_kind, self.teeth = length, step, self.kind(), teeth
+                self.newest.extend(sorted({*self.newest, *hits} - {*self.newest}))
+                self.hits += len(hits)
+                self.kinds[self.last_kind] += len(hits)
+                return True
+        return False
 
     def follows_a_miss(self) -> bool:
         """Return whether the tooth before the newest hit was a miss."""

@@ -20,7 +20,6 @@ when work that came every 105th step now comes every 70th, each 210th step is st
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_left, bisect_right
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -38,6 +37,7 @@ from tftracer.slow.cause.equal_distances import (
     SLACK_SHARE,
     Comb,
     Proven,
+    chance_of_hits,
     common_length,
     has_moved,
     is_same,
@@ -52,8 +52,6 @@ MAX_CHANCE = 0.001
 FEWEST_HITS = 4
 #: The share of a comb's teeth that must be slow steps.
 MIN_HITS = 0.8
-#: No comb is proven if random slow steps would make more than this share of its teeth slow: slow steps may come in bursts.
-MAX_RATE = 0.25
 #: Minimum share of a finer comb's teeth that must be slow, and how many of its newest teeth are examined.
 MIN_FINER_HITS, MAX_FINER_TEETH = 0.25, 256
 #: If a period had this many teeth before a finer period began, it has changed into the finer one. Otherwise it was always a part
@@ -114,8 +112,19 @@ class Periods:
         if hits:
             self._with_period.append(step)
         for newest in causes:
-            if newest not in hits:
+            if newest not in hits and not self._is_hit_of_finer(newest):
                 self._try_combs(newest)
+
+    def _is_hit_of_finer(self, newest: _Slow) -> bool:
+        """Return whether a slow step between two of a period's steps shows that the period is a fraction of its length."""
+        for comb in [each for each in self._combs if each.is_active and newest.kind is not None and each.kind() == newest.kind]:
+            key = comb.first, comb.length
+            alike = [slow.step for slow in self._without_period if slow.kind == newest.kind and slow.step > comb.first]
+            if comb.becomes_finer(newest.step, alike, MAX_CHANCE):
+                self.merged.append(key)
+                self._with_period.append(newest.step)
+                return True
+        return False
 
     def _try_combs(self, newest: _Slow) -> None:
         """Add a slow step to those without a period, and find out whether it is the newest of a new period."""
@@ -300,7 +309,7 @@ class Periods:
             between = [step for step in teeth if (last - step) % trial.length]
             off_teeth = sum(teeth[-1] <= step <= last for step in alike) - len(hits)
             rate = min(1.0, (off_teeth + 1) / max(1, last - teeth[-1] - len(teeth)))
-            chance = _chance(sum(step in alike for step in between), len(between), rate)
+            chance = chance_of_hits(sum(step in alike for step in between), len(between), rate)
             positions_hit = {(last - step) // length % parts for step in hits}
             if chance < MAX_CHANCE / FINEST and len(positions_hit) >= NEARLY_ALL * parts:
                 finer.append(_Trial(chance, hits, len(teeth), length, 0))
@@ -363,7 +372,7 @@ def _follow(steps: Sequence[int], with_period: Sequence[int], length: int, slack
     # Share of slow steps among the steps that are not teeth.
     rate = min(1.0, (2 * slack + 1) * (off_teeth + 1) / max(1, span - teeth))
     # The newest step and the length were selected, so two of the hits are no evidence.
-    return _Trial(_chance(count - 2, teeth - 2, rate), hits, teeth, round(span / lengths), slack)
+    return _Trial(chance_of_hits(count - 2, teeth - 2, rate), hits, teeth, round(span / lengths), slack)
 
 
 def _any_near(steps: Longs, at: Longs, slack: Longs) -> npt.NDArray[np.bool_]:
@@ -384,13 +393,3 @@ def _nearest(steps: Sequence[int], at: int, slack: int) -> int | None:
             nearest = steps[index]
         index += 1
     return nearest
-
-
-def _chance(hits: int, teeth: int, rate: float) -> float:
-    """Return an upper bound of the chance of at least this many hits: the tail of the binomial distribution."""
-    if hits <= teeth * rate or rate > MAX_RATE:
-        return 1.0
-    log_ways = math.lgamma(teeth + 1) - math.lgamma(hits + 1) - math.lgamma(teeth - hits + 1)
-    log_first_term = log_ways + hits * math.log(rate) + (teeth - hits) * math.log1p(-rate)
-    shrinks = (teeth - hits) * rate / ((hits + 1) * (1 - rate))  # ratio of consecutive terms of the tail
-    return min(1.0, math.exp(log_first_term) / (1 - shrinks)) if shrinks < 1 else 1.0
