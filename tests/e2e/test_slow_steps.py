@@ -17,7 +17,7 @@ from e2e.tracepage import LONG
 from job_page import JobPage, wait_for
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-EVERY = re.compile(r"Every 97th step: a Python function that TensorFlow calls: read_batch\(\) \(train.py:\d+\)")
+EVERY = re.compile(r"Every 97th step: a Python function that TensorFlow calls: read_batch\(\) \(train.py:[\d, ]+\)")
 
 
 class Training(JobPage):

@@ -343,10 +343,10 @@ class SlowWatch:
         self._periods.setdefault(turn.run, RunPeriods(turn.run)).add(stall, self._records)
 
     def _waits_for_work(self, turn: SlowTurn, span: Span) -> bool:
-        """Return whether a thread other than the main thread was idle, for example because the queue that it fills was full."""
+        """Return whether a thread other than the main thread was idle (the queue that it fills was full), or not seen at all."""
         main = threading.main_thread().ident or 0
         is_helper = turn.thread != main and self._finder.sums(main).steps > 0
-        return is_helper and not turn.is_inside and waits_for_thread(span.stacks) >= IDLE * span.sampled_s > 0
+        return is_helper and not turn.is_inside and waits_for_thread(span.stacks) >= IDLE * span.sampled_s
 
     def _observed(self, turn: SlowTurn, raw: dict[str, Any] | None, doubt: str) -> Observed:
         raw = raw or {"usual": {}, "spans": [{"stacks": [], "others": [], "late": [], "holders": []}] * 2}
