@@ -54,3 +54,9 @@ def test_ops_of_a_call_of_another_thread_whose_turn_had_not_ended_are_not_the_st
     ranks = [name.startswith("ranking") for name in names]
     assert sum(ranks) == 6 and not trace.counted[ranks].any()
     assert trace.counted.sum() == 22
+
+
+def test_an_op_of_the_step_whose_turn_ended_too_late_for_the_profile_is_the_steps() -> None:
+    trace = Answers(plain_protobuf.content("last_turn_missing_tf2.21.xplane.pb.gz"), TraceContext()).trace
+    (node,) = [i for i in range(trace.n) if trace.ops[trace.op[i]] == "DecodeCompressed"]
+    assert trace.counted[node] and trace.end[node] - trace.start[node] > 6_000_000

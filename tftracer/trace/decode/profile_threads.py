@@ -59,7 +59,7 @@ class Owners:
         if self._step is not None and len(own):
             without_turn = (ran_for == 0) & (owner == Owner.STEP) & (self._host.events.line[rows] != self._step.line)
             without_turn &= ~self._is_eager(rows)
-            owner[without_turn & self._is_in_unrecorded_turn(rows)] = Owner.OTHER
+            owner[np.flatnonzero(without_turn)[self._is_of_another_call(rows[without_turn])]] = Owner.OTHER
             of_unknown_calls = (ran_for != 0) & ~is_in(ran_for, own) & (owner == Owner.STEP)
             owner[of_unknown_calls] = self._owner_of_unknown_calls
             eager = (ran_for == 0) & (self._host.events.line[rows] != self._step.line) & self._is_eager(rows)
@@ -87,18 +87,22 @@ class Owners:
         turn = outermost(self._host, self._turns, rows)
         return np.append(self._turn_ids, 0)[turn]
 
-    def _is_in_unrecorded_turn(self, rows: Int64) -> Bool:
-        """Return [rows] whether each op, which is in no turn, is before the first turn of its thread or after the last.
+    def _is_of_another_call(self, rows: Int64) -> Bool:
+        """Return [rows] whether each op, which is in no recorded turn, belongs to a call of another thread.
 
-        A profile has no turn that began before it, or that had not ended when it was stopped. The step's turns begin and end
-        in it.
+        A profile lacks the turns that began before it, and those that had not ended when it was stopped. The step's turns begin
+        in it, but the last one may end too late. So an op before the first turn of its thread belongs to another call. So do the
+        ops after the last turn if they go on after the step.
         """
         events, turns = self._host.events, self._turns
         first, last = (np.full(len(self._host.lines), value, np.int64) for value in (np.iinfo(np.int64).max, -1))
         np.minimum.at(first, events.line[turns], events.start[turns])
         np.maximum.at(last, events.line[turns], events.end[turns])
         line = events.line[rows]
-        result: Bool = (events.end[rows] <= first[line]) | (events.start[rows] >= last[line])
+        is_after_last = events.start[rows] >= last[line]
+        goes_on = np.zeros(len(self._host.lines), np.bool_)
+        goes_on[line[is_after_last & self.apart(rows)]] = True
+        result: Bool = ((last[line] >= 0) & (events.end[rows] <= first[line])) | (is_after_last & goes_on[line])
         return result
 
     @cached_property
