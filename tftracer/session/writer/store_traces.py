@@ -152,12 +152,11 @@ class TraceWriter:
 
         The ledger is computed again after LEDGER_S.
         """
-        now = time.monotonic()
-        if now - self._ledger_at >= LEDGER_S:
-            self._ledger, self._ledger_at = None, now
-            with contextlib.suppress(Exception):
-                self._ledger = self._store.model.ledger_message()
         with contextlib.suppress(Exception):
+            now = time.monotonic()
+            if now - self._ledger_at >= LEDGER_S:
+                self._ledger, self._ledger_at = None, now
+                self._ledger = self._store.model.ledger_message()
             return beside_steps(self._ledger, title) if self._ledger else None
         return None
 

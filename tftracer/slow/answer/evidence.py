@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tftracer.contract.stalls import StallCause
-from tftracer.slow.cause.main_cause import KINDS_WITH_LINE
-from tftracer.slow.cause.parts_of_turn import excess
+from tftracer.slow.cause.parts_of_turn import excess, share_of_code
 from tftracer.slow.record.sums_by_kind import CODE_CAUSES, HOOK_CAUSES
 from tftracer.slow.watch_results import HostChange, Stall
 from tftracer.trace.units import byte_size, duration, percent
@@ -47,7 +46,7 @@ def evidence(stall: Stall) -> list[str]:
         included = _included(stall)
         if included:
             who += f", including {' and '.join(included)},"
-            share = max(share, _share_of_code(stall))
+            share = max(share, share_of_code(stall.parts, stall.excess_s))
         share = min(share, 1 - sum(other.seconds for other in stall.others) / max(stall.excess_s, 1e-9))
         at_least = "at least " * (stall.cause.kind == "py_function" and stall.inside)  # samples may have missed it
         sentences.insert(0, f"{who} explains {at_least}{percent(share)} of the time beyond the usual.")
@@ -68,12 +67,6 @@ def _included(stall: Stall) -> list[str]:
         for kind, took in seconds.items()
         if took >= (MIN_SHARE if kind == "no_cpu" else NOTABLE) * stall.length_s
     ]
-
-
-def _share_of_code(stall: Stall) -> float:
-    """Return the share of the excess that parts of code have, with their time without a CPU."""
-    code_s = sum(excess(part) for part in stall.parts if part.kind in {*KINDS_WITH_LINE, "no_cpu"})
-    return min(1.0, code_s / max(stall.excess_s, 1e-9))
 
 
 def _host_evidence(host: HostChange, has_parts: bool) -> Iterator[str]:

@@ -156,6 +156,11 @@ def owner_line(stacks: Iterable[FoldedStack], whole_s: float, min_share: float =
     return Owner("callback" if is_callback(method) else "hook", owner, frame)
 
 
+def seconds_of_owner(stacks: Iterable[FoldedStack], name: str) -> float:
+    """Return the seconds in the methods of a hook or callback, with all that they call. ``name``: its class."""
+    return sum(stack.seconds for stack in stacks if any(frame.owner == name for frame in stack.frames))
+
+
 def is_owned(stack: FoldedStack) -> bool:
     """Return whether the stack shows a method of a hook or callback."""
     return any(frame.owner for frame in stack.frames)

@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 from tftracer.slow.cause.blamed_code import functions_called, shared_line
 from tftracer.slow.cause.observed import Observed, Span
-from tftracer.slow.cause.parts_of_turn import COMPUTED_MORE, excess
+from tftracer.slow.cause.parts_of_turn import COMPUTED_MORE, excess, no_cpu_s
 from tftracer.slow.cause.waits_for_lock import (
+    function_may_have_waited,
     functions_holding_lock,
     held_s,
     holder_text,
@@ -41,7 +42,7 @@ def step_cause(parts: tuple[Part, ...], observed: Observed, excess_s: float) -> 
     span = observed.inside
     called = functions_called(span.all_stacks, excess_s)
     functions_s = sum(part.seconds for part in parts if part.kind == "py_function")
-    cpu_wait_s = sum(part.seconds for part in parts if part.kind == "no_cpu")
+    cpu_wait_s = no_cpu_s(parts)
     to_explain_s = cpu_wait_s + sum(excess(part) for part in parts if part.kind == "tensorflow")
     if functions_s >= HALF * excess_s or functions_s >= max(SOME * excess_s, NEARLY * to_explain_s):
         if held_s(span) >= HALF * excess_s and other_holders(span) and not functions_holding_lock(span):
@@ -85,12 +86,7 @@ def step_cause(parts: tuple[Part, ...], observed: Observed, excess_s: float) -> 
 
 def _held_by_others_s(observed: Observed) -> float:
     """Return for how long other threads held Python's lock during a step that may call Python functions, if for most of it."""
-    return observed.inside.length_s * (observed.inside.other_holder_share or 0.0) if may_wait_for_lock(observed) else 0.0
-
-
-def may_wait_for_lock(observed: Observed) -> bool:
-    """Return whether a Python function of the step may have waited for the lock, which other threads held most of the time."""
-    return observed.may_call_python and (observed.inside.other_holder_share or 0.0) >= HALF
+    return observed.inside.length_s * (observed.inside.other_holder_share or 0.0) if function_may_have_waited(observed) else 0.0
 
 
 def had_no_cpu(observed: Observed, to_explain_s: float) -> bool:

@@ -164,7 +164,7 @@ class Comb:
             positions_hit = {(each - self.last) // length % parts for each in (*hits, self.last)}
             if len(positions_hit) >= NEARLY_ALL * parts and chance_of_hits(len(hits), teeth - own_teeth, rate) < max_chance:
                 self.length, self.last, self.last_kind, self.teeth = length, step, self.kind(), teeth
-                self.newest.extend(sorted({*self.newest, *hits} - {*self.newest}))
+                self.newest.extend(sorted({*self.newest, *hits}))
                 self.hits += len(hits)
                 self.kinds[self.last_kind] += len(hits)
                 return True

@@ -14,19 +14,19 @@ from tftracer.slow.cause.blamed_code import (
     is_owned,
     line_of_script,
     owner_line,
+    seconds_of_owner,
     shared_line,
 )
 from tftracer.slow.cause.cause_inside_step import HALF, SOME
 from tftracer.slow.cause.main_cause import (
     CLOCKED_KINDS,
-    KINDS_WITH_LINE,
     cause_of,
     clocked_parts,
     why_unknown,
     without_few_samples,
 )
 from tftracer.slow.cause.observed import Observed, Span
-from tftracer.slow.cause.parts_of_turn import excess, parts_of
+from tftracer.slow.cause.parts_of_turn import excess, parts_of, share_of_code
 from tftracer.slow.cause.seconds_of_other_causes import MOST, is_notable, other_causes
 from tftracer.slow.record.sums_by_kind import HOOK_CAUSES
 from tftracer.slow.watch.slow_turn import SlowTurn, is_no_loop
@@ -77,8 +77,7 @@ def explain(turn: SlowTurn, observed: Observed) -> Explained:
         cause = cause._replace(share=_share_with_clocked_parts(cause, parts, excess_s, others))
         among_hooks = _share_among_hooks(cause, span)
         if cause.share is not None and not others and among_hooks < 1:
-            code_s = sum(excess(part) for part in parts if part.kind in {*KINDS_WITH_LINE, "no_cpu"})
-            cause = cause._replace(share=min(1.0, code_s / excess_s) * among_hooks)
+            cause = cause._replace(share=share_of_code(parts, excess_s) * among_hooks)
     place = _place_without_cpu(observed) if cause.kind == "machine" and not turn.is_inside else None
     return Explained(parts, cause, others, why_unknown(cause, parts, observed, turn), place)
 
@@ -101,7 +100,7 @@ def _share_among_hooks(cause: Cause, span: Span) -> float:
     Another hook may be in the samples, but in too few of them to be a cause of its own.
     """
     owned = [stack for stack in span.stacks if is_owned(stack)]
-    own_s = sum(stack.seconds for stack in owned if any(frame.owner == cause.name for frame in stack.frames))
+    own_s = seconds_of_owner(owned, cause.name)
     return own_s / sum(stack.seconds for stack in owned) if own_s else 1.0
 
 

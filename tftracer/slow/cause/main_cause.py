@@ -21,6 +21,7 @@ from tftracer.slow.cause.blamed_code import (
     is_loops_own,
     own_python,
     owner_line,
+    seconds_of_owner,
     shared_line,
     stacks_outside,
     waits_for_input,
@@ -35,13 +36,18 @@ from tftracer.slow.cause.cause_inside_step import (
     has_enough_samples,
     lacked_cpu,
     may_have_lacked_cpu,
-    may_wait_for_lock,
     step_cause,
     would_have_seen_functions,
 )
 from tftracer.slow.cause.observed import Observed, Span
-from tftracer.slow.cause.parts_of_turn import COMPUTED_MORE, excess
-from tftracer.slow.cause.waits_for_lock import functions_holding_lock, held_s, holder_text, may_have_waited_for_lock
+from tftracer.slow.cause.parts_of_turn import COMPUTED_MORE, KINDS_WITH_LINE, excess, no_cpu_s
+from tftracer.slow.cause.waits_for_lock import (
+    function_may_have_waited,
+    functions_holding_lock,
+    held_s,
+    holder_text,
+    may_have_waited_for_lock,
+)
 from tftracer.slow.record.sums_by_kind import CODE_CAUSES
 from tftracer.slow.watch.slow_turn import NO_LOOPS, SlowTurn
 from tftracer.slow.watch_results import EPOCH_TURN, UNKNOWN, Cause, FoldedStack, Frame, Part
@@ -67,8 +73,6 @@ MEASURED_KINDS = ("retrace", "lock", "stopped", "checkpoint")
 CLOCKED_KINDS = ("checkpoint", "retrace", "other_run")
 #: Class whose saves are timed -> the kind of cause that it is.
 SAVERS: dict[str, StallCause] = {"CheckpointSaverHook": "hook", "ModelCheckpoint": "callback"}
-#: Kinds of parts between steps that are explained by a line of code.
-KINDS_WITH_LINE = {"python", "wait", "disk", "unknown", "gc"}
 SHORT_S, SHORT = 0.1, "No stack was read in this time: it was over within a tenth of a second."
 NO_STACK = "No stack was read in this time: it passed between two readings, or they could not be read."
 NO_COUNTERS = "Linux's counters of its thread were not read close enough to tell whether it ran there, waited, or had no CPU."
@@ -94,14 +98,13 @@ def cause_of(parts: tuple[Part, ...], observed: Observed, excess_s: float, is_in
     parts of several kinds. It is also the cause if it explains more than a lack of CPUs does.
     """
     cause = _cause_of_largest_part(parts, observed, excess_s, is_inside)
-    no_cpu_s = sum(part.seconds for part in parts if part.kind == "no_cpu")
-    if not is_inside or cause.kind not in ("machine", "tensorflow", "unknown") or no_cpu_s >= HALF * excess_s:
+    if not is_inside or cause.kind not in ("machine", "tensorflow", "unknown") or no_cpu_s(parts) >= HALF * excess_s:
         return cause
     code = own_python(observed.inside.stacks)
     owner = owner_line(code, excess_s, SOME)
     if owner is None:
         return cause
-    owned_s = sum(stack.seconds for stack in code if any(frame.owner == owner.name for frame in stack.frames))
+    owned_s = seconds_of_owner(code, owner.name)
     least_s = min(HALF, cause.share or 0.0) * excess_s if cause.kind == "machine" else HALF * excess_s
     if owned_s < least_s:
         return cause
@@ -370,7 +373,7 @@ def why_unknown(cause: Cause, parts: tuple[Part, ...], observed: Observed, turn:
     if turn.is_inside and cause.kind == "unknown" and span.lock_wait_s is None and held_s(span) >= HALF * excess_s:
         by = holder_text(span) or "another thread"
         return f"Python's lock was held meanwhile by {by}: the step may have waited for it."
-    if turn.is_inside and cause.kind == "unknown" and may_wait_for_lock(observed):
+    if turn.is_inside and cause.kind == "unknown" and function_may_have_waited(observed):
         return FUNCTION_MAY_HAVE_WAITED
     if turn.is_inside and cause.kind == "unknown" and not would_have_seen_functions(observed, excess_s):
         return "Its threads were looked at too seldom to tell whether a Python function took the time."

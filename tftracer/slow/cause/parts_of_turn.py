@@ -6,7 +6,7 @@ Linux's counters show how the training thread spent it. Pure functions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -35,6 +35,8 @@ FOR_TENSORFLOW = "for TensorFlow"
 NOTABLE = 0.25
 #: What the thread waited for is named if the wait has at least this share of all its waiting time.
 MOST = 0.75
+#: Kinds of parts between steps that are explained by a line of code.
+KINDS_WITH_LINE = {"python", "wait", "disk", "unknown", "gc"}
 #: A turn computed more than usual if its CPU time is at least this multiple of the usual.
 COMPUTED_MORE = 3.0
 
@@ -77,6 +79,16 @@ def _merged(parts: list[Part]) -> list[Part]:
 def excess(part: Part) -> float:
     """Return by how many seconds a part exceeds its usual length; its whole length if the usual length is unknown."""
     return part.seconds - (part.usual_s or 0.0)
+
+
+def no_cpu_s(parts: Iterable[Part]) -> float:
+    """Return the seconds for which the training thread was ready to run but had no CPU."""
+    return sum(part.seconds for part in parts if part.kind == "no_cpu")
+
+
+def share_of_code(parts: Iterable[Part], excess_s: float) -> float:
+    """Return the share of the excess that parts of code have, with their time without a CPU."""
+    return min(1.0, sum(excess(part) for part in parts if part.kind in {*KINDS_WITH_LINE, "no_cpu"}) / max(excess_s, 1e-9))
 
 
 def _inside(turn: SlowTurn, observed: Observed, length: float) -> list[Part]:
@@ -127,7 +139,7 @@ def _inside(turn: SlowTurn, observed: Observed, length: float) -> list[Part]:
         parts += [Part("python", ran, None, kernel_text(span)), Part("no_cpu", no_cpu, 0.0, "")]
         parts += [Part("unknown", doubtful, None, ""), Part("wait", rest - doubtful, None, wait_text(span, rest - doubtful))]
         left -= own_s
-    no_cpu = max(0.0, min(left, (span.queue_s or 0.0) - sum(part.seconds for part in parts if part.kind == "no_cpu")))
+    no_cpu = max(0.0, min(left, (span.queue_s or 0.0) - no_cpu_s(parts)))
     if no_cpu:
         parts.append(Part("no_cpu", no_cpu, 0.0, ""))
         left -= no_cpu

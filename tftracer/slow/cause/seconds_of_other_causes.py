@@ -18,7 +18,7 @@ from tftracer.slow.cause.blamed_code import (
 from tftracer.slow.cause.cause_inside_step import HALF, LITTLE
 from tftracer.slow.cause.main_cause import CLOCKED_KINDS, input_cause, measured_cause
 from tftracer.slow.cause.observed import Observed, Span
-from tftracer.slow.cause.parts_of_turn import excess
+from tftracer.slow.cause.parts_of_turn import excess, no_cpu_s
 from tftracer.slow.record.sums_by_kind import CODE_CAUSES, HOOK_CAUSES
 from tftracer.slow.watch_results import Cause, FoldedStack, OtherCause, Part
 
@@ -38,8 +38,7 @@ def other_causes(
     cause: Cause, parts: tuple[Part, ...], observed: Observed, excess_s: float, is_inside: bool
 ) -> tuple[OtherCause, ...]:
     """Return the other causes of a turn, each with its seconds beyond the usual, which together are less than the excess."""
-    own_no_cpu_s = sum(part.seconds for part in parts if part.kind == "no_cpu")
-    is_own = cause.kind == "machine" and (not is_inside or own_no_cpu_s >= HALF * excess_s)  # the training thread had no CPU
+    is_own = cause.kind == "machine" and (not is_inside or no_cpu_s(parts) >= HALF * excess_s)  # the training thread had no CPU
     if is_own or cause.kind == "stopped" or (cause.kind == "unknown" and cause.frame):
         return ()
     span = observed.side(is_inside)

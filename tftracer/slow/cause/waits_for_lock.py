@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from tftracer.slow.cause.blamed_code import called_by_tensorflow, shared_line
-from tftracer.slow.cause.observed import LockHolder, Span
+from tftracer.slow.cause.observed import LockHolder, Observed, Span
 from tftracer.slow.watch_results import FoldedStack
 
 #: A thread counts as the holder of the lock if it held it in more than this share of the readings of the lock.
@@ -24,7 +24,16 @@ def lock_s(span: Span) -> float:
 
 def may_have_waited_for_lock(span: Span) -> bool:
     """Return whether other threads mostly held the lock, with too few readings to tell if the training thread waited for it."""
-    return span.lock_readings is not None and span.lock_readings < ENOUGH_READINGS and (span.other_holder_share or 0.0) >= HALF
+    return span.lock_readings is not None and span.lock_readings < ENOUGH_READINGS and _others_held(span)
+
+
+def function_may_have_waited(observed: Observed) -> bool:
+    """Return whether a Python function of the step may have waited for the lock, which other threads held most of the time."""
+    return observed.may_call_python and _others_held(observed.inside)
+
+
+def _others_held(span: Span) -> bool:
+    return (span.other_holder_share or 0.0) >= HALF
 
 
 def held_s(span: Span) -> float:

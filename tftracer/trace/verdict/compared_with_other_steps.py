@@ -12,7 +12,14 @@ from tftracer.contract.trace import Sentence
 from tftracer.trace.model import DeviceKind
 from tftracer.trace.units import counted, duration
 from tftracer.trace.verdict.step import Step, sentence
-from tftracer.trace.verdict.time_around_ops import HOST_OP_NS, SLOW_FACTOR, START_NS, longest_median_s, sampled_lines
+from tftracer.trace.verdict.time_around_ops import (
+    HOST_OP_NS,
+    SLOW_FACTOR,
+    START_NS,
+    lock_holder_text,
+    longest_median_s,
+    sampled_lines,
+)
 
 SHORT_FACTOR, SHORT_S = 3.0, 0.005  # a step is called short if usual ones take so many times as long, and so much longer
 EXPLAINED_SHARE = 0.5  # minimal part of the excess over the usual step, for a cause to explain it
@@ -30,8 +37,8 @@ def short_step(step: Step) -> Sentence | None:
     took_s, usual_s = step.context.step_s, longest_median_s(step.context)
     if not took_s or usual_s < SHORT_FACTOR * took_s or usual_s - took_s < SHORT_S:
         return None
-    holder = step.context.lock_holder
-    lock = f" In several slow steps of the run, Python's lock was held by {holder}." if holder else ""
+    holder = lock_holder_text(step.context)
+    lock = f" {holder}." if holder else ""
     return sentence(
         "short_step",
         f"This step took {_seconds(took_s)}, a usual step of the run {_seconds(usual_s)}: most of what usual steps spend their "

@@ -96,6 +96,12 @@ def sampled_lines(context: TraceContext) -> str:
     return f" Sampled over whole steps, the time between them included: {lines}." if lines else ""
 
 
+def lock_holder_text(context: TraceContext) -> str:
+    """Return a sentence without a full stop about the thread that had Python's lock in slow steps of the run; "" if none had."""
+    holder = context.lock_holder
+    return f"In several slow steps of the run, Python's lock was held by {holder}" if holder else ""
+
+
 def without_tracing_s(context: TraceContext) -> float:
     """Return the time of the step; if all traced steps are slow, at most the median untraced step's: tracing may be why."""
     took, usual, fastest = context.step_s or 0.0, context.median_s, context.fastest_traced_s

@@ -30,7 +30,7 @@ from tftracer.trace.verdict.rules.graph_loops import graph_loops
 from tftracer.trace.verdict.rules.input_pipeline import CHEAPER_ADVICE, may_wait_in_usual_steps, runs_beside
 from tftracer.trace.verdict.scopes import main_scope_sentence
 from tftracer.trace.verdict.step import HELD_UP_NS, ONLY_HERE, Step, sentence
-from tftracer.trace.verdict.time_around_ops import SLOW_FACTOR, longest_median_s, sampled_lines
+from tftracer.trace.verdict.time_around_ops import SLOW_FACTOR, lock_holder_text, longest_median_s, sampled_lines
 from tftracer.trace.verdict.undelayed_op_times import lacked_cpu_s
 
 #: Title of the idle part in a trace without scheduling times: such a trace does not show whether ops waited.
@@ -278,15 +278,11 @@ def _not_shown(step: Step, part: str, beside: str) -> str:
     """Explain a part without ops. In a session's step other hooks run, too; a step of Keras takes its batch from the dataset."""
     if part not in NOT_SHOWN:
         return ""
-    more = "hooks run, " * step.is_session + "the step waits for its batch, " * _takes_its_batch(step)
     if part != AROUND:
         return beside.lstrip() or NOT_SHOWN[part]
-    holder = step.context.lock_holder
-    lock = (
-        f"In several slow steps of the run, Python's lock was held by {holder}: this step may have waited for it, too. "
-        if holder
-        else ""
-    )
+    more = "hooks run, " * step.is_session + "the step waits for its batch, " * _takes_its_batch(step)
+    holder = lock_holder_text(step.context)
+    lock = f"{holder}: this step may have waited for it, too. " if holder else ""
     return lock + NOT_SHOWN[part].format(more) + sampled_lines(step.context) + beside
 
 
