@@ -67,6 +67,14 @@ def test_the_planted_stage_limits(planted: str, stage: str, advice: str) -> None
     assert rate and (predicted is None or predicted > rate)
 
 
+def test_a_python_generator_is_named_by_its_function() -> None:
+    known = facts_of("generator")
+    steps = (Step("Prefetch"), Step("from_generator", "load_batch", "train.py:7", python=True))
+    (answer,) = input_pipelines(replace(known, pipelines=(replace(known.pipelines[0], steps=steps),)), 0.0)["pipelines"]
+    assert ": from_generator(load_batch) at train.py:7 limits it to " in answer["text"]
+    assert [stage["name"] for stage in answer["stages"] if stage["function"] == "load_batch"] == ["FlatMap", "Generator"]
+
+
 @pytest.mark.parametrize("planted", ["slow_step", "cached_step"])
 def test_no_stage_limits_a_training_that_is_the_slower_side(planted: str) -> None:
     answer = pipeline(planted)

@@ -147,7 +147,10 @@ training = start(lambda: model.fit(dataset, epochs=1, verbose=0))
 if looked:
     def limiting(answer):
         return [stage["name"] for each in answer["pipelines"] for stage in each["stages"] if stage["is_limiting"]]
-    assert limiting(until(limiting)) == ["Generator"]
+    answer = until(limiting)
+    assert limiting(answer) == ["Generator"]
+    assert all("from_generator(elements)" in each["title"] for each in answer["pipelines"]), answer
+    assert "from_generator(elements) at <string>:" in answer["pipelines"][0]["text"], answer
     def waits(_):
         parts = recorder.ledger()["parts"]
         return [each["duration_s"] for part in parts if part["kind"] == "input" for each in part["items"]]

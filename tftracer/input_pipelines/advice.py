@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from tftracer.input_pipelines.dataset_code import Step, kind_of
+from tftracer.input_pipelines.dataset_code import FROM_GENERATOR, Step, kind_of
 from tftracer.input_pipelines.limiting_stage import SATURATED, Flow, Stage, Thread, reader_of
 from tftracer.input_pipelines.waits import MANY
 
@@ -31,13 +31,13 @@ def advice(flow: Flow, stage: Stage, steps: Mapping[int, Step]) -> Advice:
     if stage in flow.own.stages:
         rate = _min(1 / flow.own.busy * flow.rate if flow.own.busy else None, target)
         return _with_rate(flow, "Add .prefetch(tf.data.AUTOTUNE) at the end: the pipeline then works during the steps.", rate)
+    if name == "Generator" or (step and step.name == FROM_GENERATOR):
+        return Advice("from_generator runs one Python function in one thread: do less in it, or read with tf.data's own readers.")
     if not flow.counted:
         return _uncounted(kind)
     if name.startswith("Batch"):
         change = _parallel(flow, stage, target, "batch(..., num_parallel_calls={})", is_python=False)
         return change._replace(rate=None)  # the memory's speed is not known
-    if name == "Generator":
-        return Advice("from_generator runs one Python function in one thread: do less in it, or read with tf.data's own readers.")
     reader = reader_of(name)
     if reader:
         text = "Read several files at once: interleave({}Dataset, num_parallel_calls=tf.data.AUTOTUNE); or with a larger buffer."

@@ -8,7 +8,7 @@ from typing import Literal
 
 from tftracer.contract.input_pipelines import InputPipeline, InputPipelines, PipelineStage
 from tftracer.input_pipelines.advice import COMPUTES, Advice, advice
-from tftracer.input_pipelines.dataset_code import Step, is_distributed, kind_of
+from tftracer.input_pipelines.dataset_code import FROM_GENERATOR, Step, is_distributed, kind_of
 from tftracer.input_pipelines.limiting_stage import ENOUGH, MIN_SHARE, WAITS, WORKS, Flow, Stage, Thread, flow_of
 from tftracer.input_pipelines.saved_pipelines import Pipeline, PipelineFacts
 from tftracer.trace.units import counted, percent
@@ -125,6 +125,12 @@ def steps_by_node(flow: Flow, steps: Sequence[Step]) -> dict[int, Step]:
         in_script = [step for step in steps if step.kind == kind and (step.function or kind == "shuffle")]
         if len(node_ids) == len(in_script):
             known.update(zip(node_ids, in_script))
+    generators = [step for step in steps if step.name == FROM_GENERATOR]
+    reads = [stage for stage in outer if stage.node.name == "FlatMap" and stage.node.id not in known]
+    if len(generators) == len(reads):
+        for stage, step in zip(reads, generators):
+            generator = [each for each in stage.inner_stages if each.node.name == "Generator"]
+            known.update({each.node.id: step for each in (stage, *generator)})
     return known
 
 
@@ -132,7 +138,7 @@ def _name(stage: Stage, steps: dict[int, Step]) -> str:
     step = steps.get(stage.node.id)
     if step is None or not step.function:
         return stage.node.name
-    return f"{step.kind}({step.function})" + (f" at {step.place}" if step.place else "")
+    return step.call + (f" at {step.place}" if step.place else "")
 
 
 def rate_text(rate: float) -> str:

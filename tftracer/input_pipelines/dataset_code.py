@@ -19,6 +19,8 @@ KINDS = {
 }
 #: The function by which Keras takes a batch from arrays, and its files in Keras 3 and 2.
 KERAS_BATCHES = ("grab_batch", "array_data_adapter.py:", "data_adapter.py:")
+#: The name of the step for a Python generator; TensorFlow's stages for it are a FlatMap and a Generator.
+FROM_GENERATOR = "from_generator"
 #: Kinds whose advice depends on the number of elements of their input: an interleave reads at most that many datasets at once,
 #: and a shuffle whose buffer holds all elements gives out none while it fills.
 COUNTED_INPUTS = ("interleave", "shuffle")
@@ -30,7 +32,7 @@ MAX_OPS = 5000
 class Step:
     """A transformation of the script's dataset, such as ``map``."""
 
-    name: str  # "ParallelMap", "TFRecord"
+    name: str  # "ParallelMap", "TFRecord", FROM_GENERATOR
     function: str = ""  # the function that it calls
     place: str = ""  # "train.py:12"
     python: bool = False  # the function calls Python: py_function, numpy_function
@@ -40,6 +42,11 @@ class Step:
     @property
     def kind(self) -> str:
         return kind_of(self.name)
+
+    @property
+    def call(self) -> str:
+        """The call in the script, such as "map(decode)"."""
+        return f"{self.kind or _method(self.name)}({self.function})"
 
 
 def kind_of(name: str) -> str:
@@ -64,7 +71,7 @@ def gives_batches(steps: Sequence[Step]) -> bool:
 
 def title_of(steps: list[Step]) -> str:
     """Return a title such as "TFRecord → map(decode) → batch"."""
-    names = [f"{step.kind or _method(step.name)}({step.function})" if step.function else _method(step.name) for step in steps]
+    names = [step.call if step.function else _method(step.name) for step in steps]
     return " → ".join(name for name in reversed(names) if name not in ("Options", "Model"))[:300]
 
 
@@ -79,6 +86,8 @@ def _walk(dataset: Any) -> Iterator[Any]:
         each = waiting.pop(0)
         seen += 1
         yield each
+        if _generator_of(each) is not None:
+            continue  # it reads only the number of its generator
         inputs = getattr(each, "_inputs", None)
         waiting += list(inputs()) if callable(inputs) else []
 
@@ -99,13 +108,40 @@ def _step_from_code(dataset: Any) -> Step:
     name = type(dataset).__name__.strip("_").replace("DatasetV2", "").replace("DatasetV1Adapter", "").replace("Dataset", "")
     wrapper = getattr(dataset, "_map_func", None) or getattr(dataset, "_predicate", None)
     function = getattr(wrapper, "_func", None)
+    generator = _generator_of(dataset)
+    if generator is not None:
+        return Step(FROM_GENERATOR, *_named(generator), python=True)
     code = getattr(function, "__code__", None)
     size = getattr(dataset, "_buffer_size", None) if name.startswith("Shuffle") else None
     if code is None or "/tensorflow/python/" in code.co_filename.replace("\\", "/"):
         function_name = "" if function is None or code is not None else type(function).__name__
         return Step(name, function_name, size=_number(size))
-    place = f"{code.co_filename.replace(chr(92), '/').rpartition('/')[2]}:{code.co_firstlineno}"
-    return Step(name, getattr(function, "__name__", ""), place, _calls_python(wrapper))
+    return Step(name, *_named(function), _calls_python(wrapper))
+
+
+def _named(function: Any) -> tuple[str, str]:
+    """Return a function's name and place; the name of its class if it has no code."""
+    function = getattr(function, "__func__", function)
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return type(function).__name__, ""
+    return getattr(function, "__name__", ""), f"{code.co_filename.replace(chr(92), '/').rpartition('/')[2]}:{code.co_firstlineno}"
+
+
+def _generator_of(dataset: Any) -> Any:
+    """Return the generator function of ``Dataset.from_generator``; None if the dataset is no such one.
+
+    TensorFlow keeps it in variables of the nested functions that it makes.
+    """
+    flat_map = getattr(getattr(dataset, "_map_func", None), "_func", None)
+    makes_id = _variables_of(flat_map).get("get_iterator_id_fn")
+    return getattr(_variables_of(makes_id).get("generator_state"), "_generator", None)
+
+
+def _variables_of(function: Any) -> dict[str, Any]:
+    """Return the variables of outer functions that a nested function uses."""
+    names, cells = getattr(getattr(function, "__code__", None), "co_freevars", ()), getattr(function, "__closure__", None) or ()
+    return {name: cell.cell_contents for name, cell in zip(names, cells)}
 
 
 def _number(size: Any) -> int | None:

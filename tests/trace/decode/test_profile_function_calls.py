@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from call_count import calls_of
@@ -51,6 +52,13 @@ def test_calls_of_functions_and_when_what_was_traced_began_to_run() -> None:
     calls = [(call.name, call.start, call.end, call.was_traced, call.runs_at) for call in host.function_calls()]
     assert calls == [(f"f{i}", 20_000 * i, 20_000 * (i + 1), i == 1, 20_000 * i + 8_000) for i in range(3)]
     assert host.programs == {"f0": 2, "f1": 2, "f2": 2}
+
+
+def test_calls_and_runs_of_other_threads_are_not_the_steps() -> None:
+    host = host_of(3)
+    assert host.plane.events.line.tolist() == [0] * 10
+    assert len(replace(host, step_line=0).function_calls()) == 3
+    assert replace(host, step_line=1).function_calls() == []
 
 
 def test_ten_times_the_calls_are_ten_times_the_work() -> None:

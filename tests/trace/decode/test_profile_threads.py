@@ -47,12 +47,12 @@ def test_what_ran_behind_the_call_is_drawn_and_counted_nowhere() -> None:
     assert answers.node(behind[0])["slack_ns"] is None
 
 
-def test_ops_of_a_call_of_another_thread_whose_turn_had_not_ended_are_not_the_steps() -> None:
+@pytest.mark.parametrize("name", ["other_function_tf2.21.xplane.pb.gz", "other_function_without_turns_tf2.21.xplane.pb.gz"])
+def test_ops_of_a_call_of_another_thread_whose_turn_had_not_ended_are_not_the_steps(name: str) -> None:
     """A judge read "One op, ranking0/TopKV2 on the CPU, runs for 6.28 ms: 68% of the step": it ran on another thread."""
-    trace = Answers(plain_protobuf.content("other_function_tf2.21.xplane.pb.gz"), TraceContext()).trace
-    names = trace.names.texts(trace.name)
-    ranks = [name.startswith("ranking") for name in names]
-    assert sum(ranks) == 6 and not trace.counted[ranks].any()
+    trace = Answers(plain_protobuf.content(name), TraceContext()).trace
+    ranks = [name.startswith("ranking") for name in trace.names.texts(trace.name)]
+    assert sum(ranks) >= 6 and not trace.counted[ranks].any()
     assert trace.counted.sum() == 22
 
 

@@ -471,6 +471,16 @@ def test_short_elementwise_ops_are_another_matter() -> None:
     assert "elementwise" not in sentences(in_a_row(*[(f"e{i}", "Mul", 0.01) for i in range(900)]))
 
 
+def test_an_op_on_scalars_that_took_long_was_delayed_and_reads_no_whole_tensor() -> None:
+    """A judge read "Pow 8%" of eight scalars, one of them held up for 2.99 ms."""
+    trace = make_trace(in_a_row(*matmuls(4, 1), *[(f"e{i}", "Mul", 1.0) for i in range(6)], ("p", "Pow", 3.0)))
+    traffic = np.array([1e6] * 10 + [12])
+    known = Arithmetic(np.full(11, 1e6), traffic, np.ones(11, bool), np.full(11, FLOAT))
+    answer = verdict(trace, TraceContext(), [], load_arithmetic=lambda: known)["sentences"]
+    (text,) = [sentence["text"] for sentence in answer if sentence["code"] == "elementwise"]
+    assert "take 46% of the op time (Mul 46%; 6 ms)" in text
+
+
 # ------------------------------------------------------------------------------------------------- the update of tables
 
 LOOKUP = N("lookup", "ResourceGather", 0, MS, inputs=("table", "ids"))

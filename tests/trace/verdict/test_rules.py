@@ -475,6 +475,16 @@ def test_time_outside_names_its_lines_or_says_that_it_has_none(usual_s: float, b
     assert said in only["text"] and ("does not show" in only["text"]) == (not between)
 
 
+@pytest.mark.parametrize(("share", "named", "decides"), [(0.92, True, True), (0.3, True, False), (0.1, False, False)])
+def test_garbage_collections_between_the_steps_are_named(share: float, named: bool, decides: bool) -> None:
+    """Samples show only the line that collects."""
+    lines = "clean() (x.py:156) 100%"
+    context = TraceContext(step_s=0.010, median_s=0.010, between_steps_s=0.010, between_lines=lines, between_gc=share)
+    (only,) = sentences(matmuls(0, 10 * MS), context)
+    assert (f"Python's garbage collections took {share:.0%} of them. Sampled" in only["text"]) == named
+    assert ("gc.freeze()" in only["advice"]) == decides
+
+
 @pytest.mark.parametrize(
     ("input_s", "waits", "asks_what_the_script_does"),
     [(0.0098, True, False), (0.006, True, True), (0.0005, False, True), (None, False, True)],

@@ -29,6 +29,7 @@ _OF_RUN = (
     "run_median_s",
     "feeds",
     "between_lines",
+    "between_gc",
     "turn_lines",
     "lock_holder",
     "slow_times",

@@ -17,6 +17,7 @@ from tftracer.trace.units import counted, duration, percent
 MAX_STALLS, MAX_JSON_STALLS = 5, 100
 #: Maximum number of groups in the text.
 MAX_GROUPS = 8
+MIN_GC = 0.1  # minimal share of garbage collections in the time between steps, for them to be named
 
 
 def slow_steps(run: Run, slow: StallList, gaps: GapProfile) -> dict[str, Any]:
@@ -71,7 +72,9 @@ def _lines(slow: dict[str, Any], headlines: Mapping[int, tuple[int | None, str]]
         lines = lines_text(gaps["lines"], 5)
         whole = "the whole time from step to step" if gaps["whole_turns"] else "what made no step slow"
         usual = f"Of {whole}, by {counted(gaps['samples'], 'sample')}: {lines}"
-        yield _filled(f"Between steps: {share}{usual if lines else gaps['text']}")
+        gc_share = gaps["gc_share"] or 0.0
+        collects = f" Garbage collections took {percent(gc_share)} of that time, by clock." if gc_share >= MIN_GC else ""
+        yield _filled(f"Between steps: {share}{f'{usual}.' if lines else gaps['text']}{collects}")
 
 
 def _without_cause(rest: list[SlowGroup]) -> str:

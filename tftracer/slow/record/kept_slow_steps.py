@@ -287,6 +287,11 @@ class SlowLog:
         few = f" (by {counted(gaps['samples'], 'sample')} only)" if gaps["samples"] < FEW_SAMPLES else ""
         return lines_text(gaps["lines"]) + few
 
+    def between_gc(self, run_id: int) -> float:
+        """Return the share of garbage collections in the sampled time between the run's steps; 0: none, or not known."""
+        gaps = self.gaps.get(run_id)
+        return (gaps["gc_share"] or 0.0) if gaps else 0.0
+
     def lock_holder(self, run_id: int) -> str:
         """Return the script's thread that had Python's lock in at least ``MIN_LOCK_STEPS`` slow steps of the run, with its line.
 

@@ -1,8 +1,8 @@
-"""Each training thread reads its own CPU counters when a step begins or ends, at most every 50 ms. A reading takes 1 to 7 µs.
+"""Each training thread reads its own CPU counters when a step begins or ends, at most every 25 ms. A reading takes 1 to 7 µs.
 
 Linux counts for how long a thread ran on a CPU, and for how long it was ready to run but had no CPU. The watch's own process
 (outside_process.py) reads the same counters, but on a busy machine it is late itself. The thread's own readings are at the end
-of each slow step, and at most 50 ms before its beginning.
+of each slow step, and at most 25 ms before its beginning.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from tftracer.slow.watch.slow_turn import SlowTurn
 
 #: Minimum time between two readings of a thread: EVERY_NS, or MIN_NS if the second has another reason, such as the end of a
 #: checkpoint.
-EVERY_NS, MIN_NS = 50_000_000, 1_000_000
+EVERY_NS, MIN_NS = 25_000_000, 1_000_000
 #: A time in the far future: the thread takes no more readings.
 NEVER_NS = 1 << 62
 #: Maximum number of readings of a thread that are kept: at least those of the last minute.
-MAX_READINGS = 2000
+MAX_READINGS = 2500
 MAX_THREADS = 8
 READ_BYTES = 128
 #: The readings around a span may lie outside it: the sum of both gaps must not exceed BESIDE_NS or BESIDE times the span's
 #: length, whichever is more. What the thread did in the gaps is estimated from its last USUAL readings before the span.
-BESIDE_NS, BESIDE, USUAL = 65_000_000, 0.35, 20
+BESIDE_NS, BESIDE, USUAL = 65_000_000, 0.35, 40
 #: In a shorter span, the wait for Python's lock comes from only one or two readings of the thread's state, so it is limited.
 FEW_READINGS_S = 0.15
 NS = 1e-9

@@ -45,7 +45,7 @@ class HostEvents:
     start: Int64
     end: Int64
     programs: dict[str, int]  # module -> number of programs that XLA has compiled for it so far
-    marks_steps: bool  # whether the profile marks the begin and end of its step
+    step_line: int  # the line (thread) of the step in the plane; below 0 if the profile marks no step
 
     @classmethod
     def of(cls, trace: Trace) -> HostEvents | None:
@@ -55,7 +55,12 @@ class HostEvents:
         if space is None or plane is None:
             return None
         start = plane.events.start - (trace.origin_ns - epoch_of(space))
-        return cls(plane, start, start + plane.events.duration, _programs(space), steps_of(space)[0].line >= 0)
+        return cls(plane, start, start + plane.events.duration, _programs(space), steps_of(space)[0].line)
+
+    @property
+    def marks_steps(self) -> bool:
+        """Whether the profile marks the begin and end of its step."""
+        return self.step_line >= 0
 
     def rows(self, pattern: re.Pattern[str]) -> Int64:
         """Return the indices of the events whose names match the pattern at their beginning, in ascending order."""
@@ -76,13 +81,14 @@ class HostEvents:
         return result
 
     def function_calls(self) -> list[FunctionCall]:
-        """Return the outermost calls, in the order of time."""
+        """Return the outermost calls of the step's thread, in the order of time; of all threads if no step is marked."""
         rows, tracing_state = having(self.plane, "tf_function_call")
         counts = stats_of(self.plane, rows, ["tracing_count"])["tracing_count"]
         calls: list[FunctionCall] = []
         for position in np.argsort(self.start[rows], kind="stable").tolist():
             row = int(rows[position])
-            if not calls or self.start[row] >= calls[-1].end:
+            is_of_step = not self.marks_steps or self.plane.events.line[row] == self.step_line
+            if is_of_step and (not calls or self.start[row] >= calls[-1].end):
                 traced = tracing_state.text(position).startswith("traced")
                 calls.append(self._call(row, traced, int(counts.number[position]) if counts.has[position] else 0))
         return calls
@@ -90,13 +96,14 @@ class HostEvents:
     def _call(self, row: int, was_traced: bool, times_traced: int) -> FunctionCall:
         start, end = int(self.start[row]), int(self.end[row])
         name = self.plane.kind_name(int(self.plane.events.kind[row]))
-        return FunctionCall(name, start, end, was_traced, times_traced, *self._longest_execution(start, end))
+        return FunctionCall(name, start, end, was_traced, times_traced, *self._longest_execution(row))
 
-    def _longest_execution(self, start: int, end: int) -> tuple[int, int]:
-        """Return (begin, duration) of the longest execution within a call; (``start``, 0) if there is none."""
+    def _longest_execution(self, call: int) -> tuple[int, int]:
+        """Return (begin, duration) of the longest execution within a call (event); (its begin, 0) if there is none."""
+        start, end, lines = int(self.start[call]), int(self.end[call]), self.plane.events.line
         low, high = np.searchsorted(self.start[self._executions], [start, end])
         inside = self._executions[low:high]
-        inside = inside[self.end[inside] <= end]
+        inside = inside[(self.end[inside] <= end) & (lines[inside] == lines[call])]
         if not len(inside):
             return start, 0
         longest = inside[np.argmax(self.end[inside] - self.start[inside])]

@@ -92,7 +92,8 @@ class Owners:
 
         A profile lacks the turns that began before it, and those that had not ended when it was stopped. The step's turns begin
         in it, but the last one may end too late. So an op before the first turn of its thread belongs to another call. So do the
-        ops after the last turn if they go on after the step.
+        ops after the last turn if they go on after the step, and all ops of a thread without turns if the first one begins
+        before the step's first call.
         """
         events, turns = self._host.events, self._turns
         first, last = (np.full(len(self._host.lines), value, np.int64) for value in (np.iinfo(np.int64).max, -1))
@@ -102,8 +103,19 @@ class Owners:
         is_after_last = events.start[rows] >= last[line]
         goes_on = np.zeros(len(self._host.lines), np.bool_)
         goes_on[line[is_after_last & self.apart(rows)]] = True
-        result: Bool = ((last[line] >= 0) & (events.end[rows] <= first[line])) | (is_after_last & goes_on[line])
+        begins_early = np.zeros(len(self._host.lines), np.bool_)
+        begins_early[line[(last[line] < 0) & (events.start[rows] < self._first_call_start)]] = True
+        is_before_first = (last[line] >= 0) & (events.end[rows] <= first[line])
+        result: Bool = is_before_first | (is_after_last & goes_on[line]) | begins_early[line]
         return result
+
+    @cached_property
+    def _first_call_start(self) -> int:
+        """When the step's first call begins, in the plane's time; 0 if the step makes none."""
+        calls, events = self._calls, self._host.events
+        assert self._step is not None
+        of_step = (events.line[calls] == self._step.line) & ~self.apart(calls)
+        return int(events.start[calls[of_step]].min(initial=np.iinfo(np.int64).max)) if of_step.any() else 0
 
     @cached_property
     def _owner_of_unknown_calls(self) -> Owner:

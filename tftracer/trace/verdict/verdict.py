@@ -103,6 +103,8 @@ def verdict(
         described, held_up = describe_step(step, is_delayed=True), ranked[0]["evidence"]["nodes"]
         if not held_up or step.describe(held_up[0]) not in described["text"]:
             ranked.insert(1 if _makes_slow(step, ranked[0]) else 0, described)
+    elif ranked[0]["code"] == "other_thread" and all(s["code"] in ("other_thread", "busy_machine") for s in ranked):
+        ranked.insert(1, describe_step(step))  # no other sentence is about the step's own work
     short = may_wait_in_usual_steps(step) if ranked[0]["code"] in ABOUT_SHORT_STEPS else None
     waits_for_input = any(s["code"] == "input_bound" for s in ranked)
     shorter = None if short or waits_for_input else short_step(step)
@@ -123,12 +125,14 @@ def verdict(
 
 def headline(verdict: Verdict) -> str:
     """Return the text for lists of traces: the share of recorded ops if some are left out, the first sentence, the time that its
-    shares refer to, and whether the machine was busy."""
+    shares refer to, and whether other threads' ops ran beside the step or the machine was busy."""
     sentences = verdict["sentences"]
     left_out = next((f["message"] for f in verdict["findings"] if f["code"] == OPS_LEFT_OUT), "")
     recorded = left_out.rpartition(" (")[2].rstrip(")") + ". " if left_out.endswith(")") else ""
-    busy = " The machine was busy." if any(s["code"] == "busy_machine" for s in sentences) else ""
-    return recorded + sentences[0]["text"] + verdict["shares_of"] + busy
+    later = {s["code"] for s in sentences[1:]}
+    beside = " Meanwhile other threads ran TensorFlow ops." if "other_thread" in later else ""
+    busy = " The machine was busy." if "busy_machine" in later else ""
+    return recorded + sentences[0]["text"] + verdict["shares_of"] + beside + busy
 
 
 def _shares_of(step: Step, first: Sentence) -> str:

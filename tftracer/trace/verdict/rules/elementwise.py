@@ -18,6 +18,7 @@ from tftracer.trace.verdict.rules.tiny_ops import TINY_NS
 from tftracer.trace.verdict.step import Step, evidence_of, sentence
 
 ELEMENTWISE_SHARE = 0.40  # minimal part of the op time (``OpTime.cautious_share``)
+SMALL_BYTES = 1024  # an op that reads and writes less works on scalars or on short vectors, so it was delayed if it takes long
 MIN_RATE = 1e7  # bytes per second; slower ops were delayed by something else
 DOMINANT = 0.8  # minimum share of the ops' time for one kind to name them all, or for one op to get advice of its own
 
@@ -49,6 +50,8 @@ def elementwise(step: Step) -> Sentence | None:
     selected &= time.work.duration >= TINY_NS  # the time of shorter ops is mostly the cost of running an op at all
     if time.cautious_share(selected) < ELEMENTWISE_SHARE:
         return None
+    if step.arithmetic is not None:
+        selected &= ~(step.arithmetic.bytes[time.work.node] < SMALL_BYTES)  # NaN: the size of a tensor is unknown
     selected &= ~(dense_ops(step, time)[0] | time.of_kinds(LAYOUT_OPS.__contains__))  # these have another remedy
     if time.cautious_share(selected) < ELEMENTWISE_SHARE:
         return None
@@ -56,7 +59,6 @@ def elementwise(step: Step) -> Sentence | None:
     on_cpu = bool(runs_on(step.trace, DeviceKind.CPU)[time.work.node[selected]].all())
     nodes, spent = time.longest(selected), float(time.work.self_ns[selected].sum())
     numbers = {"elementwise_ns": spent, "executions": float(selected.sum())}
-    # NaN: the size of a tensor is unknown
     moved = float(step.arithmetic.bytes[time.work.node[selected]].sum()) if step.arithmetic else np.nan
     if moved > 0 and moved / spent * 1e9 < MIN_RATE:
         return None  # memory is never that slow: something delayed these ops

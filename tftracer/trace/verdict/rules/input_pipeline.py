@@ -80,7 +80,12 @@ ADVICE: tuple[tuple[re.Pattern[str], str], ...] = (
         f"map(..., num_parallel_calls=tf.data.AUTOTUNE) runs several calls at a time. Or {ONCE_ADVICE}.",
     ),
     (
-        re.compile(r"FlatMap|Interleave"),
+        re.compile(r"FlatMap"),
+        "interleave(..., num_parallel_calls=tf.data.AUTOTUNE) reads several inputs at a time. Or read fewer, larger files. A "
+        "Python generator (from_generator) is a FlatMap, too: let its function do less, or make whole batches.",
+    ),
+    (
+        re.compile(r"Interleave"),
         "interleave(..., num_parallel_calls=tf.data.AUTOTUNE) reads several inputs at a time. Or read fewer, larger files.",
     ),
     (
