@@ -167,10 +167,10 @@ class StepWriter:
             times = float(starts[position]), float(durations[position]), between.before(position)
             self._put_trace(run, traces[position], first + position, *times)
 
-    def _put_trace(self, run: LiveRun, capture: Traced, step: int, start: float, duration: float, before: BetweenSteps) -> None:
+    def _put_trace(self, run: LiveRun, capture: Traced, step: int, start: float, duration_s: float, before: BetweenSteps) -> None:
         assert isinstance(capture, Capture)
         numbers = run.statistics
-        self._traces.put(CountedTrace(run, capture, step, start, duration, numbers.median_s, numbers.between_steps, before))
+        self._traces.put(CountedTrace(run, capture, step, start, duration_s, numbers.median_s, numbers.between_steps, before))
 
     def _poll_changes(self) -> None:
         """Take over changes that come without an event: open sessions, lost steps, a tracer that switched itself off."""

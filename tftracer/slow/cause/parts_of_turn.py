@@ -43,19 +43,19 @@ COMPUTED_MORE = 3.0
 
 def parts_of(turn: SlowTurn, observed: Observed) -> tuple[Part, ...]:
     """Return the parts of a slow turn, the largest excess first."""
-    length, inside = turn.length_ns * 1e-9, turn.inside_ns * 1e-9
-    inside = min(inside, length)
+    length_s, inside = turn.length_ns * 1e-9, turn.inside_ns * 1e-9
+    inside = min(inside, length_s)
     parts = _inside(turn, observed, inside)
     saves = [_checkpoint_part(save) for save in turn.saves if save.start_ns < turn.step_ns]
     outside_saves = [other for other in turn.other_runs if not any(_is_within(other, save) for save in turn.saves)]
-    clocked_parts = saves + [_other_run_part(other, turn.other_runs, length) for other in outside_saves]
+    clocked_parts = saves + [_other_run_part(other, turn.other_runs, length_s) for other in outside_saves]
     queue_s = observed.between.clocked.queue_s if observed.between.clocked is not None else None
     if len(clocked_parts) == 1 and clocked_parts[0].kind == "other_run":
         part = clocked_parts[0]
         without_cpu = _without_cpu_text(queue_s or 0.0, part.seconds)
         clocked_parts = [part._replace(what="; ".join(filter(None, (part.what, without_cpu))))]
     parts += clocked_parts
-    between = length - inside - sum(part.seconds for part in clocked_parts)
+    between = length_s - inside - sum(part.seconds for part in clocked_parts)
     usual_between = max(0.0, (turn.usual_ns - turn.usual_inside_ns) * 1e-9 - sum(part.usual_s or 0.0 for part in clocked_parts))
     span = _without_clocked(observed.between, sum(part.seconds for part in saves))
     usual_input = turn.usual_input_ns * 1e-9
@@ -70,8 +70,8 @@ def _merged(parts: list[Part]) -> list[Part]:
         key = part.kind, part.what
         before = merged.get(key)
         if before is not None:
-            usual = None if before.usual_s is None and part.usual_s is None else (before.usual_s or 0.0) + (part.usual_s or 0.0)
-            part = part._replace(seconds=before.seconds + part.seconds, usual_s=usual)
+            usual_s = None if before.usual_s is None and part.usual_s is None else (before.usual_s or 0.0) + (part.usual_s or 0.0)
+            part = part._replace(seconds=before.seconds + part.seconds, usual_s=usual_s)
         merged[key] = part
     return list(merged.values())
 
@@ -91,17 +91,17 @@ def share_of_code(parts: Iterable[Part], excess_s: float) -> float:
     return min(1.0, sum(excess(part) for part in parts if part.kind in {*KINDS_WITH_LINE, "no_cpu"}) / max(excess_s, 1e-9))
 
 
-def _inside(turn: SlowTurn, observed: Observed, length: float) -> list[Part]:
+def _inside(turn: SlowTurn, observed: Observed, length_s: float) -> list[Part]:
     """Return the parts of the step itself."""
-    usual = turn.usual_inside_ns * 1e-9
+    usual_s = turn.usual_inside_ns * 1e-9
     if turn.retraced:
-        return [Part("retrace", length, usual, turn.retraced)]
+        return [Part("retrace", length_s, usual_s, turn.retraced)]
     span = observed.inside
     parts: list[Part] = []
-    left = length
+    left = length_s
     own_code_s = sum(stack.seconds for stack in own_python(span.stacks))
     # While the thread runs its own code, the step does not wait for Python functions on other threads.
-    functions_s = min(_in_python_functions(span), max(0.0, length - own_code_s))
+    functions_s = min(_in_python_functions(span), max(0.0, length_s - own_code_s))
     for kind, seconds in (("stopped", span.stopped_s), ("gc", span.gc_s), ("py_function", functions_s)):
         seconds = min(seconds or 0.0, left)
         if seconds > 0:
@@ -117,9 +117,9 @@ def _inside(turn: SlowTurn, observed: Observed, length: float) -> list[Part]:
         parts.append(Part("input", waited, None, ""))
         left -= waited
     lock_wait = min(left, lock_s(span)) if span.lock_wait_s is not None else 0.0
-    usual_lock = min(usual, (observed.usual_lock_wait or 0.0) * usual) if lock_wait else 0.0
+    usual_lock_s = min(usual_s, (observed.usual_lock_wait or 0.0) * usual_s) if lock_wait else 0.0
     if lock_wait:
-        parts.append(Part("lock", lock_wait, usual_lock, holder_text(span)))
+        parts.append(Part("lock", lock_wait, usual_lock_s, holder_text(span)))
         left -= lock_wait
     tracers_s = min(left, tracers_lock_s(span))
     if tracers_s:
@@ -143,11 +143,11 @@ def _inside(turn: SlowTurn, observed: Observed, length: float) -> list[Part]:
     if no_cpu:
         parts.append(Part("no_cpu", no_cpu, 0.0, ""))
         left -= no_cpu
-    beyond_s = max(0.0, left - usual)
-    if functions_s >= max(HALF * (length - usual), beyond_s) and beyond_s > 0:
+    beyond_s = max(0.0, left - usual_s)
+    if functions_s >= max(HALF * (length_s - usual_s), beyond_s) and beyond_s > 0:
         parts.append(Part("unknown", beyond_s, None, ""))  # samples may have missed the Python function in this time
         left -= beyond_s
-    return [Part("tensorflow", left, usual - usual_lock, cpus_text(span)), *parts]
+    return [Part("tensorflow", left, usual_s - usual_lock_s, cpus_text(span)), *parts]
 
 
 def cpus_text(span: Span) -> str:
@@ -206,11 +206,11 @@ def _is_within(other: OtherSteps, save: Save) -> bool:
     return save.start_ns <= other.start_ns and other.end_ns <= save.end_ns
 
 
-def _other_run_part(other: OtherSteps, other_runs: Sequence[OtherSteps], length: float) -> Part:
+def _other_run_part(other: OtherSteps, other_runs: Sequence[OtherSteps], length_s: float) -> Part:
     """Return the part of another run's steps. Its text counts those of its steps that were retraced, too."""
     # The time between the steps of a Keras evaluation belongs to the evaluation, too.
     whole_ns = other.end_ns - other.start_ns if is_no_loop(other) else other.ns
-    seconds = min(max(whole_ns, other.ns) * 1e-9, length)
+    seconds = min(max(whole_ns, other.ns) * 1e-9, length_s)
     if other.retraced:
         return Part("retrace", seconds, None, f"{other.title}: {other.retraced}")
     alike = [each for each in other_runs if each.title == other.title]
@@ -241,26 +241,26 @@ def _minus(whole: float | None, part: float | None) -> float | None:
     return None if whole is None else max(0.0, whole - (part or 0.0))
 
 
-def _between(observed: Observed, span: Span, length: float, usual: float, input_s: float, usual_input_s: float) -> list[Part]:
+def _between(observed: Observed, span: Span, length_s: float, usual_s: float, input_s: float, usual_input_s: float) -> list[Part]:
     """Return the parts of the time between steps. ``input_s``: measured waits for the next element of a dataset."""
     if span.cpu_s is None or span.queue_s is None or span.length_s <= 0:
-        gc_s = min(span.gc_s, length)
-        input_s = min(input_s, length - gc_s)
-        rest = Part("unknown", length - gc_s - input_s, max(0.0, usual - usual_input_s), "")
+        gc_s = min(span.gc_s, length_s)
+        input_s = min(input_s, length_s - gc_s)
+        rest = Part("unknown", length_s - gc_s - input_s, max(0.0, usual_s - usual_input_s), "")
         return [Part("gc", gc_s, 0.0, ""), Part("input", input_s, usual_input_s, ""), rest]
-    scale = min(1.0, length / span.length_s)  # the span may contain short steps of other runs
+    scale = min(1.0, length_s / span.length_s)  # the span may contain short steps of other runs
     # Of the time in which the thread was ready to run, the share in which it had a CPU. It is assumed to be the same in garbage
     # collections.
     cpu_share = span.cpu_s / max(span.cpu_s + span.queue_s, 1e-9)
     collecting_s = min(span.cpu_s, span.gc_s * cpu_share)
-    usual_cpu = min(usual, (observed.usual_cpu or 0.0) * usual)
-    usual_lock = min(usual - usual_cpu, (observed.usual_lock_wait or 0.0) * usual)
+    usual_cpu_s = min(usual_s, (observed.usual_cpu or 0.0) * usual_s)
+    usual_lock_s = min(usual_s - usual_cpu_s, (observed.usual_lock_wait or 0.0) * usual_s)
     queued_s = max(0.0, span.queue_s - (span.gc_s - collecting_s)) * scale
-    without_lock_s = length - (span.stopped_s or 0.0) - span.gc_s - lock_s(span)
+    without_lock_s = length_s - (span.stopped_s or 0.0) - span.gc_s - lock_s(span)
     # A wait for an element is measured by a clock, and may contain a wait for the lock. Other code has the time that stacks show.
     other_code_s = sum(stack.seconds for stack in span.stacks if not is_in_phase(stack)) if lock_s(span) else 0.0
     not_input_s = max(queued_s, other_code_s)
-    computed_more = span.cpu_s * scale >= COMPUTED_MORE * usual_cpu  # a dataset without prefetching runs on this thread
+    computed_more = span.cpu_s * scale >= COMPUTED_MORE * usual_cpu_s  # a dataset without prefetching runs on this thread
     measured: list[tuple[str, float, str]] = [
         ("stopped", span.stopped_s or 0.0, ""),
         ("gc", span.gc_s, _without_cpu_text(span.gc_s - collecting_s, span.gc_s)),
@@ -274,13 +274,13 @@ def _between(observed: Observed, span: Span, length: float, usual: float, input_
         ("disk", (span.disk_s or 0.0) * scale, ""),
         ("unknown", (span.uncertain_s or 0.0) * scale + free_lock_s(span) + starved_s(span), ""),
     ]
-    parts, left = [], length
-    usual_of = {"python": usual_cpu, "input": usual_input_s, "lock": usual_lock}
+    parts, left = [], length_s
+    usual_of = {"python": usual_cpu_s, "input": usual_input_s, "lock": usual_lock_s}
     for kind, seconds, what in measured:
         seconds = min(seconds, left)
         left -= seconds
         parts.append(Part(_kind(kind), seconds, usual_of.pop(kind, 0.0), what))
-    return [*parts, Part("wait", left, max(0.0, usual - usual_cpu - usual_lock - usual_input_s), wait_text(span, left))]
+    return [*parts, Part("wait", left, max(0.0, usual_s - usual_cpu_s - usual_lock_s - usual_input_s), wait_text(span, left))]
 
 
 def _kind(name: str) -> PartKind:

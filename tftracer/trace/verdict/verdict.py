@@ -84,8 +84,8 @@ def verdict(
     """Return at least one sentence: ``balanced`` if nothing stands out. The comparison with the run's other steps comes last."""
     step = step_of(trace, context, known_activities or activities(trace), work or work_of(trace), load_arithmetic, times)
     sentences = [s for s in (rule(step) for rule in RULES) if s]
-    longest_delay = max((s["numbers"].get(HELD_UP_NS, 0.0) for s in sentences), default=0.0)
-    ranked = sorted(_explained(sentences), key=lambda s: (_comes_later(s, longest_delay), -_saved_ns(step, s)))
+    longest_delay_ns = max((s["numbers"].get(HELD_UP_NS, 0.0) for s in sentences), default=0.0)
+    ranked = sorted(_explained(sentences), key=lambda s: (_comes_later(s, longest_delay_ns), -_saved_ns(step, s)))
     if not ranked or _comes_later(ranked[0]) == LAST_RANK:
         # No sentence says what bounds the step: name the graph's loops, or describe the step.
         ranked = [graph_loops(step) or describe_step(step), *ranked]
@@ -152,16 +152,16 @@ def _explained(sentences: list[Sentence]) -> list[Sentence]:
     return [s for s in sentences if s["code"] != "idle_device"] if reasons else sentences
 
 
-def _comes_later(candidate: Sentence, longest_delay: float = 0.0) -> int:
+def _comes_later(candidate: Sentence, longest_delay_ns: float = 0.0) -> int:
     """Return the first sort key: 0 for causes in every step, 1 for delays of this step alone (an op that is usually short, a time
     before the step), ``LAST_RANK`` for a busy machine, which slows everything and does not show what bounds the step.
 
-    ``longest_delay``: the longest delay of an op, in ns. A cause that the watch found ranks as a delay if its delay is shorter.
+    ``longest_delay_ns``: the longest delay of an op. A cause that the watch found ranks as a delay if its delay is shorter.
     """
     if candidate["code"] == "busy_machine":
         return LAST_RANK
     numbers = candidate["numbers"]
-    return 1 if HELD_UP_NS in numbers or ONLY_HERE in numbers or numbers.get(MORE_NS, longest_delay) < longest_delay else 0
+    return 1 if HELD_UP_NS in numbers or ONLY_HERE in numbers or numbers.get(MORE_NS, longest_delay_ns) < longest_delay_ns else 0
 
 
 def _is_start_of_trace(step: Step, ranked: list[Sentence]) -> bool:

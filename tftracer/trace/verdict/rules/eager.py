@@ -65,11 +65,11 @@ def _mostly_outside(step: Step, outside: int) -> Sentence:
     )
 
 
-def _long_gaps(count: int, length: float) -> str:
+def _long_gaps(count: int, length_ns: float) -> str:
     if not count:
         return ", and Python prepares the next one."
     where = "lies in 1 gap" if count == 1 else f"lie in {count:,} gaps"
     return (
-        f". {duration(length)} of that {where} of {duration(LONG_NS)} or longer, in which the script does something else (its "
+        f". {duration(length_ns)} of that {where} of {duration(LONG_NS)} or longer, in which the script does something else (its "
         "input, for instance), or waits for a CPU or for Python's lock; in the rest Python prepares the next op."
     )
