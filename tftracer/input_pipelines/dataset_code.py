@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -141,7 +142,11 @@ def _generator_of(dataset: Any) -> Any:
 def _variables_of(function: Any) -> dict[str, Any]:
     """Return the variables of outer functions that a nested function uses."""
     names, cells = getattr(getattr(function, "__code__", None), "co_freevars", ()), getattr(function, "__closure__", None) or ()
-    return {name: cell.cell_contents for name, cell in zip(names, cells)}
+    variables = {}
+    for name, cell in zip(names, cells):
+        with suppress(ValueError):  # the variable has no value yet
+            variables[name] = cell.cell_contents
+    return variables
 
 
 def _number(size: Any) -> int | None:

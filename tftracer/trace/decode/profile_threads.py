@@ -114,8 +114,8 @@ class Owners:
         """When the step's first call begins, in the plane's time; 0 if the step makes none."""
         calls, events = self._calls, self._host.events
         assert self._step is not None
-        of_step = (events.line[calls] == self._step.line) & ~self.apart(calls)
-        return int(events.start[calls[of_step]].min(initial=np.iinfo(np.int64).max)) if of_step.any() else 0
+        starts = events.start[calls[(events.line[calls] == self._step.line) & ~self.apart(calls)]]
+        return int(starts.min()) if len(starts) else 0
 
     @cached_property
     def _owner_of_unknown_calls(self) -> Owner:
