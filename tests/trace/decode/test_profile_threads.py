@@ -56,6 +56,16 @@ def test_ops_of_a_call_of_another_thread_whose_turn_had_not_ended_are_not_the_st
     assert trace.counted.sum() == 22
 
 
+@pytest.mark.parametrize(("name", "of_others"), [("known_by_names", 2), ("began_within", 13)])
+def test_ops_that_the_steps_functions_do_not_have_are_of_another_call(name: str, of_others: int) -> None:
+    """The executor's turn of a call of ``evaluate`` on another thread had not ended when the profile was stopped. A judge read
+    "The longest op, matmul_10 (_MklMatMul), runs for 62% of the step": ``train_step`` has no such op."""
+    trace = Answers(plain_protobuf.content(f"other_function_{name}_tf2.15.xplane.pb.gz"), TraceContext()).trace
+    kinds = {trace.names[trace.name[i]] for i in range(trace.n) if trace.counted[i]}
+    assert "Tanh" not in kinds and "matmul_10" not in kinds
+    assert int((trace.kind == NodeKind.OUTSIDE).sum()) == of_others
+
+
 def test_an_op_of_the_step_whose_turn_ended_too_late_for_the_profile_is_the_steps() -> None:
     trace = Answers(plain_protobuf.content("last_turn_missing_tf2.21.xplane.pb.gz"), TraceContext()).trace
     (node,) = [i for i in range(trace.n) if trace.ops[trace.op[i]] == "DecodeCompressed"]

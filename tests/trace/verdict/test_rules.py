@@ -557,7 +557,7 @@ def test_what_being_traced_adds_around_the_ops_of_a_function_is_no_part_of_its_s
     trace = make_trace(matmuls(0, MS // 10))
     call = FunctionCall("train", -4 * MS, 1 * MS, was_traced, 1, -MS, MS)
     context = TraceContext(step_s=0.005, median_s=0.00045, fastest_traced_s=others_s, trace_level="profile")
-    found = around(trace, context, [call])
+    found = around(trace, context, [call], trace.duration_ns)
     assert found.before_ns + found.after_ns + trace.duration_ns == pytest.approx(whole_ms * MS, abs=2)
     assert found.python_ns <= found.before_ns + found.after_ns + 2
 
@@ -568,7 +568,7 @@ def test_what_passes_around_the_ops_of_a_step_that_is_not_slow_is_limited_by_usu
     call = FunctionCall("train", -MS, 55 * MS // 10, False, 1, -MS // 10, 5 * MS)
     context = TraceContext(step_s=step_ms / 1e3, median_s=0.00485, fastest_traced_s=0.0064, trace_level="profile")
     trace = make_trace(matmuls(0, 49 * MS // 10))
-    found = around(trace, context, [call])
+    found = around(trace, context, [call], trace.duration_ns)
     assert found.before_ns + found.after_ns + trace.duration_ns == pytest.approx(whole_ms * MS, abs=2)
 
 
@@ -577,17 +577,17 @@ def test_what_untraced_steps_take_beyond_the_record_of_a_call_is_part_of_the_ste
     call = FunctionCall("train", -MS // 10, 39 * MS // 10, False, 1, 0, 29 * MS // 10)
     context = TraceContext(step_s=0.0117, median_s=0.0123, trace_level="profile")
     trace = make_trace(matmuls(0, 29 * MS // 10))
-    found = around(trace, context, [call])
+    found = around(trace, context, [call], trace.duration_ns)
     assert found.before_ns + found.after_ns + trace.duration_ns == pytest.approx(11.7 * MS)
-    assert around(trace, replace(context, median_s=0.0039), [call]).after_ns <= MS
+    assert around(trace, replace(context, median_s=0.0039), [call], trace.duration_ns).after_ns <= MS
 
 
 def test_a_call_that_takes_longer_than_tracing_can_make_it_keeps_its_time() -> None:
     """A busy machine: 45 ms, where the run's other traced step took twice as long as untraced ones."""
     call = FunctionCall("train", -4 * MS, 41 * MS, False, 1, -MS, MS)
     trace, context = make_trace(matmuls(0, MS // 10)), TraceContext(step_s=0.045, median_s=0.00055, trace_level="profile")
-    assert around(trace, replace(context, fastest_traced_s=0.0011), [call]).before_ns == 4 * MS
-    all_as_long = around(trace, replace(context, fastest_traced_s=0.044), [call])
+    assert around(trace, replace(context, fastest_traced_s=0.0011), [call], trace.duration_ns).before_ns == 4 * MS
+    all_as_long = around(trace, replace(context, fastest_traced_s=0.044), [call], trace.duration_ns)
     assert all_as_long.before_ns < MS, "beginning a trace may cost more than is known"
 
 
@@ -596,7 +596,7 @@ def test_an_op_that_makes_a_tensor_of_an_argument_hides_no_time_in_python() -> N
     trace = make_trace([N("_EagerConst", "_EagerConst", 0, MS // 10), *matmuls(73 * MS // 100, 78 * MS // 100)])
     call = FunctionCall("train", -11 * MS // 10, 9 * MS // 10, False, 1, 67 * MS // 100, 17 * MS // 100)
     context = TraceContext(step_s=0.0021, median_s=0.00096, fastest_traced_s=0.0015, trace_level="profile")
-    assert around(trace, context, [call]).python_ns == 79 * MS // 100
+    assert around(trace, context, [call], trace.duration_ns).python_ns == 79 * MS // 100
 
 
 def test_a_short_pause_between_short_steps_is_pythons_own() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -19,14 +20,8 @@ from tftracer.trace.model import DeviceKind, Trace
 
 def graph_of_definitions(plane: Plane, trace: Trace) -> bytes:
     """Serialize the GraphDef of the nodes that ran, with the trace's names and devices; b"" if the plane cannot be read."""
-    expansion = _expansion_of(plane)
-    ran, graphs = executed_ops(trace, without_numbers), []
-    for metadata in plane.metadata.values():
-        try:
-            library = message_class("FunctionDefLibrary").FromString(metadata.content)
-        except DecodeError:
-            continue
-        graphs.append(inlined(library, decoded(metadata.name), ran, expansion).SerializeToString())
+    expansion, ran = _expansion_of(plane), executed_ops(trace, without_numbers)
+    graphs = [inlined(library, name, ran, expansion).SerializeToString() for name, library in _libraries(plane)]
     return b"".join(graphs)  # concatenated protobuf messages are merged when they are read
 
 
@@ -48,6 +43,28 @@ def partition_graphs(plane: Plane) -> list[Any]:
         except DecodeError:
             continue
     return graphs
+
+
+def names_of_ops(partitions: Plane | None, definitions: Plane | None) -> frozenset[str]:
+    """Return the names of all ops that the step may run; none if not known. Ops of functions that it calls have their names in
+    these functions."""
+    if partitions is not None:
+        nodes = [node for graph in partition_graphs(partitions) for node in graph.node]
+        values = (value for node in nodes for value in node.attr.values())
+        if any(value.HasField("func") or value.list.func for value in values):
+            return frozenset()  # partition graphs lack the ops of called functions
+        return frozenset(node.name for node in nodes)
+    functions = [function for _, library in _libraries(definitions) for function in library.function] if definitions else []
+    return frozenset(node.name for function in functions for node in function.node_def)
+
+
+def _libraries(definitions: Plane) -> list[tuple[str, Any]]:
+    """Return (name of the function, FunctionDefLibrary) for those that can be read."""
+    libraries = []
+    for metadata in definitions.metadata.values():
+        with suppress(DecodeError):
+            libraries.append((decoded(metadata.name), message_class("FunctionDefLibrary").FromString(metadata.content)))
+    return libraries
 
 
 def executed_ops(trace: Trace, key_of: Callable[[str], str]) -> dict[str, tuple[str, str]]:

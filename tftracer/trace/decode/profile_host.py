@@ -3,6 +3,7 @@ XLA runs on the CPU."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -59,12 +60,19 @@ def _stage_of(name: str, display_name: str) -> tuple[str, str] | None:
 
 
 def add_host(
-    nodes: Nodes, plane: Plane, plane_index: int, step: Step | None, launches_of: list[tuple[str, Int64]], modules: Modules
+    nodes: Nodes,
+    plane: Plane,
+    plane_index: int,
+    step: Step | None,
+    launches_of: list[tuple[str, Int64]],
+    modules: Modules,
+    graph_names: Callable[[], frozenset[str]],
 ) -> HostNodes:
-    """Add the host's nodes. ``launches_of``: pairs of a device's name and the host's events that launched work on it."""
+    """Add the host's nodes. ``launches_of``: pairs of a device's name and the host's events that launched work on it.
+    ``graph_names``: returns the names of all ops that the step may run; none if not known."""
     ops, stages = Kinds(nodes, plane, op_of), Kinds(nodes, plane, _stage_of)
     staged = stages.rows()
-    owners = Owners(plane, staged, step)
+    owners = Owners(plane, staged, step, graph_names)
     started, rows = _started(nodes, plane, ops)
     owner = owners.of(rows)
     device = np.full(len(rows), nodes.device(CPU), np.int64)

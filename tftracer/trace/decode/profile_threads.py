@@ -9,6 +9,8 @@ work: for example, another thread trains, evaluates, or saves.
 from __future__ import annotations
 
 import enum
+import re
+from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
@@ -27,6 +29,11 @@ _INPUT_THREADS = "tf_data"
 _REDUCE = "ReduceDatasetOp"  # a loop of the step itself; it runs on the threads of _REDUCE_THREADS
 _REDUCE_THREADS = "tf_data_reduce_dataset"
 _INPUT_FUNCTIONS = "tf_data_private_threadpool"  # threads that only run the functions of map, filter and similar stages
+#: Ops ("name:type") that TensorFlow adds when it runs or optimizes a graph.
+_ADDED = re.compile(
+    r".*:(_(Device)?(Arg|Retval)|_EagerConst|_(Host)?(Send|Recv))|.*/_\d+:.*"
+    r"|.*(Optimizer|ConstantFolding|MixedPrecision|unary_ops_comp).*"
+)
 _ROUNDS = 8  # maximum number of levels of nested calls that are followed
 
 
@@ -39,10 +46,16 @@ class Owner(enum.IntEnum):
 
 
 class Owners:
-    """Finds the owners of a host's events. ``step``: None if the profile marks no steps; then no op is other work."""
+    """Finds the owners of a host's events.
 
-    def __init__(self, host: Plane, stages: Int64, step: Step | None) -> None:
-        self._host, self._stages, self._step = host, stages, step
+    ``step``: None if the profile marks no steps; then no op is other work. ``graph_names``: returns the names of all ops that the
+    step may run (profile_graph.names_of_ops); none if not known.
+    """
+
+    def __init__(
+        self, host: Plane, stages: Int64, step: Step | None, graph_names: Callable[[], frozenset[str]] = frozenset
+    ) -> None:
+        self._host, self._stages, self._step, self._graph_names = host, stages, step, graph_names
         self._turns = of_kinds(host, TURN)
         self._calls = of_kinds(host, *_CALLS)
 
@@ -93,7 +106,8 @@ class Owners:
         A profile lacks the turns that began before it, and those that had not ended when it was stopped. The step's turns begin
         in it, but the last one may end too late. So an op before the first turn of its thread belongs to another call. So do the
         ops after the last turn if they go on after the step, and all ops of a thread without turns if the first one begins
-        before the step's first call.
+        before the step's first call. The same holds for the ops before the first turn or after the last if one of them is not in
+        the step's graph.
         """
         events, turns = self._host.events, self._turns
         first, last = (np.full(len(self._host.lines), value, np.int64) for value in (np.iinfo(np.int64).max, -1))
@@ -106,8 +120,21 @@ class Owners:
         begins_early = np.zeros(len(self._host.lines), np.bool_)
         begins_early[line[(last[line] < 0) & (events.start[rows] < self._first_call_start)]] = True
         is_before_first = (last[line] >= 0) & (events.end[rows] <= first[line])
-        result: Bool = is_before_first | (is_after_last & goes_on[line]) | begins_early[line]
+        part = 2 * line + is_after_last
+        has_others_op = np.zeros(2 * len(self._host.lines), np.bool_)
+        has_others_op[part[self._is_not_in_graph(rows)]] = True
+        result: Bool = is_before_first | (is_after_last & goes_on[line]) | begins_early[line] | has_others_op[part]
         return result
+
+    def _is_not_in_graph(self, rows: Int64) -> Bool:
+        """Return [rows] whether the step's graph is known and has no op of each one's name."""
+        known = self._graph_names() if len(rows) else None
+        if not known:
+            return np.zeros(len(rows), np.bool_)
+        kinds = self._host.events.kind[rows]
+        names = {kind: self._host.kind_name(kind) for kind in distinct(kinds).tolist()}
+        others = [kind for kind, name in names.items() if not _ADDED.fullmatch(name) and not _is_known(name, known)]
+        return is_in(kinds, others)
 
     @cached_property
     def _first_call_start(self) -> int:
@@ -152,6 +179,12 @@ class Owners:
         own = _called_within(ids, within, of_step)
         called = _called_within(ids, within, of_input & ~of_step)
         return own, called[~is_in(called, own)]
+
+
+def _is_known(op: str, known: frozenset[str]) -> bool:
+    """Return whether a name, or its part in a called function, is known. ``op``: "call/dense/MatMul:MatMul"."""
+    parts = op.rpartition(":")[0].split("/")
+    return any("/".join(parts[first:]) in known for first in range(len(parts)))
 
 
 def _called_within(ids: Int64, within: Int64, first: Bool) -> Int64:

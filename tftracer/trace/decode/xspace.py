@@ -9,6 +9,7 @@ counted. Other events (executor turns, Python functions, allocations) are not no
 from __future__ import annotations
 
 import re
+from functools import partial
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from tftracer.trace.decode.hlo import Modules
 from tftracer.trace.decode.left_out_ops import leaves_out_cheap_ops, recorded_part
 from tftracer.trace.decode.node_kinds import node_kinds
 from tftracer.trace.decode.profile_details import ProfileDetails
-from tftracer.trace.decode.profile_graph import graph_of_definitions, graph_of_partitions
+from tftracer.trace.decode.profile_graph import graph_of_definitions, graph_of_partitions, names_of_ops
 from tftracer.trace.decode.profile_host import TF_DATA, HostNodes, add_host
 from tftracer.trace.decode.profile_kernels import DeviceNodes, add_device
 from tftracer.trace.decode.profile_nodes import Nodes
@@ -47,7 +48,8 @@ def decode_xspace(raw: bytes, communication_ops: str = "") -> Trace:
     device_nodes = DeviceNodes()
     for plane_index, plane in enumerate(space.planes):
         if plane.name == HOST:
-            host = add_host(nodes, plane, plane_index, step, launches.by_device(space), modules)
+            names = partial(names_of_ops, space.plane(PARTITIONS_PLANE), space.plane(DEFINITIONS_PLANE))
+            host = add_host(nodes, plane, plane_index, step, launches.by_device(space), modules, names)
     for plane_index, plane in enumerate(space.planes):
         if plane.is_device:
             add_device(nodes, plane, plane_index, launches, modules, step, device_nodes)

@@ -14,6 +14,7 @@ from tftracer.trace.verdict.op_time import TOLD_MORE, OpTime
 from tftracer.trace.verdict.step import Step
 
 MAIN_SHARE = 0.5  # minimal share of the op time, for a type or family to have most of it
+MIN_LEAST_SHARE = 0.4  # minimal share by the shortest and median times of each op in the run's traces, and without delays
 MIN_SHARE = 0.05  # types with a smaller share of the op time are not listed
 LISTED_TYPES = 3
 HELD_UP_PART = 0.5  # a type was held up if less than this part of its time is left without delays of single ops
@@ -23,6 +24,7 @@ class MainOpType(NamedTuple):
     share: float  # of the total op time, as in the table
     leads: bool  # whether it, or its family, has most of the op time, also without delays of single ops
     text: str
+    is_summary: bool = False  # whether ops that write summaries lead
 
 
 def main_op_type(step: Step) -> MainOpType | None:
@@ -47,6 +49,7 @@ def main_op_type(step: Step) -> MainOpType | None:
     share, name = float(shares[largest]), step.trace.ops[largest] or NO_OP
     is_largest: Bool = time.work.op == largest
     has_most = bool(spent[undelayed] >= MAIN_SHARE * float(spent.sum()) > 0)
+    has_most = has_most and time.least_share(time.work.op == undelayed) >= MIN_LEAST_SHARE
     if has_most and (undelayed != largest or share < MAIN_SHARE):
         ops = f"{counted(int((time.work.op == undelayed).sum()), 'op')} of type {step.trace.ops[undelayed] or NO_OP}"
         return MainOpType(share, True, f"Without what held up single ops, most op time goes into {ops}.")
@@ -58,11 +61,13 @@ def main_op_type(step: Step) -> MainOpType | None:
             True,
             f"Most op time goes into {executions:,} ops of type {name}, with {share_text}"
             f"{_without_delays(share, float(spent[largest] / spent.sum()))}.{time.scope(is_largest)}",
+            "Summary" in name,
         )
     same_family = [code for code in ranked if family(step.trace.ops[code]) == family(name)]
     family_share = float(shares[same_family].sum())
     undelayed_family_share = float(spent[same_family].sum()) / max(float(spent.sum()), 1.0)
-    if family(name) and len(same_family) > 1 and min(family_share, undelayed_family_share) >= MAIN_SHARE:
+    least_share = time.least_share(np.isin(time.work.op, same_family))
+    if family(name) and len(same_family) > 1 and min(family_share, undelayed_family_share, least_share) >= MAIN_SHARE:
         listed = ", ".join(f"{step.trace.ops[code]} {percent(float(shares[code]))}" for code in same_family)
         return MainOpType(
             share,

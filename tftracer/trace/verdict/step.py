@@ -71,7 +71,18 @@ class Step:
     @cached_property
     def around(self) -> Around:
         """The time before the first op and after the last."""
-        return around(self.trace, self.context, self.calls)
+        return around(self.trace, self.context, self.calls, self._usual_ops_ns)
+
+    @cached_property
+    def _usual_ops_ns(self) -> int:
+        """The time from the first op to the last, in ns, if each computing op took its shortest time of all known traces."""
+        work, shortest_ns = self.computing, self.shortest_ns
+        total_ns = np.bincount(work.name, work.self_ns, minlength=len(self.trace.names))
+        if shortest_ns is None or not total_ns.any():
+            return self.trace.duration_ns
+        least_ns = np.where(shortest_ns > 0, np.fmin(shortest_ns, total_ns), total_ns)  # 0: not known
+        waits_ns = (self.cover(self.waits_for_input) - self.activity.compute).length
+        return int(waits_ns + (self.trace.duration_ns - waits_ns) * float(least_ns.sum() / total_ns.sum()))
 
     @property
     def whole_ns(self) -> int:

@@ -24,8 +24,10 @@ class Around(NamedTuple):
     python_ns: int = 0  # for functions: the part in which the call is in Python
 
 
-def around(trace: Trace, context: TraceContext, calls: Sequence[FunctionCall]) -> Around:
-    """Measure the time around the ops, without the cost of tracing.
+def around(trace: Trace, context: TraceContext, calls: Sequence[FunctionCall], usual_ops_ns: int) -> Around:
+    """Measure the time around the ops, without the cost of tracing. ``usual_ops_ns``: the time from the first op to the last in
+    untraced steps, at most.
+
     A profile has the beginning and end of its functions' calls; tracing makes these longer. For a session's step, its beginning
     and the median untraced step are known. TensorFlow collects the trace after the last op: that time does not count.
     Where ops wait for input, untraced steps may wait longer, because the input pipeline works ahead while TensorFlow starts a
@@ -40,12 +42,13 @@ def around(trace: Trace, context: TraceContext, calls: Sequence[FunctionCall]) -
             outside = max(int(context.step_s * 1e9) - duration_ns, 0)
             before = min(before, outside)
             after = min(after, outside - before)
-        return _with_unrecorded_time(_untraced(Around(before, after, python), trace, context, calls), duration_ns, context)
+        untraced = _untraced(Around(before, after, python), trace, context, calls, usual_ops_ns)
+        return _with_unrecorded_time(untraced, duration_ns, context)
     if context.trace_level == "profile" or context.step_s is None:
         return Around(0, 0)
     took, median_s = int(context.step_s * 1e9), _usual_s(context)
     usual = took if median_s is None else min(took, int(median_s * 1e9))
-    outside = max(usual - duration_ns, 0)
+    outside = min(max(usual - usual_ops_ns, 0), max(took - duration_ns, 0))
     waits = bool((trace.kind == NodeKind.INPUT).any())
     is_after_known = median_s is not None and not waits
     is_before_known = context.began_at is not None and origin_ns > 0 and (not waits or bool(context.feeds))
@@ -109,7 +112,7 @@ def without_tracing_s(context: TraceContext) -> float:
     return min(took, usual) if all_are_slow and usual is not None else took
 
 
-def _untraced(traced: Around, trace: Trace, context: TraceContext, calls: Sequence[FunctionCall]) -> Around:
+def _untraced(traced: Around, trace: Trace, context: TraceContext, calls: Sequence[FunctionCall], usual_ops_ns: int) -> Around:
     """Limit the times to those of the median untraced step where tracing may have made them longer. Times of a call that traced
     its function (a retrace) stay, since untraced steps have none. Ops that turn arguments into tensors run while the call is in
     Python, so their time counts both as time of ops and as time in Python."""
@@ -120,7 +123,7 @@ def _untraced(traced: Around, trace: Trace, context: TraceContext, calls: Sequen
     is_long = (took - (usual if fastest is None else fastest)) * 1e9 > START_NS + HOST_OP_NS * trace.n
     if took >= SLOW_FACTOR * usual and (others_are_fast or is_long):
         return traced
-    measured, limit = traced.before_ns + traced.after_ns, max(int(usual * 1e9) - trace.duration_ns, 0)
+    measured, limit = traced.before_ns + traced.after_ns, max(int(usual * 1e9) - usual_ops_ns, 0)
     if measured <= limit:
         return traced
     python_ns = min(traced.python_ns, max(int(usual * 1e9) - sum(call.ran_ns for call in calls), 0))

@@ -44,6 +44,7 @@ NOT_SHOWN = {
     IDLE_OR_WAITING: "The trace does not show why.",
 }
 FASTER_OPS = "To go faster, make the ops on the critical path cheaper (precision, shapes), or use faster or more devices."
+SUMMARIES = "Write summaries more rarely, such as in each hundredth step."
 CALL_LESS = (
     "See whether other threads of the script run Python at the same time, or other programs keep the CPUs busy (top). Do more in "
     "one call: larger batches, several steps in a loop, fewer and smaller arguments and results."
@@ -95,8 +96,8 @@ def verdict(
         # The first sentence is about less than a third of the step. Either it says nothing about usual steps, or most of the
         # step passes around its ops and no sentence says why.
         ranked.insert(0, describe_step(step))
-    elif _waits_for_a_cpu(step, ranked):
-        # The busy machine delayed a step that mostly computes.
+    elif _waits_for_a_cpu(step, ranked) or (ranked[0]["code"] == "one_core" and lacked_cpu_s(step)):
+        # The busy machine delayed a step that mostly computes, or the threads may have run one by one because of it.
         ranked.insert(0, describe_step(step, is_delayed=True))
     elif HELD_UP_NS in ranked[0]["numbers"]:
         # The first sentence is about a delay in this step alone. It stays first only if the delay made the step slow.
@@ -105,7 +106,8 @@ def verdict(
             ranked.insert(1 if _makes_slow(step, ranked[0]) else 0, described)
     elif ranked[0]["code"] == "other_thread" and all(s["code"] in ("other_thread", "busy_machine") for s in ranked):
         ranked.insert(1, describe_step(step))  # no other sentence is about the step's own work
-    short = may_wait_in_usual_steps(step) if ranked[0]["code"] in ABOUT_SHORT_STEPS else None
+    may_wait = ranked[0]["code"] in ABOUT_SHORT_STEPS and not step.context.lock_holder
+    short = may_wait_in_usual_steps(step) if may_wait else None
     waits_for_input = any(s["code"] == "input_bound" for s in ranked)
     shorter = None if short or waits_for_input else short_step(step)
     if short and not waits_for_input:
@@ -256,9 +258,10 @@ def describe_step(step: Step, is_delayed: bool = False) -> Sentence:
         text = f"{op_type.text} The step is {percent(share)} compute{', ' * bool(listed)}{listed}."
     elif computes:
         opening = "Beside what was held up in this step, nothing stands out. " if is_delayed else "Nothing stands out. "
+        scope = main_scope_sentence(time.work, step.trace, time.ns_without_outliers if is_delayed else time.work.self_ns)
         is_one_type = not is_delayed and op_type is not None and op_type.share >= LARGE_PART
         is_one_op = step.cover(longest_op).length >= MAIN_SHARE * step.whole_ns
-        opening = "" if smaller[0][0] >= LARGE_PART or is_one_type or is_one_op else opening
+        opening = "" if smaller[0][0] >= LARGE_PART or is_one_type or is_one_op or scope else opening
         text = f"{opening}The step is {percent(share)} compute{', ' * bool(listed)}{listed}."
     else:
         rest = f"; the rest is {listed}" if listed else ""
@@ -271,7 +274,11 @@ def describe_step(step: Step, is_delayed: bool = False) -> Sentence:
         else f"{text} {_not_shown(step, main_part, beside)}".rstrip()
         + _describe_ops(step, main_part)
         + _more_than_usual(step, main_part),
-        FASTER_OPS if computes else CHEAPER_ADVICE if beside else _advice(step, main_part),
+        (SUMMARIES if op_type and op_type.is_summary else FASTER_OPS)
+        if computes
+        else CHEAPER_ADVICE
+        if beside
+        else _advice(step, main_part),
         share,
         {"compute_ns": step.parts["compute"]},
         {"nodes": [], "tab": "critical-path"},
@@ -334,7 +341,9 @@ def _describe_longest_op(time: OpTime, longest_op: Bool, op_type: MainOpType | N
     step, nodes = time.step, time.step.longest(longest_op)
     if not nodes or op_type is None:
         return ""
-    runs = step.cover(longest_op).length
+    runs = float(step.cover(longest_op).length)
+    if is_delayed:
+        runs = min(runs, float(time.ns_without_outliers[longest_op[time.work.node]].sum()))
     subject = "Without what was held up, the" if is_delayed else "The"
     longest = f" {subject} longest op, {step.describe(nodes[0])}, runs for {percent(runs / step.whole_ns)} of the step."
     if text.startswith(op_type.text):

@@ -28,11 +28,14 @@ def beside_steps(step: Step) -> Sentence | None:
     kind = step.context.beside_kind
     if kind == "slow" and step.context.slow_times:
         return None  # this step is one of them
-    if share is None or step.trace.op_types_where(SAVE_OPS.fullmatch).any():
-        return None  # not known, or the step itself saves a checkpoint
+    saves = bool(step.trace.op_types_where(SAVE_OPS.fullmatch).any())
+    is_eager = step.host is not None and not step.calls
+    if share is None or (saves and not (is_eager and kind == "checkpoints")):
+        return None  # not known, or a step of a run that saves
+    shown = "This step contains one." if saves else "This trace shows the step alone."
     return sentence(
         "beside_steps",
-        SENTENCES.get(kind, "{0} took {1} of the time since the training's first step. This trace shows the step alone.").format(
+        SENTENCES.get(kind, f"{{0}} took {{1}} of the time since the training's first step. {shown}").format(
             what, percent(share)
         ),
         ADVICE_OF.get(kind, ADVICE),

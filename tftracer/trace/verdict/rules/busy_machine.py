@@ -48,8 +48,8 @@ def one_core(step: Step) -> Sentence | None:
     use = step.context.cpu_use
     wall, cpu, cpus = use.get("wall_s", 0.0), use.get("cpu_s", 0.0), use.get("cpus", 0.0)
     busiest, queued = use.get("busiest_thread_s"), use.get("run_queue_s")
-    if not wall or not cpu or cpus < 2 or busiest is None or queued is None:
-        return None
+    if not wall or not cpu or cpus < 2 or busiest is None or queued is None or step.context.lock_holder:
+        return None  # not known, or the busiest thread may be the one that holds Python's lock
     waited = queued >= WAITING_SHARE * (queued + cpu)  # if so, other threads may have had work, but no CPU
     runnable, is_one = (cpu + queued) / wall, busiest >= (BUSIEST_OF_WAITING if waited else BUSIEST_SHARE) * cpu
     if not RUNNABLE[0] <= runnable <= (RUNNABLE[1] if is_one else IN_TURNS):

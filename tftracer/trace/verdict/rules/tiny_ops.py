@@ -9,14 +9,16 @@ import numpy as np
 from tftracer.contract.trace import Sentence
 from tftracer.trace.analyses import physical_devices
 from tftracer.trace.analyses.op_kinds import ELEMENTWISE
+from tftracer.trace.analyses.ops import Work
 from tftracer.trace.arrays.intervals import Cover
-from tftracer.trace.arrays.types import Bool, Int64
+from tftracer.trace.arrays.types import Bool, Float64, Int64
 from tftracer.trace.decode.xplane_reader import TURN
-from tftracer.trace.model import NodeKind, Trace
+from tftracer.trace.model import DeviceKind, NodeKind, Trace
 from tftracer.trace.units import counted, duration, percent
 from tftracer.trace.verdict.scopes import scope_sentence
 from tftracer.trace.verdict.step import GAP_NS, Step, sentence
 from tftracer.trace.verdict.time_around_ops import LIKE_THE_STEP, longest_median_s
+from tftracer.trace.verdict.undelayed_op_times import HELD_UP
 
 TINY_NS = 20_000  # running an op costs the executor about as much as an op of this length
 TINY_COUNT = 1_000  # minimal number of tiny ops
@@ -62,7 +64,9 @@ def _recorded_tiny_ops(step: Step) -> Sentence | None:
     between = float(np.minimum(gap_lengths, GAP_NS).sum())  # at most GAP_NS of each gap
     usual_ns = min(step.ns, longest_median_s(step.context) * 1e9 or step.ns)
     # The time of interrupted ops, and of long gaps beyond GAP_NS.
-    stray = float(work.self_ns[_interrupted(trace, ops, tiny, usual_ns)[work.node]].sum() + gap_lengths.sum()) - between
+    interrupted = _interrupted(trace, ops, tiny, usual_ns)
+    stray = float(work.self_ns[interrupted[work.node]].sum() + gap_lengths.sum()) - between
+    stray += float(_delays(step, work)[~interrupted[work.node] & ~is_tiny].sum())
     share = (spent + between) / max(step.ns - stray, 1.0)
     if share < TINY_SHARE or step.ns - stray < ACCOUNTED_SHARE * usual_ns:
         return None
@@ -124,6 +128,15 @@ def _gaps(step: Step) -> Int64:
     return gaps.end - gaps.start
 
 
+def _delays(step: Step, work: Work) -> Float64:
+    """Return [work] by how much each op took longer than in the trace in which it was fastest, if it was held up."""
+    if step.shortest_ns is None:
+        return np.zeros(len(work.node))
+    total, shortest = np.bincount(work.name, work.self_ns, minlength=len(step.shortest_ns)), step.shortest_ns
+    part = np.where((shortest > 0) & (total > HELD_UP * shortest), 1 - shortest / np.maximum(total, 1.0), 0.0)
+    return np.asarray(work.self_ns * part[work.name])
+
+
 def _interrupted(trace: Trace, ops: Bool, tiny: Bool, usual_ns: float) -> Bool:
     """Return [n] the few long executions of op types that are nearly always tiny, those of ops without work of their own, and
     those that take longer than a whole usual step: the system interrupted them."""
@@ -157,4 +170,5 @@ def _left_out_tiny_ops(step: Step) -> Sentence | None:
 
 def _fewer_ops(step: Step) -> str:
     xla = "jit_compile=True" if step.calls else "tf.config.optimizer.set_jit" if step.is_session else "a tf.function"
-    return FEWER_OPS.format(xla=xla)
+    on_cpu = all(group.kind is DeviceKind.CPU for group in step.activities.groups)
+    return FEWER_OPS.format(xla=xla) + " On a CPU, loops may take longer with XLA: measure it." * on_cpu
