@@ -26,10 +26,9 @@ from tftracer.slow.cause.main_cause import (
     TOO_FEW,
 )
 from tftracer.slow.cause.observed import LockHolder, Observed, Span
-from tftracer.slow.cause.parts_of_turn import OF_TRACER
 from tftracer.slow.watch.slow_turn import OtherSteps, Save, SlowTurn
 from tftracer.slow.watch.stack_samples import PYTHON_FUNCTIONS
-from tftracer.slow.watch_results import FoldedStack, Frame
+from tftracer.slow.watch_results import OF_TRACER, FoldedStack, Frame
 
 MS = 1_000_000
 TF = "/usr/lib/python3/site-packages/"

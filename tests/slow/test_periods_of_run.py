@@ -107,3 +107,18 @@ def test_a_period_of_a_hook_keeps_the_line_that_was_seen(tmp_path: Path) -> None
             periods.add(stall if number < 300 else stall._replace(cause=stall.cause._replace(frame=None)), records)
         period = [record for record in records.take() if isinstance(record, Period)][-1]
         assert period.cause == a_save(run, 60).cause and period.occurrences == 6
+
+
+def test_a_period_of_a_hook_has_the_line_of_most_of_its_own_steps(tmp_path: Path) -> None:
+    """A judge read the line that runs in each step, or that ran in one save of 22, as the place of "every 3,840th step"."""
+    elsewhere, once = (LOAD._replace(line=line) for line in (612, 190))
+    with recording(tmp_path) as recorder:
+        run, records = run_of(recorder, 650), SlowRecords()
+        periods = RunPeriods(run)
+        for number in range(60, 421, 60):
+            stall = a_save(run, number)
+            periods.add(stall if number < 360 else stall._replace(cause=stall.cause._replace(frame=once)), records)
+            periods.add(stall._replace(call=number + 7, step=number + 7, cause=stall.cause._replace(frame=elsewhere)), records)
+        recorded = [record for record in records.take() if isinstance(record, Period)]
+        period = [record for record in recorded if record.last_call and record.last_call % 60 == 0][-1]
+        assert period.cause == a_save(run, 60).cause

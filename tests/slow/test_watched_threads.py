@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import threading
 from time import perf_counter_ns
+from types import SimpleNamespace
+
+import pytest
 
 from tftracer.slow.cause.frame_names import FrameNames
 from tftracer.slow.watch.outside_process import name_at
@@ -27,6 +30,17 @@ def test_a_thread_that_began_later_names_nothing_before_it() -> None:
     finally:
         over.set()
         thread.join()
+
+
+def test_a_thread_that_ended_has_no_name_if_a_new_one_has_its_ident(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A judge read "held by thread scanner", which had ended; the new thread that had its ident held the lock."""
+    threads = WatchedThreads()
+    threads.refresh([])
+    name = threading.main_thread().name
+    assert name in threads.names_at(perf_counter_ns()).values()
+    reused = SimpleNamespace(ident=threading.main_thread().ident, native_id=1)
+    monkeypatch.setattr(threading, "enumerate", lambda: [reused])
+    assert name not in threads.names_at(perf_counter_ns()).values()
 
 
 def test_a_holder_of_the_lock_has_the_name_of_the_dump_nearest_to_it() -> None:

@@ -255,7 +255,7 @@ class GapProfile(TypedDict):
     samples: int  # number of samples between steps
     late: int  # 0; in files of older versions: number of samples that were taken more than 1 ms late
     share: float | None  # share of the time that was between steps (measured, not sampled)
-    gc_share: float | None  # share of garbage collections in the time between steps (measured, not sampled)
+    gc_share: float | None  # share of garbage collections in the time that the lines cover (measured, not sampled)
     lines: list[CodeLine]  # by share of the time between steps, without slow turns
     #: The same lines, without checkpoints, evaluations, TensorFlow's tracing of functions and waits for input.
     python_lines: list[CodeLine]

@@ -149,7 +149,7 @@ class SessionModel:
             run_median_s=run.numbers()["p50_s"],
             feeds=len(run.feeds),
             between_lines=self.slow.lines_of(run.id, whole_turns=False),
-            between_gc=self.slow.between_gc(run.id),
+            sampled_gc=self.slow.sampled_gc(run.id),
             turn_lines=self.slow.lines_of(run.id, whole_turns=True),
             lock_holder=self.slow.lock_holder(run.id),
             slow_times=self.slow.slow_times(run.id, record["step"]),

@@ -21,6 +21,8 @@ MAX_RECORDS = 4096
 FIRST_CALL = "it was called for the first time"
 #: The name of the cause if ``fit`` itself took the time between two epochs, without a line of the script.
 EPOCH_TURN = "the turn of an epoch"
+#: The holder of Python's lock if it is one of the tracer's threads.
+OF_TRACER = "a thread of tftracer"
 
 
 class WatchedRun(Protocol):
@@ -204,7 +206,7 @@ class GapProfile(NamedTuple):
     steps: int  # number of steps that ended in this time
     inside_s: float
     between_s: float
-    gc_s: float | None  # time of garbage collections between steps on this thread; None: not known
+    gc_s: float | None  # time of garbage collections on this thread between steps, or in whole turns; None: not known
     stacks: tuple[FoldedStack, ...]  # of this thread between its steps, the most seconds first
     samples: int  # number of samples between steps
     whole_turns: bool = False  # the stacks are of whole turns: from the end of a step to the end of the next

@@ -322,7 +322,7 @@ class Watched(TypedDict):
     """What the watch for slow steps (slow/watch) found about a step; may arrive after the trace. Fields: see ``TraceContext``."""
 
     between_lines: str
-    between_gc: float
+    sampled_gc: float
     turn_lines: str
     lock_holder: str
     slow_times: list[SlowTime]
@@ -341,7 +341,7 @@ class TraceContext:
     between_input_s: float | None = None  # part of between_steps_s in which the loop waits for a tf.data dataset
     before_input_s: float | None = None  # the same part of before_step_s
     between_lines: str = ""  # the Python lines sampled between steps, with their shares; "": not known
-    between_gc: float = 0.0  # share of Python's garbage collections in the sampled time between steps; 0: none, or not known
+    sampled_gc: float = 0.0  # share of garbage collections in the time of these lines, or of turn_lines; 0: none, or not known
     turn_lines: str = ""  # the lines of whole steps and the time between them, if steps run Python of the script
     #: The script's thread that had Python's lock in several slow steps of the run: "thread loader, in load() (a.py:3)".
     lock_holder: str = ""
@@ -380,7 +380,7 @@ class TraceContext:
     def watched(self) -> Watched:
         return {
             "between_lines": self.between_lines,
-            "between_gc": self.between_gc,
+            "sampled_gc": self.sampled_gc,
             "turn_lines": self.turn_lines,
             "lock_holder": self.lock_holder,
             "slow_times": self.slow_times,

@@ -12,7 +12,7 @@ from tftracer.session.recorded_steps import RunHandle
 from tftracer.slow.answer import texts
 from tftracer.slow.answer.evidence import evidence
 from tftracer.slow.answer.messages import checkpoint_mark, host_trouble, stall_message
-from tftracer.slow.watch_results import Cause, FoldedStack, Frame, OtherCause, Part, Stall
+from tftracer.slow.watch_results import OF_TRACER, Cause, FoldedStack, Frame, OtherCause, Part, Stall
 
 RUN = RunHandle("train", (), (), "")
 LOADED = "load_batch() (train.py:88)"
@@ -109,6 +109,13 @@ def test_a_checkpoint_of_a_hook_is_marked_where_the_script_s_own_line_ran_in_it(
     assert checkpoint_mark(stall_message(1, a_stall(RUN, 5), 0.0)) is None
     by_clock = checkpoint_mark(stall_message(1, a_stall(RUN, 5, cause=Cause("checkpoint", "Saver.save", LOAD, 0.9)), 0.0))
     assert by_clock is not None and by_clock.text == "Checkpoint, 300 ms"
+
+
+def test_the_time_of_a_lock_is_that_of_its_holder() -> None:
+    """A judge read "held for about 110 ms by thread helper; besides, about 37 ms by a thread of tftracer" of 74 + 37 ms."""
+    parts = (Part("lock", 0.2, 0.0, "thread helper"), Part("lock", 0.08, 0.0, OF_TRACER))
+    text = texts.cause_text(a_stall(RUN, 5, cause=Cause("lock", "thread helper", None, 0.9), parts=parts))
+    assert text == "Python's lock was held for about 200 ms by thread helper"
 
 
 def with_part(cause: Cause, kind: PartKind, what: str = "", **changes: Any) -> Stall:

@@ -15,7 +15,7 @@ from tftracer.errors import FormatError, UnknownError, UnsupportedError
 from tftracer.session.files.saved import SavedSession, open_session
 from tftracer.slow.answer.messages import STARVED, SlowMark
 from tftracer.slow.record.kept_slow_steps import MAX_COSTLIEST, MAX_NEWEST, SlowLog
-from tftracer.slow.watch_results import Cause, FoldedStack, OtherCause
+from tftracer.slow.watch_results import OF_TRACER, UNKNOWN, Cause, FoldedStack, OtherCause
 from tftracer.storage.tftrace_format import RECORD_TYPES, header, record
 
 
@@ -412,6 +412,27 @@ def test_a_group_has_the_seconds_of_its_own_cause_in_a_step_that_had_two(tmp_pat
     assert groups["lock"]["lost_s"] == pytest.approx(0.198) and groups["lock"]["longest_s"] == pytest.approx(0.2)
     assert live["stalls"][1]["text"].endswith("; besides, about 100 ms at load_batch() (train.py:88)")
     assert open_session(tmp_path / "saved.tftrace").run_stalls(run.run_id) == live
+
+
+def test_a_step_of_unknown_cause_counts_once_in_the_group_of_its_second_cause(tmp_path: Path) -> None:
+    """A judge read "269 slow steps" of a period with 267: rows "Not known for most of it; about ... in rebuild()" at its steps
+    counted twice."""
+    with recording(tmp_path) as recorder:
+        run = run_of(recorder, 400)
+        save = OtherCause(a_save(run, 97).cause, 0.1)
+        saves = [a_save(run, step) for step in (97, 194, 291)]
+        put(recorder, *saves, a_period(run, first_step=97), a_stall(run, 388, cause=UNKNOWN, others=(save,)))
+        groups = {group["cause"]: group["times"] for group in recorder.run_stalls(run.run_id)["groups"]}
+    assert groups == {"hook": 4, "unknown": 1}
+
+
+def test_locks_of_the_tracers_threads_are_a_group_of_their_own(tmp_path: Path) -> None:
+    with recording(tmp_path) as recorder:
+        run = run_of(recorder)
+        for step, holder in ((50, "thread loader"), (97, OF_TRACER), (150, "another thread")):
+            put(recorder, a_stall(run, step, cause=Cause("lock", holder, None, 0.9)))
+        texts = {group["text"]: group["times"] for group in recorder.run_stalls(run.run_id)["groups"]}
+    assert texts == {"Python's lock, held by other threads": 2, "Python's lock, held by a thread of tftracer": 1}
 
 
 def test_a_slow_step_without_a_line_says_where_the_others_of_its_period_are(tmp_path: Path) -> None:

@@ -471,6 +471,16 @@ def test_short_elementwise_ops_are_another_matter() -> None:
     assert "elementwise" not in sentences(in_a_row(*[(f"e{i}", "Mul", 0.01) for i in range(900)]))
 
 
+def test_an_op_that_was_fast_in_another_trace_does_not_fill_a_usual_step() -> None:
+    """A judge read "One op, truediv_5, runs for 4.45 ms: 48% of a usual step": it was held up, as in a third trace."""
+    rest = [("m0", "MatMul", 1.0), ("m1", "MatMul", 1.0)]
+    context = TraceContext(step_s=0.0226, median_s=0.0093, began_at=1e9, fastest_traced_s=0.0204, lock_holder="thread vocabulary")
+    traces = [[*rest, ("d", "RealDiv", ms)] for ms in (4.45, 0.01, 25.0)]
+    flops = {name: 1e6 for name, _, _ in traces[0]}
+    assert "one_op" not in codes_over(traces, flops, context)
+    assert "one_op" in codes_over(traces[:1], flops, context)
+
+
 def test_an_op_on_scalars_that_took_long_was_delayed_and_reads_no_whole_tensor() -> None:
     """A judge read "Pow 8%" of eight scalars, one of them held up for 2.99 ms."""
     trace = make_trace(in_a_row(*matmuls(4, 1), *[(f"e{i}", "Mul", 1.0) for i in range(6)], ("p", "Pow", 3.0)))

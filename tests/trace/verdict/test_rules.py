@@ -479,7 +479,7 @@ def test_time_outside_names_its_lines_or_says_that_it_has_none(usual_s: float, b
 def test_garbage_collections_between_the_steps_are_named(share: float, named: bool, decides: bool) -> None:
     """Samples show only the line that collects."""
     lines = "clean() (x.py:156) 100%"
-    context = TraceContext(step_s=0.010, median_s=0.010, between_steps_s=0.010, between_lines=lines, between_gc=share)
+    context = TraceContext(step_s=0.010, median_s=0.010, between_steps_s=0.010, between_lines=lines, sampled_gc=share)
     (only,) = sentences(matmuls(0, 10 * MS), context)
     assert (f"Python's garbage collections took {share:.0%} of them. Sampled" in only["text"]) == named
     assert ("gc.freeze()" in only["advice"]) == decides

@@ -29,7 +29,7 @@ _OF_RUN = (
     "run_median_s",
     "feeds",
     "between_lines",
-    "between_gc",
+    "sampled_gc",
     "turn_lines",
     "lock_holder",
     "slow_times",

@@ -95,7 +95,7 @@ class _Group(NamedTuple):
         """
         if not self._has_all:
             counted = sum(period["times"] for period in self.periods)
-            return counted if texts.MOSTLY * self.kind["times"] <= counted < self.kind["times"] else None
+            return counted if 0 < counted < self.kind["times"] else None
         return sum(any(may_be_of(stall, period) for period in self.periods) for stall in self.stalls) or None
 
     def group(self, traces: Traces) -> SlowGroup:

@@ -106,6 +106,7 @@ def period_message(period: Period) -> contract.Period:
 
 def gap_message(profile: GapProfile, offset: float) -> contract.GapProfile:
     passed = profile.inside_s + profile.between_s
+    sampled_s = passed if profile.whole_turns else profile.between_s
     lines = code_lines(profile.stacks)
     python_stacks = [stack for stack in profile.stacks if not is_in_phase(stack)]
     where = "from step to step" if profile.whole_turns else "between the steps"
@@ -118,7 +119,7 @@ def gap_message(profile: GapProfile, offset: float) -> contract.GapProfile:
         "samples": profile.samples,
         "late": 0,
         "share": profile.between_s / passed if passed > 0 else None,
-        "gc_share": None if profile.gc_s is None or profile.between_s <= 0 else min(profile.gc_s / profile.between_s, 1.0),
+        "gc_share": None if profile.gc_s is None or sampled_s <= 0 else min(profile.gc_s / sampled_s, 1.0),
         "lines": lines,
         "python_lines": code_lines(python_stacks),
         "other_lines": [],

@@ -11,7 +11,7 @@ from tftracer.contract.stalls import CodeLine, StallCause, WithoutCpu
 from tftracer.slow.answer.code_lines import code_lines
 from tftracer.slow.cause.parts_of_turn import excess
 from tftracer.slow.record.sums_by_kind import HOOK_CAUSES
-from tftracer.slow.watch_results import EPOCH_TURN, FIRST_CALL, Cause, OtherCause, Period, Stall
+from tftracer.slow.watch_results import EPOCH_TURN, FIRST_CALL, OF_TRACER, Cause, OtherCause, Period, Stall
 from tftracer.trace.units import about_duration, duration, percent
 
 #: The length of a part is given if it is at least this share of the excess.
@@ -175,7 +175,9 @@ def _without_cpu_at(stall: Stall) -> str:
 def _seconds(stall: Stall) -> float | None:
     """Return the seconds of the part that is the cause; None if not measured, or less than half of the excess."""
     kind = "no_cpu" if stall.cause.kind == "machine" else stall.cause.kind
-    seconds = sum(part.seconds for part in stall.parts if part.kind == kind)
+    of_tracer = stall.cause.name == OF_TRACER  # its threads' lock is a part of its own
+    parts = [part for part in stall.parts if part.kind == kind and (kind != "lock" or (part.what == OF_TRACER) == of_tracer)]
+    seconds = sum(part.seconds for part in parts)
     return seconds if seconds >= HALF * stall.excess_s else None
 
 

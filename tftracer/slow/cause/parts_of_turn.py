@@ -17,7 +17,7 @@ from tftracer.slow.cause.waits_for_lock import free_lock_s, holder_text, holders
 from tftracer.slow.watch.slow_turn import OtherSteps, Save, SlowTurn, is_no_loop, saves_inside
 from tftracer.slow.watch.system_calls import WAITS
 from tftracer.slow.watch.thread_times_in_span import SUMMABLE_VALUES
-from tftracer.slow.watch_results import Part
+from tftracer.slow.watch_results import OF_TRACER, Part
 from tftracer.trace.units import counted, duration
 
 #: Minimum time in the kernel that is mentioned: Linux counts it in hundredths of a second.
@@ -27,8 +27,6 @@ MIN_KERNEL_S = 0.05
 FAULT_S, LITTLE = 5e-6, 0.1
 #: A text mentions the kernel, Python's lock, or the process's threads only if these have at least this share of the time.
 HALF = 0.5
-#: The holder of Python's lock if it is one of the tracer's threads.
-OF_TRACER = "a thread of tftracer"
 #: What the thread waited for if it stood in TensorFlow's call of a session or of an op.
 FOR_TENSORFLOW = "for TensorFlow"
 #: The time without a CPU in a part is mentioned if it has at least this share of the part.
@@ -263,7 +261,7 @@ def _between(observed: Observed, span: Span, length_s: float, usual_s: float, in
     computed_more = span.cpu_s * scale >= COMPUTED_MORE * usual_cpu_s  # a dataset without prefetching runs on this thread
     measured: list[tuple[str, float, str]] = [
         ("stopped", span.stopped_s or 0.0, ""),
-        ("gc", span.gc_s, _without_cpu_text(span.gc_s - collecting_s, span.gc_s)),
+        ("gc", span.gc_s, _without_cpu_text(min(span.gc_s - collecting_s, span.queue_s), span.gc_s)),
         # A thread that waits for the lock wakes repeatedly, and then may wait for a CPU: this also counts as waiting for the
         # lock.
         ("lock", lock_s(span), holder_text(span)),

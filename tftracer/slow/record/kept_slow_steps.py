@@ -287,8 +287,8 @@ class SlowLog:
         few = f" (by {counted(gaps['samples'], 'sample')} only)" if gaps["samples"] < FEW_SAMPLES else ""
         return lines_text(gaps["lines"]) + few
 
-    def between_gc(self, run_id: int) -> float:
-        """Return the share of garbage collections in the sampled time between the run's steps; 0: none, or not known."""
+    def sampled_gc(self, run_id: int) -> float:
+        """Return the share of garbage collections in the time whose lines were sampled; 0: none, or not known."""
         gaps = self.gaps.get(run_id)
         return (gaps["gc_share"] or 0.0) if gaps else 0.0
 

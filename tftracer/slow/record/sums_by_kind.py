@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import cast
 
-from tftracer.contract.stalls import CodeLine, Period, SlowKind, Stall, StallCause
+from tftracer.contract.stalls import CodeLine, OtherCause, Period, SlowKind, Stall, StallCause
 from tftracer.slow.cause.equal_distances import is_tooth
+from tftracer.slow.watch_results import OF_TRACER
 
 #: Maximum number of kinds of one session; if there are more, the kind that lost the least time is dropped.
 MAX_KINDS = 400
@@ -76,7 +76,8 @@ def group_key(entry: SlowKind | Stall | Period, gc_function: str = "") -> KindKe
     if entry["cause"] == "py_function":
         return entry["run_id"], entry["cause"], without_line(entry["place"])
     if entry["cause"] == "lock":
-        return entry["run_id"], entry["cause"], without_line(thread_and_code(entry["place"])[1])
+        thread, code = thread_and_code(entry["place"])
+        return entry["run_id"], entry["cause"], thread if thread == OF_TRACER else without_line(code)
     return kind_key(entry["run_id"], entry["cause"], entry["place"])
 
 
@@ -103,7 +104,7 @@ def of_known_period(stall: Stall, periods: Sequence[Period]) -> Period | None:
 
     A slow step in a function that the period's function calls also belongs to it, if stacks of the step show both: by chance,
     half of its time may be in the key function of a sort, or below it. But if two periods fall together, the step belongs to the
-    period of its own cause.
+    period of its own cause. A step of which a second cause is the period's counts with that cause only.
     """
     shortest_s, longest_s = 0.0, stall["duration_s"] / SHORT
     if stall["cause"] == "unknown":  # a step and the time before it have different causes
@@ -130,6 +131,7 @@ def of_known_period(stall: Stall, periods: Sequence[Period]) -> Period | None:
         ]
     else:
         return None
+    known = [each for each in known if not any(is_one_of(_with_cause(stall, other), each) for other in stall["others"])]
     return next((each for each in known if may_be_of(stall, each) and shortest_s <= each["duration_s"] <= longest_s), None)
 
 
@@ -189,8 +191,12 @@ def by_cause(stall: Stall) -> list[Stall]:
     """Return a slow step once for each of its causes, each with its own seconds. Together they have the slow step's duration."""
     others_s = sum(other["duration_s"] for other in stall["others"])
     own: Stall = {**stall, "duration_s": max(0.0, stall["duration_s"] - others_s)}
-    others = [cast("Stall", {**stall, **other, "expected_s": 0.0}) for other in stall["others"]]
-    return [own, *others]
+    return [own, *(_with_cause(stall, other) for other in stall["others"])]
+
+
+def _with_cause(stall: Stall, other: OtherCause) -> Stall:
+    """Return the slow step with its second cause as the only one."""
+    return {**stall, **other, "expected_s": 0.0, "others": []}
 
 
 class SlowKinds:

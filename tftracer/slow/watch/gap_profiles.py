@@ -134,6 +134,8 @@ class GapProfiles:
         )
         whole = profile.inside_s + profile.between_s
         profile = profile._replace(whole_turns=self._runs_python(profiled.run) and profile.between_s < SHARE * whole)
+        if profile.whole_turns and gc is not None:
+            profile = profile._replace(gc_s=gc.by_thread(profiled.start_ns, now_ns).get(profiled.thread, 0.0))
         self._number -= 1  # the questions about slow turns have positive numbers
         self._without_stacks = {self._number: profile}  # drops a profile whose question has no answer yet
         spans = self._finder.gaps(profiled.thread, profiled.start_ns, profiled.only, profile.whole_turns)

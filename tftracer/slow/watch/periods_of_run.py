@@ -5,12 +5,13 @@ Distances are counted in calls of all signatures of a function, because a retrac
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable
 
 from tftracer.slow.cause.equal_distances import Proven
 from tftracer.slow.cause.find_periods import Periods
 from tftracer.slow.record.sums_by_kind import CODE_CAUSES, HOOK_CAUSES, UNSPECIFIC_CAUSES
-from tftracer.slow.watch_results import EPOCH_TURN, MERGED, UNKNOWN, Cause, Period, SlowRecords, Stall, WatchedRun
+from tftracer.slow.watch_results import EPOCH_TURN, MERGED, UNKNOWN, Cause, Frame, Period, SlowRecords, Stall, WatchedRun
 
 #: All slow steps of a run with the same one of these causes are of one kind, even if their lines differ.
 OF_RUN = ("gc", "retrace", "tensorflow", "input", "checkpoint")
@@ -28,7 +29,8 @@ class RunPeriods:
         self._causes: dict[Hashable, tuple[Cause, bool]] = {}  # kind -> (its newest cause, whether the step itself was slow)
         #: (first call, length) -> hits, is_active, its record.
         self._reported: dict[tuple[int, int], tuple[int, bool, Period]] = {}
-        self._calls: dict[int, tuple[int, bool]] = {}  # slow call -> (step number in the run, whether the step itself was slow)
+        #: Slow call -> (step number in the run, whether the step itself was slow, kind of the slow step, its line).
+        self._calls: dict[int, tuple[int, bool, Hashable, Frame | None]] = {}
         self._other_calls = 0  # number of earlier calls that are steps of another signature
 
     def add(self, stall: Stall, records: SlowRecords) -> None:
@@ -40,18 +42,16 @@ class RunPeriods:
         for each, cause in ((kind, stall.cause), *((other_kind, other.cause) for other_kind, other in others)):
             self._keep_cause(each, cause, stall.inside)
         self._other_calls = stall.call - stall.step
-        self._calls[stall.call] = stall.step, stall.inside
+        self._calls[stall.call] = stall.step, stall.inside, kind, stall.cause.frame
         own_s = (stall.end_ns - stall.start_ns) * 1e-9 - sum(other.seconds for other in stall.others)
         self._periods.add(stall.call, own_s, kind, [(other.seconds, other_kind) for other_kind, other in others])
         self._report(records)
 
     def _keep_cause(self, kind: Hashable, cause: Cause, inside: bool) -> None:
-        """Keep the newest cause of a kind; of a hook or callback, the newest one with a line."""
+        """Keep the newest cause of a kind."""
         if kind not in self._causes and len(self._causes) >= MAX_KINDS:
             self._causes.pop(next(iter(self._causes)))
-        before, _ = self._causes.get(kind, (cause, False))
-        has_no_line = cause.kind in HOOK_CAUSES and cause.frame is None
-        self._causes[kind] = (UNKNOWN if kind is None else before if has_no_line else cause, inside)
+        self._causes[kind] = (UNKNOWN if kind is None else cause, inside)
 
     def passed(self, steps: int, records: SlowRecords) -> None:
         """Report the number of steps that have ended. All slow steps among them must have been added."""
@@ -93,8 +93,14 @@ class RunPeriods:
 
     def _are_inside(self, period: Proven) -> bool:
         """Return whether in most of a period's slow steps the step itself was slow."""
-        sides = [inside for call, (_, inside) in self._calls.items() if call >= period.first and period.has(call)]
+        sides = [inside for call, (_, inside, _, _) in self._calls.items() if call >= period.first and period.has(call)]
         return 2 * sum(sides) > len(sides)
+
+    def _commonest_line(self, period: Proven) -> Frame | None:
+        """Return the line of most of a period's slow steps. A hook may have other lines at other steps."""
+        calls = [call for call in self._calls if call >= period.first and period.has(call)]
+        lines = Counter(line for _, _, kind, line in map(self._calls.__getitem__, calls) if line and kind == period.kind)
+        return lines.most_common(1)[0][0] if lines else None
 
     def _number(self, call: int) -> int:
         """Return the step number of a call in the run."""
@@ -104,6 +110,8 @@ class RunPeriods:
         cause, inside = self._causes.get(period.kind, (UNKNOWN, False))
         if period.kind is None:  # the slow steps have several kinds
             inside = self._are_inside(period)
+        if cause.kind in HOOK_CAUSES:
+            cause = cause._replace(frame=self._commonest_line(period))
         hits = period.hits if period.is_active else 0
         last = self._number(period.last)
         return Period(

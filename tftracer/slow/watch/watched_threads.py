@@ -21,11 +21,14 @@ class WatchedThreads:
         self._looked_ns = 0  # time of the last look-up
 
     def names_at(self, at_ns: int) -> dict[int, str]:
-        """Return ident -> name of the threads that may have existed at this time.
-
-        A new thread may get the ident of an ended one.
-        """
-        return {ident: name for ident, name in self.names.items() if self._absent_ns[ident] < at_ns}
+        """Return ident -> name of the threads that may have existed at this time, without those that have ended if a new thread
+        has their ident since the last look-up."""
+        now = {thread.ident: thread.native_id for thread in threading.enumerate()}
+        return {
+            ident: name
+            for ident, name in self.names.items()
+            if self._absent_ns[ident] < at_ns and now.get(ident, self.native_ids[ident]) == self.native_ids[ident]
+        }
 
     def natives(self, idents: Iterable[int]) -> list[int]:
         """Return the native ids of threads, as far as they are known."""

@@ -40,6 +40,7 @@ _CPU = re.compile(r"((?P<process>\S+/\d+) )?CPU(:0)?(?P<xla> XLA.*)?", re.DOTALL
 CONTAINED_SHARE, CONTAINED_OPS = 0.25, 20
 #: A text that gives shares of a time calls that time "the step" if it is at least this part of the step.
 WHOLE = 0.95
+MOSTLY_DELAYED = 0.5  # ops were mostly delayed if they could have taken less than this part of their time
 ONLY_HERE = "only_here"  # a key of a sentence's ``numbers``: the sentence applies to this step alone
 #: A key of a sentence's ``numbers``: the ns by which something delayed this step. The sentence says nothing about other steps.
 HELD_UP_NS = "held_up_ns"
@@ -75,14 +76,18 @@ class Step:
 
     @cached_property
     def _usual_ops_ns(self) -> int:
-        """The time from the first op to the last, in ns, if each computing op took its shortest time of all known traces."""
+        """The time from the first op to the last, in ns. If delays of ops are most of it, the time without them:
+        then each op counts with its shortest time of all known traces."""
         work, shortest_ns = self.computing, self.shortest_ns
         total_ns = np.bincount(work.name, work.self_ns, minlength=len(self.trace.names))
         if shortest_ns is None or not total_ns.any():
             return self.trace.duration_ns
         least_ns = np.where(shortest_ns > 0, np.fmin(shortest_ns, total_ns), total_ns)  # 0: not known
+        undelayed = float(least_ns.sum() / total_ns.sum())
+        if undelayed > MOSTLY_DELAYED:
+            return self.trace.duration_ns
         waits_ns = (self.cover(self.waits_for_input) - self.activity.compute).length
-        return int(waits_ns + (self.trace.duration_ns - waits_ns) * float(least_ns.sum() / total_ns.sum()))
+        return int(waits_ns + (self.trace.duration_ns - waits_ns) * undelayed)
 
     @property
     def whole_ns(self) -> int:

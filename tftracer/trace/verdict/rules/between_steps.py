@@ -8,6 +8,7 @@ from tftracer.trace.units import duration, percent
 from tftracer.trace.verdict.rules.cause_from_watch import ADVICE, slow_before
 from tftracer.trace.verdict.rules.input_pipeline import seen_before
 from tftracer.trace.verdict.step import ONLY_HERE, Step, sentence
+from tftracer.trace.verdict.time_around_ops import GC_NAMED
 
 BETWEEN_SHARE = 0.20  # minimal part of the time from step to step that passes outside of steps
 BETWEEN_S = 0.001  # minimal time outside of steps: less is Python's own cost of a call
@@ -16,8 +17,8 @@ SAMPLED = "Sampled"  # first word of a text about sampled lines
 #: Minimal parts of the time between steps in which the loop waits for tf.data: for the wait to be named, to decide the advice,
 #: and to explain all of the time.
 INPUT_NAMED, INPUT_MAIN, INPUT_ALL = 0.10, 0.50, 0.90
-#: Minimal parts of the time between steps that Python's garbage collections take: for them to be named, to decide the advice.
-GC_NAMED, GC_MAIN = 0.20, 0.50
+#: Minimal part of the time between steps that Python's garbage collections take, to decide the advice.
+GC_MAIN = 0.50
 
 LOOP = (
     "Time the parts of the training loop (time.perf_counter). If it prepares batches, make them with tf.data (parallel map, "
@@ -54,7 +55,7 @@ def between_steps(step: Step) -> Sentence | None:
         text += f" For {duration((input_s or 0.0) * 1e9)} of that the loop waits for the next element of a tf.data dataset."
         text += seen_before(context)
         numbers["input_ns"] = (input_s or 0.0) * 1e9
-    collects = context.between_gc if is_usual else 0.0
+    collects = context.sampled_gc if is_usual and not context.turn_lines else 0.0
     if collects >= GC_NAMED:
         text += f" While these times were sampled, Python's garbage collections took {percent(collects)} of them."
     advice = ADVICE["gc"] if collects >= GC_MAIN else LOOP
