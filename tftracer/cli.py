@@ -49,7 +49,7 @@ def parser() -> Parser:
         "tensorflow-tracer 1.x, RunMetadata or StepStats (.pb, .pbtxt, .json), a profile (.xplane.pb, or the log folder that "
         "holds it), Timeline JSON, or a tfevents file. TensorFlow is not needed.",
         epilog=f"commands (each has --help): {'; '.join(summaries)}. exit codes: 0 all went well, 1 the file cannot be opened, "
-        "2 wrong usage, 3 no port could be bound, 130 ended by Ctrl-C",
+        "2 wrong usage, 3 no port could be bound, 130 ended by Ctrl-C before the page was open",
     )
     syntax.add_argument("session_file", nargs="?", help="the file to open")
     viewer.add_page_options(syntax)

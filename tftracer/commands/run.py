@@ -40,7 +40,12 @@ def parser() -> Parser:
     )
     syntax.add_argument("--port", type=int, default=9999, help="port of the page, or the next free port (default: 9999)")
     syntax.add_argument("--ip", default="127.0.0.1", help="address to listen on (default: 127.0.0.1, this machine alone)")
-    syntax.add_argument("--keep-traces", type=int, default=5, help="number of traces that are kept for each run (default: 5)")
+    syntax.add_argument(
+        "--keep-traces",
+        type=int,
+        default=5,
+        help="number of traces that are kept for each run, beside those of --trace (default: 5)",
+    )
     syntax.add_argument(
         "--trace-slow",
         type=_slow_factor,

@@ -92,7 +92,11 @@ def _parallel(flow: Flow, stage: Stage, target: float | None, call: str, is_pyth
         text = f"The machine has no idle core: more calls at once, {call.format('N', 'N')}, help only if it waits for something."
         return Advice(text + instead)
     if is_python and computes:
-        return Advice("It computes in Python, which runs one thread at a time: use TensorFlow ops, or cache() its result.")
+        several = call.format("tf.data.AUTOTUNE", flow.cores)
+        return Advice(
+            "If it computes in Python, which runs one thread at a time, use TensorFlow ops, or cache() its result. If it waits, "
+            f"such as for files or a network, set {several}."
+        )
     free = flow.cores if flow.idle is None else min(float(flow.cores), flow.cpu + flow.idle)
     by_cores = free / flow.cpu * flow.rate if flow.cpu else None  # if an element needs as much CPU time as now
     target = _min(target, by_cores)

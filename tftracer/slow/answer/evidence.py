@@ -48,8 +48,8 @@ def evidence(stall: Stall) -> list[str]:
             who += f", including {' and '.join(included)},"
             share = max(share, share_of_code(stall.parts, stall.excess_s))
         share = min(share, 1 - sum(other.seconds for other in stall.others) / max(stall.excess_s, 1e-9))
-        at_least = "at least " * (stall.cause.kind == "py_function" and stall.inside)  # samples may have missed it
-        sentences.insert(0, f"{who} explains {at_least}{percent(share)} of the time beyond the usual.")
+        about = "about " * (stall.cause.kind == "py_function" and stall.inside)  # by samples, which are few
+        sentences.insert(0, f"{who} explains {about}{percent(share)} of the time beyond the usual.")
     return sentences
 
 
