@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tftracer.contract.ledger import Ledger, LedgerKind
-from tftracer.contract.stalls import GapProfile
+from tftracer.contract.stalls import GapProfile, StallCause
 from tftracer.ledger.activity import BUILDING, CHECKPOINTS, EVALUATION, INPUT, STEPS, STOPPED, SUSPENDED
 from tftracer.ledger.parts_of_wall_time import ledger, long_duration, permilles
 from tftracer.ledger.saved_ledger import Entry, LedgerFacts, SlowEntry, StepWait, read
@@ -141,6 +141,16 @@ def test_slow_steps_of_a_period_that_was_found_later_are_in_the_row_of_its_cause
         ("python between steps", 0.2, 2),
         ("tensorflow", 0.1, 2),
     ]
+
+
+@pytest.mark.parametrize(("cause", "said"), [("retrace", True), ("checkpoint", True), ("python", False)])
+def test_what_slow_steps_spent_in_other_parts_is_said_to_count_there(cause: StallCause, said: bool) -> None:
+    """Three testers read two sums of the slow steps' time, and nothing on their difference."""
+    sums = SlowKinds()
+    kind: Any = {"run_id": 1, "cause": cause, "place": "", "where": "between", "times": 3, "lost_s": 1.0}
+    sums.replace(1, [kind])
+    answer = ledger(facts(Entry(STEPS, 1, "", 20.0, 100, None)), [run(1, "train")], no_lines, kinds_of=lambda _: sums)
+    assert any("in slow steps count in their own parts" in doubt for doubt in answer["doubts"]) == said
 
 
 @pytest.mark.parametrize(("length", "said"), [(14.0, True), (0.9, False), (None, False)])

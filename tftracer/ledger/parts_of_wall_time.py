@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tftracer.contract.ledger import Ledger, LedgerItem, LedgerKind, LedgerPart
 from tftracer.contract.session import Run, RunWithoutTraces
-from tftracer.contract.stalls import CodeLine, GapProfile
+from tftracer.contract.stalls import CodeLine, GapProfile, StallCause
 from tftracer.ledger.activity import BUILDING, CHECKPOINTS, EVALUATION, INPUT, STEPS, STOPPED, SUSPENDED, TRACER
 from tftracer.ledger.rows_of_slow_steps import rows_by_code, with_causes_found_later
 from tftracer.ledger.saved_ledger import Entry, LedgerFacts, SlowEntry, has_steps
@@ -72,6 +72,11 @@ MAX_ITEMS = 20
 WITHIN_STEPS = "within steps, as its pipeline tells"
 #: Causes of slow steps that mostly waited for their dataset. For ``py_function``, the step itself may have called the function.
 WAITS_FOR_INPUT = ("input", "py_function")
+#: Causes of slow steps whose time counts in other parts.
+COUNTED_ELSEWHERE: tuple[StallCause, ...] = ("retrace", "checkpoint", "other_run", "input")
+SLOW_ELSEWHERE = (
+    "Checkpoints, evaluations, tracing and waits for input in slow steps count in their own parts, not as slow steps."
+)
 #: A line with fewer samples is not listed: it may belong to a slow step nearby, whose time is counted there.
 MIN_SAMPLES = 3
 NOTHING = "This session was recorded without a ledger: by an older version, or before its process did anything."
@@ -118,6 +123,8 @@ def ledger(
     profile = None if profile and profile["whole_turns"] else profile
     items["python"] = _lines(profile, rest["python"])
     answer = _ledger(facts, items, rest, profile, steps_lost)
+    if kinds_of and any(kind["cause"] in COUNTED_ELSEWHERE for run_id in known for kind in kinds_of(run_id).of_run(run_id)):
+        answer["doubts"].append(SLOW_ELSEWHERE)
     answer["doubts"] += [NEVER_AGAIN.format(title.partition(" (")[0]) for title in never_again]
     if answer["largest"] == "building" and not _is_traced_again(facts, known):
         answer["advice"] = _TRACED_ONCE
